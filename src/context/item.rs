@@ -1,0 +1,250 @@
+//! A context item: what was marked, where it came from, and what it costs.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::value::Value;
+
+/// One version of something that was marked. An item is never changed: an update makes another
+/// `Item` with the same id and timestamp.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Item {
+    /// Unique over all managers and restarts.
+    pub id: ItemId,
+    /// What the content is.
+    pub kind: Kind,
+    /// The text itself, verbatim.
+    pub content: Arc<str>,
+    /// Where it came from and whatever else the client said.
+    pub metadata: Metadata,
+    /// Unix seconds at which the item was first added; never changed by an update.
+    pub timestamp: i64,
+    /// Unix milliseconds at which this content was taken; a file changed later may be stale.
+    pub taken_ms: i64,
+    /// How many tokens the content has, by the counter named in `counted_by`.
+    pub tokens: u64,
+    /// The counter's name: `o200k`, `cl100k` or `estimate`.
+    pub counted_by: &'static str,
+    /// Whether the file is read again whenever the item is shown or rendered.
+    pub live: bool,
+}
+
+/// An item's name: `ctx-N`, with N growing for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ItemId(pub u64);
+
+impl fmt::Display for ItemId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ctx-{}", self.0)
+    }
+}
+
+/// The text is not of the form `ctx-N`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("item ids look like ctx-12, got {0:?}")]
+pub struct BadItemId(pub String);
+
+impl FromStr for ItemId {
+    type Err = BadItemId;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let digits = text.strip_prefix("ctx-").filter(|d| d.bytes().all(|b| b.is_ascii_digit()));
+        digits.and_then(|d| d.parse().ok()).map(Self).ok_or_else(|| BadItemId(text.to_owned()))
+    }
+}
+
+/// A closed set of names that clients write as keywords.
+macro_rules! names {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident => $text:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum $name { $($(#[$vdoc])* $variant,)* }
+
+        impl $name {
+            /// Every value, in the order in which errors list them.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The kebab-case name on the wire.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+
+            /// The value with this wire name.
+            pub fn from_name(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|v| v.name() == name)
+            }
+        }
+    };
+}
+
+names! {
+    /// An item's type.
+    Kind {
+        /// Source code.
+        Code => "code",
+        /// Prose.
+        Text => "text",
+        /// A whole file.
+        File => "file",
+        /// Interactions with a REPL.
+        ReplHistory => "repl-history",
+        /// An error, with its backtrace.
+        Error => "error",
+        /// Anything else.
+        Custom => "custom",
+    }
+}
+
+names! {
+    /// How an item was taken.
+    Origin {
+        /// A marked region.
+        Region => "region",
+        /// A whole buffer, unsaved edits included.
+        Buffer => "buffer",
+        /// The definition around point.
+        Defun => "defun",
+        /// A file, or some of its lines, read by the server.
+        File => "file",
+        /// A file found by walking a directory.
+        Tree => "tree",
+        /// The listing of a directory.
+        Listing => "listing",
+        /// A symbol's definition.
+        Symbol => "symbol",
+        /// A REPL's inputs and values.
+        Repl => "repl",
+        /// A diagnostic of a checker or compiler.
+        Diagnostic => "diagnostic",
+        /// A debugger's condition and backtrace.
+        Debugger => "debugger",
+        /// An inspector's content.
+        Inspector => "inspector",
+        /// The output of a compilation or search.
+        Compilation => "compilation",
+        /// A difference between versions.
+        Diff => "diff",
+        /// Killed or copied text.
+        Kill => "kill",
+        /// The output of a tool that an agent ran.
+        Tool => "tool",
+        /// Typed or composed by a person or program.
+        Note => "note",
+    }
+}
+
+names! {
+    /// How an item stands to the file it came from.
+    State {
+        /// As the file is now, or not from a file at all.
+        Fresh => "fresh",
+        /// The file changed since.
+        Stale => "stale",
+        /// The file is gone.
+        Missing => "missing",
+    }
+}
+
+impl Kind {
+    /// The name in a heading: each part capitalised, `Repl-History`.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Code => "Code",
+            Self::Text => "Text",
+            Self::File => "File",
+            Self::ReplHistory => "Repl-History",
+            Self::Error => "Error",
+            Self::Custom => "Custom",
+        }
+    }
+}
+
+/// What a client said of an item: kebab-case names and values, kept whole and in order.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Metadata(pub Vec<(Box<str>, Value)>);
+
+impl Metadata {
+    /// The value under `name`.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.iter().find(|(key, _)| &**key == name).map(|(_, value)| value)
+    }
+
+    /// Replaces or appends the value under `name`.
+    pub fn set(&mut self, name: &str, value: Value) {
+        match self.0.iter_mut().find(|(key, _)| &**key == name) {
+            Some((_, old)) => *old = value,
+            None => self.0.push((name.into(), value)),
+        }
+    }
+
+    /// The text under `name`: a string, or the name of a symbol or keyword.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.get(name)? {
+            Value::Str(text) => Some(text),
+            Value::Symbol(text) | Value::Keyword(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The file's name as the client gave it; absolute when it came from Emacs or the server.
+    pub fn filename(&self) -> Option<&str> {
+        self.text("filename")
+    }
+
+    /// The first and last line, counted from 1, when both are known.
+    pub fn lines(&self) -> Option<(u64, u64)> {
+        Some((self.line("start-line")?, self.line("end-line")?))
+    }
+
+    /// How the item was taken.
+    pub fn origin(&self) -> Option<Origin> {
+        self.text("origin").and_then(Origin::from_name)
+    }
+
+    /// The file's name for people: relative to `:project` when that folder contains it.
+    pub fn display_name(&self) -> Option<&str> {
+        let name = self.filename()?;
+        let inside = self
+            .text("project")
+            .and_then(|root| name.strip_prefix(root.trim_end_matches('/'))?.strip_prefix('/'));
+        Some(inside.filter(|rest| !rest.is_empty()).unwrap_or(name))
+    }
+
+    fn line(&self, name: &str) -> Option<u64> {
+        match self.get(name)? {
+            Value::Int(line) => u64::try_from(*line).ok().filter(|n| *n > 0),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_read_back_what_they_print() {
+        assert_eq!(ItemId(12).to_string().parse(), Ok(ItemId(12)));
+        for bad in ["", "ctx-", "ctx-1x", "ctx-+1", "12", "ctx-99999999999999999999"] {
+            assert_eq!(bad.parse::<ItemId>(), Err(BadItemId(bad.to_owned())));
+        }
+    }
+
+    #[test]
+    fn display_names_are_relative_to_the_project_that_contains_the_file() {
+        let name = |file: &str, project: &str| {
+            let mut metadata = Metadata::default();
+            metadata.set("filename", Value::Str(file.to_owned()));
+            metadata.set("project", Value::Str(project.to_owned()));
+            metadata.display_name().map(str::to_owned)
+        };
+        assert_eq!(name("/p/src/a.rs", "/p").as_deref(), Some("src/a.rs"));
+        assert_eq!(name("/p/src/a.rs", "/p/").as_deref(), Some("src/a.rs"));
+        assert_eq!(name("/pq/a.rs", "/p").as_deref(), Some("/pq/a.rs"));
+        assert_eq!(name("src/a.rs", "/p").as_deref(), Some("src/a.rs"));
+    }
+}

@@ -1,0 +1,3 @@
+//! The `contexture` program.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! How many tokens a text has, exactly or by estimate.

@@ -1,0 +1,77 @@
+//! What passes between a connection and the methods, whatever the dialect.
+
+use crate::value::Value;
+
+/// A request's id as the client chose it: an integer or a string, echoed unchanged.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Id {
+    /// An integer id.
+    Int(i64),
+    /// A string id.
+    Str(String),
+}
+
+/// One call: a request with an id, or a notification without.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// Absent for a notification, which gets no reply.
+    pub id: Option<Id>,
+    /// The method's name in kebab-case.
+    pub method: String,
+    /// The parameters: a plist, map or nil.
+    pub params: Value,
+}
+
+/// What one message of a client turned out to be.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Incoming {
+    /// A well-formed call.
+    Call(Request),
+    /// Something else, with the error to answer; the id is known when it could be read.
+    Invalid(Option<Id>, WireError),
+    /// A comment or an empty line, a reply nobody asked for: nothing to do.
+    Ignored,
+}
+
+/// What the server says to a client.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outgoing {
+    /// The answer to the request with this id (`None` when the id could not be read).
+    Reply(Option<Id>, Result<Value, WireError>),
+    /// A notification: method and parameters.
+    Notify(&'static str, Value),
+}
+
+/// An error as clients see it: JSON-RPC's codes, 1 and up for the application's own.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub struct WireError {
+    /// See the associated constants.
+    pub code: i32,
+    /// A phrase for people: what was wrong, where, what to do.
+    pub message: String,
+    /// Details for programs, a map; `Nil` when there are none.
+    pub data: Value,
+}
+
+impl WireError {
+    /// The message could not be read.
+    pub const PARSE: i32 = -32700;
+    /// The message is readable but is no request, or is larger than allowed.
+    pub const INVALID_REQUEST: i32 = -32600;
+    /// No such method.
+    pub const METHOD_NOT_FOUND: i32 = -32601;
+    /// A parameter is missing, unknown or out of range.
+    pub const INVALID_PARAMS: i32 = -32602;
+    /// A defect in the server.
+    pub const INTERNAL: i32 = -32603;
+    /// The request was cancelled by its client.
+    pub const CANCELLED: i32 = -32800;
+    /// The application's errors; `data` has `:kind`.
+    pub const APPLICATION: i32 = 1;
+
+    /// An error without details.
+    pub fn new(code: i32, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: Value::Nil }
+    }
+}

@@ -1,0 +1,5 @@
+//! How clients speak: s-expressions, frames, and the dialects built from them.
+//!
+//! Nothing here knows a method or the engine: bytes become [`message`]s and back.
+
+pub mod message;
