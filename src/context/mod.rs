@@ -1,3 +1,6 @@
 //! What is kept for the model, and how it is rendered. Pure: no files, no clock, no wire.
 
+pub mod change;
+pub mod filter;
 pub mod item;
+pub mod manager;
