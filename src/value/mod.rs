@@ -4,6 +4,21 @@
 //! (symbols and strings, lists and vectors) and what JSON keeps apart (`null`, `false` and `[]`),
 //! so that a value goes through either dialect without loss.
 
+mod de;
+mod describe;
+mod error;
+pub(crate) mod escape;
+pub mod json;
+mod ser;
+mod whole;
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub use error::Error;
+
 /// One datum.
 ///
 /// A property list arrives as a [`Value::List`] from an s-expression and as a [`Value::Map`] from
@@ -44,4 +59,51 @@ pub enum Value {
     Propertized(String, Vec<Value>),
     /// A bool-vector `#&LENGTH"BITS"`: its length in bits, and the packed bytes.
     BoolVector(usize, Vec<u8>),
+}
+
+impl Value {
+    /// Turns the datum into `T`; texts move over without being copied.
+    ///
+    /// Maps and property lists fill structs, keys in kebab-case or snake_case alike, the first of
+    /// two equal keys counting; `nil` is also the empty map, the empty list, false and `None`.
+    /// Symbols, keywords and strings name the variants of an enum.
+    ///
+    /// # Errors
+    /// What does not fit, and where.
+    pub fn decode<T: DeserializeOwned>(self) -> Result<T, Error> {
+        T::deserialize(de::ValueDeserializer::new(self))
+    }
+
+    /// The value under `name` (kebab-case, no colon) in a map or property list.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        match self {
+            Self::Map(entries) => entries.iter().find(|(key, _)| &**key == name).map(|(_, v)| v),
+            Self::List(items) => items.chunks_exact(2).find_map(|pair| match &pair[0] {
+                Self::Keyword(key) if &**key == name => Some(&pair[1]),
+                _ => None,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Whether this is a non-empty list of keywords and values in turn.
+    pub fn is_plist(&self) -> bool {
+        let Self::List(items) = self else { return false };
+        let key_first = |pair: &[Value]| matches!(pair[0], Self::Keyword(_));
+        !items.is_empty() && items.len().is_multiple_of(2) && items.chunks(2).all(key_first)
+    }
+}
+
+/// The datum that says what `value` says: structs become maps with kebab-case names, unit variants
+/// keywords, sequences and tuples lists, and `None` becomes `nil`.
+///
+/// # Errors
+/// Those that the value's own `Serialize` raises, and a map key that is not a name.
+pub fn to_value<T: Serialize + ?Sized>(value: &T) -> Result<Value, Error> {
+    value.serialize(ser::ValueSerializer)
+}
+
+/// `name` with `_` as `-`: the form in which names are compared and kept.
+pub(crate) fn kebab(name: &str) -> Cow<'_, str> {
+    if name.contains('_') { Cow::Owned(name.replace('_', "-")) } else { Cow::Borrowed(name) }
 }

@@ -1,0 +1,292 @@
+//! From [`Value`] to Rust values: what [`Value::decode`] runs on.
+//!
+//! The datum is taken apart by value, so that a text moves from the message into the struct that
+//! asked for it. Each method says itself what it wanted and got; serde's own wording would name
+//! Rust types to people who wrote Lisp.
+
+mod access;
+mod number;
+
+use std::collections::HashSet;
+
+use serde::de::{Deserializer, Visitor};
+use serde::forward_to_deserialize_any;
+
+use super::error::one_of;
+use super::whole::{self, MARKER};
+use super::{Error, Value, kebab};
+use access::{Entries, Items, Variant};
+
+/// Above this many keys, repeated ones are looked up in a table instead of one by one.
+const FEW_KEYS: usize = 16;
+
+/// One datum waiting for the type that asks for it.
+pub(super) struct ValueDeserializer {
+    value: Value,
+}
+
+impl ValueDeserializer {
+    pub(super) fn new(value: Value) -> Self {
+        Self { value }
+    }
+
+    fn misfit<T>(&self, expected: &str) -> Result<T, Error> {
+        Err(Error::misfit(expected, self.value.describe()))
+    }
+}
+
+/// Methods for the integer types; the range is the type's own.
+macro_rules! integers {
+    ($($method:ident $visit:ident $type:ty;)*) => {
+        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+            visitor.$visit(number::integer::<$type>(&self.value)?)
+        })*
+    };
+}
+
+impl<'de> Deserializer<'de> for ValueDeserializer {
+    type Error = Error;
+
+    integers! {
+        deserialize_i8 visit_i8 i8;
+        deserialize_i16 visit_i16 i16;
+        deserialize_i32 visit_i32 i32;
+        deserialize_i64 visit_i64 i64;
+        deserialize_i128 visit_i128 i128;
+        deserialize_u8 visit_u8 u8;
+        deserialize_u16 visit_u16 u16;
+        deserialize_u32 visit_u32 u32;
+        deserialize_u64 visit_u64 u64;
+        deserialize_u128 visit_u128 u128;
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.value {
+            Value::Nil => visitor.visit_unit(),
+            Value::Bool(truth) => visitor.visit_bool(truth),
+            Value::Int(number) => visitor.visit_i64(number),
+            Value::BigInt(digits) => match digits.parse() {
+                Ok(number) => visitor.visit_u64(number),
+                Err(_) => visitor.visit_string(digits.into_string()),
+            },
+            Value::Float(number) => visitor.visit_f64(number),
+            Value::List(_) if self.value.is_plist() => self.deserialize_map(visitor),
+            Value::List(_) | Value::Vector(_) => self.deserialize_seq(visitor),
+            Value::Map(_) => self.deserialize_map(visitor),
+            Value::Str(_) | Value::RawStr(_) | Value::Propertized(..) => {
+                self.deserialize_string(visitor)
+            }
+            Value::Symbol(_) | Value::Keyword(_) => self.deserialize_string(visitor),
+            Value::Dotted(..) | Value::Record(_) | Value::BoolVector(..) => {
+                self.misfit("plain data")
+            }
+        }
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.value {
+            Value::Nil => visitor.visit_bool(false),
+            Value::Bool(truth) => visitor.visit_bool(truth),
+            _ => self.misfit("t or nil"),
+        }
+    }
+
+    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_f64(visitor)
+    }
+
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_f64(number::float(&self.value)?)
+    }
+
+    fn deserialize_char<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        let character = match &self.value {
+            Value::Str(text) => {
+                let mut all = text.chars();
+                all.next().filter(|_| all.next().is_none())
+            }
+            Value::Int(code) => u32::try_from(*code).ok().and_then(char::from_u32),
+            _ => None,
+        };
+        match character {
+            Some(character) => visitor.visit_char(character),
+            None => self.misfit("one character"),
+        }
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_string(visitor)
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.value {
+            Value::Str(text) | Value::Propertized(text, _) => visitor.visit_string(text),
+            Value::Symbol(name) | Value::Keyword(name) => visitor.visit_string(name.into_string()),
+            Value::RawStr(codes) => Err(not_text(&codes)),
+            _ => self.misfit("a string"),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.value {
+            Value::Nil => visitor.visit_none(),
+            _ => visitor.visit_some(self),
+        }
+    }
+
+    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.value {
+            Value::Nil => visitor.visit_unit(),
+            _ => self.misfit("nil"),
+        }
+    }
+
+    fn deserialize_unit_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        self.deserialize_unit(visitor)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        if name == MARKER {
+            whole::hand_over(self.value, visitor)
+        } else {
+            visitor.visit_newtype_struct(self)
+        }
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.value {
+            Value::Nil => Items::new(Vec::new()).visit(visitor),
+            Value::List(items) | Value::Vector(items) => Items::new(items).visit(visitor),
+            _ => self.misfit("a list"),
+        }
+    }
+
+    fn deserialize_tuple<V: Visitor<'de>>(
+        self,
+        _length: usize,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        self.deserialize_seq(visitor)
+    }
+
+    fn deserialize_tuple_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _length: usize,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        self.deserialize_seq(visitor)
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_map(Entries::new(entries_of(self.value)?))
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        self.deserialize_map(visitor)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        let got = self.value.describe();
+        let variant = match self.value {
+            Value::Symbol(name) | Value::Keyword(name) => Variant::named(name, variants),
+            Value::Str(name) => Variant::named(name.into_boxed_str(), variants),
+            Value::Map(_) | Value::List(_) => match <[_; 1]>::try_from(entries_of(self.value)?) {
+                Ok([(name, content)]) => Variant::named(name, variants).with(content),
+                Err(_) => return Err(Error::misfit(one_of(variants), got)),
+            },
+            _ => return Err(Error::misfit(one_of(variants), got)),
+        };
+        visitor.visit_enum(variant)
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_unit()
+    }
+
+    forward_to_deserialize_any! { bytes byte_buf identifier }
+}
+
+/// The entries of a map, keys in kebab-case, each key once: the first counts, as in `plist-get`.
+fn entries_of(value: Value) -> Result<Vec<(Box<str>, Value)>, Error> {
+    let mut entries = match value {
+        Value::Nil => Vec::new(),
+        Value::Map(entries) => entries,
+        Value::List(items) => plist_entries(items)?,
+        other => return Err(Error::misfit("a property list or map", other.describe())),
+    };
+    for (key, _) in &mut entries {
+        if key.contains('_') {
+            *key = kebab(key).into();
+        }
+    }
+    keep_first(&mut entries);
+    Ok(entries)
+}
+
+fn plist_entries(items: Vec<Value>) -> Result<Vec<(Box<str>, Value)>, Error> {
+    let mut entries = Vec::with_capacity(items.len() / 2);
+    let mut items = items.into_iter();
+    while let Some(key) = items.next() {
+        let name = match key {
+            Value::Keyword(name) => name,
+            Value::Symbol(name) if name.starts_with(':') => name[1..].into(),
+            other => return Err(no_keyword(&other)),
+        };
+        match items.next() {
+            Some(value) => entries.push((name, value)),
+            None => return Err(Error::new("has no value").under_key(&name)),
+        }
+    }
+    Ok(entries)
+}
+
+fn no_keyword(got: &Value) -> Error {
+    let got = got.describe();
+    Error::new(format!("must be a property list, got {got} where a keyword belongs"))
+}
+
+fn keep_first(entries: &mut Vec<(Box<str>, Value)>) {
+    if entries.len() <= FEW_KEYS {
+        for index in (1..entries.len()).rev() {
+            if entries[..index].iter().any(|(key, _)| *key == entries[index].0) {
+                entries.remove(index);
+            }
+        }
+    } else {
+        let mut seen = HashSet::with_capacity(entries.len());
+        entries.retain(|(key, _)| seen.insert(key.clone()));
+    }
+}
+
+fn not_text(codes: &[u32]) -> Error {
+    let (index, code) = codes
+        .iter()
+        .enumerate()
+        .find(|(_, code)| char::from_u32(**code).is_none())
+        .map_or((0, 0), |(index, code)| (index + 1, *code));
+    Error::new(match code {
+        0x3F_FF80.. => {
+            format!("must be text, has the raw byte 0x{:02X} as character {index}", code & 0xFF)
+        }
+        _ => format!("must be text, has the character code 0x{code:X} as character {index}"),
+    })
+}

@@ -1,0 +1,147 @@
+//! Elements, entries and variants handed to serde one by one, each error told where it happened.
+
+use std::vec;
+
+use serde::de::{
+    DeserializeSeed, Deserializer, EnumAccess, IntoDeserializer, MapAccess, SeqAccess,
+    VariantAccess, Visitor,
+};
+
+use super::ValueDeserializer;
+use crate::value::{Error, Value, kebab};
+
+/// The elements of a list or vector.
+pub(super) struct Items {
+    rest: vec::IntoIter<Value>,
+    length: usize,
+}
+
+impl Items {
+    pub(super) fn new(items: Vec<Value>) -> Self {
+        Self { length: items.len(), rest: items.into_iter() }
+    }
+
+    /// Visits all elements; some left over is an error, as a tuple would lose them silently.
+    pub(super) fn visit<'de, V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Error> {
+        let result = visitor.visit_seq(&mut self)?;
+        match self.rest.len() {
+            0 => Ok(result),
+            left => {
+                let (taken, length) = (self.length - left, self.length);
+                Err(Error::misfit(format_args!("a list of {taken}"), format_args!("{length}")))
+            }
+        }
+    }
+}
+
+impl<'de> SeqAccess<'de> for &mut Items {
+    type Error = Error;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, Error> {
+        let index = self.length - self.rest.len();
+        let Some(item) = self.rest.next() else { return Ok(None) };
+        let result = seed.deserialize(ValueDeserializer::new(item));
+        result.map(Some).map_err(|error| error.under_index(index))
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.rest.len())
+    }
+}
+
+/// The entries of a map.
+pub(super) struct Entries {
+    rest: vec::IntoIter<(Box<str>, Value)>,
+    pending: Option<(String, Value)>,
+}
+
+impl Entries {
+    pub(super) fn new(entries: Vec<(Box<str>, Value)>) -> Self {
+        Self { rest: entries.into_iter(), pending: None }
+    }
+}
+
+impl<'de> MapAccess<'de> for Entries {
+    type Error = Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, Error> {
+        let Some((key, value)) = self.rest.next() else { return Ok(None) };
+        let key = key.into_string();
+        let result = seed.deserialize(key.as_str().into_deserializer());
+        self.pending = Some((key, value));
+        result.map(Some)
+    }
+
+    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Error> {
+        let (key, value) =
+            self.pending.take().ok_or_else(|| Error::new("a map's value came before its key"))?;
+        seed.deserialize(ValueDeserializer::new(value)).map_err(|error| error.under_key(&key))
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.rest.len())
+    }
+}
+
+/// A variant's name and what came with it.
+pub(super) struct Variant {
+    name: Box<str>,
+    content: Value,
+}
+
+impl Variant {
+    /// The variant called `name`, in snake_case if only the kebab-case form is known.
+    pub(super) fn named(name: Box<str>, known: &[&str]) -> Self {
+        let kebab = kebab(&name);
+        let other_form = !known.contains(&&*name) && known.contains(&&*kebab);
+        let name = if other_form { kebab.into() } else { name };
+        Self { name, content: Value::Nil }
+    }
+
+    pub(super) fn with(self, content: Value) -> Self {
+        Self { content, ..self }
+    }
+}
+
+impl<'de> EnumAccess<'de> for Variant {
+    type Error = Error;
+    type Variant = Content;
+
+    fn variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, Content), Error> {
+        let variant = seed.deserialize((&*self.name).into_deserializer())?;
+        Ok((variant, Content(ValueDeserializer::new(self.content))))
+    }
+}
+
+/// What came with a variant's name; `nil` when nothing did.
+pub(super) struct Content(ValueDeserializer);
+
+impl<'de> VariantAccess<'de> for Content {
+    type Error = Error;
+
+    fn unit_variant(self) -> Result<(), Error> {
+        serde::Deserialize::deserialize(self.0)
+    }
+
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Error> {
+        seed.deserialize(self.0)
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _length: usize, visitor: V) -> Result<V::Value, Error> {
+        self.0.deserialize_seq(visitor)
+    }
+
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        _fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        self.0.deserialize_map(visitor)
+    }
+}

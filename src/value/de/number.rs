@@ -1,0 +1,65 @@
+//! Numbers out of data: exact or refused, with the range in the refusal.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use crate::value::{Error, Value};
+
+/// An integer type, by what an error must say of its range.
+pub(super) trait Integer: FromStr + TryFrom<i64> + Display {
+    const LEAST: Self;
+    const MOST: Self;
+    const SIGNED: bool;
+}
+
+macro_rules! integer_types {
+    ($($type:ty: $signed:literal),*) => {
+        $(impl Integer for $type {
+            const LEAST: Self = <$type>::MIN;
+            const MOST: Self = <$type>::MAX;
+            const SIGNED: bool = $signed;
+        })*
+    };
+}
+
+integer_types! {
+    i8: true, i16: true, i32: true, i64: true, i128: true,
+    u8: false, u16: false, u32: false, u64: false, u128: false
+}
+
+/// The datum as an integer of type `T`.
+pub(super) fn integer<T: Integer>(value: &Value) -> Result<T, Error> {
+    let (fitting, negative) = match value {
+        Value::Int(number) => (T::try_from(*number).ok(), *number < 0),
+        Value::BigInt(digits) => (digits.parse().ok(), digits.starts_with('-')),
+        _ => return Err(misfit::<T>(value)),
+    };
+    match fitting {
+        Some(number) => Ok(number),
+        None if !negative => Err(bounded("at most", T::MOST, value)),
+        None if T::SIGNED => Err(bounded("at least", T::LEAST, value)),
+        None => Err(misfit::<T>(value)),
+    }
+}
+
+/// The datum as a float; integers count, rounded to the nearest float.
+pub(super) fn float(value: &Value) -> Result<f64, Error> {
+    match value {
+        Value::Float(number) => Ok(*number),
+        #[allow(clippy::cast_precision_loss, reason = "rounding is what was asked for")]
+        Value::Int(number) => Ok(*number as f64),
+        Value::BigInt(digits) => {
+            digits.parse().map_err(|_| Error::misfit("a number", value.describe()))
+        }
+        _ => Err(Error::misfit("a number", value.describe())),
+    }
+}
+
+fn misfit<T: Integer>(value: &Value) -> Error {
+    let expected = if T::SIGNED { "an integer" } else { "an integer of 0 or more" };
+    Error::misfit(expected, value.describe())
+}
+
+fn bounded(relation: &str, bound: impl Display, value: &Value) -> Error {
+    Error::misfit(format_args!("an integer of {relation} {bound}"), value.describe())
+}

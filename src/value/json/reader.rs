@@ -1,0 +1,235 @@
+//! JSON text to a [`Value`], by serde_json.
+//!
+//! Two of serde_json's habits need care. It limits nesting to 128; we measure the depth first and
+//! then lift that limit. And with `arbitrary_precision`, without which large integers would lose
+//! digits, it shows every number as a map with one private key, which a client could also send.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+
+use super::{ENDED, JsonError, MAX_DEPTH};
+use crate::value::{Value, kebab};
+
+/// The key under which serde_json shows a number's digits.
+const NUMBER: &str = "$serde_json::private::Number";
+
+/// Above this many keys, repeated ones are looked up in a table instead of one by one.
+const FEW_KEYS: usize = 16;
+
+/// See [`super::from_json`].
+pub(super) fn read(text: &[u8]) -> Result<Value, JsonError> {
+    let text = std::str::from_utf8(text).map_err(|error| {
+        let valid = String::from_utf8_lossy(&text[..error.valid_up_to()]);
+        JsonError { column: valid.chars().count() + 1, message: "the text is not UTF-8".to_owned() }
+    })?;
+    check_depth(text)?;
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    deserializer.disable_recursion_limit();
+    let value = Datum.deserialize(&mut deserializer);
+    let value = value.and_then(|value| deserializer.end().map(|()| value));
+    value.map_err(|error| explain(text, &error))
+}
+
+/// Refuses nesting beyond [`MAX_DEPTH`] before anything recurses over it.
+fn check_depth(text: &str) -> Result<(), JsonError> {
+    let bytes = text.as_bytes();
+    let (mut at, mut depth) = (0, 0_usize);
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            b'"' => at = end_of_string(bytes, at + 1),
+            _ => {}
+        }
+        if depth > MAX_DEPTH {
+            let column = column_of(text, at);
+            let message = format!("arrays and objects nest deeper than {MAX_DEPTH} levels");
+            return Err(JsonError { column, message });
+        }
+        at += 1;
+    }
+    Ok(())
+}
+
+/// The index of the quote that ends the string whose content begins at `at`, or the text's end.
+fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+        at += found;
+        if bytes[at] == b'"' {
+            return at;
+        }
+        at += 2;
+    }
+    bytes.len()
+}
+
+fn column_of(text: &str, byte: usize) -> usize {
+    let end = text.floor_char_boundary(byte);
+    text[..end].chars().count() + 1
+}
+
+/// serde_json's error with the place in characters, and without its own notion of the place.
+fn explain(text: &str, error: &serde_json::Error) -> JsonError {
+    let line_start: usize =
+        text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+    let column = column_of(text, line_start + error.column().saturating_sub(1));
+    let full = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let said = full.strip_suffix(&place).unwrap_or(&full);
+    let message = match said {
+        "EOF while parsing a string" => format!("{ENDED} a string"),
+        _ if error.is_eof() => format!("{ENDED} an array or object"),
+        _ if said.contains("surrogate") || said.contains("hex escape") => {
+            format!("{said}: an escape \\uD800 to \\uDFFF counts only as one of a pair")
+        }
+        _ if said.starts_with("control character") => {
+            "a control character inside a string: write a newline as \\n".to_owned()
+        }
+        _ => said.to_owned(),
+    };
+    JsonError { column, message }
+}
+
+/// Any JSON datum, as a seed and as the visitor of what it finds.
+struct Datum;
+
+impl<'de> DeserializeSeed<'de> for Datum {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Datum {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Nil)
+    }
+
+    fn visit_bool<E>(self, truth: bool) -> Result<Value, E> {
+        Ok(Value::Bool(truth))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
+        Ok(Value::Int(number))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
+        Ok(Value::from(number))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
+        Ok(Value::Float(number))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+        Ok(Value::Str(text.to_owned()))
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Value, E> {
+        Ok(Value::Str(text))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = access.next_element_seed(Datum)? {
+            items.push(item);
+        }
+        Ok(Value::List(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let mut entries = Builder::default();
+        while let Some(key) = access.next_key::<String>()? {
+            if key != NUMBER {
+                entries.put(&key, access.next_value_seed(Datum)?);
+                continue;
+            }
+            match access.next_value_seed(UnderNumberKey)? {
+                Under::Digits(digits) => return number(&digits),
+                Under::Datum(value) => entries.put(&key, value),
+            }
+        }
+        Ok(Value::Map(entries.entries))
+    }
+}
+
+fn number<E: serde::de::Error>(digits: &str) -> Result<Value, E> {
+    if let Ok(number) = digits.parse() {
+        return Ok(Value::Int(number));
+    }
+    if digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') {
+        return Ok(Value::BigInt(digits.into()));
+    }
+    digits.parse().map(Value::Float).map_err(|_| E::custom("not a number"))
+}
+
+/// What stood under serde_json's private key: a number's digits from serde_json itself, or what a
+/// client wrote there.
+enum Under {
+    Digits(String),
+    Datum(Value),
+}
+
+/// Tells the two apart: asked for a newtype, a place in the JSON text answers with a newtype, and
+/// the digits, which come from a plain `String`, with a string.
+struct UnderNumberKey;
+
+impl<'de> DeserializeSeed<'de> for UnderNumberKey {
+    type Value = Under;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Under, D::Error> {
+        deserializer.deserialize_newtype_struct("Under", self)
+    }
+}
+
+impl<'de> Visitor<'de> for UnderNumberKey {
+    type Value = Under;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_str<E>(self, digits: &str) -> Result<Under, E> {
+        Ok(Under::Digits(digits.to_owned()))
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<Under, D::Error> {
+        Datum.deserialize(inner).map(Under::Datum)
+    }
+}
+
+/// The entries of an object; of equal names the last value counts, in the first one's place.
+#[derive(Default)]
+struct Builder {
+    entries: Vec<(Box<str>, Value)>,
+    places: HashMap<Box<str>, usize>,
+}
+
+impl Builder {
+    fn put(&mut self, key: &str, value: Value) {
+        let key = kebab(key);
+        match self.place_of(&key) {
+            Some(place) => self.entries[place].1 = value,
+            None => self.entries.push((key.into(), value)),
+        }
+    }
+
+    fn place_of(&mut self, key: &str) -> Option<usize> {
+        if self.entries.len() <= FEW_KEYS {
+            return self.entries.iter().position(|(known, _)| **known == *key);
+        }
+        for (place, (known, _)) in self.entries.iter().enumerate().skip(self.places.len()) {
+            self.places.insert(known.clone(), place);
+        }
+        self.places.get(key).copied()
+    }
+}

@@ -1,0 +1,118 @@
+//! JSON text from a [`Value`].
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use super::{printed, text_of_codes};
+use crate::value::Value;
+use crate::value::escape::plain_prefix;
+
+/// See [`super::to_json`].
+pub(super) fn write(value: &Value, out: &mut Vec<u8>) {
+    match value {
+        Value::Nil => out.extend_from_slice(b"null"),
+        Value::Bool(truth) => out.extend_from_slice(if *truth { b"true" } else { b"false" }),
+        Value::Int(number) => out.extend_from_slice(number.to_string().as_bytes()),
+        Value::BigInt(digits) => out.extend_from_slice(digits.as_bytes()),
+        Value::Float(number) => write_float(*number, out),
+        Value::Str(text) | Value::Propertized(text, _) => write_string(text, out),
+        Value::RawStr(codes) => write_string(&text_of_codes(codes), out),
+        Value::Symbol(name) | Value::Keyword(name) => write_string(name, out),
+        Value::Map(entries) => {
+            write_object(entries.iter().map(|(key, value)| (&**key, value)), out);
+        }
+        Value::List(items) if is_object(value, items) => write_object(plist_entries(items), out),
+        Value::List(items) | Value::Vector(items) => write_array(items, out),
+        Value::Dotted(..) | Value::Record(_) | Value::BoolVector(..) => {
+            write_string(&printed(value), out);
+        }
+    }
+}
+
+/// Appends `text` as a JSON string.
+pub(super) fn write_string(text: &str, out: &mut Vec<u8>) {
+    let mut rest = text.as_bytes();
+    out.reserve(rest.len() + 2);
+    out.push(b'"');
+    loop {
+        let plain = plain_prefix(rest);
+        out.extend_from_slice(&rest[..plain]);
+        let Some(byte) = rest.get(plain) else { break };
+        write_escape(*byte, out);
+        rest = &rest[plain + 1..];
+    }
+    out.push(b'"');
+}
+
+fn write_escape(byte: u8, out: &mut Vec<u8>) {
+    let short = match byte {
+        b'\n' => b'n',
+        b'\r' => b'r',
+        b'\t' => b't',
+        b'"' | b'\\' => byte,
+        _ => {
+            out.extend_from_slice(format!("\\u{byte:04x}").as_bytes());
+            return;
+        }
+    };
+    out.extend_from_slice(&[b'\\', short]);
+}
+
+fn write_float(number: f64, out: &mut Vec<u8>) {
+    let text = match number {
+        _ if number.is_nan() => Cow::Borrowed("\"NaN\""),
+        f64::INFINITY => Cow::Borrowed("\"Infinity\""),
+        f64::NEG_INFINITY => Cow::Borrowed("\"-Infinity\""),
+        _ => Cow::Owned(format!("{number:?}")),
+    };
+    out.extend_from_slice(text.as_bytes());
+}
+
+fn write_array(items: &[Value], out: &mut Vec<u8>) {
+    out.push(b'[');
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        write(item, out);
+    }
+    out.push(b']');
+}
+
+/// A plist, unless it holds nothing but keywords: `(:code :text)` is a list of two names far more
+/// often than a map with one entry.
+fn is_object(list: &Value, items: &[Value]) -> bool {
+    list.is_plist() && !items.iter().all(|item| matches!(item, Value::Keyword(_)))
+}
+
+fn plist_entries(items: &[Value]) -> impl Iterator<Item = (&str, &Value)> {
+    items.chunks_exact(2).filter_map(|pair| match &pair[0] {
+        Value::Keyword(key) => Some((&**key, &pair[1])),
+        _ => None,
+    })
+}
+
+/// Of equal names the first is written: that is the one `plist-get` sees, where JSON readers would
+/// take the last.
+fn write_object<'a>(entries: impl Iterator<Item = (&'a str, &'a Value)>, out: &mut Vec<u8>) {
+    let mut seen = HashSet::new();
+    out.push(b'{');
+    for (key, value) in entries {
+        let key = snake(key);
+        if seen.contains(&key) {
+            continue;
+        }
+        if !seen.is_empty() {
+            out.push(b',');
+        }
+        write_string(&key, out);
+        out.push(b':');
+        write(value, out);
+        seen.insert(key);
+    }
+    out.push(b'}');
+}
+
+fn snake(name: &str) -> Cow<'_, str> {
+    if name.contains('-') { Cow::Owned(name.replace('-', "_")) } else { Cow::Borrowed(name) }
+}

@@ -1,0 +1,301 @@
+//! From Rust values to [`Value`]: what `to_value` runs on.
+
+use serde::ser::{self, Serialize, Serializer};
+
+use super::whole::{self, MARKER};
+use super::{Error, Value, kebab};
+
+/// See [`super::to_value`].
+pub(super) struct ValueSerializer;
+
+/// The elements so far of a list, and the variant that will hold it.
+pub(super) struct ListBuilder {
+    variant: Option<&'static str>,
+    items: Vec<Value>,
+}
+
+/// The entries so far of a map, the key that waits for its value, and the variant around it.
+pub(super) struct MapBuilder {
+    variant: Option<&'static str>,
+    entries: Vec<(Box<str>, Value)>,
+    key: Option<Box<str>>,
+}
+
+/// Serializers of numbers, each by way of a `From` that exists.
+macro_rules! numbers {
+    ($($method:ident($type:ty) => $make:expr;)*) => {
+        $(fn $method(self, number: $type) -> Result<Value, Error> { Ok($make(number)) })*
+    };
+}
+
+impl Serializer for ValueSerializer {
+    type Ok = Value;
+    type Error = Error;
+    type SerializeSeq = ListBuilder;
+    type SerializeTuple = ListBuilder;
+    type SerializeTupleStruct = ListBuilder;
+    type SerializeTupleVariant = ListBuilder;
+    type SerializeMap = MapBuilder;
+    type SerializeStruct = MapBuilder;
+    type SerializeStructVariant = MapBuilder;
+
+    numbers! {
+        serialize_bool(bool) => Value::Bool;
+        serialize_i8(i8) => |n| Value::Int(i64::from(n));
+        serialize_i16(i16) => |n| Value::Int(i64::from(n));
+        serialize_i32(i32) => |n| Value::Int(i64::from(n));
+        serialize_i64(i64) => Value::Int;
+        serialize_u8(u8) => |n| Value::Int(i64::from(n));
+        serialize_u16(u16) => |n| Value::Int(i64::from(n));
+        serialize_u32(u32) => |n| Value::Int(i64::from(n));
+        serialize_u64(u64) => Value::from;
+        serialize_f32(f32) => |n| Value::Float(f64::from(n));
+        serialize_f64(f64) => Value::Float;
+        serialize_char(char) => |c: char| Value::Str(c.to_string());
+    }
+
+    fn serialize_i128(self, number: i128) -> Result<Value, Error> {
+        Ok(i64::try_from(number).map_or_else(|_| big(number), Value::Int))
+    }
+
+    fn serialize_u128(self, number: u128) -> Result<Value, Error> {
+        Ok(i64::try_from(number).map_or_else(|_| big(number), Value::Int))
+    }
+
+    fn serialize_str(self, text: &str) -> Result<Value, Error> {
+        Ok(Value::Str(text.to_owned()))
+    }
+
+    fn serialize_bytes(self, bytes: &[u8]) -> Result<Value, Error> {
+        Ok(Value::List(bytes.iter().map(|byte| Value::Int(i64::from(*byte))).collect()))
+    }
+
+    fn serialize_none(self) -> Result<Value, Error> {
+        Ok(Value::Nil)
+    }
+
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<Value, Error> {
+        value.serialize(self)
+    }
+
+    fn serialize_unit(self) -> Result<Value, Error> {
+        Ok(Value::Nil)
+    }
+
+    fn serialize_unit_struct(self, _name: &'static str) -> Result<Value, Error> {
+        Ok(Value::Nil)
+    }
+
+    fn serialize_unit_variant(
+        self,
+        _name: &'static str,
+        _index: u32,
+        variant: &'static str,
+    ) -> Result<Value, Error> {
+        Ok(Value::Keyword(name_of(variant)))
+    }
+
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        name: &'static str,
+        value: &T,
+    ) -> Result<Value, Error> {
+        if name == MARKER { whole::capture(value) } else { value.serialize(self) }
+    }
+
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        _name: &'static str,
+        _index: u32,
+        variant: &'static str,
+        value: &T,
+    ) -> Result<Value, Error> {
+        Ok(within(Some(variant), value.serialize(self)?))
+    }
+
+    fn serialize_seq(self, length: Option<usize>) -> Result<ListBuilder, Error> {
+        Ok(ListBuilder { variant: None, items: Vec::with_capacity(length.unwrap_or(0)) })
+    }
+
+    fn serialize_tuple(self, length: usize) -> Result<ListBuilder, Error> {
+        self.serialize_seq(Some(length))
+    }
+
+    fn serialize_tuple_struct(
+        self,
+        _name: &'static str,
+        length: usize,
+    ) -> Result<ListBuilder, Error> {
+        self.serialize_seq(Some(length))
+    }
+
+    fn serialize_tuple_variant(
+        self,
+        _name: &'static str,
+        _index: u32,
+        variant: &'static str,
+        length: usize,
+    ) -> Result<ListBuilder, Error> {
+        Ok(ListBuilder { variant: Some(variant), items: Vec::with_capacity(length) })
+    }
+
+    fn serialize_map(self, length: Option<usize>) -> Result<MapBuilder, Error> {
+        let entries = Vec::with_capacity(length.unwrap_or(0));
+        Ok(MapBuilder { variant: None, entries, key: None })
+    }
+
+    fn serialize_struct(self, _name: &'static str, length: usize) -> Result<MapBuilder, Error> {
+        self.serialize_map(Some(length))
+    }
+
+    fn serialize_struct_variant(
+        self,
+        _name: &'static str,
+        _index: u32,
+        variant: &'static str,
+        length: usize,
+    ) -> Result<MapBuilder, Error> {
+        let entries = Vec::with_capacity(length);
+        Ok(MapBuilder { variant: Some(variant), entries, key: None })
+    }
+}
+
+impl ser::SerializeSeq for ListBuilder {
+    type Ok = Value;
+    type Error = Error;
+
+    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+        let index = self.items.len();
+        let item = value.serialize(ValueSerializer).map_err(|error| error.under_index(index))?;
+        self.items.push(item);
+        Ok(())
+    }
+
+    fn end(self) -> Result<Value, Error> {
+        Ok(within(self.variant, Value::List(self.items)))
+    }
+}
+
+impl ser::SerializeTuple for ListBuilder {
+    type Ok = Value;
+    type Error = Error;
+
+    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+        ser::SerializeSeq::serialize_element(self, value)
+    }
+
+    fn end(self) -> Result<Value, Error> {
+        ser::SerializeSeq::end(self)
+    }
+}
+
+impl ser::SerializeTupleStruct for ListBuilder {
+    type Ok = Value;
+    type Error = Error;
+
+    fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+        ser::SerializeSeq::serialize_element(self, value)
+    }
+
+    fn end(self) -> Result<Value, Error> {
+        ser::SerializeSeq::end(self)
+    }
+}
+
+impl ser::SerializeTupleVariant for ListBuilder {
+    type Ok = Value;
+    type Error = Error;
+
+    fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+        ser::SerializeSeq::serialize_element(self, value)
+    }
+
+    fn end(self) -> Result<Value, Error> {
+        ser::SerializeSeq::end(self)
+    }
+}
+
+impl MapBuilder {
+    fn put<T: Serialize + ?Sized>(&mut self, key: Box<str>, value: &T) -> Result<(), Error> {
+        let value = value.serialize(ValueSerializer).map_err(|error| error.under_key(&key))?;
+        self.entries.push((key, value));
+        Ok(())
+    }
+
+    fn finish(self) -> Value {
+        within(self.variant, Value::Map(self.entries))
+    }
+}
+
+impl ser::SerializeMap for MapBuilder {
+    type Ok = Value;
+    type Error = Error;
+
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Error> {
+        self.key = Some(match key.serialize(ValueSerializer)? {
+            Value::Str(name) => name.into_boxed_str(),
+            Value::Keyword(name) | Value::Symbol(name) | Value::BigInt(name) => name,
+            Value::Int(number) => number.to_string().into_boxed_str(),
+            other => return Err(Error::misfit("a name as key of a map", other.describe())),
+        });
+        Ok(())
+    }
+
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+        let key = self.key.take().ok_or_else(|| Error::new("a map's value came before its key"))?;
+        self.put(key, value)
+    }
+
+    fn end(self) -> Result<Value, Error> {
+        Ok(self.finish())
+    }
+}
+
+impl ser::SerializeStruct for MapBuilder {
+    type Ok = Value;
+    type Error = Error;
+
+    fn serialize_field<T: Serialize + ?Sized>(
+        &mut self,
+        name: &'static str,
+        value: &T,
+    ) -> Result<(), Error> {
+        self.put(name_of(name), value)
+    }
+
+    fn end(self) -> Result<Value, Error> {
+        Ok(self.finish())
+    }
+}
+
+impl ser::SerializeStructVariant for MapBuilder {
+    type Ok = Value;
+    type Error = Error;
+
+    fn serialize_field<T: Serialize + ?Sized>(
+        &mut self,
+        name: &'static str,
+        value: &T,
+    ) -> Result<(), Error> {
+        self.put(name_of(name), value)
+    }
+
+    fn end(self) -> Result<Value, Error> {
+        Ok(self.finish())
+    }
+}
+
+fn within(variant: Option<&'static str>, content: Value) -> Value {
+    match variant {
+        Some(name) => Value::Map(vec![(name_of(name), content)]),
+        None => content,
+    }
+}
+
+fn name_of(rust_name: &str) -> Box<str> {
+    kebab(rust_name).into()
+}
+
+fn big(number: impl ToString) -> Value {
+    Value::BigInt(number.to_string().into_boxed_str())
+}

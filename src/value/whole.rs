@@ -1,0 +1,168 @@
+//! Passes a whole [`Value`] through serde, whose data model cannot tell a symbol from a string.
+//!
+//! `Value` asks for a newtype struct with a name that nobody else uses. Our own serializer and
+//! deserializer know the name and hand the datum over beside the visitor, in a thread-local slot
+//! that is filled and emptied within one call. Every other format sees an ordinary newtype and
+//! gets the plain form: names as strings, property lists as maps. So does `#[serde(flatten)]`,
+//! which buffers in a format of its own.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+
+use super::Value;
+use super::json::{printed, text_of_codes};
+
+/// The name by which our own formats recognise a `Value`.
+pub(super) const MARKER: &str = "$contexture::Value";
+
+thread_local! {
+    static SLOT: RefCell<Option<Value>> = const { RefCell::new(None) };
+    static WANTED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Gives `value` to the visitor of `Value`'s `Deserialize`.
+pub(super) fn hand_over<'de, V: Visitor<'de>>(
+    value: Value,
+    visitor: V,
+) -> Result<V::Value, super::Error> {
+    SLOT.replace(Some(value));
+    visitor.visit_unit()
+}
+
+/// Takes a copy of the `Value` that `inner`, the content of the marked newtype, stands for.
+pub(super) fn capture<T: Serialize + ?Sized>(inner: &T) -> Result<Value, super::Error> {
+    WANTED.set(true);
+    let plain = inner.serialize(super::ser::ValueSerializer)?;
+    Ok(SLOT.take().unwrap_or(plain))
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_newtype_struct(MARKER, WholeVisitor)
+    }
+}
+
+struct WholeVisitor;
+
+impl<'de> Visitor<'de> for WholeVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any datum")
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<Value, D::Error> {
+        inner.deserialize_any(self)
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(SLOT.take().unwrap_or_default())
+    }
+
+    fn visit_none<E>(self) -> Result<Value, E> {
+        Ok(Value::Nil)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, inner: D) -> Result<Value, D::Error> {
+        Value::deserialize(inner)
+    }
+
+    fn visit_bool<E>(self, truth: bool) -> Result<Value, E> {
+        Ok(Value::Bool(truth))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
+        Ok(Value::Int(number))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
+        Ok(Value::from(number))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
+        Ok(Value::Float(number))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+        Ok(Value::Str(text.to_owned()))
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Value, E> {
+        Ok(Value::Str(text))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = access.next_element()? {
+            items.push(item);
+        }
+        Ok(Value::List(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let mut entries = Vec::new();
+        while let Some((key, value)) = access.next_entry::<String, Value>()? {
+            entries.push((key.into_boxed_str(), value));
+        }
+        Ok(Value::Map(entries))
+    }
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_newtype_struct(MARKER, &Plain(self))
+    }
+}
+
+/// The content of the marked newtype.
+struct Plain<'a>(&'a Value);
+
+impl Serialize for Plain<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if WANTED.replace(false) {
+            SLOT.replace(Some(self.0.clone()));
+            return serializer.serialize_unit();
+        }
+        match self.0 {
+            Value::Nil => serializer.serialize_unit(),
+            Value::Bool(truth) => serializer.serialize_bool(*truth),
+            Value::Int(number) => serializer.serialize_i64(*number),
+            Value::BigInt(digits) => match digits.parse() {
+                Ok(number) => serializer.serialize_i128(number),
+                Err(_) => serializer.serialize_str(digits),
+            },
+            Value::Float(number) => serializer.serialize_f64(*number),
+            Value::Str(text) | Value::Propertized(text, _) => serializer.serialize_str(text),
+            Value::RawStr(codes) => serializer.serialize_str(&text_of_codes(codes)),
+            Value::Symbol(name) | Value::Keyword(name) => serializer.serialize_str(name),
+            Value::Map(entries) => {
+                let mut map = serializer.serialize_map(Some(entries.len()))?;
+                for (key, value) in entries {
+                    map.serialize_entry(key, value)?;
+                }
+                map.end()
+            }
+            Value::List(items) | Value::Vector(items) => {
+                let mut seq = serializer.serialize_seq(Some(items.len()))?;
+                for item in items {
+                    seq.serialize_element(item)?;
+                }
+                seq.end()
+            }
+            Value::Dotted(..) | Value::Record(_) | Value::BoolVector(..) => {
+                serializer.serialize_str(&printed(self.0))
+            }
+        }
+    }
+}
+
+impl From<u64> for Value {
+    /// The number, as [`Value::BigInt`] where it needs the 64th bit.
+    fn from(number: u64) -> Self {
+        i64::try_from(number)
+            .map_or_else(|_| Self::BigInt(number.to_string().into_boxed_str()), Self::Int)
+    }
+}

@@ -1,0 +1,67 @@
+//! Messages as property lists. Which members a message has is decided one level up.
+
+use super::{parse_error, text_of};
+use crate::value::Value;
+use crate::wire::message::{Id, Outgoing, WireError};
+use crate::wire::sexp::{self, ReadErrorKind, print_into};
+
+/// What a client must do about a line that ends too early.
+const ONE_LINE: &str =
+    "a message is one line: print newlines as \\n (print-escape-newlines in Emacs)";
+
+pub(super) fn read(line: &[u8]) -> Result<Value, WireError> {
+    sexp::read(text_of(line)?).map_err(|error| {
+        let message = match error.kind {
+            ReadErrorKind::IncompleteString
+            | ReadErrorKind::IncompleteList
+            | ReadErrorKind::IncompleteAtom => format!("{error}; {ONE_LINE}"),
+            ReadErrorKind::TrailingData => format!("{error}; a line holds one message"),
+            _ => error.to_string(),
+        };
+        parse_error(message, error.column)
+    })
+}
+
+pub(super) fn write(message: &Outgoing, out: &mut Vec<u8>) {
+    match message {
+        Outgoing::Reply(id, result) => {
+            out.extend_from_slice(b"(:id ");
+            write_id(id.as_ref(), out);
+            match result {
+                Ok(value) => {
+                    out.extend_from_slice(b" :result ");
+                    print_into(value, out);
+                }
+                Err(error) => {
+                    out.extend_from_slice(b" :error ");
+                    write_error(error, out);
+                }
+            }
+        }
+        Outgoing::Notify(method, params) => {
+            out.extend_from_slice(b"(:method ");
+            sexp::print_str(method, out);
+            out.extend_from_slice(b" :params ");
+            print_into(params, out);
+        }
+    }
+    out.push(b')');
+}
+
+fn write_id(id: Option<&Id>, out: &mut Vec<u8>) {
+    match id {
+        None => out.extend_from_slice(b"nil"),
+        Some(Id::Int(number)) => out.extend_from_slice(number.to_string().as_bytes()),
+        Some(Id::Str(text)) => sexp::print_str(text, out),
+    }
+}
+
+fn write_error(error: &WireError, out: &mut Vec<u8>) {
+    out.extend_from_slice(format!("(:code {} :message ", error.code).as_bytes());
+    sexp::print_str(&error.message, out);
+    if error.data != Value::Nil {
+        out.extend_from_slice(b" :data ");
+        print_into(&error.data, out);
+    }
+    out.push(b')');
+}

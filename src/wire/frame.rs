@@ -1,0 +1,131 @@
+//! Bytes to lines: where one message ends and the next begins. It does not look into them.
+
+use std::io;
+
+use bytes::{Buf, Bytes, BytesMut};
+use tokio_util::codec::Decoder;
+
+/// The longest message that is accepted unless configured otherwise, in bytes: 64 MiB.
+pub const DEFAULT_MAX_MESSAGE: usize = 64 << 20;
+
+/// One line of a client, or the fact that it was too long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Frame {
+    /// A line without its `\n` or `\r\n`.
+    Line(Bytes),
+    /// A line that was skipped and never held in memory; said once, at its end.
+    TooLong {
+        /// The line's length without its end, in bytes.
+        bytes: u64,
+        /// The longest length that is accepted, in bytes.
+        limit: usize,
+    },
+}
+
+/// Splits a stream at its newlines, in time linear in its length however it is cut into pieces.
+#[derive(Debug)]
+pub struct LineDecoder {
+    max_bytes: usize,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Collecting a line of which this many bytes are known to hold no newline.
+    Collecting { searched: usize },
+    /// Skipping a line of which this many bytes are gone, and whether the last was a `\r`.
+    Skipping { skipped: u64, after_return: bool },
+}
+
+const AT_LINE_START: State = State::Collecting { searched: 0 };
+
+impl LineDecoder {
+    /// Accepts lines of at most `max_bytes` bytes, not counting the line's end.
+    pub fn new(max_bytes: usize) -> Self {
+        Self { max_bytes, state: AT_LINE_START }
+    }
+
+    fn collect(&mut self, source: &mut BytesMut, searched: usize) -> Option<Frame> {
+        if let Some(found) = memchr::memchr(b'\n', &source[searched..]) {
+            self.state = AT_LINE_START;
+            let mut line = source.split_to(searched + found);
+            source.advance(1);
+            if line.last() == Some(&b'\r') {
+                line.truncate(line.len() - 1);
+            }
+            return Some(self.checked(line));
+        }
+        // One byte more may yet turn out to be half of the line's end.
+        let may_fit = source.len() <= self.max_bytes.saturating_add(1);
+        self.state = if may_fit {
+            State::Collecting { searched: source.len() }
+        } else {
+            skip_all(source, 0, false)
+        };
+        None
+    }
+
+    fn skip(&mut self, source: &mut BytesMut, skipped: u64, after_return: bool) -> Option<Frame> {
+        match memchr::memchr(b'\n', source) {
+            Some(found) => {
+                let State::Skipping { skipped, after_return } =
+                    skip_all(&mut source.split_to(found), skipped, after_return)
+                else {
+                    return None;
+                };
+                source.advance(1);
+                self.state = AT_LINE_START;
+                let bytes = skipped - u64::from(after_return);
+                Some(Frame::TooLong { bytes, limit: self.max_bytes })
+            }
+            None => {
+                self.state = skip_all(source, skipped, after_return);
+                None
+            }
+        }
+    }
+
+    fn checked(&self, line: BytesMut) -> Frame {
+        if line.len() <= self.max_bytes {
+            Frame::Line(line.freeze())
+        } else {
+            Frame::TooLong { bytes: line.len() as u64, limit: self.max_bytes }
+        }
+    }
+}
+
+impl Decoder for LineDecoder {
+    type Item = Frame;
+    type Error = io::Error;
+
+    fn decode(&mut self, source: &mut BytesMut) -> io::Result<Option<Frame>> {
+        Ok(match self.state {
+            State::Collecting { searched } => self.collect(source, searched),
+            State::Skipping { skipped, after_return } => self.skip(source, skipped, after_return),
+        })
+    }
+
+    /// A last line may lack its newline.
+    fn decode_eof(&mut self, source: &mut BytesMut) -> io::Result<Option<Frame>> {
+        if let Some(frame) = self.decode(source)? {
+            return Ok(Some(frame));
+        }
+        Ok(match std::mem::replace(&mut self.state, AT_LINE_START) {
+            State::Skipping { skipped, .. } => {
+                Some(Frame::TooLong { bytes: skipped, limit: self.max_bytes })
+            }
+            State::Collecting { .. } if source.is_empty() => None,
+            State::Collecting { .. } => Some(self.checked(source.split())),
+        })
+    }
+}
+
+fn skip_all(source: &mut BytesMut, skipped: u64, after_return: bool) -> State {
+    let after_return = source.last().map_or(after_return, |last| *last == b'\r');
+    let skipped = skipped + source.len() as u64;
+    source.clear();
+    State::Skipping { skipped, after_return }
+}
+
+#[cfg(test)]
+mod tests;

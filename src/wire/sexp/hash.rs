@@ -1,0 +1,122 @@
+//! What begins with `#`: some data, and a long list of things that are none.
+
+use super::ReadErrorKind;
+use super::character::RAW_BYTES;
+use super::number;
+use super::reader::{Fault, Reader};
+use super::symbol::intern;
+use crate::value::Value;
+
+/// As much of an unreadable object as an error message quotes, in characters.
+const LONGEST_QUOTE: usize = 40;
+
+impl Reader<'_> {
+    /// Reads on from a `#`; a value when an atom is complete.
+    pub(super) fn read_hash(&mut self) -> Result<Option<Value>, Fault> {
+        let next = self.bytes.get(self.at + 1).copied();
+        match next {
+            Some(b'\'') => self.open_prefix("function", 2)?,
+            Some(b'(') => self.open_propertized()?,
+            Some(b's') if self.bytes.get(self.at + 2) == Some(&b'(') => self.open_record()?,
+            Some(b'!') => self.skip_line(),
+            Some(b'&') => return self.read_bool_vector().map(Some),
+            Some(b'#') => {
+                self.at += 2;
+                return Ok(Some(intern("")));
+            }
+            Some(b'_') => {
+                self.at += 2;
+                return self.read_name().map(Some);
+            }
+            Some(b'x' | b'X') => return self.read_radix(2, 16).map(Some),
+            Some(b'o' | b'O') => return self.read_radix(2, 8).map(Some),
+            Some(b'b' | b'B') => return self.read_radix(2, 2).map(Some),
+            Some(b'0'..=b'9') => return self.read_hash_digits().map(Some),
+            _ => return Err(self.refuse_hash(next)),
+        }
+        Ok(None)
+    }
+
+    fn refuse_hash(&self, next: Option<u8>) -> Fault {
+        let what = match next {
+            Some(b'<') => {
+                let quote: String = self.text[self.at..].chars().take(LONGEST_QUOTE).collect();
+                let quote = quote.split_inclusive('>').next().unwrap_or("#<").to_owned();
+                format!("an object that has no printed form, {}", quote.escape_debug())
+            }
+            Some(b'[') => "byte-code, `#[`".to_owned(),
+            Some(b'^') => "a char-table, `#^`".to_owned(),
+            Some(b':') => "an uninterned symbol, `#:`".to_owned(),
+            Some(b'$') => "the file being loaded, `#$`".to_owned(),
+            Some(b'@') => "a skipped doc string, `#@`".to_owned(),
+            _ => return self.syntax("a `#` that begins nothing"),
+        };
+        self.unsupported(&what)
+    }
+
+    fn unsupported(&self, what: &str) -> Fault {
+        self.fault(ReadErrorKind::Unsupported, format!("{what}, cannot be sent"))
+    }
+
+    /// `#24rNN`, or the `#1=` and `#1#` of circular data, or the `#0` that `prin1` writes for a
+    /// circle when it may not label it.
+    fn read_hash_digits(&mut self) -> Result<Value, Fault> {
+        let digits = self.bytes[self.at + 1..].iter().take_while(|byte| byte.is_ascii_digit());
+        let length = digits.count();
+        if self.bytes.get(self.at + 1 + length) != Some(&b'r') {
+            return Err(self.unsupported("circular or shared data, `#1=` or `#1#`"));
+        }
+        let radix = self.text[self.at + 1..self.at + 1 + length].parse();
+        match radix {
+            Ok(radix @ 2..=36) => self.read_radix(length + 2, radix),
+            _ => Err(self.syntax("a radix that is not from 2 to 36")),
+        }
+    }
+
+    /// Reads an integer in `radix`, `prefix` bytes from here.
+    fn read_radix(&mut self, prefix: usize, radix: u32) -> Result<Value, Fault> {
+        let rest = &self.text[self.at + prefix..];
+        let sign = usize::from(rest.starts_with(['-', '+']));
+        let digits = rest[sign..].bytes().take_while(u8::is_ascii_alphanumeric).count();
+        match number::parse_radix(&rest[..sign + digits], radix) {
+            Some(number) => {
+                self.at += prefix + sign + digits;
+                Ok(number)
+            }
+            None => Err(self.syntax(format!("a bad or huge integer in radix {radix}"))),
+        }
+    }
+
+    /// `#&5"\37"`: the number of bits, then the bytes, least significant bit first.
+    fn read_bool_vector(&mut self) -> Result<Value, Fault> {
+        let begin = self.at;
+        let count = self.bytes[begin + 2..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let bits: Option<usize> = self.text[begin + 2..begin + 2 + count].parse().ok();
+        self.at += 2 + count;
+        let (Some(bits), Some(b'"')) = (bits, self.peek()) else {
+            return Err(self.syntax("a `#&` without a length and a string"));
+        };
+        let bytes = bytes_of(&self.read_string()?).filter(|all| all.len() == bits.div_ceil(8));
+        let Some(mut bytes) = bytes else {
+            self.at = begin;
+            return Err(self.syntax("a bool-vector whose string does not fit its length"));
+        };
+        if let (Some(last), 1..) = (bytes.last_mut(), bits % 8) {
+            *last &= (1 << (bits % 8)) - 1;
+        }
+        Ok(Value::BoolVector(bits, bytes))
+    }
+}
+
+/// The bytes of a string that has no other characters.
+fn bytes_of(string: &Value) -> Option<Vec<u8>> {
+    let byte = |code: u32| match code {
+        0..0x80 => u8::try_from(code).ok(),
+        _ => code.checked_sub(RAW_BYTES).and_then(|raw| u8::try_from(raw).ok()),
+    };
+    match string {
+        Value::Str(text) => text.chars().map(|character| byte(character.into())).collect(),
+        Value::RawStr(codes) => codes.iter().map(|code| byte(*code)).collect(),
+        _ => None,
+    }
+}

@@ -1,0 +1,97 @@
+//! [`Value`] to text on one line, such that Emacs reads the same data.
+
+use super::number::{print_float, print_int};
+use super::string::{print_bytes, print_raw_string, print_string};
+use super::symbol::{print_keyword, print_symbol};
+use crate::value::Value;
+
+/// The s-expression of `value`; see [`print_into`].
+pub fn print(value: &Value) -> String {
+    let mut out = Vec::new();
+    print_into(value, &mut out);
+    String::from_utf8(out).unwrap_or_else(|error| {
+        // Every piece that is written is text; a reader would rather have a scar than nothing.
+        String::from_utf8_lossy(error.as_bytes()).into_owned()
+    })
+}
+
+/// Appends the s-expression of `value` to `out`: no line end, whatever names and texts hold.
+///
+/// Maps become property lists; false, the empty list and the empty map `nil`. A line end in the
+/// *name* of a symbol, which Emacs cannot write on one line, becomes U+240A or U+240D.
+pub fn print_into(value: &Value, out: &mut Vec<u8>) {
+    match value {
+        Value::Nil | Value::Bool(false) => out.extend_from_slice(b"nil"),
+        Value::Bool(true) => out.push(b't'),
+        Value::Int(number) => print_int(*number, out),
+        Value::BigInt(digits) => out.extend_from_slice(digits.as_bytes()),
+        Value::Float(number) => print_float(*number, out),
+        Value::Str(text) => print_string(text, out),
+        Value::RawStr(codes) => print_raw_string(codes, out),
+        Value::Symbol(name) => print_symbol(name, out),
+        Value::Keyword(name) => print_keyword(name, out),
+        Value::List(items) => print_list(items, None, out),
+        Value::Dotted(items, tail) => print_list(items, Some(tail), out),
+        Value::Vector(items) => print_items("[", items, "]", out),
+        Value::Map(entries) => print_plist(entries, out),
+        Value::Record(items) => print_items("#s(", items, ")", out),
+        Value::Propertized(text, properties) => print_propertized(text, properties, out),
+        Value::BoolVector(bits, bytes) => {
+            out.extend_from_slice(format!("#&{bits}").as_bytes());
+            print_bytes(bytes, out);
+        }
+    }
+}
+
+/// Appends `text` as a string literal, as [`print_into`] would.
+pub(crate) fn print_str(text: &str, out: &mut Vec<u8>) {
+    print_string(text, out);
+}
+
+fn print_list(items: &[Value], tail: Option<&Value>, out: &mut Vec<u8>) {
+    match (items, tail) {
+        ([], None) => out.extend_from_slice(b"nil"),
+        ([], Some(tail)) => print_into(tail, out),
+        (_, None) => print_items("(", items, ")", out),
+        (_, Some(tail)) => {
+            print_items("(", items, " . ", out);
+            print_into(tail, out);
+            out.push(b')');
+        }
+    }
+}
+
+fn print_items(open: &str, items: &[Value], close: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(open.as_bytes());
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            out.push(b' ');
+        }
+        print_into(item, out);
+    }
+    out.extend_from_slice(close.as_bytes());
+}
+
+fn print_plist(entries: &[(Box<str>, Value)], out: &mut Vec<u8>) {
+    if entries.is_empty() {
+        out.extend_from_slice(b"nil");
+        return;
+    }
+    for (index, (key, value)) in entries.iter().enumerate() {
+        out.push(if index == 0 { b'(' } else { b' ' });
+        print_keyword(key, out);
+        out.push(b' ');
+        print_into(value, out);
+    }
+    out.push(b')');
+}
+
+fn print_propertized(text: &str, properties: &[Value], out: &mut Vec<u8>) {
+    out.extend_from_slice(b"#(");
+    print_string(text, out);
+    for property in properties {
+        out.push(b' ');
+        print_into(property, out);
+    }
+    out.push(b')');
+}

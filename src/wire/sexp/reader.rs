@@ -1,0 +1,312 @@
+//! Text to [`Value`]: the stack of open lists, and one step for each datum.
+//!
+//! All data read so far lie on one stack, and an open list remembers where its elements begin, so
+//! that neither depth nor length of the text costs call stack. Atoms are read by the sibling
+//! modules.
+
+use super::{MAX_DEPTH, ReadError, ReadErrorKind};
+use crate::value::Value;
+
+/// Reads exactly one datum, which only white space and comments may follow.
+///
+/// # Errors
+/// The text is not one datum, nests beyond [`MAX_DEPTH`], or holds something that is no data; the
+/// error has the place.
+pub fn read(text: &str) -> Result<Value, ReadError> {
+    Reader::new(text).read_only_datum().map_err(|fault| ReadError {
+        kind: fault.kind,
+        column: column_of(text, fault.at),
+        message: fault.message,
+    })
+}
+
+/// The column, counted from 1 in characters, of the byte at `byte`.
+pub(crate) fn column_of(text: &str, byte: usize) -> usize {
+    text[..text.floor_char_boundary(byte)].chars().count() + 1
+}
+
+/// A [`ReadError`] while its place is still a byte index.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) at: usize,
+    pub(super) kind: ReadErrorKind,
+    pub(super) message: String,
+}
+
+/// What an open list will become.
+#[derive(Clone, Copy, PartialEq)]
+enum Shape {
+    List,
+    Vector,
+    Record,
+    Propertized,
+    /// `'`, `#'`, a backquote or a comma: closed by the next datum.
+    Prefix,
+}
+
+/// Where a list stands with its dot.
+#[derive(Clone, Copy, PartialEq)]
+enum Dot {
+    Absent,
+    TailExpected,
+    TailRead,
+}
+
+/// A list that has begun and not ended.
+struct Open {
+    shape: Shape,
+    /// Index of its first element among the reader's values.
+    start: usize,
+    /// Byte index of its opening character.
+    at: usize,
+    dot: Dot,
+    /// The tail after the dot unless that is a list, which continues this one.
+    tail: Option<Value>,
+}
+
+/// A text, the place in it, and what is not complete yet.
+pub(super) struct Reader<'t> {
+    pub(super) text: &'t str,
+    pub(super) bytes: &'t [u8],
+    pub(super) at: usize,
+    open: Vec<Open>,
+    values: Vec<Value>,
+}
+
+impl<'t> Reader<'t> {
+    fn new(text: &'t str) -> Self {
+        Self { text, bytes: text.as_bytes(), at: 0, open: Vec::new(), values: Vec::new() }
+    }
+
+    fn read_only_datum(mut self) -> Result<Value, Fault> {
+        let value = self.read_datum()?;
+        self.skip_blank();
+        match self.peek() {
+            None => Ok(value),
+            Some(_) => {
+                Err(self.fault(ReadErrorKind::TrailingData, "something follows the first datum"))
+            }
+        }
+    }
+
+    fn read_datum(&mut self) -> Result<Value, Fault> {
+        loop {
+            self.skip_blank();
+            let Some(byte) = self.peek() else { return Err(self.ended()) };
+            if let Some(value) = self.step(byte)?
+                && let Some(complete) = self.place(value)?
+            {
+                return Ok(complete);
+            }
+        }
+    }
+
+    /// Reads one atom, or opens or closes one list; a value when one is complete.
+    fn step(&mut self, byte: u8) -> Result<Option<Value>, Fault> {
+        match byte {
+            b'(' => self.open(Shape::List, 1),
+            b'[' => self.open(Shape::Vector, 1),
+            b')' | b']' => return self.close(byte),
+            b'\'' => self.open_prefix("quote", 1),
+            b'`' => self.open_prefix("`", 1),
+            b',' if self.bytes.get(self.at + 1) == Some(&b'@') => self.open_prefix(",@", 2),
+            b',' => self.open_prefix(",", 1),
+            b'#' => return self.read_hash(),
+            b'"' => return self.read_string().map(Some),
+            b'?' => return self.read_character().map(Some),
+            b'.' if self.at_dot() => self.read_dot(),
+            _ => return self.read_symbol().map(Some),
+        }?;
+        Ok(None)
+    }
+
+    /// Puts a complete datum where it belongs; gives it back when it is the outermost.
+    fn place(&mut self, mut value: Value) -> Result<Option<Value>, Fault> {
+        loop {
+            let Some(list) = self.open.last_mut() else { return Ok(Some(value)) };
+            match list.dot {
+                Dot::Absent => self.values.push(value),
+                Dot::TailExpected => {
+                    list.dot = Dot::TailRead;
+                    list.tail = Some(value).filter(|tail| *tail != Value::Nil);
+                }
+                Dot::TailRead => return Err(self.syntax("more than one datum after a dot")),
+            }
+            if list.shape != Shape::Prefix {
+                return Ok(None);
+            }
+            match self.finish()? {
+                Some(quoted) => value = quoted,
+                None => return Ok(None),
+            }
+        }
+    }
+
+    fn open(&mut self, shape: Shape, length: usize) -> Result<(), Fault> {
+        if self.open.len() >= MAX_DEPTH {
+            let message = format!("lists nest deeper than {MAX_DEPTH} levels");
+            return Err(self.fault(ReadErrorKind::TooDeep, message));
+        }
+        if self.open.last().is_some_and(|list| list.dot == Dot::TailRead) {
+            return Err(self.syntax("more than one datum after a dot"));
+        }
+        let (start, at) = (self.values.len(), self.at);
+        self.open.push(Open { shape, start, at, dot: Dot::Absent, tail: None });
+        self.at += length;
+        Ok(())
+    }
+
+    pub(super) fn open_prefix(&mut self, name: &str, length: usize) -> Result<(), Fault> {
+        self.open(Shape::Prefix, length)?;
+        self.values.push(Value::Symbol(name.into()));
+        Ok(())
+    }
+
+    /// Opens `#s(`, which is 3 bytes long.
+    pub(super) fn open_record(&mut self) -> Result<(), Fault> {
+        self.open(Shape::Record, 3)
+    }
+
+    /// Opens `#(`.
+    pub(super) fn open_propertized(&mut self) -> Result<(), Fault> {
+        self.open(Shape::Propertized, 2)
+    }
+
+    fn close(&mut self, closer: u8) -> Result<Option<Value>, Fault> {
+        let Some(list) = self.open.last() else {
+            return Err(self.syntax(format!("a `{}` that closes nothing", char::from(closer))));
+        };
+        let expected = match list.shape {
+            Shape::Prefix => return Err(self.syntax("a quote without the datum that it quotes")),
+            Shape::Vector => b']',
+            Shape::List | Shape::Record | Shape::Propertized => b')',
+        };
+        if closer != expected {
+            let (wanted, got) = (char::from(expected), char::from(closer));
+            return Err(self.syntax(format!("a `{got}` where a `{wanted}` belongs")));
+        }
+        if list.dot == Dot::TailExpected {
+            return Err(self.syntax("a dot without a tail"));
+        }
+        self.at += 1;
+        self.finish()
+    }
+
+    /// Takes the innermost list off the stack. As the tail of another list it only leaves its
+    /// elements there, since `(a . (b c))` is `(a b c)`.
+    fn finish(&mut self) -> Result<Option<Value>, Fault> {
+        let Some(list) = self.open.pop() else { return Ok(None) };
+        if matches!(list.shape, Shape::List | Shape::Prefix)
+            && let Some(outer) = self.open.last_mut()
+            && outer.dot == Dot::TailExpected
+        {
+            outer.dot = Dot::TailRead;
+            outer.tail = list.tail;
+            return Ok(None);
+        }
+        let items = match list.start {
+            0 => std::mem::take(&mut self.values),
+            start => self.values.split_off(start),
+        };
+        match list.shape {
+            Shape::List | Shape::Prefix => Ok(Some(list_of(items, list.tail))),
+            Shape::Vector => Ok(Some(Value::Vector(items))),
+            Shape::Record => Ok(Some(Value::Record(items))),
+            Shape::Propertized => self.propertized(items, list.at).map(Some),
+        }
+    }
+
+    /// A string with raw bytes loses its properties: its text matters more than its looks.
+    fn propertized(&self, mut items: Vec<Value>, at: usize) -> Result<Value, Fault> {
+        let message = "`#(` without a string to carry the properties".to_owned();
+        let fault = Fault { at, kind: ReadErrorKind::Syntax, message };
+        if items.is_empty() {
+            return Err(fault);
+        }
+        match items.remove(0) {
+            Value::Str(text) => Ok(Value::Propertized(text, items)),
+            raw @ Value::RawStr(_) => Ok(raw),
+            _ => Err(fault),
+        }
+    }
+
+    /// Whether the `.` here is the dot of a pair and not the beginning of a symbol or number.
+    fn at_dot(&self) -> bool {
+        match self.bytes.get(self.at + 1) {
+            None => true,
+            Some(byte) => *byte <= b' ' || b"\"';()[]#?`,".contains(byte),
+        }
+    }
+
+    fn read_dot(&mut self) -> Result<(), Fault> {
+        match self.open.last_mut() {
+            Some(list) if list.shape == Shape::List && list.dot == Dot::Absent => {
+                list.dot = Dot::TailExpected;
+                self.at += 1;
+                Ok(())
+            }
+            _ => Err(self.syntax("a dot outside a list or after another")),
+        }
+    }
+
+    /// Skips white space, no-break spaces included, and comments.
+    fn skip_blank(&mut self) {
+        while let Some(byte) = self.peek() {
+            match byte {
+                0..=b' ' => self.at += 1,
+                0xC2 if self.bytes.get(self.at + 1) == Some(&0xA0) => self.at += 2,
+                b';' => self.skip_line(),
+                _ => return,
+            }
+        }
+    }
+
+    pub(super) fn skip_line(&mut self) {
+        let rest = &self.bytes[self.at..];
+        self.at += memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+    }
+
+    pub(super) fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    /// The character at the current place, which must be a character boundary.
+    pub(super) fn next_char(&mut self) -> Option<char> {
+        let character = self.text.get(self.at..)?.chars().next()?;
+        self.at += character.len_utf8();
+        Some(character)
+    }
+
+    fn ended(&self) -> Fault {
+        let Some(list) = self.open.last() else {
+            return self.fault(ReadErrorKind::Empty, "there is no datum");
+        };
+        let what = match list.shape {
+            Shape::List => "list",
+            Shape::Vector => "vector",
+            Shape::Record => "record",
+            Shape::Propertized => "string with properties",
+            Shape::Prefix => "quoted datum",
+        };
+        let begin = column_of(self.text, list.at);
+        let message = format!("the text ends inside the {what} that begins at column {begin}");
+        self.fault(ReadErrorKind::IncompleteList, message)
+    }
+
+    pub(super) fn fault(&self, kind: ReadErrorKind, message: impl Into<String>) -> Fault {
+        Fault { at: self.at, kind, message: message.into() }
+    }
+
+    pub(super) fn syntax(&self, message: impl Into<String>) -> Fault {
+        self.fault(ReadErrorKind::Syntax, message)
+    }
+}
+
+fn list_of(items: Vec<Value>, tail: Option<Value>) -> Value {
+    match tail {
+        Some(tail) if items.is_empty() => tail,
+        Some(tail) => Value::Dotted(items, Box::new(tail)),
+        None if items.is_empty() => Value::Nil,
+        None => Value::List(items),
+    }
+}

@@ -1,0 +1,177 @@
+//! String literals: text where they are Unicode, character codes where they are not.
+
+use super::ReadErrorKind;
+use super::character::{CONTROL, MAX_CODE, META, MODIFIERS, Place, RAW_BYTES, SHIFT, is_raw_byte};
+use super::reader::{Fault, Reader, column_of};
+use crate::value::Value;
+use crate::value::escape::plain_prefix;
+
+impl Reader<'_> {
+    /// Reads a string, at its opening quote. Without escapes it is one copy of the text.
+    pub(super) fn read_string(&mut self) -> Result<Value, Fault> {
+        let begin = self.at;
+        self.at += 1;
+        let mut content = Content::Text(String::new());
+        loop {
+            let rest = &self.text[self.at..];
+            let Some(plain) = memchr::memchr2(b'"', b'\\', rest.as_bytes()) else {
+                return Err(self.ended_in_string(begin));
+            };
+            content.push_str(&rest[..plain]);
+            self.at += plain + 1;
+            if rest.as_bytes()[plain] == b'"' {
+                return Ok(content.into_value());
+            }
+            if let Some(code) = self.read_string_escape(begin)? {
+                content.push(code);
+            }
+        }
+    }
+
+    /// Reads an escape after its backslash as a character code, or nothing.
+    fn read_string_escape(&mut self, begin: usize) -> Result<Option<u32>, Fault> {
+        let escape = self.read_escape(Place::String).map_err(|fault| match fault.kind {
+            ReadErrorKind::IncompleteAtom => self.ended_in_string(begin),
+            _ => fault,
+        })?;
+        let Some(code) = escape else { return Ok(None) };
+        match in_string(code) {
+            Some(code) => Ok(Some(code)),
+            None => Err(self.syntax("a modifier that strings cannot hold")),
+        }
+    }
+
+    fn ended_in_string(&self, begin: usize) -> Fault {
+        let column = column_of(self.text, begin);
+        Fault {
+            at: self.bytes.len(),
+            kind: ReadErrorKind::IncompleteString,
+            message: format!("the text ends inside the string that begins at column {column}"),
+        }
+    }
+}
+
+/// Appends `text` as a string literal on one line. Three octal digits are always complete, so what
+/// follows an escape can never be taken for part of it.
+pub(super) fn print_string(text: &str, out: &mut Vec<u8>) {
+    out.reserve(text.len() + 2);
+    out.push(b'"');
+    print_content(text, out);
+    out.push(b'"');
+}
+
+/// Appends character codes as a string literal.
+pub(super) fn print_raw_string(codes: &[u32], out: &mut Vec<u8>) {
+    let mut buffer = [0; 4];
+    out.push(b'"');
+    for code in codes {
+        match char::from_u32(*code) {
+            Some(character) => print_content(character.encode_utf8(&mut buffer), out),
+            None => print_code(*code, out),
+        }
+    }
+    out.push(b'"');
+}
+
+/// Appends bytes as the string literal of a bool-vector.
+pub(super) fn print_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+    let code = |byte: &u8| match *byte {
+        ascii @ 0..0x80 => u32::from(ascii),
+        raw => RAW_BYTES + u32::from(raw),
+    };
+    print_raw_string(&bytes.iter().map(code).collect::<Vec<_>>(), out);
+}
+
+fn print_content(text: &str, out: &mut Vec<u8>) {
+    let mut rest = text.as_bytes();
+    loop {
+        let plain = plain_prefix(rest);
+        out.extend_from_slice(&rest[..plain]);
+        let Some(byte) = rest.get(plain) else { return };
+        print_byte_escape(*byte, out);
+        rest = &rest[plain + 1..];
+    }
+}
+
+fn print_byte_escape(byte: u8, out: &mut Vec<u8>) {
+    let letter = match byte {
+        b'\n' => b'n',
+        b'\r' => b'r',
+        b'\t' => b't',
+        b'"' | b'\\' => byte,
+        _ => return print_octal(byte, out),
+    };
+    out.extend_from_slice(&[b'\\', letter]);
+}
+
+fn print_octal(byte: u8, out: &mut Vec<u8>) {
+    let digit = |shift: u8| b'0' + (byte >> shift & 7);
+    out.extend_from_slice(&[b'\\', digit(6), digit(3), digit(0)]);
+}
+
+/// Appends a code that is no Unicode character.
+fn print_code(code: u32, out: &mut Vec<u8>) {
+    let text = match code {
+        0xD800..=0xDFFF => format!("\\u{code:04x}"),
+        // The escaped space ends the digits and stands for nothing.
+        _ if code <= MAX_CODE && !is_raw_byte(code) => format!("\\x{code:x}\\ "),
+        _ if is_raw_byte(code) => return print_octal((code & 0xFF) as u8, out),
+        _ => char::REPLACEMENT_CHARACTER.to_string(),
+    };
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// The content of a string being read.
+enum Content {
+    Text(String),
+    Codes(Vec<u32>),
+}
+
+impl Content {
+    fn push_str(&mut self, text: &str) {
+        match self {
+            Self::Text(content) => content.push_str(text),
+            Self::Codes(codes) => codes.extend(text.chars().map(u32::from)),
+        }
+    }
+
+    fn push(&mut self, code: u32) {
+        match (&mut *self, char::from_u32(code)) {
+            (Self::Text(text), Some(character)) => text.push(character),
+            (Self::Text(text), None) => {
+                let mut codes: Vec<u32> = text.chars().map(u32::from).collect();
+                codes.push(code);
+                *self = Self::Codes(codes);
+            }
+            (Self::Codes(codes), _) => codes.push(code),
+        }
+    }
+
+    fn into_value(self) -> Value {
+        match self {
+            Self::Text(text) => Value::Str(text),
+            Self::Codes(codes) => Value::RawStr(codes),
+        }
+    }
+}
+
+/// What an escape's code means in a string: some modifiers change an ASCII character, any other
+/// modifier has no place there.
+fn in_string(escape: u32) -> Option<u32> {
+    let (mut modifiers, mut code) = (escape & MODIFIERS, escape & !MODIFIERS);
+    if let Ok(ascii @ 0..0x80) = u8::try_from(code) {
+        if modifiers == CONTROL && matches!(ascii, b' ' | b'?') {
+            code = if ascii == b' ' { 0 } else { 0x7F };
+            modifiers = 0;
+        }
+        if modifiers & SHIFT != 0 && ascii.is_ascii_alphabetic() {
+            code = u32::from(ascii.to_ascii_uppercase());
+            modifiers &= !SHIFT;
+        }
+        if modifiers & META != 0 {
+            code = RAW_BYTES + (code | 0x80);
+            modifiers &= !META;
+        }
+    }
+    (modifiers == 0).then_some(code)
+}
