@@ -5,6 +5,7 @@
 //! clients say it.
 
 pub mod context;
+pub mod files;
 pub mod tokens;
 pub mod value;
 pub mod wire;

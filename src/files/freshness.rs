@@ -1,0 +1,146 @@
+//! Whether items are still what their files say. It must not change an item.
+//!
+//! A file whose last change is older than the item is not read. Two things escape this: a folder
+//! above the file that was exchanged for another by renaming, and a file system whose clock lags
+//! behind the server's.
+
+use std::collections::HashMap;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::lines::{self, Cover};
+use super::path::absolute;
+use super::read::{is_gone, load};
+use crate::context::item::{Item, Origin, State};
+use crate::value::Value;
+
+/// Larger files are not compared: an item from one is stale as soon as the file was touched. 64
+/// MiB is the default limit of a message, so that no item is longer.
+pub const MAX_COMPARED_BYTES: u64 = 64 << 20;
+
+/// A change this much before the item was taken may still have come after it, in milliseconds.
+/// Linux stamps files with the time of the last clock tick, which is up to 10 ms old (at 100 Hz);
+/// this is twice as much.
+const CLOCK_SLACK_MS: i64 = 20;
+
+/// How the item stands to its file now. Reads the disk; see [`states`] for the rules.
+pub fn state_of(item: &Item) -> State {
+    states(&[item]).pop().unwrap_or(State::Fresh)
+}
+
+/// How each item stands to its file now, in the order given. Each file is looked at once and read
+/// at most once, and one file's text is in memory at a time.
+///
+/// Only an item whose `filename` is absolute and local has a file; any other is fresh. When
+/// nothing is there, the item is missing. When the file was not changed since the item was taken,
+/// it is fresh. Otherwise it is fresh if the file, or the lines that its metadata names, still say
+/// the same, line ends and one final newline aside, and stale if not, or if the file can no longer
+/// be read as text. With `partial` true in its metadata (the region began or ended inside a line),
+/// the item need only be part of those lines. A listing is fresh while its folder is there.
+pub fn states(items: &[&Item]) -> Vec<State> {
+    let mut states = vec![State::Fresh; items.len()];
+    let mut by_file: HashMap<PathBuf, Vec<usize>> = HashMap::new();
+    for (at, item) in items.iter().enumerate() {
+        if let Some(path) = file_of(item) {
+            by_file.entry(path).or_default().push(at);
+        }
+    }
+    for (path, places) in by_file {
+        let look = Look::at(&path);
+        let mut text = None;
+        for at in places {
+            states[at] = settled(items[at], look).unwrap_or_else(|| {
+                let text = text.get_or_insert_with(|| load(&path, MAX_COMPARED_BYTES).ok());
+                compared(items[at], text.as_deref())
+            });
+        }
+    }
+    states
+}
+
+/// The local file that an item came from, if any.
+pub(super) fn file_of(item: &Item) -> Option<PathBuf> {
+    absolute(item.metadata.filename()?).ok()
+}
+
+/// What a path is, without opening it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Look {
+    /// Nothing.
+    Gone,
+    /// A folder.
+    Folder,
+    /// Something else, last changed at this time, in Unix milliseconds.
+    Changed(i64),
+    /// The system does not say.
+    Unknown,
+}
+
+impl Look {
+    pub(super) fn at(path: &Path) -> Self {
+        match (path.metadata(), path.symlink_metadata()) {
+            (Err(error), _) | (_, Err(error)) if is_gone(&error) => Self::Gone,
+            (Err(_), _) | (_, Err(_)) => Self::Unknown,
+            (Ok(target), _) if target.is_dir() => Self::Folder,
+            // The link counts too: it may have been turned to another, older file.
+            (Ok(target), Ok(link)) => Self::Changed(changed_ms(&target).max(changed_ms(&link))),
+        }
+    }
+}
+
+/// The later of the times at which content and inode changed. Tools set the first back, as `cp -p`
+/// and `tar` do, but never the second.
+fn changed_ms(metadata: &Metadata) -> i64 {
+    let ms =
+        |seconds: i64, nanos: i64| seconds.saturating_mul(1000).saturating_add(nanos / 1_000_000);
+    ms(metadata.mtime(), metadata.mtime_nsec()).max(ms(metadata.ctime(), metadata.ctime_nsec()))
+}
+
+/// The state that a look at the file decides; `None` when its text must be compared.
+pub(super) fn settled(item: &Item, look: Look) -> Option<State> {
+    match look {
+        Look::Gone => Some(State::Missing),
+        Look::Folder if item.metadata.origin() == Some(Origin::Listing) => Some(State::Fresh),
+        Look::Folder | Look::Unknown => Some(State::Stale),
+        Look::Changed(at) if at.saturating_add(CLOCK_SLACK_MS) < item.taken_ms => {
+            Some(State::Fresh)
+        }
+        Look::Changed(_) => None,
+    }
+}
+
+/// The state by the file's text, `None` when it cannot be read.
+fn compared(item: &Item, text: Option<&str>) -> State {
+    let same = text.is_some_and(|text| match item.metadata.lines() {
+        None => lines::same(text, &item.content),
+        Some(range) => holds_at(item, text, range),
+    });
+    if same { State::Fresh } else { State::Stale }
+}
+
+/// Whether the lines `start` to `end` of the text still say what the item says.
+pub(super) fn holds_at(item: &Item, text: &str, (start, end): (u64, u64)) -> bool {
+    let Some(part) = (start <= end).then(|| lines::slice(text, start, Some(end))).flatten() else {
+        return false;
+    };
+    if lines::same(part, &item.content) {
+        return true;
+    }
+    let (part, content) = (lines::unified(part), lines::unified(&item.content));
+    cover(item) == Cover::Anything
+        && lines::count(&content) == lines::count(&part)
+        && part.contains(&*content)
+}
+
+/// Whether the item is whole lines. A region that began or ended inside a line says so itself,
+/// because its text does not show it: `foo` may be a line, or a part of `foobar`.
+pub(super) fn cover(item: &Item) -> Cover {
+    match item.metadata.get("partial") {
+        Some(Value::Bool(true)) => Cover::Anything,
+        _ => Cover::WholeLines,
+    }
+}
+
+#[cfg(test)]
+mod tests;

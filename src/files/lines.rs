@@ -1,0 +1,209 @@
+//! Lines of a text: counting, cutting out, comparing and finding again. Pure.
+//!
+//! A line ends with a newline; the last one may lack it. Lines count from 1, and an empty text
+//! has none.
+
+use std::borrow::Cow;
+
+use memchr::{memchr_iter, memmem};
+
+/// How many lines the text has.
+pub(super) fn count(text: &str) -> u64 {
+    let newlines = memchr_iter(b'\n', text.as_bytes()).count() as u64;
+    newlines + u64::from(!text.is_empty() && !text.ends_with('\n'))
+}
+
+/// Lines `start` to `end`, both included, or from `start` to the end of the text, with their line
+/// ends as they are. `None` when the text has fewer lines; `start` is at least 1.
+pub(super) fn slice(text: &str, start: u64, end: Option<u64>) -> Option<&str> {
+    let mut newlines = memchr_iter(b'\n', text.as_bytes());
+    let from = match usize::try_from(start - 1).ok()? {
+        0 => 0,
+        before => newlines.nth(before - 1)? + 1,
+    };
+    if from >= text.len() {
+        return None;
+    }
+    let Some(end) = end else { return Some(&text[from..]) };
+    match newlines.nth(usize::try_from(end - start).ok()?) {
+        Some(newline) => Some(&text[from..=newline]),
+        None if count(text) == end => Some(&text[from..]),
+        None => None,
+    }
+}
+
+/// Whether two texts say the same: a byte-order mark, CRLF against LF and one final newline make
+/// no difference, because Emacs hides the first two and a region may end before the third.
+pub(super) fn same(one: &str, other: &str) -> bool {
+    let (one, other) = (unified(one), unified(other));
+    without_final_newline(&one) == without_final_newline(&other)
+}
+
+/// The text without a byte-order mark and with LF as line end, as a buffer shows it.
+pub(super) fn unified(text: &str) -> Cow<'_, str> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if memmem::find(text.as_bytes(), b"\r\n").is_some() {
+        Cow::Owned(text.replace("\r\n", "\n"))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// What a text that is looked for must cover.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cover {
+    /// Whole lines; the final newline may be left out.
+    WholeLines,
+    /// Any part of the text.
+    Anything,
+}
+
+/// Where a text was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Nowhere.
+    Nowhere,
+    /// In exactly one place, on these lines.
+    Once(u64, u64),
+    /// In two places or more, which may overlap.
+    Several,
+}
+
+/// Finds `wanted`, which is not empty, in `text`; both are [`unified`]. Takes time linear in the
+/// length of the text, whatever is in it.
+pub(super) fn find(text: &str, wanted: &str, cover: Cover) -> Found {
+    let place = match cover {
+        Cover::Anything => find_once(text, wanted),
+        // With a newline on both sides every match is a run of whole lines, so that two searches
+        // decide; filtering the matches instead would be quadratic on repetitive texts.
+        Cover::WholeLines => {
+            let end = if text.ends_with('\n') { "" } else { "\n" };
+            let framed = format!("\n{text}{end}");
+            find_once(&framed, &format!("\n{}\n", without_final_newline(wanted)))
+        }
+    };
+    match place {
+        Ok(offset) => {
+            let before = memchr_iter(b'\n', &text.as_bytes()[..offset]).count() as u64;
+            Found::Once(before + 1, before + count(wanted))
+        }
+        Err(otherwise) => otherwise,
+    }
+}
+
+/// The offset of the only match, or what there is instead.
+fn find_once(text: &str, wanted: &str) -> Result<usize, Found> {
+    let finder = memmem::Finder::new(wanted);
+    let first = finder.find(text.as_bytes()).ok_or(Found::Nowhere)?;
+    // From the next byte, not from the match's end: an overlapping match is another place.
+    match finder.find(&text.as_bytes()[first + 1..]) {
+        Some(_) => Err(Found::Several),
+        None => Ok(first),
+    }
+}
+
+fn without_final_newline(text: &str) -> &str {
+    text.strip_suffix('\n').unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn lines_are_counted_with_or_without_a_final_newline() {
+        for (text, expected) in
+            [("", 0), ("a", 1), ("a\n", 1), ("\n", 1), ("a\n\n", 2), ("a\nb", 2)]
+        {
+            assert_eq!(count(text), expected, "{text:?}");
+        }
+    }
+
+    #[track_caller]
+    fn check_slice(text: &str, start: u64, end: Option<u64>, expected: Option<&str>) {
+        assert_eq!(slice(text, start, end), expected);
+    }
+
+    #[test]
+    fn slices_are_verbatim() {
+        check_slice("a\r\nb\r\nc", 1, Some(2), Some("a\r\nb\r\n"));
+        check_slice("a\nb\nc", 2, None, Some("b\nc"));
+        check_slice("a\nb\nc", 3, Some(3), Some("c"));
+        check_slice("a\nb\nc\n", 3, Some(3), Some("c\n"));
+        check_slice("\n\n", 2, Some(2), Some("\n"));
+        check_slice("one", 1, Some(1), Some("one"));
+    }
+
+    #[test]
+    fn slices_past_the_end_are_none() {
+        check_slice("", 1, None, None);
+        check_slice("", 1, Some(1), None);
+        check_slice("a\n", 2, None, None);
+        check_slice("a\n", 1, Some(2), None);
+        check_slice("a\nb", 1, Some(3), None);
+        check_slice("a", u64::MAX, None, None);
+        check_slice("a", 1, Some(u64::MAX), None);
+    }
+
+    #[test]
+    fn line_ends_and_a_byte_order_mark_make_no_difference() {
+        for (one, other, expected) in [
+            ("a\nb", "a\nb\n", true),
+            ("a\r\nb\r\n", "a\nb", true),
+            ("\u{feff}a", "a", true),
+            ("a\n", "a\n\n", false),
+            ("a\rb", "a\nb", false),
+            ("a", "b", false),
+        ] {
+            assert_eq!(same(one, other), expected, "{one:?} {other:?}");
+        }
+    }
+
+    #[track_caller]
+    fn check_find(text: &str, wanted: &str, cover: Cover, expected: Found) {
+        assert_eq!(find(text, wanted, cover), expected);
+    }
+
+    #[test]
+    fn whole_lines_are_found_at_line_ends_only() {
+        use Cover::WholeLines;
+        check_find("a\nb\nc\n", "b\n", WholeLines, Found::Once(2, 2));
+        check_find("a\nb\nc\n", "b", WholeLines, Found::Once(2, 2));
+        check_find("a\nb\nc", "b\nc\n", WholeLines, Found::Once(2, 3));
+        check_find("a\nbb\n", "b", WholeLines, Found::Nowhere);
+        check_find("a\n b\n", "b", WholeLines, Found::Nowhere);
+        check_find("a\nb\na\n", "a\n", WholeLines, Found::Several);
+        check_find("a\na\na\n", "a\na\n", WholeLines, Found::Several);
+        check_find("a\n", "a\n\n", WholeLines, Found::Nowhere);
+        check_find("x\n\ny\n", "\n", WholeLines, Found::Once(2, 2));
+        check_find("a", "a", WholeLines, Found::Once(1, 1));
+    }
+
+    #[test]
+    fn parts_of_lines_are_found_anywhere() {
+        use Cover::Anything;
+        check_find("let a = (f x);\nb", "(f x)", Anything, Found::Once(1, 1));
+        check_find("a (b\nc) d", "(b\nc)", Anything, Found::Once(1, 2));
+        check_find("aaa", "aa", Anything, Found::Several);
+        check_find("aé", "é", Anything, Found::Once(1, 1));
+    }
+
+    proptest! {
+        #[test]
+        fn any_run_of_lines_is_cut_out_and_found(
+            text in "[ab\n]{0,24}", start in 1u64..9, length in 0u64..5,
+        ) {
+            let end = start + length;
+            let all: Vec<&str> = text.split_inclusive('\n').collect();
+            let expected = (end <= all.len() as u64)
+                .then(|| all[start as usize - 1..end as usize].concat());
+            prop_assert_eq!(slice(&text, start, Some(end)), expected.as_deref());
+            if let Some(wanted) = expected {
+                let found = find(&text, &wanted, Cover::WholeLines);
+                prop_assert!(matches!(found, Found::Several) || found == Found::Once(start, end));
+            }
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Prints a tree of files with their sizes and tokens, for people and models. Pure.
+
+use std::fmt::Write;
+use std::path::Path;
+
+/// A file of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedFile {
+    /// Its path relative to the root, with `/` between the names.
+    pub relative: String,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// How many tokens its text has.
+    pub tokens: u64,
+}
+
+/// The tree under `root`, one line a file or folder, two spaces of indentation a level:
+///
+/// ```text
+/// demo/ (2 files, 1.5 kB, 420 tokens)
+///   src/ (1 file, 1.2 kB, 330 tokens)
+///     lib.rs (1.2 kB, 330 tokens)
+///   README.md (310 B, 90 tokens)
+/// ```
+///
+/// A folder comes with the totals of everything below it; a folder that holds one folder only
+/// shares its line. The order is by the bytes of each name, whatever the order of `files`. Sizes
+/// are decimal (1 kB is 1000 bytes) with one digit after the point, below 1 kB in bytes. In names,
+/// backslashes, control characters and the characters that change the direction or the line of
+/// text are escaped as in Rust strings. No final newline.
+pub fn listing(root: &Path, files: &[ListedFile]) -> String {
+    let name = root.file_name().unwrap_or_default().to_string_lossy();
+    let mut entries: Vec<Entry<'_>> = files
+        .iter()
+        .map(|file| Entry { names: file.relative.split('/').collect(), file })
+        .collect();
+    entries.sort_by(|one, other| one.names.cmp(&other.names));
+    let mut text = String::new();
+    print_line(&mut text, 0, &format!("{}/", escaped(&name)), &totals(&entries));
+    print_below(&mut text, 1, 0, &entries);
+    text.truncate(text.trim_end_matches('\n').len());
+    text
+}
+
+struct Entry<'a> {
+    /// The names on the path from the root, the file's own last.
+    names: Vec<&'a str>,
+    file: &'a ListedFile,
+}
+
+/// Prints the entries below a folder: sorted, at least one, with their first `depth` names printed.
+fn print_below(text: &mut String, level: usize, depth: usize, entries: &[Entry<'_>]) {
+    for group in entries.chunk_by(|one, other| one.names[depth] == other.names[depth]) {
+        if group[0].names.len() == depth + 1 {
+            for entry in group {
+                let size =
+                    format!("{}, {}", size(entry.file.bytes), counted(entry.file.tokens, "token"));
+                print_line(text, level, &escaped(entry.names[depth]), &size);
+            }
+            continue;
+        }
+        let below = depth + shared_folders(group, depth);
+        let path: String =
+            group[0].names[depth..below].iter().map(|name| escaped(name) + "/").collect();
+        print_line(text, level, &path, &totals(group));
+        print_below(text, level + 1, below, group);
+    }
+}
+
+/// How many names from `depth` on are folders that all entries of the group are in.
+fn shared_folders(group: &[Entry<'_>], depth: usize) -> usize {
+    let (first, last) = (&group[0].names, &group[group.len() - 1].names);
+    let folders = first.len().min(last.len()) - 1;
+    // The group is sorted, so what its first and last entry share, all share.
+    (depth..folders).take_while(|&at| first[at] == last[at]).count().max(1)
+}
+
+fn print_line(text: &mut String, level: usize, name: &str, about: &str) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "{:indent$}{name} ({about})", "", indent = level * 2);
+}
+
+fn totals(entries: &[Entry<'_>]) -> String {
+    let bytes = entries.iter().map(|entry| entry.file.bytes).sum();
+    let tokens = entries.iter().map(|entry| entry.file.tokens).sum();
+    let files = counted(entries.len() as u64, "file");
+    format!("{files}, {}, {}", size(bytes), counted(tokens, "token"))
+}
+
+/// `1 file`, `1,234 files`.
+fn counted(count: u64, noun: &str) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3 + noun.len() + 2);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text.push(' ');
+    text.push_str(noun);
+    if count != 1 {
+        text.push('s');
+    }
+    text
+}
+
+/// A size for people: `999 B`, `1.0 kB`, `34.1 MB`; halves round up.
+fn size(bytes: u64) -> String {
+    if bytes < 1000 {
+        return format!("{bytes} B");
+    }
+    let mut unit = 1000;
+    for name in ["kB", "MB", "GB", "TB", "PB", "EB"] {
+        let tenths = (u128::from(bytes) * 10 + unit / 2) / unit;
+        if tenths < 10_000 || name == "EB" {
+            return format!("{}.{} {name}", tenths / 10, tenths % 10);
+        }
+        unit *= 1000;
+    }
+    format!("{bytes} B")
+}
+
+fn escaped(name: &str) -> String {
+    let mut text = String::with_capacity(name.len());
+    for character in name.chars() {
+        match character {
+            '\\' => text.push_str("\\\\"),
+            _ if is_misleading(character) => text.extend(character.escape_default()),
+            _ => text.push(character),
+        }
+    }
+    text
+}
+
+/// Whether printing the character could break or disguise a line: control characters, line and
+/// paragraph separators, and the marks of the Unicode bidirectional algorithm (UAX 9).
+fn is_misleading(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(root: &str, files: &[(&str, u64, u64)], expected: &str) {
+        let mut files: Vec<_> = files
+            .iter()
+            .map(|&(relative, bytes, tokens)| ListedFile {
+                relative: relative.to_owned(),
+                bytes,
+                tokens,
+            })
+            .collect();
+        assert_eq!(listing(Path::new(root), &files), expected);
+        files.reverse();
+        assert_eq!(listing(Path::new(root), &files), expected, "the order of files matters not");
+    }
+
+    #[test]
+    fn folders_carry_totals() {
+        check(
+            "/home/me/demo",
+            &[
+                ("src/lib.rs", 1200, 330),
+                ("README.md", 310, 90),
+                ("src/a/x.rs", 1, 1),
+                ("src-b", 0, 0),
+            ],
+            "demo/ (4 files, 1.5 kB, 421 tokens)\n  \
+               README.md (310 B, 90 tokens)\n  \
+               src/ (2 files, 1.2 kB, 331 tokens)\n    \
+                 a/ (1 file, 1 B, 1 token)\n      \
+                   x.rs (1 B, 1 token)\n    \
+                 lib.rs (1.2 kB, 330 tokens)\n  \
+               src-b (0 B, 0 tokens)",
+        );
+    }
+
+    #[test]
+    fn folders_with_one_folder_share_its_line() {
+        check(
+            "/p",
+            &[("a/b/c/x", 1, 1), ("a/b/d/y", 1, 1), ("e/f/z", 1, 1), ("e/g", 1, 1)],
+            "p/ (4 files, 4 B, 4 tokens)\n  \
+               a/b/ (2 files, 2 B, 2 tokens)\n    \
+                 c/ (1 file, 1 B, 1 token)\n      \
+                   x (1 B, 1 token)\n    \
+                 d/ (1 file, 1 B, 1 token)\n      \
+                   y (1 B, 1 token)\n  \
+               e/ (2 files, 2 B, 2 tokens)\n    \
+                 f/ (1 file, 1 B, 1 token)\n      \
+                   z (1 B, 1 token)\n    \
+                 g (1 B, 1 token)",
+        );
+    }
+
+    #[test]
+    fn an_empty_tree_and_the_root_have_a_line() {
+        check("/p/empty", &[], "empty/ (0 files, 0 B, 0 tokens)");
+        check("/", &[("a", 1, 1)], "/ (1 file, 1 B, 1 token)\n  a (1 B, 1 token)");
+    }
+
+    #[test]
+    fn names_cannot_break_a_line() {
+        check(
+            "/p",
+            &[
+                ("a\nb\u{1b}[31m", 1, 1),
+                ("c\\n", 1, 1),
+                ("d\u{202e}", 1, 1),
+                ("é ü\u{301}'\"", 1, 1),
+            ],
+            "p/ (4 files, 4 B, 4 tokens)\n  \
+               a\\nb\\u{1b}[31m (1 B, 1 token)\n  \
+               c\\\\n (1 B, 1 token)\n  \
+               d\\u{202e} (1 B, 1 token)\n  \
+               é ü\u{301}'\" (1 B, 1 token)",
+        );
+    }
+
+    #[test]
+    fn sizes_are_decimal() {
+        for (bytes, expected) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1000, "1.0 kB"),
+            (1049, "1.0 kB"),
+            (1050, "1.1 kB"),
+            (999_949, "999.9 kB"),
+            (999_950, "1.0 MB"),
+            (34_100_000, "34.1 MB"),
+            (u64::MAX, "18.4 EB"),
+        ] {
+            assert_eq!(size(bytes), expected);
+        }
+    }
+
+    #[test]
+    fn counts_have_thousands_and_a_plural() {
+        for (count, expected) in [
+            (0, "0 files"),
+            (1, "1 file"),
+            (999, "999 files"),
+            (1000, "1,000 files"),
+            (1_234_567, "1,234,567 files"),
+        ] {
+            assert_eq!(counted(count, "file"), expected);
+        }
+    }
+}

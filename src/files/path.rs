@@ -1,0 +1,106 @@
+//! File names as clients write them, made absolute. It must not touch the disk.
+
+use std::env;
+use std::path::{Component, Path, PathBuf};
+
+use super::FileError;
+
+/// The local path that a client's file name means.
+///
+/// `~` and `~/x` are under the home folder of the server's user. `.` and `..` are resolved by
+/// name alone and symbolic links are left as they are, which is what Emacs's `expand-file-name`
+/// does: both sides then call one file by one name. Emacs's quoting prefix `/:` is removed.
+///
+/// Errors: `not-absolute` for any other name that does not begin with `/`, `not-local` for a
+/// remote name such as `/ssh:host:/x`.
+pub fn absolute(path: &str) -> Result<PathBuf, FileError> {
+    let not_absolute = || FileError::NotAbsolute { path: path.to_owned() };
+    let quoted = path.strip_prefix("/:").filter(|rest| rest.starts_with('/'));
+    if quoted.is_none() && is_remote(path) {
+        return Err(FileError::NotLocal { path: path.to_owned() });
+    }
+    let local = quoted.unwrap_or(path);
+    if local.starts_with('/') {
+        return Ok(without_dots(Path::new(local)));
+    }
+    let below = match local.strip_prefix('~') {
+        Some("") => "",
+        Some(rest) => rest.strip_prefix('/').ok_or_else(not_absolute)?,
+        None => return Err(not_absolute()),
+    };
+    let home = env::home_dir().filter(|home| home.is_absolute()).ok_or_else(not_absolute)?;
+    // `join` would take a second slash, as in `~//x`, for the root.
+    Ok(without_dots(&home.join(below.trim_start_matches('/'))))
+}
+
+/// Whether Emacs opens this name through TRAMP: `/method:…:…`, where the method is `-` or has two
+/// characters or more (Emacs manual, "Remote Files").
+fn is_remote(path: &str) -> bool {
+    let Some((method, rest)) = path.strip_prefix('/').and_then(|p| p.split_once(':')) else {
+        return false;
+    };
+    let named = method.len() > 1 && method.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    (named || method == "-") && rest.contains(':')
+}
+
+fn without_dots(path: &Path) -> PathBuf {
+    let mut clean = PathBuf::from("/");
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => clean.push(name),
+            Component::ParentDir => {
+                clean.pop();
+            }
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+        }
+    }
+    clean
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(name: &str, expected: Result<&str, &str>) {
+        let found = absolute(name).map_err(|error| error.kind());
+        assert_eq!(found, expected.map(PathBuf::from));
+    }
+
+    #[test]
+    fn absolute_names_lose_their_dots() {
+        check("/a/b.rs", Ok("/a/b.rs"));
+        check("/a/./b//c/", Ok("/a/b/c"));
+        check("/a/../../b", Ok("/b"));
+        check("/", Ok("/"));
+        check("/ä b\n/c", Ok("/ä b\n/c"));
+    }
+
+    #[test]
+    fn the_tilde_is_the_home_folder() {
+        let home = env::home_dir().unwrap();
+        assert_eq!(absolute("~/x/../y").unwrap(), home.join("y"));
+        assert_eq!(absolute("~").unwrap(), home);
+        assert_eq!(absolute("~//etc").unwrap(), home.join("etc"));
+        check("~other/x", Err("not-absolute"));
+    }
+
+    #[test]
+    fn relative_names_are_refused() {
+        for name in ["", "a", "./a", "../a", "C:/a"] {
+            check(name, Err("not-absolute"));
+        }
+    }
+
+    #[test]
+    fn remote_names_are_refused_and_quoted_ones_are_local() {
+        for name in ["/ssh:host:/x", "/sudo::/etc/x", "/ssh:a|sudo:b:/x", "/-:h:/x", "/ssh:u@h#22:"]
+        {
+            check(name, Err("not-local"));
+        }
+        check("/:/ssh:host:/x", Ok("/ssh:host:/x"));
+        check("/a:b", Ok("/a:b"));
+        check("/tmp/a:b:c", Ok("/tmp/a:b:c"));
+        check("/c:/x:y", Ok("/c:/x:y"));
+    }
+}

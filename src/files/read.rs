@@ -1,0 +1,315 @@
+//! Reads one text file, whole or some of its lines. It must not know what the text is for.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+use super::project::Projects;
+use super::{BinarySign, FileError, lines};
+
+/// The size limit of files when no option says otherwise: 1 MiB, about 300,000 tokens.
+pub const DEFAULT_MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// A NUL byte this early in a file means that it is binary. Git looks equally far.
+const NUL_WINDOW: usize = 8 * 1024;
+
+/// What may be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// Files of more bytes are refused; the limit is on the file, not on the lines asked for.
+    pub max_bytes: u64,
+}
+
+/// A file's text, or some of its lines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileText {
+    /// The path as it was asked for.
+    pub path: PathBuf,
+    /// The text: line ends as in the file, a leading UTF-8 byte-order mark left out.
+    pub content: String,
+    /// The first and last line of `content`; `None` when it is the whole file.
+    pub lines: Option<(u64, u64)>,
+    /// How many lines the whole file has; an empty file has none.
+    pub total_lines: u64,
+    /// The project that the file is in, by [`project_root`](super::project_root).
+    pub project: Option<PathBuf>,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self { max_bytes: DEFAULT_MAX_FILE_BYTES }
+    }
+}
+
+/// Reads the file at `path`, which is absolute: whole, or the lines from the first number of
+/// `range` to the second, both included, or to the end of the file when there is no second.
+///
+/// Symbolic links are followed. FIFOs, sockets and devices are refused without opening them. Take
+/// the time for [`Item::taken_ms`](crate::context::item::Item::taken_ms) before the call, so that
+/// a change during it is seen later.
+///
+/// Errors: every kind of [`FileError`] but `not-absolute` and `not-local`.
+pub fn read(
+    path: &Path,
+    range: Option<(u64, Option<u64>)>,
+    options: &ReadOptions,
+) -> Result<FileText, FileError> {
+    read_in(path, range, options, &mut Projects::default())
+}
+
+/// [`read`], with the projects of earlier files remembered.
+pub(super) fn read_in(
+    path: &Path,
+    range: Option<(u64, Option<u64>)>,
+    options: &ReadOptions,
+    projects: &mut Projects,
+) -> Result<FileText, FileError> {
+    if let Some((start, end)) = range
+        && (start == 0 || end.is_some_and(|end| end < start))
+    {
+        return Err(FileError::BadRange { start, end });
+    }
+    let text = load(path, options.max_bytes)?;
+    let total_lines = lines::count(&text);
+    let (content, lines) = match range {
+        None => (text, None),
+        Some((start, end)) => {
+            let past_end =
+                || FileError::PastEnd { path: path.to_path_buf(), start, end, total_lines };
+            let part = lines::slice(&text, start, end).ok_or_else(past_end)?;
+            (part.to_owned(), Some((start, end.unwrap_or(total_lines))))
+        }
+    };
+    let project = projects.of_file(path);
+    Ok(FileText { path: path.to_path_buf(), content, lines, total_lines, project })
+}
+
+/// The whole text of a regular file of at most `limit` bytes, without a byte-order mark.
+pub(super) fn load(path: &Path, limit: u64) -> Result<String, FileError> {
+    check_size(path, check_regular(path)?.len(), limit)?;
+    let bytes = load_bytes(path, limit)?;
+    decode(path, bytes)
+}
+
+/// What `path` is, when it is a regular file or a link to one.
+pub(super) fn check_regular(path: &Path) -> Result<Metadata, FileError> {
+    let metadata = path.metadata().map_err(|source| refused(path, source))?;
+    refuse_special(path, &metadata)?;
+    Ok(metadata)
+}
+
+/// The error for what the system said about `path`.
+pub(super) fn refused(path: &Path, source: io::Error) -> FileError {
+    let path = path.to_path_buf();
+    if is_gone(&source) {
+        FileError::Missing { path }
+    } else {
+        FileError::Unreadable { path, source }
+    }
+}
+
+/// Whether the system says that nothing is there: no such name, or a file where a folder of the
+/// path should be.
+pub(super) fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+fn refuse_special(path: &Path, metadata: &Metadata) -> Result<(), FileError> {
+    let (kind, path) = (metadata.file_type(), path.to_path_buf());
+    if kind.is_dir() {
+        return Err(FileError::IsDirectory { path });
+    }
+    let what = match kind {
+        _ if kind.is_file() => return Ok(()),
+        _ if kind.is_fifo() => "FIFO",
+        _ if kind.is_socket() => "socket",
+        _ if kind.is_char_device() || kind.is_block_device() => "device",
+        _ => "special file",
+    };
+    Err(FileError::NotRegular { path, what })
+}
+
+fn check_size(path: &Path, bytes: u64, limit: u64) -> Result<(), FileError> {
+    if bytes > limit {
+        return Err(FileError::TooLarge { path: path.to_path_buf(), bytes, limit });
+    }
+    Ok(())
+}
+
+fn load_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, FileError> {
+    let unreadable = |source| refused(path, source);
+    let (file, size) = open(path)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(size.min(limit)).unwrap_or(0) + 1);
+    // The file may have grown since its size was asked for, and files of /proc say 0.
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(unreadable)?;
+    check_size(path, bytes.len() as u64, limit)?;
+    Ok(bytes)
+}
+
+/// Opens a regular file. What was regular a moment ago may have become a FIFO: `O_NONBLOCK` keeps
+/// the opening of one from waiting for a writer, and has no effect on regular files.
+fn open(path: &Path) -> Result<(File, u64), FileError> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits();
+    let opened = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path);
+    let file = opened.map_err(|source| refused(path, source))?;
+    let metadata = file.metadata().map_err(|source| refused(path, source))?;
+    refuse_special(path, &metadata)?;
+    Ok((file, metadata.len()))
+}
+
+fn decode(path: &Path, bytes: Vec<u8>) -> Result<String, FileError> {
+    let binary = |sign, offset: usize| FileError::Binary {
+        path: path.to_path_buf(),
+        sign,
+        offset: offset as u64,
+    };
+    let head = &bytes[..bytes.len().min(NUL_WINDOW)];
+    if let Some(offset) = memchr::memchr(0, head) {
+        return Err(binary(BinarySign::Nul, offset));
+    }
+    let mut text = String::from_utf8(bytes)
+        .map_err(|error| binary(BinarySign::NotUtf8, error.utf8_error().valid_up_to()))?;
+    if text.starts_with('\u{feff}') {
+        text.drain(..'\u{feff}'.len_utf8());
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(
+        bytes: &[u8],
+        range: Option<(u64, Option<u64>)>,
+        expected: Result<(&str, Option<(u64, u64)>, u64), &str>,
+    ) {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("file");
+        fs::write(&path, bytes).unwrap();
+        let found = read(&path, range, &ReadOptions { max_bytes: 20 });
+        let found = found.as_ref().map(|f| (f.content.as_str(), f.lines, f.total_lines));
+        assert_eq!(found.map_err(FileError::kind), expected);
+    }
+
+    #[test]
+    fn whole_files_are_verbatim() {
+        check(b"a\nb\n", None, Ok(("a\nb\n", None, 2)));
+        check(b"a\r\nb", None, Ok(("a\r\nb", None, 2)));
+        check(b"", None, Ok(("", None, 0)));
+        check("\u{feff}ä".as_bytes(), None, Ok(("ä", None, 1)));
+    }
+
+    #[test]
+    fn ranges_are_lines_of_the_file() {
+        check(b"a\nb\nc\n", Some((2, Some(3))), Ok(("b\nc\n", Some((2, 3)), 3)));
+        check(b"a\nb\nc", Some((3, None)), Ok(("c", Some((3, 3)), 3)));
+        check(b"a\r\nb\r\n", Some((1, Some(1))), Ok(("a\r\n", Some((1, 1)), 2)));
+        check(b"one", Some((1, Some(1))), Ok(("one", Some((1, 1)), 1)));
+    }
+
+    #[test]
+    fn ranges_past_the_end_say_the_real_length() {
+        check(b"a\nb\n", Some((2, Some(3))), Err("past-end"));
+        check(b"a\nb\n", Some((3, None)), Err("past-end"));
+        check(b"", Some((1, None)), Err("past-end"));
+        let temp = tempfile::tempdir().unwrap();
+        fs::write(temp.path().join("x"), "1\n2\n3").unwrap();
+        let error = read(&temp.path().join("x"), Some((2, Some(9))), &ReadOptions::default());
+        assert!(error.unwrap_err().to_string().contains("has 3 lines, so 2-9 is past its end"));
+    }
+
+    #[test]
+    fn impossible_ranges_are_refused_before_reading() {
+        check(b"a\n", Some((0, None)), Err("bad-range"));
+        check(b"a\n", Some((2, Some(1))), Err("bad-range"));
+        let gone = Path::new("/nonexistent/x");
+        assert_eq!(
+            read(gone, Some((0, Some(1))), &ReadOptions::default()).unwrap_err().kind(),
+            "bad-range"
+        );
+    }
+
+    #[test]
+    fn binary_files_say_what_gave_them_away() {
+        let sign = |bytes: &[u8]| match decode(Path::new("/x"), bytes.to_vec()) {
+            Err(FileError::Binary { sign, offset, .. }) => Some((sign, offset)),
+            _ => None,
+        };
+        assert_eq!(sign(b"ab\0c"), Some((BinarySign::Nul, 2)));
+        assert_eq!(sign(b"abc\xffd"), Some((BinarySign::NotUtf8, 3)));
+        assert_eq!(sign(b"ab\xc3"), Some((BinarySign::NotUtf8, 2)));
+        let mut late_nul = vec![b'a'; NUL_WINDOW];
+        late_nul.push(0);
+        assert_eq!(sign(&late_nul), None);
+    }
+
+    #[test]
+    fn the_limit_itself_is_allowed() {
+        check(&[b'a'; 20], None, Ok(("aaaaaaaaaaaaaaaaaaaa", None, 1)));
+        check(&[b'a'; 21], None, Err("file-too-large"));
+        check(&[b'a'; 21], Some((1, Some(1))), Err("file-too-large"));
+    }
+
+    #[test]
+    fn huge_sparse_files_are_refused_without_reading() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("huge");
+        File::create(&path).unwrap().set_len(1 << 40).unwrap();
+        let error = read(&path, None, &ReadOptions::default()).unwrap_err();
+        assert!(matches!(error, FileError::TooLarge { bytes: 0x100_0000_0000, .. }), "{error}");
+    }
+
+    #[track_caller]
+    fn check_kind(path: &Path, expected: &str) {
+        let found = read(path, None, &ReadOptions::default());
+        assert_eq!(found.unwrap_err().kind(), expected);
+    }
+
+    #[test]
+    fn what_is_not_a_file_is_named() {
+        let temp = tempfile::tempdir().unwrap();
+        let at = |name: &str| temp.path().join(name);
+        check_kind(temp.path(), "is-a-directory");
+        check_kind(&at("gone"), "file-missing");
+        fs::write(at("file"), "").unwrap();
+        check_kind(&at("file/below"), "file-missing");
+        symlink(at("gone"), at("dangling")).unwrap();
+        check_kind(&at("dangling"), "file-missing");
+        symlink(at("loop"), at("loop")).unwrap();
+        check_kind(&at("loop"), "file-unreadable");
+        check_kind(Path::new("/a\0b"), "file-unreadable");
+        check_kind(Path::new("/dev/null"), "not-a-regular-file");
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        check_kind(&at("socket"), "not-a-regular-file");
+    }
+
+    #[test]
+    fn fifos_never_block() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("fifo");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR).unwrap();
+        check_kind(&path, "not-a-regular-file");
+        assert_eq!(open(&path).unwrap_err().kind(), "not-a-regular-file", "after the first look");
+    }
+
+    #[test]
+    fn refusals_of_the_system_are_sorted() {
+        let kind = |kind: io::ErrorKind| refused(Path::new("/x"), kind.into()).kind();
+        assert_eq!(kind(io::ErrorKind::PermissionDenied), "file-unreadable");
+        assert_eq!(kind(io::ErrorKind::NotADirectory), "file-missing");
+    }
+
+    #[test]
+    fn files_without_a_size_are_read() {
+        let text = read(Path::new("/proc/self/status"), None, &ReadOptions::default()).unwrap();
+        assert!(text.content.starts_with("Name:"));
+    }
+}

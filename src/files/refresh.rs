@@ -1,0 +1,102 @@
+//! Brings an item up to date with its file, or finds where its text went. It never guesses, and it
+//! must not change the item: the caller makes the new version.
+
+use std::path::Path;
+
+use super::freshness::{Look, MAX_COMPARED_BYTES, cover, file_of, holds_at, settled};
+use super::lines::{self, Found};
+use super::read::{load, read};
+use super::{FileError, FileText, ReadOptions};
+use crate::context::item::{Item, Kind, Origin, State};
+
+/// What refreshing an item found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refreshed {
+    /// The item is as it was, or has no file. A listing is always this: make it anew with
+    /// [`walk`](super::walk) and [`listing`](super::listing()).
+    Unchanged,
+    /// The whole file was read again.
+    Updated(FileText),
+    /// The item's text, unchanged, is now on these lines.
+    Moved {
+        /// The first line, counted from 1.
+        start_line: u64,
+        /// The last line.
+        end_line: u64,
+    },
+    /// Where the text is, or what it should be, cannot be told: the item stays as it is, stale.
+    /// The reason is a phrase for people.
+    Unsure(&'static str),
+    /// The file is gone.
+    Missing,
+}
+
+/// Looks at the item's file again.
+///
+/// An item that is fresh is `Unchanged`. A whole file (origin file, tree or buffer, or no origin
+/// and type file; no lines) is read again, within the size limit of `options`. An item with lines
+/// is looked for in its file by its exact text, line ends and one final newline aside: as whole
+/// lines, or anywhere if its metadata has `partial` true. In exactly one place it is `Moved`, in
+/// none or in several `Unsure`. Files over [`MAX_COMPARED_BYTES`] and `options` are not searched.
+pub fn refresh(item: &Item, options: &ReadOptions) -> Refreshed {
+    let Some(path) = file_of(item) else { return Refreshed::Unchanged };
+    match settled(item, Look::at(&path)) {
+        Some(State::Fresh) => Refreshed::Unchanged,
+        Some(State::Missing) => Refreshed::Missing,
+        Some(State::Stale) => Refreshed::Unsure("its file is now a folder or cannot be reached"),
+        None => match item.metadata.lines() {
+            None => whole(item, &path, options),
+            Some(range) => region(item, &path, range, options),
+        },
+    }
+}
+
+fn whole(item: &Item, path: &Path, options: &ReadOptions) -> Refreshed {
+    match read(path, None, options) {
+        Err(error) => unreadable(&error),
+        Ok(text) if lines::same(&text.content, &item.content) => Refreshed::Unchanged,
+        Ok(text) if is_whole_file(item) => Refreshed::Updated(text),
+        Ok(_) => {
+            Refreshed::Unsure("its file changed, and it is not known which lines it came from")
+        }
+    }
+}
+
+fn region(item: &Item, path: &Path, range: (u64, u64), options: &ReadOptions) -> Refreshed {
+    let text = match load(path, options.max_bytes.max(MAX_COMPARED_BYTES)) {
+        Err(error) => return unreadable(&error),
+        Ok(text) => text,
+    };
+    if holds_at(item, &text, range) {
+        return Refreshed::Unchanged;
+    }
+    let wanted = lines::unified(&item.content);
+    if wanted.is_empty() {
+        return Refreshed::Unsure("it is empty, so it cannot be found again");
+    }
+    match lines::find(&lines::unified(&text), &wanted, cover(item)) {
+        Found::Once(start_line, end_line) => Refreshed::Moved { start_line, end_line },
+        Found::Nowhere => Refreshed::Unsure("its text is no longer in the file"),
+        Found::Several => Refreshed::Unsure("its text is in the file more than once"),
+    }
+}
+
+fn is_whole_file(item: &Item) -> bool {
+    match item.metadata.origin() {
+        Some(Origin::File | Origin::Tree | Origin::Buffer) => true,
+        None => item.kind == Kind::File,
+        Some(_) => false,
+    }
+}
+
+fn unreadable(error: &FileError) -> Refreshed {
+    Refreshed::Unsure(match error {
+        FileError::Missing { .. } => return Refreshed::Missing,
+        FileError::TooLarge { .. } => "its file is now over the size limit, max-file-bytes",
+        FileError::Binary { .. } => "its file is no longer UTF-8 text",
+        _ => "its file can no longer be read",
+    })
+}
+
+#[cfg(test)]
+mod tests;

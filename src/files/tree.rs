@@ -1,0 +1,313 @@
+//! Finds the files of a directory tree, in a fixed order, and says what it left out.
+//!
+//! It opens no file but the ignore files, and must not know what becomes of what it finds.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::{self, Metadata};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use ignore::{DirEntry, WalkBuilder};
+
+use super::read::{check_regular, refused};
+use super::{DEFAULT_MAX_FILE_BYTES, FileError, SkipReason, Skipped, TreeError};
+
+/// How many entries a walk may meet when no option says otherwise: ten times a large repository.
+pub const DEFAULT_MAX_TREE_ENTRIES: u64 = 1_000_000;
+
+/// Progress is told once in so many entries.
+pub(super) const PROGRESS_INTERVAL: u64 = 200;
+
+/// The folders (a `.git` may be a file) of version control, which are neither walked nor reported.
+const VERSION_CONTROL: &[&str] = &[".git", ".hg", ".svn", ".bzr", "_darcs", ".jj"];
+
+/// What a walk takes and leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TreeOptions {
+    /// Files of more bytes are left out.
+    pub max_file_bytes: u64,
+    /// Whether names that begin with a dot are taken too; those of version control never are.
+    pub hidden: bool,
+    /// Whether symbolic links inside the tree are followed; the root always is.
+    pub follow_links: bool,
+    /// A walk that meets more entries than this stops with an error.
+    pub max_entries: u64,
+}
+
+/// How far a walk, or the reading after it, has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// Files so far.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// A file that a walk found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundFile {
+    /// Its path: the root as it was given, and the names below it.
+    pub path: PathBuf,
+    /// Its path relative to the root; lossy where a name is not UTF-8.
+    pub relative: String,
+    /// Its size in bytes.
+    pub bytes: u64,
+}
+
+/// The files of a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Walk {
+    /// The directory that was walked; the folder of the file when the root was a file.
+    pub root: PathBuf,
+    /// The files, sorted by the bytes of each name on their path.
+    pub files: Vec<FoundFile>,
+    /// What was left out, sorted in the same way.
+    pub skipped: Skipped,
+}
+
+impl Default for TreeOptions {
+    fn default() -> Self {
+        Self {
+            max_file_bytes: DEFAULT_MAX_FILE_BYTES,
+            hidden: false,
+            follow_links: false,
+            max_entries: DEFAULT_MAX_TREE_ENTRIES,
+        }
+    }
+}
+
+impl Walk {
+    /// The size of all files found, in bytes.
+    pub fn total_bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+}
+
+/// Finds the files under `root`, an absolute path.
+///
+/// Files named by `.gitignore`, `.ignore`, `.git/info/exclude` or the user's global excludes are
+/// left out, with rules from above `root` when it lies in a Git repository and without them
+/// otherwise; outside a repository `.gitignore` files count too. A folder left out is one entry
+/// in `skipped` and is not opened. A `root` that is a file is taken even if it is ignored.
+/// Whether a file is text is not looked at here; [`read_all`](super::read_all) finds that out.
+///
+/// `progress` is told every 200 entries and at the end; its `Break` stops the walk.
+///
+/// Errors: a root that is missing, unreadable or neither file nor directory, with the kinds of
+/// [`FileError`]; `cancelled`; `tree-too-large`. Nothing below the root is an error.
+pub fn walk(
+    root: &Path,
+    options: &TreeOptions,
+    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Walk, TreeError> {
+    match check_regular(root) {
+        Ok(metadata) => return Ok(single(root, &metadata, options)),
+        Err(FileError::IsDirectory { .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
+    fs::read_dir(root).map_err(|source| refused(root, source))?;
+    let mut walker = Walker::new(root, options);
+    for entry in builder(root, options).build() {
+        match entry {
+            Ok(entry) if entry.depth() == 0 => walker.open_folder(root)?,
+            Ok(entry) => walker.visit(&entry)?,
+            Err(error) => walker.fail(&error),
+        }
+        walker.tick(progress)?;
+    }
+    walker.finish(progress)
+}
+
+fn builder(root: &Path, options: &TreeOptions) -> WalkBuilder {
+    // Without a repository around it, a `.gitignore` above the root (in a home folder, say) means
+    // nothing to Git either; inside one, Git's own rules hold, nested repositories included.
+    let in_repository = root.ancestors().any(|folder| folder.join(".git").exists());
+    let mut builder = WalkBuilder::new(root);
+    builder
+        .hidden(!options.hidden)
+        .follow_links(options.follow_links)
+        .require_git(in_repository)
+        .parents(in_repository)
+        .filter_entry(|entry| !is_version_control(entry.file_name()))
+        .sort_by_file_name(OsStr::cmp);
+    builder
+}
+
+fn is_version_control(name: &OsStr) -> bool {
+    VERSION_CONTROL.iter().any(|known| name == *known)
+}
+
+fn single(path: &Path, metadata: &Metadata, options: &TreeOptions) -> Walk {
+    let mut walk = Walk {
+        root: path.parent().unwrap_or(path).to_path_buf(),
+        files: Vec::new(),
+        skipped: Skipped::default(),
+    };
+    let relative = relative(&walk.root, path);
+    let bytes = metadata.len();
+    if bytes > options.max_file_bytes {
+        walk.skipped.add(relative, SkipReason::TooLarge);
+    } else {
+        walk.files.push(FoundFile { path: path.to_path_buf(), relative, bytes });
+    }
+    walk
+}
+
+/// A walk under way.
+struct Walker<'a> {
+    root: &'a Path,
+    options: &'a TreeOptions,
+    files: Vec<FoundFile>,
+    /// Entries of the folders visited that the filtered walk has not yielded yet, and whether each
+    /// is a folder. Those that remain at the end were left out by a rule.
+    awaited: HashMap<PathBuf, bool>,
+    left_out: Vec<LeftOut>,
+    so_far: Progress,
+    entries: u64,
+    steps: u64,
+}
+
+struct LeftOut {
+    path: PathBuf,
+    is_folder: bool,
+    reason: SkipReason,
+}
+
+impl<'a> Walker<'a> {
+    fn new(root: &'a Path, options: &'a TreeOptions) -> Self {
+        Self {
+            root,
+            options,
+            files: Vec::new(),
+            awaited: HashMap::new(),
+            left_out: Vec::new(),
+            so_far: Progress::default(),
+            entries: 0,
+            steps: 0,
+        }
+    }
+
+    fn visit(&mut self, entry: &DirEntry) -> Result<(), TreeError> {
+        let path = entry.path();
+        self.awaited.remove(path);
+        let Some(kind) = entry.file_type() else { return Ok(()) };
+        if kind.is_dir() {
+            return self.open_folder(path);
+        }
+        match entry.metadata() {
+            _ if kind.is_symlink() => self.leave_out(path, SkipReason::Link),
+            _ if !kind.is_file() => self.leave_out(path, SkipReason::NotAFile),
+            Err(_) => self.leave_out(path, SkipReason::Unreadable),
+            Ok(metadata) if metadata.len() > self.options.max_file_bytes => {
+                self.leave_out(path, SkipReason::TooLarge);
+            }
+            Ok(metadata) => self.take(path, metadata.len()),
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, path: &Path, bytes: u64) {
+        self.so_far.files += 1;
+        self.so_far.bytes += bytes;
+        let relative = relative(self.root, path);
+        self.files.push(FoundFile { path: path.to_path_buf(), relative, bytes });
+    }
+
+    /// Lists everything in a folder that the walk is about to enter.
+    fn open_folder(&mut self, folder: &Path) -> Result<(), TreeError> {
+        let Ok(entries) = fs::read_dir(folder) else {
+            self.left_out.push(LeftOut {
+                path: folder.to_path_buf(),
+                is_folder: true,
+                reason: SkipReason::Unreadable,
+            });
+            return Ok(());
+        };
+        for entry in entries.flatten() {
+            self.entries += 1;
+            if !is_version_control(&entry.file_name()) {
+                let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+                self.awaited.insert(entry.path(), is_folder);
+            }
+        }
+        if self.entries > self.options.max_entries {
+            let (path, limit) = (self.root.to_path_buf(), self.options.max_entries);
+            return Err(TreeError::TooManyEntries { path, limit });
+        }
+        Ok(())
+    }
+
+    /// Notes an entry that the walk could not deal with. A folder that cannot be opened was
+    /// already noted by `open_folder`, so its path is no longer awaited.
+    fn fail(&mut self, error: &ignore::Error) {
+        let Some((path, is_loop)) = place(error) else { return };
+        if self.awaited.remove(path).is_some() {
+            let is_link = is_loop || path.is_symlink();
+            let reason = if is_link { SkipReason::Link } else { SkipReason::Unreadable };
+            self.leave_out(path, reason);
+        }
+    }
+
+    fn leave_out(&mut self, path: &Path, reason: SkipReason) {
+        self.left_out.push(LeftOut { path: path.to_path_buf(), is_folder: false, reason });
+    }
+
+    fn tick(
+        &mut self,
+        progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<(), TreeError> {
+        self.steps += 1;
+        if self.steps.is_multiple_of(PROGRESS_INTERVAL) { self.tell(progress) } else { Ok(()) }
+    }
+
+    fn tell(&self, progress: &mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<(), TreeError> {
+        match progress(self.so_far) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(TreeError::Cancelled { path: self.root.to_path_buf() }),
+        }
+    }
+
+    fn finish(
+        mut self,
+        progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<Walk, TreeError> {
+        self.tell(progress)?;
+        let shown = self.options.hidden;
+        self.left_out.extend(self.awaited.into_iter().map(|(path, is_folder)| {
+            let hidden = !shown && is_hidden(&path);
+            let reason = if hidden { SkipReason::Hidden } else { SkipReason::Ignored };
+            LeftOut { path, is_folder, reason }
+        }));
+        self.left_out.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+        let mut skipped = Skipped::default();
+        for LeftOut { path, is_folder, reason } in self.left_out {
+            let slash = if is_folder { "/" } else { "" };
+            skipped.add(relative(self.root, &path) + slash, reason);
+        }
+        Ok(Walk { root: self.root.to_path_buf(), files: self.files, skipped })
+    }
+}
+
+fn is_hidden(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+}
+
+fn relative(root: &Path, path: &Path) -> String {
+    path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned()
+}
+
+/// The path that an error of the walk is about, and whether it is a loop of links.
+fn place(error: &ignore::Error) -> Option<(&Path, bool)> {
+    match error {
+        ignore::Error::Loop { child, .. } => Some((child, true)),
+        ignore::Error::WithPath { path, err } => Some(place(err).unwrap_or((path, false))),
+        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => {
+            place(err)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;
