@@ -181,16 +181,15 @@ fn decode(path: &Path, bytes: Vec<u8>) -> Result<String, FileError> {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
 
+    /// The content, the lines and the number of lines of the file, or the error's kind.
+    type Expected<'a> = Result<(&'a str, Option<(u64, u64)>, u64), &'a str>;
+
     #[track_caller]
-    fn check(
-        bytes: &[u8],
-        range: Option<(u64, Option<u64>)>,
-        expected: Result<(&str, Option<(u64, u64)>, u64), &str>,
-    ) {
+    fn check(bytes: &[u8], range: Option<(u64, Option<u64>)>, expected: Expected<'_>) {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("file");
         fs::write(&path, bytes).unwrap();
@@ -298,6 +297,20 @@ mod tests {
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR).unwrap();
         check_kind(&path, "not-a-regular-file");
         assert_eq!(open(&path).unwrap_err().kind(), "not-a-regular-file", "after the first look");
+    }
+
+    #[test]
+    fn a_closed_file_is_unreadable_with_its_cause() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("closed");
+        fs::write(&path, "").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
+        if File::open(&path).is_ok() {
+            return; // Permissions do not stop root.
+        }
+        let error = read(&path, None, &ReadOptions::default()).unwrap_err();
+        assert_eq!(error.kind(), "file-unreadable");
+        assert!(error.to_string().contains("Permission denied"), "{error}");
     }
 
     #[test]

@@ -1,1 +1,144 @@
+use std::fs;
 
+use super::*;
+use crate::context::item::{ItemId, Metadata};
+use crate::value::Value;
+
+const NOW_MISSING: &str = "/nonexistent/file";
+
+fn item(path: &Path, content: &str, metadata: &[(&str, Value)]) -> Item {
+    let mut all = Metadata::default();
+    all.set("filename", Value::Str(path.to_str().unwrap().to_owned()));
+    for (name, value) in metadata {
+        all.set(name, value.clone());
+    }
+    Item {
+        id: ItemId(1),
+        kind: Kind::Code,
+        content: content.into(),
+        metadata: all,
+        timestamp: 0,
+        taken_ms: 0,
+        tokens: 0,
+        counted_by: "estimate",
+        live: false,
+    }
+}
+
+fn refreshed(file: &[u8], content: &str, metadata: &[(&str, Value)]) -> Refreshed {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("file");
+    fs::write(&path, file).unwrap();
+    refresh(&item(&path, content, metadata), &ReadOptions { max_bytes: 100 })
+}
+
+fn origin(name: &str) -> (&'static str, Value) {
+    ("origin", Value::Keyword(name.into()))
+}
+
+#[track_caller]
+fn check_region(file: &str, content: &str, (start, end): (i64, i64), expected: Refreshed) {
+    let lines = [("start-line", Value::Int(start)), ("end-line", Value::Int(end))];
+    assert_eq!(refreshed(file.as_bytes(), content, &lines), expected);
+}
+
+fn moved(start_line: u64, end_line: u64) -> Refreshed {
+    Refreshed::Moved { start_line, end_line }
+}
+
+const NOWHERE: Refreshed = Refreshed::Unsure("its text is no longer in the file");
+const SEVERAL: Refreshed = Refreshed::Unsure("its text is in the file more than once");
+
+#[test]
+fn a_region_that_moved_is_found_again() {
+    check_region("a\nb\nc\n", "b\nc\n", (2, 3), Refreshed::Unchanged);
+    check_region("new\na\nb\nc\n", "b\nc\n", (2, 3), moved(3, 4));
+    check_region("b\nc", "b\nc\n", (2, 3), moved(1, 2));
+    check_region("new\r\na\r\nb\r\n", "b\n", (2, 2), moved(3, 3));
+    check_region("\u{feff}b\nx\n", "b", (2, 2), moved(1, 1));
+}
+
+#[test]
+fn a_region_is_never_guessed() {
+    check_region("a\nchanged\nc\n", "b\n", (2, 2), NOWHERE);
+    check_region("a\nb + 1\n", "b", (2, 2), NOWHERE);
+    check_region("b\na\nb\n", "b\n", (2, 2), SEVERAL);
+    check_region("x\na\na\na\n", "a\na\n", (1, 2), SEVERAL);
+    check_region("b\nb\nb\n", "b\n", (2, 2), Refreshed::Unchanged);
+    let empty = Refreshed::Unsure("it is empty, so it cannot be found again");
+    check_region("a\nb\n", "", (2, 2), empty);
+}
+
+#[test]
+fn a_partial_region_is_found_inside_lines() {
+    let metadata = [
+        ("start-line", Value::Int(1)),
+        ("end-line", Value::Int(1)),
+        ("partial", Value::Bool(true)),
+    ];
+    let check = |file: &str, expected| {
+        assert_eq!(refreshed(file.as_bytes(), "(f x)", &metadata), expected);
+    };
+    check("a = (f x) + 1\n", Refreshed::Unchanged);
+    check("new\na = (f x)\n", moved(2, 2));
+    check("new\n(f x)(f x)\n", SEVERAL);
+    check("new\n(f y)\n", NOWHERE);
+}
+
+#[test]
+fn whole_files_are_read_again() {
+    for from in ["file", "tree", "buffer"] {
+        assert_eq!(refreshed(b"a\n", "a\n", &[origin(from)]), Refreshed::Unchanged);
+        let Refreshed::Updated(text) = refreshed(b"b\nc\n", "a\n", &[origin(from)]) else {
+            panic!("{from}: the file changed")
+        };
+        assert_eq!((text.content.as_str(), text.lines, text.total_lines), ("b\nc\n", None, 2));
+    }
+}
+
+#[test]
+fn what_was_not_a_whole_file_is_not_made_one() {
+    for from in ["region", "diagnostic", "symbol", "note"] {
+        let found = refreshed(b"b\n", "a\n", &[origin(from)]);
+        assert!(matches!(found, Refreshed::Unsure(_)), "{from}: {found:?}");
+    }
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("file");
+    fs::write(&path, "b\n").unwrap();
+    let file = Item { kind: Kind::File, ..item(&path, "a\n", &[]) };
+    assert!(matches!(refresh(&file, &ReadOptions::default()), Refreshed::Updated(_)));
+}
+
+#[test]
+fn a_file_that_cannot_be_read_again_leaves_the_item_stale() {
+    let unsure = |file: &[u8]| match refreshed(file, "a\n", &[origin("file")]) {
+        Refreshed::Unsure(reason) => reason,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(unsure(&[b'a'; 101]), "its file is now over the size limit, max-file-bytes");
+    assert_eq!(unsure(b"a\0"), "its file is no longer UTF-8 text");
+    let temp = tempfile::tempdir().unwrap();
+    let folder = refresh(&item(temp.path(), "a", &[origin("file")]), &ReadOptions::default());
+    assert_eq!(folder, Refreshed::Unsure("its file is now a folder or cannot be reached"));
+}
+
+#[test]
+fn a_region_of_a_file_over_the_limit_is_still_found() {
+    let file = "x\n".repeat(100) + "b\n";
+    check_region(&file, "b\n", (2, 2), moved(101, 101));
+}
+
+#[test]
+fn a_file_that_is_gone_is_missing() {
+    let gone = item(Path::new(NOW_MISSING), "a", &[origin("file")]);
+    assert_eq!(refresh(&gone, &ReadOptions::default()), Refreshed::Missing);
+}
+
+#[test]
+fn items_without_a_file_and_listings_are_unchanged() {
+    let options = ReadOptions::default();
+    assert_eq!(refresh(&item(Path::new("a.rs"), "a", &[]), &options), Refreshed::Unchanged);
+    let temp = tempfile::tempdir().unwrap();
+    let listing = item(temp.path(), "x/", &[origin("listing")]);
+    assert_eq!(refresh(&listing, &options), Refreshed::Unchanged);
+}
