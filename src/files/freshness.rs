@@ -1,11 +1,12 @@
 //! Whether items are still what their files say. It must not change an item.
 //!
 //! A file whose last change is older than the item is not read. Two things escape this: a folder
-//! above the file that was exchanged for another by renaming, and a file system whose clock lags
-//! behind the server's.
+//! above the file that was exchanged for another, by renaming or as a link, and a file system
+//! whose clock lags behind the server's.
 
 use std::collections::HashMap;
 use std::fs::Metadata;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -79,14 +80,22 @@ pub(super) enum Look {
 
 impl Look {
     pub(super) fn at(path: &Path) -> Self {
-        match (path.metadata(), path.symlink_metadata()) {
-            (Err(error), _) | (_, Err(error)) if is_gone(&error) => Self::Gone,
-            (Err(_), _) | (_, Err(_)) => Self::Unknown,
-            (Ok(target), _) if target.is_dir() => Self::Folder,
-            // The link counts too: it may have been turned to another, older file.
-            (Ok(target), Ok(link)) => Self::Changed(changed_ms(&target).max(changed_ms(&link))),
+        match changed(path) {
+            Err(error) if is_gone(&error) => Self::Gone,
+            Err(_) => Self::Unknown,
+            Ok(None) => Self::Folder,
+            Ok(Some(at)) => Self::Changed(at),
         }
     }
+}
+
+/// When the file, or the link that names it, last changed; `None` for a folder. The link counts
+/// because it may have been turned to another, older file.
+fn changed(path: &Path) -> io::Result<Option<i64>> {
+    let named = path.symlink_metadata()?;
+    let target = if named.is_symlink() { &path.metadata()? } else { &named };
+    let at = changed_ms(&named).max(changed_ms(target));
+    Ok((!target.is_dir()).then_some(at))
 }
 
 /// The later of the times at which content and inode changed. Tools set the first back, as `cp -p`

@@ -16,6 +16,9 @@ pub const DEFAULT_MAX_FILE_BYTES: u64 = 1 << 20;
 /// A NUL byte this early in a file means that it is binary. Git looks equally far.
 const NUL_WINDOW: usize = 8 * 1024;
 
+/// At most this much memory is reserved before reading: a sparse file may claim any size.
+const MAX_RESERVED_BYTES: u64 = 64 << 20;
+
 /// What may be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadOptions {
@@ -142,7 +145,8 @@ fn check_size(path: &Path, bytes: u64, limit: u64) -> Result<(), FileError> {
 fn load_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, FileError> {
     let unreadable = |source| refused(path, source);
     let (file, size) = open(path)?;
-    let mut bytes = Vec::with_capacity(usize::try_from(size.min(limit)).unwrap_or(0) + 1);
+    let expected = size.min(limit).min(MAX_RESERVED_BYTES);
+    let mut bytes = Vec::with_capacity(usize::try_from(expected).unwrap_or(0) + 1);
     // The file may have grown since its size was asked for, and files of /proc say 0.
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(unreadable)?;
     check_size(path, bytes.len() as u64, limit)?;

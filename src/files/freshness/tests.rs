@@ -152,6 +152,21 @@ fn an_old_file_under_an_old_name_is_seen() {
 }
 
 #[test]
+fn links_lead_to_their_file() {
+    let temp = tempfile::tempdir().unwrap();
+    let (file, link) = (temp.path().join("file"), temp.path().join("link"));
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    assert_eq!(Look::at(&link), Look::Gone);
+    fs::write(&file, "a").unwrap();
+    assert!(matches!(Look::at(&link), Look::Changed(_)));
+    assert_eq!(state_of(&item(link.to_str().unwrap(), "a", None, LONG_AGO)), State::Fresh);
+    assert_eq!(state_of(&item(link.to_str().unwrap(), "b", None, LONG_AGO)), State::Stale);
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
+    assert_eq!(Look::at(&link), Look::Folder);
+}
+
+#[test]
 fn a_file_shared_by_many_items_gives_each_its_own_state() {
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("file");
