@@ -3,4 +3,8 @@
 pub mod change;
 pub mod filter;
 pub mod item;
+pub mod language;
 pub mod manager;
+
+#[cfg(test)]
+pub(crate) mod testing;

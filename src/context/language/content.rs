@@ -1,0 +1,81 @@
+//! What a text says about its own language: the mode line of Emacs or Vim, or a shebang.
+
+use super::of_mode;
+use super::table::TABLE;
+
+/// How many bytes at either end are looked at; a mode line further away is none to an editor either.
+const WINDOW: usize = 1024;
+
+/// How many lines from either end Vim looks for a mode line (its option `modelines`).
+const VIM_LINES: usize = 5;
+
+/// The language that `text` declares. A mode line outranks the shebang as it does in Emacs, since
+/// scripts in other languages often begin with a line for the shell.
+pub(super) fn language(text: &str) -> Option<&'static str> {
+    let text = text.trim_start_matches('\u{feff}');
+    let head = &text[..text.floor_char_boundary(WINDOW)];
+    let tail = &text[text.ceil_char_boundary(text.len().saturating_sub(WINDOW))..];
+    let first = head.lines().next()?;
+    head.lines()
+        .take(2)
+        .find_map(emacs_mode)
+        .or_else(|| head.lines().take(VIM_LINES).find_map(vim_filetype))
+        .or_else(|| tail.lines().rev().take(VIM_LINES).find_map(vim_filetype))
+        .or_else(|| shebang(first))
+}
+
+/// `-*- lisp -*-` or `-*- mode: lisp; … -*-`.
+fn emacs_mode(line: &str) -> Option<&'static str> {
+    let (inside, _) = line.split_once("-*-")?.1.split_once("-*-")?;
+    if !inside.contains(':') {
+        return of_mode(inside);
+    }
+    let mut settings = inside.split(';').filter_map(|setting| setting.split_once(':'));
+    settings
+        .find_map(|(name, value)| name.trim().eq_ignore_ascii_case("mode").then_some(value))
+        .and_then(of_mode)
+}
+
+/// `vim: set ft=lisp:`, also `vi:` and `ex:`, `filetype=` and `syntax=`.
+fn vim_filetype(line: &str) -> Option<&'static str> {
+    let at = ["vim:", "vi:", "ex:"].iter().find_map(|marker| {
+        let at = line.find(marker)?;
+        let begins_word = line[..at].chars().next_back().is_none_or(char::is_whitespace);
+        begins_word.then_some(at + marker.len())
+    })?;
+    let mut settings = line[at..].split([' ', '\t', ':']).filter_map(|word| word.split_once('='));
+    let names = ["ft", "filetype", "syn", "syntax"];
+    settings.find(|(name, _)| names.contains(name)).and_then(|(_, value)| of_mode(value))
+}
+
+/// `#!/bin/sh`, `#!/usr/bin/env -S NAME=value python3.11 -u`.
+fn shebang(line: &str) -> Option<&'static str> {
+    let mut words = line.strip_prefix("#!")?.split_whitespace();
+    let program = base(words.next()?);
+    if program == "env" { interpreter(base(env_program(words)?)) } else { interpreter(program) }
+}
+
+/// What `env` is told to run: the first argument that is neither an option, nor an option's value,
+/// nor a variable.
+fn env_program<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    while let Some(word) = words.next() {
+        let joined = word.strip_prefix("--split-string=").or_else(|| word.strip_prefix("-S"));
+        match (joined, word) {
+            (Some(rest), _) if !rest.is_empty() => return Some(rest),
+            (_, "-u" | "--unset" | "-C" | "--chdir") => _ = words.next(),
+            _ if word.starts_with('-') || word.contains('=') => {}
+            _ => return Some(word),
+        }
+    }
+    None
+}
+
+/// The language of a program, which may have a version at its end: `python3.11`, `guile-3.0`.
+fn interpreter(program: &str) -> Option<&'static str> {
+    let bare = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
+    TABLE.interpreter(program).or_else(|| TABLE.interpreter(bare))
+}
+
+fn base(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}

@@ -1,0 +1,84 @@
+//! Which language an item is in, as the info string of a Markdown fence names it.
+//!
+//! It looks at what is known of the item (metadata, file name, content) and never at the file. What
+//! stands for which language is data, in `table.txt`.
+
+mod content;
+mod table;
+
+use std::borrow::Cow;
+
+use super::item::{Item, Kind};
+use table::TABLE;
+
+/// The longest language name that is taken from a client, in bytes.
+const LONGEST_NAME: usize = 40;
+
+/// The fence language of `item`.
+///
+/// The first sign that says something decides: `:language` in the metadata (a name, an alias, an
+/// Emacs mode; an unknown name is kept as far as it is harmless), the file's name, the content's
+/// mode line or shebang, and at last the type: `lisp` for code, errors and REPL history, else
+/// `text`. The result consists of ASCII letters, digits and `_+#.-`, at least one.
+pub fn of_item(item: &Item) -> Cow<'static, str> {
+    if let Some(language) = item.metadata.text("language").and_then(of_name) {
+        return language;
+    }
+    let known = item.metadata.filename().and_then(of_path);
+    Cow::Borrowed(known.or_else(|| content::language(&item.content)).unwrap_or(by_kind(item.kind)))
+}
+
+/// The language of a file by its name alone: a known name such as `Makefile`, then the longest known
+/// extension, then a known name before the first dot (`Dockerfile.dev`).
+pub fn of_path(path: &str) -> Option<&'static str> {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let by_extension = || {
+        let mut dots = name.match_indices('.').map(|(at, _)| &name[at..]);
+        dots.find_map(|extension| TABLE.file(extension).or_else(|| TABLE.file(&lower(extension))))
+    };
+    let stem = || name.split_once('.').and_then(|(stem, _)| TABLE.file(stem));
+    TABLE.file(name).or_else(by_extension).or_else(stem)
+}
+
+/// The language of an Emacs major mode, with or without `-mode` and `-ts-mode`, in any letter case:
+/// `emacs-lisp-mode`, `rust-ts-mode`, `Lisp`.
+pub fn of_mode(mode: &str) -> Option<&'static str> {
+    let mode = lower(mode.trim());
+    let stem = mode.strip_suffix("-mode").unwrap_or(&mode);
+    let exact = |stem: &str| TABLE.mode(stem).or_else(|| TABLE.name(stem));
+    exact(stem).or_else(|| exact(stem.strip_suffix("-ts")?))
+}
+
+/// The language that a client names; `None` when the name says nothing about one.
+fn of_name(name: &str) -> Option<Cow<'static, str>> {
+    let name = name.trim();
+    if let Some(known) = TABLE.name(&lower(name)).or_else(|| of_mode(name)) {
+        return Some(Cow::Borrowed(known));
+    }
+    let stem = name.strip_suffix("-mode").unwrap_or(name);
+    let stem = stem.strip_suffix("-ts").unwrap_or(stem);
+    let harmless = |c: &char| c.is_ascii_alphanumeric() || "_+#.-".contains(*c);
+    let kept: String = stem.chars().filter(harmless).take(LONGEST_NAME).collect();
+    let meaningless = matches!(kept.as_str(), "" | "fundamental" | "special" | "prog" | "nil");
+    (!meaningless).then_some(Cow::Owned(kept))
+}
+
+/// What is assumed without any sign.
+fn by_kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Code | Kind::Error | Kind::ReplHistory => "lisp",
+        Kind::Text | Kind::File | Kind::Custom => "text",
+    }
+}
+
+/// `text` in lower case, borrowed when it is already.
+fn lower(text: &str) -> Cow<'_, str> {
+    if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        Cow::Owned(text.to_ascii_lowercase())
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+#[cfg(test)]
+mod tests;

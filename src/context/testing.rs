@@ -1,0 +1,42 @@
+//! Items for tests, made in one line and with nothing that depends on the time.
+
+use super::item::{Item, ItemId, Kind, Metadata};
+use crate::value::Value;
+
+/// An item without metadata; its tokens are the estimate, its times are 0.
+pub(crate) fn item(id: u64, kind: Kind, content: &str) -> Item {
+    Item {
+        id: ItemId(id),
+        kind,
+        content: content.into(),
+        metadata: Metadata::default(),
+        timestamp: 0,
+        taken_ms: 0,
+        tokens: (content.chars().count() as u64).div_ceil(4),
+        counted_by: "estimate",
+        live: false,
+    }
+}
+
+/// A code item without metadata.
+pub(crate) fn code(id: u64, content: &str) -> Item {
+    item(id, Kind::Code, content)
+}
+
+/// Chained additions to an item's metadata.
+pub(crate) trait With: Sized {
+    /// Sets one string of the metadata.
+    fn with(self, name: &str, text: &str) -> Self;
+
+    /// Sets `:filename`.
+    fn in_file(self, name: &str) -> Self {
+        self.with("filename", name)
+    }
+}
+
+impl With for Item {
+    fn with(mut self, name: &str, text: &str) -> Self {
+        self.metadata.set(name, Value::Str(text.to_owned()));
+        self
+    }
+}
