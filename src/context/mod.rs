@@ -5,6 +5,7 @@ pub mod filter;
 pub mod item;
 pub mod language;
 pub mod manager;
+pub mod render;
 
 #[cfg(test)]
 pub(crate) mod testing;

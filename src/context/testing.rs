@@ -32,11 +32,20 @@ pub(crate) trait With: Sized {
     fn in_file(self, name: &str) -> Self {
         self.with("filename", name)
     }
+
+    /// Sets `:start-line` and `:end-line`.
+    fn at_lines(self, first: i64, last: i64) -> Self;
 }
 
 impl With for Item {
     fn with(mut self, name: &str, text: &str) -> Self {
         self.metadata.set(name, Value::Str(text.to_owned()));
+        self
+    }
+
+    fn at_lines(mut self, first: i64, last: i64) -> Self {
+        self.metadata.set("start-line", Value::Int(first));
+        self.metadata.set("end-line", Value::Int(last));
         self
     }
 }

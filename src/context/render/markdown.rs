@@ -1,0 +1,80 @@
+//! Markdown: a heading and a fenced block for each item.
+
+use super::{Part, end_line, push_annotation};
+
+pub(super) const HEADER: &str = "## Context\n\n";
+
+/// The shortest fence of `CommonMark`, in backticks.
+const SHORTEST_FENCE: usize = 3;
+
+pub(super) fn section(part: &Part<'_>, out: &mut String) {
+    let fence = fence_length(part.body);
+    out.push_str("### ");
+    out.push_str(part.item.kind.title());
+    push_annotation(part.item, out);
+    out.push('\n');
+    push_fence(fence, out);
+    out.push_str(&part.language);
+    out.push('\n');
+    out.push_str(part.body);
+    end_line(out);
+    push_fence(fence, out);
+    out.push_str("\n\n");
+}
+
+fn push_fence(length: usize, out: &mut String) {
+    out.extend(std::iter::repeat_n('`', length));
+}
+
+/// One more than the longest run of backticks that begins a line, three at least.
+///
+/// A line begins where `CommonMark` 0.31 lets it begin: at the start and after `\n` and `\r`. Up to
+/// three spaces before the run are nothing, as for a closing fence; four, or a tab, make it code.
+fn fence_length(content: &str) -> usize {
+    let bytes = content.as_bytes();
+    let mut longest = SHORTEST_FENCE - 1;
+    let mut from = 0;
+    while let Some(found) = memchr::memchr(b'`', &bytes[from..]) {
+        let start = from + found;
+        let run = bytes[start..].iter().take_while(|byte| **byte == b'`').count();
+        if run > longest && begins_line(&bytes[..start]) {
+            longest = run;
+        }
+        from = start + run;
+    }
+    longest + 1
+}
+
+/// Whether what follows `before` begins a line, up to three spaces of indentation aside.
+fn begins_line(before: &[u8]) -> bool {
+    let spaces = before.iter().rev().take_while(|byte| **byte == b' ').take(4).count();
+    spaces <= 3 && matches!(before[..before.len() - spaces].last(), None | Some(b'\n' | b'\r'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(content: &str, expected: usize) {
+        assert_eq!(fence_length(content), expected, "{content:?}");
+    }
+
+    #[test]
+    fn a_fence_is_longer_than_any_run_that_begins_a_line() {
+        check("", 3);
+        check("``", 3);
+        check("a ```` b", 3);
+        check("```", 4);
+        check("```rust\nx\n```", 4);
+        check("x\n`````\n```", 6);
+        check("x\r````", 5);
+        check("x\r\n````", 5);
+        check("x\n   ````", 5);
+        check("x\n    ````", 3);
+        check("     ````", 3);
+        check("x\n\t````", 3);
+        check("``\u{2028}````", 3);
+        check("` ````\n````", 5);
+    }
+}

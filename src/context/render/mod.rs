@@ -1,0 +1,166 @@
+//! Items as text for a model, in one of four formats. Same items, same bytes.
+//!
+//! It knows items and languages; it knows no manager, no wire and no file. A text is a header, one
+//! section for each item with separators between them, and a footer, so that whoever has a budget
+//! can put a text together from parts.
+
+mod json;
+mod markdown;
+mod org;
+mod xml;
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use serde::{Deserialize, Serialize};
+
+use super::item::Item;
+use super::language;
+
+/// What a section adds to its content at most in the usual case: heading, file name, fences.
+const OVERHEAD: usize = 160;
+
+/// The language of the rendered text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// Headings and fenced blocks, byte for byte as the protocol says.
+    #[default]
+    Markdown,
+    /// One `<item>` for each item, its body escaped.
+    Xml,
+    /// Headings and source blocks.
+    Org,
+    /// One object with an array of items, for programs.
+    Json,
+}
+
+impl Format {
+    /// Every format, in the order in which errors list them.
+    pub const ALL: &'static [Self] = &[Self::Markdown, Self::Xml, Self::Org, Self::Json];
+
+    /// The name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Markdown => "markdown",
+            Self::Xml => "xml",
+            Self::Org => "org",
+            Self::Json => "json",
+        }
+    }
+
+    /// The format with this wire name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|format| format.name() == name)
+    }
+}
+
+/// The whole text: header, the items' sections in the order given, footer.
+pub fn render<'a>(items: impl IntoIterator<Item = &'a Item>, format: Format) -> String {
+    let items: Vec<&Item> = items.into_iter().collect();
+    let mut out = String::with_capacity(items.iter().map(|i| i.content.len() + OVERHEAD).sum());
+    out.push_str(header(format));
+    for (index, item) in items.into_iter().enumerate() {
+        if index > 0 {
+            out.push_str(separator(format));
+        }
+        section(item, format, &mut out);
+    }
+    out.push_str(footer(format));
+    out
+}
+
+/// What a text begins with.
+pub fn header(format: Format) -> &'static str {
+    match format {
+        Format::Markdown => markdown::HEADER,
+        Format::Xml => xml::HEADER,
+        Format::Org => org::HEADER,
+        Format::Json => json::HEADER,
+    }
+}
+
+/// What stands between two sections.
+pub fn separator(format: Format) -> &'static str {
+    match format {
+        Format::Json => json::SEPARATOR,
+        Format::Markdown | Format::Xml | Format::Org => "",
+    }
+}
+
+/// What a text ends with.
+pub fn footer(format: Format) -> &'static str {
+    match format {
+        Format::Xml => xml::FOOTER,
+        Format::Json => json::FOOTER,
+        Format::Markdown | Format::Org => "",
+    }
+}
+
+/// Appends the section of one item.
+pub fn section(item: &Item, format: Format, out: &mut String) {
+    section_with(item, &item.content, format, out);
+}
+
+/// Appends the section of one item with `body` in place of its content.
+fn section_with(item: &Item, body: &str, format: Format, out: &mut String) {
+    let part = Part { item, language: language::of_item(item), body };
+    match format {
+        Format::Markdown => markdown::section(&part, out),
+        Format::Xml => xml::section(&part, out),
+        Format::Org => org::section(&part, out),
+        Format::Json => json::section(&part, out),
+    }
+}
+
+/// One item as it is to be shown.
+struct Part<'a> {
+    item: &'a Item,
+    language: Cow<'static, str>,
+    body: &'a str,
+}
+
+/// Appends ` (from FILE:START-END)`: nothing without a file name, no range without both lines.
+fn push_annotation(item: &Item, out: &mut String) {
+    let Some(name) = item.metadata.display_name() else { return };
+    out.push_str(" (from ");
+    push_visibly(name, out);
+    if let Some((first, last)) = item.metadata.lines() {
+        push_display(out, format_args!(":{first}-{last}"));
+    }
+    out.push(')');
+}
+
+/// Ends the line that a body left open. An empty body leaves none: the line before it has ended.
+fn end_line(out: &mut String) {
+    if !out.ends_with('\n') {
+        out.push('\n');
+    }
+}
+
+/// Appends `name` with everything that could end or reorder a line written as an escape: `\n`,
+/// `\u{2028}`. Backslashes are left alone, this is for people to read and not to be read back.
+fn push_visibly(name: &str, out: &mut String) {
+    if name.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') {
+        return out.push_str(name);
+    }
+    for c in name.chars() {
+        if breaks_a_line(c) { out.extend(c.escape_default()) } else { out.push(c) }
+    }
+}
+
+/// Control characters (Unicode's Cc, which has U+0085), line and paragraph separators, marks that
+/// change the direction of what follows (UAX 9), and the byte order mark.
+fn breaks_a_line(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{feff}')
+}
+
+/// Appends formatted text.
+fn push_display(out: &mut String, text: std::fmt::Arguments<'_>) {
+    out.write_fmt(text).expect("writing to a string does not fail");
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,58 @@
+//! Org: a heading and a source block for each item.
+
+use super::{Part, end_line, push_annotation};
+
+pub(super) const HEADER: &str = "* Context\n\n";
+
+pub(super) fn section(part: &Part<'_>, out: &mut String) {
+    out.push_str("** ");
+    out.push_str(part.item.kind.title());
+    push_annotation(part.item, out);
+    out.push_str("\n#+begin_src ");
+    out.push_str(&part.language);
+    out.push('\n');
+    push_escaped(part.body, out);
+    end_line(out);
+    out.push_str("#+end_src\n\n");
+}
+
+/// Appends `text` as Org keeps code: a comma goes before the first of `*`, `#+`, `,*` and `,#+`
+/// that a line begins with, after its indentation; what `org-escape-code-in-string` does.
+fn push_escaped(text: &str, out: &mut String) {
+    for line in text.split_inclusive('\n') {
+        let code = line.trim_start_matches([' ', '\t']);
+        let sign = code.trim_start_matches(',');
+        if sign.starts_with('*') || sign.starts_with("#+") {
+            out.push_str(&line[..line.len() - code.len()]);
+            out.push(',');
+            out.push_str(code);
+        } else {
+            out.push_str(line);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let mut out = String::new();
+        push_escaped(text, &mut out);
+        assert_eq!(out, expected, "{text:?}");
+    }
+
+    /// The expectations are what Emacs 28.2 answers for the same strings.
+    #[test]
+    fn lines_that_org_would_read_get_a_comma() {
+        check("", "");
+        check("a * b\n# c\n,d", "a * b\n# c\n,d");
+        check("* a\n** b\n", ",* a\n,** b\n");
+        check("#+end_src\n  #+begin\n\t* x", ",#+end_src\n  ,#+begin\n\t,* x");
+        check(",* a\n,,#+b\n  ,* c", ",,* a\n,,,#+b\n  ,,* c");
+        check(", * a\n*", ", * a\n,*");
+        check("x\r\n* y\r* z", "x\r\n,* y\r* z");
+        check("\u{a0}* a", "\u{a0}* a");
+    }
+}
