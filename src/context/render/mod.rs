@@ -4,9 +4,12 @@
 //! section for each item with separators between them, and a footer, so that whoever has a budget
 //! can put a text together from parts.
 
+pub mod budget;
+mod cut;
 mod json;
 mod markdown;
 mod org;
+pub mod report;
 mod xml;
 
 use std::borrow::Cow;

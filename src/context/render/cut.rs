@@ -1,0 +1,139 @@
+//! One item cut down until it fits by itself: whole lines from its beginning, or, when not even the
+//! first line fits, characters of that line. A line in the body says what is missing.
+
+use super::{Format, footer, header, section_with};
+use crate::context::item::Item;
+use crate::tokens::Counter;
+
+/// The text of an item that was cut.
+pub(super) struct Cut {
+    /// The whole text, with header and footer.
+    pub(super) text: String,
+    /// The tokens of `text`.
+    pub(super) tokens: u64,
+    /// The item's section in `text`.
+    pub(super) section: String,
+    /// How many whole lines are left.
+    pub(super) lines_kept: u64,
+    /// How many lines the item has.
+    pub(super) lines_total: u64,
+}
+
+/// The longest beginning of `item` with which the text fits `max_tokens`, found by halving; an
+/// error is the tokens of a text that shows nothing of the content.
+///
+/// The item as a whole must be too big.
+pub(super) fn to_fit(
+    item: &Item,
+    format: Format,
+    max_tokens: u64,
+    counter: &dyn Counter,
+) -> Result<Cut, u64> {
+    let knife = Knife { item, format, max_tokens, counter, total: Size::of(&item.content) };
+    let nothing = knife.cut(0, Unit::Lines);
+    if nothing.tokens > max_tokens {
+        return Err(nothing.tokens);
+    }
+    Ok(knife.longest(Unit::Lines).or_else(|| knife.longest(Unit::Characters)).unwrap_or(nothing))
+}
+
+/// Where an item may be cut.
+#[derive(Debug, Clone, Copy)]
+enum Unit {
+    /// After a `\n`.
+    Lines,
+    /// Between two characters of the first line.
+    Characters,
+}
+
+/// The lines and characters of a text. A last line needs no `\n`.
+struct Size {
+    lines: u64,
+    characters: u64,
+}
+
+impl Size {
+    fn of(text: &str) -> Self {
+        let open = u64::from(!text.is_empty() && !text.ends_with('\n'));
+        let ends = memchr::memchr_iter(b'\n', text.as_bytes()).count() as u64;
+        Self { lines: ends + open, characters: text.chars().count() as u64 }
+    }
+}
+
+struct Knife<'a> {
+    item: &'a Item,
+    format: Format,
+    max_tokens: u64,
+    counter: &'a dyn Counter,
+    total: Size,
+}
+
+impl Knife<'_> {
+    /// The longest cut that fits; `None` when no place but the very beginning does.
+    ///
+    /// The first guesses are a few bytes for each token of the budget, so that the cost depends on
+    /// the budget and not on the item.
+    fn longest(&self, unit: Unit) -> Option<Cut> {
+        let reach = usize::try_from(self.max_tokens).unwrap_or(usize::MAX).saturating_mul(4);
+        let (mut fits, mut exceeds) = (0, self.end(unit));
+        let mut best = None;
+        loop {
+            let guess = usize::midpoint(fits, exceeds).min(reach.max(fits.saturating_mul(2)));
+            let Some(at) = self.place(unit, fits, guess, exceeds) else { return best };
+            let cut = self.cut(at, unit);
+            if cut.tokens <= self.max_tokens {
+                (fits, best) = (at, Some(cut));
+            } else {
+                exceeds = at;
+            }
+        }
+    }
+
+    /// Where cuts of this unit end to be of use, in bytes.
+    fn end(&self, unit: Unit) -> usize {
+        let content = &self.item.content;
+        match unit {
+            Unit::Lines => content.len(),
+            Unit::Characters => content.find('\n').unwrap_or(content.len()),
+        }
+    }
+
+    /// A place to cut near `guess`, strictly between `low` and `high`.
+    fn place(&self, unit: Unit, low: usize, guess: usize, high: usize) -> Option<usize> {
+        let content = &*self.item.content;
+        let bytes = content.as_bytes();
+        let (before, after) = match unit {
+            Unit::Lines => {
+                let before = memchr::memrchr(b'\n', &bytes[low..guess]).map(|at| low + at + 1);
+                let after = || memchr::memchr(b'\n', &bytes[guess..high]).map(|at| guess + at + 1);
+                (before, before.is_none().then(after).flatten())
+            }
+            Unit::Characters => {
+                let guess = guess.max(low);
+                (
+                    Some(content.floor_char_boundary(guess)),
+                    Some(content.ceil_char_boundary(guess + 1)),
+                )
+            }
+        };
+        [before, after].into_iter().flatten().find(|at| low < *at && *at < high)
+    }
+
+    /// The text with the first `at` bytes of the content.
+    fn cut(&self, at: usize, unit: Unit) -> Cut {
+        let kept = &self.item.content[..at];
+        let size = Size::of(kept);
+        let (lines, characters) = (self.total.lines, self.total.characters);
+        let (missing, lines_kept, unit, end) = match unit {
+            Unit::Lines => (lines - size.lines, size.lines, format!("{lines} lines"), ""),
+            Unit::Characters => {
+                (characters - size.characters, 0, format!("{characters} characters"), "\n")
+            }
+        };
+        let body = format!("{kept}{end}[… {missing} of {unit} left out to fit the token budget]\n");
+        let mut section = String::with_capacity(body.len());
+        section_with(self.item, &body, self.format, &mut section);
+        let text = [header(self.format), &section, footer(self.format)].concat();
+        Cut { tokens: self.counter.count(&text), text, section, lines_kept, lines_total: lines }
+    }
+}
