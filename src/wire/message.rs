@@ -11,6 +11,15 @@ pub enum Id {
     Str(String),
 }
 
+impl From<Id> for Value {
+    fn from(id: Id) -> Self {
+        match id {
+            Id::Int(number) => Self::Int(number),
+            Id::Str(text) => Self::Str(text),
+        }
+    }
+}
+
 /// One call: a request with an id, or a notification without.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {

@@ -1,0 +1,175 @@
+//! The use cases over the managers, and the loop that owns the state.
+//!
+//! An [`Engine`] is owned by one task. Each request runs in it to the end; what it changed is
+//! stored before it is applied, and a request that fails or panics leaves nothing behind.
+
+mod context;
+mod error;
+mod event;
+mod run;
+mod sets;
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub use self::context::{Added, Listed, NewItem, Removed, Revision, Selection, Undone, View};
+pub use self::error::EngineError;
+pub use self::event::{Event, Statistics};
+pub use self::run::{Handle, MAX_BURST, QUEUE_LENGTH, run};
+pub use self::sets::{Loaded, Saved};
+use crate::context::change::{Change, Settings};
+use crate::context::manager::Manager;
+use crate::store::{Counters, Store, StoreError};
+
+/// The manager that calls without a name are about.
+pub const SHARED_MANAGER: &str = "*shared*";
+
+/// Gives the time in Unix milliseconds.
+pub type Clock = Box<dyn Fn() -> i64 + Send>;
+
+/// The state and its store.
+pub struct Engine {
+    store: Box<dyn Store>,
+    clock: Clock,
+    defaults: Settings,
+    counters: Counters,
+    managers: HashMap<String, Manager>,
+    /// Managers changed by the requests since the last commit, to be read anew if it fails.
+    touched: Vec<String>,
+    /// What the request that is running did.
+    events: Vec<Event>,
+    statistics: Statistics,
+}
+
+impl Engine {
+    /// An engine over `store`; `defaults` are for managers that nobody configured.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`] when the store cannot be read.
+    pub fn new(
+        mut store: Box<dyn Store>,
+        clock: Clock,
+        defaults: Settings,
+    ) -> Result<Self, EngineError> {
+        let counters = store.counters()?;
+        Ok(Self {
+            store,
+            clock,
+            defaults,
+            counters,
+            managers: HashMap::new(),
+            touched: Vec::new(),
+            events: Vec::new(),
+            statistics: Statistics::default(),
+        })
+    }
+
+    /// What happened since the start.
+    pub fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+
+    /// Runs `operation` unless a request with this key was answered before; then its outcome is
+    /// given again. So a client that lost the answer may safely repeat the call.
+    ///
+    /// # Errors
+    /// Those of the operation and [`EngineError::Store`].
+    pub fn once<T: Serialize + DeserializeOwned>(
+        &mut self,
+        key: Option<&str>,
+        operation: impl FnOnce(&mut Self) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        let Some(key) = key else { return operation(self) };
+        let damaged = |error: serde_json::Error| StoreError::Damaged(error.to_string());
+        if let Some(outcome) = self.store.recall(key)? {
+            return Ok(serde_json::from_str(&outcome).map_err(damaged)?);
+        }
+        let outcome = operation(self)?;
+        self.store.remember(key, &serde_json::to_string(&outcome).map_err(damaged)?)?;
+        Ok(outcome)
+    }
+
+    /// Runs one request: its writes are kept together or not at all.
+    fn request<T>(
+        &mut self,
+        operation: impl FnOnce(&mut Self) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        let touched_before = self.touched.len();
+        let outcome = catch_unwind(AssertUnwindSafe(|| operation(self)))
+            .unwrap_or_else(|panic| Err(EngineError::Panicked(panic_text(&*panic))))
+            .and_then(|value| Ok(self.store.keep().map(|()| value)?));
+        if outcome.is_err() {
+            self.events.clear();
+            for name in self.touched.drain(touched_before..) {
+                self.managers.remove(&name);
+            }
+            if let Err(error) = self.store.abandon() {
+                tracing::error!("a request could not be taken back: {error}");
+            }
+        }
+        outcome
+    }
+
+    /// Commits what the requests kept; when that fails, the state is as before all of them.
+    fn commit(&mut self) -> Result<(), EngineError> {
+        let committed = self.store.commit(self.counters);
+        if committed.is_err() {
+            self.store.roll_back();
+            for name in self.touched.drain(..) {
+                self.managers.remove(&name);
+            }
+        }
+        self.touched.clear();
+        Ok(committed?)
+    }
+
+    /// The manager, read from the store at its first use.
+    fn manager(&mut self, name: &str) -> Result<&Manager, EngineError> {
+        if !self.managers.contains_key(name) {
+            let manager = self.read_manager(name)?;
+            self.managers.insert(name.to_owned(), manager);
+        }
+        Ok(&self.managers[name])
+    }
+
+    fn read_manager(&mut self, name: &str) -> Result<Manager, EngineError> {
+        let stored = self.store.load(name)?;
+        let settings = stored.as_ref().and_then(|stored| stored.settings);
+        let mut manager = Manager::new(settings.unwrap_or(self.defaults));
+        let mut change = Change::default();
+        stored.into_iter().flat_map(|stored| stored.slots).for_each(|slot| change.enter(slot));
+        manager.apply(&change);
+        Ok(manager)
+    }
+
+    /// Stores a planned change, applies it, and notes what happened.
+    fn carry_out(&mut self, name: &str, change: Change) -> Result<(), EngineError> {
+        if change.is_empty() {
+            return Ok(());
+        }
+        self.touched.push(name.to_owned());
+        self.store.record(name, &change)?;
+        self.apply(name, &change)
+    }
+
+    fn apply(&mut self, name: &str, change: &Change) -> Result<(), EngineError> {
+        self.manager(name)?;
+        if let Some(manager) = self.managers.get_mut(name) {
+            manager.apply(change);
+            self.events.push(Event::changed(name, manager, change));
+        }
+        Ok(())
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("no message").to_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+//! Named sets: a manager's items kept aside and brought back.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Added, Engine, EngineError, NewItem};
+use crate::context::change::{Change, SetChange, Slot};
+use crate::store::SetSummary;
+
+/// What was saved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Saved {
+    /// How many items the set has.
+    pub count: u64,
+    /// Whether a set of this name was there before; `undo` brings it back.
+    pub replaced: bool,
+}
+
+/// What was loaded: the new items, and how many of the manager's own left.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Loaded {
+    /// The new ids, in the set's order.
+    pub ids: Vec<u64>,
+    /// The ids that left, oldest first.
+    pub left: Vec<u64>,
+}
+
+impl Engine {
+    /// Saves a manager's items under a name, replacing a set of that name.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn save_set(&mut self, manager: &str, name: &str) -> Result<Saved, EngineError> {
+        let slots: Vec<Slot> = self.manager(manager)?.slots().cloned().collect();
+        let before = self.store.set_named(name)?;
+        let created = (self.clock)().div_euclid(1000);
+        let after = Some(self.store.write_set(created, &slots)?);
+        self.name_set(manager, "save-set", SetChange { name: name.to_owned(), before, after })?;
+        Ok(Saved { count: slots.len() as u64, replaced: before.is_some() })
+    }
+
+    /// Forgets a name of a set; `undo` brings it back.
+    ///
+    /// # Errors
+    /// [`EngineError::NoSuchSet`].
+    pub fn drop_set(&mut self, manager: &str, name: &str) -> Result<(), EngineError> {
+        let before = Some(self.existing_set(name)?);
+        self.name_set(manager, "drop-set", SetChange { name: name.to_owned(), before, after: None })
+    }
+
+    /// Puts copies of a set's items in the place of a manager's items.
+    ///
+    /// # Errors
+    /// [`EngineError::NoSuchSet`], and [`EngineError::Manager`] when they do not fit.
+    pub fn load_set(&mut self, manager: &str, name: &str) -> Result<Loaded, EngineError> {
+        let items = self.set_items(name)?;
+        let arrivals = self.arrivals(items);
+        let ids = arrivals.iter().map(|arrival| arrival.item.id.0).collect();
+        let change = self.plan(manager, |m| m.plan_replace("load-set", arrivals))?;
+        let left = change.leaving().map(|id| id.0).collect();
+        self.carry_out(manager, change)?;
+        Ok(Loaded { ids, left })
+    }
+
+    /// Adds copies of a set's items behind a manager's items.
+    ///
+    /// # Errors
+    /// [`EngineError::NoSuchSet`], and [`EngineError::Manager`] when they do not fit.
+    pub fn append_set(&mut self, manager: &str, name: &str) -> Result<Loaded, EngineError> {
+        let items = self.set_items(name)?;
+        let Added { ids, evicted } = self.add("load-set", manager, items)?;
+        Ok(Loaded { ids, left: evicted })
+    }
+
+    /// Every set, by name.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn list_sets(&mut self) -> Result<Vec<SetSummary>, EngineError> {
+        Ok(self.store.sets()?)
+    }
+
+    fn name_set(&mut self, manager: &str, method: &str, set: SetChange) -> Result<(), EngineError> {
+        let change = Change { set: Some(set), ..Change::by(method) };
+        self.carry_out(manager, change)
+    }
+
+    fn set_items(&mut self, name: &str) -> Result<Vec<NewItem>, EngineError> {
+        let set = self.existing_set(name)?;
+        Ok(self.store.read_set(set)?.into_iter().map(copy).collect())
+    }
+
+    fn existing_set(&mut self, name: &str) -> Result<u64, EngineError> {
+        if let Some(set) = self.store.set_named(name)? {
+            return Ok(set);
+        }
+        let known = self.store.sets()?.into_iter().map(|set| set.name).collect();
+        Err(EngineError::NoSuchSet { name: name.to_owned(), known })
+    }
+}
+
+fn copy(slot: Slot) -> NewItem {
+    let item = &slot.item;
+    NewItem {
+        kind: item.kind,
+        content: Arc::clone(&item.content),
+        metadata: item.metadata.clone(),
+        taken_ms: item.taken_ms,
+        tokens: item.tokens,
+        counted_by: item.counted_by,
+        live: item.live,
+        pinned: slot.pinned,
+    }
+}

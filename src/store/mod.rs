@@ -1,0 +1,162 @@
+//! Where the state is kept: one small trait in terms of plain data, and its SQLite implementation.
+//!
+//! The engine is the only caller, from one thread. Writes gather in one transaction until
+//! [`Store::commit`]; each request's writes can be taken back alone.
+
+pub mod sqlite;
+
+use std::path::PathBuf;
+
+use crate::context::change::{Change, Settings, Slot};
+
+/// How many changes of each manager can at least be undone, across restarts.
+pub const UNDO_DEPTH: u64 = 100;
+/// How many answered request keys are remembered at least.
+pub const REMEMBERED_REQUESTS: i64 = 10_000;
+
+/// The numbers that never repeat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counters {
+    /// The number of the next item.
+    pub next_item: u64,
+    /// The number of the next version of an item.
+    pub next_version: u64,
+    /// The newest timestamp given to an item, Unix seconds.
+    pub last_timestamp: i64,
+}
+
+/// A manager as it was stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredManager {
+    /// What was configured, `None` when nothing was.
+    pub settings: Option<Settings>,
+    /// Its slots in rank order.
+    pub slots: Vec<Slot>,
+}
+
+/// A line of the list of managers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ManagerSummary {
+    /// The manager's name.
+    pub name: String,
+    /// How many items it holds.
+    pub count: u64,
+    /// How many of them are pinned.
+    pub pinned: u64,
+    /// Their tokens together.
+    pub tokens: u64,
+    /// Their content's bytes together.
+    pub bytes: u64,
+    /// What was configured, `None` when nothing was.
+    pub max_items: Option<usize>,
+    /// The timestamp of its newest item, Unix seconds.
+    pub newest: Option<i64>,
+}
+
+/// A line of the list of sets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetSummary {
+    /// The set's name.
+    pub name: String,
+    /// How many items it holds.
+    pub count: u64,
+    /// Their tokens together.
+    pub tokens: u64,
+    /// When it was saved, Unix seconds.
+    pub created: i64,
+}
+
+/// What the state is kept in.
+pub trait Store: Send {
+    /// The counters as last committed.
+    fn counters(&mut self) -> Result<Counters, StoreError>;
+
+    /// A manager, or `None` when nothing of it was ever stored.
+    fn load(&mut self, manager: &str) -> Result<Option<StoredManager>, StoreError>;
+
+    /// Makes a change durable at the next commit, as the newest step of the manager's journal.
+    fn record(&mut self, manager: &str, change: &Change) -> Result<(), StoreError>;
+
+    /// The newest step of the manager's journal.
+    fn last_change(&mut self, manager: &str) -> Result<Option<Change>, StoreError>;
+
+    /// Takes the newest step back and removes it from the journal; `inverse` is its inverse.
+    fn take_back(&mut self, manager: &str, inverse: &Change) -> Result<(), StoreError>;
+
+    /// Every manager ever stored, by name.
+    fn managers(&mut self) -> Result<Vec<ManagerSummary>, StoreError>;
+
+    /// The manager that holds an item.
+    fn holder(&mut self, item: u64) -> Result<Option<String>, StoreError>;
+
+    /// Stores the content of a set and gives its number; a change gives it a name.
+    fn write_set(&mut self, created: i64, slots: &[Slot]) -> Result<u64, StoreError>;
+
+    /// The number of the set with this name.
+    fn set_named(&mut self, name: &str) -> Result<Option<u64>, StoreError>;
+
+    /// The items of a set, their ids and versions being those at the time of saving.
+    fn read_set(&mut self, set: u64) -> Result<Vec<Slot>, StoreError>;
+
+    /// Every named set, by name.
+    fn sets(&mut self) -> Result<Vec<SetSummary>, StoreError>;
+
+    /// What was answered to the request with this key.
+    fn recall(&mut self, key: &str) -> Result<Option<String>, StoreError>;
+
+    /// Notes what was answered to the request with this key.
+    fn remember(&mut self, key: &str, outcome: &str) -> Result<(), StoreError>;
+
+    /// Ends a request: its writes stay in the transaction.
+    fn keep(&mut self) -> Result<(), StoreError>;
+
+    /// Ends a request: its writes are taken back, earlier ones stay.
+    fn abandon(&mut self) -> Result<(), StoreError>;
+
+    /// Makes every kept write durable, with the counters; without writes it does nothing.
+    fn commit(&mut self, counters: Counters) -> Result<(), StoreError>;
+
+    /// Takes back everything since the last commit.
+    fn roll_back(&mut self);
+}
+
+/// Why the store could not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The database was written by a newer program.
+    #[error(
+        "{} has format {found} and this program knows up to {known}; use a newer contexture, or \
+         another folder with --state", path.display()
+    )]
+    Newer {
+        /// The database file.
+        path: PathBuf,
+        /// Its format's number.
+        found: i64,
+        /// The newest known here.
+        known: i64,
+    },
+    /// The file could not be opened or created.
+    #[error("cannot open {}: {cause}", path.display())]
+    Open {
+        /// The database file.
+        path: PathBuf,
+        /// What the system said.
+        cause: String,
+    },
+    /// The disk is full, the file is read-only, or the like.
+    #[error("the state could not be stored ({0}); nothing of this call was kept")]
+    Write(#[source] rusqlite::Error),
+    /// The database gave up the transaction of a burst of requests because one of them failed.
+    #[error("another call of the same moment could not be stored, so this one was not kept either")]
+    Lost,
+    /// Something stored cannot be understood.
+    #[error("the stored state is damaged: {0}")]
+    Damaged(String),
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Write(error)
+    }
+}

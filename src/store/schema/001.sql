@@ -1,0 +1,81 @@
+-- The context family: managers, the versions of their items, and the journal that undo walks back.
+
+CREATE TABLE counter (
+    name  TEXT PRIMARY KEY,
+    value INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE manager (
+    id        INTEGER PRIMARY KEY,
+    name      TEXT NOT NULL UNIQUE,
+    max_items INTEGER               -- NULL: never configured
+);
+
+-- One content of one item; never updated.
+CREATE TABLE version (
+    version    INTEGER PRIMARY KEY,
+    item       INTEGER NOT NULL,
+    kind       TEXT NOT NULL,
+    content    TEXT NOT NULL,
+    metadata   TEXT NOT NULL,       -- an s-expression
+    timestamp  INTEGER NOT NULL,
+    taken_ms   INTEGER NOT NULL,
+    tokens     INTEGER NOT NULL,
+    counted_by TEXT NOT NULL,
+    live       INTEGER NOT NULL
+);
+
+-- What a manager holds now.
+CREATE TABLE slot (
+    manager INTEGER NOT NULL,
+    item    INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    rank    INTEGER NOT NULL,
+    pinned  INTEGER NOT NULL,
+    PRIMARY KEY (manager, item)
+) WITHOUT ROWID;
+
+CREATE INDEX slot_item ON slot (item);
+
+-- The last changes of each manager, newest last; `change` is the JSON of sqlite/journal.rs.
+CREATE TABLE journal (
+    manager INTEGER NOT NULL,
+    seq     INTEGER NOT NULL,
+    change  TEXT NOT NULL,
+    PRIMARY KEY (manager, seq)
+) WITHOUT ROWID;
+
+-- A saved set and its items, copied so that nothing else keeps or loses them.
+CREATE TABLE item_set (
+    id      INTEGER PRIMARY KEY AUTOINCREMENT,
+    created INTEGER NOT NULL
+);
+
+CREATE TABLE set_item (
+    item_set   INTEGER NOT NULL,
+    position   INTEGER NOT NULL,
+    pinned     INTEGER NOT NULL,
+    item       INTEGER NOT NULL,
+    kind       TEXT NOT NULL,
+    content    TEXT NOT NULL,
+    metadata   TEXT NOT NULL,
+    timestamp  INTEGER NOT NULL,
+    taken_ms   INTEGER NOT NULL,
+    tokens     INTEGER NOT NULL,
+    counted_by TEXT NOT NULL,
+    live       INTEGER NOT NULL,
+    PRIMARY KEY (item_set, position)
+);
+
+-- Which set a name stands for.
+CREATE TABLE set_name (
+    name     TEXT PRIMARY KEY,
+    item_set INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- What was answered to calls that carried a request key, so that a repeated call is not applied twice.
+CREATE TABLE request (
+    id      INTEGER PRIMARY KEY AUTOINCREMENT,
+    key     TEXT NOT NULL UNIQUE,
+    outcome TEXT NOT NULL
+);

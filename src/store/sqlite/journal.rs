@@ -1,0 +1,204 @@
+//! Changes as rows: the slots they leave behind, and the journal that undo walks back.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use serde::{Deserialize, Serialize};
+
+use super::super::{StoreError, UNDO_DEPTH};
+use super::rows::{ITEM_COLUMNS, item_of, with_columns};
+use crate::context::change::{Change, SetChange, Settings, Slot, SlotChange};
+
+/// How often a journal is thinned: once in this many changes.
+const JOURNAL_SWEEP: u64 = 32;
+
+/// A [`Change`] in the journal; contents are in `version`.
+#[derive(Serialize, Deserialize)]
+struct ChangeRow {
+    method: String,
+    slots: Vec<(Option<SlotRow>, Option<SlotRow>)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max_items: Option<(usize, usize)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    set: Option<(String, Option<u64>, Option<u64>)>,
+}
+
+/// A slot in the journal: version, rank, pinned.
+#[derive(Serialize, Deserialize, Clone, Copy)]
+struct SlotRow(u64, i64, bool);
+
+/// Inserts the versions that come in by the change.
+pub(super) fn store_arrivals(db: &Connection, change: &Change) -> Result<(), StoreError> {
+    for slot in arrivals(change) {
+        let mut insert = db.prepare_cached(&format!(
+            "INSERT INTO version ({ITEM_COLUMNS}, version)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
+        ))?;
+        with_columns(&slot.item, |[a, b, c, d, e, f, g, h, i]| {
+            insert.execute(params![a, b, c, d, e, f, g, h, i, slot.version])
+        })?;
+    }
+    Ok(())
+}
+
+/// Makes the slots, the settings and the set's name what the change says they become.
+pub(super) fn set_slots(db: &Connection, manager: i64, change: &Change) -> Result<(), StoreError> {
+    let mut put = db.prepare_cached(
+        "INSERT OR REPLACE INTO slot (manager, item, version, rank, pinned)
+         VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?;
+    let mut remove = db.prepare_cached("DELETE FROM slot WHERE manager = ?1 AND item = ?2")?;
+    for SlotChange { before, after } in &change.slots {
+        match (before, after) {
+            (_, Some(slot)) => {
+                let Slot { rank, pinned, version, item } = slot;
+                put.execute(params![manager, item.id.0, version, rank, pinned])?
+            }
+            (Some(slot), None) => remove.execute(params![manager, slot.item.id.0])?,
+            (None, None) => 0,
+        };
+    }
+    if let Some((_, after)) = change.settings {
+        db.prepare_cached("UPDATE manager SET max_items = ?2 WHERE id = ?1")?
+            .execute(params![manager, after.max_items])?;
+    }
+    match &change.set {
+        Some(SetChange { name, after: Some(set), .. }) => db
+            .prepare_cached("INSERT OR REPLACE INTO set_name VALUES (?1, ?2)")?
+            .execute(params![name, set])?,
+        Some(SetChange { name, after: None, .. }) => {
+            db.prepare_cached("DELETE FROM set_name WHERE name = ?1")?.execute([name])?
+        }
+        None => 0,
+    };
+    Ok(())
+}
+
+/// Appends the change to the manager's journal, which now and then loses what is too old to undo.
+pub(super) fn append(db: &Connection, manager: i64, change: &Change) -> Result<(), StoreError> {
+    let text = serde_json::to_string(&ChangeRow::from(change))
+        .map_err(|error| StoreError::Damaged(error.to_string()))?;
+    let seq: u64 = db
+        .prepare_cached(
+            "INSERT INTO journal (manager, seq, change)
+             VALUES (?1, 1 + coalesce((SELECT max(seq) FROM journal WHERE manager = ?1), 0), ?2)
+             RETURNING seq",
+        )?
+        .query_row(params![manager, text], |row| row.get(0))?;
+    if seq > UNDO_DEPTH && seq.is_multiple_of(JOURNAL_SWEEP) {
+        thin(db, manager, seq - UNDO_DEPTH)?;
+    }
+    Ok(())
+}
+
+/// The newest change, with its contents.
+pub(super) fn last(db: &Connection, manager: i64) -> Result<Option<Change>, StoreError> {
+    let mut query = db.prepare_cached(
+        "SELECT change FROM journal WHERE manager = ?1 ORDER BY seq DESC LIMIT 1",
+    )?;
+    let text: Option<String> = query.query_row([manager], |row| row.get(0)).optional()?;
+    text.map(|text| parse(&text)?.resolve(db)).transpose()
+}
+
+/// Removes the newest change from the journal.
+pub(super) fn drop_last(db: &Connection, manager: i64) -> Result<(), StoreError> {
+    db.prepare_cached(
+        "DELETE FROM journal WHERE manager = ?1
+         AND seq = (SELECT max(seq) FROM journal WHERE manager = ?1)",
+    )?
+    .execute([manager])?;
+    Ok(())
+}
+
+/// The versions that nothing refers to once the change can no longer be undone.
+pub(super) fn superseded(change: &Change) -> Vec<u64> {
+    ChangeRow::from(change).superseded()
+}
+
+/// Deletes versions that [`superseded`] named.
+pub(super) fn forget_superseded(db: &Connection, versions: Vec<u64>) -> Result<(), StoreError> {
+    let mut delete = db.prepare_cached("DELETE FROM version WHERE version = ?1")?;
+    for version in versions {
+        delete.execute([version])?;
+    }
+    Ok(())
+}
+
+fn arrivals(change: &Change) -> impl Iterator<Item = &Slot> {
+    change.slots.iter().filter_map(|SlotChange { before, after }| {
+        let known = before.as_ref().map(|slot| slot.version);
+        after.as_ref().filter(|slot| known != Some(slot.version))
+    })
+}
+
+fn thin(db: &Connection, manager: i64, up_to: u64) -> Result<(), StoreError> {
+    let mut query =
+        db.prepare_cached("DELETE FROM journal WHERE manager = ?1 AND seq <= ?2 RETURNING change")?;
+    let old: Vec<String> =
+        query.query_map(params![manager, up_to], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    for text in old {
+        forget_superseded(db, parse(&text)?.superseded())?;
+    }
+    Ok(())
+}
+
+fn parse(text: &str) -> Result<ChangeRow, StoreError> {
+    serde_json::from_str(text)
+        .map_err(|error| StoreError::Damaged(format!("a journal entry: {error}")))
+}
+
+impl From<&Slot> for SlotRow {
+    fn from(slot: &Slot) -> Self {
+        Self(slot.version, slot.rank, slot.pinned)
+    }
+}
+
+impl From<&Change> for ChangeRow {
+    fn from(change: &Change) -> Self {
+        let row = |slot: &Option<Slot>| slot.as_ref().map(SlotRow::from);
+        Self {
+            method: change.method.clone(),
+            slots: change.slots.iter().map(|c| (row(&c.before), row(&c.after))).collect(),
+            max_items: change.settings.map(|(before, after)| (before.max_items, after.max_items)),
+            set: change.set.clone().map(|set| (set.name, set.before, set.after)),
+        }
+    }
+}
+
+impl ChangeRow {
+    fn superseded(&self) -> Vec<u64> {
+        let version = |slot: Option<SlotRow>| slot.map(|SlotRow(version, ..)| version);
+        self.slots
+            .iter()
+            .filter(|(before, after)| version(*before) != version(*after))
+            .filter_map(|(before, _)| version(*before))
+            .collect()
+    }
+
+    fn resolve(self, db: &Connection) -> Result<Change, StoreError> {
+        let slot = |row: Option<SlotRow>| row.map(|row| row.resolve(db)).transpose();
+        let settings = |max_items| Settings { max_items };
+        let slots = self
+            .slots
+            .into_iter()
+            .map(|(before, after)| Ok(SlotChange { before: slot(before)?, after: slot(after)? }))
+            .collect::<Result<_, StoreError>>()?;
+        Ok(Change {
+            method: self.method,
+            slots,
+            settings: self.max_items.map(|(before, after)| (settings(before), settings(after))),
+            set: self.set.map(|(name, before, after)| SetChange { name, before, after }),
+        })
+    }
+}
+
+impl SlotRow {
+    fn resolve(self, db: &Connection) -> Result<Slot, StoreError> {
+        let Self(version, rank, pinned) = self;
+        let sql = format!("SELECT {ITEM_COLUMNS} FROM version WHERE version = ?1");
+        let mut query = db.prepare_cached(&sql)?;
+        let mut rows = query.query([version])?;
+        let row = rows.next()?.ok_or_else(|| {
+            StoreError::Damaged(format!("version {version} of an item is missing"))
+        })?;
+        Ok(Slot { rank, pinned, version, item: item_of(row)?.into() })
+    }
+}

@@ -1,0 +1,95 @@
+//! Metadata as text that reads back exactly: an s-expression in which what only JSON has (false,
+//! the empty list, maps) stands as a record. Names are strings, since a symbol cannot have a newline.
+
+use super::super::StoreError;
+use crate::context::item::Metadata;
+use crate::value::Value;
+use crate::wire::sexp;
+
+/// The text of a column.
+pub(super) fn print(metadata: &Metadata) -> String {
+    sexp::print(&enclose(&Value::Map(metadata.0.clone())))
+}
+
+/// What [`print`] was given.
+pub(super) fn read(text: &str) -> Result<Metadata, StoreError> {
+    match sexp::read(text).ok().and_then(disclose) {
+        Some(Value::Map(entries)) => Ok(Metadata(entries)),
+        _ => Err(StoreError::Damaged(format!("metadata {text:?}"))),
+    }
+}
+
+fn enclose(value: &Value) -> Value {
+    let all = |items: &[Value]| items.iter().map(enclose).collect::<Vec<_>>();
+    match value {
+        Value::Bool(false) => record("false", Vec::new()),
+        Value::List(items) if items.is_empty() => record("list", Vec::new()),
+        Value::Map(entries) => {
+            let pair = |(name, value): &(Box<str>, Value)| {
+                [Value::Str(name.clone().into()), enclose(value)]
+            };
+            record("map", entries.iter().flat_map(pair).collect())
+        }
+        Value::Record(items) => record("record", all(items)),
+        Value::List(items) => Value::List(all(items)),
+        Value::Vector(items) => Value::Vector(all(items)),
+        Value::Dotted(items, tail) => Value::Dotted(all(items), Box::new(enclose(tail))),
+        other => other.clone(),
+    }
+}
+
+fn disclose(value: Value) -> Option<Value> {
+    let all = |items: Vec<Value>| items.into_iter().map(disclose).collect::<Option<Vec<_>>>();
+    Some(match value {
+        Value::Record(mut items) => {
+            let Value::Symbol(name) = items.remove(0) else { return None };
+            match &*name {
+                "false" => Value::Bool(false),
+                "list" => Value::List(Vec::new()),
+                "map" => Value::Map(pairs(items)?),
+                "record" => Value::Record(all(items)?),
+                _ => return None,
+            }
+        }
+        Value::List(items) => Value::List(all(items)?),
+        Value::Vector(items) => Value::Vector(all(items)?),
+        Value::Dotted(items, tail) => Value::Dotted(all(items)?, Box::new(disclose(*tail)?)),
+        other => other,
+    })
+}
+
+fn pairs(flat: Vec<Value>) -> Option<Vec<(Box<str>, Value)>> {
+    let mut entries = Vec::with_capacity(flat.len() / 2);
+    let mut flat = flat.into_iter();
+    while let Some(name) = flat.next() {
+        let (Value::Str(name), value) = (name, flat.next()?) else { return None };
+        entries.push((name.into(), disclose(value)?));
+    }
+    Some(entries)
+}
+
+fn record(name: &str, mut items: Vec<Value>) -> Value {
+    items.insert(0, Value::Symbol(name.into()));
+    Value::Record(items)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_of_either_dialect_reads_back_exactly() {
+        let lisp = r#"((b . c) [1 :x nil t "s\377" 1e+300 -0.0 #s(map 1 (:z 2))] #("x" 0 1 (face bold)) #&5"\37" sym)"#;
+        let json = Value::Map(vec![
+            ("f".into(), Value::Bool(false)),
+            ("e".into(), Value::List(vec![])),
+            ("m".into(), Value::Map(vec![("n".into(), Value::Nil)])),
+            ("a b\n)".into(), Value::List(vec![Value::Bool(false)])),
+        ]);
+        let metadata =
+            Metadata(vec![("lisp".into(), sexp::read(lisp).unwrap()), ("json".into(), json)]);
+        assert_eq!(read(&print(&metadata)).unwrap(), metadata);
+        assert_eq!(read(&print(&Metadata::default())).unwrap(), Metadata::default());
+        assert!(read("(:a").is_err() && read("#s(map :a)").is_err() && read("3").is_err());
+    }
+}

@@ -1,0 +1,372 @@
+//! The store in an SQLite database: a file in the state folder, or memory for an ephemeral server.
+//!
+//! WAL with `synchronous = NORMAL`: a commit is a write to the log without waiting for the disk,
+//! so what was committed survives the end of the process, however it ends; the loss of power may
+//! cost the last moments but not the database.
+
+mod journal;
+mod metadata;
+mod rows;
+mod sets;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
+
+use self::rows::{ITEM_COLUMNS, slot_of};
+use super::{
+    Counters, ManagerSummary, REMEMBERED_REQUESTS, SetSummary, Store, StoreError, StoredManager,
+};
+use crate::context::change::{Change, Settings, Slot};
+
+/// The numbered migrations; one is never edited, only another added.
+const SCHEMA: &[&str] = &[include_str!("../schema/001.sql")];
+/// How often the remembered requests are thinned: once in this many.
+const REQUEST_SWEEP: i64 = 256;
+
+/// A [`Store`] in SQLite.
+pub struct SqliteStore {
+    db: Connection,
+    manager_ids: HashMap<String, i64>,
+    transaction: bool,
+    savepoint: bool,
+    /// Set when SQLite ended the transaction by itself, as it does when the disk is full: then
+    /// the writes of earlier requests are gone too, and the commit must say so.
+    lost: bool,
+}
+
+/// A store that was opened, and what the user should know about it.
+pub struct Opened {
+    /// The store.
+    pub store: SqliteStore,
+    /// Set when a damaged database was moved aside: where it is now.
+    pub moved_aside: Option<PathBuf>,
+}
+
+impl SqliteStore {
+    /// Opens or creates the database. A file that is no sound database is moved aside, under a
+    /// name that ends in `.damaged-N`, and an empty one is begun; nothing is deleted.
+    ///
+    /// # Errors
+    /// [`StoreError::Newer`], [`StoreError::Open`].
+    pub fn open(path: &Path) -> Result<Opened, StoreError> {
+        match Self::open_sound(path) {
+            Err(StoreError::Damaged(_)) => {
+                let aside = move_aside(path)?;
+                Ok(Opened { store: Self::open_sound(path)?, moved_aside: Some(aside) })
+            }
+            opened => Ok(Opened { store: opened?, moved_aside: None }),
+        }
+    }
+
+    /// A store that is gone with the process.
+    ///
+    /// # Errors
+    /// [`StoreError::Open`], which only a lack of memory brings about.
+    pub fn in_memory() -> Result<Self, StoreError> {
+        let path = Path::new(":memory:");
+        Self::prepare(Connection::open_in_memory().map_err(|e| open_error(path, &e))?, path)
+    }
+
+    /// Reads a database through and through without changing it.
+    ///
+    /// # Errors
+    /// Whatever is wrong with it.
+    pub fn check(path: &Path) -> Result<(), StoreError> {
+        let error = |error: rusqlite::Error| open_error(path, &error);
+        let db =
+            Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(error)?;
+        let found: i64 =
+            db.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(error)?;
+        let known = SCHEMA.len() as i64;
+        if found > known {
+            return Err(StoreError::Newer { path: path.to_owned(), found, known });
+        }
+        let verdict: String =
+            db.pragma_query_value(None, "quick_check", |row| row.get(0)).map_err(error)?;
+        match verdict.as_str() {
+            "ok" => Ok(()),
+            wrong => Err(StoreError::Damaged(format!("{}: {wrong}", path.display()))),
+        }
+    }
+
+    fn open_sound(path: &Path) -> Result<Self, StoreError> {
+        Self::prepare(Connection::open(path).map_err(|e| open_error(path, &e))?, path)
+    }
+
+    fn prepare(mut db: Connection, path: &Path) -> Result<Self, StoreError> {
+        db.set_prepared_statement_cache_capacity(64);
+        let set_up = |db: &mut Connection| -> Result<i64, rusqlite::Error> {
+            db.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+            db.pragma_update(None, "journal_mode", "WAL")?;
+            db.pragma_update(None, "synchronous", "NORMAL")?;
+            db.pragma_query_value(None, "user_version", |row| row.get(0))
+        };
+        let found = set_up(&mut db).map_err(|e| open_error(path, &e))?;
+        let known = SCHEMA.len() as i64;
+        if found > known {
+            return Err(StoreError::Newer { path: path.to_owned(), found, known });
+        }
+        migrate(&mut db, found).map_err(|e| open_error(path, &e))?;
+        Ok(Self {
+            db,
+            manager_ids: HashMap::new(),
+            transaction: false,
+            savepoint: false,
+            lost: false,
+        })
+    }
+
+    /// Begins the transaction and the request's savepoint when the first write comes.
+    fn writing(&mut self) -> Result<(), StoreError> {
+        if !self.transaction {
+            self.run("BEGIN IMMEDIATE")?;
+            self.transaction = true;
+        }
+        if !self.savepoint {
+            self.run("SAVEPOINT request")?;
+            self.savepoint = true;
+        }
+        Ok(())
+    }
+
+    fn run(&self, sql: &str) -> Result<(), StoreError> {
+        self.db.prepare_cached(sql)?.execute([])?;
+        Ok(())
+    }
+
+    fn known_manager(&mut self, name: &str) -> Result<Option<i64>, StoreError> {
+        if let Some(id) = self.manager_ids.get(name) {
+            return Ok(Some(*id));
+        }
+        let mut query = self.db.prepare_cached("SELECT id FROM manager WHERE name = ?1")?;
+        let id = query.query_row([name], |row| row.get(0)).optional()?;
+        if let Some(id) = id {
+            self.manager_ids.insert(name.to_owned(), id);
+        }
+        Ok(id)
+    }
+
+    fn manager(&mut self, name: &str) -> Result<i64, StoreError> {
+        if let Some(id) = self.known_manager(name)? {
+            return Ok(id);
+        }
+        self.db.prepare_cached("INSERT INTO manager (name) VALUES (?1)")?.execute([name])?;
+        let id = self.db.last_insert_rowid();
+        self.manager_ids.insert(name.to_owned(), id);
+        Ok(id)
+    }
+}
+
+impl Store for SqliteStore {
+    fn counters(&mut self) -> Result<Counters, StoreError> {
+        let mut query = self.db.prepare_cached("SELECT value FROM counter WHERE name = ?1")?;
+        let mut counter = |name: &str, start: i64| -> Result<i64, rusqlite::Error> {
+            Ok(query.query_row([name], |row| row.get(0)).optional()?.unwrap_or(start))
+        };
+        Ok(Counters {
+            next_item: counter("next_item", 1)?.unsigned_abs(),
+            next_version: counter("next_version", 1)?.unsigned_abs(),
+            last_timestamp: counter("last_timestamp", 0)?,
+        })
+    }
+
+    fn load(&mut self, manager: &str) -> Result<Option<StoredManager>, StoreError> {
+        let Some(id) = self.known_manager(manager)? else { return Ok(None) };
+        let mut query = self.db.prepare_cached("SELECT max_items FROM manager WHERE id = ?1")?;
+        let max_items: Option<usize> = query.query_row([id], |row| row.get(0))?;
+        let mut query = self.db.prepare_cached(&format!(
+            "SELECT {ITEM_COLUMNS}, slot.rank, slot.pinned, version
+             FROM slot JOIN version USING (version, item) WHERE slot.manager = ?1 ORDER BY slot.rank"
+        ))?;
+        let slots = query.query_and_then([id], slot_of)?.collect::<Result<_, _>>()?;
+        let settings = max_items.map(|max_items| Settings { max_items });
+        Ok(Some(StoredManager { settings, slots }))
+    }
+
+    fn record(&mut self, manager: &str, change: &Change) -> Result<(), StoreError> {
+        self.writing()?;
+        let id = self.manager(manager)?;
+        journal::store_arrivals(&self.db, change)?;
+        journal::set_slots(&self.db, id, change)?;
+        journal::append(&self.db, id, change)
+    }
+
+    fn last_change(&mut self, manager: &str) -> Result<Option<Change>, StoreError> {
+        match self.known_manager(manager)? {
+            Some(id) => journal::last(&self.db, id),
+            None => Ok(None),
+        }
+    }
+
+    fn take_back(&mut self, manager: &str, inverse: &Change) -> Result<(), StoreError> {
+        self.writing()?;
+        let id = self.manager(manager)?;
+        journal::set_slots(&self.db, id, inverse)?;
+        journal::drop_last(&self.db, id)?;
+        journal::forget_superseded(&self.db, journal::superseded(inverse))
+    }
+
+    fn managers(&mut self) -> Result<Vec<ManagerSummary>, StoreError> {
+        let mut query = self.db.prepare_cached(
+            "SELECT manager.name, manager.max_items, count(version.version),
+                    coalesce(sum(slot.pinned), 0), coalesce(sum(version.tokens), 0),
+                    coalesce(sum(octet_length(version.content)), 0), max(version.timestamp)
+             FROM manager LEFT JOIN slot ON slot.manager = manager.id
+                          LEFT JOIN version USING (version)
+             GROUP BY manager.id ORDER BY manager.name",
+        )?;
+        let rows = query.query_map([], |row| {
+            Ok(ManagerSummary {
+                name: row.get(0)?,
+                max_items: row.get(1)?,
+                count: row.get(2)?,
+                pinned: row.get(3)?,
+                tokens: row.get(4)?,
+                bytes: row.get(5)?,
+                newest: row.get(6)?,
+            })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn holder(&mut self, item: u64) -> Result<Option<String>, StoreError> {
+        let mut query = self.db.prepare_cached(
+            "SELECT manager.name FROM slot JOIN manager ON manager.id = slot.manager
+             WHERE slot.item = ?1",
+        )?;
+        Ok(query.query_row([item], |row| row.get(0)).optional()?)
+    }
+
+    fn write_set(&mut self, created: i64, slots: &[Slot]) -> Result<u64, StoreError> {
+        self.writing()?;
+        sets::write(&self.db, created, slots)
+    }
+
+    fn set_named(&mut self, name: &str) -> Result<Option<u64>, StoreError> {
+        sets::named(&self.db, name)
+    }
+
+    fn read_set(&mut self, set: u64) -> Result<Vec<Slot>, StoreError> {
+        sets::read(&self.db, set)
+    }
+
+    fn sets(&mut self) -> Result<Vec<SetSummary>, StoreError> {
+        sets::list(&self.db)
+    }
+
+    fn recall(&mut self, key: &str) -> Result<Option<String>, StoreError> {
+        let mut query = self.db.prepare_cached("SELECT outcome FROM request WHERE key = ?1")?;
+        Ok(query.query_row([key], |row| row.get(0)).optional()?)
+    }
+
+    fn remember(&mut self, key: &str, outcome: &str) -> Result<(), StoreError> {
+        self.writing()?;
+        self.db
+            .prepare_cached("INSERT INTO request (key, outcome) VALUES (?1, ?2)")?
+            .execute([key, outcome])?;
+        let id = self.db.last_insert_rowid();
+        if id % REQUEST_SWEEP == 0 {
+            self.db
+                .prepare_cached("DELETE FROM request WHERE id <= ?1")?
+                .execute([id - REMEMBERED_REQUESTS])?;
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self) -> Result<(), StoreError> {
+        if self.savepoint {
+            self.savepoint = false;
+            self.run("RELEASE request")?;
+        }
+        Ok(())
+    }
+
+    fn abandon(&mut self) -> Result<(), StoreError> {
+        self.manager_ids.clear();
+        if self.transaction && self.db.is_autocommit() {
+            self.lost = true;
+        } else if self.savepoint {
+            self.run("ROLLBACK TO request")?;
+            self.run("RELEASE request")?;
+        }
+        self.savepoint = false;
+        self.transaction &= !self.lost;
+        Ok(())
+    }
+
+    fn commit(&mut self, counters: Counters) -> Result<(), StoreError> {
+        if self.lost {
+            return Err(StoreError::Lost);
+        }
+        if !self.transaction {
+            return Ok(());
+        }
+        {
+            let mut set =
+                self.db.prepare_cached("INSERT OR REPLACE INTO counter VALUES (?1, ?2)")?;
+            set.execute(params!["next_item", counters.next_item])?;
+            set.execute(params!["next_version", counters.next_version])?;
+            set.execute(params!["last_timestamp", counters.last_timestamp])?;
+        }
+        self.run("COMMIT")?;
+        self.transaction = false;
+        Ok(())
+    }
+
+    fn roll_back(&mut self) {
+        self.manager_ids.clear();
+        self.savepoint = false;
+        self.transaction = false;
+        self.lost = false;
+        if !self.db.is_autocommit()
+            && let Err(error) = self.run("ROLLBACK")
+        {
+            tracing::error!("could not roll back: {error}");
+        }
+    }
+}
+
+fn migrate(db: &mut Connection, found: i64) -> Result<(), rusqlite::Error> {
+    for (number, sql) in (1i64..).zip(SCHEMA).filter(|(number, _)| *number > found) {
+        let transaction = db.transaction()?;
+        transaction.execute_batch(sql)?;
+        transaction.pragma_update(None, "user_version", number)?;
+        transaction.commit()?;
+    }
+    Ok(())
+}
+
+fn open_error(path: &Path, error: &rusqlite::Error) -> StoreError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
+            StoreError::Damaged(error.to_string())
+        }
+        _ => StoreError::Open { path: path.to_owned(), cause: error.to_string() },
+    }
+}
+
+/// Renames the database and its log to the first free name ending in `.damaged-N`.
+fn move_aside(path: &Path) -> Result<PathBuf, StoreError> {
+    let with = |suffix: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        PathBuf::from(name)
+    };
+    let aside = (1..)
+        .map(|number| format!(".damaged-{number}"))
+        .find(|suffix| !with(suffix).exists())
+        .unwrap_or_default();
+    for part in ["", "-wal", "-shm"] {
+        let (from, to) = (with(part), with(&format!("{aside}{part}")));
+        if from.exists() {
+            std::fs::rename(&from, &to)
+                .map_err(|e| StoreError::Open { path: from, cause: e.to_string() })?;
+        }
+    }
+    Ok(with(&aside))
+}
+
+#[cfg(test)]
+mod tests;
