@@ -38,6 +38,12 @@ pub enum TokenizerName {
     Estimate,
 }
 
+impl std::fmt::Display for TokenizerName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 impl TokenizerName {
     /// Every name, in the order in which errors list them.
     pub const ALL: &'static [Self] = &[Self::O200k, Self::Cl100k, Self::Estimate];

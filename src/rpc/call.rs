@@ -1,0 +1,102 @@
+//! What a method may use: the engine, the counter, the limits, and the client that called.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::Handle;
+use crate::tokens::Counter;
+use crate::value::Value;
+use crate::wire::message::Id;
+
+/// What all calls share.
+pub struct Tools {
+    /// The way to the state.
+    pub engine: Handle,
+    /// Counts the tokens of items and renderings.
+    pub counter: Arc<dyn Counter>,
+    /// What is allowed.
+    pub limits: Limits,
+    /// Where the state is kept; `None` when the server is ephemeral.
+    pub state_folder: Option<PathBuf>,
+    /// What the user should know since the start, such as a damaged database moved aside.
+    pub notices: Vec<String>,
+}
+
+/// Limits that the configuration sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The largest message, in bytes.
+    pub max_message_bytes: usize,
+    /// The largest file that is read, in bytes.
+    pub max_file_bytes: u64,
+    /// The capacity of a manager that nobody configured, in items.
+    pub max_items: usize,
+}
+
+/// One call of a method.
+#[derive(Clone)]
+pub struct Call {
+    /// What all calls share.
+    pub tools: Arc<Tools>,
+    /// Who called.
+    pub peer: Arc<dyn Peer>,
+    /// The request's id; `None` for a notification.
+    pub id: Option<Id>,
+    /// Set when the client no longer wants the answer. The connection finds it only as long as
+    /// the call lives.
+    pub cancelled: Arc<CancellationToken>,
+}
+
+/// The client at the other end of a connection.
+pub trait Peer: Send + Sync {
+    /// Sends `progress` for a call that is running; dropped when the client reads too slowly.
+    fn progress(&self, params: Value);
+}
+
+/// What a client can be notified of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Topic {
+    /// A manager's items or settings changed.
+    ContextChanged,
+    /// A session's window was pruned.
+    ContextPruned,
+    /// A session's older messages were summarized.
+    ContextSummarized,
+    /// A checkpoint was taken.
+    CheckpointCreated,
+    /// A session was opened, renamed, deleted or got a message.
+    SessionChanged,
+    /// A managed view could not be made.
+    ManagementFailed,
+    /// The sums over all events.
+    Stats,
+}
+
+impl Topic {
+    /// Every topic.
+    pub const ALL: &'static [Self] = &[
+        Self::ContextChanged,
+        Self::ContextPruned,
+        Self::ContextSummarized,
+        Self::CheckpointCreated,
+        Self::SessionChanged,
+        Self::ManagementFailed,
+        Self::Stats,
+    ];
+
+    /// The notification's name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ContextChanged => "context-changed",
+            Self::ContextPruned => "context-pruned",
+            Self::ContextSummarized => "context-summarized",
+            Self::CheckpointCreated => "checkpoint-created",
+            Self::SessionChanged => "session-changed",
+            Self::ManagementFailed => "management-failed",
+            Self::Stats => "stats",
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Methods that change what is kept.
+
+use serde::Deserialize;
+
+use super::call::{Call, Tools};
+use super::error::param_error;
+use super::params::{ItemName, ManagerName, decode, ids, metadata};
+use super::present::{self, entry, figure};
+use super::{Step, params};
+use crate::context::change::Settings;
+use crate::context::item::{ItemId, Kind, State};
+use crate::context::manager::{MAX_CAPACITY, Place};
+use crate::engine::{Added, Engine, EngineError, NewItem, Revision};
+use crate::value::Value;
+use crate::wire::message::WireError;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct AddContext {
+    manager: Option<ManagerName>,
+    content: String,
+    r#type: Option<Kind>,
+    metadata: Option<Value>,
+    pinned: Option<bool>,
+    live: Option<bool>,
+    brief: Option<bool>,
+    request_key: Option<String>,
+}
+
+pub(super) fn add_context(call: Call, params: Value) -> Result<Step, WireError> {
+    let given: AddContext = decode(params)?;
+    let metadata = metadata(given.metadata)?;
+    let live = given.live.unwrap_or(false);
+    if live && !metadata.filename().is_some_and(|name| name.starts_with('/')) {
+        return Err(param_error("live", "needs an absolute metadata.filename to read again"));
+    }
+    let item = NewItem {
+        kind: given.r#type.unwrap_or(Kind::Code),
+        tokens: call.tools.counter.count(&given.content),
+        counted_by: call.tools.counter.name(),
+        content: given.content.into(),
+        metadata,
+        taken_ms: now_ms(),
+        live,
+        pinned: given.pinned.unwrap_or(false),
+    };
+    add_one("add-context", given.manager, item, given.brief, given.request_key)
+}
+
+/// Adds one item and answers with it.
+pub(super) fn add_one(
+    method: &'static str,
+    manager: Option<ManagerName>,
+    item: NewItem,
+    brief: Option<bool>,
+    key: Option<String>,
+) -> Result<Step, WireError> {
+    let manager = manager.unwrap_or_default().0;
+    Step::state(move |engine| {
+        let added = engine.once(key.as_deref(), |e| e.add(method, &manager, vec![item]))?;
+        added_item(engine, manager, &added, brief.unwrap_or(false))
+    })
+}
+
+fn added_item(
+    engine: &mut Engine,
+    manager: String,
+    added: &Added,
+    brief: bool,
+) -> Result<Value, EngineError> {
+    let id = ItemId(added.ids.first().copied().unwrap_or_default());
+    let mut map = match engine.view(&manager, id) {
+        Ok(view) => present::item(&view, State::Fresh, brief),
+        // A repeated request whose item has left since: it was added, and that is the answer.
+        Err(EngineError::NoSuchItem { .. }) => {
+            vec![entry("id", id.to_string()), entry("removed", true)]
+        }
+        Err(error) => return Err(error),
+    };
+    let (count, tokens) = engine.size(&manager)?;
+    map.push(entry("manager", manager));
+    map.push(entry("count", figure(count as u64)));
+    map.push(entry("total-tokens", figure(tokens)));
+    if !added.evicted.is_empty() {
+        map.push(entry("evicted", present::ids(&added.evicted)));
+    }
+    Ok(Value::Map(map))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct UpdateContext {
+    manager: Option<ManagerName>,
+    id: ItemName,
+    content: Option<String>,
+    r#type: Option<Kind>,
+    metadata: Option<Value>,
+    live: Option<bool>,
+    brief: Option<bool>,
+    request_key: Option<String>,
+}
+
+pub(super) fn update_context(call: Call, params: Value) -> Result<Step, WireError> {
+    let given: UpdateContext = decode(params)?;
+    let counter = &call.tools.counter;
+    let content = given.content.map(|content| {
+        let tokens = counter.count(&content);
+        (content.into(), tokens, counter.name(), now_ms())
+    });
+    let metadata = given.metadata.map(|value| params::metadata(Some(value))).transpose()?;
+    let revision = Revision { content, kind: given.r#type, metadata, live: given.live };
+    let manager = given.manager.unwrap_or_default().0;
+    let (id, brief) = (given.id.0, given.brief.unwrap_or(false));
+    Step::state(move |engine| {
+        engine.once(given.request_key.as_deref(), |e| {
+            e.update("update-context", &manager, vec![(id, revision)])
+        })?;
+        let view = engine.view(&manager, id)?;
+        Ok(Value::Map(present::item(&view, State::Fresh, brief)))
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct RemoveContext {
+    manager: Option<ManagerName>,
+    id: Option<ItemName>,
+    ids: Option<Vec<ItemName>>,
+    request_key: Option<String>,
+}
+
+pub(super) fn remove_context(_: Call, params: Value) -> Result<Step, WireError> {
+    let given: RemoveContext = decode(params)?;
+    let ids = ids(given.id, given.ids)?;
+    let manager = given.manager.unwrap_or_default().0;
+    Step::state(move |engine| {
+        let removed =
+            engine.once(given.request_key.as_deref(), |e| e.remove(&manager, &ids))?.removed;
+        Ok(Value::Map(vec![entry("removed", figure(removed))]))
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct MoveContext {
+    manager: Option<ManagerName>,
+    id: ItemName,
+    to: Option<i64>,
+    before: Option<ItemName>,
+    after: Option<ItemName>,
+    request_key: Option<String>,
+}
+
+pub(super) fn move_context(_: Call, params: Value) -> Result<Step, WireError> {
+    let given: MoveContext = decode(params)?;
+    let place = match (params::not_negative("to", given.to)?, given.before, given.after) {
+        (Some(index), None, None) => Place::Index(index),
+        (None, Some(neighbour), None) => Place::Before(neighbour.0),
+        (None, None, Some(neighbour)) => Place::After(neighbour.0),
+        _ => return Err(param_error("to", "is required, or before, or after: one of them")),
+    };
+    let manager = given.manager.unwrap_or_default().0;
+    Step::state(move |engine| {
+        let key = given.request_key.as_deref();
+        engine.once(key, |e| e.move_item(&manager, given.id.0, place))?;
+        let order = engine.order(&manager)?;
+        Ok(Value::Map(vec![entry("ids", present::ids(&order))]))
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct PinContext {
+    manager: Option<ManagerName>,
+    id: Option<ItemName>,
+    ids: Option<Vec<ItemName>>,
+    /// Not an `Option`: absent means pin, nil means unpin.
+    #[serde(default = "yes")]
+    pinned: bool,
+    request_key: Option<String>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+pub(super) fn pin_context(_: Call, params: Value) -> Result<Step, WireError> {
+    let given: PinContext = decode(params)?;
+    let pinned = given.pinned;
+    let ids = ids(given.id, given.ids)?;
+    let manager = given.manager.unwrap_or_default().0;
+    Step::state(move |engine| {
+        let key = given.request_key.as_deref();
+        engine.once(key, |e| e.pin(&manager, &ids, pinned))?;
+        let numbers: Vec<u64> = ids.iter().map(|id| id.0).collect();
+        Ok(Value::Map(vec![entry("ids", present::ids(&numbers)), entry("pinned", pinned)]))
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct ManagerCall {
+    manager: Option<ManagerName>,
+    request_key: Option<String>,
+}
+
+pub(super) fn clear_context(_: Call, params: Value) -> Result<Step, WireError> {
+    let given: ManagerCall = decode(params)?;
+    let manager = given.manager.unwrap_or_default().0;
+    Step::state(move |engine| {
+        let removed = engine.once(given.request_key.as_deref(), |e| e.clear(&manager))?.removed;
+        Ok(Value::Map(vec![entry("removed", figure(removed))]))
+    })
+}
+
+pub(super) fn drop_manager(_: Call, params: Value) -> Result<Step, WireError> {
+    let given: ManagerCall = decode(params)?;
+    let manager = given.manager.unwrap_or_default().0;
+    Step::state(move |engine| {
+        let key = given.request_key.as_deref();
+        let removed = engine.once(key, |e| e.drop_manager(&manager))?.removed;
+        Ok(Value::Map(vec![entry("removed", figure(removed))]))
+    })
+}
+
+pub(super) fn undo(_: Call, params: Value) -> Result<Step, WireError> {
+    let given: ManagerCall = decode(params)?;
+    let manager = given.manager.unwrap_or_default().0;
+    Step::state(move |engine| {
+        let undone = engine.once(given.request_key.as_deref(), |e| e.undo(&manager))?.undone;
+        let (count, tokens) = engine.size(&manager)?;
+        Ok(Value::Map(vec![
+            entry("undone", undone),
+            entry("count", figure(count as u64)),
+            entry("total-tokens", figure(tokens)),
+        ]))
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct ConfigureManager {
+    manager: Option<ManagerName>,
+    max_items: Option<i64>,
+    request_key: Option<String>,
+}
+
+pub(super) fn configure_manager(_: Call, params: Value) -> Result<Step, WireError> {
+    let given: ConfigureManager = decode(params)?;
+    let max_items = given.max_items.map(capacity).transpose()?;
+    let manager = given.manager.unwrap_or_default().0;
+    Step::state(move |engine| {
+        let evicted = engine.once(given.request_key.as_deref(), |e| match max_items {
+            Some(max_items) => e.configure(&manager, Settings { max_items }),
+            None => Ok(Vec::new()),
+        })?;
+        let max_items = engine.settings(&manager)?.max_items;
+        Ok(Value::Map(vec![
+            entry("manager", manager),
+            entry("max-items", figure(max_items as u64)),
+            entry("evicted", present::ids(&evicted)),
+        ]))
+    })
+}
+
+/// A capacity within its range.
+fn capacity(number: i64) -> Result<usize, WireError> {
+    usize::try_from(number).ok().filter(|n| (1..=MAX_CAPACITY).contains(n)).ok_or_else(|| {
+        param_error("max-items", &format!("must be from 1 to {MAX_CAPACITY}, got {number}"))
+    })
+}
+
+/// The time at which content is taken, in Unix milliseconds. Not the engine's clock: it is
+/// compared with the times of files.
+pub(super) fn now_ms() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}
+
+/// A new item made of text read by the server.
+pub(super) fn read_item(
+    tools: &Tools,
+    content: String,
+    kind: Kind,
+    metadata: crate::context::item::Metadata,
+    taken_ms: i64,
+) -> NewItem {
+    NewItem {
+        kind,
+        tokens: tools.counter.count(&content),
+        counted_by: tools.counter.name(),
+        content: content.into(),
+        metadata,
+        taken_ms,
+        live: false,
+        pinned: false,
+    }
+}

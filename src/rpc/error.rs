@@ -1,0 +1,106 @@
+//! How errors of the layers below become errors on the wire.
+
+use crate::context::manager::ManagerError;
+use crate::context::render::budget::BudgetTooSmall;
+use crate::engine::EngineError;
+use crate::files::{FileError, TreeError};
+use crate::value::{self, Value};
+use crate::wire::message::WireError;
+
+/// The wire error of an engine error: `:kind`, and the figures it has.
+pub fn engine_error(error: EngineError) -> WireError {
+    let code = match &error {
+        EngineError::Panicked(_) => WireError::INTERNAL,
+        EngineError::Cancelled => WireError::CANCELLED,
+        _ => WireError::APPLICATION,
+    };
+    let mut data = vec![("kind", keyword(error.kind()))];
+    match &error {
+        EngineError::Manager { manager, source } => {
+            data.push(("manager", text(manager)));
+            if let ManagerError::CapacityFull { adding, capacity, pinned } = source {
+                data.push(("adding", integer(*adding)));
+                data.push(("capacity", integer(*capacity)));
+                data.push(("pinned", integer(*pinned)));
+            }
+        }
+        EngineError::NoSuchItem { id, manager, held_by } => {
+            data.push(("id", text(&id.to_string())));
+            data.push(("manager", text(manager)));
+            data.push(("held-by", held_by.as_deref().map_or(Value::Nil, text)));
+        }
+        EngineError::NothingToUndo { manager } => data.push(("manager", text(manager))),
+        EngineError::NoSuchSet { known, .. } => {
+            data.push(("known", Value::List(known.iter().map(|name| text(name)).collect())));
+        }
+        _ => {}
+    }
+    with_data(code, error.to_string(), data)
+}
+
+/// The wire error of a file that could not be read.
+pub(super) fn file_error(error: &FileError) -> WireError {
+    application(error.kind(), error.to_string(), vec![])
+}
+
+/// The wire error of a directory that could not be walked.
+pub(super) fn tree_error(error: &TreeError) -> WireError {
+    match error {
+        TreeError::Cancelled { .. } => cancelled(),
+        error => application(error.kind(), error.to_string(), vec![]),
+    }
+}
+
+/// The wire error of a rendering that cannot be made small enough.
+pub(super) fn budget_error(error: &BudgetTooSmall) -> WireError {
+    let figure = |tokens: u64| Value::Int(i64::try_from(tokens).unwrap_or(i64::MAX));
+    let data = vec![("needed", figure(error.needed)), ("max-tokens", figure(error.max_tokens))];
+    application("budget-too-small", error.to_string(), data)
+}
+
+/// The wire error of parameters that cannot be decoded.
+pub(super) fn value_error(error: value::Error) -> WireError {
+    param_error(&error.path, &error.message)
+}
+
+/// A parameter is not as it must be: `path` says which, `message` goes on from there.
+pub(super) fn param_error(path: &str, message: &str) -> WireError {
+    if path.is_empty() {
+        return with_data(WireError::INVALID_PARAMS, format!("the parameters: {message}"), vec![]);
+    }
+    let data = vec![("param", keyword(path))];
+    with_data(WireError::INVALID_PARAMS, format!("{path} {message}"), data)
+}
+
+/// An error of the application's own, known to programs by `kind`.
+pub(super) fn application(
+    kind: &str,
+    message: String,
+    more: Vec<(&'static str, Value)>,
+) -> WireError {
+    let mut data = vec![("kind", keyword(kind))];
+    data.extend(more);
+    with_data(WireError::APPLICATION, message, data)
+}
+
+/// The client no longer wants the answer.
+pub(super) fn cancelled() -> WireError {
+    engine_error(EngineError::Cancelled)
+}
+
+fn with_data(code: i32, message: String, data: Vec<(&'static str, Value)>) -> WireError {
+    let data = data.into_iter().map(|(name, value)| (name.into(), value)).collect();
+    WireError { code, message, data: Value::Map(data) }
+}
+
+fn keyword(name: &str) -> Value {
+    Value::Keyword(name.into())
+}
+
+fn text(text: &str) -> Value {
+    Value::Str(text.to_owned())
+}
+
+fn integer(number: usize) -> Value {
+    Value::Int(number as i64)
+}

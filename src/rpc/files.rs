@@ -1,0 +1,374 @@
+//! Methods that read the disk: a file, a directory, and what became of files since.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::call::{Call, Tools};
+use super::context::{add_one, now_ms, read_item};
+use super::error::{application, cancelled, engine_error, file_error, param_error, tree_error};
+use super::params::{ItemName, ManagerName, decode, metadata, not_negative};
+use super::present::{self, entry, figure, keyword};
+use super::{Finish, Step};
+use crate::context::item::{Item, ItemId, Kind, Metadata};
+use crate::context::manager::{MAX_CAPACITY, ManagerError};
+use crate::engine::{Added, EngineError, NewItem, Revision, Selection};
+use crate::files::{
+    self, FileText, ListedFile, ReadOptions, Refreshed, Skipped, TreeOptions, Walk,
+};
+use crate::value::Value;
+use crate::wire::message::WireError;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct AddFile {
+    manager: Option<ManagerName>,
+    path: String,
+    start_line: Option<i64>,
+    end_line: Option<i64>,
+    r#type: Option<Kind>,
+    metadata: Option<Value>,
+    max_file_bytes: Option<i64>,
+    pinned: Option<bool>,
+    live: Option<bool>,
+    brief: Option<bool>,
+    request_key: Option<String>,
+}
+
+pub(super) fn add_file(call: Call, params: Value) -> Result<Step, WireError> {
+    let given: AddFile = decode(params)?;
+    let start = not_negative("start-line", given.start_line)?;
+    let end = not_negative("end-line", given.end_line)?;
+    let range = match (start, end) {
+        (None, Some(_)) => return Err(param_error("start-line", "is required beside end-line")),
+        (start, end) => start.map(|start: u64| (start, end)),
+    };
+    let options = read_options(&call.tools, given.max_file_bytes)?;
+    let taken_ms = now_ms();
+    let path = files::absolute(&given.path).map_err(|error| file_error(&error))?;
+    let text = files::read(&path, range, &options).map_err(|error| file_error(&error))?;
+    let metadata = file_metadata(metadata(given.metadata)?, &text, "file");
+    let kind = given.r#type.unwrap_or(Kind::File);
+    let item = NewItem {
+        live: given.live.unwrap_or(false),
+        pinned: given.pinned.unwrap_or(false),
+        ..read_item(&call.tools, text.content, kind, metadata, taken_ms)
+    };
+    add_one("add-file", given.manager, item, given.brief, given.request_key)
+}
+
+fn read_options(tools: &Tools, max_file_bytes: Option<i64>) -> Result<ReadOptions, WireError> {
+    let given = not_negative("max-file-bytes", max_file_bytes)?;
+    Ok(ReadOptions { max_bytes: given.unwrap_or(tools.limits.max_file_bytes) })
+}
+
+/// Says where a text was read; what the client said otherwise stays.
+fn file_metadata(mut metadata: Metadata, text: &FileText, origin: &str) -> Metadata {
+    metadata.set("filename", path_value(&text.path));
+    if let Some(root) = &text.project {
+        metadata.set("project", path_value(root));
+    }
+    if let Some((start, end)) = text.lines {
+        metadata.set("start-line", figure(start));
+        metadata.set("end-line", figure(end));
+    }
+    if metadata.origin().is_none() {
+        metadata.set("origin", keyword(origin));
+    }
+    metadata
+}
+
+fn path_value(path: &Path) -> Value {
+    Value::Str(path.to_string_lossy().into_owned())
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct AddTree {
+    manager: Option<ManagerName>,
+    path: String,
+    mode: Option<TreeMode>,
+    project: Option<bool>,
+    hidden: Option<bool>,
+    max_file_bytes: Option<i64>,
+    request_key: Option<String>,
+}
+
+/// What a directory becomes.
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+enum TreeMode {
+    Files,
+    Listing,
+}
+
+impl TreeMode {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Files => "files",
+            Self::Listing => "listing",
+        }
+    }
+}
+
+/// What a walk found and read.
+struct Tree {
+    root: PathBuf,
+    texts: Vec<FileText>,
+    bytes: u64,
+    skipped: Skipped,
+    taken_ms: i64,
+}
+
+pub(super) fn add_tree(call: Call, params: Value) -> Result<Step, WireError> {
+    let given: AddTree = decode(params)?;
+    let path = files::absolute(&given.path).map_err(|error| file_error(&error))?;
+    let root = match given.project.unwrap_or(false) {
+        true => files::project_root(&path).unwrap_or(path),
+        false => path,
+    };
+    let options = TreeOptions {
+        max_file_bytes: read_options(&call.tools, given.max_file_bytes)?.max_bytes,
+        hidden: given.hidden.unwrap_or(false),
+        ..TreeOptions::default()
+    };
+    let tree = read_tree(&call, &root, &options)?;
+    let manager = given.manager.unwrap_or_default().0;
+    let mode = given.mode.unwrap_or(TreeMode::Files);
+    let items = match mode {
+        TreeMode::Files => tree_items(&call, &tree)?,
+        TreeMode::Listing => vec![listing_item(&call, &tree)?],
+    };
+    let tokens: u64 = items.iter().map(|item| item.tokens).sum();
+    let count = items.len();
+    let key = given.request_key;
+    Step::then(move |engine| {
+        let added = engine.once(key.as_deref(), |e| e.add("add-tree", &manager, items));
+        let finish = match added {
+            Ok(added) => Ok(tree_answer(&tree, mode, &added, tokens)),
+            Err(EngineError::Manager {
+                source: ManagerError::CapacityFull { capacity, pinned, .. },
+                ..
+            }) => Err(too_many_files(&manager, count, tokens, capacity, pinned)),
+            Err(error) => return Err(error),
+        };
+        Ok(Finish::Later(Box::new(move || finish)))
+    })
+}
+
+fn read_tree(call: &Call, root: &Path, options: &TreeOptions) -> Result<Tree, WireError> {
+    let taken_ms = now_ms();
+    let progress = |stage: &str, files: u64, bytes: u64| {
+        if call.cancelled.is_cancelled() {
+            return ControlFlow::Break(());
+        }
+        if let Some(id) = &call.id {
+            call.peer.progress(Value::Map(vec![
+                entry("id", id.clone()),
+                entry("stage", keyword(stage)),
+                entry("files", figure(files)),
+                entry("bytes", figure(bytes)),
+            ]));
+        }
+        ControlFlow::Continue(())
+    };
+    let reading = ReadOptions { max_bytes: options.max_file_bytes };
+    let walk = files::walk(root, options, &mut |p| progress("walking", p.files, p.bytes))
+        .map_err(|error| tree_error(&error))?;
+    let (texts, skipped) =
+        files::read_all(&walk, &reading, &mut |p| progress("reading", p.files, p.bytes))
+            .map_err(|error| tree_error(&error))?;
+    let bytes = texts.iter().map(|text| text.content.len() as u64).sum();
+    let Walk { root, skipped: mut all_skipped, .. } = walk;
+    all_skipped.merge(skipped);
+    Ok(Tree { root, texts, bytes, skipped: all_skipped, taken_ms })
+}
+
+fn tree_items(call: &Call, tree: &Tree) -> Result<Vec<NewItem>, WireError> {
+    let item = |text: &FileText| {
+        if call.cancelled.is_cancelled() {
+            return Err(cancelled());
+        }
+        let metadata = file_metadata(Metadata::default(), text, "tree");
+        Ok(read_item(&call.tools, text.content.clone(), Kind::File, metadata, tree.taken_ms))
+    };
+    tree.texts.iter().map(item).collect()
+}
+
+fn listing_item(call: &Call, tree: &Tree) -> Result<NewItem, WireError> {
+    let mut listed = Vec::with_capacity(tree.texts.len());
+    for text in &tree.texts {
+        if call.cancelled.is_cancelled() {
+            return Err(cancelled());
+        }
+        let relative = text.path.strip_prefix(&tree.root).unwrap_or(&text.path);
+        listed.push(ListedFile {
+            relative: relative.to_string_lossy().into_owned(),
+            bytes: text.content.len() as u64,
+            tokens: call.tools.counter.count(&text.content),
+        });
+    }
+    let mut metadata = Metadata::default();
+    metadata.set("filename", path_value(&tree.root));
+    metadata.set("origin", keyword("listing"));
+    metadata.set("language", Value::Str("text".to_owned()));
+    let content = files::listing(&tree.root, &listed);
+    Ok(read_item(&call.tools, content, Kind::File, metadata, tree.taken_ms))
+}
+
+fn tree_answer(tree: &Tree, mode: TreeMode, added: &Added, tokens: u64) -> Value {
+    Value::Map(vec![
+        entry("root", path_value(&tree.root)),
+        entry("mode", keyword(mode.name())),
+        entry("files", figure(tree.texts.len() as u64)),
+        entry("bytes", figure(tree.bytes)),
+        entry("tokens", figure(tokens)),
+        entry("ids", present::ids(&added.ids)),
+        entry("evicted", present::ids(&added.evicted)),
+        entry("skipped", skipped(&tree.skipped)),
+    ])
+}
+
+fn skipped(skipped: &Skipped) -> Value {
+    let totals = skipped.total.iter().map(|(why, count)| entry(why.name(), figure(*count)));
+    let named = skipped.named.iter().map(|(path, why)| {
+        Value::Map(vec![entry("path", &**path), entry("reason", keyword(why.name()))])
+    });
+    Value::Map(vec![
+        entry("total", Value::Map(totals.collect())),
+        entry("named", Value::List(named.collect())),
+    ])
+}
+
+fn too_many_files(
+    manager: &str,
+    count: usize,
+    tokens: u64,
+    capacity: usize,
+    pinned: usize,
+) -> WireError {
+    let room = capacity - pinned;
+    let way_out = match count + pinned {
+        needed if needed <= MAX_CAPACITY => {
+            format!("raise it with configure-manager :max-items {needed}")
+        }
+        _ => format!("{MAX_CAPACITY} is the most it can hold, so name a smaller folder"),
+    };
+    let message = format!(
+        "{count} files ({tokens} tokens) do not fit {manager:?}, which has room for {room} \
+         (:max-items {capacity}, {pinned} pinned): {way_out}, or add one item with :mode :listing"
+    );
+    let data = vec![
+        ("count", figure(count as u64)),
+        ("tokens", figure(tokens)),
+        ("capacity", figure(capacity as u64)),
+        ("pinned", figure(pinned as u64)),
+    ];
+    application("capacity-full", message, data)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct RefreshContext {
+    manager: Option<ManagerName>,
+    ids: Option<Vec<ItemName>>,
+    request_key: Option<String>,
+}
+
+/// What refreshing did to one item.
+struct Outcome {
+    id: ItemId,
+    old: Arc<Item>,
+    new: Arc<Item>,
+    name: &'static str,
+    reason: Option<&'static str>,
+}
+
+pub(super) fn refresh_context(call: Call, params: Value) -> Result<Step, WireError> {
+    let given: RefreshContext = decode(params)?;
+    let manager = given.manager.unwrap_or_default().0;
+    let asked = given.ids.map(|ids| ids.into_iter().map(|id| id.0).collect::<Vec<_>>());
+    let views = {
+        let manager = manager.clone();
+        let select = move |engine: &mut crate::engine::Engine| match asked {
+            Some(ids) => ids.into_iter().map(|id| engine.view(&manager, id)).collect(),
+            None => engine.select(&Selection { managers: vec![manager], ..Selection::default() }),
+        };
+        call.tools.engine.ask_blocking(select).map_err(engine_error)?
+    };
+    let options = read_options(&call.tools, None)?;
+    let mut outcomes = Vec::with_capacity(views.len());
+    for view in views {
+        if call.cancelled.is_cancelled() {
+            return Err(cancelled());
+        }
+        let (new, name, reason) = reread(&call.tools, &view.item, &options);
+        outcomes.push(Outcome { id: view.item.id, old: view.item, new, name, reason });
+    }
+    Step::state(move |engine| {
+        engine.once(given.request_key.as_deref(), |engine| {
+            let changed = outcomes.iter().filter(|outcome| outcome.old != outcome.new);
+            // Whoever changed an item meanwhile knew better than the file did before.
+            let still_as_read = changed.filter(|outcome| {
+                engine.view(&manager, outcome.id).is_ok_and(|view| view.item == outcome.old)
+            });
+            let revisions = still_as_read.map(|outcome| (outcome.id, revision(&outcome.new)));
+            let revisions = revisions.collect();
+            engine.update("refresh-context", &manager, revisions)
+        })?;
+        let updated = outcomes.iter().filter(|outcome| outcome.old != outcome.new).count();
+        Ok(Value::Map(vec![
+            entry("updated", figure(updated as u64)),
+            entry("items", Value::List(outcomes.iter().map(outcome_value).collect())),
+        ]))
+    })
+}
+
+fn revision(item: &Item) -> Revision {
+    Revision {
+        content: Some((Arc::clone(&item.content), item.tokens, item.counted_by, item.taken_ms)),
+        metadata: Some(item.metadata.clone()),
+        ..Revision::default()
+    }
+}
+
+fn outcome_value(outcome: &Outcome) -> Value {
+    Value::Map(vec![
+        entry("id", outcome.id.to_string()),
+        entry("outcome", keyword(outcome.name)),
+        entry("reason", outcome.reason.map_or(Value::Nil, Value::from)),
+        entry("tokens", figure(outcome.new.tokens)),
+    ])
+}
+
+/// The item as its file is now, what was found, and why when that is not sure. Reads the disk.
+pub(super) fn reread(
+    tools: &Tools,
+    item: &Arc<Item>,
+    options: &ReadOptions,
+) -> (Arc<Item>, &'static str, Option<&'static str>) {
+    let taken_ms = now_ms();
+    match files::refresh(item, options) {
+        Refreshed::Unchanged => (Arc::clone(item), "unchanged", None),
+        Refreshed::Missing => (Arc::clone(item), "missing", None),
+        Refreshed::Unsure(reason) => (Arc::clone(item), "stale", Some(reason)),
+        Refreshed::Moved { start_line, end_line } => {
+            let mut moved = Item { taken_ms, ..(**item).clone() };
+            moved.metadata.set("start-line", figure(start_line));
+            moved.metadata.set("end-line", figure(end_line));
+            (Arc::new(moved), "moved", None)
+        }
+        Refreshed::Updated(text) => {
+            let updated = Item {
+                taken_ms,
+                tokens: tools.counter.count(&text.content),
+                counted_by: tools.counter.name(),
+                content: text.content.into(),
+                ..(**item).clone()
+            };
+            (Arc::new(updated), "updated", None)
+        }
+    }
+}

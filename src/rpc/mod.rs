@@ -1,0 +1,68 @@
+//! The methods: one table from which calls are dispatched and the documentation is written.
+//!
+//! A method decodes its parameters, does the slow part on owned data, and hands the engine an
+//! operation; what remains after the commit (reading files again, rendering) comes last. Nothing
+//! here knows how a connection speaks.
+
+mod call;
+mod context;
+mod error;
+mod files;
+mod params;
+mod present;
+mod query;
+mod server;
+mod sets;
+mod table;
+
+pub use self::call::{Call, Limits, Peer, Tools, Topic};
+pub use self::error::engine_error;
+pub use self::table::{Method, Pace, Param, TABLE, find};
+
+use crate::engine::{Engine, EngineError};
+use crate::value::Value;
+use crate::wire::message::{Id, WireError};
+
+/// What a method gives at once: the answer, or the operation that will lead to it.
+pub enum Step {
+    /// The answer.
+    Done(Value),
+    /// What the engine must do; see [`Finish`].
+    State(Operation),
+    /// The connection is to cancel this call of its own.
+    Cancel(Id),
+    /// The connection is to notify its client of exactly these topics.
+    Subscribe(Vec<Topic>),
+    /// The server is to end once the answer is sent.
+    ShutDown,
+}
+
+/// Runs in the engine; its effects are durable before what it returns is looked at.
+pub type Operation = Box<dyn FnOnce(&mut Engine) -> Result<Finish, EngineError> + Send>;
+
+/// What is left to do once the engine has done its part.
+pub enum Finish {
+    /// Nothing: this is the answer.
+    Now(Value),
+    /// Slow work, to be run on a thread that may block.
+    Later(Box<dyn FnOnce() -> Result<Value, WireError> + Send>),
+}
+
+impl Step {
+    /// An operation whose outcome is the answer.
+    fn state(
+        operation: impl FnOnce(&mut Engine) -> Result<Value, EngineError> + Send + 'static,
+    ) -> Result<Self, WireError> {
+        Self::then(|engine| operation(engine).map(Finish::Now))
+    }
+
+    /// An operation that leaves work to do.
+    fn then(
+        operation: impl FnOnce(&mut Engine) -> Result<Finish, EngineError> + Send + 'static,
+    ) -> Result<Self, WireError> {
+        Ok(Self::State(Box::new(operation)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

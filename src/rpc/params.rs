@@ -1,0 +1,196 @@
+//! Parameters that several methods share, and how they are checked.
+
+use serde::{Deserialize, Deserializer};
+
+use super::error::{param_error, value_error};
+use crate::context::filter::{TypeName, valid_names};
+use crate::context::item::{ItemId, Metadata, Origin};
+use crate::engine::{SHARED_MANAGER, Selection};
+use crate::value::Value;
+use crate::wire::message::WireError;
+
+/// The longest name of a manager or set, in bytes.
+pub(super) const MAX_NAME_BYTES: usize = 1024;
+
+/// Decodes the parameters of a method.
+pub(super) fn decode<T: for<'de> Deserialize<'de>>(params: Value) -> Result<T, WireError> {
+    params.decode().map_err(value_error)
+}
+
+/// A manager's name; absent or nil is the shared manager.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ManagerName(pub(super) String);
+
+impl Default for ManagerName {
+    fn default() -> Self {
+        Self(SHARED_MANAGER.to_owned())
+    }
+}
+
+impl<'de> Deserialize<'de> for ManagerName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Some(name) = Option::<String>::deserialize(deserializer)? else {
+            return Ok(Self::default());
+        };
+        check_name(&name).map_err(serde::de::Error::custom)?;
+        Ok(Self(name))
+    }
+}
+
+/// The name of a set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SetName(pub(super) String);
+
+impl<'de> Deserialize<'de> for SetName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        check_name(&name).map_err(serde::de::Error::custom)?;
+        Ok(Self(name))
+    }
+}
+
+fn check_name(name: &str) -> Result<(), String> {
+    match name.len() {
+        0 => Err("must not be empty".to_owned()),
+        1..=MAX_NAME_BYTES => Ok(()),
+        long => Err(format!("must have at most {MAX_NAME_BYTES} bytes, got {long}")),
+    }
+}
+
+/// An item's id, `ctx-N`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ItemName(pub(super) ItemId);
+
+impl<'de> Deserialize<'de> for ItemName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        name.parse().map(Self).map_err(|_| {
+            serde::de::Error::custom(format!("must be an item's id such as ctx-12, got {name:?}"))
+        })
+    }
+}
+
+/// `:id` or `:ids`, one of which must be given.
+pub(super) fn ids(
+    one: Option<ItemName>,
+    many: Option<Vec<ItemName>>,
+) -> Result<Vec<ItemId>, WireError> {
+    match (one, many) {
+        (Some(id), None) => Ok(vec![id.0]),
+        (None, Some(ids)) if !ids.is_empty() => Ok(ids.into_iter().map(|id| id.0).collect()),
+        (Some(_), Some(_)) => {
+            Err(param_error("ids", "cannot be given beside id; give one of them"))
+        }
+        _ => Err(param_error("id", "is required: one id, or several as ids")),
+    }
+}
+
+/// `:manager`, `:managers`, `:types` and `:limit`, as they choose items.
+pub(super) fn selection(
+    manager: Option<ManagerName>,
+    managers: Option<Vec<ManagerName>>,
+    types: Option<Vec<String>>,
+    limit: Option<i64>,
+) -> Result<Selection, WireError> {
+    let names = match (manager, managers) {
+        (Some(_), Some(_)) => {
+            return Err(param_error(
+                "managers",
+                "cannot be given beside manager; give one of them",
+            ));
+        }
+        (manager, None) => vec![manager.unwrap_or_default().0],
+        (None, Some(many)) => {
+            let mut names: Vec<String> = Vec::with_capacity(many.len());
+            for ManagerName(name) in many {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+            names
+        }
+    };
+    Ok(Selection {
+        managers: names,
+        types: type_names(types)?,
+        limit: not_negative("limit", limit)?,
+    })
+}
+
+fn type_names(types: Option<Vec<String>>) -> Result<Vec<TypeName>, WireError> {
+    let named = types.unwrap_or_default().into_iter().enumerate().map(|(index, name)| {
+        TypeName::from_name(&name.replace('_', "-")).map_err(|_| {
+            let valid = valid_names().join(", ");
+            let message = format!("{name:?} is not a type or origin; valid are {valid}");
+            param_error(&format!("types[{index}]"), &message)
+        })
+    });
+    named.collect()
+}
+
+/// A count that must not be negative.
+pub(super) fn not_negative<T: TryFrom<i64>>(
+    name: &str,
+    number: Option<i64>,
+) -> Result<Option<T>, WireError> {
+    let checked = number.map(|number| {
+        T::try_from(number)
+            .map_err(|_| param_error(name, &format!("must be 0 or more, got {number}")))
+    });
+    checked.transpose()
+}
+
+/// Metadata as a client gave it: kept whole, but what has a meaning here must be well-formed.
+pub(super) fn metadata(value: Option<Value>) -> Result<Metadata, WireError> {
+    let entries = match value {
+        None | Some(Value::Nil) => Vec::new(),
+        Some(Value::Map(entries)) => entries,
+        Some(Value::List(flat)) => pairs(flat)?,
+        Some(_) => return Err(not_a_plist()),
+    };
+    let metadata = Metadata(entries);
+    check_metadata(&metadata)?;
+    Ok(metadata)
+}
+
+fn pairs(flat: Vec<Value>) -> Result<Vec<(Box<str>, Value)>, WireError> {
+    let mut entries: Vec<(Box<str>, Value)> = Vec::with_capacity(flat.len() / 2);
+    let mut flat = flat.into_iter();
+    while let Some(name) = flat.next() {
+        let (Value::Keyword(name), Some(value)) = (name, flat.next()) else {
+            return Err(not_a_plist());
+        };
+        let name: Box<str> = name.replace('_', "-").into();
+        if !entries.iter().any(|(known, _)| *known == name) {
+            entries.push((name, value));
+        }
+    }
+    Ok(entries)
+}
+
+fn not_a_plist() -> WireError {
+    param_error("metadata", "must be a plist such as (:filename \"a.el\" :start-line 3)")
+}
+
+fn check_metadata(metadata: &Metadata) -> Result<(), WireError> {
+    for name in ["filename", "project", "language", "symbol"] {
+        if !matches!(metadata.get(name), None | Some(Value::Nil)) && metadata.text(name).is_none() {
+            return Err(param_error(&format!("metadata.{name}"), "must be a string"));
+        }
+    }
+    for name in ["start-line", "end-line"] {
+        if !matches!(metadata.get(name), None | Some(Value::Nil) | Some(Value::Int(1..))) {
+            return Err(param_error(&format!("metadata.{name}"), "must be an integer from 1 up"));
+        }
+    }
+    if let Some((start, end)) = metadata.lines().filter(|(start, end)| start > end) {
+        let message = format!("must not be before start-line {start}, got {end}");
+        return Err(param_error("metadata.end-line", &message));
+    }
+    if !matches!(metadata.get("origin"), None | Some(Value::Nil)) && metadata.origin().is_none() {
+        let valid: Vec<_> = Origin::ALL.iter().map(|origin| origin.name()).collect();
+        let message = format!("must be one of {}", valid.join(", "));
+        return Err(param_error("metadata.origin", &message));
+    }
+    Ok(())
+}

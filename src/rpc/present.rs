@@ -1,0 +1,78 @@
+//! How results look on the wire.
+
+use crate::context::item::{Item, Metadata, State};
+use crate::engine::{Listed, View};
+use crate::store::SetSummary;
+use crate::value::Value;
+
+/// An item with its standing.
+pub(super) fn item(view: &View, state: State, brief: bool) -> Vec<(Box<str>, Value)> {
+    let Item { id, kind, content, metadata, timestamp, tokens, counted_by, live, .. } = &*view.item;
+    let mut map = vec![entry("id", id.to_string()), entry("type", keyword(kind.name()))];
+    if !brief {
+        map.push(entry("content", &**content));
+    }
+    map.extend([
+        entry("metadata", metadata_map(metadata)),
+        entry("timestamp", Value::Int(*timestamp)),
+        entry("tokens", figure(*tokens)),
+        entry("token-counter", keyword(counted_by)),
+        entry("bytes", figure(content.len() as u64)),
+        entry("pinned", Value::Bool(view.pinned)),
+        entry("live", Value::Bool(*live)),
+        entry("state", keyword(state.name())),
+    ]);
+    map
+}
+
+/// A line of the list of managers.
+pub(super) fn manager(listed: &Listed) -> Value {
+    let summary = &listed.summary;
+    Value::Map(vec![
+        entry("manager", &*summary.name),
+        entry("count", figure(summary.count)),
+        entry("pinned", figure(summary.pinned)),
+        entry("tokens", figure(summary.tokens)),
+        entry("bytes", figure(summary.bytes)),
+        entry("max-items", figure(listed.max_items as u64)),
+        entry("newest", summary.newest.map_or(Value::Nil, Value::Int)),
+    ])
+}
+
+/// A line of the list of sets.
+pub(super) fn set(summary: &SetSummary) -> Value {
+    Value::Map(vec![
+        entry("name", &*summary.name),
+        entry("count", figure(summary.count)),
+        entry("tokens", figure(summary.tokens)),
+        entry("created", Value::Int(summary.created)),
+    ])
+}
+
+/// Numbers of items as their ids.
+pub(super) fn ids(numbers: &[u64]) -> Value {
+    let id = |number: &u64| Value::Str(format!("ctx-{number}"));
+    Value::List(numbers.iter().map(id).collect())
+}
+
+/// One entry of a map.
+pub(super) fn entry(name: &str, value: impl Into<Value>) -> (Box<str>, Value) {
+    (name.into(), value.into())
+}
+
+/// An enumerated value.
+pub(super) fn keyword(name: &str) -> Value {
+    Value::Keyword(name.into())
+}
+
+/// A count.
+pub(super) fn figure(number: u64) -> Value {
+    Value::Int(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+fn metadata_map(metadata: &Metadata) -> Value {
+    match metadata.0.as_slice() {
+        [] => Value::Nil,
+        entries => Value::Map(entries.to_vec()),
+    }
+}

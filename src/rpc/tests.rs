@@ -1,0 +1,142 @@
+//! The table against the code behind it.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::engine::Handle;
+use crate::tokens::Estimate;
+use crate::wire::sexp;
+
+struct Nobody;
+
+impl Peer for Nobody {
+    fn progress(&self, _: Value) {}
+}
+
+fn call() -> Call {
+    let tools = Tools {
+        engine: Handle::channel().0,
+        counter: Arc::new(Estimate),
+        limits: Limits { max_message_bytes: 1 << 20, max_file_bytes: 1 << 20, max_items: 50 },
+        state_folder: None,
+        notices: Vec::new(),
+    };
+    let cancelled = Arc::new(CancellationToken::new());
+    Call { tools: Arc::new(tools), peer: Arc::new(Nobody), id: None, cancelled }
+}
+
+fn refusal(method: &Method, params: &str) -> WireError {
+    match method.run(call(), sexp::read(params).unwrap()) {
+        Ok(_) => panic!("{} took {params}", method.name),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn the_table_documents_exactly_the_parameters_that_methods_take() {
+    for method in TABLE {
+        let error = refusal(method, "(:no-such-parameter 1)");
+        assert_eq!(error.code, WireError::INVALID_PARAMS, "{}", method.name);
+        let (_, known) = error.message.split_once("known are ").unwrap_or_default();
+        let mut known: Vec<&str> = known.split(", ").filter(|name| !name.is_empty()).collect();
+        let mut documented: Vec<&str> = method.params.iter().map(|param| param.name).collect();
+        known.sort_unstable();
+        documented.sort_unstable();
+        assert_eq!(known, documented, "{}: {}", method.name, error.message);
+    }
+}
+
+#[test]
+fn required_parameters_are_required() {
+    for method in TABLE.iter().filter(|method| method.params.iter().any(|param| param.required)) {
+        let error = refusal(method, "nil");
+        assert!(error.message.ends_with("is required"), "{}: {}", method.name, error.message);
+    }
+}
+
+#[test]
+fn names_and_docs_are_fit_for_people() {
+    for (index, method) in TABLE.iter().enumerate() {
+        assert!(method.doc.ends_with('.') && method.result.ends_with('.'), "{}", method.name);
+        assert!(!TABLE[..index].iter().any(|other| other.name == method.name));
+        for param in method.params {
+            assert!(param.doc.ends_with('.'), "{} {}", method.name, param.name);
+        }
+    }
+}
+
+#[track_caller]
+fn check(method: &str, params: &str, expected: &str) {
+    let error = refusal(find(method).unwrap(), params);
+    assert_eq!(error.message, expected);
+    assert_eq!(error.code, WireError::INVALID_PARAMS);
+}
+
+#[test]
+fn bad_parameters_are_refused_by_name() {
+    check("get-context", "(:limit -3)", "limit must be 0 or more, got -3");
+    check(
+        "get-context",
+        "(:manager \"a\" :managers (\"b\"))",
+        "managers cannot be given beside manager; give one of them",
+    );
+    check(
+        "add-context",
+        "(:content \"x\" :metadata (:start-line 0))",
+        "metadata.start-line must be an integer from 1 up",
+    );
+    check(
+        "add-context",
+        "(:content \"x\" :metadata (:start-line 9 :end-line 3))",
+        "metadata.end-line must not be before start-line 9, got 3",
+    );
+    check(
+        "add-context",
+        "(:content \"x\" :metadata (:filename 3))",
+        "metadata.filename must be a string",
+    );
+    check(
+        "add-context",
+        "(:content \"x\" :metadata (:a))",
+        "metadata must be a plist such as (:filename \"a.el\" :start-line 3)",
+    );
+    check(
+        "add-context",
+        "(:content \"x\" :live t)",
+        "live needs an absolute metadata.filename to read again",
+    );
+    check("remove-context", "nil", "id is required: one id, or several as ids");
+    check(
+        "remove-context",
+        "(:id \"ctx-1\" :ids (\"ctx-2\"))",
+        "ids cannot be given beside id; give one of them",
+    );
+    check("remove-context", "(:id \"7\")", "id must be an item's id such as ctx-12, got \"7\"");
+    check("configure-manager", "(:max-items 0)", "max-items must be from 1 to 1000, got 0");
+    check("configure-manager", "(:max-items 1001)", "max-items must be from 1 to 1000, got 1001");
+    check("clear-context", "(:manager \"\")", "manager must not be empty");
+    check("move-context", "(:id \"ctx-1\")", "to is required, or before, or after: one of them");
+}
+
+#[test]
+fn unknown_types_origins_and_topics_list_the_valid_ones() {
+    let lists = |method: &str, params: &str, some: &[&str]| {
+        let message = refusal(find(method).unwrap(), params).message;
+        assert!(some.iter().all(|name| message.contains(name)), "{message}");
+    };
+    lists("get-context", "(:types (:codex))", &["types[0]", "\"codex\"", "repl-history", "defun"]);
+    lists("add-context", "(:content \"x\" :type :codex)", &["type", "codex", "repl-history"]);
+    let origin = "(:content \"x\" :metadata (:origin :nowhere))";
+    lists("add-context", origin, &["metadata.origin", "region", "diff"]);
+    lists("subscribe", "(:topics (:x))", &["topics[0]", "context-changed", "stats"]);
+    lists("context-to-string", "(:format :pdf)", &["format", "markdown", "org"]);
+}
+
+#[test]
+fn unknown_methods_name_the_nearest() {
+    let error = find("add-contxt").err().unwrap();
+    assert_eq!(error.code, WireError::METHOD_NOT_FOUND);
+    assert!(error.message.contains("the nearest are add-context"), "{}", error.message);
+}
