@@ -1,0 +1,167 @@
+//! The state folder: who owns it, and where its owner listens.
+//!
+//! One server owns a folder, by a lock that the system takes back however the server ends. The
+//! owner leaves a note of its socket, so that others find it wherever they are started.
+
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// A state folder that is this process's alone as long as the value lives.
+#[derive(Debug)]
+pub struct Owned {
+    folder: PathBuf,
+    _lock: File,
+}
+
+/// Why a folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// A server owns it.
+    #[error("the state folder {} belongs to the server with process id {}", path.display(), owner.pid)]
+    Taken {
+        /// The folder.
+        path: PathBuf,
+        /// Its owner.
+        owner: Owner,
+    },
+    /// It cannot be made or written.
+    #[error("cannot use the folder {}: {cause}", path.display())]
+    Unusable {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// A folder for sockets belongs to somebody else or is open to others.
+    #[error("the folder {} must belong to you alone; remove it, or name a socket with --unix PATH", path.display())]
+    NotPrivate {
+        /// The folder.
+        path: PathBuf,
+    },
+}
+
+/// What the owner of a folder says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Owner {
+    /// Its process.
+    pub pid: u32,
+    /// The Unix socket on which it listens, once it does.
+    pub socket: Option<PathBuf>,
+}
+
+const LOCK: &str = "lock";
+const NOTE: &str = "server";
+/// The database's name within the folder.
+pub const DATABASE: &str = "contexture.db";
+
+impl Owned {
+    /// Makes the folder if need be and takes it.
+    ///
+    /// # Errors
+    /// [`FolderError::Taken`] with the owner, [`FolderError::Unusable`].
+    pub fn take(folder: &Path) -> Result<Self, FolderError> {
+        let unusable = |cause| FolderError::Unusable { path: folder.to_owned(), cause };
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(unusable)?;
+        let lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(folder.join(LOCK))
+            .map_err(unusable)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let owner = owner(folder).unwrap_or_default();
+                return Err(FolderError::Taken { path: folder.to_owned(), owner });
+            }
+            Err(TryLockError::Error(cause)) => return Err(unusable(cause)),
+        }
+        let owned = Self { folder: folder.to_owned(), _lock: lock };
+        owned.note(None)?;
+        Ok(owned)
+    }
+
+    /// Tells others where this owner listens.
+    ///
+    /// # Errors
+    /// [`FolderError::Unusable`].
+    pub fn note(&self, socket: Option<&Path>) -> Result<(), FolderError> {
+        let socket = socket.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+        let text = format!("{}\n{socket}\n", std::process::id());
+        let draft = self.folder.join(format!("{NOTE}.new"));
+        let written = std::fs::write(&draft, text)
+            .and_then(|()| std::fs::rename(&draft, self.folder.join(NOTE)));
+        written.map_err(|cause| FolderError::Unusable { path: self.folder.clone(), cause })
+    }
+
+    /// Where the database is.
+    pub fn database(&self) -> PathBuf {
+        self.folder.join(DATABASE)
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        // The note is only a hint; the lock is what counts.
+        let _ = std::fs::remove_file(self.folder.join(NOTE));
+    }
+}
+
+/// What the owner of a folder noted, if there was one.
+pub fn owner(folder: &Path) -> Option<Owner> {
+    let text = std::fs::read_to_string(folder.join(NOTE)).ok()?;
+    let mut lines = text.lines();
+    let pid = lines.next()?.parse().ok()?;
+    let socket = lines.next().filter(|line| !line.is_empty()).map(PathBuf::from);
+    Some(Owner { pid, socket })
+}
+
+/// Makes a folder that nobody else may enter, or checks that it is one.
+///
+/// # Errors
+/// [`FolderError::Unusable`], [`FolderError::NotPrivate`].
+pub fn make_private(path: &Path) -> Result<(), FolderError> {
+    let unusable = |cause| FolderError::Unusable { path: path.to_owned(), cause };
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(unusable)?;
+    let status = std::fs::symlink_metadata(path).map_err(unusable)?;
+    let mine = status.uid() == rustix::process::geteuid().as_raw();
+    match status.is_dir() && mine && status.mode() & 0o077 == 0 {
+        true => Ok(()),
+        false => Err(FolderError::NotPrivate { path: path.to_owned() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_has_one_owner_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("state");
+        let first = Owned::take(&folder).unwrap();
+        first.note(Some(Path::new("/run/x.sock"))).unwrap();
+        let Err(FolderError::Taken { owner, .. }) = Owned::take(&folder) else {
+            panic!("two owners");
+        };
+        let socket = Some(PathBuf::from("/run/x.sock"));
+        assert_eq!(owner, Owner { pid: std::process::id(), socket });
+        drop(first);
+        assert_eq!(super::owner(&folder), None);
+        Owned::take(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_folder_for_sockets_must_be_private() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run");
+        make_private(&path).unwrap();
+        make_private(&path).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(matches!(make_private(&path), Err(FolderError::NotPrivate { .. })));
+    }
+}

@@ -1,0 +1,98 @@
+//! The server: the engine's loop, and connections over whatever transport.
+//!
+//! Everything runs on one thread but slow work, which runs on threads of its own with owned data.
+//! A [`Server`] knows no command line and no configuration file.
+
+pub mod auth;
+mod connection;
+pub mod folder;
+pub mod listen;
+pub mod notify;
+mod outbox;
+pub mod stdio;
+
+use std::sync::Arc;
+
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
+use tokio::sync::broadcast;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use self::notify::Burst;
+use crate::engine::{self, Engine, Handle};
+use crate::rpc::Tools;
+
+/// How many bursts of events a subscribed connection may be behind before it misses some.
+const EVENT_BACKLOG: usize = 256;
+/// How many bytes the in-memory transport holds in each direction.
+const MEMORY_BUFFER: usize = 1 << 20;
+/// How long connections get to send their last answers when the server ends.
+const FAREWELL: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// A running server. Clones are the same server.
+#[derive(Clone)]
+pub struct Server {
+    tools: Arc<Tools>,
+    events: broadcast::Sender<Arc<Burst>>,
+    ending: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Server {
+    /// Starts the loop of `engine`. `tools` makes what the methods use from the way to the loop.
+    /// Must be called within a tokio runtime.
+    pub fn start(engine: Engine, tools: impl FnOnce(Handle) -> Tools) -> Self {
+        let (handle, queue) = Handle::channel();
+        let (events, _) = broadcast::channel(EVENT_BACKLOG);
+        let publisher = events.clone();
+        let publish = move |events: &[engine::Event], engine: &Engine| {
+            if !events.is_empty() && publisher.receiver_count() > 0 {
+                let burst = Burst { events: events.to_vec(), statistics: engine.statistics() };
+                // Nobody listening any more is no error.
+                let _ = publisher.send(Arc::new(burst));
+            }
+        };
+        let tasks = TaskTracker::new();
+        tokio::spawn(engine::run(engine, queue, publish));
+        Self { tools: Arc::new(tools(handle)), events, ending: CancellationToken::new(), tasks }
+    }
+
+    /// Serves one client until it leaves or the server ends. `secret` is what its first message
+    /// must be, when one is demanded of it.
+    pub async fn serve(
+        &self,
+        reader: impl AsyncRead + Send + Unpin + 'static,
+        writer: impl AsyncWrite + Send + Unpin + 'static,
+        admission: auth::Admission,
+    ) {
+        let connection = connection::serve(self.clone(), reader, writer, admission);
+        self.tasks.track_future(connection).await;
+    }
+
+    /// A client's end of a connection within this process.
+    pub fn memory(&self) -> DuplexStream {
+        let (near, far) = tokio::io::duplex(MEMORY_BUFFER);
+        let (reader, writer) = tokio::io::split(far);
+        let server = self.clone();
+        tokio::spawn(async move { server.serve(reader, writer, auth::Admission::Granted).await });
+        near
+    }
+
+    /// Set when the server is to end.
+    pub fn ending(&self) -> &CancellationToken {
+        &self.ending
+    }
+
+    /// Lets connections send their last answers, but not for ever.
+    pub async fn finish(&self) {
+        self.ending.cancel();
+        self.tasks.close();
+        if tokio::time::timeout(FAREWELL, self.tasks.wait()).await.is_err() {
+            tracing::warn!("some clients did not read their last answers");
+        }
+    }
+
+    fn tools(&self) -> &Arc<Tools> {
+        &self.tools
+    }
+}

@@ -1,0 +1,204 @@
+//! What goes out to one client: encoded in order, written as the client reads, bounded.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::sync::mpsc;
+
+use super::notify::{Burst, notifications};
+use crate::rpc::{Peer, Topic};
+use crate::value::Value;
+use crate::wire::dialect::Dialect;
+use crate::wire::message::{Id, Outgoing, WireError};
+
+/// A client that has this many bytes of progress and notifications unread gets no more of them.
+pub(super) const CHATTER_LIMIT: usize = 1 << 20;
+/// How much the writer keeps allocated between messages.
+const KEPT_BUFFER: usize = 1 << 20;
+
+/// Something for the writer.
+pub(super) enum Out {
+    Message(Outgoing),
+    /// The client turned out to speak this dialect.
+    Speak(Dialect),
+    Subscribe(Vec<Topic>),
+}
+
+/// Whence messages reach the writer. The writer ends when the last one is dropped.
+#[derive(Clone)]
+pub(super) struct Outbox {
+    sender: mpsc::UnboundedSender<Out>,
+    unread: Arc<AtomicUsize>,
+}
+
+impl Outbox {
+    pub(super) fn reply(&self, id: Option<Id>, outcome: Result<Value, WireError>) {
+        self.send(Out::Message(Outgoing::Reply(id, outcome)));
+    }
+
+    pub(super) fn send(&self, out: Out) {
+        // A client that has gone needs no answer.
+        let _ = self.sender.send(out);
+    }
+}
+
+impl Peer for Outbox {
+    fn progress(&self, params: Value) {
+        if self.unread.load(Ordering::Relaxed) < CHATTER_LIMIT {
+            self.send(Out::Message(Outgoing::Notify("progress", params)));
+        }
+    }
+}
+
+/// Writes what an [`Outbox`] gets.
+pub(super) struct Writer<W> {
+    sink: W,
+    queue: mpsc::UnboundedReceiver<Out>,
+    events: broadcast::Sender<Arc<Burst>>,
+    subscription: Option<broadcast::Receiver<Arc<Burst>>>,
+    topics: Vec<Topic>,
+    dialect: Dialect,
+    buffer: Vec<u8>,
+    written: usize,
+    unread: Arc<AtomicUsize>,
+    max_message: usize,
+}
+
+/// Why a connection's writer ended early.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum WriteError {
+    #[error("the client has gone: {0}")]
+    Gone(#[from] std::io::Error),
+    #[error("the client left {0} bytes of answers unread")]
+    TooSlow(usize),
+}
+
+impl<W: AsyncWrite + Unpin> Writer<W> {
+    pub(super) fn new(
+        sink: W,
+        events: broadcast::Sender<Arc<Burst>>,
+        max_message: usize,
+    ) -> (Self, Outbox) {
+        let (sender, queue) = mpsc::unbounded_channel();
+        let unread = Arc::new(AtomicUsize::new(0));
+        let writer = Self {
+            sink,
+            queue,
+            events,
+            subscription: None,
+            topics: Vec::new(),
+            dialect: Dialect::Native,
+            buffer: Vec::new(),
+            written: 0,
+            unread: Arc::clone(&unread),
+            max_message,
+        };
+        (writer, Outbox { sender, unread })
+    }
+
+    /// Writes until every [`Outbox`] is gone and all is written.
+    pub(super) async fn run(mut self) -> Result<(), WriteError> {
+        let mut open = true;
+        loop {
+            while let Ok(out) = self.queue.try_recv() {
+                self.take(out)?;
+            }
+            if !open && self.pending() == 0 {
+                self.sink.flush().await?;
+                return Ok(());
+            }
+            tokio::select! {
+                out = self.queue.recv(), if open => match out {
+                    Some(out) => self.take(out)?,
+                    None => open = false,
+                },
+                burst = next_burst(&mut self.subscription), if self.subscription.is_some() => {
+                    self.notify(burst);
+                }
+                written = self.sink.write(&self.buffer[self.written..]), if self.pending() > 0 => {
+                    self.advance(written?)?;
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, out: Out) -> Result<(), WriteError> {
+        match out {
+            Out::Speak(dialect) => self.dialect = dialect,
+            Out::Subscribe(topics) => {
+                self.subscription = (!topics.is_empty()).then(|| self.events.subscribe());
+                self.topics = topics;
+            }
+            Out::Message(message) => self.encode(message),
+        }
+        self.unread.store(self.pending(), Ordering::Relaxed);
+        match self.pending() > self.max_message.saturating_mul(2) {
+            true => Err(WriteError::TooSlow(self.pending())),
+            false => Ok(()),
+        }
+    }
+
+    fn encode(&mut self, message: Outgoing) {
+        let start = self.buffer.len();
+        self.dialect.encode(&message, &mut self.buffer);
+        let bytes = self.buffer.len() - start;
+        if bytes > self.max_message
+            && let Outgoing::Reply(id, _) = message
+        {
+            self.buffer.truncate(start);
+            let error = WireError::new(
+                WireError::INVALID_REQUEST,
+                format!(
+                    "the answer would have {bytes} bytes and at most {} may be sent; ask for less \
+                     with :limit, :types or :brief, or raise max-message-bytes",
+                    self.max_message
+                ),
+            );
+            self.dialect.encode(&Outgoing::Reply(id, Err(error)), &mut self.buffer);
+        }
+    }
+
+    fn notify(&mut self, burst: Result<Arc<Burst>, RecvError>) {
+        match burst {
+            Ok(burst) if self.pending() < CHATTER_LIMIT => {
+                for message in notifications(&burst, &self.topics) {
+                    self.encode(message);
+                }
+            }
+            Ok(_) => tracing::debug!("a slow client missed a notification"),
+            Err(RecvError::Lagged(missed)) => {
+                tracing::debug!("a slow client missed {missed} bursts of events");
+            }
+            Err(RecvError::Closed) => self.subscription = None,
+        }
+    }
+
+    fn pending(&self) -> usize {
+        self.buffer.len() - self.written
+    }
+
+    fn advance(&mut self, written: usize) -> Result<(), WriteError> {
+        if written == 0 {
+            return Err(std::io::Error::from(std::io::ErrorKind::WriteZero).into());
+        }
+        self.written += written;
+        if self.pending() == 0 {
+            self.buffer.clear();
+            self.buffer.shrink_to(KEPT_BUFFER);
+            self.written = 0;
+        }
+        self.unread.store(self.pending(), Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+async fn next_burst(
+    subscription: &mut Option<broadcast::Receiver<Arc<Burst>>>,
+) -> Result<Arc<Burst>, RecvError> {
+    match subscription {
+        Some(receiver) => receiver.recv().await,
+        None => std::future::pending().await,
+    }
+}
