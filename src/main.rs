@@ -1,3 +1,7 @@
-//! The `contexture` program.
+//! The `contexture` program; see the library for what it does.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    contexture::cli::main()
+}

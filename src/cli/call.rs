@@ -1,0 +1,193 @@
+//! `contexture call`: one method, from the shell.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+
+use super::host::{Setup, runtime};
+use super::{Common, complain, say};
+use crate::server::folder::{FolderError, Owned, owner};
+use crate::value::Value;
+use crate::value::json::{from_json, to_json};
+use crate::wire::sexp;
+
+/// Call a method of the running server, or of one started for this call.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  contexture call add-file '(:path \"src/main.rs\" :start-line 1 \
+    :end-line 9)'\n  contexture call get-context '{\"limit\": 3}' --json\n  echo '(:content \"(+ 1 2)\")' \
+    | contexture call add-context -\n\nA :path is taken from the current folder. Text results are \
+    printed as they are."
+)]
+pub(super) struct Call {
+    /// The method's name; `contexture methods` lists them
+    method: String,
+    /// A plist or a JSON object; `-` reads it from standard input
+    params: Option<String>,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+    /// The Unix socket of the server
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+}
+
+/// A reply as it is read.
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Reply {
+    id: Value,
+    #[serde(default)]
+    result: Value,
+    error: Option<ReplyError>,
+}
+
+#[derive(serde::Deserialize)]
+struct ReplyError {
+    code: i64,
+    message: String,
+}
+
+impl Call {
+    pub(super) fn run(self, common: &Common) -> anyhow::Result<bool> {
+        let setup = common.setup()?;
+        let mut params = read_params(self.params.as_deref())?;
+        make_path_absolute(&mut params)?;
+        let request = Value::Map(vec![
+            ("id".into(), Value::Int(1)),
+            ("method".into(), Value::Str(self.method.clone())),
+            ("params".into(), params),
+        ]);
+        let mut line = self.print(&request);
+        line.push(b'\n');
+        let runtime = runtime()?;
+        let reply = runtime.block_on(self.ask(&setup, line));
+        runtime.shutdown_background();
+        self.show(reply?)
+    }
+
+    async fn ask(&self, setup: &Setup, line: Vec<u8>) -> anyhow::Result<Reply> {
+        if let Some(socket) = &self.socket {
+            return ask_socket(socket, &line, self.json).await;
+        }
+        let Some(folder) = &setup.state else {
+            return ask_embedded(setup, None, &line, self.json).await;
+        };
+        match Owned::take(folder) {
+            Ok(owned) => ask_embedded(setup, Some(&owned), &line, self.json).await,
+            Err(FolderError::Taken { path, .. }) => {
+                let socket = owner(folder).and_then(|owner| owner.socket).with_context(|| {
+                    format!("the server of {} listens on no socket", path.display())
+                })?;
+                ask_socket(&socket, &line, self.json).await
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn print(&self, value: &Value) -> Vec<u8> {
+        let mut text = Vec::new();
+        match self.json {
+            true => to_json(value, &mut text),
+            false => sexp::print_into(value, &mut text),
+        }
+        text
+    }
+
+    fn show(&self, reply: Reply) -> anyhow::Result<bool> {
+        if let Some(error) = reply.error {
+            complain(&format!("contexture: {}: {} ({})", self.method, error.message, error.code));
+            return Ok(false);
+        }
+        let mut text = match reply.result {
+            Value::Str(text) if !self.json => text,
+            value => String::from_utf8(self.print(&value))?,
+        };
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        say(&text)?;
+        Ok(true)
+    }
+}
+
+fn read_params(given: Option<&str>) -> anyhow::Result<Value> {
+    let text = match given {
+        None => return Ok(Value::Nil),
+        Some("-") => std::io::read_to_string(std::io::stdin())?,
+        Some(text) => text.to_owned(),
+    };
+    match text.trim_start().starts_with('{') {
+        true => Ok(from_json(text.as_bytes())?),
+        false => Ok(sexp::read(&text)?),
+    }
+}
+
+/// The server's current folder is not the shell's.
+fn make_path_absolute(params: &mut Value) -> anyhow::Result<()> {
+    let path = match params {
+        Value::Map(entries) => {
+            entries.iter_mut().find(|(name, _)| &**name == "path").map(|(_, value)| value)
+        }
+        Value::List(flat) => {
+            let name = Value::Keyword("path".into());
+            let at = flat.iter().step_by(2).position(|key| *key == name);
+            at.and_then(|at| flat.get_mut(2 * at + 1))
+        }
+        _ => None,
+    };
+    if let Some(Value::Str(path)) = path
+        && !path.starts_with(['/', '~'])
+    {
+        *path = std::env::current_dir()?.join(&*path).to_string_lossy().into_owned();
+    }
+    Ok(())
+}
+
+async fn ask_socket(socket: &Path, line: &[u8], json: bool) -> anyhow::Result<Reply> {
+    let stream = UnixStream::connect(socket)
+        .await
+        .with_context(|| format!("no server answers on {}", socket.display()))?;
+    let (reader, writer) = stream.into_split();
+    converse(reader, writer, line, json).await
+}
+
+async fn ask_embedded(
+    setup: &Setup,
+    owned: Option<&Owned>,
+    line: &[u8],
+    json: bool,
+) -> anyhow::Result<Reply> {
+    let server = setup.start(owned)?;
+    let (reader, writer) = tokio::io::split(server.memory());
+    let reply = converse(reader, writer, line, json).await;
+    server.finish().await;
+    reply
+}
+
+async fn converse(
+    reader: impl AsyncRead + Unpin,
+    mut writer: impl AsyncWrite + Unpin,
+    line: &[u8],
+    json: bool,
+) -> anyhow::Result<Reply> {
+    writer.write_all(line).await?;
+    let mut reader = BufReader::new(reader);
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).await? == 0 {
+            bail!("the server ended before it answered");
+        }
+        let value = match json {
+            true => from_json(line.as_bytes())?,
+            false => sexp::read(&line)?,
+        };
+        if let Ok(reply) = value.decode::<Reply>()
+            && reply.id == Value::Int(1)
+        {
+            return Ok(reply);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! `contexture doctor`: looks at the set-up and says what is wrong and what to do.
+
+use std::fmt::Write;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use super::host::Setup;
+use super::{Common, say};
+use crate::server::folder::{DATABASE, FolderError, Owned, make_private};
+use crate::store::sqlite::SqliteStore;
+
+/// Check the set-up and say what to do.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  contexture doctor")]
+pub(super) struct Doctor {}
+
+/// One finding: whether it is as it should be, and what was found or what to do.
+struct Finding {
+    good: bool,
+    text: String,
+}
+
+impl Doctor {
+    pub(super) fn run(self, common: &Common) -> anyhow::Result<bool> {
+        let mut report = format!("contexture {}\n", env!("CARGO_PKG_VERSION"));
+        let setup = match common.setup() {
+            Ok(setup) => setup,
+            Err(error) => {
+                report.push_str(&line(&bad(format!("configuration: {error:#}"))));
+                say(&report)?;
+                return Ok(false);
+            }
+        };
+        let findings = findings(&setup);
+        findings.iter().for_each(|finding| report.push_str(&line(finding)));
+        report.push_str("settings in effect:\n");
+        for setting in &setup.config.explained {
+            let _ = writeln!(report, "  {} = {} ({})", setting.name, setting.value, setting.source);
+        }
+        say(&report)?;
+        Ok(findings.iter().all(|finding| finding.good))
+    }
+}
+
+fn findings(setup: &Setup) -> Vec<Finding> {
+    let mut findings = vec![counter(setup), runtime_folder(setup)];
+    if let Some(folder) = &setup.state {
+        findings.extend(state(folder));
+    }
+    findings
+}
+
+fn counter(setup: &Setup) -> Finding {
+    let counter = setup.config.tokenizer.counter();
+    match counter.count("one two three") {
+        0 => bad(format!("the tokenizer {} counts nothing", counter.name())),
+        _ => good(format!("tokens are counted by {}", counter.name())),
+    }
+}
+
+fn runtime_folder(setup: &Setup) -> Finding {
+    let folder = &setup.folders.runtime;
+    match make_private(folder) {
+        Ok(()) => good(format!("sockets are made in {}", folder.display())),
+        Err(error) => bad(error.to_string()),
+    }
+}
+
+fn state(folder: &Path) -> Vec<Finding> {
+    let kept = good(format!("the state is kept in {}", folder.display()));
+    match Owned::take(folder) {
+        Ok(owned) => vec![kept, database(&owned), good("no server is running".to_owned())],
+        Err(FolderError::Taken { owner, .. }) => {
+            vec![kept, running(owner.pid, owner.socket.as_deref())]
+        }
+        Err(error) => vec![bad(format!("{error}; give another with --state DIR"))],
+    }
+}
+
+fn database(owned: &Owned) -> Finding {
+    if !owned.database().exists() {
+        return good(format!("{DATABASE} will be made when the server first starts"));
+    }
+    match SqliteStore::check(&owned.database()) {
+        Ok(()) => good(format!("{DATABASE} is sound")),
+        Err(error) => bad(error.to_string()),
+    }
+}
+
+fn running(pid: u32, socket: Option<&Path>) -> Finding {
+    match socket {
+        Some(path) if UnixStream::connect(path).is_ok() => {
+            good(format!("a server runs (process {pid}) and answers on {}", path.display()))
+        }
+        Some(path) => bad(format!(
+            "the server (process {pid}) does not answer on {}; end it with `kill {pid}`",
+            path.display()
+        )),
+        None => bad(format!("the server (process {pid}) listens on no socket")),
+    }
+}
+
+fn good(text: String) -> Finding {
+    Finding { good: true, text }
+}
+
+fn bad(text: String) -> Finding {
+    Finding { good: false, text }
+}
+
+fn line(finding: &Finding) -> String {
+    let mark = if finding.good { "ok " } else { "BAD" };
+    format!("{mark} {}\n", finding.text)
+}

@@ -1,0 +1,78 @@
+//! Puts a server together: configuration, store, engine, tools.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use tokio::runtime::Runtime;
+
+use super::Common;
+use crate::config::{Config, Folders};
+use crate::context::change::Settings;
+use crate::engine::{Clock, Engine};
+use crate::rpc::Tools;
+use crate::server::Server;
+use crate::server::folder::Owned;
+use crate::store::sqlite::SqliteStore;
+
+/// The folders and settings in effect.
+pub(super) struct Setup {
+    pub(super) folders: Folders,
+    pub(super) config: Config,
+    /// `None` when the server is ephemeral.
+    pub(super) state: Option<PathBuf>,
+    fixed_time: Option<i64>,
+}
+
+impl Common {
+    pub(super) fn setup(&self) -> anyhow::Result<Setup> {
+        let folders = Folders::of_user().context("no home folder is known")?;
+        let file = self.config.clone().unwrap_or_else(|| folders.config_file.clone());
+        let config = Config::load(&file, |name| std::env::var(name).ok(), self.settings.clone())?;
+        let state = match (self.ephemeral, &self.state) {
+            (true, Some(_)) => anyhow::bail!("--ephemeral keeps no state; leave --state out"),
+            (true, None) => None,
+            (false, state) => Some(state.clone().unwrap_or_else(|| folders.state.clone())),
+        };
+        Ok(Setup { folders, config, state, fixed_time: self.fixed_time })
+    }
+}
+
+impl Setup {
+    /// Starts the server over the owned folder, or over memory.
+    pub(super) fn start(&self, owned: Option<&Owned>) -> anyhow::Result<Server> {
+        let mut notices = Vec::new();
+        let store = match owned {
+            None => SqliteStore::in_memory()?,
+            Some(owned) => {
+                let opened = SqliteStore::open(&owned.database())?;
+                if let Some(path) = opened.moved_aside {
+                    let notice = format!(
+                        "the database was damaged; it is kept as {} and an empty one was begun",
+                        path.display()
+                    );
+                    tracing::warn!("{notice}");
+                    notices.push(notice);
+                }
+                opened.store
+            }
+        };
+        let limits = self.config.limits;
+        let defaults = Settings { max_items: limits.max_items };
+        let engine = Engine::new(Box::new(store), self.clock(), defaults)?;
+        let counter = self.config.tokenizer.counter();
+        let state_folder = self.state.clone();
+        Ok(Server::start(engine, |engine| Tools { engine, counter, limits, state_folder, notices }))
+    }
+
+    fn clock(&self) -> Clock {
+        match self.fixed_time {
+            Some(seconds) => Box::new(move || seconds.saturating_mul(1000)),
+            None => Box::new(|| jiff::Timestamp::now().as_millisecond()),
+        }
+    }
+}
+
+/// One thread for everything but slow work.
+pub(super) fn runtime() -> anyhow::Result<Runtime> {
+    Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
+}

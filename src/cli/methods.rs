@@ -1,0 +1,61 @@
+//! `contexture methods`: the method table for people.
+
+use std::fmt::Write;
+
+use super::say;
+use crate::rpc::{Method, TABLE};
+
+/// List the methods.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  contexture methods\n  contexture methods --markdown")]
+pub(super) struct Methods {
+    /// Print the reference, with parameters and results, as Markdown
+    #[arg(long)]
+    markdown: bool,
+}
+
+impl Methods {
+    pub(super) fn run(self) -> anyhow::Result<()> {
+        match self.markdown {
+            true => say(&markdown()),
+            false => say(&list()),
+        }
+    }
+}
+
+fn list() -> String {
+    let width = TABLE.iter().map(|method| method.name.len()).max().unwrap_or_default();
+    let mut text = String::new();
+    for Method { name, doc, .. } in TABLE {
+        let sentence = doc.split_inclusive(". ").next().unwrap_or(doc).trim_end();
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{name:width$}  {sentence}");
+    }
+    text
+}
+
+/// The reference of every method, as it stands in `docs/protocol.md`.
+pub(crate) fn markdown() -> String {
+    TABLE.iter().map(section).collect::<Vec<_>>().join("\n")
+}
+
+fn section(method: &Method) -> String {
+    let mut text = format!("#### `{}`\n\n{}\n\n", method.name, method.doc);
+    for param in method.params {
+        let need = if param.required { ", required" } else { "" };
+        let values = (param.values)();
+        let list = match values.is_empty() {
+            true => String::new(),
+            false => {
+                let names: Vec<_> = values.iter().map(|name| format!("`:{name}`")).collect();
+                format!(" One of {}.", names.join(", "))
+            }
+        };
+        let _ = writeln!(text, "- `:{}` ({}{need}): {}{list}", param.name, param.kind, param.doc);
+    }
+    if !method.params.is_empty() {
+        text.push('\n');
+    }
+    let _ = writeln!(text, "Result: {}", method.result);
+    text
+}

@@ -1,0 +1,185 @@
+//! `contexture serve`: the server itself, or a bridge to the one that runs already.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
+
+use super::host::{Setup, runtime};
+use super::{Common, say};
+use crate::server::auth::{Admission, Secret, read_secret};
+use crate::server::folder::{FolderError, Owned, make_private, owner};
+use crate::server::listen::{UnixSocket, serve_tcp};
+use crate::server::{Server, stdio};
+
+/// How often, and how long, a second server looks for the socket of the first.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+const LOOKS: u32 = 250;
+
+/// Serve clients over any of the transports; several may be given.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  contexture serve --stdio\n  contexture serve --unix --tcp \
+    127.0.0.1:4005\n\nOne server owns a state folder. A second `serve --stdio` over the same \
+    folder becomes a\nbridge to the first.")]
+pub(super) struct Serve {
+    /// Speak over standard input and output; the server ends with its input
+    #[arg(long)]
+    stdio: bool,
+    /// Listen on a Unix socket; without PATH, on one of the user's own
+    #[arg(long, value_name = "PATH", num_args = 0..=1)]
+    unix: Option<Option<PathBuf>>,
+    /// Listen on a TCP address; port 0 takes a free one and prints it
+    #[arg(long, value_name = "ADDR")]
+    tcp: Option<SocketAddr>,
+}
+
+impl Serve {
+    pub(super) fn run(self, common: &Common) -> anyhow::Result<()> {
+        if !self.stdio && self.unix.is_none() && self.tcp.is_none() {
+            bail!("say where to serve: --stdio, --unix or --tcp ADDR");
+        }
+        log_to_stderr();
+        let setup = common.setup()?;
+        let runtime = runtime()?;
+        let served = runtime.block_on(self.serve(&setup));
+        // A blocked read of standard input or of a hung disk must not keep the process.
+        runtime.shutdown_timeout(Duration::ZERO);
+        served
+    }
+
+    async fn serve(self, setup: &Setup) -> anyhow::Result<()> {
+        let owned = match &setup.state {
+            None => None,
+            Some(folder) => match take(folder, self.only_stdio()).await? {
+                Taken::Here(owned) => Some(owned),
+                Taken::By(socket) => return Ok(stdio::bridge(&socket).await?),
+            },
+        };
+        let secret = self.secret(setup)?;
+        let server = setup.start(owned.as_ref())?;
+        let mut listeners = JoinSet::new();
+        if let Some(path) = self.socket_path(setup)? {
+            let socket = UnixSocket::bind(&path)?;
+            if let Some(owned) = &owned {
+                owned.note(Some(socket.path()))?;
+            }
+            listeners.spawn(socket.serve(server.clone()));
+        }
+        if let Some(address) = self.tcp {
+            let listener = TcpListener::bind(address)
+                .await
+                .with_context(|| format!("cannot listen on {address}"))?;
+            let port = listener.local_addr()?.port();
+            if address.port() == 0 {
+                say(&format!("{port}\n"))?;
+            }
+            tracing::info!("listening on {}", listener.local_addr()?);
+            listeners.spawn(serve_tcp(listener, server.clone(), secret));
+        }
+        self.until_the_end(&server).await?;
+        server.finish().await;
+        listeners.shutdown().await;
+        Ok(())
+    }
+
+    async fn until_the_end(&self, server: &Server) -> anyhow::Result<()> {
+        let mut terminated = signal(SignalKind::terminate())?;
+        let mut interrupted = signal(SignalKind::interrupt())?;
+        let conversation = async {
+            if !self.stdio {
+                return std::future::pending().await;
+            }
+            server.serve(stdio::input()?, stdio::output()?, Admission::Granted).await;
+            anyhow::Ok(())
+        };
+        tokio::select! {
+            ended = conversation => ended,
+            () = server.ending().cancelled() => Ok(()),
+            _ = terminated.recv() => Ok(()),
+            _ = interrupted.recv() => Ok(()),
+        }
+    }
+
+    fn only_stdio(&self) -> bool {
+        self.stdio && self.unix.is_none() && self.tcp.is_none()
+    }
+
+    fn secret(&self, setup: &Setup) -> anyhow::Result<Option<Secret>> {
+        if self.tcp.is_none() {
+            return Ok(None);
+        }
+        let own = setup.folders.config_file.with_file_name("secret");
+        let usual = [own, setup.folders.home.join(".sly-secret")];
+        Ok(read_secret(setup.config.secret_file.as_deref(), &usual)?)
+    }
+
+    /// Where to listen. The owner of a state folder always does, so that others can join it.
+    fn socket_path(&self, setup: &Setup) -> anyhow::Result<Option<PathBuf>> {
+        match (&self.unix, &setup.state) {
+            (Some(Some(path)), _) => Ok(Some(path.clone())),
+            (None, None) => Ok(None),
+            (_, state) => {
+                make_private(&setup.folders.runtime)?;
+                Ok(Some(setup.folders.runtime.join(socket_name(state.as_deref())?)))
+            }
+        }
+    }
+}
+
+/// A name for the socket of a state folder, short whatever the folder's name is.
+fn socket_name(state: Option<&Path>) -> anyhow::Result<String> {
+    let Some(state) = state else { return Ok(format!("ephemeral-{}.sock", std::process::id())) };
+    let folder = state.canonicalize()?;
+    let hash = blake3::hash(folder.as_os_str().as_encoded_bytes()).to_hex();
+    Ok(format!("{}.sock", &hash[..16]))
+}
+
+/// Whose a state folder is.
+enum Taken {
+    Here(Owned),
+    /// Another server's, which listens on this socket.
+    By(PathBuf),
+}
+
+/// Takes the folder, or finds the socket of its owner when a bridge will do. The owner may be
+/// just starting, or just ending, so both are tried for a while.
+async fn take(folder: &Path, bridge: bool) -> anyhow::Result<Taken> {
+    for look in 1.. {
+        match Owned::take(folder) {
+            Ok(owned) => return Ok(Taken::Here(owned)),
+            Err(FolderError::Taken { .. }) if bridge && look < LOOKS => {
+                let socket = owner(folder).and_then(|owner| owner.socket);
+                if let Some(socket) = socket.filter(|socket| answers(socket)) {
+                    return Ok(Taken::By(socket));
+                }
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+            Err(error @ FolderError::Taken { .. }) => {
+                let advice = "join it with `serve --stdio`, stop it with `contexture call \
+                              shutdown`, or use another folder with --state";
+                return Err(anyhow::Error::new(error).context(advice));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    unreachable!("the loop only ends by returning")
+}
+
+fn answers(socket: &Path) -> bool {
+    std::os::unix::net::UnixStream::connect(socket).is_ok()
+}
+
+/// Logs go to standard error; `CONTEXTURE_LOG` chooses how much, as `debug` or `info`.
+fn log_to_stderr() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("CONTEXTURE_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .init();
+}

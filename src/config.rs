@@ -1,0 +1,285 @@
+//! The configuration: defaults, then the file, then the environment, then flags.
+
+use std::path::{Path, PathBuf};
+
+use etcetera::base_strategy::{BaseStrategy, Xdg};
+use serde::Deserialize;
+
+use crate::context::manager::{DEFAULT_CAPACITY, MAX_CAPACITY};
+use crate::files::DEFAULT_MAX_FILE_BYTES;
+use crate::rpc::Limits;
+use crate::tokens::TokenizerName;
+use crate::wire::frame::DEFAULT_MAX_MESSAGE;
+
+/// What the program runs with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// The largest message and file, and the default capacity.
+    pub limits: Limits,
+    /// How tokens are counted.
+    pub tokenizer: TokenizerName,
+    /// The file whose content clients must know that are not sure to be the same user.
+    pub secret_file: Option<PathBuf>,
+    /// Each setting with its value and where that came from, for people.
+    pub explained: Vec<Explained>,
+}
+
+/// A setting in effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explained {
+    /// The setting's name, as in the file.
+    pub name: &'static str,
+    /// Its value.
+    pub value: String,
+    /// Where the value came from.
+    pub source: &'static str,
+}
+
+/// Settings from one source; absent ones are left to the sources below.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, clap::Args)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Settings {
+    /// The largest message, in bytes
+    #[arg(long, value_name = "BYTES")]
+    pub max_message_bytes: Option<usize>,
+    /// The largest file that is read, in bytes
+    #[arg(long, value_name = "BYTES")]
+    pub max_file_bytes: Option<u64>,
+    /// How many items a manager holds unless configured otherwise, from 1 to 1000
+    #[arg(long, value_name = "N")]
+    pub max_items: Option<usize>,
+    /// How tokens are counted: o200k, cl100k or estimate
+    #[arg(long, value_name = "NAME", value_parser = parse_tokenizer)]
+    pub tokenizer: Option<TokenizerName>,
+    /// The file with the secret that remote clients send first
+    #[arg(long, value_name = "FILE")]
+    pub secret_file: Option<PathBuf>,
+}
+
+/// Why the configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file exists and cannot be read.
+    #[error("cannot read {}: {cause}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+    /// The file is not valid TOML or has an unknown setting.
+    #[error("{}: {cause}", path.display())]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong and where.
+        cause: String,
+    },
+    /// A value is out of range or no value of its type.
+    #[error("{name} {message} (from {origin})")]
+    BadValue {
+        /// The setting.
+        name: &'static str,
+        /// What is wrong.
+        message: String,
+        /// Where the value came from.
+        origin: &'static str,
+    },
+}
+
+const DEFAULTS: &str = "default";
+const FILE: &str = "configuration file";
+const ENVIRONMENT: &str = "environment";
+const FLAGS: &str = "flag";
+/// The smallest limit on messages that still lets every method be called.
+const MIN_MESSAGE_BYTES: usize = 4096;
+
+impl Config {
+    /// Puts the sources together. `environment` looks up a variable; `CONTEXTURE_MAX_ITEMS` is
+    /// the setting `max-items`, and so on.
+    ///
+    /// # Errors
+    /// Every [`ConfigError`].
+    pub fn load(
+        file: &Path,
+        environment: impl Fn(&str) -> Option<String>,
+        flags: Settings,
+    ) -> Result<Self, ConfigError> {
+        let layers =
+            [(FLAGS, flags), (ENVIRONMENT, from_environment(environment)?), (FILE, read(file)?)];
+        let mut explained = Vec::new();
+        let max_message_bytes =
+            pick(&layers, &mut explained, "max-message-bytes", DEFAULT_MAX_MESSAGE, |s| {
+                s.max_message_bytes
+            })?;
+        let max_file_bytes =
+            pick(&layers, &mut explained, "max-file-bytes", DEFAULT_MAX_FILE_BYTES, |s| {
+                s.max_file_bytes
+            })?;
+        let max_items =
+            pick(&layers, &mut explained, "max-items", DEFAULT_CAPACITY, |s| s.max_items)?;
+        let tokenizer =
+            pick(&layers, &mut explained, "tokenizer", TokenizerName::default(), |s| s.tokenizer)?;
+        let secret_file = layers.iter().find_map(|(_, settings)| settings.secret_file.clone());
+        check_range("max-items", &explained, (1..=MAX_CAPACITY).contains(&max_items), || {
+            format!("must be from 1 to {MAX_CAPACITY}, got {max_items}")
+        })?;
+        check_range(
+            "max-message-bytes",
+            &explained,
+            max_message_bytes >= MIN_MESSAGE_BYTES,
+            || format!("must be {MIN_MESSAGE_BYTES} or more, got {max_message_bytes}"),
+        )?;
+        let limits = Limits { max_message_bytes, max_file_bytes, max_items };
+        Ok(Self { limits, tokenizer, secret_file, explained })
+    }
+}
+
+/// The first layer that has the value, noted for people.
+fn pick<T: ToString>(
+    layers: &[(&'static str, Settings)],
+    explained: &mut Vec<Explained>,
+    name: &'static str,
+    default: T,
+    of: impl Fn(&Settings) -> Option<T>,
+) -> Result<T, ConfigError> {
+    let found = layers.iter().find_map(|(source, settings)| Some((*source, of(settings)?)));
+    let (source, value) = found.unwrap_or((DEFAULTS, default));
+    explained.push(Explained { name, value: value.to_string(), source });
+    Ok(value)
+}
+
+fn check_range(
+    name: &'static str,
+    explained: &[Explained],
+    good: bool,
+    message: impl FnOnce() -> String,
+) -> Result<(), ConfigError> {
+    if good {
+        return Ok(());
+    }
+    let origin = explained.iter().find(|setting| setting.name == name).map_or("", |s| s.source);
+    Err(ConfigError::BadValue { name, message: message(), origin })
+}
+
+fn read(path: &Path) -> Result<Settings, ConfigError> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => toml::from_str(&text).map_err(|error| ConfigError::Invalid {
+            path: path.to_owned(),
+            cause: error.to_string(),
+        }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Settings::default()),
+        Err(cause) => Err(ConfigError::Unreadable { path: path.to_owned(), cause }),
+    }
+}
+
+fn from_environment(get: impl Fn(&str) -> Option<String>) -> Result<Settings, ConfigError> {
+    fn number<T: std::str::FromStr>(
+        name: &'static str,
+        text: Option<String>,
+    ) -> Result<Option<T>, ConfigError> {
+        let bad = |text: &str| ConfigError::BadValue {
+            name,
+            message: format!("must be a number, got {text:?}"),
+            origin: ENVIRONMENT,
+        };
+        text.map(|text| text.parse().map_err(|_| bad(&text))).transpose()
+    }
+    let tokenizer = get("CONTEXTURE_TOKENIZER").map(|name| {
+        parse_tokenizer(&name).map_err(|message| ConfigError::BadValue {
+            name: "tokenizer",
+            message,
+            origin: ENVIRONMENT,
+        })
+    });
+    Ok(Settings {
+        max_message_bytes: number("max-message-bytes", get("CONTEXTURE_MAX_MESSAGE_BYTES"))?,
+        max_file_bytes: number("max-file-bytes", get("CONTEXTURE_MAX_FILE_BYTES"))?,
+        max_items: number("max-items", get("CONTEXTURE_MAX_ITEMS"))?,
+        tokenizer: tokenizer.transpose()?,
+        secret_file: get("CONTEXTURE_SECRET_FILE").map(PathBuf::from),
+    })
+}
+
+fn parse_tokenizer(name: &str) -> Result<TokenizerName, String> {
+    TokenizerName::from_name(name).ok_or_else(|| {
+        let valid: Vec<_> = TokenizerName::ALL.iter().map(|name| name.name()).collect();
+        format!("must be one of {}, got {name:?}", valid.join(", "))
+    })
+}
+
+/// The folders that the XDG rules give.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folders {
+    /// Where the state is kept by default.
+    pub state: PathBuf,
+    /// The configuration file.
+    pub config_file: PathBuf,
+    /// Where sockets are made; nobody else may enter it.
+    pub runtime: PathBuf,
+    /// The user's home.
+    pub home: PathBuf,
+}
+
+impl Folders {
+    /// The folders of the user whose home is in the environment.
+    ///
+    /// # Errors
+    /// A message for people when there is no home.
+    pub fn of_user() -> anyhow::Result<Self> {
+        let xdg = Xdg::new()?;
+        let user = rustix::process::geteuid().as_raw();
+        let runtime = xdg.runtime_dir().map_or_else(
+            || std::env::temp_dir().join(format!("contexture-{user}")),
+            |folder| folder.join("contexture"),
+        );
+        Ok(Self {
+            state: xdg.state_dir().unwrap_or_else(|| xdg.data_dir()).join("contexture"),
+            config_file: xdg.config_dir().join("contexture/config.toml"),
+            runtime,
+            home: xdg.home_dir().to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(file: &str, variable: (&str, &str), flags: Settings) -> Result<Config, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config.toml");
+        std::fs::write(&path, file).unwrap();
+        let environment = |name: &str| (name == variable.0).then(|| variable.1.to_owned());
+        Config::load(&path, environment, flags).map_err(|error| error.to_string())
+    }
+
+    #[track_caller]
+    fn check(config: &Config, name: &str, value: &str, source: &str) {
+        let found = config.explained.iter().find(|setting| setting.name == name).unwrap();
+        assert_eq!((&*found.value, found.source), (value, source));
+    }
+
+    #[test]
+    fn later_sources_win_and_are_named() {
+        let flags = Settings { max_items: Some(9), ..Settings::default() };
+        let file = "max-items = 7\nmax-file-bytes = 5\n";
+        let config = load(file, ("CONTEXTURE_MAX_FILE_BYTES", "6"), flags).unwrap();
+        check(&config, "max-items", "9", FLAGS);
+        check(&config, "max-file-bytes", "6", ENVIRONMENT);
+        check(&config, "tokenizer", "o200k", DEFAULTS);
+        let config = load(file, ("", ""), Settings::default()).unwrap();
+        check(&config, "max-items", "7", FILE);
+        assert_eq!(config.limits.max_items, 7);
+    }
+
+    #[test]
+    fn bad_values_are_refused_with_their_source() {
+        let error = load("max-items = 0", ("", ""), Settings::default()).unwrap_err();
+        assert_eq!(error, "max-items must be from 1 to 1000, got 0 (from configuration file)");
+        let error = load("", ("CONTEXTURE_MAX_ITEMS", "x"), Settings::default()).unwrap_err();
+        assert_eq!(error, "max-items must be a number, got \"x\" (from environment)");
+        let error = load("max-item = 3", ("", ""), Settings::default()).unwrap_err();
+        assert!(error.contains("config.toml") && error.contains("max-item"), "{error}");
+    }
+}
