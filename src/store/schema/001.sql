@@ -1,9 +1,14 @@
 -- The context family: managers, the versions of their items, and the journal that undo walks back.
 
+-- The numbers that never repeat; one row.
 CREATE TABLE counter (
-    name  TEXT PRIMARY KEY,
-    value INTEGER NOT NULL
-) WITHOUT ROWID;
+    only           INTEGER PRIMARY KEY CHECK (only = 1),
+    next_item      INTEGER NOT NULL,
+    next_version   INTEGER NOT NULL,
+    last_timestamp INTEGER NOT NULL
+);
+
+INSERT INTO counter VALUES (1, 1, 1, 0);
 
 CREATE TABLE manager (
     id        INTEGER PRIMARY KEY,
@@ -34,8 +39,6 @@ CREATE TABLE slot (
     pinned  INTEGER NOT NULL,
     PRIMARY KEY (manager, item)
 ) WITHOUT ROWID;
-
-CREATE INDEX slot_item ON slot (item);
 
 -- The last changes of each manager, newest last; `change` is the JSON of sqlite/journal.rs.
 CREATE TABLE journal (
@@ -73,9 +76,10 @@ CREATE TABLE set_name (
     item_set INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- What was answered to calls that carried a request key, so that a repeated call is not applied twice.
+-- What was answered to calls that carried a request key, so that a repeated call is not applied
+-- twice. `seq` only tells the old from the new.
 CREATE TABLE request (
-    id      INTEGER PRIMARY KEY AUTOINCREMENT,
-    key     TEXT NOT NULL UNIQUE,
+    key     TEXT PRIMARY KEY,
+    seq     INTEGER NOT NULL,
     outcome TEXT NOT NULL
-);
+) WITHOUT ROWID;

@@ -29,7 +29,11 @@ const REQUEST_SWEEP: i64 = 256;
 pub struct SqliteStore {
     db: Connection,
     manager_ids: HashMap<String, i64>,
+    next_request: i64,
     transaction: bool,
+    /// Whether the transaction has writes of requests that have ended.
+    kept: bool,
+    /// Whether the request that is running has a savepoint of its own.
     savepoint: bool,
     /// Set when SQLite ended the transaction by itself, as it does when the disk is full: then
     /// the writes of earlier requests are gone too, and the commit must say so.
@@ -109,22 +113,28 @@ impl SqliteStore {
             return Err(StoreError::Newer { path: path.to_owned(), found, known });
         }
         migrate(&mut db, found).map_err(|e| open_error(path, &e))?;
+        let next_request = db
+            .query_row("SELECT coalesce(max(seq), 0) + 1 FROM request", [], |row| row.get(0))
+            .map_err(|e| open_error(path, &e))?;
         Ok(Self {
             db,
             manager_ids: HashMap::new(),
+            next_request,
             transaction: false,
+            kept: false,
             savepoint: false,
             lost: false,
         })
     }
 
-    /// Begins the transaction and the request's savepoint when the first write comes.
+    /// Begins the transaction when the first write comes, and a savepoint for each request after
+    /// the first.
     fn writing(&mut self) -> Result<(), StoreError> {
         if !self.transaction {
             self.run("BEGIN IMMEDIATE")?;
             self.transaction = true;
         }
-        if !self.savepoint {
+        if self.kept && !self.savepoint {
             self.run("SAVEPOINT request")?;
             self.savepoint = true;
         }
@@ -161,15 +171,14 @@ impl SqliteStore {
 
 impl Store for SqliteStore {
     fn counters(&mut self) -> Result<Counters, StoreError> {
-        let mut query = self.db.prepare_cached("SELECT value FROM counter WHERE name = ?1")?;
-        let mut counter = |name: &str, start: i64| -> Result<i64, rusqlite::Error> {
-            Ok(query.query_row([name], |row| row.get(0)).optional()?.unwrap_or(start))
-        };
-        Ok(Counters {
-            next_item: counter("next_item", 1)?.unsigned_abs(),
-            next_version: counter("next_version", 1)?.unsigned_abs(),
-            last_timestamp: counter("last_timestamp", 0)?,
-        })
+        let sql = "SELECT next_item, next_version, last_timestamp FROM counter";
+        Ok(self.db.query_row(sql, [], |row| {
+            Ok(Counters {
+                next_item: row.get(0)?,
+                next_version: row.get(1)?,
+                last_timestamp: row.get(2)?,
+            })
+        })?)
     }
 
     fn load(&mut self, manager: &str) -> Result<Option<StoredManager>, StoreError> {
@@ -263,19 +272,19 @@ impl Store for SqliteStore {
 
     fn remember(&mut self, key: &str, outcome: &str) -> Result<(), StoreError> {
         self.writing()?;
-        self.db
-            .prepare_cached("INSERT INTO request (key, outcome) VALUES (?1, ?2)")?
-            .execute([key, outcome])?;
-        let id = self.db.last_insert_rowid();
-        if id % REQUEST_SWEEP == 0 {
-            self.db
-                .prepare_cached("DELETE FROM request WHERE id <= ?1")?
-                .execute([id - REMEMBERED_REQUESTS])?;
+        if self.next_request % REQUEST_SWEEP == 0 {
+            let oldest = self.next_request - REMEMBERED_REQUESTS;
+            self.db.prepare_cached("DELETE FROM request WHERE seq < ?1")?.execute([oldest])?;
         }
+        self.db
+            .prepare_cached("INSERT INTO request (key, seq, outcome) VALUES (?1, ?2, ?3)")?
+            .execute(params![key, self.next_request, outcome])?;
+        self.next_request += 1;
         Ok(())
     }
 
     fn keep(&mut self) -> Result<(), StoreError> {
+        self.kept |= self.transaction;
         if self.savepoint {
             self.savepoint = false;
             self.run("RELEASE request")?;
@@ -287,12 +296,15 @@ impl Store for SqliteStore {
         self.manager_ids.clear();
         if self.transaction && self.db.is_autocommit() {
             self.lost = true;
+            self.transaction = false;
         } else if self.savepoint {
             self.run("ROLLBACK TO request")?;
             self.run("RELEASE request")?;
+        } else if self.transaction && !self.kept {
+            self.transaction = false;
+            self.run("ROLLBACK")?;
         }
         self.savepoint = false;
-        self.transaction &= !self.lost;
         Ok(())
     }
 
@@ -303,15 +315,15 @@ impl Store for SqliteStore {
         if !self.transaction {
             return Ok(());
         }
-        {
-            let mut set =
-                self.db.prepare_cached("INSERT OR REPLACE INTO counter VALUES (?1, ?2)")?;
-            set.execute(params!["next_item", counters.next_item])?;
-            set.execute(params!["next_version", counters.next_version])?;
-            set.execute(params!["last_timestamp", counters.last_timestamp])?;
-        }
+        let Counters { next_item, next_version, last_timestamp } = counters;
+        self.db
+            .prepare_cached(
+                "UPDATE counter SET next_item = ?1, next_version = ?2, last_timestamp = ?3",
+            )?
+            .execute(params![next_item, next_version, last_timestamp])?;
         self.run("COMMIT")?;
         self.transaction = false;
+        self.kept = false;
         Ok(())
     }
 
@@ -319,6 +331,7 @@ impl Store for SqliteStore {
         self.manager_ids.clear();
         self.savepoint = false;
         self.transaction = false;
+        self.kept = false;
         self.lost = false;
         if !self.db.is_autocommit()
             && let Err(error) = self.run("ROLLBACK")
