@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use super::lines::{self, Cover};
 use super::path::absolute;
 use super::read::{is_gone, load};
-use crate::context::item::{Item, Origin, State};
+use crate::context::item::{Item, Kind, Origin, State};
 use crate::value::Value;
 
 /// Larger files are not compared: an item from one is stale as soon as the file was touched. 64
@@ -33,7 +33,8 @@ pub fn state_of(item: &Item) -> State {
 /// How each item stands to its file now, in the order given. Each file is looked at once and read
 /// at most once, and one file's text is in memory at a time.
 ///
-/// Only an item whose `filename` is absolute and local has a file; any other is fresh. When
+/// Only an item that was taken from a file (its type and origin say so) whose `filename` is
+/// absolute and local has one; any other is fresh. When
 /// nothing is there, the item is missing. When the file was not changed since the item was taken,
 /// it is fresh. Otherwise it is fresh if the file, or the lines that its metadata names, still say
 /// the same, line ends and one final newline aside, and stale if not, or if the file can no longer
@@ -60,9 +61,22 @@ pub fn states(items: &[&Item]) -> Vec<State> {
     states
 }
 
-/// The local file that an item came from, if any.
+/// The local file whose text an item is, if any.
 pub(super) fn file_of(item: &Item) -> Option<PathBuf> {
+    if !is_text_of_a_file(item) {
+        return None;
+    }
     absolute(item.metadata.filename()?).ok()
+}
+
+/// Whether the content was taken from a file, rather than said about one as a diagnostic is.
+fn is_text_of_a_file(item: &Item) -> bool {
+    use Origin::{Buffer, Defun, File, Listing, Region, Symbol, Tree};
+    match item.metadata.origin() {
+        Some(Region | Buffer | Defun | File | Tree | Listing | Symbol) => true,
+        Some(_) => false,
+        None => matches!(item.kind, Kind::Code | Kind::Text | Kind::File),
+    }
 }
 
 /// What a path is, without opening it.

@@ -4,7 +4,7 @@
 //! a token is to the counter. Counts of parts are only a guess at the count of the whole (a token
 //! may span two sections), so every promise is made on the count of the whole text.
 
-use super::cut;
+use super::cut::{self, Around};
 use super::report::{Fate, Reason, Verdict};
 use super::{Format, footer, header, section, separator};
 use crate::context::item::Item;
@@ -43,9 +43,9 @@ pub struct BudgetTooSmall {
 /// Renders `pieces`, oldest first, in at most `max_tokens` tokens; `None` is no limit.
 ///
 /// Whole items go until the rest fits: the unpinned, oldest first, then the pinned, oldest first.
-/// The item that would be the last to go is cut instead: its first lines stay (or, of a first line
-/// that is too long, its first characters), and a line in its body says how much is missing.
-/// Everything is kept when everything fits.
+/// The item that would be the last to go, and the newest beside pinned ones, is cut instead: its
+/// first lines stay (or, of a first line that is too long, its first characters), and a line in
+/// its body says how much is missing. Everything is kept when everything fits.
 ///
 /// # Errors
 ///
@@ -62,12 +62,14 @@ pub fn fit(
         None => draft.text_of(pieces.len()),
         Some(max_tokens) => draft.most_within(max_tokens),
     };
-    match (max_tokens, draft.keeping.first()) {
-        (Some(max_tokens), Some(&last)) if fitting.kept == 0 => draft.with_cut(last, max_tokens),
-        (Some(max_tokens), None) if fitting.tokens > max_tokens => {
-            Err(BudgetTooSmall { needed: fitting.tokens, max_tokens })
-        }
-        _ => Ok(draft.with_whole(fitting, max_tokens)),
+    let Some(max_tokens) = max_tokens else { return Ok(draft.with_whole(fitting, None)) };
+    if pieces.is_empty() && fitting.tokens > max_tokens {
+        return Err(BudgetTooSmall { needed: fitting.tokens, max_tokens });
+    }
+    match draft.with_cut(fitting.kept, max_tokens) {
+        Some(Err(needed)) if fitting.kept == 0 => Err(BudgetTooSmall { needed, max_tokens }),
+        Some(Ok(cut)) => Ok(cut),
+        _ => Ok(draft.with_whole(fitting, Some(max_tokens))),
     }
 }
 
@@ -170,34 +172,65 @@ impl<'a> Draft<'a> {
         })
     }
 
-    fn with_whole(mut self, whole: Whole, budget: Option<u64>) -> Fitted {
-        let report = self.report(whole.kept, budget);
+    fn with_whole(&mut self, whole: Whole, budget: Option<u64>) -> Fitted {
+        let report = self.report(whole.kept, whole.kept, budget);
         Fitted { text: whole.text, tokens: whole.tokens, report }
     }
 
-    /// Only the piece at `index`, cut.
-    fn with_cut(mut self, index: usize, max_tokens: u64) -> Result<Fitted, BudgetTooSmall> {
+    /// The first `kept` pieces whole and the next one cut, when that is to be cut rather than to
+    /// go; an error is the number of tokens that would do.
+    fn with_cut(&mut self, kept: usize, max_tokens: u64) -> Option<Result<Fitted, u64>> {
+        let index = *self.keeping.get(kept)?;
+        let pinned = |index: &usize| self.pieces[*index].pinned;
+        let newest_beside_pinned = !pinned(&index) && self.keeping[..kept].iter().all(pinned);
+        if kept > 0 && !newest_beside_pinned {
+            return None;
+        }
         let item = self.pieces[index].item;
-        let cut = cut::to_fit(item, self.format, max_tokens, self.counter).map_err(|least| {
-            BudgetTooSmall { needed: least.min(self.text_of(1).tokens), max_tokens }
-        })?;
-        let mut report = self.report(1, Some(max_tokens));
+        let around = self.around(index, kept);
+        let cut = match cut::to_fit(item, &around, self.format, max_tokens, self.counter) {
+            Ok(cut) => cut,
+            Err(least) => return Some(Err(least.min(self.text_of(kept + 1).tokens))),
+        };
+        let mut report = self.report(kept, kept + 1, Some(max_tokens));
+        let reason = if kept == 0 { Reason::TooBig } else { Reason::TooBigBesidePinned };
         report[index] = Verdict {
             id: item.id,
             tokens: self.counter.count(&cut.section),
             fate: Fate::Cut { lines_kept: cut.lines_kept, lines_total: cut.lines_total },
-            reason: Reason::TooBig.phrase(Some(max_tokens)),
+            reason: reason.phrase(Some(max_tokens)),
         };
-        Ok(Fitted { text: cut.text, tokens: cut.tokens, report })
+        Some(Ok(Fitted { text: cut.text, tokens: cut.tokens, report }))
     }
 
-    /// What becomes of each piece when the first `kept` ones of [`Draft::keeping`] are there.
-    fn report(&mut self, kept: usize, budget: Option<u64>) -> Vec<Verdict> {
+    /// The text of the first `kept` pieces, open at the place of the piece at `index`.
+    fn around(&mut self, index: usize, kept: usize) -> Around {
+        let mut chosen = self.keeping[..kept].to_vec();
+        chosen.sort_unstable();
+        let mut before = String::from(header(self.format));
+        let mut after = String::new();
+        for other in chosen {
+            let text = &self.section(other).text.clone();
+            if other < index {
+                before.push_str(text);
+                before.push_str(separator(self.format));
+            } else {
+                after.push_str(separator(self.format));
+                after.push_str(text);
+            }
+        }
+        after.push_str(footer(self.format));
+        Around { before, after }
+    }
+
+    /// What becomes of each piece when the first `kept` ones of [`Draft::keeping`] are there whole,
+    /// and the first `shown` at least in part.
+    fn report(&mut self, kept: usize, shown: usize, budget: Option<u64>) -> Vec<Verdict> {
         let mut is_kept = vec![false; self.pieces.len()];
         for index in &self.keeping[..kept] {
             is_kept[*index] = true;
         }
-        let unpinned_kept = self.keeping[..kept].iter().any(|index| !self.pieces[*index].pinned);
+        let unpinned_kept = self.keeping[..shown].iter().any(|index| !self.pieces[*index].pinned);
         let mut report = Vec::with_capacity(self.pieces.len());
         for (index, kept) in is_kept.into_iter().enumerate() {
             let Piece { item, pinned } = self.pieces[index];

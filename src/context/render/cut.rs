@@ -1,7 +1,7 @@
-//! One item cut down until it fits by itself: whole lines from its beginning, or, when not even the
+//! One item cut down until it fits among what is kept whole: whole lines from its beginning, or, when not even the
 //! first line fits, characters of that line. A line in the body says what is missing.
 
-use super::{Format, footer, header, section_with};
+use super::{Format, section_with};
 use crate::context::item::Item;
 use crate::tokens::Counter;
 
@@ -19,17 +19,27 @@ pub(super) struct Cut {
     pub(super) lines_total: u64,
 }
 
+/// The text before and behind the section that is cut.
+pub(super) struct Around {
+    /// The header and the older sections.
+    pub(super) before: String,
+    /// The newer sections and the footer.
+    pub(super) after: String,
+}
+
 /// The longest beginning of `item` with which the text fits `max_tokens`, found by halving; an
 /// error is the tokens of a text that shows nothing of the content.
 ///
 /// The item as a whole must be too big.
 pub(super) fn to_fit(
     item: &Item,
+    around: &Around,
     format: Format,
     max_tokens: u64,
     counter: &dyn Counter,
 ) -> Result<Cut, u64> {
-    let knife = Knife { item, format, max_tokens, counter, total: Size::of(&item.content) };
+    let total = Size::of(&item.content);
+    let knife = Knife { item, around, format, max_tokens, counter, total };
     let nothing = knife.cut(0, Unit::Lines);
     if nothing.tokens > max_tokens {
         return Err(nothing.tokens);
@@ -62,6 +72,7 @@ impl Size {
 
 struct Knife<'a> {
     item: &'a Item,
+    around: &'a Around,
     format: Format,
     max_tokens: u64,
     counter: &'a dyn Counter,
@@ -133,7 +144,7 @@ impl Knife<'_> {
         let body = format!("{kept}{end}[… {missing} of {unit} left out to fit the token budget]\n");
         let mut section = String::with_capacity(body.len());
         section_with(self.item, &body, self.format, &mut section);
-        let text = [header(self.format), &section, footer(self.format)].concat();
+        let text = [&*self.around.before, &section, &self.around.after].concat();
         Cut { tokens: self.counter.count(&text), text, section, lines_kept, lines_total: lines }
     }
 }

@@ -41,6 +41,7 @@ pub(super) enum Reason {
     NoRoomBesidePinned,
     OlderThanPinned,
     TooBig,
+    TooBigBesidePinned,
 }
 
 impl Reason {
@@ -59,6 +60,9 @@ impl Reason {
                 "pinned, but the pinned items alone exceed {within} tokens and this one is older"
             ),
             Self::TooBig => format!("too big for {within} tokens even by itself"),
+            Self::TooBigBesidePinned => {
+                format!("too big for what the pinned items leave of {within} tokens")
+            }
         }
     }
 }

@@ -95,6 +95,29 @@ fn the_last_item_left_is_cut_at_a_line_end() {
 }
 
 #[test]
+fn the_newest_item_is_cut_beside_pinned_ones() {
+    let lines: String = (1..=300).map(|line| format!("(line {line})\n")).collect();
+    let items = [
+        item(1, Kind::Code, "(old)"),
+        item(2, Kind::Code, "(pinned)"),
+        item(3, Kind::Code, &lines),
+        item(4, Kind::Code, "(also pinned)"),
+    ];
+    let fitted = fit(&pieces(&items, &[2, 4]), Format::Markdown, Some(60), &Estimate).unwrap();
+    assert_eq!(
+        fitted.text,
+        "## Context\n\n### Code\n```lisp\n(pinned)\n```\n\n### Code\n```lisp\n(line 1)\n(line \
+         2)\n(line 3)\n(line 4)\n(line 5)\n(line 6)\n(line 7)\n(line 8)\n(line \
+         9)\n[… 291 of 300 lines left out to fit the token \
+         budget]\n```\n\n### Code\n```lisp\n(also pinned)\n```\n\n"
+    );
+    let reasons = fitted.report.iter().map(|verdict| verdict.reason.as_str()).collect::<Vec<_>>();
+    assert_eq!(reasons[0], "older than the items that fit 60 tokens");
+    assert_eq!(reasons[2], "too big for what the pinned items leave of 60 tokens");
+    assert_eq!(fitted.report[2].fate, Fate::Cut { lines_kept: 9, lines_total: 300 });
+}
+
+#[test]
 fn a_line_that_is_too_long_is_cut_between_characters() {
     let long = "é".repeat(1000);
     check_cut(
@@ -180,7 +203,8 @@ fn check_promises(items: &[Item], pins: &[bool], format: Format, max: u64, count
     if cut == 0 {
         assert_eq!(fitted.text, render(kept.iter().map(|piece| piece.item), format));
     } else {
-        assert_eq!((cut, kept.len()), (1, 0), "only the last one left is cut");
+        assert_eq!(cut, 1, "only one is cut");
+        assert!(kept.iter().all(|piece| piece.pinned), "it is the last or stands beside pins");
     }
     for dropped in with(|fate| fate == Fate::Dropped) {
         let goes_later =
