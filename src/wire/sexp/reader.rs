@@ -103,10 +103,13 @@ impl<'t> Reader<'t> {
 
     /// Reads one atom, or opens or closes one list; a value when one is complete.
     fn step(&mut self, byte: u8) -> Result<Option<Value>, Fault> {
+        let complete = self.open.last().is_some_and(|list| list.dot == Dot::TailRead);
         match byte {
+            b')' | b']' => return self.close(byte),
+            b'.' if self.at_dot() => self.read_dot(),
+            _ if complete => Err(self.syntax("more than one datum after a dot")),
             b'(' => self.open(Shape::List, 1),
             b'[' => self.open(Shape::Vector, 1),
-            b')' | b']' => return self.close(byte),
             b'\'' => self.open_prefix("quote", 1),
             b'`' => self.open_prefix("`", 1),
             b',' if self.bytes.get(self.at + 1) == Some(&b'@') => self.open_prefix(",@", 2),
@@ -114,7 +117,6 @@ impl<'t> Reader<'t> {
             b'#' => return self.read_hash(),
             b'"' => return self.read_string().map(Some),
             b'?' => return self.read_character().map(Some),
-            b'.' if self.at_dot() => self.read_dot(),
             _ => return self.read_symbol().map(Some),
         }?;
         Ok(None)
@@ -125,12 +127,11 @@ impl<'t> Reader<'t> {
         loop {
             let Some(list) = self.open.last_mut() else { return Ok(Some(value)) };
             match list.dot {
-                Dot::Absent => self.values.push(value),
                 Dot::TailExpected => {
                     list.dot = Dot::TailRead;
                     list.tail = Some(value).filter(|tail| *tail != Value::Nil);
                 }
-                Dot::TailRead => return Err(self.syntax("more than one datum after a dot")),
+                Dot::Absent | Dot::TailRead => self.values.push(value),
             }
             if list.shape != Shape::Prefix {
                 return Ok(None);
@@ -146,9 +147,6 @@ impl<'t> Reader<'t> {
         if self.open.len() >= MAX_DEPTH {
             let message = format!("lists nest deeper than {MAX_DEPTH} levels");
             return Err(self.fault(ReadErrorKind::TooDeep, message));
-        }
-        if self.open.last().is_some_and(|list| list.dot == Dot::TailRead) {
-            return Err(self.syntax("more than one datum after a dot"));
         }
         let (start, at) = (self.values.len(), self.at);
         self.open.push(Open { shape, start, at, dot: Dot::Absent, tail: None });

@@ -1,0 +1,1 @@
+//! Inputs that no client should send.
