@@ -1,0 +1,8 @@
+//! Any bytes as a stream of lines, cut anywhere.
+#![no_main]
+
+#[allow(dead_code, reason = "the other target uses the rest")]
+#[path = "../checks.rs"]
+mod checks;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| checks::frame::check(data));

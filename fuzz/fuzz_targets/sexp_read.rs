@@ -1,0 +1,8 @@
+//! Any bytes as s-expression, JSON and message.
+#![no_main]
+
+#[allow(dead_code, reason = "the other target uses the rest")]
+#[path = "../checks.rs"]
+mod checks;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| checks::sexp::check(data));
