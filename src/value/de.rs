@@ -193,10 +193,17 @@ impl<'de> Deserializer<'de> for ValueDeserializer {
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _name: &'static str,
-        _fields: &'static [&'static str],
+        fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        self.deserialize_map(visitor)
+        let mut entries = entries_of(self.value)?;
+        for (key, _) in entries.iter_mut().filter(|(key, _)| !fields.contains(&&**key)) {
+            let snake = key.replace('-', "_");
+            if fields.contains(&&*snake) {
+                *key = snake.into_boxed_str();
+            }
+        }
+        visitor.visit_map(Entries::new(entries))
     }
 
     fn deserialize_enum<V: Visitor<'de>>(

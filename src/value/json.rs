@@ -13,7 +13,7 @@ pub const MAX_DEPTH: usize = 512;
 
 /// Why a text is not JSON that can be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message} at column {column}")]
+#[error("column {column}: {message}")]
 pub struct JsonError {
     /// Where, in characters from the beginning of the text, counted from 1.
     pub column: usize,
@@ -67,3 +67,6 @@ pub(super) fn text_of_codes(codes: &[u32]) -> String {
     let character = |code: &u32| char::from_u32(*code).unwrap_or(char::REPLACEMENT_CHARACTER);
     codes.iter().map(character).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -125,3 +125,6 @@ impl From<String> for Value {
         Self::Str(text)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -139,9 +139,9 @@ impl<'de> VariantAccess<'de> for Content {
 
     fn struct_variant<V: Visitor<'de>>(
         self,
-        _fields: &'static [&'static str],
+        fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        self.0.deserialize_map(visitor)
+        self.0.deserialize_struct("", fields, visitor)
     }
 }

@@ -74,7 +74,11 @@ fn column_of(text: &str, byte: usize) -> usize {
 fn explain(text: &str, error: &serde_json::Error) -> JsonError {
     let line_start: usize =
         text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
-    let column = column_of(text, line_start + error.column().saturating_sub(1));
+    let byte = match error.is_eof() {
+        true => text.len(),
+        false => (line_start + error.column()).saturating_sub(1),
+    };
+    let column = column_of(text, byte);
     let full = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
     let said = full.strip_suffix(&place).unwrap_or(&full);

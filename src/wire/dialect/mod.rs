@@ -68,7 +68,7 @@ fn text_of(line: &[u8]) -> Result<&str, WireError> {
     std::str::from_utf8(line).map_err(|error| {
         let valid = String::from_utf8_lossy(&line[..error.valid_up_to()]);
         let column = valid.chars().count() + 1;
-        parse_error(format!("the message is not UTF-8 at column {column}"), column)
+        parse_error(format!("column {column}: the message is not UTF-8"), column)
     })
 }
 

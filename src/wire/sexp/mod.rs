@@ -26,7 +26,7 @@ pub const MAX_DEPTH: usize = 512;
 
 /// Why a text is not one datum.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message} at column {column}")]
+#[error("column {column}: {message}")]
 pub struct ReadError {
     /// What sort of failure it is, for programs.
     pub kind: ReadErrorKind,

@@ -93,12 +93,11 @@ fn split_digits(text: &str) -> (&str, &str) {
 }
 
 fn integer(digits: &str, negative: bool) -> Value {
+    if let Ok(number) = digits.parse::<i64>() {
+        return Value::Int(if negative { -number } else { number });
+    }
     let digits = digits.trim_start_matches('0');
-    let text = match (digits, negative) {
-        ("", _) => "0".to_owned(),
-        (_, true) => format!("-{digits}"),
-        (_, false) => digits.to_owned(),
-    };
+    let text = if negative { format!("-{digits}") } else { digits.to_owned() };
     text.parse().map_or_else(|_| Value::BigInt(text.into_boxed_str()), Value::Int)
 }
 

@@ -250,7 +250,7 @@ fn characters() {
     check_error("?", Kind::IncompleteAtom, 2, "ends");
     check_error("?\\", Kind::IncompleteAtom, 3, "ends");
     check_error(r"?\u41 ", Kind::Syntax, 4, "4 digits");
-    check_error(&format!("?{}a", r"\C-".repeat(9)), Kind::Syntax, 28, "too many");
+    check_error(&format!("?{}a", r"\C-".repeat(9)), Kind::Syntax, 29, "too many");
     check_error(r"?\N{LATIN SMALL LETTER A}", Kind::Unsupported, 4, r"\N{U+XXXX}");
     check_error(r"?\xfffffffff", Kind::Syntax, 12, "range");
 }
