@@ -163,7 +163,7 @@ fn id_of(id: Value) -> Result<Option<Id>, WireError> {
     match id {
         Value::Nil => Ok(None),
         Value::Int(number) => Ok(Some(Id::Int(number))),
-        Value::Str(text) => Ok(Some(Id::Str(text))),
+        Value::Str(text) | Value::Propertized(text, _) => Ok(Some(Id::Str(text))),
         other => Err(invalid(format!(
             "id must be a 64-bit integer or a string, got {}",
             other.describe()
@@ -174,7 +174,9 @@ fn id_of(id: Value) -> Result<Option<Id>, WireError> {
 fn method_of(method: Option<Value>) -> Result<String, WireError> {
     match method {
         None | Some(Value::Nil) => Err(invalid("the message has no method")),
-        Some(Value::Str(name)) if !name.is_empty() => Ok(kebab(&name).into_owned()),
+        Some(Value::Str(name) | Value::Propertized(name, _)) if !name.is_empty() => {
+            Ok(kebab(&name).into_owned())
+        }
         Some(Value::Symbol(name) | Value::Keyword(name)) if !name.is_empty() => {
             Ok(kebab(&name).into_owned())
         }
@@ -186,7 +188,7 @@ fn params_of(params: Option<Value>) -> Result<Value, WireError> {
     match params {
         None => Ok(Value::Nil),
         Some(params @ (Value::Nil | Value::Map(_))) => Ok(params),
-        Some(Value::List(items)) if items.is_empty() => Ok(Value::Nil),
+        Some(Value::List(items) | Value::Vector(items)) if items.is_empty() => Ok(Value::Nil),
         Some(params) if params.is_plist() => Ok(params),
         Some(other) => {
             let got = match &other {

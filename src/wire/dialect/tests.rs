@@ -60,6 +60,7 @@ fn calls_in_plists() {
     check(Native, "(:jsonrpc \"2.0\" :id \"x\" :method \"ping\" :params nil)", "\"x\" ping nil");
     check(Native, "(:id nil :method :add_context :params (:a 1))", "- add-context (:a 1)");
     check(Native, "(:method m :params (:a (x . y)) :id 7 :id 8)", "7 m (:a (x . y))");
+    check(Native, "(:id #(\"x\" 0 1 (a b)) :method #(\"m\" 0 1 (a b)) :params [])", "\"x\" m nil");
     check(Native, " (:id -1 :method m :more stuff) ; comment", "-1 m nil");
 }
 

@@ -1,6 +1,6 @@
 //! S-expressions as Emacs reads and prints them.
 //!
-//! [`read`] takes what `prin1` writes for data and refuses, by name, what is no data; [`print`]
+//! [`read`] takes what `prin1` writes for data and refuses, by name, what is no data; [`print()`]
 //! writes one line that `read` in Emacs turns into the same data. Nothing here knows a message.
 
 mod character;
