@@ -1,9 +1,9 @@
 //! The data of every message: one type that s-expressions and JSON both map onto.
 //!
 //! It knows nothing of files, connections or messages. Serde is its way to and from Rust types;
-//! [`json`] is its one notation here, s-expressions are in [`crate::wire::sexp`]. [`Value`] keeps apart what Emacs keeps apart
-//! (symbols and strings, lists and vectors) and what JSON keeps apart (`null`, `false` and `[]`),
-//! so that a value goes through either dialect without loss.
+//! [`json`] is its one notation here, s-expressions are in [`crate::wire::sexp`]. [`Value`] keeps
+//! apart what Emacs keeps apart (symbols and strings, lists and vectors) and what JSON keeps apart
+//! (`null`, `false` and `[]`), so that a value goes through either dialect without loss.
 
 mod de;
 mod describe;

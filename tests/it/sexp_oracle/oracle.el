@@ -31,7 +31,7 @@
     (prin1-to-string value)))
 
 (defun oracle-equal (a b)
-  "Whether A and B are the same data: NaN, signs of zero, text properties and tables included."
+  "Whether A and B are the same data, to the sign of a zero or NaN."
   (cond
    ((and (consp a) (consp b))
     (while (and (consp a) (consp b) (oracle-equal (car a) (car b)))
@@ -49,13 +49,12 @@
    (t (equal a b))))
 
 (defun oracle-same-properties (a b)
-  "Whether the intervals A and B are the same; reading reverses the order within a plist."
-  (let (same)
-    (while (setq same (and a b
-                           (equal (seq-take (car a) 2) (seq-take (car b) 2))
-                           (oracle-same-plist (nth 2 (car a)) (nth 2 (car b)))))
-      (setq a (cdr a) b (cdr b)))
-    (not (or a b))))
+  "Whether the intervals A and B agree; reading reverses the order in a plist."
+  (while (and a b
+              (equal (seq-take (car a) 2) (seq-take (car b) 2))
+              (oracle-same-plist (nth 2 (car a)) (nth 2 (car b))))
+    (setq a (cdr a) b (cdr b)))
+  (not (or a b)))
 
 (defun oracle-same-plist (a b)
   "Whether the property lists A and B hold the same properties, each of them once."
