@@ -72,39 +72,42 @@ pub(super) fn set_slots(db: &Connection, manager: i64, change: &Change) -> Resul
     Ok(())
 }
 
-/// Appends the change to the manager's journal, which now and then loses what is too old to undo.
-pub(super) fn append(db: &Connection, manager: i64, change: &Change) -> Result<(), StoreError> {
+/// The number of the manager's newest change, 0 when it has none.
+pub(super) fn last_number(db: &Connection, manager: i64) -> Result<u64, StoreError> {
+    let sql = "SELECT coalesce(max(seq), 0) FROM journal WHERE manager = ?1";
+    Ok(db.prepare_cached(sql)?.query_row([manager], |row| row.get(0))?)
+}
+
+/// Appends the change to the manager's journal as number `seq`, which now and then loses what is too old to undo.
+pub(super) fn append(
+    db: &Connection,
+    manager: i64,
+    seq: u64,
+    change: &Change,
+) -> Result<(), StoreError> {
     let text = serde_json::to_string(&ChangeRow::from(change))
         .map_err(|error| StoreError::Damaged(error.to_string()))?;
-    let seq: u64 = db
-        .prepare_cached(
-            "INSERT INTO journal (manager, seq, change)
-             VALUES (?1, 1 + coalesce((SELECT max(seq) FROM journal WHERE manager = ?1), 0), ?2)
-             RETURNING seq",
-        )?
-        .query_row(params![manager, text], |row| row.get(0))?;
+    db.prepare_cached("INSERT INTO journal (manager, seq, change) VALUES (?1, ?2, ?3)")?
+        .execute(params![manager, seq, text])?;
     if seq > UNDO_DEPTH && seq.is_multiple_of(JOURNAL_SWEEP) {
         thin(db, manager, seq - UNDO_DEPTH)?;
     }
     Ok(())
 }
 
-/// The newest change, with its contents.
-pub(super) fn last(db: &Connection, manager: i64) -> Result<Option<Change>, StoreError> {
-    let mut query = db.prepare_cached(
-        "SELECT change FROM journal WHERE manager = ?1 ORDER BY seq DESC LIMIT 1",
-    )?;
-    let text: Option<String> = query.query_row([manager], |row| row.get(0)).optional()?;
+/// The change with this number, with its contents.
+pub(super) fn read(db: &Connection, manager: i64, seq: u64) -> Result<Option<Change>, StoreError> {
+    let mut query =
+        db.prepare_cached("SELECT change FROM journal WHERE manager = ?1 AND seq = ?2")?;
+    let text: Option<String> =
+        query.query_row(params![manager, seq], |row| row.get(0)).optional()?;
     text.map(|text| parse(&text)?.resolve(db)).transpose()
 }
 
-/// Removes the newest change from the journal.
-pub(super) fn drop_last(db: &Connection, manager: i64) -> Result<(), StoreError> {
-    db.prepare_cached(
-        "DELETE FROM journal WHERE manager = ?1
-         AND seq = (SELECT max(seq) FROM journal WHERE manager = ?1)",
-    )?
-    .execute([manager])?;
+/// Removes the change with this number from the journal.
+pub(super) fn remove(db: &Connection, manager: i64, seq: u64) -> Result<(), StoreError> {
+    db.prepare_cached("DELETE FROM journal WHERE manager = ?1 AND seq = ?2")?
+        .execute(params![manager, seq])?;
     Ok(())
 }
 

@@ -28,7 +28,7 @@ const REQUEST_SWEEP: i64 = 256;
 /// A [`Store`] in SQLite.
 pub struct SqliteStore {
     db: Connection,
-    manager_ids: HashMap<String, i64>,
+    managers: HashMap<String, Known>,
     next_request: i64,
     transaction: bool,
     /// Whether the transaction has writes of requests that have ended.
@@ -38,6 +38,14 @@ pub struct SqliteStore {
     /// Set when SQLite ended the transaction by itself, as it does when the disk is full: then
     /// the writes of earlier requests are gone too, and the commit must say so.
     lost: bool,
+}
+
+/// What is remembered of a manager between requests.
+#[derive(Clone, Copy)]
+struct Known {
+    id: i64,
+    /// The number of the newest change in its journal, 0 when that is empty.
+    last_change: u64,
 }
 
 /// A store that was opened, and what the user should know about it.
@@ -118,7 +126,7 @@ impl SqliteStore {
             .map_err(|e| open_error(path, &e))?;
         Ok(Self {
             db,
-            manager_ids: HashMap::new(),
+            managers: HashMap::new(),
             next_request,
             transaction: false,
             kept: false,
@@ -146,26 +154,25 @@ impl SqliteStore {
         Ok(())
     }
 
-    fn known_manager(&mut self, name: &str) -> Result<Option<i64>, StoreError> {
-        if let Some(id) = self.manager_ids.get(name) {
-            return Ok(Some(*id));
+    fn known(&mut self, name: &str) -> Result<Option<Known>, StoreError> {
+        if let Some(known) = self.managers.get(name) {
+            return Ok(Some(*known));
         }
         let mut query = self.db.prepare_cached("SELECT id FROM manager WHERE name = ?1")?;
-        let id = query.query_row([name], |row| row.get(0)).optional()?;
-        if let Some(id) = id {
-            self.manager_ids.insert(name.to_owned(), id);
-        }
-        Ok(id)
+        let Some(id) = query.query_row([name], |row| row.get(0)).optional()? else {
+            return Ok(None);
+        };
+        let known = Known { id, last_change: journal::last_number(&self.db, id)? };
+        self.managers.insert(name.to_owned(), known);
+        Ok(Some(known))
     }
 
-    fn manager(&mut self, name: &str) -> Result<i64, StoreError> {
-        if let Some(id) = self.known_manager(name)? {
-            return Ok(id);
+    fn known_or_new(&mut self, name: &str) -> Result<Known, StoreError> {
+        if let Some(known) = self.known(name)? {
+            return Ok(known);
         }
         self.db.prepare_cached("INSERT INTO manager (name) VALUES (?1)")?.execute([name])?;
-        let id = self.db.last_insert_rowid();
-        self.manager_ids.insert(name.to_owned(), id);
-        Ok(id)
+        Ok(Known { id: self.db.last_insert_rowid(), last_change: 0 })
     }
 }
 
@@ -182,7 +189,7 @@ impl Store for SqliteStore {
     }
 
     fn load(&mut self, manager: &str) -> Result<Option<StoredManager>, StoreError> {
-        let Some(id) = self.known_manager(manager)? else { return Ok(None) };
+        let Some(Known { id, .. }) = self.known(manager)? else { return Ok(None) };
         let mut query = self.db.prepare_cached("SELECT max_items FROM manager WHERE id = ?1")?;
         let max_items: Option<usize> = query.query_row([id], |row| row.get(0))?;
         let mut query = self.db.prepare_cached(&format!(
@@ -196,25 +203,29 @@ impl Store for SqliteStore {
 
     fn record(&mut self, manager: &str, change: &Change) -> Result<(), StoreError> {
         self.writing()?;
-        let id = self.manager(manager)?;
+        let Known { id, last_change } = self.known_or_new(manager)?;
         journal::store_arrivals(&self.db, change)?;
         journal::set_slots(&self.db, id, change)?;
-        journal::append(&self.db, id, change)
+        journal::append(&self.db, id, last_change + 1, change)?;
+        self.managers.insert(manager.to_owned(), Known { id, last_change: last_change + 1 });
+        Ok(())
     }
 
     fn last_change(&mut self, manager: &str) -> Result<Option<Change>, StoreError> {
-        match self.known_manager(manager)? {
-            Some(id) => journal::last(&self.db, id),
+        match self.known(manager)? {
+            Some(Known { id, last_change }) => journal::read(&self.db, id, last_change),
             None => Ok(None),
         }
     }
 
     fn take_back(&mut self, manager: &str, inverse: &Change) -> Result<(), StoreError> {
         self.writing()?;
-        let id = self.manager(manager)?;
+        let Known { id, last_change } = self.known_or_new(manager)?;
         journal::set_slots(&self.db, id, inverse)?;
-        journal::drop_last(&self.db, id)?;
-        journal::forget_superseded(&self.db, journal::superseded(inverse))
+        journal::remove(&self.db, id, last_change)?;
+        journal::forget_superseded(&self.db, journal::superseded(inverse))?;
+        self.managers.remove(manager);
+        Ok(())
     }
 
     fn managers(&mut self) -> Result<Vec<ManagerSummary>, StoreError> {
@@ -293,7 +304,7 @@ impl Store for SqliteStore {
     }
 
     fn abandon(&mut self) -> Result<(), StoreError> {
-        self.manager_ids.clear();
+        self.managers.clear();
         if self.transaction && self.db.is_autocommit() {
             self.lost = true;
             self.transaction = false;
@@ -328,7 +339,7 @@ impl Store for SqliteStore {
     }
 
     fn roll_back(&mut self) {
-        self.manager_ids.clear();
+        self.managers.clear();
         self.savepoint = false;
         self.transaction = false;
         self.kept = false;
