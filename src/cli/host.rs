@@ -12,6 +12,7 @@ use crate::engine::{Clock, Engine};
 use crate::rpc::Tools;
 use crate::server::Server;
 use crate::server::folder::Owned;
+use crate::store::logged::LoggedStore;
 use crate::store::sqlite::SqliteStore;
 
 /// The folders and settings in effect.
@@ -42,7 +43,7 @@ impl Setup {
     pub(super) fn start(&self, owned: Option<&Owned>) -> anyhow::Result<Server> {
         let mut notices = Vec::new();
         let store = match owned {
-            None => SqliteStore::in_memory()?,
+            None => LoggedStore::in_memory(SqliteStore::in_memory()?)?,
             Some(owned) => {
                 let opened = SqliteStore::open(&owned.database())?;
                 if let Some(path) = opened.moved_aside {
@@ -53,7 +54,7 @@ impl Setup {
                     tracing::warn!("{notice}");
                     notices.push(notice);
                 }
-                opened.store
+                LoggedStore::open(opened.store, &owned.log())?
             }
         };
         let limits = self.config.limits;

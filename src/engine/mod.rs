@@ -92,6 +92,18 @@ impl Engine {
         Ok(outcome)
     }
 
+    /// Runs one request and commits it, without the loop.
+    #[cfg(test)]
+    pub(crate) fn run_alone<T>(
+        &mut self,
+        operation: impl FnOnce(&mut Self) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        let outcome = self.request(operation);
+        self.events.clear();
+        self.commit()?;
+        outcome
+    }
+
     /// Runs one request: its writes are kept together or not at all.
     fn request<T>(
         &mut self,
@@ -124,6 +136,12 @@ impl Engine {
         }
         self.touched.clear();
         Ok(committed?)
+    }
+
+    fn settle(&mut self) {
+        if let Err(error) = self.store.settle() {
+            tracing::error!("what is logged could not be moved to the database yet: {error}");
+        }
     }
 
     /// The manager, read from the store at its first use.

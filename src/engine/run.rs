@@ -11,6 +11,9 @@ pub const MAX_BURST: usize = 1024;
 
 /// Told after the commit whether it succeeded, and then gives the answer.
 type Deliver = Box<dyn FnOnce(Result<(), EngineError>) + Send>;
+/// How long no request must come for the store to do what it put off.
+const QUIET: std::time::Duration = std::time::Duration::from_millis(200);
+
 type Work = Box<dyn FnOnce(&mut Engine) -> Deliver + Send>;
 
 /// Whence requests reach the loop. The loop ends when the last handle is dropped.
@@ -75,10 +78,10 @@ pub async fn run(
     mut queue: mpsc::Receiver<Work>,
     mut publish: impl FnMut(&[Event], &Engine),
 ) {
-    let mut waiting = Vec::with_capacity(MAX_BURST);
+    let mut waiting: Vec<Work> = Vec::with_capacity(MAX_BURST);
     let mut answers = Vec::with_capacity(MAX_BURST);
     let mut events = Vec::new();
-    while queue.recv_many(&mut waiting, MAX_BURST).await > 0 {
+    while next(&mut engine, &mut queue, &mut waiting).await {
         for work in waiting.drain(..) {
             answers.push(work(&mut engine));
             events.append(&mut engine.events);
@@ -99,6 +102,23 @@ pub async fn run(
             });
         }
     }
+    engine.settle();
+}
+
+/// Waits for requests; false when there will be none. What the store left for a quiet moment is
+/// done in one.
+async fn next(
+    engine: &mut Engine,
+    queue: &mut mpsc::Receiver<Work>,
+    waiting: &mut Vec<Work>,
+) -> bool {
+    if !engine.store.is_settled() {
+        match tokio::time::timeout(QUIET, queue.recv_many(waiting, MAX_BURST)).await {
+            Ok(received) => return received > 0,
+            Err(_) => engine.settle(),
+        }
+    }
+    queue.recv_many(waiting, MAX_BURST).await > 0
 }
 
 fn work<T: Send + 'static>(

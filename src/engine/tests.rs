@@ -32,9 +32,7 @@ fn new_item(content: &str) -> NewItem {
 }
 
 fn add(engine: &mut Engine, manager: &str, content: &str) -> Result<Added, EngineError> {
-    let added = engine.request(|e| e.add("add-context", manager, vec![new_item(content)]));
-    engine.commit().unwrap();
-    added
+    engine.run_alone(|e| e.add("add-context", manager, vec![new_item(content)]))
 }
 
 #[track_caller]

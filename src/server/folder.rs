@@ -53,6 +53,8 @@ pub struct Owner {
 
 const LOCK: &str = "lock";
 const NOTE: &str = "server";
+/// The log's name within the folder.
+const LOG: &str = "contexture.log";
 /// The database's name within the folder.
 pub const DATABASE: &str = "contexture.db";
 
@@ -95,6 +97,11 @@ impl Owned {
         let written = std::fs::write(&draft, text)
             .and_then(|()| std::fs::rename(&draft, self.folder.join(NOTE)));
         written.map_err(|cause| FolderError::Unusable { path: self.folder.clone(), cause })
+    }
+
+    /// Where the log in front of the database is.
+    pub fn log(&self) -> PathBuf {
+        self.folder.join(LOG)
     }
 
     /// Where the database is.

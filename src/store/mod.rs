@@ -3,6 +3,9 @@
 //! The engine is the only caller, from one thread. Writes gather in one transaction until
 //! [`Store::commit`]; each request's writes can be taken back alone.
 
+mod log;
+pub mod logged;
+mod metadata;
 pub mod sqlite;
 
 use std::path::PathBuf;
@@ -23,6 +26,8 @@ pub struct Counters {
     pub next_version: u64,
     /// The newest timestamp given to an item, Unix seconds.
     pub last_timestamp: i64,
+    /// The number of the last burst of requests that changed something.
+    pub burst: u64,
 }
 
 /// A manager as it was stored.
@@ -118,6 +123,16 @@ pub trait Store: Send {
 
     /// Takes back everything since the last commit.
     fn roll_back(&mut self);
+
+    /// Whether nothing is left for [`settle`](Self::settle) to do.
+    fn is_settled(&self) -> bool {
+        true
+    }
+
+    /// Does what commits left for a quiet moment.
+    fn settle(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 /// Why the store could not do what was asked.
@@ -150,6 +165,14 @@ pub enum StoreError {
     /// The database gave up the transaction of a burst of requests because one of them failed.
     #[error("another call of the same moment could not be stored, so this one was not kept either")]
     Lost,
+    /// The log could not be read or written.
+    #[error("cannot use the log {}: {cause}", path.display())]
+    Log {
+        /// The log.
+        path: PathBuf,
+        /// What the system said.
+        cause: String,
+    },
     /// Something stored cannot be understood.
     #[error("the stored state is damaged: {0}")]
     Damaged(String),
@@ -159,4 +182,9 @@ impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Write(error)
     }
+}
+
+/// The name of a counter as items have it.
+fn counter_name(name: &str) -> &'static str {
+    ["o200k", "cl100k"].into_iter().find(|known| *known == name).unwrap_or("estimate")
 }

@@ -5,10 +5,11 @@ CREATE TABLE counter (
     only           INTEGER PRIMARY KEY CHECK (only = 1),
     next_item      INTEGER NOT NULL,
     next_version   INTEGER NOT NULL,
-    last_timestamp INTEGER NOT NULL
+    last_timestamp INTEGER NOT NULL,
+    burst          INTEGER NOT NULL     -- of the log; see logged.rs
 );
 
-INSERT INTO counter VALUES (1, 1, 1, 0);
+INSERT INTO counter VALUES (1, 1, 1, 0, 0);
 
 CREATE TABLE manager (
     id        INTEGER PRIMARY KEY,

@@ -5,7 +5,6 @@
 //! cost the last moments but not the database.
 
 mod journal;
-mod metadata;
 mod rows;
 mod sets;
 
@@ -178,12 +177,13 @@ impl SqliteStore {
 
 impl Store for SqliteStore {
     fn counters(&mut self) -> Result<Counters, StoreError> {
-        let sql = "SELECT next_item, next_version, last_timestamp FROM counter";
+        let sql = "SELECT next_item, next_version, last_timestamp, burst FROM counter";
         Ok(self.db.query_row(sql, [], |row| {
             Ok(Counters {
                 next_item: row.get(0)?,
                 next_version: row.get(1)?,
                 last_timestamp: row.get(2)?,
+                burst: row.get(3)?,
             })
         })?)
     }
@@ -326,12 +326,13 @@ impl Store for SqliteStore {
         if !self.transaction {
             return Ok(());
         }
-        let Counters { next_item, next_version, last_timestamp } = counters;
+        let Counters { next_item, next_version, last_timestamp, burst } = counters;
         self.db
             .prepare_cached(
-                "UPDATE counter SET next_item = ?1, next_version = ?2, last_timestamp = ?3",
+                "UPDATE counter
+                 SET next_item = ?1, next_version = ?2, last_timestamp = ?3, burst = ?4",
             )?
-            .execute(params![next_item, next_version, last_timestamp])?;
+            .execute(params![next_item, next_version, last_timestamp, burst])?;
         self.run("COMMIT")?;
         self.transaction = false;
         self.kept = false;

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use rusqlite::Row;
 use rusqlite::types::ToSql;
 
-use super::super::StoreError;
-use super::metadata;
+use super::super::{StoreError, counter_name, metadata};
 use crate::context::change::Slot;
 use crate::context::item::{Item, ItemId, Kind};
 
@@ -56,8 +55,4 @@ pub(super) fn item_of(row: &Row<'_>) -> Result<Item, StoreError> {
         counted_by: counter_name(&counted_by),
         live: row.get(8)?,
     })
-}
-
-fn counter_name(name: &str) -> &'static str {
-    ["o200k", "cl100k"].into_iter().find(|known| *known == name).unwrap_or("estimate")
 }

@@ -1,7 +1,7 @@
 //! Metadata as text that reads back exactly: an s-expression in which what only JSON has (false,
 //! the empty list, maps) stands as a record. Names are strings, since a symbol cannot have a newline.
 
-use super::super::StoreError;
+use super::StoreError;
 use crate::context::item::Metadata;
 use crate::value::Value;
 use crate::wire::sexp;

@@ -1,0 +1,280 @@
+//! The log: a file to which each burst of changes is appended by one write.
+//!
+//! A line is a hash, a space, and JSON. Reading stops at the first line that is torn or whose hash
+//! is wrong, which only the end of the file can be after a loss of power.
+
+use std::borrow::Cow;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Counters, StoreError, counter_name, metadata};
+use crate::context::change::{Change, Settings, Slot, SlotChange};
+use crate::context::item::{Item, ItemId, Kind};
+
+/// How many hexadecimal digits of a line's hash are kept.
+const HASH_DIGITS: usize = 16;
+
+/// Something that a burst did.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Entry {
+    /// A manager changed; the change names no set.
+    Record(String, Change),
+    /// A request with this key was answered so.
+    Remember(String, String),
+}
+
+/// The file, open for appending.
+pub(super) struct Log {
+    file: File,
+    path: PathBuf,
+    bytes: u64,
+}
+
+/// A burst as it is read back.
+#[derive(Debug, PartialEq)]
+pub(super) struct Burst {
+    pub(super) counters: Counters,
+    pub(super) entries: Vec<Entry>,
+}
+
+impl Log {
+    /// Opens or makes the file and reads what is whole in it.
+    pub(super) fn open(path: &Path) -> Result<(Self, Vec<Burst>), StoreError> {
+        let failed = |error: std::io::Error| log_error(path, &error);
+        let mut file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(path)
+            .map_err(failed)?;
+        let mut text = Vec::new();
+        file.read_to_end(&mut text).map_err(failed)?;
+        let bursts = text.split_inclusive(|byte| *byte == b'\n').map_while(read_line).collect();
+        Ok((Self { file, path: path.to_owned(), bytes: text.len() as u64 }, bursts))
+    }
+
+    /// Appends a burst; when that fails, the file is as it was.
+    pub(super) fn append(
+        &mut self,
+        counters: Counters,
+        entries: &[Entry],
+    ) -> Result<(), StoreError> {
+        let line = write_line(counters, entries)
+            .map_err(|error| StoreError::Damaged(error.to_string()))?;
+        if let Err(error) = self.file.write_all(&line) {
+            if let Err(error) = self.file.set_len(self.bytes) {
+                tracing::error!("{} may end in a torn line: {error}", self.path.display());
+            }
+            return Err(log_error(&self.path, &error));
+        }
+        self.bytes += line.len() as u64;
+        Ok(())
+    }
+
+    /// Forgets everything, because it is in the database.
+    pub(super) fn clear(&mut self) -> Result<(), StoreError> {
+        let cleared = self.file.set_len(0).and_then(|()| self.file.rewind());
+        cleared.map_err(|error| log_error(&self.path, &error))?;
+        self.bytes = 0;
+        Ok(())
+    }
+
+    /// How long the file is.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+fn log_error(path: &Path, error: &std::io::Error) -> StoreError {
+    StoreError::Log { path: path.to_owned(), cause: error.to_string() }
+}
+
+#[derive(Serialize, Deserialize)]
+struct BurstLine<'a> {
+    burst: u64,
+    next_item: u64,
+    next_version: u64,
+    last_timestamp: i64,
+    #[serde(borrow)]
+    entries: Vec<EntryLine<'a>>,
+}
+
+#[derive(Serialize, Deserialize)]
+enum EntryLine<'a> {
+    #[serde(rename = "change")]
+    Record {
+        manager: Cow<'a, str>,
+        method: Cow<'a, str>,
+        #[serde(borrow)]
+        slots: Vec<(Option<SlotLine<'a>>, Option<SlotLine<'a>>)>,
+        max_items: Option<(usize, usize)>,
+    },
+    #[serde(rename = "answer")]
+    Remember { key: Cow<'a, str>, outcome: Cow<'a, str> },
+}
+
+#[derive(Serialize, Deserialize)]
+struct SlotLine<'a> {
+    item: u64,
+    version: u64,
+    rank: i64,
+    pinned: bool,
+    /// The item itself where this version comes in.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    new: Option<ItemLine<'a>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ItemLine<'a> {
+    kind: Kind,
+    content: Cow<'a, str>,
+    metadata: Cow<'a, str>,
+    timestamp: i64,
+    taken_ms: i64,
+    tokens: u64,
+    counted_by: Cow<'a, str>,
+    live: bool,
+}
+
+fn write_line(counters: Counters, entries: &[Entry]) -> serde_json::Result<Vec<u8>> {
+    let burst = BurstLine {
+        burst: counters.burst,
+        next_item: counters.next_item,
+        next_version: counters.next_version,
+        last_timestamp: counters.last_timestamp,
+        entries: entries.iter().map(entry_line).collect(),
+    };
+    let mut line = vec![b' '; HASH_DIGITS + 1];
+    serde_json::to_writer(&mut line, &burst)?;
+    let hash = blake3::hash(&line[HASH_DIGITS + 1..]).to_hex();
+    line[..HASH_DIGITS].copy_from_slice(&hash.as_bytes()[..HASH_DIGITS]);
+    line.push(b'\n');
+    Ok(line)
+}
+
+fn entry_line(entry: &Entry) -> EntryLine<'_> {
+    match entry {
+        Entry::Remember(key, outcome) => {
+            EntryLine::Remember { key: key.as_str().into(), outcome: outcome.as_str().into() }
+        }
+        Entry::Record(manager, change) => EntryLine::Record {
+            manager: manager.as_str().into(),
+            method: change.method.as_str().into(),
+            slots: change.slots.iter().map(slot_lines).collect(),
+            max_items: change.settings.map(|(before, after)| (before.max_items, after.max_items)),
+        },
+    }
+}
+
+fn slot_lines(change: &SlotChange) -> (Option<SlotLine<'_>>, Option<SlotLine<'_>>) {
+    let known = change.before.as_ref().map(|slot| slot.version);
+    let after = change.after.as_ref().map(|slot| slot_line(slot, known != Some(slot.version)));
+    (change.before.as_ref().map(|slot| slot_line(slot, false)), after)
+}
+
+fn slot_line(slot: &Slot, is_new: bool) -> SlotLine<'_> {
+    let Slot { rank, pinned, version, item } = slot;
+    let new = is_new.then(|| ItemLine {
+        kind: item.kind,
+        content: (&*item.content).into(),
+        metadata: metadata::print(&item.metadata).into(),
+        timestamp: item.timestamp,
+        taken_ms: item.taken_ms,
+        tokens: item.tokens,
+        counted_by: item.counted_by.into(),
+        live: item.live,
+    });
+    SlotLine { item: item.id.0, version: *version, rank: *rank, pinned: *pinned, new }
+}
+
+fn read_line(line: &[u8]) -> Option<Burst> {
+    let line = line.strip_suffix(b"\n")?;
+    let (hash, json) = line.split_at_checked(HASH_DIGITS)?;
+    let json = json.strip_prefix(b" ")?;
+    if blake3::hash(json).to_hex().as_bytes()[..HASH_DIGITS] != *hash {
+        return None;
+    }
+    let burst: BurstLine<'_> = serde_json::from_slice(json).ok()?;
+    Some(Burst {
+        counters: Counters {
+            next_item: burst.next_item,
+            next_version: burst.next_version,
+            last_timestamp: burst.last_timestamp,
+            burst: burst.burst,
+        },
+        entries: burst.entries.into_iter().map(entry).collect::<Option<_>>()?,
+    })
+}
+
+fn entry(line: EntryLine<'_>) -> Option<Entry> {
+    Some(match line {
+        EntryLine::Remember { key, outcome } => {
+            Entry::Remember(key.into_owned(), outcome.into_owned())
+        }
+        EntryLine::Record { manager, method, slots, max_items } => {
+            let settings = |max_items| Settings { max_items };
+            let pairs = slots.into_iter().map(|(before, after)| {
+                Some(SlotChange { before: optional_slot(before)?, after: optional_slot(after)? })
+            });
+            Entry::Record(
+                manager.into_owned(),
+                Change {
+                    method: method.into_owned(),
+                    slots: pairs.collect::<Option<_>>()?,
+                    settings: max_items.map(|(a, b)| (settings(a), settings(b))),
+                    set: None,
+                },
+            )
+        }
+    })
+}
+
+/// No slot is a slot that could be read, too.
+fn optional_slot(line: Option<SlotLine<'_>>) -> Option<Option<Slot>> {
+    match line {
+        None => Some(None),
+        Some(line) => slot(line).map(Some),
+    }
+}
+
+/// A slot whose item, when it does not come in by this change, is only known by its id: nothing
+/// else of it is needed to store the change.
+fn slot(line: SlotLine<'_>) -> Option<Slot> {
+    let SlotLine { item, version, rank, pinned, new } = line;
+    let id = ItemId(item);
+    let item = match new {
+        None => known_item(id),
+        Some(new) => Item {
+            id,
+            kind: new.kind,
+            content: new.content.into(),
+            metadata: metadata::read(&new.metadata).ok()?,
+            timestamp: new.timestamp,
+            taken_ms: new.taken_ms,
+            tokens: new.tokens,
+            counted_by: counter_name(&new.counted_by),
+            live: new.live,
+        },
+    };
+    Some(Slot { rank, pinned, version, item: Arc::new(item) })
+}
+
+fn known_item(id: ItemId) -> Item {
+    Item {
+        id,
+        kind: Kind::Custom,
+        content: "".into(),
+        metadata: Default::default(),
+        timestamp: 0,
+        taken_ms: 0,
+        tokens: 0,
+        counted_by: counter_name(""),
+        live: false,
+    }
+}

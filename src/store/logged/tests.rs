@@ -1,0 +1,170 @@
+//! The log against crashes at every moment, by way of the engine.
+
+use super::*;
+use crate::context::change::Settings;
+use crate::context::item::{Kind, Metadata};
+use crate::engine::{Engine, NewItem, Selection};
+use crate::store::sqlite::SqliteStore;
+use crate::value::Value;
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn store(&self) -> LoggedStore<SqliteStore> {
+        let inner = SqliteStore::open(&self.0.path().join("s.db")).unwrap().store;
+        LoggedStore::open(inner, &self.log()).unwrap()
+    }
+
+    fn log(&self) -> std::path::PathBuf {
+        self.0.path().join("s.log")
+    }
+
+    fn engine(&self) -> Engine {
+        Engine::new(Box::new(self.store()), Box::new(|| 7_000), Settings { max_items: 3 }).unwrap()
+    }
+}
+
+fn add(engine: &mut Engine, content: &str) -> u64 {
+    let mut metadata = Metadata::default();
+    metadata.set("filename", Value::from("/a\n\"b"));
+    let item = NewItem {
+        kind: Kind::Code,
+        content: content.into(),
+        metadata,
+        taken_ms: 1,
+        tokens: 2,
+        counted_by: "o200k",
+        live: false,
+        pinned: false,
+    };
+    let added = engine.run_alone(|e| e.once(Some(content), |e| e.add("add", "m", vec![item])));
+    added.unwrap().ids[0]
+}
+
+#[track_caller]
+fn check(engine: &mut Engine, expected: &[&str]) {
+    let selection = Selection { managers: vec!["m".to_owned()], ..Selection::default() };
+    let views = engine.select(&selection).unwrap();
+    let contents: Vec<&str> = views.iter().map(|view| &*view.item.content).collect();
+    assert_eq!(contents, expected);
+    let names = views.iter().all(|view| view.item.metadata.filename() == Some("/a\n\"b"));
+    assert!(names && views.iter().all(|view| view.item.counted_by == "o200k"));
+}
+
+#[test]
+fn what_was_only_logged_is_there_after_a_crash_and_can_be_undone() {
+    let folder = Folder::new();
+    let mut engine = folder.engine();
+    for content in ["a", "b", "λ\u{1f600}\u{2028}", "d"] {
+        add(&mut engine, content);
+    }
+    drop(engine);
+    assert!(std::fs::metadata(folder.log()).unwrap().len() > 0);
+    let mut engine = folder.engine();
+    assert_eq!(std::fs::metadata(folder.log()).unwrap().len(), 0);
+    check(&mut engine, &["b", "λ\u{1f600}\u{2028}", "d"]);
+    assert_eq!(add(&mut engine, "d"), 4, "the key is known, so nothing is added");
+    assert_eq!(add(&mut engine, "e"), 5);
+    engine.run_alone(|e| e.undo("m")).unwrap();
+    engine.run_alone(|e| e.undo("m")).unwrap();
+    check(&mut engine, &["a", "b", "λ\u{1f600}\u{2028}"]);
+    assert_eq!(add(&mut engine, "f"), 6);
+}
+
+#[test]
+fn a_burst_in_both_is_applied_once() {
+    let folder = Folder::new();
+    let mut engine = folder.engine();
+    add(&mut engine, "a");
+    add(&mut engine, "b");
+    let log = std::fs::read(folder.log()).unwrap();
+    engine.run_alone(|e| e.list_managers()).unwrap();
+    drop(engine);
+    assert_eq!(std::fs::read(folder.log()).unwrap(), b"", "all of it was moved");
+    std::fs::write(folder.log(), &log).unwrap();
+    let mut engine = folder.engine();
+    check(&mut engine, &["a", "b"]);
+    engine.run_alone(|e| e.undo("m")).unwrap();
+    check(&mut engine, &["a"]);
+}
+
+#[test]
+fn a_torn_or_foreign_end_is_passed_over() {
+    for torn in [&b"0123"[..], b"xxxxxxxxxxxxxxxx {}\n", b"\xff\n\n"] {
+        let folder = Folder::new();
+        let mut engine = folder.engine();
+        add(&mut engine, "a");
+        drop(engine);
+        let mut log = std::fs::read(folder.log()).unwrap();
+        log.extend_from_slice(torn);
+        std::fs::write(folder.log(), &log).unwrap();
+        check(&mut folder.engine(), &["a"]);
+    }
+    let folder = Folder::new();
+    let mut engine = folder.engine();
+    add(&mut engine, "a");
+    add(&mut engine, "b");
+    drop(engine);
+    let log = std::fs::read(folder.log()).unwrap();
+    std::fs::write(folder.log(), &log[..log.len() - 5]).unwrap();
+    check(&mut folder.engine(), &["a"]);
+}
+
+#[test]
+fn a_burst_may_turn_direct_in_the_middle() {
+    let folder = Folder::new();
+    let mut engine = folder.engine();
+    add(&mut engine, "a");
+    engine
+        .run_alone(|e| {
+            e.clear("m")?;
+            e.undo("m")?;
+            e.pin("m", &[crate::context::item::ItemId(1)], true)?;
+            e.save_set("m", "s")
+        })
+        .unwrap();
+    add(&mut engine, "b");
+    drop(engine);
+    let mut engine = folder.engine();
+    check(&mut engine, &["a", "b"]);
+    assert_eq!(engine.list_sets().unwrap().len(), 1);
+}
+
+#[test]
+fn a_failed_request_leaves_neither_log_nor_database_changed() {
+    let folder = Folder::new();
+    let mut engine = folder.engine();
+    add(&mut engine, "a");
+    let before = std::fs::read(folder.log()).unwrap();
+    let failed = engine.run_alone(|e| {
+        e.clear("m")?;
+        e.load_set("m", "no such set")
+    });
+    assert!(failed.is_err());
+    check(&mut engine, &["a"]);
+    assert_eq!(std::fs::read(folder.log()).unwrap(), before);
+    let failed = engine.run_alone(|e| {
+        e.clear("m")?;
+        e.list_managers()?;
+        e.load_set("m", "no such set")
+    });
+    assert!(failed.is_err());
+    check(&mut engine, &["a"]);
+}
+
+#[test]
+fn hundreds_of_bursts_move_by_themselves() {
+    let folder = Folder::new();
+    let mut engine = folder.engine();
+    for number in 0..700 {
+        add(&mut engine, &number.to_string());
+    }
+    drop(engine);
+    let lines = std::fs::read(folder.log()).unwrap().split(|byte| *byte == b'\n').count();
+    assert!(lines < MOVED_AT_ONCE, "{lines} lines are left");
+    check(&mut folder.engine(), &["697", "698", "699"]);
+}
