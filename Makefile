@@ -1,0 +1,39 @@
+# One command for each thing; `make help` lists them.
+
+SHELL := /bin/bash
+PREFIX ?= $(HOME)/.local
+
+.PHONY: help setup setup-bench build test docs install bench clean
+.DEFAULT_GOAL := help
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+
+setup: ## install the system packages that build, test and docs need
+	@scripts/setup test
+
+setup-bench:
+	@scripts/setup test bench
+
+build: ## compile the server for use, into target/release
+	cargo build --release --locked
+
+test: setup ## check and test everything; ends with one line of counts
+	@scripts/test
+
+docs: setup build/contexture.info ## make the Info manual
+
+build/contexture.info: docs/contexture.texi $(wildcard docs/*.texi)
+	@mkdir -p build
+	makeinfo --no-split --output=$@ docs/contexture.texi
+
+install: build docs ## install server, Emacs package and manual under PREFIX (~/.local)
+	@scripts/install '$(DESTDIR)$(PREFIX)'
+
+bench: setup-bench ## measure speed and memory beside their targets, into build/bench.txt
+	@scripts/bench
+
+clean: ## remove everything that was built
+	cargo clean
+	rm -rf build
+	rm -f elisp/*.elc elisp/*-autoloads.el tests/elisp/*.elc
