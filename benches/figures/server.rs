@@ -1,0 +1,154 @@
+//! What the built server costs, seen from outside: time until it answers, durable adds a second,
+//! and memory.
+
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, bail, ensure};
+use tempfile::TempDir;
+
+use crate::row::{Row, median};
+
+const PIPELINED: usize = 20_000;
+const STARTS: usize = 21;
+const MANAGERS: usize = 1000;
+const ITEMS: usize = 50;
+const ITEM_BYTES: usize = 2000;
+
+/// One client writes all its adds without waiting and reads the replies beside it.
+pub(crate) fn pipelined_adds() -> anyhow::Result<Vec<Row>> {
+    let mut server = Server::start()?;
+    server.call("ping", "nil")?;
+    let content = text(100, 0);
+    let lines = (0..PIPELINED).map(|number| add_line(number, "bench", &content)).collect();
+    let start = Instant::now();
+    server.pipeline(lines, PIPELINED)?;
+    let rate = PIPELINED as f64 / start.elapsed().as_secs_f64();
+    Ok(vec![Row::at_least("durable adds of 100 B, pipelined over stdio", rate, 20_000.0, "/s")])
+}
+
+/// From spawning the process to its first reply, on a state folder that does not exist yet.
+pub(crate) fn start() -> anyhow::Result<Vec<Row>> {
+    let times: anyhow::Result<Vec<f64>> = (0..STARTS).map(|_| start_once()).collect();
+    Ok(vec![Row::at_most("server start to first reply, median", median(times?), 20.0, "ms")])
+}
+
+fn start_once() -> anyhow::Result<f64> {
+    let start = Instant::now();
+    let mut server = Server::start()?;
+    server.call("ping", "nil")?;
+    Ok(start.elapsed().as_secs_f64() * 1e3)
+}
+
+/// Resident memory of a server that has answered one request.
+pub(crate) fn idle_memory() -> anyhow::Result<Vec<Row>> {
+    let mut server = Server::start()?;
+    server.call("ping", "nil")?;
+    Ok(vec![Row::at_most("idle memory", server.resident_mb()?, 30.0, "MB")])
+}
+
+/// Resident memory with many full managers.
+pub(crate) fn full_memory() -> anyhow::Result<Vec<Row>> {
+    let mut server = Server::start()?;
+    for manager in 0..MANAGERS {
+        let name = format!("buffer-{manager}");
+        let lines = (0..ITEMS)
+            .map(|number| add_line(number, &name, &text(ITEM_BYTES, manager * ITEMS + number)))
+            .collect();
+        server.pipeline(lines, ITEMS)?;
+    }
+    let measure = "memory with 1,000 managers of 50 items of 2 KB";
+    Ok(vec![Row::at_most(measure, server.resident_mb()?, 400.0, "MB")])
+}
+
+/// A server process over stdio, with a state folder of its own; both end with this value.
+struct Server {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    /// Dropped last, when the server no longer writes there.
+    _state: TempDir,
+}
+
+impl Server {
+    fn start() -> anyhow::Result<Self> {
+        // Below `target`, on a disk: where `/tmp` lies in memory, durability would cost nothing.
+        let state = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+        let mut child = Command::new(env!("CARGO_BIN_EXE_contexture"))
+            .args(["serve", "--stdio", "--state"])
+            .arg(state.path().join("state"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let input = child.stdin.take().context("the server has no standard input")?;
+        let output = child.stdout.take().context("the server has no standard output")?;
+        Ok(Self { child, input, output: BufReader::new(output), _state: state })
+    }
+
+    fn call(&mut self, method: &str, params: &str) -> anyhow::Result<String> {
+        writeln!(self.input, "(:id 0 :method {method} :params {params})")?;
+        self.reply()
+    }
+
+    /// Sends all of `lines` while reading `replies` replies.
+    fn pipeline(&mut self, lines: String, replies: usize) -> anyhow::Result<()> {
+        let Self { input, output, .. } = self;
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(move || input.write_all(lines.as_bytes()));
+            // A refusal must not stop the reading: then the server, and so the writer, would wait.
+            let refused = (0..replies).filter_map(|_| read_reply(output).err()).next_back();
+            writer.join().map_err(|_| anyhow::anyhow!("the writing thread panicked"))??;
+            refused.map_or(Ok(()), Err)
+        })
+    }
+
+    fn reply(&mut self) -> anyhow::Result<String> {
+        read_reply(&mut self.output)
+    }
+
+    /// `VmRSS` of the process, in megabytes of 10⁶ bytes.
+    fn resident_mb(&self) -> anyhow::Result<f64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.and_then(|rest| rest.trim().strip_suffix(" kB"));
+        let kib: f64 = kib.context("no VmRSS in /proc")?.trim().parse()?;
+        Ok(kib * 1024.0 / 1e6)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may be gone already, and then there is nothing to end.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn read_reply(output: &mut impl BufRead) -> anyhow::Result<String> {
+    let mut line = String::new();
+    if output.read_line(&mut line)? == 0 {
+        bail!("the server closed its output");
+    }
+    ensure!(line.contains(":result"), "the server answered {}", line.trim_end());
+    Ok(line)
+}
+
+fn add_line(id: usize, manager: &str, content: &str) -> String {
+    let mut line = String::new();
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        line,
+        "(:id {id} :method add-context :params (:manager {manager:?} :content {content:?} \
+         :type :code :brief t))"
+    );
+    line
+}
+
+/// Lines of code of `bytes` bytes in all that differ from those of any other `number`.
+fn text(bytes: usize, number: usize) -> String {
+    let line = format!("(defun sum-{number} (a b) \"Add A and B.\"\n  (+ a b)) ; sums\n");
+    line.repeat(bytes / line.len() + 1)[..bytes].to_owned()
+}
