@@ -7,10 +7,18 @@ use std::time::Instant;
 use contexture::context::change::Settings;
 use contexture::context::item::{Item, ItemId, Kind, Metadata};
 use contexture::context::manager::{Arrival, Manager};
+use contexture::context::render::{Format, render};
+use contexture::value::Value;
+use contexture::wire::sexp;
 
 use crate::row::{Row, Target, least};
 
 const ADDS: u64 = 100_000;
+/// What is rendered and printed: as many items as a manager has by default, of a screenful each.
+const ITEMS: u64 = 50;
+const ITEM_BYTES: usize = 2000;
+/// How often a whole set of items is rendered, printed or read in one measure.
+const ROUNDS: usize = 200;
 /// How often each measure is repeated; the least counts.
 const REPETITIONS: usize = 9;
 
@@ -30,6 +38,58 @@ pub(crate) fn adds() -> anyhow::Result<Vec<Row>> {
         ratio: large / small,
         target: Target::Within(0.8, 1.2),
     }])
+}
+
+/// Rendering a full manager as Markdown, in megabytes of text a second.
+pub(crate) fn rendering() -> anyhow::Result<Vec<Row>> {
+    let mut items: Vec<_> = (1..=ITEMS).map(|id| item(id, &text(ITEM_BYTES))).collect();
+    for item in &mut items {
+        item.metadata.set("filename", Value::Str("src/sums.lisp".to_owned()));
+    }
+    let bytes = render(&items, Format::Markdown).len();
+    let rate = rate(bytes, || render(black_box(&items), Format::Markdown));
+    Ok(vec![Row::at_least("rendering 50 items of 2 KB", rate, 1000.0, "MB/s")])
+}
+
+/// Printing and reading what `get-context` answers, in megabytes of text a second.
+pub(crate) fn s_expressions() -> anyhow::Result<Vec<Row>> {
+    let message = Value::List((1..=ITEMS).map(message_item).collect());
+    let line = sexp::print(&message);
+    anyhow::ensure!(sexp::read(&line)? == message, "the message is not read as it was printed");
+    let printing = rate(line.len(), || sexp::print(black_box(&message)));
+    let reading = rate(line.len(), || sexp::read(black_box(&line)));
+    Ok(vec![
+        Row::at_least("printing s-expressions, mostly strings", printing, 200.0, "MB/s"),
+        Row::at_least("reading s-expressions, mostly strings", reading, 200.0, "MB/s"),
+    ])
+}
+
+fn message_item(id: u64) -> Value {
+    let keyword = |name: &str| Value::Keyword(name.into());
+    Value::List(vec![
+        keyword("id"),
+        Value::Str(ItemId(id).to_string()),
+        keyword("type"),
+        keyword("code"),
+        keyword("content"),
+        Value::Str(text(ITEM_BYTES)),
+        keyword("tokens"),
+        Value::Int(500),
+    ])
+}
+
+/// Megabytes a second when `work` handles `bytes` bytes each time.
+fn rate<T>(bytes: usize, work: impl Fn() -> T) -> f64 {
+    let seconds: Vec<_> = (0..REPETITIONS)
+        .map(|_| {
+            let start = Instant::now();
+            for _ in 0..ROUNDS {
+                black_box(work());
+            }
+            start.elapsed().as_secs_f64()
+        })
+        .collect();
+    (bytes * ROUNDS) as f64 / 1e6 / least(&seconds)
 }
 
 fn seconds_of_adds(capacity: usize) -> anyhow::Result<f64> {
@@ -61,4 +121,10 @@ fn item(number: u64, content: &str) -> Item {
         counted_by: "estimate",
         live: false,
     }
+}
+
+/// Code of `bytes` bytes, with the newlines and quotes that code has.
+fn text(bytes: usize) -> String {
+    let line = "(defun sum (a b) \"Add A and B.\"\n  (+ a b)) ; sums\n";
+    line.repeat(bytes / line.len() + 1)[..bytes].to_owned()
 }

@@ -17,6 +17,8 @@ type Measure = fn() -> anyhow::Result<Vec<Row>>;
 
 const MEASURES: &[(&str, Measure)] = &[
     ("adds in process", in_process::adds),
+    ("rendering", in_process::rendering),
+    ("s-expressions", in_process::s_expressions),
     ("adds through the server", server::pipelined_adds),
     ("start of the server", server::start),
     ("memory of an idle server", server::idle_memory),
