@@ -16,7 +16,7 @@
 ;;
 ;; Prints rows of tab-separated fields: measure, ours, peer or limit,
 ;; ratio, target, verdict.  The environment names the contestants:
-;; CONTEXTURE_BINARY with CONTEXTURE_STATE, ECHO_BINARY and SWANK_PORT;
+;; CONTEXTURE_BIN with CONTEXTURE_STATE, ECHO_BINARY and SWANK_PORT;
 ;; one that is not named does not take part.
 
 ;;; Code:
@@ -222,7 +222,7 @@ get to do anything else."
 
 (defun bench-run ()
   "Run all and print the rows."
-  (let* ((binary (getenv "CONTEXTURE_BINARY"))
+  (let* ((binary (getenv "CONTEXTURE_BIN"))
          (state (getenv "CONTEXTURE_STATE"))
          (ours (and binary (bench-connection binary "--state" state)))
          (contestants (bench-contestants ours)))
