@@ -18,9 +18,9 @@ const ADDS: u64 = 100_000;
 const ITEMS: u64 = 50;
 const ITEM_BYTES: usize = 2000;
 /// How often a whole set of items is rendered, printed or read in one measure.
-const ROUNDS: usize = 200;
+const ROUNDS: usize = 100;
 /// How often each measure is repeated; the least counts.
-const REPETITIONS: usize = 9;
+const REPETITIONS: usize = 25;
 
 /// Adding costs the same however large the ring is.
 pub(crate) fn adds() -> anyhow::Result<Vec<Row>> {
