@@ -111,6 +111,11 @@ fn needs_leading_escape(name: &str) -> bool {
 }
 
 fn push_name(name: &str, escape: bool, out: &mut Vec<u8>) {
+    let is_plain = |byte: u8| byte.is_ascii() && byte != b'\\' && !ends_name(byte);
+    if name.bytes().all(is_plain) {
+        out.extend_from_slice(name.as_bytes());
+        return;
+    }
     let mut buffer = [0; 4];
     for character in name.chars() {
         let shown = match character {
