@@ -1,0 +1,259 @@
+;;; contexture-rpc.el --- Calls to the Contexture server  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, convenience
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; How the rest of the package talks to the server:
+;; `contexture-request-async' for everything, `contexture-request' when
+;; the user waits for the answer, `contexture-notify' for what needs
+;; none.  The server is found and started on first use, or joined with
+;; `contexture-connect'.  This file knows nothing of items, buffers or
+;; commands that mark them, nor how a message travels.
+;;
+;; A call may reach the server twice (see contexture-connection.el),
+;; therefore every call that changes something carries a `:request-key'
+;; by which the server recognises it and answers as it did.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'jsonrpc)
+(require 'contexture-connection)
+(eval-when-compile (require 'subr-x))
+
+(defcustom contexture-server-command nil
+  "The program that serves, as a string or a list of program and arguments.
+Nil means to look for it: first a binary built beside the Emacs
+package, then `contexture' in the variable `exec-path'.  The arguments
+\"serve --stdio\" and those of `contexture-server-args' are added."
+  :type '(choice (const :tag "Find it" nil)
+                 (file :tag "Program")
+                 (repeat :tag "Program and arguments" string))
+  :group 'contexture-rpc)
+
+(defcustom contexture-server-args nil
+  "Further arguments for the server, after \"serve --stdio\"."
+  :type '(repeat string)
+  :group 'contexture-rpc)
+
+(defcustom contexture-request-timeout 10
+  "Seconds to wait for an answer that the user waits for."
+  :type 'number
+  :group 'contexture-rpc)
+
+(defconst contexture--directory
+  (file-name-directory (or load-file-name buffer-file-name default-directory))
+  "Where this package is, with the server perhaps built beside it.")
+
+(defconst contexture--changing-methods
+  '(add-context add-file add-tree update-context remove-context move-context
+    pin-context clear-context undo refresh-context configure-manager
+    drop-manager save-set load-set)
+  "Methods that change the state, and so must not be applied twice.")
+
+(defvar contexture--connection nil
+  "The connection in use, or nil before the first call.")
+
+(defvar contexture--request-key-prefix nil
+  "What the request keys of this Emacs begin with.")
+
+(defvar contexture--request-key-count 0
+  "How many request keys this Emacs has made.")
+
+;;;; The connection in use
+
+(defun contexture-current-connection ()
+  "Return the connection in use, made on first use."
+  (or contexture--connection
+      (setq contexture--connection
+            (contexture--new-connection (contexture--server-command)))))
+
+(defun contexture--server-command ()
+  "Return program and arguments of the server as a list."
+  (append (cond ((null contexture-server-command)
+                 (list (contexture--find-server)))
+                ((stringp contexture-server-command)
+                 (list (expand-file-name
+                        (or (executable-find contexture-server-command)
+                            contexture-server-command))))
+                (t contexture-server-command))
+          (list "serve" "--stdio")
+          contexture-server-args))
+
+(defun contexture--find-server ()
+  "Return the server's file name, or explain how to get it."
+  (or (cl-find-if #'file-executable-p
+                  (mapcar (lambda (kind)
+                            (expand-file-name
+                             (format "../target/%s/contexture" kind)
+                             contexture--directory))
+                          '("release" "debug")))
+      (executable-find "contexture")
+      (user-error "Contexture's server is not installed: run `make install' \
+in its sources, or set `contexture-server-command'")))
+
+;;;; Calls
+
+(cl-defun contexture-request-async (method &optional params &key success error)
+  "Call METHOD, a symbol, with PARAMS, a plist, and return at once.
+SUCCESS is called with the result, ERROR with a plist of `:code',
+`:message' and `:data'; both outside of any process filter.  Without
+ERROR the message is shown.  The call is kept and made again for as
+long as the server cannot be reached.  Return the call's id."
+  (let ((success (or success #'ignore))
+        (failure (or error #'contexture-show-error)))
+    (contexture--call (contexture-current-connection) method params
+                      (lambda (result) (contexture--later success result))
+                      (lambda (problem) (contexture--later failure problem)))))
+
+(cl-defun contexture-request (method &optional params
+                                     &key (timeout contexture-request-timeout))
+  "Call METHOD, a symbol, with PARAMS, a plist, and return the result.
+Signal `contexture-error' with the server's message, or when there is
+no answer within TIMEOUT seconds.  Quitting cancels the call.  Not for
+timers and filters, where waiting holds up everything else."
+  (let* ((connection (contexture-current-connection))
+         (answer nil)
+         (id (contexture--call connection method params
+                               (lambda (result) (setq answer (list t result)))
+                               (lambda (problem) (setq answer (list nil problem))))))
+    (unwind-protect
+        (contexture--wait connection timeout (lambda () answer))
+      (unless answer (contexture--cancel connection id)))
+    (pcase answer
+      (`(t ,result) result)
+      (`(nil ,problem)
+       (signal 'contexture-error
+               (list (plist-get problem :message) (plist-get problem :code)
+                     (plist-get problem :data)))))))
+
+(defun contexture-notify (method &optional params)
+  "Tell the server METHOD, a symbol, with PARAMS; nothing comes back.
+It is told only a server that has been reached."
+  (jsonrpc-notify (contexture-current-connection) method params))
+
+(defun contexture-watch (function)
+  "Call FUNCTION with what the server tells, now and after each reconnect.
+It gets METHOD, a symbol, and PARAMS, a plist.  No server is started."
+  (add-hook 'contexture-notification-functions function)
+  (when contexture--connection
+    (contexture--subscribe contexture--connection)))
+
+(defun contexture-unwatch (function)
+  "Call FUNCTION no more when the server tells something."
+  (remove-hook 'contexture-notification-functions function))
+
+(defun contexture-running-p ()
+  "Whether a server has been reached and not been lost."
+  (and contexture--connection (jsonrpc-running-p contexture--connection)))
+
+(defun contexture--call (connection method params success failure)
+  "Call METHOD with PARAMS on CONNECTION and return the call's id.
+SUCCESS or FAILURE is called from the filter."
+  (jsonrpc-async-request
+   connection method (contexture--with-request-key method params)
+   :timeout nil :success-fn success :error-fn failure)
+  (oref connection last-id))
+
+(defun contexture--with-request-key (method params)
+  "Return PARAMS with a request key if METHOD changes something."
+  (if (and (memq method contexture--changing-methods)
+           (not (plist-member params :request-key)))
+      (append params (list :request-key (contexture--make-request-key)))
+    params))
+
+(defun contexture--make-request-key ()
+  "Return a string that no other call of any Emacs carries."
+  (unless contexture--request-key-prefix
+    (setq contexture--request-key-prefix
+          (format "emacs-%s-%x-%06x" (format-time-string "%s") (emacs-pid)
+                  (random #x1000000))))
+  (format "%s-%d" contexture--request-key-prefix
+          (cl-incf contexture--request-key-count)))
+
+(defun contexture--wait (connection timeout done)
+  "Wait until DONE returns non-nil, at most TIMEOUT seconds.
+Signal `contexture-error' if it does not.  CONNECTION's process is
+watched, so that its answer ends the wait at once."
+  (let ((end (+ (float-time) timeout))
+        (read-process-output-max (max read-process-output-max 1048576)))
+    (with-local-quit
+      (while (not (funcall done))
+        (let ((process (oref connection process))
+              (left (- end (float-time))))
+          (when (<= left 0)
+            (signal 'contexture-error
+                    (list (contexture--timeout-text connection timeout))))
+          (if (and process (memq (process-status process) '(run open)))
+              (accept-process-output process (min left 0.5))
+            (accept-process-output nil (min left 0.05))))))))
+
+(defun contexture--timeout-text (connection timeout)
+  "Return the explanation that CONNECTION was silent for TIMEOUT seconds."
+  (if (jsonrpc-running-p connection)
+      (format "no answer within %s s (see `contexture-request-timeout')" timeout)
+    (format "cannot reach the server: %s"
+            (or (oref connection reason)
+                (format "no answer within %s s" timeout)))))
+
+(defun contexture--cancel (connection id)
+  "Forget CONNECTION's call ID, and have the server stop it if it began."
+  (let ((waiting (assq id (oref connection outbox))))
+    (contexture--settle connection id '(:code -32800 :message "cancelled"))
+    (when (and (jsonrpc-running-p connection) (not waiting))
+      (jsonrpc-notify connection 'cancel (list :id id)))))
+
+;;;; Joining and leaving
+
+;;;###autoload
+(defun contexture-connect (address)
+  "Join the server at ADDRESS instead of running one.
+ADDRESS is the path of a Unix socket, or HOST:PORT."
+  (interactive (list (read-string "Server (socket path or HOST:PORT): "
+                                  nil 'contexture-connect-history)))
+  (let ((connection (contexture--new-connection
+                     (contexture--parse-address address))))
+    (contexture-disconnect)
+    (setq contexture--connection connection)
+    (contexture--start connection)
+    (condition-case problem
+        (contexture--wait connection contexture-request-timeout
+                          (lambda () (memq (oref connection state) '(ready down))))
+      (contexture-error (oset connection reason (cadr problem))))
+    (unless (jsonrpc-running-p connection)
+      (contexture-disconnect)
+      (user-error "Cannot reach %s: %s" address (oref connection reason)))
+    (message "Connected to %s (version %s)" address
+             (plist-get (oref connection info) :version))))
+
+(defvar contexture-connect-history nil
+  "Addresses that were connected to.")
+
+(defun contexture--parse-address (address)
+  "Return the target that ADDRESS, typed by the user, stands for."
+  (if (string-match "\\`\\[?\\([^][/]+?\\)\\]?:\\([0-9]+\\)\\'" address)
+      (list :tcp (match-string 1 address)
+            (string-to-number (match-string 2 address)))
+    (list :unix (expand-file-name address))))
+
+(defun contexture-disconnect ()
+  "Leave the server; the next call reaches it again.
+A server that was started by this Emacs ends; what it keeps is saved."
+  (interactive)
+  (when-let ((connection contexture--connection))
+    (let ((waiting (hash-table-count (oref connection unanswered))))
+      (when (and (> waiting 0) (called-interactively-p 'any)
+                 (not (y-or-n-p (format "Drop %s that the server has not answered? "
+                                        (contexture--count waiting "call")))))
+        (user-error "Still connected")))
+    (jsonrpc-shutdown connection)
+    (setq contexture--connection nil)))
+
+(provide 'contexture-rpc)
+;;; contexture-rpc.el ends here
