@@ -1,0 +1,86 @@
+;;; contexture-preview.el --- What the model will see  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, convenience
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; `contexture-preview' shows a context as the Markdown that a model
+;; gets, byte for byte, in a buffer that cannot be edited.
+
+;;; Code:
+
+(require 'contexture)
+
+(defconst contexture-preview-buffer "*contexture: preview*"
+  "Name of the buffer that shows a context as the model gets it.")
+
+(defvar contexture-preview-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map "q" #'quit-window)
+    (define-key map "g" #'revert-buffer)
+    (define-key map "l" #'contexture-list)
+    (define-key map "w" #'contexture-copy)
+    (define-key map (kbd "SPC") #'scroll-up-command)
+    (define-key map (kbd "DEL") #'scroll-down-command)
+    map)
+  "Keymap of `contexture-preview-mode'.")
+
+(define-minor-mode contexture-preview-mode
+  "Keys for looking at a context as the model gets it.
+The major mode is a Markdown mode, if one is installed."
+  :lighter " Preview"
+  (setq buffer-read-only contexture-preview-mode)
+  (setq-local revert-buffer-function
+              (if contexture-preview-mode #'contexture-preview--revert
+                (default-value 'revert-buffer-function))))
+
+;;;###autoload
+(defun contexture-preview (manager)
+  "Show the context named MANAGER as the model gets it.
+That is this buffer's; with a prefix argument, choose one."
+  (interactive (list (contexture--manager-to-show current-prefix-arg)))
+  (let ((rendered (contexture--ask 'render-context (list :manager manager)))
+        (buffer (get-buffer-create contexture-preview-buffer)))
+    (with-current-buffer buffer
+      (unless contexture-preview-mode
+        (contexture-preview--major-mode)
+        (contexture-preview-mode))
+      (setq contexture-manager manager)
+      (contexture-preview--show rendered))
+    (pop-to-buffer buffer)))
+
+(defun contexture-preview--major-mode ()
+  "Turn on the best major mode for Markdown that is installed."
+  (delay-mode-hooks
+    (cond ((fboundp 'gfm-mode) (gfm-mode))
+          ((fboundp 'markdown-mode) (markdown-mode))
+          (t (text-mode)
+             (setq-local outline-regexp "#+ ")))))
+
+(defun contexture-preview--show (rendered)
+  "Show RENDERED, a result of `render-context', keeping point's line."
+  (let ((inhibit-read-only t)
+        (line (line-number-at-pos)))
+    (erase-buffer)
+    (insert (plist-get rendered :text))
+    (goto-char (contexture--line-position line))
+    (set-buffer-modified-p nil)
+    (setq header-line-format
+          (replace-regexp-in-string
+           "%" "%%" (format " %s, %s"
+                            (upcase-initials (contexture--label contexture-manager))
+                            (contexture--count (or (plist-get rendered :tokens) 0)
+                                               "token"))))))
+
+(defun contexture-preview--revert (&rest _)
+  "Fetch the context again and show it."
+  (contexture-preview--show
+   (contexture--ask 'render-context (list :manager contexture-manager))))
+
+(provide 'contexture-preview)
+;;; contexture-preview.el ends here

@@ -1,0 +1,574 @@
+;;; contexture.el --- Mark what a language model should see  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Version: 0.1.0
+;; Package-Requires: ((emacs "28.1"))
+;; Keywords: tools, convenience
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;; This program is free software: you can redistribute it and/or modify
+;; it under the terms of the GNU General Public License as published by
+;; the Free Software Foundation, either version 3 of the License, or
+;; (at your option) any later version.
+;;
+;; This program is distributed in the hope that it will be useful, but
+;; WITHOUT ANY WARRANTY; without even the implied warranty of
+;; MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the GNU
+;; General Public License for more details.
+;;
+;; You should have received a copy of the GNU General Public License
+;; along with this program.  If not, see <https://www.gnu.org/licenses/>.
+
+;;; Commentary:
+
+;; Contexture keeps what a language model needs to see: regions,
+;; definitions, buffers, files and symbols that you mark, kept per
+;; buffer by a small server and rendered as Markdown.  What you marked
+;; is still there next week.
+;;
+;; Bind the commands to a prefix of your own and start marking:
+;;
+;;     (global-set-key (kbd "C-c x") 'contexture-command-map)
+;;
+;;     r  contexture-add-region      l  contexture-list
+;;     d  contexture-add-defun       p  contexture-preview
+;;     b  contexture-add-buffer      w  contexture-copy
+;;     f  contexture-add-file        i  contexture-insert
+;;     s  contexture-add-symbol      u  contexture-undo
+;;                                   c  contexture-clear
+;;
+;; Nothing is added without one of these commands.  Each says what it
+;; added, where to, and what that costs in tokens.  The text is taken
+;; from the buffer, so edits that are not saved are part of it.  Where
+;; it goes is `contexture-scope': by default each buffer has a context
+;; of its own.  Under narrowing only what is visible is taken, with the
+;; line numbers that it has in the whole buffer.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'contexture-rpc)
+(eval-when-compile (require 'subr-x))
+
+(declare-function project-root "project" (project))
+(declare-function add-log-current-defun "add-log" ())
+
+(defgroup contexture nil
+  "Keep what a language model needs to see."
+  :group 'tools
+  :group 'convenience
+  :prefix "contexture-"
+  :link '(url-link "https://github.com/contexture/contexture"))
+
+(defcustom contexture-scope 'buffer
+  "Which context a command adds to, unless `contexture-manager' is set.
+`buffer' gives each buffer its own, `project' each project (and each
+buffer outside of one), `shared' is one for all.  A function is called
+without arguments in the buffer and returns the context's name."
+  :type '(choice (const :tag "One per buffer" buffer)
+                 (const :tag "One per project" project)
+                 (const :tag "One for all" shared)
+                 (function :tag "Function")))
+
+(defvar-local contexture-manager nil
+  "Name of the context that this buffer's commands work on.
+Nil means that `contexture-scope' says.")
+
+(defconst contexture--shared "*shared*"
+  "Name of the context that belongs to no buffer.")
+
+(defvar contexture--last-manager nil
+  "Name of the context that was added to last.")
+
+(defvar contexture--totals (make-hash-table :test #'equal)
+  "From a context's name to (ITEMS . TOKENS), as last heard.")
+
+(defvar contexture--project-roots (make-hash-table :test #'equal)
+  "From a directory to its project's root.
+Directories without a project are not kept: they may get one.")
+
+;;;; Which context
+
+(defun contexture-current-manager ()
+  "Return the name of the context that commands in this buffer work on."
+  (or contexture-manager
+      (with-current-buffer (contexture--base-buffer)
+        (pcase contexture-scope
+          ('buffer (buffer-name))
+          ('project (if-let ((root (contexture--project-root)))
+                        (abbreviate-file-name root)
+                      (buffer-name)))
+          ('shared contexture--shared)
+          (function (funcall function))))))
+
+(defun contexture--base-buffer ()
+  "Return the current buffer, or its base if it is an indirect one."
+  (or (buffer-base-buffer) (current-buffer)))
+
+(defun contexture--project-root ()
+  "Return the absolute root of the project around this buffer, or nil.
+Remote directories are not searched: that may take long."
+  (unless (file-remote-p default-directory)
+    (or (gethash default-directory contexture--project-roots)
+        (when-let ((project (project-current)))
+          (puthash default-directory (expand-file-name (project-root project))
+                   contexture--project-roots)))))
+
+(defun contexture--label (manager)
+  "Return what messages call the context named MANAGER."
+  (cond ((equal manager contexture--shared) "the shared context")
+        ((get-buffer manager) (concat "buffer " manager))
+        ((string-suffix-p "/" manager) (concat "project " manager))
+        (t manager)))
+
+(defun contexture--size (items tokens)
+  "Return words for the size of a context of ITEMS with TOKENS."
+  (format "%s, %s" (contexture--count (or items 0) "item")
+          (contexture--count (or tokens 0) "token")))
+
+;;;; What to send
+
+(defun contexture--plist (&rest plist)
+  "Return PLIST without the keys whose value is nil."
+  (cl-loop for (key value) on plist by #'cddr
+           when value nconc (list key value)))
+
+(defun contexture--capture (beg end origin &rest metadata)
+  "Return parameters that add the text from BEG to END of this buffer.
+ORIGIN, a keyword, tells how it was chosen; METADATA is a plist of
+what else is known."
+  (list :type (cond ((eq origin :file) :file)
+                    ((derived-mode-p 'prog-mode) :code)
+                    (t :text))
+        :content (buffer-substring-no-properties beg end)
+        :metadata (append (contexture--buffer-metadata)
+                          (contexture--lines beg end)
+                          (list :origin origin)
+                          (apply #'contexture--plist
+                                 :package (contexture--lisp-package beg)
+                                 metadata))))
+
+(defun contexture--buffer-metadata ()
+  "Return what this buffer says of any text in it, as a plist."
+  (let* ((base (contexture--base-buffer))
+         (file (buffer-file-name base))
+         (mode (symbol-name major-mode)))
+    (contexture--plist
+     :filename (and file (expand-file-name file))
+     :project (contexture--project-root)
+     :buffer (buffer-name base)
+     :mode mode
+     :language (and (not (eq major-mode 'fundamental-mode)) mode)
+     :modified (and file (buffer-modified-p base)))))
+
+(defun contexture--lines (beg end)
+  "Return the lines from BEG to END as a plist, counted in the whole buffer.
+An END at the start of a line does not count that line."
+  (list :start-line (line-number-at-pos beg t)
+        :end-line (line-number-at-pos
+                   (if (and (> end beg) (eq (char-before end) ?\n)) (1- end) end)
+                   t)))
+
+(defun contexture--lisp-package (position)
+  "Return the name of the Common Lisp package in force at POSITION."
+  (when (derived-mode-p 'lisp-mode)
+    (save-excursion
+      (goto-char position)
+      (save-match-data
+        (when (re-search-backward
+               "^(\\(?:[a-z-]+:+\\)?in-package[ \t\n]+[#:\"]*\\([^])\" \t\n]+\\)" nil t)
+          (match-string-no-properties 1))))))
+
+(defun contexture--source (metadata)
+  "Return where METADATA, a plist, says that a text came from."
+  (let ((place (contexture--place metadata))
+        (start (plist-get metadata :start-line))
+        (end (plist-get metadata :end-line)))
+    (cond ((null start) place)
+          ((or (null end) (eql start end)) (format "%s:%d" place start))
+          (t (format "%s:%d-%d" place start end)))))
+
+(defun contexture--place (metadata)
+  "Return the file, or else the buffer, that METADATA names, for people."
+  (if-let ((file (plist-get metadata :filename)))
+      (contexture--short-name file (plist-get metadata :project))
+    (or (plist-get metadata :buffer) (plist-get metadata :symbol) "text")))
+
+(defun contexture--name (name)
+  "Return NAME, a keyword, string or nil from the server, as text."
+  (if name (string-trim-left (format "%s" name) ":") ""))
+
+(defun contexture--short-name (file project)
+  "Return FILE relative to the root PROJECT if it is inside, else abbreviated."
+  (let ((root (and project (file-name-as-directory project))))
+    (if (and root (string-prefix-p root file))
+        (substring file (length root))
+      (abbreviate-file-name file))))
+
+;;;; Adding
+
+(defun contexture--add (params &optional method)
+  "Have the server add what PARAMS say, by METHOD, and tell the user.
+METHOD is `add-context' unless given."
+  (let ((manager (contexture-current-manager)) replaced)
+    (setq contexture--last-manager manager)
+    (contexture-request-async
+     (or method 'add-context)
+     `(:manager ,manager ,@params :brief t)
+     :success (lambda (item) (contexture--tell-added manager item replaced))
+     :error (apply-partially #'contexture--tell-refused manager))
+    (setq replaced contexture--last-replaced)))
+
+(defun contexture--tell-added (manager item replaced)
+  "Tell that MANAGER has received ITEM, with REPLACED characters lost."
+  (contexture--with-totals
+   manager
+   (lambda (size)
+     (message "Added %s to %s (%s)%s%s"
+              (contexture--source (plist-get item :metadata))
+              (contexture--label manager) size
+              (if-let ((evicted (plist-get item :evicted)))
+                  (format "; it is full, so the oldest %s went"
+                          (contexture--count (length evicted) "item"))
+                "")
+              (if (> replaced 0)
+                  (concat "; " (contexture--replaced-text replaced))
+                "")))))
+
+(defun contexture--tell-refused (manager problem)
+  "Tell that MANAGER has received nothing because of PROBLEM."
+  (message "Nothing added to %s: %s" (contexture--label manager)
+           (plist-get problem :message)))
+
+(defun contexture--with-totals (manager function)
+  "Call FUNCTION with words for the size of the context named MANAGER."
+  (contexture-request-async
+   'context-summary (list :manager manager)
+   :success (lambda (summary)
+              (contexture--note-totals manager summary)
+              (funcall function (contexture--size (plist-get summary :count)
+                                                  (plist-get summary :tokens))))))
+
+(defun contexture--note-totals (manager plist)
+  "Remember the `:count' and `:tokens' of MANAGER that PLIST gives."
+  (puthash manager (cons (plist-get plist :count) (plist-get plist :tokens))
+           contexture--totals)
+  (force-mode-line-update t))
+
+;;;###autoload
+(defun contexture-add-region (beg end)
+  "Add the text between BEG and END to this buffer's context.
+Interactively, that is the region."
+  (interactive
+   (if (or (use-region-p) (and (mark t) (not transient-mark-mode)))
+       (list (region-beginning) (region-end))
+     (user-error "Mark a region first")))
+  (when (= beg end)
+    (user-error "The region is empty"))
+  (contexture--add (contexture--capture beg end :region))
+  (setq deactivate-mark t))
+
+;;;###autoload
+(defun contexture-add-buffer ()
+  "Add the text of this buffer to its context.
+Unsaved edits are part of it; under narrowing, what is hidden is not."
+  (interactive)
+  (when (= (point-min) (point-max))
+    (user-error "The buffer is empty"))
+  (contexture--add (contexture--capture (point-min) (point-max) :buffer)))
+
+;;;###autoload
+(defun contexture-add-defun ()
+  "Add the definition around point to this buffer's context."
+  (interactive)
+  (let ((bounds (or (contexture--defun-bounds)
+                    (user-error "There is no definition around point"))))
+    (contexture--add
+     (contexture--capture (car bounds) (cdr bounds) :defun
+                          :symbol (contexture--defun-name)))))
+
+(defun contexture--defun-bounds ()
+  "Return the bounds of the definition around point as a pair, or nil."
+  (when-let ((bounds (bounds-of-thing-at-point 'defun)))
+    (save-excursion
+      (goto-char (car bounds))
+      (skip-chars-forward " \t\n" (cdr bounds))
+      (unless (= (point) (cdr bounds))
+        (cons (line-beginning-position) (cdr bounds))))))
+
+(defun contexture--defun-name ()
+  "Return the name of the definition around point, or nil."
+  (require 'add-log)
+  (when-let ((name (ignore-errors (add-log-current-defun))))
+    (substring-no-properties name)))
+
+;;;###autoload
+(defun contexture-add-file (file &optional start end)
+  "Add FILE, or its lines START to END, to this buffer's context.
+The server reads it, so its size does not matter to Emacs.  If it is
+being edited here, the text of its buffer is what is added."
+  (interactive
+   (list (read-file-name "Add file: " nil
+                         (buffer-file-name (contexture--base-buffer)) t)))
+  (let* ((file (expand-file-name file))
+         (buffer (find-buffer-visiting file)))
+    (cond ((file-directory-p file)
+           (user-error "%s is a directory" (abbreviate-file-name file)))
+          ((and buffer (buffer-modified-p buffer))
+           (contexture--add (contexture--capture-file buffer start end)))
+          ((file-remote-p file)
+           (contexture--add (contexture--capture-remote file start end)))
+          (t
+           (contexture--add
+            (append (contexture--plist :path file :start-line start :end-line end)
+                    (when-let ((root (let ((default-directory
+                                             (file-name-directory file)))
+                                       (contexture--project-root))))
+                      (list :metadata (list :project root))))
+            'add-file)))))
+
+(defun contexture--capture-file (buffer start end)
+  "Return parameters that add lines START to END of BUFFER as its file."
+  (with-current-buffer buffer
+    (save-excursion
+      (save-restriction
+        (widen)
+        (let ((beg (if start (contexture--line-position start) (point-min)))
+              (end (if end (contexture--line-position (1+ end)) (point-max))))
+          (contexture--capture beg end :file))))))
+
+(defun contexture--line-position (line)
+  "Return the position at which LINE, counted from 1, begins."
+  (goto-char (point-min))
+  (forward-line (1- line))
+  (point))
+
+(defun contexture--capture-remote (file start end)
+  "Return parameters that add lines START to END of FILE, read by Emacs.
+It is on another machine, where the server cannot read it."
+  (with-temp-buffer
+    (insert-file-contents file)
+    (let* ((name (file-name-nondirectory (file-local-name file)))
+           (mode (assoc-default name auto-mode-alist #'string-match))
+           (params (contexture--capture-file (current-buffer) start end)))
+      (plist-put params :metadata
+                 (append (contexture--plist
+                          :filename file
+                          :language (and mode (symbolp mode) (symbol-name mode)))
+                         (cl-loop for (key value) on (plist-get params :metadata)
+                                  by #'cddr
+                                  when (memq key '(:start-line :end-line :origin))
+                                  nconc (list key value)))))))
+
+;;;; Changing
+
+;;;###autoload
+(defun contexture-clear ()
+  "Empty this buffer's context.  `contexture-undo' brings it back."
+  (interactive)
+  (let ((manager (contexture-current-manager)))
+    (contexture-request-async
+     'clear-context (list :manager manager)
+     :success
+     (lambda (result)
+       (let ((removed (or (plist-get result :removed) 0)))
+         (if (> removed 0)
+             (message "Removed %s from %s; %s brings back what was there"
+                      (contexture--count removed "item")
+                      (contexture--label manager)
+                      (substitute-command-keys "\\[contexture-undo]"))
+           (message "%s has no items" (upcase-initials
+                                       (contexture--label manager)))))))))
+
+;;;###autoload
+(defun contexture-undo ()
+  "Undo the last change to this buffer's context.
+Repeat it to go further back."
+  (interactive)
+  (let ((manager (contexture-current-manager)))
+    (contexture-request-async
+     'undo (list :manager manager)
+     :success (lambda (result)
+                (contexture--with-totals
+                 manager
+                 (lambda (size)
+                   (message "Undid %s in %s (%s)"
+                            (contexture--name (plist-get result :undone))
+                            (contexture--label manager) size)))))))
+
+;;;; Using
+
+(defun contexture--ask (method params)
+  "Return the result of METHOD with PARAMS while the user waits.
+What goes wrong is the user's business, not a bug."
+  (condition-case problem
+      (contexture-request method params)
+    (contexture-error
+     (user-error "Contexture: %s" (contexture--problem-text problem)))))
+
+(defun contexture--read-manager (&optional ask)
+  "Return the name of a context that holds something.
+That is this buffer's; if it is empty, or if ASK is non-nil, the user
+chooses among all."
+  (let* ((own (contexture-current-manager))
+         (all (cl-remove-if (lambda (entry) (eql 0 (plist-get entry :count)))
+                            (contexture--ask 'list-managers nil)))
+         (names (mapcar #'contexture--manager-name all)))
+    (cond ((null names)
+           (user-error "No context holds anything yet; add something first"))
+          ((and (not ask) (member own names)) own)
+          (t (contexture--choose-manager all names own)))))
+
+(defun contexture--manager-to-show (ask)
+  "Return the name of this buffer's context, or a chosen one if ASK.
+If this buffer has none, it is the one that was added to last."
+  (let ((own (contexture-current-manager)))
+    (cond (ask (contexture--read-manager t))
+          ((or contexture-manager
+               (null contexture--last-manager)
+               (equal own contexture--last-manager))
+           own)
+          ((< 0 (or (plist-get (contexture--ask 'context-summary
+                                                (list :manager own))
+                               :count)
+                    0))
+           own)
+          (t contexture--last-manager))))
+
+(defun contexture--manager-name (entry)
+  "Return the name in ENTRY, one of what `list-managers' returns."
+  (or (plist-get entry :manager) (plist-get entry :name)))
+
+(defun contexture--choose-manager (all names own)
+  "Have the user choose one of NAMES, described by the entries ALL.
+OWN is the name of the context of the current buffer."
+  (let ((default (car (or (member own names)
+                          (member contexture--last-manager names)
+                          names)))
+        (completion-extra-properties
+         (list :annotation-function
+               (lambda (name)
+                 (let ((entry (nth (cl-position name names :test #'equal) all)))
+                   (format "  %s" (contexture--size
+                                   (plist-get entry :count)
+                                   (plist-get entry :tokens))))))))
+    (completing-read (format-prompt "Context" default) names nil t nil nil default)))
+
+(defun contexture--markdown (manager)
+  "Return the context named MANAGER as Markdown."
+  (contexture--ask 'context-to-string (list :manager manager)))
+
+;;;###autoload
+(defun contexture-copy (manager)
+  "Copy the context named MANAGER to the kill ring, as Markdown.
+That is this buffer's; with a prefix argument, or if it is empty,
+choose one."
+  (interactive (list (contexture--read-manager current-prefix-arg)))
+  (let ((text (contexture--markdown manager)))
+    (kill-new text)
+    (message "Copied the context of %s (%s)" (contexture--label manager)
+             (contexture--count (length text) "character"))))
+
+;;;###autoload
+(defun contexture-insert (manager)
+  "Insert the context named MANAGER at point, as Markdown.
+That is this buffer's; with a prefix argument, or if it is empty,
+choose one."
+  (interactive
+   (progn (barf-if-buffer-read-only)
+          (list (contexture--read-manager current-prefix-arg))))
+  (let ((text (contexture--markdown manager)))
+    (push-mark)
+    (insert text)))
+
+(autoload 'contexture-add-symbol "contexture-symbol" nil t)
+(autoload 'contexture-list "contexture-list" nil t)
+(autoload 'contexture-preview "contexture-preview" nil t)
+
+;;;; Keys and mode
+
+;;;###autoload (autoload 'contexture-command-map "contexture" nil nil 'keymap)
+(defvar contexture-command-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map "r" #'contexture-add-region)
+    (define-key map "b" #'contexture-add-buffer)
+    (define-key map "d" #'contexture-add-defun)
+    (define-key map "f" #'contexture-add-file)
+    (define-key map "s" #'contexture-add-symbol)
+    (define-key map "c" #'contexture-clear)
+    (define-key map "u" #'contexture-undo)
+    (define-key map "l" #'contexture-list)
+    (define-key map "p" #'contexture-preview)
+    (define-key map "w" #'contexture-copy)
+    (define-key map "i" #'contexture-insert)
+    map)
+  "Keymap of Contexture's commands, bound to no key.
+Bind it to a prefix of your own:
+
+    (global-set-key (kbd \"C-c x\") \\='contexture-command-map)")
+(defalias 'contexture-command-map contexture-command-map)
+
+;;;###autoload
+(define-minor-mode contexture-mode
+  "Show in the mode line how many items this buffer's context holds.
+The number appears once a command has reached the server, and follows
+every change, whoever makes it."
+  :lighter (:eval (contexture--lighter))
+  (if contexture-mode
+      (contexture--watch-totals)
+    (remove-hook 'kill-buffer-hook #'contexture--mode-off t)
+    (unless (cl-some (lambda (buffer)
+                       (buffer-local-value 'contexture-mode buffer))
+                     (buffer-list))
+      (contexture--unwatch-totals))))
+
+(defun contexture--mode-off ()
+  "Turn the mode off in a buffer that is going away."
+  (contexture-mode -1))
+
+(defun contexture--watch-totals ()
+  "Keep `contexture--totals' true from now on."
+  (contexture-watch #'contexture--totals-changed)
+  (add-hook 'contexture-connected-hook #'contexture--fetch-totals)
+  (add-hook 'kill-buffer-hook #'contexture--mode-off nil t)
+  (contexture--fetch-totals))
+
+(defun contexture--unwatch-totals ()
+  "Undo what `contexture--watch-totals' did."
+  (contexture-unwatch #'contexture--totals-changed)
+  (remove-hook 'contexture-connected-hook #'contexture--fetch-totals))
+
+(defun contexture--fetch-totals ()
+  "Ask a server that is already running for the sizes of all contexts."
+  (when (contexture-running-p)
+    (contexture-request-async
+     'list-managers nil
+     :success (lambda (entries)
+                (dolist (entry entries)
+                  (contexture--note-totals (contexture--manager-name entry)
+                                           entry))))))
+
+(defun contexture--totals-changed (method params)
+  "Note what PARAMS say if METHOD tells of a changed context."
+  (when (eq method 'context-changed)
+    (contexture--note-totals (plist-get params :manager) params)))
+
+(defun contexture--lighter ()
+  "Return the mode line's text for this buffer."
+  (let ((items (car (gethash (contexture--known-manager) contexture--totals))))
+    (if items (format " Ctx[%d]" items) " Ctx")))
+
+(defun contexture--known-manager ()
+  "Return what `contexture-current-manager' does, without any search.
+A mode line must not run version control programs."
+  (if (or contexture-manager (not (eq contexture-scope 'project)))
+      (contexture-current-manager)
+    (if-let ((root (gethash default-directory contexture--project-roots)))
+        (abbreviate-file-name root)
+      (buffer-name (contexture--base-buffer)))))
+
+(provide 'contexture)
+;;; contexture.el ends here
