@@ -1,0 +1,112 @@
+;;; check-elisp.el --- Run all machine checks on the package  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Loaded by scripts/check-elisp, with the directory to check as the
+;; last argument.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'package)
+(require 'bytecomp)
+(require 'checkdoc)
+(require 'check-declare)
+
+(defvar check-findings 0
+  "How many findings were printed.")
+
+(defun check-report (check text)
+  "Print the finding TEXT of CHECK."
+  (cl-incf check-findings)
+  (princ (format "%s: %s\n" check text)))
+
+(defun check-compile (files)
+  "Byte-compile FILES into a temporary directory, reporting warnings."
+  (let* ((directory (make-temp-file "check-elisp" t))
+         (byte-compile-dest-file-function
+          (lambda (file)
+            (expand-file-name (concat (file-name-nondirectory file) "c") directory)))
+         (byte-compile-log-warning-function
+          (lambda (text position &optional _fill _level)
+            (check-report "byte-compile"
+                          (format "%s:%s: %s"
+                                  (file-name-nondirectory
+                                   (or byte-compile-current-file "?"))
+                                  (if (number-or-marker-p position)
+                                      (with-current-buffer byte-compile-current-buffer
+                                        (line-number-at-pos position))
+                                    "?")
+                                  text)))))
+    (unwind-protect
+        (dolist (file files)
+          (unless (byte-compile-file file)
+            (check-report "byte-compile" (concat file " does not compile"))))
+      (delete-directory directory t))))
+
+(defun check-docstrings (files)
+  "Report what checkdoc says of FILES."
+  (let ((checkdoc-create-error-function
+         (lambda (text start _end &optional _unfixable)
+           (check-report "checkdoc"
+                         (format "%s:%d: %s"
+                                 (file-name-nondirectory (buffer-file-name))
+                                 (line-number-at-pos (or start 1)) text))
+           nil))
+        (checkdoc-arguments-in-order-flag nil)
+        (checkdoc-verb-check-experimental-flag nil)
+        (inhibit-message t))
+    (dolist (file files)
+      (with-current-buffer (find-file-noselect file)
+        (checkdoc-current-buffer t)))))
+
+(defun check-package (files)
+  "Report what package-lint says of FILES."
+  (dolist (directory '("/usr/share/emacs/site-lisp/elpa" ; where Debian puts it
+                       "/usr/share/emacs/site-lisp/elpa-src"))
+    (add-to-list 'package-directory-list directory))
+  (package-initialize)
+  (if (not (require 'package-lint nil t))
+      (check-report "package-lint" "not installed (Debian: apt-get install elpa-package-lint)")
+    (let ((main (cl-find "contexture.el" files :test #'string-suffix-p)))
+      (setq-default package-lint-main-file main)
+      (dolist (file files)
+        (with-current-buffer (find-file-noselect file)
+          (dolist (finding (cl-remove-if #'check-outdated-p (package-lint-buffer)))
+            (pcase-let ((`(,line ,column ,level ,text) finding))
+              (check-report "package-lint"
+                            (format "%s:%s:%s: %s: %s"
+                                    (file-name-nondirectory file)
+                                    line column level text)))))))))
+
+(defun check-outdated-p (finding)
+  "Whether package-lint made FINDING because it is older than Emacs 28.
+Debian's knows no release after 27.1."
+  (string-match-p "uninstallable in all released Emacs versions" (nth 3 finding)))
+
+(defun check-declarations (files)
+  "Report the functions that FILES declare and that do not exist."
+  (let ((inhibit-message t))
+    (pcase-dolist (`(,library . ,problems) (apply #'check-declare-files files))
+      (pcase-dolist (`(,file ,function ,problem) problems)
+        (check-report "check-declare"
+                      (format "%s: %s, declared to be in %s: %s"
+                              (file-name-nondirectory file) function library
+                              problem))))))
+
+(let* ((directory (car (last command-line-args-left)))
+       (files (directory-files directory t "\\.el\\'")))
+  (setq command-line-args-left nil
+        load-prefer-newer t)
+  (push directory load-path)
+  (check-compile files)
+  (check-docstrings files)
+  (check-package files)
+  (check-declarations files)
+  (princ (format "check-elisp: %d files, %d findings\n"
+                 (length files) check-findings))
+  (kill-emacs (if (and files (= check-findings 0)) 0 1)))
+
+;;; check-elisp.el ends here
