@@ -19,6 +19,8 @@
 (require 'contexture)
 (eval-when-compile (require 'subr-x))
 
+(defvar view-inhibit-help-message)
+
 (defface contexture-list-pinned '((t :inherit font-lock-keyword-face))
   "Face of the mark of a pinned item."
   :group 'contexture)
@@ -148,7 +150,7 @@ The symbol `again' means that the context changed meanwhile.")
 ENTRY is what `list-managers' says of it, or nil."
   (let ((tokens (cl-loop for item in items sum (or (plist-get item :tokens) 0)))
         (capacity (or (plist-get entry :capacity) (plist-get entry :max-items))))
-    (format " %s: %s%s, %s" (upcase-initials (contexture--label manager))
+    (format " %s: %s%s, %s" (contexture--capitalized (contexture--label manager))
             (contexture--count (length items) "item")
             (if capacity (format " of at most %d" capacity) "")
             (contexture--count tokens "token"))))
@@ -454,7 +456,10 @@ If that is gone, show the item's text instead."
   (let* ((item (contexture-list--item))
          (metadata (plist-get item :metadata))
          (text (contexture-list--content item))
-         (mode (contexture-list--mode (plist-get metadata :mode))))
+         (mode (contexture-list--mode
+                (or (plist-get metadata :mode)
+                    (contexture--file-mode
+                     (or (plist-get metadata :filename) ""))))))
     (with-current-buffer (get-buffer-create contexture-list--item-buffer)
       (let ((inhibit-read-only t))
         (erase-buffer)
@@ -466,6 +471,7 @@ If that is gone, show the item's text instead."
             (replace-regexp-in-string
              "%" "%%" (concat " " (contexture--source metadata))))
       (set-buffer-modified-p nil)
+      (setq-local view-inhibit-help-message t)
       (view-mode-enter nil #'ignore)
       (display-buffer (current-buffer)))))
 

@@ -73,7 +73,7 @@ That is this buffer's; with a prefix argument, choose one."
     (setq header-line-format
           (replace-regexp-in-string
            "%" "%%" (format " %s, %s"
-                            (upcase-initials (contexture--label contexture-manager))
+                            (contexture--capitalized (contexture--label contexture-manager))
                             (contexture--count (or (plist-get rendered :tokens) 0)
                                                "token"))))))
 

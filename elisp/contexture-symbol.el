@@ -23,6 +23,7 @@
 (declare-function imenu--make-index-alist "imenu" (&optional noerror))
 (declare-function imenu--subalist-p "imenu" (item))
 (declare-function find-definition-noselect "find-func" (symbol type &optional file))
+(declare-function find-lisp-object-file-name "help-fns" (object type))
 (declare-function xref-backend-definitions "xref" (backend identifier))
 (declare-function xref-backend-identifier-at-point "xref" (backend))
 (declare-function xref-backend-identifier-completion-table "xref" (backend))
@@ -42,12 +43,16 @@
 Interactively, that is the symbol at point, or one that you type."
   (interactive (list (contexture-symbol--read)))
   (when (or (null name) (string-empty-p name))
-    (user-error "There is no symbol at point"))
+    (user-error "No symbol was given"))
   (let ((buffers (buffer-list))
         (enable-local-variables :safe)) ; a file opened for this asks nothing
     (unwind-protect
         (let ((marker (or (contexture-symbol--find name)
-                          (user-error "No definition of %s was found" name))))
+                          (user-error
+                           (if (contexture-symbol--primitive-p name)
+                               "%s is written in C, and its source is not here"
+                             "No definition of %s was found")
+                           name))))
           (contexture--add (contexture-symbol--capture name marker)))
       (contexture-symbol--close-new buffers))))
 
@@ -87,6 +92,15 @@ Interactively, that is the symbol at point, or one that you type."
                                   (line-end-position)))))
             (contexture--capture (car bounds) (cdr bounds) :symbol
                                  :symbol name :docstring docstring)))))))
+
+(defun contexture-symbol--primitive-p (name)
+  "Whether NAME is a function or variable of Emacs that is written in C."
+  (require 'help-fns)
+  (when-let ((symbol (intern-soft name)))
+    (or (subr-primitive-p (symbol-function symbol))
+        (and (boundp symbol)
+             (eq (ignore-errors (find-lisp-object-file-name symbol 'defvar))
+                 'C-source)))))
 
 (defun contexture-symbol--docstring (name)
   "Return the documentation of the Emacs Lisp symbol NAME, or nil."

@@ -124,6 +124,10 @@ Remote directories are not searched: that may take long."
         ((string-suffix-p "/" manager) (concat "project " manager))
         (t manager)))
 
+(defun contexture--capitalized (text)
+  "Return TEXT with its first letter, and no other, as a capital."
+  (concat (upcase (substring text 0 1)) (substring text 1)))
+
 (defun contexture--size (items tokens)
   "Return words for the size of a context of ITEMS with TOKENS."
   (format "%s, %s" (contexture--count (or items 0) "item")
@@ -351,17 +355,21 @@ being edited here, the text of its buffer is what is added."
 It is on another machine, where the server cannot read it."
   (with-temp-buffer
     (insert-file-contents file)
-    (let* ((name (file-name-nondirectory (file-local-name file)))
-           (mode (assoc-default name auto-mode-alist #'string-match))
-           (params (contexture--capture-file (current-buffer) start end)))
+    (let ((params (contexture--capture-file (current-buffer) start end)))
       (plist-put params :metadata
                  (append (contexture--plist
                           :filename file
-                          :language (and mode (symbolp mode) (symbol-name mode)))
+                          :language (contexture--file-mode file))
                          (cl-loop for (key value) on (plist-get params :metadata)
                                   by #'cddr
                                   when (memq key '(:start-line :end-line :origin))
                                   nconc (list key value)))))))
+
+(defun contexture--file-mode (file)
+  "Return the name of the major mode for FILE, or nil."
+  (when-let ((mode (assoc-default (file-local-name file) auto-mode-alist
+                                  #'string-match)))
+    (and (symbolp mode) (symbol-name mode))))
 
 ;;;; Changing
 
@@ -380,8 +388,8 @@ It is on another machine, where the server cannot read it."
                       (contexture--count removed "item")
                       (contexture--label manager)
                       (substitute-command-keys "\\[contexture-undo]"))
-           (message "%s has no items" (upcase-initials
-                                       (contexture--label manager)))))))))
+           (message "%s has no items" (contexture--capitalized
+                                  (contexture--label manager)))))))))
 
 ;;;###autoload
 (defun contexture-undo ()

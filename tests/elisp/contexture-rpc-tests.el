@@ -1,0 +1,480 @@
+;;; contexture-rpc-tests.el --- Tests of calls to the server  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Calls that are answered, refused, interrupted, lost and repeated.
+
+;;; Code:
+
+(require 'contexture-test-helper)
+
+(defun contexture-rpc-tests--add (content &optional manager)
+  "Add CONTENT to MANAGER without waiting."
+  (contexture-request-async 'add-context (list :manager (or manager "m")
+                                               :content content :brief t)))
+
+(defun contexture-rpc-tests--contents (&optional manager)
+  "Return the texts of the items of MANAGER, the oldest first."
+  (mapcar (lambda (item) (plist-get item :content))
+          (contexture-test-items (or manager "m"))))
+
+(defun contexture-rpc-tests--round-trip (content)
+  "Check that CONTENT comes back as it went."
+  (contexture-test-with-server
+    (contexture-request 'add-context (list :manager "m" :content content :type :text))
+    (should (equal (contexture-rpc-tests--contents) (list content)))))
+
+(defun contexture-rpc-tests--emacs (&rest forms)
+  "Evaluate FORMS in another Emacs and return what they print."
+  (with-temp-buffer
+    (let ((status (call-process
+                   (expand-file-name invocation-name invocation-directory) nil
+                   (list t nil) nil "-Q" "--batch" "-L" contexture--directory
+                   "--eval" (prin1-to-string (cons 'progn forms)))))
+      (should (equal status 0))
+      (buffer-string))))
+
+;;;; Answers
+
+(ert-deftest contexture-rpc-answers ()
+  (contexture-test-with-server
+    (should (eq (contexture-request 'ping) :pong))
+    (should (eq (contexture-request 'ping) :pong))))
+
+(ert-deftest contexture-rpc-reports-the-servers-error ()
+  (contexture-test-with-server
+    (pcase-let ((`(contexture-error ,text ,code . ,_)
+                 (should-error (contexture-request 'add-contxt)
+                               :type 'contexture-error)))
+      (should (string-match-p "add-context" text))
+      (should (= code -32601)))))
+
+(ert-deftest contexture-rpc-answers-asynchronous-calls-in-order ()
+  (contexture-test-with-server
+    (let (answers)
+      (dotimes (n 20)
+        (contexture-request-async
+         'add-context (list :manager "m" :content (number-to-string n))
+         :success (lambda (item) (push (plist-get item :content) answers))))
+      (contexture-test-until (= (length answers) 20))
+      (should (equal (nreverse answers)
+                     (mapcar #'number-to-string (number-sequence 0 19)))))))
+
+(ert-deftest contexture-rpc-calls-the-error-handler ()
+  (contexture-test-with-server
+    (let (problem)
+      (contexture-request-async 'no-such-thing nil
+                                :success #'ignore
+                                :error (lambda (it) (setq problem it)))
+      (contexture-test-until problem)
+      (should (= (plist-get problem :code) -32601)))))
+
+(ert-deftest contexture-rpc-shows-errors-that-nobody-handles ()
+  (contexture-test-with-server
+    (contexture-test-message "Contexture: .*no-such-thing"
+      (contexture-request-async 'no-such-thing))))
+
+(ert-deftest contexture-rpc-an-error-in-a-handler-harms-nothing ()
+  (contexture-test-with-server
+    (let ((debug-on-error nil))         ; as it is outside of ERT
+      (contexture-request-async 'ping nil :success (lambda (_) (error "Oops")))
+      (should (eq (contexture-request 'ping) :pong)))))
+
+(ert-deftest contexture-rpc-works-with-jsonrpc-request ()
+  "An answer that leaves the filter by a throw strands nothing after it."
+  (contexture-test-with-server
+    (let ((connection (contexture-current-connection)) answers)
+      (contexture-request 'ping)
+      (dotimes (n 10)
+        (contexture-request-async 'ping nil :success (lambda (_) (push n answers)))
+        (should (eq (jsonrpc-request connection 'ping nil) :pong)))
+      (contexture-test-until (= (length answers) 10)))))
+
+(ert-deftest contexture-rpc-hands-on-notifications ()
+  (contexture-test-with-server
+    (let (heard)
+      (contexture-watch (lambda (&rest news) (push news heard)))
+      (contexture-rpc-tests--add "x")
+      (contexture-test-until heard)
+      (pcase-let ((`(,method ,params) (car heard)))
+        (should (eq method 'context-changed))
+        (should (equal (plist-get params :manager) "m"))
+        (should (equal (plist-get params :count) 1))))))
+
+(ert-deftest contexture-rpc-shows-messages-only-when-asked ()
+  (contexture-test-with-server
+    (contexture-request 'ping)
+    (should-not (get-buffer "*contexture events*")))
+  (let ((contexture-events-buffer-size 100000))
+    (contexture-test-with-server
+      (contexture-request 'ping)
+      (with-current-buffer "*contexture events*"
+        (should (string-match-p ":method \"ping\"" (buffer-string)))
+        (should (string-match-p ":pong" (buffer-string)))))))
+
+;;;; Texts of every kind
+
+(ert-deftest contexture-rpc-carries-a-megabyte ()
+  (contexture-rpc-tests--round-trip
+   (apply #'concat (make-list 20000 "fifty characters of text, a newline at the end....\n"))))
+
+(ert-deftest contexture-rpc-carries-every-script ()
+  (contexture-rpc-tests--round-trip "häß λ 中文 😀 \u202e\u2028 e\u0301 \ufeff end"))
+
+(ert-deftest contexture-rpc-carries-newlines-and-controls ()
+  (contexture-rpc-tests--round-trip
+   (concat (make-string 1000 ?\n) "\r\n\r\t\0\e\\\"\\n" (make-string 1000 ?\n))))
+
+(ert-deftest contexture-rpc-replaces-raw-bytes-and-says-so ()
+  (contexture-test-with-server
+    (contexture-test-message "2 characters that are no text were replaced"
+      (contexture-rpc-tests--add (concat "a" (unibyte-string 255) "b" (string #xd800))))
+    (should (equal (contexture-rpc-tests--contents) '("a\ufffdb\ufffd")))))
+
+(ert-deftest contexture-rpc-reads-a-huge-reply ()
+  (contexture-test-with-server
+    (let ((content (make-string 1000000 ?x)))
+      (dotimes (_ 8) (contexture-rpc-tests--add content))
+      (let ((contents (contexture-rpc-tests--contents)))
+        (should (= (length contents) 8))
+        (should (cl-every (lambda (it) (equal it content)) contents))))))
+
+(ert-deftest contexture-rpc-survives-garbage-from-the-server ()
+  (let ((contexture-test-binary
+         (list "sh" "-c" "echo 'garbage ('; echo '; comment'; echo; exec \"$0\" \"$@\""
+               contexture-test-binary)))
+    (contexture-test-with-server
+      (contexture-test-message "no message: garbage ("
+        (should (eq (contexture-request 'ping) :pong))))))
+
+;;;; Starting and finding
+
+(ert-deftest contexture-rpc-loading-changes-nothing ()
+  (should (equal (contexture-rpc-tests--emacs
+                  '(let ((map (copy-sequence (current-global-map)))
+                         (timers timer-list)
+                         (hooks (list find-file-hook kill-buffer-hook
+                                      post-command-hook after-change-functions
+                                      kill-emacs-hook)))
+                     (require 'contexture)
+                     (require 'contexture-list)
+                     (require 'contexture-preview)
+                     (require 'contexture-symbol)
+                     (prin1 (list (process-list)
+                                  (equal map (current-global-map))
+                                  (equal timers timer-list)
+                                  (equal hooks
+                                         (list find-file-hook kill-buffer-hook
+                                               post-command-hook
+                                               after-change-functions
+                                               kill-emacs-hook))
+                                  (where-is-internal 'contexture-command-map)
+                                  contexture--connection))))
+                 "(nil t t t nil nil)")))
+
+(ert-deftest contexture-rpc-says-what-to-do-without-a-server ()
+  (let ((contexture-server-command nil)
+        (contexture--directory "/nonexistent/")
+        (contexture--connection nil)
+        (exec-path nil))
+    (contexture-test-user-error "make install.*contexture-server-command"
+      (contexture-request 'ping))
+    (should-not contexture--connection)))
+
+(ert-deftest contexture-rpc-finds-the-server-built-beside-it ()
+  (let* ((root (make-temp-file "contexture" t))
+         (contexture--directory (concat root "/elisp/"))
+         (contexture-server-command nil)
+         (contexture-server-args '("--ephemeral"))
+         (binary (concat root "/target/debug/contexture")))
+    (unwind-protect
+        (progn
+          (make-directory (file-name-directory binary) t)
+          (copy-file "/bin/true" binary)
+          (should (equal (contexture--server-command)
+                         (list binary "serve" "--stdio" "--ephemeral"))))
+      (delete-directory root t))))
+
+(ert-deftest contexture-rpc-tells-why-the-server-does-not-start ()
+  (let ((contexture-test-binary
+         '("sh" "-c" "echo 'the disk is on fire' >&2; exit 3")))
+    (contexture-test-with-server
+      (contexture-test-message "cannot reach the server (the disk is on fire); 1 call kept"
+        (should (string-match-p
+                 "cannot reach the server: the disk is on fire"
+                 (cadr (should-error (contexture-request 'ping nil :timeout 0.5)
+                                     :type 'contexture-error))))))))
+
+(ert-deftest contexture-rpc-tells-once ()
+  (let ((contexture-test-binary '("sh" "-c" "exit 3")))
+    (contexture-test-with-server
+      (let ((start (with-current-buffer (messages-buffer) (point-max-marker))))
+        (contexture-request-async 'ping nil :error #'ignore)
+        (contexture-test-until (> (oref contexture--connection failures) 4))
+        (with-current-buffer (messages-buffer)
+          (should (= 1 (count-matches "cannot reach the server" start (point-max)))))))))
+
+(ert-deftest contexture-rpc-waits-longer-after-each-failure ()
+  (let ((contexture-reconnect-delay 0.25)
+        (contexture-reconnect-max-delay 30))
+    (should (equal (mapcar #'contexture--retry-delay '(0 1 2 3 7 8 9999))
+                   '(0.25 0.5 1.0 2.0 30 30 30)))))
+
+;;;; A server that dies
+
+(ert-deftest contexture-rpc-loses-and-doubles-nothing-when-the-server-is-killed ()
+  (contexture-test-with-state
+    (contexture-request 'configure-manager '(:manager "m" :max-items 1000))
+    (let ((sent (mapcar #'number-to-string (number-sequence 0 199))))
+      (dolist (content sent)
+        (contexture-rpc-tests--add content)
+        (when (member content '("50" "120"))
+          (contexture-test-kill-server)))
+      (contexture-test-until
+       (zerop (hash-table-count (oref contexture--connection unanswered))))
+      (should (equal (contexture-rpc-tests--contents) sent)))))
+
+(ert-deftest contexture-rpc-keeps-calls-made-while-the-server-is-down ()
+  (contexture-test-with-state
+    (contexture-request 'ping)
+    (contexture-test-message "the server is back; 3 waiting calls sent"
+      (contexture-test-message "the server went away .*; 1 call kept"
+        (contexture-test-kill-server)
+        (contexture-rpc-tests--add "a"))
+      (contexture-rpc-tests--add "b")
+      (contexture-rpc-tests--add "c"))
+    (should (equal (contexture-rpc-tests--contents) '("a" "b" "c")))))
+
+(ert-deftest contexture-rpc-starts-an-idle-server-again ()
+  (contexture-test-with-state
+    (contexture-request 'add-context '(:manager "m" :content "kept"))
+    (contexture-test-kill-server)
+    (contexture-test-until (eq (oref contexture--connection state) 'down))
+    (should-not (oref contexture--connection retry-timer))
+    (should (equal (contexture-rpc-tests--contents) '("kept")))))
+
+(ert-deftest contexture-rpc-survives-many-kills ()
+  (contexture-test-with-state
+    (let (sent)
+      (dotimes (n 10)
+        (let ((content (number-to-string n)))
+          (push content sent)
+          (contexture-request 'ping)
+          (contexture-rpc-tests--add content)
+          (contexture-test-kill-server)))
+      (should (equal (contexture-rpc-tests--contents) (nreverse sent))))))
+
+(ert-deftest contexture-rpc-gives-up-a-call-that-kills-the-server ()
+  (let ((contexture-resend-limit 2)
+        (contexture-test-binary
+         (list "sh" "-c" "while read -r line; do case $line in
+*server-info*) echo '(:id '$(echo \"$line\" | sed 's/(:id \\([0-9]*\\).*/\\1/')' :result nil)';;
+*deadly*) exit 9;;
+*) echo '(:id '$(echo \"$line\" | sed 's/(:id \\([0-9]*\\).*/\\1/')' :result :fine)';;
+esac; done")))
+    (contexture-test-with-server
+      (let (problem answer)
+        (contexture-request-async 'deadly nil :error (lambda (it) (setq problem it)))
+        (contexture-request-async 'harmless nil :success (lambda (it) (setq answer it)))
+        (contexture-test-until (and problem answer))
+        (should (string-match-p "went away 2 times.*deadly"
+                                (plist-get problem :message)))
+        (should (eq answer :fine))))))
+
+(ert-deftest contexture-rpc-subscribes-again ()
+  (contexture-test-with-state
+    (let (heard)
+      (contexture-watch (lambda (&rest news) (push news heard)))
+      (contexture-request 'ping)
+      (contexture-test-kill-server)
+      (contexture-test-until (and (not (contexture-running-p)) t))
+      (contexture-test-until (contexture-running-p))
+      (contexture-rpc-tests--add "x")
+      (contexture-test-until heard))))
+
+;;;; A server that does not read
+
+(defmacro contexture-rpc-tests--with-stopped-server (&rest body)
+  "Run BODY while the server is stopped, then let it go on."
+  (declare (indent 0) (debug t))
+  `(let ((process (contexture-test-process)))
+     (signal-process process 'SIGSTOP)
+     (unwind-protect (progn ,@body)
+       (signal-process process 'SIGCONT))))
+
+(defun contexture-rpc-tests--longest-pause (seconds)
+  "Return the longest pause of Emacs in the next SECONDS, itself in seconds."
+  (let* ((end (+ (float-time) seconds)) (longest 0) (last (float-time)))
+    (while (< (float-time) end)
+      (accept-process-output nil 0.005)
+      (setq longest (max longest (- (float-time) last))
+            last (float-time)))
+    longest))
+
+(ert-deftest contexture-rpc-never-waits-for-a-stopped-server ()
+  (contexture-test-with-server
+    (contexture-request 'ping)
+    (let ((megabyte (make-string 1000000 ?x)))
+      (contexture-rpc-tests--with-stopped-server
+        (garbage-collect)
+        (dotimes (_ 5)
+          (let ((start (float-time)))
+            (contexture-rpc-tests--add megabyte)
+            (should (< (- (float-time) start) 0.1))))
+        (should (< (contexture-rpc-tests--longest-pause 0.5) 0.1)))
+      (should (equal (contexture-rpc-tests--contents) (make-list 5 megabyte))))))
+
+(ert-deftest contexture-rpc-never-waits-for-a-full-pipe ()
+  "As above, but the process that Emacs knows runs and does not read."
+  (let ((contexture-test-binary
+         (list "sh" "-c" "read -r line; echo '(:id 2 :result nil)'
+sleep 0.6; exec \"$0\" \"$@\"" contexture-test-binary)))
+    (contexture-test-with-server
+      (contexture-rpc-tests--add "first")
+      (contexture-test-until (contexture-running-p))
+      (let ((megabyte (make-string 1000000 ?x)) (start (float-time)))
+        (garbage-collect)
+        (contexture-rpc-tests--add megabyte)
+        (should (< (- (float-time) start) 0.1))
+        (should (oref contexture--connection full))
+        (should (< (contexture-rpc-tests--longest-pause 0.4) 0.1))
+        (should (equal (contexture-rpc-tests--contents) (list "first" megabyte)))))))
+
+(ert-deftest contexture-rpc-ignores-late-answers ()
+  (contexture-test-with-server
+    (contexture-request 'ping)
+    (contexture-rpc-tests--with-stopped-server
+      (should-error (contexture-request 'ping nil :timeout 0.05)
+                    :type 'contexture-error))
+    (should (eq (contexture-request 'ping) :pong))
+    (should (zerop (hash-table-count (oref contexture--connection unanswered))))))
+
+(ert-deftest contexture-rpc-quits-a-waiting-call ()
+  (contexture-test-with-server
+    (contexture-request 'ping)
+    (contexture-rpc-tests--with-stopped-server
+      (run-at-time 0.05 nil (lambda () (setq quit-flag t)))
+      (should (eq 'quit (condition-case nil (contexture-request 'ping)
+                          (quit 'quit)))))
+    (should (zerop (hash-table-count (oref contexture--connection unanswered))))
+    (should (eq (contexture-request 'ping) :pong))))
+
+(ert-deftest contexture-rpc-refuses-more-than-the-queue-holds ()
+  (let ((contexture-queue-limit 1000))
+    (contexture-test-with-server
+      (contexture-request 'ping)
+      (should (string-match-p
+               "contexture-queue-limit"
+               (cadr (should-error (contexture-rpc-tests--add (make-string 2000 ?x))
+                                   :type 'contexture-error))))
+      (should (eq (contexture-request 'ping) :pong)))))
+
+;;;; Several Emacs, one server
+
+(ert-deftest contexture-rpc-two-connections-share-one-state ()
+  (contexture-test-with-state
+    (let (other)
+      (contexture-request 'add-context '(:manager "m" :content "mine"))
+      (contexture-test-as-other-emacs other
+        (contexture-request 'add-context '(:manager "m" :content "theirs")))
+      (should (equal (contexture-rpc-tests--contents) '("mine" "theirs")))
+      (contexture-test-as-other-emacs other (contexture-disconnect)))))
+
+(ert-deftest contexture-rpc-another-emacs-shares-the-state ()
+  (contexture-test-with-state
+    (contexture-request 'add-context '(:manager "m" :content "mine"))
+    (should (equal (contexture-rpc-tests--emacs
+                    '(require 'contexture-rpc)
+                    `(setq contexture-server-command ,contexture-test-binary
+                           contexture-server-args ',contexture-server-args)
+                    '(contexture-request 'add-context
+                                         '(:manager "m" :content "theirs"))
+                    '(princ (length (contexture-request 'get-context
+                                                        '(:manager "m")))))
+                   "2"))
+    (should (equal (contexture-rpc-tests--contents) '("mine" "theirs")))))
+
+(ert-deftest contexture-rpc-takes-over-when-the-first-emacs-ends ()
+  (contexture-test-with-state
+    (let (other)
+      (contexture-request 'add-context '(:manager "m" :content "first"))
+      (contexture-test-as-other-emacs other (contexture-request 'ping))
+      (contexture-disconnect)
+      (contexture-test-as-other-emacs other
+        (contexture-request 'add-context '(:manager "m" :content "second"))
+        (should (equal (contexture-rpc-tests--contents) '("first" "second")))
+        (contexture-disconnect)))))
+
+(defun contexture-rpc-tests--serve (&rest args)
+  "Start a server with ARGS and return its process."
+  (make-process :name "served" :command `(,contexture-test-binary "serve" ,@args)
+                :connection-type 'pipe :noquery t
+                :buffer (generate-new-buffer "served")))
+
+(ert-deftest contexture-rpc-joins-a-unix-socket ()
+  (contexture-test-with-server
+    (let* ((path (concat contexture-test-directory "socket"))
+           (server (contexture-rpc-tests--serve "--ephemeral" "--unix" path)))
+      (unwind-protect
+          (progn
+            (contexture-test-until (file-exists-p path))
+            (contexture-connect path)
+            (contexture-rpc-tests--add (make-string 1000000 ?λ))
+            (should (equal (contexture-rpc-tests--contents)
+                           (list (make-string 1000000 ?λ)))))
+        (contexture-disconnect)
+        (delete-process server)))))
+
+(ert-deftest contexture-rpc-joins-a-tcp-port ()
+  (contexture-test-with-server
+    (let ((server (contexture-rpc-tests--serve "--ephemeral" "--tcp" "127.0.0.1:0")))
+      (unwind-protect
+          (let ((port (contexture-test-until
+                       (with-current-buffer (process-buffer server)
+                         (goto-char (point-min))
+                         (and (re-search-forward "^\\([0-9]+\\)\n" nil t)
+                              (match-string 1))))))
+            (contexture-connect (concat "127.0.0.1:" port))
+            (contexture-rpc-tests--add "x")
+            (should (equal (contexture-rpc-tests--contents) '("x"))))
+        (contexture-disconnect)
+        (delete-process server)))))
+
+(ert-deftest contexture-rpc-says-that-nobody-listens ()
+  (contexture-test-with-server
+    (contexture-test-user-error "Cannot reach .*nowhere"
+      (contexture-connect (concat contexture-test-directory "nowhere")))
+    (should-not contexture--connection)))
+
+(ert-deftest contexture-rpc-understands-addresses ()
+  (should (equal (contexture--parse-address "host:12") '(:tcp "host" 12)))
+  (should (equal (contexture--parse-address "[::1]:12") '(:tcp "::1" 12)))
+  (should (equal (contexture--parse-address "/run/x:1") '(:unix "/run/x:1")))
+  (should (equal (contexture--parse-address "/run/socket") '(:unix "/run/socket"))))
+
+(ert-deftest contexture-rpc-tells-the-secret-to-other-machines-only ()
+  (let ((contexture-secret-file (make-temp-file "secret" nil nil "hidden\nrest\n")))
+    (unwind-protect
+        (progn
+          (should (equal (contexture--secret '(:tcp "example.org" 1)) "hidden"))
+          (should-not (contexture--secret '(:tcp "127.0.0.1" 1)))
+          (should-not (contexture--secret '(:unix "/x")))
+          (should-not (contexture--secret '("program"))))
+      (delete-file contexture-secret-file))))
+
+(ert-deftest contexture-rpc-disconnecting-leaves-nothing ()
+  (let ((processes (process-list))
+        (timers (copy-sequence timer-list)))
+    (contexture-test-with-server
+      (contexture-request 'ping)
+      (contexture-disconnect)
+      (should-not contexture--connection)
+      (should (equal (process-list) processes))
+      (should-not (cl-set-difference
+                   (cl-remove 'run-hooks timer-list :key #'timer--function)
+                   timers)))))
+
+(provide 'contexture-rpc-tests)
+;;; contexture-rpc-tests.el ends here
