@@ -360,17 +360,17 @@ only when the server has been reached."
          (encoded (contexture--encode message))
          (line (car encoded)))
     (contexture--log-sent connection line)
-    (setq contexture--last-replaced (cdr encoded))
-    (unless (= contexture--last-replaced 0)
-      (message "Contexture: %s"
-               (contexture--replaced-text contexture--last-replaced)))
+    (unless (= (cdr encoded) 0)
+      (message "Contexture: %s" (contexture--replaced-text (cdr encoded))))
     (if (and id method)
         (contexture--register
          connection (contexture--make-call
                      :id id :method (format "%s" method) :line line
                      :own contexture--own-call))
       (when (eq (oref connection state) 'ready)
-        (contexture--write connection nil line)))))
+        (contexture--write connection nil line)))
+    ;; Last, since a first call makes the connection send its own.
+    (setq contexture--last-replaced (cdr encoded))))
 
 (defun contexture--replaced-text (number)
   "Return words for NUMBER of characters that could not be sent."

@@ -149,7 +149,7 @@ The symbol `again' means that the context changed meanwhile.")
   "Return the header line for MANAGER with ITEMS.
 ENTRY is what `list-managers' says of it, or nil."
   (let ((tokens (cl-loop for item in items sum (or (plist-get item :tokens) 0)))
-        (capacity (or (plist-get entry :capacity) (plist-get entry :max-items))))
+        (capacity (plist-get entry :max-items)))
     (format " %s: %s%s, %s" (contexture--capitalized (contexture--label manager))
             (contexture--count (length items) "item")
             (if capacity (format " of at most %d" capacity) "")
@@ -289,8 +289,8 @@ of them costs two updates."
       (contexture-request-async
        'list-managers nil
        :success (lambda (all)
-                  (setq entry (cl-find manager all :key #'contexture--manager-name
-                                       :test #'equal))))
+                  (setq entry (cl-find manager all :test #'equal
+                                       :key (lambda (it) (plist-get it :manager))))))
       (contexture-request-async
        'get-context (list :manager manager :brief t)
        :success (lambda (items)

@@ -23,7 +23,6 @@
 (declare-function imenu--make-index-alist "imenu" (&optional noerror))
 (declare-function imenu--subalist-p "imenu" (item))
 (declare-function find-definition-noselect "find-func" (symbol type &optional file))
-(declare-function find-lisp-object-file-name "help-fns" (object type))
 (declare-function xref-backend-definitions "xref" (backend identifier))
 (declare-function xref-backend-identifier-at-point "xref" (backend))
 (declare-function xref-backend-identifier-completion-table "xref" (backend))
@@ -95,12 +94,11 @@ Interactively, that is the symbol at point, or one that you type."
 
 (defun contexture-symbol--primitive-p (name)
   "Whether NAME is a function or variable of Emacs that is written in C."
-  (require 'help-fns)
   (when-let ((symbol (intern-soft name)))
     (or (subr-primitive-p (symbol-function symbol))
-        (and (boundp symbol)
-             (eq (ignore-errors (find-lisp-object-file-name symbol 'defvar))
-                 'C-source)))))
+        ;; Documentation in Emacs's own file, and no Lisp file that defines it.
+        (and (integerp (get symbol 'variable-documentation))
+             (null (symbol-file symbol 'defvar))))))
 
 (defun contexture-symbol--docstring (name)
   "Return the documentation of the Emacs Lisp symbol NAME, or nil."

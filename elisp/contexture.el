@@ -228,38 +228,29 @@ METHOD is `add-context' unless given."
 
 (defun contexture--tell-added (manager item replaced)
   "Tell that MANAGER has received ITEM, with REPLACED characters lost."
-  (contexture--with-totals
-   manager
-   (lambda (size)
-     (message "Added %s to %s (%s)%s%s"
-              (contexture--source (plist-get item :metadata))
-              (contexture--label manager) size
-              (if-let ((evicted (plist-get item :evicted)))
-                  (format "; it is full, so the oldest %s went"
-                          (contexture--count (length evicted) "item"))
-                "")
-              (if (> replaced 0)
-                  (concat "; " (contexture--replaced-text replaced))
-                "")))))
+  (contexture--note-totals manager (plist-get item :count)
+                           (plist-get item :total-tokens))
+  (message "Added %s to %s (%s)%s%s"
+           (contexture--source (plist-get item :metadata))
+           (contexture--label manager)
+           (contexture--size (plist-get item :count)
+                             (plist-get item :total-tokens))
+           (if-let ((evicted (plist-get item :evicted)))
+               (format "; it is full, so the oldest %s went"
+                       (contexture--count (length evicted) "item"))
+             "")
+           (if (> replaced 0)
+               (concat "; " (contexture--replaced-text replaced))
+             "")))
 
 (defun contexture--tell-refused (manager problem)
   "Tell that MANAGER has received nothing because of PROBLEM."
   (message "Nothing added to %s: %s" (contexture--label manager)
            (plist-get problem :message)))
 
-(defun contexture--with-totals (manager function)
-  "Call FUNCTION with words for the size of the context named MANAGER."
-  (contexture-request-async
-   'context-summary (list :manager manager)
-   :success (lambda (summary)
-              (contexture--note-totals manager summary)
-              (funcall function (contexture--size (plist-get summary :count)
-                                                  (plist-get summary :tokens))))))
-
-(defun contexture--note-totals (manager plist)
-  "Remember the `:count' and `:tokens' of MANAGER that PLIST gives."
-  (puthash manager (cons (plist-get plist :count) (plist-get plist :tokens))
-           contexture--totals)
+(defun contexture--note-totals (manager items tokens)
+  "Remember that MANAGER holds ITEMS with TOKENS, both numbers."
+  (puthash manager (cons items tokens) contexture--totals)
   (force-mode-line-update t))
 
 ;;;###autoload
@@ -400,12 +391,11 @@ Repeat it to go further back."
     (contexture-request-async
      'undo (list :manager manager)
      :success (lambda (result)
-                (contexture--with-totals
-                 manager
-                 (lambda (size)
-                   (message "Undid %s in %s (%s)"
-                            (contexture--name (plist-get result :undone))
-                            (contexture--label manager) size)))))))
+                (message "Undid %s in %s (%s)"
+                         (contexture--name (plist-get result :undone))
+                         (contexture--label manager)
+                         (contexture--size (plist-get result :count)
+                                           (plist-get result :total-tokens)))))))
 
 ;;;; Using
 
@@ -424,7 +414,7 @@ chooses among all."
   (let* ((own (contexture-current-manager))
          (all (cl-remove-if (lambda (entry) (eql 0 (plist-get entry :count)))
                             (contexture--ask 'list-managers nil)))
-         (names (mapcar #'contexture--manager-name all)))
+         (names (mapcar (lambda (entry) (plist-get entry :manager)) all)))
     (cond ((null names)
            (user-error "No context holds anything yet; add something first"))
           ((and (not ask) (member own names)) own)
@@ -445,10 +435,6 @@ If this buffer has none, it is the one that was added to last."
                     0))
            own)
           (t contexture--last-manager))))
-
-(defun contexture--manager-name (entry)
-  "Return the name in ENTRY, one of what `list-managers' returns."
-  (or (plist-get entry :manager) (plist-get entry :name)))
 
 (defun contexture--choose-manager (all names own)
   "Have the user choose one of NAMES, described by the entries ALL.
@@ -556,13 +542,16 @@ every change, whoever makes it."
      'list-managers nil
      :success (lambda (entries)
                 (dolist (entry entries)
-                  (contexture--note-totals (contexture--manager-name entry)
-                                           entry))))))
+                  (contexture--note-totals (plist-get entry :manager)
+                                           (plist-get entry :count)
+                                           (plist-get entry :tokens)))))))
 
 (defun contexture--totals-changed (method params)
   "Note what PARAMS say if METHOD tells of a changed context."
   (when (eq method 'context-changed)
-    (contexture--note-totals (plist-get params :manager) params)))
+    (contexture--note-totals (plist-get params :manager)
+                             (plist-get params :count)
+                             (plist-get params :tokens))))
 
 (defun contexture--lighter ()
   "Return the mode line's text for this buffer."

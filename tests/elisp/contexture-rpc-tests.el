@@ -96,6 +96,7 @@
   (contexture-test-with-server
     (let (heard)
       (contexture-watch (lambda (&rest news) (push news heard)))
+      (contexture-request 'ping)
       (contexture-rpc-tests--add "x")
       (contexture-test-until heard)
       (pcase-let ((`(,method ,params) (car heard)))
@@ -153,8 +154,8 @@
 
 (ert-deftest contexture-rpc-loading-changes-nothing ()
   (should (equal (contexture-rpc-tests--emacs
-                  '(let ((map (copy-sequence (current-global-map)))
-                         (timers timer-list)
+                  '(require 'jsonrpc)
+                  '(let ((timers timer-list)
                          (hooks (list find-file-hook kill-buffer-hook
                                       post-command-hook after-change-functions
                                       kill-emacs-hook)))
@@ -163,16 +164,22 @@
                      (require 'contexture-preview)
                      (require 'contexture-symbol)
                      (prin1 (list (process-list)
-                                  (equal map (current-global-map))
                                   (equal timers timer-list)
                                   (equal hooks
                                          (list find-file-hook kill-buffer-hook
                                                post-command-hook
                                                after-change-functions
                                                kill-emacs-hook))
-                                  (where-is-internal 'contexture-command-map)
+                                  (let (bound)
+                                    (mapatoms
+                                     (lambda (symbol)
+                                       (and (string-prefix-p "contexture"
+                                                             (symbol-name symbol))
+                                            (where-is-internal symbol global-map)
+                                            (push symbol bound))))
+                                    bound)
                                   contexture--connection))))
-                 "(nil t t t nil nil)")))
+                 "(nil t t nil nil)")))
 
 (ert-deftest contexture-rpc-says-what-to-do-without-a-server ()
   (let ((contexture-server-command nil)
@@ -291,6 +298,7 @@ esac; done")))
       (contexture-test-kill-server)
       (contexture-test-until (and (not (contexture-running-p)) t))
       (contexture-test-until (contexture-running-p))
+      (contexture-request 'ping)
       (contexture-rpc-tests--add "x")
       (contexture-test-until heard))))
 

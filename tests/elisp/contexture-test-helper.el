@@ -90,6 +90,7 @@
   "Kill the buffers that are not among BUFFERS."
   (dolist (buffer (buffer-list))
     (unless (or (memq buffer buffers)
+                (not (buffer-live-p buffer)) ; its base buffer was killed
                 (string-prefix-p " " (buffer-name buffer)))
       (with-current-buffer buffer (set-buffer-modified-p nil))
       (kill-buffer buffer))))
