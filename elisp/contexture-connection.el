@@ -356,8 +356,8 @@ so it was given up: %s"
   "Send on CONNECTION the message ARGS, a plist with an ID, a METHOD or both.
 A request is kept until its answer arrives; a notification is sent
 only when the server has been reached."
-  (let* ((message (contexture--wire-message args))
-         (encoded (contexture--encode message))
+  (let* ((gc-cons-threshold most-positive-fixnum)
+         (encoded (contexture--encode (contexture--wire-message args)))
          (line (car encoded)))
     (contexture--log-sent connection line)
     (unless (= (cdr encoded) 0)

@@ -215,8 +215,10 @@ watched, so that its answer ends the wait at once."
 (defun contexture-connect (address)
   "Join the server at ADDRESS instead of running one.
 ADDRESS is the path of a Unix socket, or HOST:PORT."
-  (interactive (list (read-string "Server (socket path or HOST:PORT): "
-                                  nil 'contexture-connect-history)))
+  (interactive
+   (let ((default (contexture--running-socket)))
+     (list (read-string (format-prompt "Server (socket path or HOST:PORT)" default)
+                        nil 'contexture-connect-history default))))
   (let ((connection (contexture--new-connection
                      (contexture--parse-address address))))
     (contexture-disconnect)
@@ -234,6 +236,18 @@ ADDRESS is the path of a Unix socket, or HOST:PORT."
 
 (defvar contexture-connect-history nil
   "Addresses that were connected to.")
+
+(defun contexture--running-socket ()
+  "Return the socket of the server that owns the usual state folder, or nil.
+The server leaves a note there: its process id, and the socket."
+  (let ((note (expand-file-name "contexture/server"
+                                (or (getenv "XDG_STATE_HOME") "~/.local/state"))))
+    (when (file-readable-p note)
+      (with-temp-buffer
+        (insert-file-contents note)
+        (forward-line)
+        (unless (eolp)
+          (buffer-substring (point) (line-end-position)))))))
 
 (defun contexture--parse-address (address)
   "Return the target that ADDRESS, typed by the user, stands for."

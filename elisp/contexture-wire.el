@@ -38,7 +38,10 @@ and the raw bytes; the matcher wants a range of its own for those.")
 (defun contexture--encode (message)
   "Return a pair (LINE . REPLACED) for MESSAGE, a property list.
 LINE ends in a newline and has no other.  REPLACED counts the
-characters that are no text and were replaced by U+FFFD."
+characters that are no text and were replaced by U+FFFD.
+
+A collection of garbage in the middle of this, for a large message,
+costs more than all of it, so callers let it wait."
   (let* ((contexture--replaced 0)
          (print-escape-newlines t)
          (print-escape-control-characters nil)
@@ -51,8 +54,7 @@ characters that are no text and were replaced by U+FFFD."
          (print-quoted nil)
          (print-integers-as-characters nil)
          (float-output-format nil)
-         (line (let ((gc-cons-threshold most-positive-fixnum))
-                 (prin1-to-string (contexture--plain message)))))
+         (line (prin1-to-string (contexture--plain message))))
     (when (string-search "\n" line)
       (signal 'contexture-error
               '("a symbol with a newline in its name cannot be sent")))
@@ -101,12 +103,9 @@ reading."
 (defun contexture--plain-string (string)
   "Return STRING without text properties and without what is no text.
 Count the replaced characters in `contexture--replaced'."
-  (let ((text (substring-no-properties string)))
-    (if (= (length text) (string-bytes text))
-        (if (or (multibyte-string-p text)
-                (not (string-match-p "[^[:ascii:]]" text)))
-            text
-          (contexture--replace-no-text (string-to-multibyte text)))
+  (let ((text (string-to-multibyte (substring-no-properties string))))
+    (if (= (length text) (string-bytes text)) ; all ASCII: nothing to look for
+        text
       (contexture--replace-no-text text))))
 
 (defun contexture--replace-no-text (text)
