@@ -27,6 +27,7 @@
 (require 'cl-lib)
 (require 'eieio)
 (require 'jsonrpc)
+(require 'contexture-log)
 (require 'contexture-wire)
 (eval-when-compile (require 'subr-x))
 
@@ -73,12 +74,6 @@ Use `contexture-watch' to add one: it makes the server speak.")
 
 (defconst contexture--topics '("context-changed")
   "What the server is asked to tell.")
-
-(defconst contexture--log-buffer "*contexture: server log*"
-  "Name of the buffer that shows what the server writes to stderr.")
-
-(defconst contexture--log-size 65536
-  "Most characters kept of what the server writes to stderr.")
 
 (defvar contexture--last-replaced 0
   "How many characters of the last message were no text.")
@@ -186,33 +181,6 @@ OWN calls are those that each connect makes anew."
                           :noquery t :stderr log)))
            (process-put process 'contexture-log log)
            process))))))
-
-(defun contexture--log-pipe ()
-  "Return a pipe that collects what the server writes to stderr."
-  (make-pipe-process :name "contexture log" :noquery t
-                     :buffer (get-buffer-create contexture--log-buffer)
-                     :coding 'utf-8-unix
-                     :filter #'contexture--log :sentinel #'ignore))
-
-(defun contexture--log (process text)
-  "Append TEXT, written by PROCESS, to the log; keep that small."
-  (when (buffer-live-p (process-buffer process))
-    (with-current-buffer (process-buffer process)
-      (goto-char (point-max))
-      (insert text)
-      (when (> (buffer-size) contexture--log-size)
-        (delete-region (point-min) (- (point-max) (/ contexture--log-size 2)))))))
-
-(defun contexture--last-words (process)
-  "Return the last line that PROCESS wrote to stderr, or nil."
-  (when-let ((log (process-get process 'contexture-log)))
-    (while (accept-process-output log 0.02))
-    (with-current-buffer (get-buffer-create contexture--log-buffer)
-      (save-excursion
-        (goto-char (point-max))
-        (skip-chars-backward " \t\n")
-        (unless (bobp)
-          (buffer-substring-no-properties (line-beginning-position) (point)))))))
 
 (defun contexture--delete-process (process)
   "Delete PROCESS and the pipe of its log."

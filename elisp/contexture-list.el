@@ -78,9 +78,10 @@ The symbol `again' means that the context changed meanwhile.")
   "Return the row that shows ITEM at the time NOW."
   (let* ((metadata (plist-get item :metadata))
          (state (or (plist-get item :state) :fresh))
-         (face (pcase state
-                 (:stale 'contexture-list-stale)
-                 (:missing 'contexture-list-missing))))
+         (face (unless (contexture-list--remote-p metadata)
+                 (pcase state
+                   (:stale 'contexture-list-stale)
+                   (:missing 'contexture-list-missing)))))
     (list (plist-get item :id)
           (vector (contexture-list--pin-mark item)
                   (contexture-list--kind item)
@@ -88,9 +89,8 @@ The symbol `again' means that the context changed meanwhile.")
                               'face face 'mouse-face 'highlight)
                   (contexture-list--lines metadata)
                   (contexture-list--tokens (plist-get item :tokens))
-                  (propertize (contexture-list--age
-                               (- now (or (plist-get item :timestamp) now)))
-                              'seconds (plist-get item :timestamp))
+                  (contexture-list--seconds
+                   (- now (or (plist-get item :timestamp) now)))
                   (propertize (contexture-list--state state metadata)
                               'face face)))))
 
@@ -126,6 +126,10 @@ The symbol `again' means that the context changed meanwhile.")
   "Return the number TOKENS as text."
   (propertize (if tokens (number-to-string tokens) "?") 'number (or tokens 0)))
 
+(defun contexture-list--seconds (age)
+  "Return AGE, in seconds, as text that sorts by it."
+  (propertize (contexture-list--age age) 'number age))
+
 (defun contexture-list--age (seconds)
   "Return SECONDS as a short text."
   (cond ((< seconds 60) "now")
@@ -134,15 +138,23 @@ The symbol `again' means that the context changed meanwhile.")
         (t (format "%dd" (/ seconds 86400)))))
 
 (defun contexture-list--state (state metadata)
-  "Return the word for STATE, and whether METADATA says it is unsaved text."
-  (concat (contexture--name state)
-          (if (plist-get metadata :modified) " (unsaved)" "")))
+  "Return the word for STATE of the item with METADATA.
+Text that was never saved cannot be as its file is, and the server
+cannot look at files on other machines."
+  (cond ((contexture-list--remote-p metadata) "remote")
+        ((and (eq state :fresh) (plist-get metadata :modified)) "unsaved")
+        (t (contexture--name state))))
 
-(defun contexture-list--by (column property)
-  "Return a predicate that sorts rows by the number in PROPERTY of COLUMN."
+(defun contexture-list--remote-p (metadata)
+  "Whether METADATA names a file on another machine."
+  (when-let ((file (plist-get metadata :filename)))
+    (file-remote-p file)))
+
+(defun contexture-list--by (column)
+  "Return a predicate that sorts rows by the number behind COLUMN's text."
   (cl-flet ((value (row) (let ((cell (aref (cadr row) column)))
                            (if (string-empty-p cell) 0
-                             (or (get-text-property 0 property cell) 0)))))
+                             (or (get-text-property 0 'number cell) 0)))))
     (lambda (a b) (< (value a) (value b)))))
 
 (defun contexture-list--header (manager items entry)
@@ -155,6 +167,16 @@ ENTRY is what `list-managers' says of it, or nil."
             (if capacity (format " of at most %d" capacity) "")
             (contexture--count tokens "token"))))
 
+(defun contexture-list--format (width)
+  "Return the columns for a window of WIDTH; the source gets what is left."
+  (vector '("" 1 nil)
+          '("Type" 13 t)
+          (list "Source" (max 20 (- width 52)) t)
+          (list "Lines" 10 (contexture-list--by 3))
+          (list "Tokens" 7 (contexture-list--by 4) :right-align t)
+          (list "Age" 4 (contexture-list--by 5))
+          '("State" 7 t)))
+
 ;;;; The list
 
 (define-derived-mode contexture-list-mode tabulated-list-mode "Contexture"
@@ -165,14 +187,7 @@ for removal and `x' removes what is flagged; every change can be
 undone with `U'.
 
 \\{contexture-list-mode-map}"
-  (setq tabulated-list-format
-        (vector '("" 1 nil)
-                '("Type" 14 t)
-                '("Source" 42 t)
-                (list "Lines" 11 (contexture-list--by 3 'number))
-                (list "Tokens" 8 (contexture-list--by 4 'number) :right-align t)
-                (list "Age" 5 (contexture-list--by 5 'number))
-                '("State" 15 t))
+  (setq tabulated-list-format (contexture-list--format (window-width))
         tabulated-list-padding 2
         tabulated-list-use-header-line nil
         revert-buffer-function #'contexture-list-refresh)

@@ -217,6 +217,7 @@ watched, so that its answer ends the wait at once."
 ADDRESS is the path of a Unix socket, or HOST:PORT."
   (interactive
    (let ((default (contexture--running-socket)))
+     (contexture--confirm-leaving)
      (list (read-string (format-prompt "Server (socket path or HOST:PORT)" default)
                         nil 'contexture-connect-history default))))
   (let ((connection (contexture--new-connection
@@ -259,15 +260,19 @@ The server leaves a note there: its process id, and the socket."
 (defun contexture-disconnect ()
   "Leave the server; the next call reaches it again.
 A server that was started by this Emacs ends; what it keeps is saved."
-  (interactive)
-  (when-let ((connection contexture--connection))
-    (let ((waiting (hash-table-count (oref connection unanswered))))
-      (when (and (> waiting 0) (called-interactively-p 'any)
-                 (not (y-or-n-p (format "Drop %s that the server has not answered? "
-                                        (contexture--count waiting "call")))))
-        (user-error "Still connected")))
-    (jsonrpc-shutdown connection)
+  (interactive (progn (contexture--confirm-leaving) nil))
+  (when contexture--connection
+    (jsonrpc-shutdown contexture--connection)
     (setq contexture--connection nil)))
+
+(defun contexture--confirm-leaving ()
+  "Have the user agree that unanswered calls are lost, if there are any."
+  (when contexture--connection
+    (let ((waiting (hash-table-count (oref contexture--connection unanswered))))
+      (unless (or (= waiting 0)
+                  (y-or-n-p (format "Drop %s that the server has not answered? "
+                                    (contexture--count waiting "call"))))
+        (user-error "Still connected")))))
 
 (provide 'contexture-rpc)
 ;;; contexture-rpc.el ends here

@@ -240,6 +240,21 @@
     (contexture-test-until
      (equal (car (contexture-list-tests--column 6)) "missing"))))
 
+(ert-deftest contexture-list-shows-unsaved-and-remote-items ()
+  (contexture-test-with-server
+    (contexture-list-tests--add "x" :filename (contexture-test-file "a.el" "y")
+                                :modified t)
+    (contexture-list-tests--add "x" :filename "/ssh:example.org:/a.el")
+    (contexture-list-tests--open
+     (lambda ()
+       (should (equal (contexture-list-tests--column 6) '("unsaved" "remote")))))))
+
+(ert-deftest contexture-list-fits-a-terminal ()
+  (dolist (width '(80 110 200))
+    (should (< (cl-loop for column across (contexture-list--format width)
+                        sum (1+ (cadr column)))
+               (- width 2)))))
+
 (ert-deftest contexture-list-refresh-finds-text-that-moved ()
   (contexture-list-tests--with-list
     (write-region "new first line\none\ntwo\nthree\nfour\n" nil "a.el" nil 'silent)

@@ -279,6 +279,47 @@
       (should (equal offered (buffer-file-name)))
       (should (eq (plist-get (contexture-test-only-item) :type) :file)))))
 
+(require 'tramp)
+
+(defmacro contexture-tests--with-mock-method (&rest body)
+  "Run BODY with a TRAMP method that reaches this machine by a shell."
+  (declare (indent 0) (debug t))
+  `(let ((tramp-methods
+          (cons '("mock" (tramp-login-program "/bin/sh")
+                  (tramp-login-args (("-i")))
+                  (tramp-remote-shell "/bin/sh")
+                  (tramp-remote-shell-args ("-c"))
+                  (tramp-connection-timeout 10))
+                tramp-methods))
+         (tramp-default-host "localhost")
+         (tramp-persistency-file-name nil)
+         (tramp-verbose 0))
+     (unwind-protect (progn ,@body)
+       (tramp-cleanup-all-connections))))
+
+(ert-deftest contexture-add-file-reads-remote-files-itself ()
+  (contexture-tests--with-mock-method
+    (contexture-test-with-server
+      (let ((file (concat "/mock::" (contexture-test-file "r.py" "1" "2" "3"))))
+        (contexture-add-file file 2 3)
+        (let ((item (contexture-test-only-item)))
+          (should (equal (plist-get item :content) "2\n3\n"))
+          (should (eq (plist-get item :type) :file))
+          (should (equal (contexture-test-metadata item :filename :language :start-line)
+                         (list (expand-file-name file) "python-mode" 2))))))))
+
+(ert-deftest contexture-add-buffer-of-a-remote-file ()
+  (contexture-tests--with-mock-method
+    (contexture-test-with-server
+      (let ((file (concat "/mock::" (contexture-test-file "r.py" "1" "2" "3"))))
+        (contexture-test-visiting file
+          (cl-letf (((symbol-function 'project-current)
+                     (lambda (&rest _) (ert-fail "searched a remote directory"))))
+            (contexture-add-buffer))
+          (should (equal (contexture-test-metadata (contexture-test-only-item)
+                                                   :filename :project)
+                         (list (expand-file-name file) nil))))))))
+
 ;;;; Symbols
 
 (ert-deftest contexture-add-symbol-finds-it-in-this-buffer ()
