@@ -53,6 +53,7 @@
     (define-key map [remap undo] #'contexture-undo)
     (define-key map "w" #'contexture-list-copy)
     (define-key map "v" #'contexture-preview)
+    (define-key map "S" #'contexture-list-sort)
     (define-key map [mouse-2] #'contexture-list-visit)
     (define-key map [follow-link] 'mouse-face)
     map)
@@ -105,12 +106,13 @@ The symbol `again' means that the context changed meanwhile.")
     (if (member origin (list "" type)) type (concat type " " origin))))
 
 (defun contexture-list--source (metadata)
-  "Return where METADATA says an item came from, on one line."
+  "Return where METADATA says an item came from, on one line.
+A symbol comes first, since a narrow column may cut the rest."
   (let ((symbol (plist-get metadata :symbol))
         (place (contexture--place metadata)))
     (replace-regexp-in-string
      "[\n\t]" " " (if (and symbol (not (equal symbol place)))
-                      (format "%s (%s)" place symbol)
+                      (format "%s (%s)" symbol place)
                     place))))
 
 (defun contexture-list--lines (metadata)
@@ -363,6 +365,17 @@ is gone are shown as missing."
   (interactive)
   (contexture-list--change 'refresh-context))
 
+(defun contexture-list-sort (column)
+  "Sort the list by COLUMN, the one at point or one that you choose.
+The same column again reverses the order."
+  (interactive
+   (list (or (get-text-property (point) 'tabulated-list-column-name)
+             (completing-read "Sort by: "
+                              (remove "" (mapcar #'car tabulated-list-format))
+                              nil t))))
+  (tabulated-list-sort (cl-position column tabulated-list-format
+                                    :key #'car :test #'equal)))
+
 (defun contexture-list-flag ()
   "Flag the item at point, or those in the region, for removal."
   (interactive)
@@ -402,7 +415,7 @@ is gone are shown as missing."
 (defun contexture-list--remove (ids)
   "Remove the items IDS and say how to bring them back."
   (contexture-list--change 'remove-context :ids ids)
-  (message "Removed %s; %s brings back what was there"
+  (message "Removed %s; %s undoes it"
            (contexture--count (length ids) "item")
            (substitute-command-keys "\\[contexture-undo]")))
 

@@ -42,7 +42,10 @@
 (defun contexture--last-words (process)
   "Return the last line that PROCESS wrote to stderr, or nil."
   (when-let ((log (process-get process 'contexture-log)))
-    (while (accept-process-output log 0.02))
+    ;; It is dead, but what it wrote may not have been read yet.
+    (let ((tries 5))
+      (while (and (> tries 0) (accept-process-output log 0.02 nil t))
+        (setq tries (1- tries))))
     (with-current-buffer (get-buffer-create contexture--log-buffer)
       (save-excursion
         (goto-char (point-max))

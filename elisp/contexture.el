@@ -375,7 +375,7 @@ It is on another machine, where the server cannot read it."
      (lambda (result)
        (let ((removed (or (plist-get result :removed) 0)))
          (if (> removed 0)
-             (message "Removed %s from %s; %s brings back what was there"
+             (message "Removed %s from %s; %s undoes it"
                       (contexture--count removed "item")
                       (contexture--label manager)
                       (substitute-command-keys "\\[contexture-undo]"))

@@ -61,7 +61,7 @@
   (contexture-list-tests--with-list
     (should (equal (contexture-list-tests--column 1) '("code region" "code" "code")))
     (should (equal (contexture-list-tests--column 2)
-                   '("a.el" "notes" "notes (my-symbol)")))
+                   '("a.el" "notes" "my-symbol (notes)")))
     (should (equal (contexture-list-tests--column 3) '("2-3" "10" "")))
     (should (equal (contexture-list-tests--column 5) '("now" "now" "now")))
     (should (equal (contexture-list-tests--column 6) '("fresh" "fresh" "fresh")))))
@@ -83,6 +83,16 @@
       (tabulated-list-print)
       (let ((shown (mapcar #'string-to-number (contexture-list-tests--column index))))
         (should (equal shown (sort (copy-sequence shown) #'<)))))))
+
+(ert-deftest contexture-list-sort-asks-for-a-column-outside-of-one ()
+  (contexture-list-tests--with-list
+    (cl-letf (((symbol-function 'completing-read)
+               (lambda (_prompt names &rest _)
+                 (should (equal names '("Type" "Source" "Lines" "Tokens" "Age" "State")))
+                 "Tokens")))
+      (beginning-of-line)
+      (call-interactively #'contexture-list-sort))
+    (should (equal tabulated-list-sort-key '("Tokens")))))
 
 (ert-deftest contexture-list-visits-the-line ()
   (contexture-list-tests--with-list
@@ -126,7 +136,7 @@
     (contexture-list-flag)
     (contexture-list-tests--go-to 2)
     (contexture-list-unflag)
-    (contexture-test-message "Removed 2 items; U brings back"
+    (contexture-test-message "Removed 2 items; U undoes it"
       (contexture-list-execute))
     (contexture-list-tests--until-rows 1)
     (should (equal (contexture-list-tests--column 2) '("notes")))
@@ -153,7 +163,7 @@
     (contexture-undo)
     (contexture-list-tests--until-rows 3)
     (should (equal (contexture-list-tests--column 2)
-                   '("a.el" "notes" "notes (my-symbol)")))))
+                   '("a.el" "notes" "my-symbol (notes)")))))
 
 (ert-deftest contexture-list-removes-the-region ()
   (contexture-list-tests--with-list

@@ -424,7 +424,7 @@
     (contexture-tests--region 1 2)
     (contexture-tests--region 3 6)
     (contexture-test-message
-        "^Removed 2 items from buffer a.el; M-x contexture-undo brings back"
+        "^Removed 2 items from buffer a.el; M-x contexture-undo undoes it"
       (contexture-clear))
     (should-not (contexture-test-items))
     (contexture-test-message "^Undid clear-context in buffer a.el (2 items, "
