@@ -215,7 +215,9 @@ That is this buffer's; with a prefix argument, choose one."
 
 (defun contexture-list--show (items entry)
   "Show ITEMS in this buffer; ENTRY is what is known of their context."
-  (let ((inhibit-read-only t))
+  (let ((inhibit-read-only t)
+        ;; Of 255 ms for a thousand items, 220 are collections of garbage.
+        (gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024))))
     (setq contexture-list--items items
           tabulated-list-entries (contexture-list--rows
                                   items (truncate (float-time)))
