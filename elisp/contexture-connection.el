@@ -38,17 +38,19 @@
 
 (defcustom contexture-reconnect-delay 0.25
   "Seconds before the first attempt to reach a server that went away.
-Each attempt that fails doubles it, up to `contexture-reconnect-max-delay'."
+Each attempt that fails, or after which the server dies before it has
+answered a call, doubles it, up to `contexture-reconnect-max-delay'."
   :type 'number)
 
 (defcustom contexture-reconnect-max-delay 30
   "Most seconds between two attempts to reach the server."
   :type 'number)
 
-(defcustom contexture-resend-limit 5
-  "How often one call may be sent before it counts as deadly.
-When the server dies again and again, the oldest unanswered call is
-given up after so many attempts, and its error handler is told."
+(defcustom contexture-resend-limit 10
+  "How often the server may die at one call before that is given up.
+The call in question is the oldest unanswered one, and its error
+handler is told.  The attempts are further and further apart, see
+`contexture-reconnect-delay'."
   :type 'natnum)
 
 (defcustom contexture-queue-limit (* 64 1024 1024)
@@ -112,8 +114,10 @@ Use `contexture-watch' to add one: it makes the server speak.")
              :documentation "How often writing was tried since it last succeeded.")
    (write-timer :initform nil)
    (retry-timer :initform nil)
+   (useful :initform nil
+           :documentation "Whether this process has answered a call.")
    (failures :initform 0
-             :documentation "Failed starts since the server was last reached.")
+             :documentation "Processes in a row that answered no call.")
    (told :initform nil
          :documentation "The kind of trouble the user has been told of.")
    (news :initform nil
@@ -126,7 +130,7 @@ Use `contexture-watch' to add one: it makes the server speak.")
                                 (:copier nil))
   "A call that has no answer yet.
 OWN calls are those that each connect makes anew."
-  id method line own (sends 0))
+  id method line own (deaths 0))
 
 (defun contexture--new-connection (target)
   "Return a connection to TARGET that is not yet up."
@@ -217,7 +221,6 @@ OWN calls are those that each connect makes anew."
   (let ((waiting (hash-table-count (oref connection unanswered))))
     (oset connection state 'ready)
     (oset connection info info)
-    (oset connection failures 0)
     (when (and (oref connection told) (> waiting 0))
       (message "Contexture: the server is back; %s sent"
                (contexture--count waiting "waiting call")))
@@ -239,18 +242,18 @@ OWN calls are those that each connect makes anew."
 
 (defun contexture--resend (connection)
   "Send CONNECTION's unanswered calls in order.
-The oldest is given up when it has been sent too often."
+The oldest is given up when the server died too often at it."
   (let ((calls (cl-remove-if #'contexture--call-own
                              (contexture--unanswered-calls connection))))
     (when-let ((oldest (car calls)))
-      (when (>= (contexture--call-sends oldest) contexture-resend-limit)
+      (when (>= (contexture--call-deaths oldest) contexture-resend-limit)
         (pop calls)
         (contexture--settle
          connection (contexture--call-id oldest)
          (list :code -32603
                :message (format "the server went away %d times at this call, \
 so it was given up: %s"
-                                (contexture--call-sends oldest)
+                                (contexture--call-deaths oldest)
                                 (contexture--call-method oldest))))))
     (dolist (call calls)
       (contexture--send-call connection call))))
@@ -287,7 +290,11 @@ so it was given up: %s"
     (oset connection subscribed nil)
     (when process (contexture--delete-process process))
     (contexture--drop-own-calls connection)
-    (unless started (cl-incf (oref connection failures)))
+    (when-let ((oldest (and started
+                            (car (contexture--unanswered-calls connection)))))
+      (cl-incf (contexture--call-deaths oldest)))
+    (unless (oref connection useful) (cl-incf (oref connection failures)))
+    (oset connection useful nil)
     (when (or contexture-notification-functions
               (> (hash-table-count (oref connection unanswered)) 0))
       (contexture--tell-down connection (if started 'lost 'failed))
@@ -304,7 +311,7 @@ so it was given up: %s"
 (defun contexture--retry-delay (failures)
   "Return the seconds to wait after so many FAILURES in a row."
   (min contexture-reconnect-max-delay
-       (* contexture-reconnect-delay (expt 2.0 (min failures 20)))))
+       (* contexture-reconnect-delay (expt 2.0 (max 0 (min (1- failures) 20))))))
 
 (defun contexture--tell-down (connection kind)
   "Tell the user once that CONNECTION is down; KIND is `lost' or `failed'."
@@ -374,7 +381,6 @@ only when the server has been reached."
 
 (defun contexture--send-call (connection call)
   "Write CALL's line to CONNECTION's process."
-  (cl-incf (contexture--call-sends call))
   (contexture--write connection (contexture--call-id call)
                      (contexture--call-line call)))
 
@@ -488,6 +494,9 @@ Answers nobody waits for any more are dropped."
                          :params (plist-get message :params)))))
           (call
            (contexture--forget-call connection call)
+           (unless (contexture--call-own call)
+             (oset connection useful t)
+             (oset connection failures 0))
            (jsonrpc-connection-receive
             connection (if-let ((failure (plist-get message :error)))
                            (list :id id :error failure)
