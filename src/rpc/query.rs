@@ -6,10 +6,10 @@ use serde::Deserialize;
 
 use super::call::{Call, Tools};
 use super::error::budget_error;
-use super::params::{ManagerName, decode, not_negative, selection};
+use super::params::{ItemName, ManagerName, decode, not_negative, selection};
 use super::present::{self, entry, figure, keyword};
 use super::{Finish, Step};
-use crate::context::item::{Item, Kind, State};
+use crate::context::item::{Item, ItemId, Kind, State};
 use crate::context::render::budget::{Fitted, Piece, fit};
 use crate::context::render::report::{Fate, Verdict};
 use crate::context::render::{Format, render};
@@ -25,19 +25,25 @@ struct GetContext {
     managers: Option<Vec<ManagerName>>,
     types: Option<Vec<String>>,
     limit: Option<i64>,
+    ids: Option<Vec<ItemName>>,
     brief: Option<bool>,
 }
 
 pub(super) fn get_context(call: Call, params: Value) -> Result<Step, WireError> {
     let given: GetContext = decode(params)?;
     let chosen = selection(given.manager, given.managers, given.types, given.limit)?;
+    let ids: Option<Vec<ItemId>> =
+        given.ids.map(|ids| ids.into_iter().map(|name| name.0).collect());
     let brief = given.brief.unwrap_or(false);
     let list = move |shown: Vec<(View, State)>| {
         let item = |(view, state): &(View, State)| Value::Map(present::item(view, *state, brief));
         Value::List(shown.iter().map(item).collect())
     };
     Step::then(move |engine| {
-        let views = engine.select(&chosen)?;
+        let mut views = engine.select(&chosen)?;
+        if let Some(ids) = ids {
+            views.retain(|view| ids.contains(&view.item.id));
+        }
         if views.iter().any(|view| has_file(&view.item)) {
             let finish = move || Ok(list(standing(&call.tools, views)));
             return Ok(Finish::Later(Box::new(finish)));

@@ -39,7 +39,7 @@ pub(super) async fn serve(
     admission: Admission,
 ) {
     let limit = server.tools().limits.max_message_bytes;
-    let (writer, outbox) = Writer::new(writer, server.events.clone(), limit);
+    let (writer, outbox) = Writer::new(writer, limit);
     let gone = server.ending().child_token();
     let (calls, waiting) = mpsc::channel(WAITING_CALLS);
     let dispatcher = tokio::spawn(dispatch(server.clone(), outbox.clone(), waiting));
@@ -278,7 +278,7 @@ async fn settle(server: &Server, step: Result<Step, WireError>, reply: Reply) {
         Ok(Step::Done(value)) => reply.send(Ok(value)),
         Ok(Step::Subscribe(topics)) => {
             let names = topics.iter().map(|topic| Value::Keyword(topic.name().into())).collect();
-            reply.outbox.send(Out::Subscribe(topics));
+            reply.outbox.send(Out::Subscribe(topics, server.events.subscribe()));
             reply.send(Ok(Value::Map(vec![("topics".into(), Value::List(names))])));
         }
         Ok(Step::ShutDown) => {

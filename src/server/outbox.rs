@@ -23,7 +23,8 @@ pub(super) enum Out {
     Message(Outgoing),
     /// The client turned out to speak this dialect.
     Speak(Dialect),
-    Subscribe(Vec<Topic>),
+    /// The client is to be told of these topics, from this place in the stream of events on.
+    Subscribe(Vec<Topic>, broadcast::Receiver<Arc<Burst>>),
 }
 
 /// Whence messages reach the writer. The writer ends when the last one is dropped.
@@ -56,7 +57,6 @@ impl Peer for Outbox {
 pub(super) struct Writer<W> {
     sink: W,
     queue: mpsc::UnboundedReceiver<Out>,
-    events: broadcast::Sender<Arc<Burst>>,
     subscription: Option<broadcast::Receiver<Arc<Burst>>>,
     topics: Vec<Topic>,
     dialect: Dialect,
@@ -76,17 +76,12 @@ pub(super) enum WriteError {
 }
 
 impl<W: AsyncWrite + Unpin> Writer<W> {
-    pub(super) fn new(
-        sink: W,
-        events: broadcast::Sender<Arc<Burst>>,
-        max_message: usize,
-    ) -> (Self, Outbox) {
+    pub(super) fn new(sink: W, max_message: usize) -> (Self, Outbox) {
         let (sender, queue) = mpsc::unbounded_channel();
         let unread = Arc::new(AtomicUsize::new(0));
         let writer = Self {
             sink,
             queue,
-            events,
             subscription: None,
             topics: Vec::new(),
             dialect: Dialect::Native,
@@ -127,8 +122,8 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
     fn take(&mut self, out: Out) -> Result<(), WriteError> {
         match out {
             Out::Speak(dialect) => self.dialect = dialect,
-            Out::Subscribe(topics) => {
-                self.subscription = (!topics.is_empty()).then(|| self.events.subscribe());
+            Out::Subscribe(topics, events) => {
+                self.subscription = (!topics.is_empty()).then_some(events);
                 self.topics = topics;
             }
             Out::Message(message) => self.encode(message),
