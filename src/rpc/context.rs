@@ -69,14 +69,7 @@ fn added_item(
     brief: bool,
 ) -> Result<Value, EngineError> {
     let id = ItemId(added.ids.first().copied().unwrap_or_default());
-    let mut map = match engine.view(&manager, id) {
-        Ok(view) => present::item(&view, State::Fresh, brief),
-        // A repeated request whose item has left since: it was added, and that is the answer.
-        Err(EngineError::NoSuchItem { .. }) => {
-            vec![entry("id", id.to_string()), entry("removed", true)]
-        }
-        Err(error) => return Err(error),
-    };
+    let mut map = item_or_removed(engine, &manager, id, brief)?;
     let (count, tokens) = engine.size(&manager)?;
     map.push(entry("manager", manager));
     map.push(entry("count", figure(count as u64)));
@@ -85,6 +78,23 @@ fn added_item(
         map.push(entry("evicted", present::ids(&added.evicted)));
     }
     Ok(Value::Map(map))
+}
+
+/// The item that a call was about. When the call is a repeated one, the item may have left since:
+/// the call was applied, and that is the answer.
+fn item_or_removed(
+    engine: &mut Engine,
+    manager: &str,
+    id: ItemId,
+    brief: bool,
+) -> Result<Vec<(Box<str>, Value)>, EngineError> {
+    match engine.view(manager, id) {
+        Ok(view) => Ok(present::item(&view, State::Fresh, brief)),
+        Err(EngineError::NoSuchItem { .. }) => {
+            Ok(vec![entry("id", id.to_string()), entry("removed", true)])
+        }
+        Err(error) => Err(error),
+    }
 }
 
 #[derive(Deserialize)]
@@ -115,8 +125,7 @@ pub(super) fn update_context(call: Call, params: Value) -> Result<Step, WireErro
         engine.once(given.request_key.as_deref(), |e| {
             e.update("update-context", &manager, vec![(id, revision)])
         })?;
-        let view = engine.view(&manager, id)?;
-        Ok(Value::Map(present::item(&view, State::Fresh, brief)))
+        Ok(Value::Map(item_or_removed(engine, &manager, id, brief)?))
     })
 }
 
