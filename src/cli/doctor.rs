@@ -7,6 +7,7 @@ use std::path::Path;
 use super::host::Setup;
 use super::{Common, say};
 use crate::server::folder::{DATABASE, FolderError, Owned, make_private};
+use crate::store::StoreError;
 use crate::store::sqlite::SqliteStore;
 
 /// Check the set-up and say what to do.
@@ -83,6 +84,10 @@ fn database(owned: &Owned) -> Finding {
     }
     match SqliteStore::check(&owned.database()) {
         Ok(()) => good(format!("{DATABASE} is sound")),
+        Err(StoreError::Damaged(wrong)) => bad(format!(
+            "{DATABASE} is damaged: {wrong}; put a copy of yours in its place, or the next server \
+             will set it aside and begin an empty one"
+        )),
         Err(error) => bad(error.to_string()),
     }
 }
