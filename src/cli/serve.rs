@@ -93,8 +93,11 @@ impl Serve {
             if !self.stdio {
                 return std::future::pending().await;
             }
-            server.serve(stdio::input()?, stdio::output()?, Admission::Granted).await;
-            anyhow::Ok(())
+            let (input, output) = (stdio::input()?, stdio::output()?);
+            let server = server.clone();
+            // A task of its own: when something else ends the server, the last answers still go out.
+            let serving = async move { server.serve(input, output, Admission::Granted).await };
+            Ok(tokio::spawn(serving).await?)
         };
         tokio::select! {
             ended = conversation => ended,
