@@ -1,3 +1,5 @@
+//! Whether items stand as their files do, on real files.
+
 use std::fs;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Items brought up to date with real files.
+
 use std::fs;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Walks of real trees.
+
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
