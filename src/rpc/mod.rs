@@ -44,8 +44,25 @@ pub type Operation = Box<dyn FnOnce(&mut Engine) -> Result<Finish, EngineError> 
 pub enum Finish {
     /// Nothing: this is the answer.
     Now(Value),
-    /// Slow work, to be run on a thread that may block.
-    Later(Box<dyn FnOnce() -> Result<Value, WireError> + Send>),
+    /// Slow work, or a large answer to be made: to be run on a thread that may block, and when the
+    /// client has read most of what it asked for before.
+    Later(Work),
+}
+
+/// Runs on a thread that may block and gives the answer.
+pub type Work = Box<dyn FnOnce() -> Result<Value, WireError> + Send>;
+
+/// An answer with more content than this, in bytes, is not made in the engine.
+const LARGE_ANSWER: usize = 64 << 10;
+
+impl Finish {
+    /// An answer made of so many bytes of content: at once when they are few.
+    fn of_size(bytes: usize, answer: impl FnOnce() -> Value + Send + 'static) -> Self {
+        match bytes <= LARGE_ANSWER {
+            true => Self::Now(answer()),
+            false => Self::Later(Box::new(move || Ok(answer()))),
+        }
+    }
 }
 
 impl Step {

@@ -48,8 +48,9 @@ pub(super) fn get_context(call: Call, params: Value) -> Result<Step, WireError> 
             let finish = move || Ok(list(standing(&call.tools, views)));
             return Ok(Finish::Later(Box::new(finish)));
         }
-        let fresh = views.into_iter().map(|view| (view, State::Fresh)).collect();
-        Ok(Finish::Now(list(fresh)))
+        let bytes = views.iter().map(|view| view.item.content.len()).sum();
+        let fresh = move || list(views.into_iter().map(|view| (view, State::Fresh)).collect());
+        Ok(Finish::of_size(if brief { 0 } else { bytes }, fresh))
     })
 }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::codec::FramedRead;
 use tokio_util::sync::CancellationToken;
 
@@ -18,7 +18,7 @@ use super::Server;
 use super::auth::Admission;
 use super::outbox::{Out, Outbox, Writer};
 use crate::engine::EngineError;
-use crate::rpc::{self, Call, Finish, Method, Pace, Step, engine_error};
+use crate::rpc::{self, Call, Finish, Method, Pace, Step, Work, engine_error};
 use crate::value::Value;
 use crate::wire::dialect::Dialect;
 use crate::wire::frame::{Frame, LineDecoder};
@@ -28,6 +28,9 @@ use crate::wire::message::{Id, Incoming, Request, WireError};
 const WAITING_CALLS: usize = 4096;
 /// Messages above this are decoded, and their calls begun, on a thread of their own.
 const LARGE_MESSAGE: usize = 64 << 10;
+/// How many large answers of one client may be made and unread at a time: one is written while the
+/// next is made. The calls beyond wait, and hold no copy of any content.
+const LARGE_ANSWERS: usize = 2;
 /// How many finished calls the table of running calls may hold before it is swept.
 const SWEEP_RUNNING: usize = 1024;
 
@@ -205,9 +208,15 @@ impl Reader {
 /// Runs a client's calls, each begun after the one before it.
 async fn dispatch(server: Server, outbox: Outbox, mut waiting: mpsc::Receiver<Waiting>) {
     let peer: Arc<dyn rpc::Peer> = Arc::new(outbox.clone());
+    let places = Arc::new(Semaphore::new(LARGE_ANSWERS));
     while let Some(Waiting { request, cancelled, bytes }) = waiting.recv().await {
         let Request { id, method, params } = request;
-        let reply = Reply { outbox: outbox.clone(), id: id.clone(), cancelled: cancelled.clone() };
+        let reply = Reply {
+            outbox: outbox.clone(),
+            id: id.clone(),
+            cancelled: cancelled.clone(),
+            places: places.clone(),
+        };
         let method = match rpc::find(&method) {
             Ok(method) => method,
             Err(error) => {
@@ -237,12 +246,18 @@ struct Reply {
     outbox: Outbox,
     id: Option<Id>,
     cancelled: Arc<CancellationToken>,
+    places: Arc<Semaphore>,
 }
 
 impl Reply {
     fn send(self, outcome: Result<Value, WireError>) {
+        self.send_from(outcome, None);
+    }
+
+    /// Sends an answer that has a place among the large ones.
+    fn send_from(self, outcome: Result<Value, WireError>, place: Option<OwnedSemaphorePermit>) {
         match (&self.id, &outcome) {
-            (Some(_), _) => self.outbox.reply(self.id, outcome),
+            (Some(_), _) => self.outbox.reply_from(self.id, outcome, place),
             (None, Err(error)) => tracing::debug!("a notification failed: {error}"),
             (None, Ok(_)) => {}
         }
@@ -305,18 +320,25 @@ fn finish(outcome: Result<Finish, EngineError>, reply: Reply) {
     match outcome {
         Err(error) => reply.send(Err(engine_error(error))),
         Ok(Finish::Now(value)) => reply.send(Ok(value)),
-        Ok(Finish::Later(work)) => {
-            tokio::spawn(async move {
-                let cancelled = Arc::clone(&reply.cancelled);
-                let outcome = tokio::select! {
-                    outcome = tokio::task::spawn_blocking(work) => {
-                        outcome.unwrap_or_else(|_| Err(defect("finishing the call")))
-                    }
-                    () = cancelled.cancelled() => Err(engine_error(EngineError::Cancelled)),
-                };
-                reply.send(outcome);
-            });
-        }
+        Ok(Finish::Later(work)) => drop(tokio::spawn(finish_later(work, reply))),
+    }
+}
+
+/// Does what is left once there is a place for its answer.
+async fn finish_later(work: Work, reply: Reply) {
+    let cancelled = Arc::clone(&reply.cancelled);
+    let places = Arc::clone(&reply.places);
+    let working = async {
+        // The semaphore is never closed.
+        let place = places.acquire_owned().await.ok();
+        let outcome = tokio::task::spawn_blocking(work).await;
+        (outcome.unwrap_or_else(|_| Err(defect("finishing the call"))), place)
+    };
+    tokio::select! {
+        // First, so that the work of a client that has gone is not even begun.
+        biased;
+        () = cancelled.cancelled() => reply.send(Err(engine_error(EngineError::Cancelled))),
+        (outcome, place) = working => reply.send_from(outcome, place),
     }
 }
 

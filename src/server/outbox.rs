@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::broadcast::{self, error::RecvError};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::notify::{Burst, notifications};
 use crate::rpc::{Peer, Topic};
@@ -21,6 +21,8 @@ const KEPT_BUFFER: usize = 1 << 20;
 /// Something for the writer.
 pub(super) enum Out {
     Message(Outgoing),
+    /// A message that holds its place among the large answers until most of it is written.
+    Large(Outgoing, OwnedSemaphorePermit),
     /// The client turned out to speak this dialect.
     Speak(Dialect),
     /// The client is to be told of these topics, from this place in the stream of events on.
@@ -36,7 +38,21 @@ pub(super) struct Outbox {
 
 impl Outbox {
     pub(super) fn reply(&self, id: Option<Id>, outcome: Result<Value, WireError>) {
-        self.send(Out::Message(Outgoing::Reply(id, outcome)));
+        self.reply_from(id, outcome, None);
+    }
+
+    /// A reply that may have a place among the large answers.
+    pub(super) fn reply_from(
+        &self,
+        id: Option<Id>,
+        outcome: Result<Value, WireError>,
+        place: Option<OwnedSemaphorePermit>,
+    ) {
+        let message = Outgoing::Reply(id, outcome);
+        self.send(match place {
+            Some(place) => Out::Large(message, place),
+            None => Out::Message(message),
+        });
     }
 
     pub(super) fn send(&self, out: Out) {
@@ -60,6 +76,7 @@ pub(super) struct Writer<W> {
     subscription: Option<broadcast::Receiver<Arc<Burst>>>,
     topics: Vec<Topic>,
     dialect: Dialect,
+    places: Vec<OwnedSemaphorePermit>,
     buffer: Vec<u8>,
     written: usize,
     unread: Arc<AtomicUsize>,
@@ -85,6 +102,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
             subscription: None,
             topics: Vec::new(),
             dialect: Dialect::Native,
+            places: Vec::new(),
             buffer: Vec::new(),
             written: 0,
             unread: Arc::clone(&unread),
@@ -127,8 +145,12 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
                 self.topics = topics;
             }
             Out::Message(message) => self.encode(message),
+            Out::Large(message, place) => {
+                self.encode(message);
+                self.places.push(place);
+            }
         }
-        self.unread.store(self.pending(), Ordering::Relaxed);
+        self.note_pending();
         match self.pending() > self.max_message.saturating_mul(2) {
             true => Err(WriteError::TooSlow(self.pending())),
             false => Ok(()),
@@ -184,8 +206,16 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
             self.buffer.shrink_to(KEPT_BUFFER);
             self.written = 0;
         }
-        self.unread.store(self.pending(), Ordering::Relaxed);
+        self.note_pending();
         Ok(())
+    }
+
+    /// Tells those who wait for it how much is unread.
+    fn note_pending(&mut self) {
+        self.unread.store(self.pending(), Ordering::Relaxed);
+        if self.pending() < CHATTER_LIMIT {
+            self.places.clear();
+        }
     }
 }
 
