@@ -1,6 +1,20 @@
-//! Tests against the outside: one binary, so that the crate is linked once.
+//! Integration tests: the real program, the server in memory, and the wire's text against the
+//! installed Emacs, as clients meet them.
+//! One binary, so that the crate is linked once.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
+mod abuse;
+mod durability;
+mod files;
+mod house;
+mod lines;
+mod markdown;
+mod program;
+mod protocol;
+mod recorded;
 mod sexp_oracle;
+mod shared_script;
+mod support;
+mod transports;
 mod wire_fuzz;

@@ -1,0 +1,171 @@
+//! The rules of the house, as far as a program can read them off the sources.
+
+use std::path::{Path, PathBuf};
+
+/// Which top-level module may name which others. A module may always name itself.
+const MAY_NAME: &[(&str, &[&str])] = &[
+    ("main", &[]),
+    ("cli", &["config", "context", "engine", "files", "rpc", "server", "store", "value", "wire"]),
+    ("config", &["context", "files", "rpc", "tokens", "wire"]),
+    ("server", &["engine", "rpc", "value", "wire"]),
+    ("rpc", &["context", "engine", "files", "store", "tokens", "value", "wire"]),
+    ("engine", &["context", "store"]),
+    // Metadata are stored as the s-expressions that clients send.
+    ("store", &["context", "value", "wire"]),
+    ("files", &["context", "value"]),
+    ("wire", &["value"]),
+    ("context", &["tokens", "value"]),
+    ("tokens", &[]),
+    // The two texts of a value know each other: what JSON has no word for is written as an
+    // s-expression.
+    ("value", &["wire"]),
+];
+
+/// Modules without files, sockets, threads and clocks; and what one of them has all the same.
+const PURE: &[&str] = &["context", "tokens", "value"];
+const IMPURE: &[&str] = &[
+    "std::fs",
+    "std::net",
+    "std::thread",
+    "std::time",
+    "std::process",
+    "std::env",
+    "tokio::",
+    "rusqlite",
+    "jiff",
+];
+/// Long texts are counted on several threads; the sum does not depend on their order.
+const EXCEPTIONS: &[(&str, &str)] = &[("src/tokens/bpe.rs", "std::thread")];
+
+/// The longest file outside tests, in lines, and the few that may be longer because they are data.
+const MAX_LINES: usize = 400;
+const LONG_BY_NATURE: &[&str] = &["src/rpc/table.rs"];
+
+struct Source {
+    name: String,
+    text: String,
+}
+
+fn sources() -> Vec<Source> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = Vec::new();
+    let mut folders: Vec<PathBuf> = vec![root.join("src")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+                found.push(Source { name, text: std::fs::read_to_string(path).unwrap() });
+            }
+        }
+    }
+    assert!(found.len() > 50);
+    found
+}
+
+impl Source {
+    fn is_test(&self) -> bool {
+        self.name.ends_with("tests.rs") || self.name.ends_with("testing.rs")
+    }
+
+    /// The top-level module: `src/rpc/call.rs` is in `rpc`.
+    fn module(&self) -> &str {
+        let inside = self.name.strip_prefix("src/").unwrap();
+        inside.split(['/', '.']).next().unwrap()
+    }
+
+    /// The lines of code outside of tests, without comments.
+    fn code(&self) -> impl Iterator<Item = &str> {
+        let end = self.text.find("#[cfg(test)]\nmod tests {").unwrap_or(self.text.len());
+        let end = if self.is_test() { 0 } else { end };
+        self.text[..end].lines().map(|line| match line.trim_start().starts_with("//") {
+            true => "",
+            false => line,
+        })
+    }
+
+    /// The top-level modules that the code names.
+    fn named(&self) -> Vec<String> {
+        let mut named = Vec::new();
+        for line in self.code() {
+            for (at, _) in line.match_indices("crate::") {
+                let rest = &line[at + "crate::".len()..];
+                let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_');
+                named.push(rest[..end.unwrap_or(rest.len())].to_owned());
+            }
+        }
+        named
+    }
+}
+
+#[test]
+fn modules_name_only_what_they_may() {
+    let mut wrong = Vec::new();
+    for source in sources() {
+        let module = source.module();
+        if module == "lib" {
+            continue;
+        }
+        let allowed = MAY_NAME.iter().find(|(name, _)| *name == module);
+        let (_, allowed) = allowed.unwrap_or_else(|| panic!("{module} is not in the table"));
+        for named in source.named() {
+            assert!(!named.is_empty(), "{}: name the modules one by one", source.name);
+            if named != module && !allowed.contains(&named.as_str()) {
+                wrong.push(format!("{} names {named}", source.name));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn the_engine_and_the_server_know_no_concrete_store() {
+    for source in sources().iter().filter(|s| ["engine", "rpc", "server"].contains(&s.module())) {
+        let named = source.code().any(|line| line.contains("sqlite") || line.contains("rusqlite"));
+        assert!(!named, "{} names the concrete store", source.name);
+    }
+}
+
+#[test]
+fn pure_modules_have_no_files_sockets_threads_or_clocks() {
+    for source in sources().iter().filter(|source| PURE.contains(&source.module())) {
+        for line in source.code() {
+            for impure in IMPURE {
+                let excepted = EXCEPTIONS.contains(&(source.name.as_str(), impure));
+                assert!(!line.contains(impure) || excepted, "{}: {line}", source.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_source_begins_with_what_it_is_for() {
+    for source in sources() {
+        assert!(source.text.starts_with("//! "), "{}", source.name);
+    }
+}
+
+#[test]
+fn no_source_is_too_long() {
+    for source in sources().iter().filter(|source| !source.is_test()) {
+        let lines = source.text.lines().count();
+        let excepted = LONG_BY_NATURE.contains(&source.name.as_str());
+        assert!(lines <= MAX_LINES || excepted, "{} has {lines} lines", source.name);
+    }
+}
+
+#[test]
+fn standard_output_belongs_to_the_wire() {
+    for source in sources() {
+        for line in source.code() {
+            for print in ["println!", "print!(", "dbg!"] {
+                assert!(!line.contains(print), "{}: {line}", source.name);
+            }
+        }
+        let writes = source.code().any(|line| line.contains("stdout()"));
+        let may = ["src/cli/mod.rs", "src/server/stdio.rs"].contains(&source.name.as_str());
+        assert!(!writes || may, "{} writes to stdout", source.name);
+    }
+}

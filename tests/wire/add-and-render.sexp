@@ -1,0 +1,13 @@
+; The sample of the protocol: two items, and their Markdown.
+> (:id 1 :method ping)
+< (:id 1 :result :pong)
+> (:id 2 :method add-context :params (:manager "agent.lisp" :content "(+ 1 2)" :type :code))
+< (:id 2 :result (:id "ctx-1" :type :code :content "(+ 1 2)" :metadata nil :timestamp 1700000000 :tokens 2 :token-counter :estimate :bytes 7 :pinned nil :live nil :state :fresh :manager "agent.lisp" :count 1 :total-tokens 2))
+> (:id 3 :method add-context :params (:manager "agent.lisp" :content "CL-USER> (+ 1 2)\n3\n" :type :repl-history :metadata (:package "CL-USER" :origin :repl)))
+< (:id 3 :result (:id "ctx-2" :type :repl-history :content "CL-USER> (+ 1 2)\n3\n" :metadata (:package "CL-USER" :origin :repl) :timestamp 1700000000 :tokens 5 :token-counter :estimate :bytes 19 :pinned nil :live nil :state :fresh :manager "agent.lisp" :count 2 :total-tokens 7))
+> (:id 4 :method get-context :params (:manager "agent.lisp"))
+< (:id 4 :result ((:id "ctx-1" :type :code :content "(+ 1 2)" :metadata nil :timestamp 1700000000 :tokens 2 :token-counter :estimate :bytes 7 :pinned nil :live nil :state :fresh) (:id "ctx-2" :type :repl-history :content "CL-USER> (+ 1 2)\n3\n" :metadata (:package "CL-USER" :origin :repl) :timestamp 1700000000 :tokens 5 :token-counter :estimate :bytes 19 :pinned nil :live nil :state :fresh)))
+> (:id 5 :method context-to-string :params (:manager "agent.lisp"))
+< (:id 5 :result "## Context\n\n### Code\n```lisp\n(+ 1 2)\n```\n\n### Repl-History\n```lisp\nCL-USER> (+ 1 2)\n3\n```\n\n")
+> (:id 6 :method context-summary :params (:manager "agent.lisp"))
+< (:id 6 :result (:count 2 :types (:code :repl-history) :preview "2 items: Code, Repl-History" :tokens 7 :token-counter :estimate))

@@ -1,0 +1,12 @@
+; A call without an id is not answered, but those who subscribed hear of what it did.
+> (:id 1 :method subscribe :params (:topics (:context-changed)))
+< (:id 1 :result (:topics (:context-changed)))
+> (:method add-context :params (:manager "m" :content "(+ 1 2)"))
+< (:method "context-changed" :params (:manager "m" :method "add-context" :count 1 :tokens 2))
+> (:id 2 :method get-context :params (:manager "m" :brief t))
+< (:id 2 :result ((:id "ctx-1" :type :code :metadata nil :timestamp 1700000000 :tokens 2 :token-counter :estimate :bytes 7 :pinned nil :live nil :state :fresh)))
+> (:id 3 :method subscribe :params (:topics nil))
+< (:id 3 :result (:topics nil))
+> (:method add-context :params (:manager "m" :content "unheard"))
+> (:id 4 :method context-summary :params (:manager "m"))
+< (:id 4 :result (:count 2 :types (:code) :preview "2 items: Code" :tokens 4 :token-counter :estimate))

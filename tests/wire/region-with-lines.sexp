@@ -1,0 +1,11 @@
+; A region as Emacs sends it, found by type and by origin, and rendered with its place.
+> (:jsonrpc "2.0" :id 1 :method "add-context" :params (:manager "agent.lisp" :content "(defun send-to-agent (instruction)\n  \"Send \\\"INSTRUCTION\\\".\")\n" :type "code" :metadata (:filename "/nonexistent/p/src/agent.lisp" :project "/nonexistent/p/" :start-line 42 :end-line 43 :language "lisp-mode" :origin :region)))
+< (:id 1 :result (:id "ctx-1" :type :code :content "(defun send-to-agent (instruction)\n  \"Send \\\"INSTRUCTION\\\".\")\n" :metadata (:filename "/nonexistent/p/src/agent.lisp" :project "/nonexistent/p/" :start-line 42 :end-line 43 :language "lisp-mode" :origin :region) :timestamp 1700000000 :tokens 16 :token-counter :estimate :bytes 62 :pinned nil :live nil :state :fresh :manager "agent.lisp" :count 1 :total-tokens 16))
+> (:id "by type" :method get-context :params (:manager "agent.lisp" :types (:code) :brief t))
+< (:id "by type" :result ((:id "ctx-1" :type :code :metadata (:filename "/nonexistent/p/src/agent.lisp" :project "/nonexistent/p/" :start-line 42 :end-line 43 :language "lisp-mode" :origin :region) :timestamp 1700000000 :tokens 16 :token-counter :estimate :bytes 62 :pinned nil :live nil :state :missing)))
+> (:id "by origin" :method get-context :params (:manager "agent.lisp" :types (:region) :limit 1 :brief t))
+< (:id "by origin" :result ((:id "ctx-1" :type :code :metadata (:filename "/nonexistent/p/src/agent.lisp" :project "/nonexistent/p/" :start-line 42 :end-line 43 :language "lisp-mode" :origin :region) :timestamp 1700000000 :tokens 16 :token-counter :estimate :bytes 62 :pinned nil :live nil :state :missing)))
+> (:id "text" :method context-to-string :params (:manager "agent.lisp" :types nil :limit nil))
+< (:id "text" :result "## Context\n\n### Code (from src/agent.lisp:42-43)\n```lisp\n(defun send-to-agent (instruction)\n  \"Send \\\"INSTRUCTION\\\".\")\n```\n\n")
+> (:id "empty" :method context-to-string :params (:manager "other"))
+< (:id "empty" :result "## Context\n\n")
