@@ -26,7 +26,7 @@ pub fn input() -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
             let _ = rustix::pipe::fcntl_setpipe_size(&fd, PIPE_BYTES);
             Box::new(pipe::Receiver::from_file(File::from(fd))?)
         }
-        FileType::Socket => Box::new(unix_stream(fd)?.into_split().0),
+        FileType::Socket => Box::new(unix_stream(fd)?),
         _ => Box::new(tokio::io::stdin()),
     })
 }
@@ -39,7 +39,7 @@ pub fn output() -> io::Result<Box<dyn AsyncWrite + Send + Unpin>> {
     let fd = duplicate(std::io::stdout().as_fd())?;
     Ok(match kind(&fd)? {
         FileType::Fifo => Box::new(pipe::Sender::from_file(File::from(fd))?),
-        FileType::Socket => Box::new(unix_stream(fd)?.into_split().1),
+        FileType::Socket => Box::new(unix_stream(fd)?),
         _ => Box::new(tokio::io::stdout()),
     })
 }
@@ -76,6 +76,7 @@ fn kind(fd: &OwnedFd) -> io::Result<FileType> {
     Ok(FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode))
 }
 
+/// The socket whole: half of one would shut the other half down, and input and output may be one.
 fn unix_stream(fd: OwnedFd) -> io::Result<UnixStream> {
     let stream = std::os::unix::net::UnixStream::from(fd);
     stream.set_nonblocking(true)?;
