@@ -1,23 +1,20 @@
-//! Methods that read the disk: a file, a directory, and what became of files since.
+//! Methods that add what they read from the disk: a file, a directory.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use serde::Deserialize;
 
 use super::call::{Call, Tools};
 use super::context::{add_one, now_ms, read_item};
-use super::error::{application, cancelled, engine_error, file_error, param_error, tree_error};
-use super::params::{ItemName, ManagerName, decode, metadata, not_negative};
+use super::error::{application, cancelled, file_error, param_error, tree_error};
+use super::params::{ManagerName, decode, metadata, not_negative};
 use super::present::{self, entry, figure, keyword};
 use super::{Finish, Step};
-use crate::context::item::{Item, ItemId, Kind, Metadata};
+use crate::context::item::{Kind, Metadata};
 use crate::context::manager::{MAX_CAPACITY, ManagerError};
-use crate::engine::{Added, EngineError, NewItem, Revision, Selection};
-use crate::files::{
-    self, FileText, ListedFile, ReadOptions, Refreshed, Skipped, TreeOptions, Walk,
-};
+use crate::engine::{Added, EngineError, NewItem};
+use crate::files::{self, FileText, ListedFile, ReadOptions, Skipped, TreeOptions, Walk};
 use crate::value::Value;
 use crate::wire::message::WireError;
 
@@ -59,7 +56,10 @@ pub(super) fn add_file(call: Call, params: Value) -> Result<Step, WireError> {
     add_one("add-file", given.manager, item, given.brief, given.request_key)
 }
 
-fn read_options(tools: &Tools, max_file_bytes: Option<i64>) -> Result<ReadOptions, WireError> {
+pub(super) fn read_options(
+    tools: &Tools,
+    max_file_bytes: Option<i64>,
+) -> Result<ReadOptions, WireError> {
     let given = not_negative("max-file-bytes", max_file_bytes)?;
     Ok(ReadOptions { max_bytes: given.unwrap_or(tools.limits.max_file_bytes) })
 }
@@ -267,108 +267,4 @@ fn too_many_files(
         ("pinned", figure(pinned as u64)),
     ];
     application("capacity-full", message, data)
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct RefreshContext {
-    manager: Option<ManagerName>,
-    ids: Option<Vec<ItemName>>,
-    request_key: Option<String>,
-}
-
-/// What refreshing did to one item.
-struct Outcome {
-    id: ItemId,
-    old: Arc<Item>,
-    new: Arc<Item>,
-    name: &'static str,
-    reason: Option<&'static str>,
-}
-
-pub(super) fn refresh_context(call: Call, params: Value) -> Result<Step, WireError> {
-    let given: RefreshContext = decode(params)?;
-    let manager = given.manager.unwrap_or_default().0;
-    let asked = given.ids.map(|ids| ids.into_iter().map(|id| id.0).collect::<Vec<_>>());
-    let views = {
-        let manager = manager.clone();
-        let select = move |engine: &mut crate::engine::Engine| match asked {
-            Some(ids) => ids.into_iter().map(|id| engine.view(&manager, id)).collect(),
-            None => engine.select(&Selection { managers: vec![manager], ..Selection::default() }),
-        };
-        call.tools.engine.ask_blocking(select).map_err(engine_error)?
-    };
-    let options = read_options(&call.tools, None)?;
-    let mut outcomes = Vec::with_capacity(views.len());
-    for view in views {
-        if call.cancelled.is_cancelled() {
-            return Err(cancelled());
-        }
-        let (new, name, reason) = reread(&call.tools, &view.item, &options);
-        outcomes.push(Outcome { id: view.item.id, old: view.item, new, name, reason });
-    }
-    Step::state(move |engine| {
-        engine.once(given.request_key.as_deref(), |engine| {
-            let changed = outcomes.iter().filter(|outcome| outcome.old != outcome.new);
-            // Whoever changed an item meanwhile knew better than the file did before.
-            let still_as_read = changed.filter(|outcome| {
-                engine.view(&manager, outcome.id).is_ok_and(|view| view.item == outcome.old)
-            });
-            let revisions = still_as_read.map(|outcome| (outcome.id, revision(&outcome.new)));
-            let revisions = revisions.collect();
-            engine.update("refresh-context", &manager, revisions)
-        })?;
-        let updated = outcomes.iter().filter(|outcome| outcome.old != outcome.new).count();
-        Ok(Value::Map(vec![
-            entry("updated", figure(updated as u64)),
-            entry("items", Value::List(outcomes.iter().map(outcome_value).collect())),
-        ]))
-    })
-}
-
-fn revision(item: &Item) -> Revision {
-    Revision {
-        content: Some((Arc::clone(&item.content), item.tokens, item.counted_by, item.taken_ms)),
-        metadata: Some(item.metadata.clone()),
-        ..Revision::default()
-    }
-}
-
-fn outcome_value(outcome: &Outcome) -> Value {
-    Value::Map(vec![
-        entry("id", outcome.id.to_string()),
-        entry("outcome", keyword(outcome.name)),
-        entry("reason", outcome.reason.map_or(Value::Nil, Value::from)),
-        entry("tokens", figure(outcome.new.tokens)),
-    ])
-}
-
-/// The item as its file is now, what was found, and why when that is not sure. Reads the disk.
-pub(super) fn reread(
-    tools: &Tools,
-    item: &Arc<Item>,
-    options: &ReadOptions,
-) -> (Arc<Item>, &'static str, Option<&'static str>) {
-    let taken_ms = now_ms();
-    match files::refresh(item, options) {
-        Refreshed::Unchanged => (Arc::clone(item), "unchanged", None),
-        Refreshed::Missing => (Arc::clone(item), "missing", None),
-        Refreshed::Unsure(reason) => (Arc::clone(item), "stale", Some(reason)),
-        Refreshed::Moved { start_line, end_line } => {
-            let mut moved = Item { taken_ms, ..(**item).clone() };
-            moved.metadata.set("start-line", figure(start_line));
-            moved.metadata.set("end-line", figure(end_line));
-            (Arc::new(moved), "moved", None)
-        }
-        Refreshed::Updated(text) => {
-            let updated = Item {
-                taken_ms,
-                tokens: tools.counter.count(&text.content),
-                counted_by: tools.counter.name(),
-                content: text.content.into(),
-                ..(**item).clone()
-            };
-            (Arc::new(updated), "updated", None)
-        }
-    }
 }

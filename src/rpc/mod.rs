@@ -11,6 +11,7 @@ mod files;
 mod params;
 mod present;
 mod query;
+mod refresh;
 mod server;
 mod sets;
 mod table;

@@ -197,7 +197,7 @@ fn standing(tools: &Tools, views: Vec<View>) -> Vec<(View, State)> {
 fn current(tools: &Tools, views: Vec<View>) -> Vec<View> {
     let options = ReadOptions { max_bytes: tools.limits.max_file_bytes };
     let read = |view: View| match view.item.live {
-        true => View { item: super::files::reread(tools, &view.item, &options).0, ..view },
+        true => View { item: super::refresh::reread(tools, &view.item, &options).0, ..view },
         false => view,
     };
     views.into_iter().map(read).collect()

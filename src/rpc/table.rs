@@ -1,7 +1,7 @@
 //! The method table: what the server can do, in the words of its documentation.
 
 use super::call::{Call, Topic};
-use super::{Step, context, files, query, server, sets};
+use super::{Step, context, files, query, refresh, server, sets};
 use crate::context::filter;
 use crate::context::item::{Kind, Origin};
 use crate::context::render::Format;
@@ -357,7 +357,7 @@ pub static TABLE: &[Method] = &[
         result: "`:updated N` and `:items`: for each its `:id`, its `:outcome` (`:unchanged \
                  :updated :moved :stale :missing`), and the `:reason` when stale.",
         pace: Pace::Aside,
-        run: files::refresh_context,
+        run: refresh::refresh_context,
     },
     Method {
         name: "list-managers",

@@ -1,0 +1,156 @@
+//! Items brought up to date with their files, when a client asks or whenever a live one is shown.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::Step;
+use super::call::{Call, Tools};
+use super::context::now_ms;
+use super::error::engine_error;
+use super::files::read_options;
+use super::params::{ItemName, ManagerName, decode};
+use super::present::{entry, figure, keyword};
+use crate::context::item::{Item, ItemId};
+use crate::engine::{Engine, EngineError, Revision, Selection, View};
+use crate::files::{self, ReadOptions, Refreshed};
+use crate::value::Value;
+use crate::wire::message::WireError;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct RefreshContext {
+    manager: Option<ManagerName>,
+    ids: Option<Vec<ItemName>>,
+    request_key: Option<String>,
+}
+
+/// What refreshing found of one item.
+struct Outcome {
+    id: ItemId,
+    old: Arc<Item>,
+    new: Arc<Item>,
+    name: &'static str,
+    reason: Option<&'static str>,
+}
+
+/// What is answered of an item, and answered again to the same request.
+#[derive(Serialize, Deserialize)]
+struct Told {
+    id: u64,
+    outcome: String,
+    reason: Option<String>,
+    tokens: u64,
+    changed: bool,
+}
+
+pub(super) fn refresh_context(call: Call, params: Value) -> Result<Step, WireError> {
+    let given: RefreshContext = decode(params)?;
+    let manager = given.manager.unwrap_or_default().0;
+    let asked = given.ids.map(|ids| ids.into_iter().map(|id| id.0).collect::<Vec<_>>());
+    let views = {
+        let manager = manager.clone();
+        let select = move |engine: &mut Engine| match asked {
+            Some(ids) => ids.into_iter().map(|id| engine.view(&manager, id)).collect(),
+            None => engine.select(&Selection { managers: vec![manager], ..Selection::default() }),
+        };
+        call.tools.engine.ask_blocking(|engine| Ok(select(engine))).map_err(engine_error)?
+    };
+    let options = read_options(&call.tools, None)?;
+    // An item that is not there is no error yet: the answer may be known from before.
+    let found = views.and_then(|views| reread_all(&call, views, &options));
+    let key = given.request_key;
+    Step::state(move |engine| {
+        let told = engine.once(key.as_deref(), |engine| keep(engine, &manager, found?))?;
+        let updated = told.iter().filter(|told| told.changed).count();
+        Ok(Value::Map(vec![
+            entry("updated", figure(updated as u64)),
+            entry("items", Value::List(told.into_iter().map(told_value).collect())),
+        ]))
+    })
+}
+fn reread_all(
+    call: &Call,
+    views: Vec<View>,
+    options: &ReadOptions,
+) -> Result<Vec<Outcome>, EngineError> {
+    let reread = |view: View| {
+        if call.cancelled.is_cancelled() {
+            return Err(EngineError::Cancelled);
+        }
+        let (new, name, reason) = reread(&call.tools, &view.item, options);
+        Ok(Outcome { id: view.item.id, old: view.item, new, name, reason })
+    };
+    views.into_iter().map(reread).collect()
+}
+
+/// Makes the new versions those that are kept.
+fn keep(
+    engine: &mut Engine,
+    manager: &str,
+    outcomes: Vec<Outcome>,
+) -> Result<Vec<Told>, EngineError> {
+    let changed = outcomes.iter().filter(|outcome| outcome.old != outcome.new);
+    // Whoever changed an item meanwhile knew better than the file did before.
+    let still_as_read = changed.filter(|outcome| {
+        engine.view(manager, outcome.id).is_ok_and(|view| view.item == outcome.old)
+    });
+    let revisions = still_as_read.map(|outcome| (outcome.id, revision(&outcome.new)));
+    let revisions = revisions.collect();
+    engine.update("refresh-context", manager, revisions)?;
+    let told = outcomes.into_iter().map(|outcome| Told {
+        id: outcome.id.0,
+        outcome: outcome.name.to_owned(),
+        reason: outcome.reason.map(str::to_owned),
+        tokens: outcome.new.tokens,
+        changed: outcome.old != outcome.new,
+    });
+    Ok(told.collect())
+}
+
+fn revision(item: &Item) -> Revision {
+    Revision {
+        content: Some((Arc::clone(&item.content), item.tokens, item.counted_by, item.taken_ms)),
+        metadata: Some(item.metadata.clone()),
+        ..Revision::default()
+    }
+}
+
+fn told_value(told: Told) -> Value {
+    Value::Map(vec![
+        entry("id", ItemId(told.id).to_string()),
+        entry("outcome", keyword(&told.outcome)),
+        entry("reason", told.reason.map_or(Value::Nil, Value::from)),
+        entry("tokens", figure(told.tokens)),
+    ])
+}
+
+/// The item as its file is now, what was found, and why when that is not sure. Reads the disk.
+pub(super) fn reread(
+    tools: &Tools,
+    item: &Arc<Item>,
+    options: &ReadOptions,
+) -> (Arc<Item>, &'static str, Option<&'static str>) {
+    let taken_ms = now_ms();
+    match files::refresh(item, options) {
+        Refreshed::Unchanged => (Arc::clone(item), "unchanged", None),
+        Refreshed::Missing => (Arc::clone(item), "missing", None),
+        Refreshed::Unsure(reason) => (Arc::clone(item), "stale", Some(reason)),
+        Refreshed::Moved { start_line, end_line } => {
+            let mut moved = Item { taken_ms, ..(**item).clone() };
+            moved.metadata.set("start-line", figure(start_line));
+            moved.metadata.set("end-line", figure(end_line));
+            (Arc::new(moved), "moved", None)
+        }
+        Refreshed::Updated(text) => {
+            let updated = Item {
+                taken_ms,
+                tokens: tools.counter.count(&text.content),
+                counted_by: tools.counter.name(),
+                content: text.content.into(),
+                ..(**item).clone()
+            };
+            (Arc::new(updated), "updated", None)
+        }
+    }
+}
