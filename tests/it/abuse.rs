@@ -229,9 +229,13 @@ fn a_client_that_does_not_read_costs_little_and_harms_nobody() {
         other.ok("add-context", &format!("(:manager \"big\" :content \"{content}\" :brief t)"));
     }
     let before = server.process.peak_memory();
-    for method in ["get-context", "context-to-string"] {
+    for (method, params) in [
+        ("get-context", "(:manager \"big\")"),
+        ("context-to-string", "(:manager \"big\")"),
+        ("update-context", "(:manager \"big\" :id \"ctx-1\" :type :text)"),
+    ] {
         let mut deaf = UnixStream::connect(&server.socket).unwrap();
-        let call = format!("(:id 1 :method {method} :params (:manager \"big\"))\n");
+        let call = format!("(:id 1 :method {method} :params {params})\n");
         deaf.write_all(call.repeat(1000).as_bytes()).unwrap();
         for _ in 0..50 {
             let begun = Instant::now();

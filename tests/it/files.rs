@@ -350,3 +350,20 @@ fn a_live_region_follows_its_text() {
     let text = client.ok("context-to-string", "nil");
     assert!(text.as_str().unwrap().contains(":3-3)"), "{text}");
 }
+
+#[test]
+fn a_repeated_refresh_is_answered_as_it_was_and_not_applied_again() {
+    let home = Home::new();
+    let path = home.write("a.txt", "one\n");
+    let mut client = home.ephemeral(&[]);
+    client.ok("add-file", &at(&path, ""));
+    home.write("a.txt", "two\n");
+    let refresh = "(:ids (\"ctx-1\") :request-key \"k\")";
+    let first = client.ok("refresh-context", refresh);
+    assert_eq!(first["updated"], 1);
+    home.write("a.txt", "three\n");
+    assert_eq!(client.ok("refresh-context", refresh), first);
+    assert_eq!(client.contents("*shared*"), ["two\n"]);
+    client.ok("clear-context", "nil");
+    assert_eq!(client.ok("refresh-context", refresh), first);
+}

@@ -184,6 +184,22 @@ fn messages_too_large_are_refused_and_the_next_is_read() {
 }
 
 #[test]
+fn the_limit_is_the_longest_message_that_is_read() {
+    for end in ["\n", "\r\n"] {
+        let mut client = server();
+        let message = |bytes: usize| {
+            let call = "(:id 1 :method add-context :params (:content \"\" :brief t))";
+            let content = format!("\"{}\"", "x".repeat(bytes - call.len()));
+            call.replace("\"\"", &content)
+        };
+        client.write(format!("{}{end}", message(100_000)).as_bytes());
+        outcome(client.message()).unwrap();
+        client.write(format!("{}{end}", message(100_001)).as_bytes());
+        assert_eq!(outcome(client.message()).unwrap_err().code, -32600);
+    }
+}
+
+#[test]
 fn answers_too_large_are_errors_that_say_how_to_ask_for_less() {
     let mut client = server();
     for _ in 0..3 {

@@ -401,6 +401,39 @@ fn a_server_over_stdio_ends_when_its_client_no_longer_reads_or_writes() {
 }
 
 #[test]
+fn stdio_may_be_files() {
+    let home = Home::new();
+    let calls: String = (0..500)
+        .map(|n| request(Dialect::Native, &n.to_string(), "add-context", "(:content \"x\")"))
+        .collect();
+    let input = home.write("calls", calls);
+    let output = home.file("answers");
+    let mut command = home.command(&["serve", "--stdio", "--ephemeral"]);
+    command.stdin(std::fs::File::open(input).unwrap());
+    command.stdout(std::fs::File::create(&output).unwrap());
+    assert!(Process::start(command).wait().success());
+    let answers = std::fs::read_to_string(output).unwrap();
+    assert_eq!(answers.lines().count(), 500);
+    assert!(answers.lines().last().unwrap().starts_with("(:id 499 :result (:id \"ctx-500\""));
+}
+
+#[test]
+fn stdio_may_be_a_socket() {
+    let home = Home::new();
+    let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
+    let mut command = home.command(&["serve", "--stdio", "--ephemeral"]);
+    command.stdin(std::os::fd::OwnedFd::from(far.try_clone().unwrap()));
+    command.stdout(std::os::fd::OwnedFd::from(far));
+    let mut process = Process::start(command);
+    (&near).write_all(b"(:id 1 :method ping)\n").unwrap();
+    near.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut answer = String::new();
+    (&near).take(22).read_to_string(&mut answer).unwrap();
+    assert_eq!(answer, "(:id 1 :result :pong)\n");
+    assert!(process.wait().success());
+}
+
+#[test]
 fn serving_nowhere_is_an_error() {
     let said = Home::new().fail(&["serve"]);
     assert!(said.contains("--stdio") && said.contains("--tcp"), "{said}");
