@@ -79,11 +79,14 @@ impl<S: Store> LoggedStore<S> {
     /// Sends the rest of this burst to `inner`, after everything that came before.
     fn go_direct(&mut self) -> Result<&mut S, StoreError> {
         if !self.direct {
-            self.direct = true;
-            for entry in self.pending.iter().chain(&self.staged) {
-                apply(&mut self.inner, entry)?;
+            let mut entries = self.pending.iter().chain(&self.staged);
+            let moved = entries.try_for_each(|entry| apply(&mut self.inner, entry));
+            if let Err(error) = moved.and_then(|()| self.inner.keep()) {
+                // What was acknowledged is still in the log, and must not be taken for moved.
+                self.inner.roll_back();
+                return Err(error);
             }
-            self.inner.keep()?;
+            self.direct = true;
             for entry in mem::take(&mut self.request) {
                 apply(&mut self.inner, &entry)?;
             }
