@@ -110,3 +110,31 @@ fn notifications_before_an_acknowledged_call_are_kept_too() {
     client.process().kill();
     assert_eq!(home.stdio(&[]).contents("*shared*"), ["quiet", "loud"]);
 }
+
+#[test]
+fn a_damaged_database_does_not_keep_the_server_from_starting_whatever_was_logged_since() {
+    for last in ["pin-context", "remove-context", "move-context"] {
+        let home = Home::new();
+        let mut client = home.stdio(&[]);
+        client.add("*shared*", "a");
+        client.add("*shared*", "b");
+        client.ok("list-managers", "nil");
+        let more = if last == "move-context" { ":to 1" } else { "" };
+        client.ok(last, &format!("(:id \"ctx-1\" {more})"));
+        client.add("*shared*", "c");
+        client.process().kill();
+        for entry in std::fs::read_dir(home.state()).unwrap() {
+            let path = entry.unwrap().path();
+            if path.file_name().unwrap().to_string_lossy().starts_with("contexture.db") {
+                std::fs::write(path, "no database, but something ".repeat(100)).unwrap();
+            }
+        }
+        for _ in 0..2 {
+            let mut client = home.stdio(&[]);
+            assert_eq!(client.contents("*shared*"), ["c"], "after {last}");
+            assert_eq!(client.ok("context-summary", "nil")["count"], 1, "after {last}");
+            client.end();
+        }
+        assert_eq!(home.stdio(&[]).add("*shared*", "d"), "ctx-4");
+    }
+}

@@ -148,6 +148,22 @@ fn every_source_begins_with_what_it_is_for() {
 }
 
 #[test]
+fn the_sources_hold_nothing_else() {
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            let known = [".rs", ".sql", ".txt"].iter().any(|end| name.ends_with(end));
+            match path.is_dir() {
+                true => folders.push(path),
+                false => assert!(known && !name.starts_with(['.', '#']), "{}", path.display()),
+            }
+        }
+    }
+}
+
+#[test]
 fn no_source_is_too_long() {
     for source in sources().iter().filter(|source| !source.is_test()) {
         let lines = source.text.lines().count();
