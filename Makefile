@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 PREFIX ?= $(HOME)/.local
 
-.PHONY: help setup setup-bench build test docs install bench clean
+.PHONY: help setup setup-bench setup-demo build test demo pictures docs install bench clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -15,13 +15,23 @@ setup: ## install the system packages that build, test and docs need
 setup-bench:
 	@scripts/setup test bench
 
+setup-demo:
+	@scripts/setup test demo
+
 build: ## compile the server for use, into target/release
 	cargo build --release --locked
 
 test: setup ## check and test everything; ends with one line of counts
 	@scripts/test
 
-docs: setup build/contexture.info ## make the Info manual
+demo: setup-demo build ## show it on its own sources; opens Emacs if there is a terminal
+	@scripts/demo
+
+pictures: setup-demo build ## take the picture of the README again
+	@scripts/picture docs/images/session.svg
+
+docs: setup build build/contexture.info ## make the Info manual and the method reference
+	@docs/update-methods "$${CARGO_TARGET_DIR:-target}/release/contexture"
 
 build/contexture.info: docs/contexture.texi $(wildcard docs/*.texi)
 	@mkdir -p build

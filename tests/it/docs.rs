@@ -1,0 +1,143 @@
+//! The documentation against the program: the method reference and every example conversation.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_contexture");
+/// How long an answer may take before the test fails; far more than it does take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn page(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[test]
+fn the_protocol_page_has_the_method_table_as_it_is() {
+    let output = Command::new(PROGRAM).args(["methods", "--markdown"]).output().unwrap();
+    let table = String::from_utf8(output.stdout).unwrap();
+    let page = page("docs/protocol.md");
+    let (_, rest) = page.split_once("<!-- methods: begin -->\n").unwrap();
+    let (written, _) = rest.split_once("<!-- methods: end -->").unwrap();
+    let advice = "docs/protocol.md is not what the method table says: run `make docs`";
+    assert!(written.trim() == table.trim(), "{advice}");
+}
+
+#[test]
+fn the_examples_of_the_protocol_page_are_true() {
+    check_page("docs/protocol.md", 12);
+}
+
+#[test]
+fn the_examples_of_the_readme_are_true() {
+    check_page("README.md", 2);
+}
+
+#[test]
+fn an_ellipsis_stands_for_anything() {
+    assert!(matches("a … c", "a b c") && matches("… c", "a b c") && matches("a …", "a b c"));
+    assert!(matches("a b", "a b") && !matches("a …c", "a b d") && !matches("a", "a b"));
+}
+
+/// Holds every fenced block with `→` lines as a conversation of its own with a new server.
+#[track_caller]
+fn check_page(name: &str, at_least: usize) {
+    let page = page(name);
+    let blocks: Vec<&str> =
+        page.split("\n```").skip(1).step_by(2).filter(|block| block.contains("\n→ ")).collect();
+    assert!(blocks.len() >= at_least, "{name} has only {} examples", blocks.len());
+    for block in blocks {
+        hold(name, block);
+    }
+}
+
+/// Says the `→` lines, and after each expects the `←` lines below it, in any order.
+fn hold(page: &str, block: &str) {
+    let mut conversation = Conversation::begin();
+    for turn in block.split("\n→ ").skip(1) {
+        let mut lines = turn.lines();
+        conversation.say(lines.next().unwrap_or_default());
+        let mut expected: Vec<&str> = lines.filter_map(|line| line.strip_prefix("← ")).collect();
+        for _ in 0..expected.len() {
+            let heard = conversation.hear();
+            let place = expected.iter().position(|pattern| matches(pattern, &heard));
+            let place = place.unwrap_or_else(|| {
+                panic!("{page}: after {turn:?}\nthe server said\n{heard}\nand not\n{expected:#?}")
+            });
+            expected.remove(place);
+        }
+    }
+    conversation.end(page, block);
+}
+
+/// Whether a line is as the example says, in which `…` stands for anything.
+fn matches(pattern: &str, line: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('…') else { return pattern == line };
+    let Some(mut line) = line.strip_prefix(start) else { return false };
+    let mut parts: Vec<&str> = rest.split('…').collect();
+    let last = parts.pop().unwrap_or_default();
+    for part in parts {
+        match line.split_once(part) {
+            Some((_, after)) => line = after,
+            None => return false,
+        }
+    }
+    line.ends_with(last)
+}
+
+struct Conversation {
+    server: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+    _home: tempfile::TempDir,
+}
+
+impl Conversation {
+    fn begin() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let mut server = Command::new(PROGRAM)
+            .args(["--ephemeral", "--fixed-time", "1767225600", "serve", "--stdio"])
+            .env_clear()
+            .env("HOME", home.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let input = server.stdin.take();
+        let output = server.stdout.take().unwrap();
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                let _ = sender.send(line);
+            }
+        });
+        Self { server, input, lines, _home: home }
+    }
+
+    fn say(&mut self, line: &str) {
+        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    fn hear(&self) -> String {
+        self.lines.recv_timeout(PATIENCE).expect("an answer")
+    }
+
+    /// After the last word the server must have nothing more to say.
+    fn end(mut self, page: &str, block: &str) {
+        drop(self.input.take());
+        let status = self.server.wait().unwrap();
+        assert!(status.success(), "{page}: the server failed at\n{block}");
+        let rest: Vec<String> = self.lines.iter().collect();
+        assert!(rest.is_empty(), "{page}: the server also said {rest:#?} in\n{block}");
+    }
+}
+
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
