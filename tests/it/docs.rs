@@ -63,6 +63,7 @@ fn hold(page: &str, block: &str) {
         let mut expected: Vec<&str> = lines.filter_map(|line| line.strip_prefix("← ")).collect();
         for _ in 0..expected.len() {
             let heard = conversation.hear();
+            let heard = heard.unwrap_or_else(|| panic!("{page}: after {turn:?} nothing was said"));
             let place = expected.iter().position(|pattern| matches(pattern, &heard));
             let place = place.unwrap_or_else(|| {
                 panic!("{page}: after {turn:?}\nthe server said\n{heard}\nand not\n{expected:#?}")
@@ -121,8 +122,8 @@ impl Conversation {
         writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
     }
 
-    fn hear(&self) -> String {
-        self.lines.recv_timeout(PATIENCE).expect("an answer")
+    fn hear(&self) -> Option<String> {
+        self.lines.recv_timeout(PATIENCE).ok()
     }
 
     /// After the last word the server must have nothing more to say.
