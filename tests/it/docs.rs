@@ -1,4 +1,5 @@
-//! The documentation against the program: the method reference and every example conversation.
+//! The documentation against the program: the method reference, every example conversation, and
+//! whether the manual names what the package has.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -34,6 +35,31 @@ fn the_examples_of_the_protocol_page_are_true() {
 #[test]
 fn the_examples_of_the_readme_are_true() {
     check_page("README.md", 2);
+}
+
+#[test]
+fn the_manual_names_every_command_and_option_of_the_package() {
+    let manual = page("docs/contexture.texi");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("elisp");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "el") {
+            for name in public_names(&std::fs::read_to_string(path).unwrap()) {
+                assert!(manual.contains(&name), "docs/contexture.texi does not name {name}");
+            }
+        }
+    }
+}
+
+/// The options, faces, commands and public functions that a file of the package defines.
+fn public_names(source: &str) -> Vec<String> {
+    let definitions = ["(defcustom ", "(defface ", "(defun ", "(cl-defun ", "(define-minor-mode "];
+    let name = |line: &str| {
+        let rest = definitions.iter().find_map(|start| line.strip_prefix(start))?;
+        let name = rest.split_ascii_whitespace().next()?;
+        (!name.contains("--")).then(|| name.to_owned())
+    };
+    source.lines().filter_map(name).collect()
 }
 
 #[test]
