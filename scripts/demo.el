@@ -25,6 +25,12 @@
 (defconst contexture-demo-rendering (expand-file-name "rendered.md" contexture-demo-folder)
   "Where the first session leaves what it rendered, for the second to compare.")
 
+(defun contexture-demo--project (_directory)
+  "Return this project, whose sources may have come without version control."
+  (cons 'transient contexture-demo-root))
+
+(add-hook 'project-find-functions #'contexture-demo--project)
+
 (defun contexture-demo-serve (folder &rest args)
   "Have the server keep its state in FOLDER of the demo, and give it ARGS."
   (when-let ((target (getenv "CARGO_TARGET_DIR")))
@@ -148,6 +154,7 @@
 
 (defun contexture-demo--list-text (count)
   "Return the text of the list, which must come to have COUNT items."
+  (set-frame-size (selected-frame) 100 40)
   (save-window-excursion
     (contexture-list (contexture-current-manager))
     (contexture-demo--until "the list shows all items"
@@ -169,7 +176,7 @@ A batch Emacs has no window that would align columns and cut cells."
                            ((and shown (pred stringp)) shown)
                            (_ (buffer-substring-no-properties position next))))
             position next))
-    text))
+    (replace-regexp-in-string " +$" "" text)))
 
 (defun contexture-demo--column (text)
   "Return the column at which TEXT ends."
@@ -207,9 +214,9 @@ A batch Emacs has no window that would align columns and cut cells."
 (defconst contexture-demo-tour-text "\
 A short tour of Contexture
 
-On the left is a source file of this project. Go there with
-\\`C-x o' and try the keys below. They begin with \\`C-c x', which
-this demo has bound; in your own Emacs you choose the prefix.
+On the left is a source file of this project. Try the keys below
+there. They begin with \\`C-c x', which this demo has bound; in
+your own Emacs you choose the prefix.
 
 1. Put point in a function and press \\`C-c x d': the definition
    is added to this buffer's context. The echo area says what
@@ -223,7 +230,7 @@ this demo has bound; in your own Emacs you choose the prefix.
 
 4. \\`C-c x l' lists the context. There, \\`RET' goes to the
    source, \\`SPC' shows an item, \\`P' pins it, \\`d' and \\`x'
-   remove it, \\`U' takes anything back.
+   remove it, \\`U' takes anything back. \\`q' leaves.
 
 5. \\`C-c x p' shows what a model would get. \\`C-c x w' copies
    it, \\`C-c x i' inserts it at point.
@@ -244,7 +251,10 @@ have any, is not touched. The manual: docs/contexture.texi, or
   (contexture-demo-serve "tour")
   (setq inhibit-startup-screen t
         make-backup-files nil
-        auto-save-default nil)
+        auto-save-default nil
+        ;; Not where the tour is.
+        display-buffer-alist '(("\\*contexture: \\(list\\|preview\\|item\\)\\*"
+                                display-buffer-below-selected)))
   (menu-bar-mode -1)
   (global-set-key (kbd "C-c x") 'contexture-command-map)
   (find-file (expand-file-name "elisp/contexture.el" contexture-demo-root))
@@ -253,8 +263,10 @@ have any, is not touched. The manual: docs/contexture.texi, or
   (search-forward "(defun contexture-current-manager")
   (beginning-of-line)
   (recenter 3)
-  (display-buffer (contexture-demo--tour-buffer)
-                  '(display-buffer-in-direction (direction . right)))
+  (set-window-dedicated-p
+   (display-buffer (contexture-demo--tour-buffer)
+                   '(display-buffer-in-direction (direction . right)))
+   t)
   ;; A server that runs can tell the mode line what is there already.
   (contexture-request-async 'ping))
 
@@ -269,8 +281,9 @@ have any, is not touched. The manual: docs/contexture.texi, or
       (while (re-search-forward "\\\\`\\([^']+\\)'" nil t)
         (replace-match (propertize (match-string 1) 'face 'help-key-binding) t t))
       (goto-char (point-min)))
-    (setq-local truncate-lines nil)
     (special-mode)
+    (setq truncate-partial-width-windows nil)
+    (setq-local word-wrap t)
     (current-buffer)))
 
 (provide 'demo)
