@@ -41,6 +41,23 @@
 
 ;;;; The scripted session
 
+(defmacro contexture-demo--until (what condition)
+  "Wait until CONDITION holds; fail, naming WHAT, when it does not."
+  (declare (indent 1))
+  `(let ((end (+ (float-time) 20)))
+     (while (not ,condition)
+       (when (> (float-time) end)
+         (contexture-demo--expect nil ,what))
+       (accept-process-output nil 0.01))))
+
+(defmacro contexture-demo--do (what &rest body)
+  "Say WHAT is going to be marked, run BODY, and wait for its message."
+  (declare (indent 1))
+  `(progn
+     (contexture-demo--princ (format "Marking %s\n  " ,what))
+     ,@body
+     (contexture-demo--settle)))
+
 (defun contexture-demo-mark ()
   "Mark this and that with a clock of last week, and show what became of it."
   (contexture-demo-serve
@@ -102,14 +119,6 @@
   (contexture-demo--settle)
   (contexture-demo--princ "Even last week's steps can be undone.\n"))
 
-(defmacro contexture-demo--do (what &rest body)
-  "Say WHAT is going to be marked, run BODY, and wait for its message."
-  (declare (indent 1))
-  `(progn
-     (contexture-demo--princ (format "Marking %s\n  " ,what))
-     ,@body
-     (contexture-demo--settle)))
-
 (defun contexture-demo--settle ()
   "Wait until every call is answered and its message was shown."
   (contexture-demo--until "no call waits"
@@ -120,15 +129,6 @@
   (contexture-demo--until "no call waits any more"
     (= 0 (hash-table-count (oref (contexture-current-connection) unanswered))))
   (accept-process-output nil 0.05))
-
-(defmacro contexture-demo--until (what condition)
-  "Wait until CONDITION holds; fail, naming WHAT, when it does not."
-  (declare (indent 1))
-  `(let ((end (+ (float-time) 20)))
-     (while (not ,condition)
-       (when (> (float-time) end)
-         (contexture-demo--expect nil ,what))
-       (accept-process-output nil 0.01))))
 
 (defun contexture-demo--expect (condition what)
   "End Emacs with an error unless CONDITION holds; WHAT says what was expected."

@@ -124,7 +124,7 @@ struct Conversation {
 
 impl Conversation {
     fn begin() -> Self {
-        let home = tempfile::tempdir().unwrap();
+        let home = tempfile::tempdir().expect("a folder");
         let mut server = Command::new(PROGRAM)
             .args(["--ephemeral", "--fixed-time", "1767225600", "serve", "--stdio"])
             .env_clear()
@@ -132,9 +132,9 @@ impl Conversation {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .unwrap();
+            .expect("the program starts");
         let input = server.stdin.take();
-        let output = server.stdout.take().unwrap();
+        let output = server.stdout.take().expect("its output is a pipe");
         let (sender, lines) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
@@ -145,7 +145,8 @@ impl Conversation {
     }
 
     fn say(&mut self, line: &str) {
-        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
+        let input = self.input.as_mut().expect("the conversation goes on");
+        writeln!(input, "{line}").expect("the server reads");
     }
 
     fn hear(&self) -> Option<String> {
@@ -155,7 +156,7 @@ impl Conversation {
     /// After the last word the server must have nothing more to say.
     fn end(mut self, page: &str, block: &str) {
         drop(self.input.take());
-        let status = self.server.wait().unwrap();
+        let status = self.server.wait().expect("the server ends");
         assert!(status.success(), "{page}: the server failed at\n{block}");
         let rest: Vec<String> = self.lines.iter().collect();
         assert!(rest.is_empty(), "{page}: the server also said {rest:#?} in\n{block}");
