@@ -136,7 +136,7 @@
 
 (ert-deftest contexture-rpc-reads-a-huge-reply ()
   (contexture-test-with-server
-    (let ((content (make-string 1000000 ?x)))
+    (let ((content (apply #'concat (make-list 50000 "a line of 20 bytes.\n"))))
       (dotimes (_ 8) (contexture-rpc-tests--add content))
       (let ((contents (contexture-rpc-tests--contents)))
         (should (= (length contents) 8))
