@@ -432,9 +432,11 @@ of the empty string, goes on with it."
 
 (defun contexture--write-delay (attempts)
   "Return how many seconds to wait after ATTEMPTS to write in vain.
-A server that reads empties its pipe within a millisecond; one that
-has not in fifty is stopped or busy."
-  (if (< attempts 50) 0.001 0.1))
+A server that reads makes room within a fraction of a millisecond; one
+that has made none in fifty is stopped or busy."
+  (cond ((< attempts 10) 0.0001)
+        ((< attempts 60) 0.001)
+        (t 0.1)))
 
 (defun contexture--log-sent (connection line)
   "Show LINE in CONNECTION's events buffer, if the user wants one."

@@ -103,10 +103,14 @@ reading."
 (defun contexture--plain-string (string)
   "Return STRING without text properties and without what is no text.
 Count the replaced characters in `contexture--replaced'."
-  (let ((text (string-to-multibyte (substring-no-properties string))))
-    (if (= (length text) (string-bytes text)) ; all ASCII: nothing to look for
-        text
-      (contexture--replace-no-text text))))
+  (let* ((text (if (or (next-property-change 0 string)
+                       (and (> (length string) 0) (text-properties-at 0 string)))
+                   (substring-no-properties string)
+                 string))
+         (multibyte (string-to-multibyte text)))
+    (if (= (length multibyte) (string-bytes multibyte))
+        text                            ; all ASCII: nothing to look for
+      (contexture--replace-no-text multibyte))))
 
 (defun contexture--replace-no-text (text)
   "Return TEXT with U+FFFD for each character that is no text."

@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
-/// What the pipe from the client is enlarged to: with the usual 64 KiB, Emacs naps 20 ms each time
+/// What the pipes from and to the client are enlarged to: with the usual 64 KiB, Emacs naps 20 ms each time
 /// it is full, and a message of 1 MB takes 300 ms.
 const PIPE_BYTES: usize = 1 << 20;
 
@@ -38,7 +38,10 @@ pub fn input() -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
 pub fn output() -> io::Result<Box<dyn AsyncWrite + Send + Unpin>> {
     let fd = duplicate(std::io::stdout().as_fd())?;
     Ok(match kind(&fd)? {
-        FileType::Fifo => Box::new(pipe::Sender::from_file(File::from(fd))?),
+        FileType::Fifo => {
+            let _ = rustix::pipe::fcntl_setpipe_size(&fd, PIPE_BYTES);
+            Box::new(pipe::Sender::from_file(File::from(fd))?)
+        }
         FileType::Socket => Box::new(unix_stream(fd)?),
         _ => Box::new(tokio::io::stdout()),
     })

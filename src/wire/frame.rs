@@ -37,6 +37,11 @@ enum State {
     Skipping { skipped: u64, after_return: bool },
 }
 
+/// A line that has this many bytes and no end yet is taken for a long one.
+const LONG_LINE: usize = 4 << 10;
+/// How much is read at once of a long line, at least; later as much again as there is.
+const READ_AHEAD: usize = 64 << 10;
+
 const AT_LINE_START: State = State::Collecting { searched: 0 };
 
 impl LineDecoder {
@@ -58,7 +63,11 @@ impl LineDecoder {
         // One byte more may yet turn out to be half of the line's end.
         let may_fit = source.len() <= self.max_bytes.saturating_add(1);
         self.state = if may_fit {
-            State::Collecting { searched: source.len() }
+            let searched = source.len();
+            if searched >= LONG_LINE {
+                source.reserve(searched.max(READ_AHEAD));
+            }
+            State::Collecting { searched }
         } else {
             skip_all(source, 0, false)
         };
