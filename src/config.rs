@@ -40,19 +40,19 @@ pub struct Explained {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Settings {
     /// The largest message, in bytes
-    #[arg(long, global = true, value_name = "BYTES")]
+    #[arg(long, global = true, help_heading = SETTINGS, value_name = "BYTES")]
     pub max_message_bytes: Option<usize>,
     /// The largest file that is read, in bytes
-    #[arg(long, global = true, value_name = "BYTES")]
+    #[arg(long, global = true, help_heading = SETTINGS, value_name = "BYTES")]
     pub max_file_bytes: Option<u64>,
     /// How many items a manager holds unless configured otherwise, from 1 to 1000
-    #[arg(long, global = true, value_name = "N")]
+    #[arg(long, global = true, help_heading = SETTINGS, value_name = "N")]
     pub max_items: Option<usize>,
     /// How tokens are counted: o200k, cl100k or estimate
-    #[arg(long, global = true, value_name = "NAME", value_parser = parse_tokenizer)]
+    #[arg(long, global = true, help_heading = SETTINGS, value_name = "NAME", value_parser = parse_tokenizer)]
     pub tokenizer: Option<TokenizerName>,
     /// The file with the secret that remote clients send first
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, help_heading = SETTINGS, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
 }
 
@@ -87,6 +87,8 @@ pub enum ConfigError {
     },
 }
 
+/// Under which `--help` lists the settings.
+const SETTINGS: &str = "Settings";
 const DEFAULTS: &str = "default";
 const FILE: &str = "configuration file";
 const ENVIRONMENT: &str = "environment";

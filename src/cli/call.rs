@@ -1,6 +1,7 @@
 //! `contexture call`: one method, from the shell.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
@@ -8,6 +9,7 @@ use tokio::net::UnixStream;
 
 use super::host::{Setup, runtime};
 use super::{Common, complain, say};
+use crate::rpc::{Method, find};
 use crate::server::folder::{FolderError, Owned, owner};
 use crate::value::Value;
 use crate::value::json::{from_json, to_json};
@@ -34,6 +36,10 @@ pub(super) struct Call {
     socket: Option<PathBuf>,
 }
 
+/// How often, and with what pauses, the server is looked for that owns the state folder.
+const ATTEMPTS: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(20);
+
 /// A reply as it is read.
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -55,6 +61,7 @@ impl Call {
         let setup = common.setup()?;
         let mut params = read_params(self.params.as_deref())?;
         make_path_absolute(&mut params)?;
+        add_request_key(&self.method, &mut params);
         let request = Value::Map(vec![
             ("id".into(), Value::Int(1)),
             ("method".into(), Value::Str(self.method.clone())),
@@ -75,16 +82,29 @@ impl Call {
         let Some(folder) = &setup.state else {
             return ask_embedded(setup, None, &line, self.json).await;
         };
-        match Owned::take(folder) {
-            Ok(owned) => ask_embedded(setup, Some(&owned), &line, self.json).await,
-            Err(FolderError::Taken { path, .. }) => {
-                let socket = owner(folder).and_then(|owner| owner.socket).with_context(|| {
-                    format!("the server of {} listens on no socket", path.display())
-                })?;
-                ask_socket(&socket, &line, self.json).await
+        let mut attempts = 1..ATTEMPTS;
+        loop {
+            let refused = match Owned::take(folder) {
+                Ok(owned) => return ask_embedded(setup, Some(&owned), &line, self.json).await,
+                Err(FolderError::Taken { .. }) => match self.ask_owner(folder, &line).await {
+                    Ok(reply) => return Ok(reply),
+                    Err(refused) => refused,
+                },
+                Err(error) => return Err(error.into()),
+            };
+            // The owner may be just starting, or just ending.
+            if attempts.next().is_none() {
+                return Err(refused);
             }
-            Err(error) => Err(error.into()),
+            tokio::time::sleep(PAUSE).await;
         }
+    }
+
+    async fn ask_owner(&self, folder: &Path, line: &[u8]) -> anyhow::Result<Reply> {
+        let socket = owner(folder).and_then(|owner| owner.socket);
+        let socket = socket
+            .with_context(|| format!("the server of {} listens on no socket", folder.display()))?;
+        ask_socket(&socket, line, self.json).await
     }
 
     fn print(&self, value: &Value) -> Vec<u8> {
@@ -122,6 +142,23 @@ fn read_params(given: Option<&str>) -> anyhow::Result<Value> {
     match text.trim_start().starts_with('{') {
         true => Ok(from_json(text.as_bytes())?),
         false => Ok(sexp::read(&text)?),
+    }
+}
+
+/// Lets a call be made again whose server ended before it answered.
+fn add_request_key(method: &str, params: &mut Value) {
+    let name = "request-key";
+    let takes_one = |method: &Method| method.params.iter().any(|param| param.name == name);
+    if params.get(name).is_some() || !find(method).is_ok_and(takes_one) {
+        return;
+    }
+    let now = jiff::Timestamp::now().as_nanosecond();
+    let key = Value::Str(format!("call-{}-{now}", std::process::id()));
+    match params {
+        Value::Nil => *params = Value::Map(vec![(name.into(), key)]),
+        Value::Map(entries) => entries.push((name.into(), key)),
+        Value::List(flat) => flat.extend([Value::Keyword(name.into()), key]),
+        _ => {}
     }
 }
 

@@ -68,6 +68,9 @@ fn runtime_folder(setup: &Setup) -> Finding {
 }
 
 fn state(folder: &Path) -> Vec<Finding> {
+    if !folder.exists() {
+        return vec![state_to_be(folder)];
+    }
     let kept = good(format!("the state is kept in {}", folder.display()));
     match Owned::take(folder) {
         Ok(owned) => vec![kept, database(&owned), good("no server is running".to_owned())],
@@ -75,6 +78,19 @@ fn state(folder: &Path) -> Vec<Finding> {
             vec![kept, running(owner.pid, owner.socket.as_deref())]
         }
         Err(error) => vec![bad(format!("{error}; give another with --state DIR"))],
+    }
+}
+
+/// A folder that does not exist: looking at it must not make it.
+fn state_to_be(folder: &Path) -> Finding {
+    let above = folder.ancestors().find(|above| above.exists());
+    match above.filter(|above| !above.is_dir()) {
+        None => good(format!("the state will be kept in {}, which will be made", folder.display())),
+        Some(file) => bad(format!(
+            "the state cannot be kept in {}, since {} is no folder; give another with --state DIR",
+            folder.display(),
+            file.display()
+        )),
     }
 }
 

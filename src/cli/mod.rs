@@ -29,16 +29,28 @@ pub struct Cli {
 #[derive(Debug, Clone, clap::Args)]
 struct Common {
     /// The folder where the state is kept
-    #[arg(long, global = true, value_name = "DIR", env = "CONTEXTURE_STATE")]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Common options",
+        value_name = "DIR",
+        env = "CONTEXTURE_STATE"
+    )]
     state: Option<PathBuf>,
     /// Keep no state: everything is gone when the program ends
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Common options")]
     ephemeral: bool,
     /// The configuration file
-    #[arg(long, global = true, value_name = "FILE", env = "CONTEXTURE_CONFIG")]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Common options",
+        value_name = "FILE",
+        env = "CONTEXTURE_CONFIG"
+    )]
     config: Option<PathBuf>,
     /// Give every item this time, in Unix seconds, so that tests can know it
-    #[arg(long, global = true, value_name = "SECONDS")]
+    #[arg(long, global = true, help_heading = "Common options", value_name = "SECONDS")]
     fixed_time: Option<i64>,
     #[command(flatten)]
     settings: Settings,

@@ -55,6 +55,9 @@ impl Render {
                 }
             }
         }
+        if items.is_empty() {
+            return Ok(false);
+        }
         let chosen = select(items.iter(), &types, self.limit, |item| item);
         let pieces: Vec<Piece<'_>> =
             chosen.into_iter().map(|item| Piece { item, pinned: false }).collect();

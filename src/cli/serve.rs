@@ -1,6 +1,5 @@
 //! `contexture serve`: the server itself, or a bridge to the one that runs already.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -32,9 +31,9 @@ pub(super) struct Serve {
     /// Listen on a Unix socket; without PATH, on one of the user's own
     #[arg(long, value_name = "PATH", num_args = 0..=1)]
     unix: Option<Option<PathBuf>>,
-    /// Listen on a TCP address; port 0 takes a free one and prints it
+    /// Listen on a TCP address, HOST:PORT; port 0 takes a free one and prints it
     #[arg(long, value_name = "ADDR")]
-    tcp: Option<SocketAddr>,
+    tcp: Option<String>,
 }
 
 impl Serve {
@@ -69,13 +68,11 @@ impl Serve {
             }
             listeners.spawn(socket.serve(server.clone()));
         }
-        if let Some(address) = self.tcp {
-            let listener = TcpListener::bind(address)
-                .await
-                .with_context(|| format!("cannot listen on {address}"))?;
-            let port = listener.local_addr()?.port();
-            if address.port() == 0 {
-                say(&format!("{port}\n"))?;
+        if let Some(address) = &self.tcp {
+            let advice = || format!("cannot listen on {address:?}; give it as 127.0.0.1:4005");
+            let listener = TcpListener::bind(address).await.with_context(advice)?;
+            if address.ends_with(":0") {
+                say(&format!("{}\n", listener.local_addr()?.port()))?;
             }
             tracing::info!("listening on {}", listener.local_addr()?);
             listeners.spawn(serve_tcp(listener, server.clone(), secret));

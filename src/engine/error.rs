@@ -86,5 +86,6 @@ fn known_sets(known: &[String]) -> String {
     if known.is_empty() {
         return "there are none yet; save-set makes one".to_owned();
     }
-    format!("there are {}", known.join(", "))
+    let quoted: Vec<_> = known.iter().map(|name| format!("{name:?}")).collect();
+    format!("there are {}", quoted.join(", "))
 }

@@ -138,7 +138,8 @@ impl Engine {
         Ok(committed?)
     }
 
-    fn settle(&mut self) {
+    /// Does what the store put off for a quiet moment.
+    pub fn settle(&mut self) {
         if let Err(error) = self.store.settle() {
             tracing::error!("what is logged could not be moved to the database yet: {error}");
         }

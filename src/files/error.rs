@@ -60,7 +60,7 @@ pub enum FileError {
         what: &'static str,
     },
     /// The range ends, or begins, after the last line.
-    #[error("{path:?} has {total_lines} lines, so {} is past its end; ask for lines within it", range(*start, *end))]
+    #[error("{path:?} has {}, so {} is past its end; ask for lines within it", lines(*total_lines), range(*start, *end))]
     PastEnd {
         /// The path that was asked for.
         path: PathBuf,
@@ -162,6 +162,10 @@ impl std::fmt::Display for BinarySign {
             Self::NotUtf8 => "not UTF-8 text, with an invalid byte",
         })
     }
+}
+
+fn lines(count: u64) -> String {
+    if count == 1 { "1 line".to_owned() } else { format!("{count} lines") }
 }
 
 fn range(start: u64, end: Option<u64>) -> String {

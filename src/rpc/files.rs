@@ -146,15 +146,14 @@ pub(super) fn add_tree(call: Call, params: Value) -> Result<Step, WireError> {
     let key = given.request_key;
     Step::then(move |engine| {
         let added = engine.once(key.as_deref(), |e| e.add("add-tree", &manager, items));
-        let finish = match added {
-            Ok(added) => Ok(tree_answer(&tree, mode, &added, tokens)),
+        Ok(match added {
+            Ok(added) => Finish::Now(tree_answer(&tree, mode, &added, tokens)),
             Err(EngineError::Manager {
                 source: ManagerError::CapacityFull { capacity, pinned, .. },
                 ..
-            }) => Err(too_many_files(&manager, count, tokens, capacity, pinned)),
+            }) => Finish::Refused(too_many_files(&manager, count, tokens, capacity, pinned)),
             Err(error) => return Err(error),
-        };
-        Ok(Finish::Later(Box::new(move || finish)))
+        })
     })
 }
 

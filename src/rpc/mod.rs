@@ -45,6 +45,8 @@ pub type Operation = Box<dyn FnOnce(&mut Engine) -> Result<Finish, EngineError> 
 pub enum Finish {
     /// Nothing: this is the answer.
     Now(Value),
+    /// Nothing: the engine refused, and this says why in more words than the engine has.
+    Refused(WireError),
     /// Slow work, or a large answer to be made: to be run on a thread that may block, and when the
     /// client has read most of what it asked for before.
     Later(Work),

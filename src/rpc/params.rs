@@ -121,7 +121,7 @@ fn type_names(types: Option<Vec<String>>) -> Result<Vec<TypeName>, WireError> {
     let named = types.unwrap_or_default().into_iter().enumerate().map(|(index, name)| {
         TypeName::from_name(&name.replace('_', "-")).map_err(|_| {
             let valid = valid_names().join(", ");
-            let message = format!("{name:?} is not a type or origin; valid are {valid}");
+            let message = format!("must be a type or origin, got {name:?}; valid are {valid}");
             param_error(&format!("types[{index}]"), &message)
         })
     });

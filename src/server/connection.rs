@@ -320,6 +320,7 @@ fn finish(outcome: Result<Finish, EngineError>, reply: Reply) {
     match outcome {
         Err(error) => reply.send(Err(engine_error(error))),
         Ok(Finish::Now(value)) => reply.send(Ok(value)),
+        Ok(Finish::Refused(error)) => reply.send(Err(error)),
         Ok(Finish::Later(work)) => drop(tokio::spawn(finish_later(work, reply))),
     }
 }

@@ -83,12 +83,19 @@ impl Server {
         &self.ending
     }
 
-    /// Lets connections send their last answers, but not for ever.
+    /// Lets connections send their last answers, but not for ever, and tidies the store.
     pub async fn finish(&self) {
         self.ending.cancel();
         self.tasks.close();
         if tokio::time::timeout(FAREWELL, self.tasks.wait()).await.is_err() {
             tracing::warn!("some clients did not read their last answers");
+        }
+        let settled = self.tools.engine.ask(|engine| {
+            engine.settle();
+            Ok(())
+        });
+        if let Err(error) = settled.await {
+            tracing::debug!("nothing is left to settle: {error}");
         }
     }
 
