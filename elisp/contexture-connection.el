@@ -225,6 +225,8 @@ OWN calls are those that each connect makes anew."
       (message "Contexture: the server is back; %s sent"
                (contexture--count waiting "waiting call")))
     (oset connection told nil)
+    (dolist (notice (plist-get info :notices))
+      (message "Contexture: %s" notice))
     (contexture--subscribe connection)
     (contexture--resend connection)
     (contexture--later #'run-hooks 'contexture-connected-hook)))

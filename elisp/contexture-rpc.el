@@ -76,15 +76,19 @@ package, then `contexture' in the variable `exec-path'.  The arguments
 
 (defun contexture--server-command ()
   "Return program and arguments of the server as a list."
-  (append (cond ((null contexture-server-command)
-                 (list (contexture--find-server)))
-                ((stringp contexture-server-command)
-                 (list (expand-file-name
-                        (or (executable-find contexture-server-command)
-                            contexture-server-command))))
-                (t contexture-server-command))
+  (append (if contexture-server-command
+              (let ((command (ensure-list contexture-server-command)))
+                (cons (contexture--program (car command)) (cdr command)))
+            (list (contexture--find-server)))
           (list "serve" "--stdio")
           contexture-server-args))
+
+(defun contexture--program (name)
+  "Return the absolute name of the program NAME, or say that there is none."
+  (expand-file-name
+   (or (executable-find name)
+       (user-error "There is no program %s; set `contexture-server-command' \
+to the server's, or to nil to have it found" name))))
 
 (defun contexture--find-server ()
   "Return the server's file name, or explain how to get it."

@@ -144,6 +144,8 @@ Remote directories are not searched: that may take long."
   "Return parameters that add the text from BEG to END of this buffer.
 ORIGIN, a keyword, tells how it was chosen; METADATA is a plist of
 what else is known."
+  (when (string-prefix-p "*contexture: " (buffer-name))
+    (user-error "This buffer only shows context; mark text where it comes from"))
   (list :type (cond ((eq origin :file) :file)
                     ((derived-mode-p 'prog-mode) :code)
                     (t :text))
@@ -151,6 +153,7 @@ what else is known."
         :metadata (append (contexture--buffer-metadata)
                           (contexture--lines beg end)
                           (list :origin origin)
+                          (and (contexture--partial-p beg end) '(:partial t))
                           (apply #'contexture--plist
                                  :package (contexture--lisp-package beg)
                                  metadata))))
@@ -175,6 +178,15 @@ An END at the start of a line does not count that line."
         :end-line (line-number-at-pos
                    (if (and (> end beg) (eq (char-before end) ?\n)) (1- end) end)
                    t)))
+
+(defun contexture--partial-p (beg end)
+  "Return non-nil if the text from BEG to END is not whole lines.
+The server then looks for it within lines, not only between them."
+  (save-excursion
+    (save-restriction
+      (widen)
+      (not (and (progn (goto-char beg) (bolp))
+                (progn (goto-char end) (or (bolp) (eolp))))))))
 
 (defun contexture--lisp-package (position)
   "Return the name of the Common Lisp package in force at POSITION."

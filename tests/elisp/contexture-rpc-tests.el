@@ -190,6 +190,14 @@
       (contexture-request 'ping))
     (should-not contexture--connection)))
 
+(ert-deftest contexture-rpc-refuses-a-program-that-is-not-there ()
+  (dolist (command '("/nonexistent/contexture" ("no-such-program-here" "-x")))
+    (let ((contexture-server-command command)
+          (contexture--connection nil))
+      (contexture-test-user-error "There is no program .*contexture-server-command"
+        (contexture-request 'ping))
+      (should-not contexture--connection))))
+
 (ert-deftest contexture-rpc-finds-the-server-built-beside-it ()
   (let* ((root (make-temp-file "contexture" t))
          (contexture--directory (concat root "/elisp/"))

@@ -58,6 +58,27 @@
                      "(defun my-first (x)\n  \"Return X.\"\n"))
       (should (equal (contexture-test-metadata item :start-line :end-line) '(3 4))))))
 
+(ert-deftest contexture-add-region-within-a-line-says-that-it-is-partial ()
+  (contexture-tests--with-elisp
+    (goto-char (point-min))
+    (search-forward "my-first")
+    (contexture-add-region (match-beginning 0) (match-end 0))
+    (let ((item (contexture-test-only-item)))
+      (should (equal (plist-get item :content) "my-first"))
+      (should (eq (car (contexture-test-metadata item :partial)) t)))))
+
+(ert-deftest contexture-add-region-of-whole-lines-is-not-partial ()
+  (contexture-tests--with-elisp
+    (contexture-tests--region 3 5)
+    (should-not (car (contexture-test-metadata (contexture-test-only-item) :partial)))))
+
+(ert-deftest contexture-buffers-that-show-context-are-not-added ()
+  (with-current-buffer (get-buffer-create "*contexture: preview*")
+    (unwind-protect
+        (progn (insert "text")
+               (should-error (contexture-add-buffer) :type 'user-error))
+      (kill-buffer))))
+
 (ert-deftest contexture-add-region-of-one-empty-line ()
   (contexture-tests--with-elisp
     (contexture-tests--region 2 3)
