@@ -162,7 +162,11 @@ OWN calls are those that each connect makes anew."
         (oset connection process process)
         (when (memq (process-status process) '(run open))
           (contexture--greet connection)))
-    (error (contexture--went-down connection (error-message-string problem)))))
+    (error (contexture--went-down
+            connection
+            ;; Without the arguments of `make-network-process'.
+            (replace-regexp-in-string ", :name, .*\\'" ""
+                                      (error-message-string problem))))))
 
 (defun contexture--open (target)
   "Return a new process for TARGET, a slot of the connection."

@@ -92,7 +92,8 @@ The symbol `again' means that the context changed meanwhile.")
                   (contexture-list--tokens (plist-get item :tokens))
                   (contexture-list--seconds
                    (- now (or (plist-get item :timestamp) now)))
-                  (propertize (contexture-list--state state metadata)
+                  (propertize (contexture-list--state
+                               state metadata (plist-get item :timestamp))
                               'face face)))))
 
 (defun contexture-list--pin-mark (item)
@@ -139,13 +140,24 @@ A symbol comes first, since a narrow column may cut the rest."
         ((< seconds 86400) (format "%dh" (/ seconds 3600)))
         (t (format "%dd" (/ seconds 86400)))))
 
-(defun contexture-list--state (state metadata)
-  "Return the word for STATE of the item with METADATA.
+(defun contexture-list--state (state metadata timestamp)
+  "Return the word for STATE of the item with METADATA, added at TIMESTAMP.
 Text that was never saved cannot be as its file is, and the server
 cannot look at files on other machines."
   (cond ((contexture-list--remote-p metadata) "remote")
-        ((and (eq state :fresh) (plist-get metadata :modified)) "unsaved")
+        ((and (eq state :fresh) (contexture-list--unsaved-p metadata timestamp))
+         "unsaved")
         (t (contexture--name state))))
+
+(defun contexture-list--unsaved-p (metadata timestamp)
+  "Whether the item with METADATA is text that its file never had.
+It was not saved when it was taken, at TIMESTAMP, nor was the file
+written since: then the server would find the text there."
+  (and (plist-get metadata :modified)
+       (let ((attributes (file-attributes (plist-get metadata :filename))))
+         (not (and attributes
+                   (time-less-p (1+ timestamp) ; it was cut down to whole seconds
+                                (file-attribute-modification-time attributes)))))))
 
 (defun contexture-list--remote-p (metadata)
   "Whether METADATA names a file on another machine."
@@ -352,20 +364,37 @@ of them costs two updates."
 
 (defun contexture-list--change (method &rest params)
   "Call METHOD with PARAMS on this list's context, then show the result."
+  (apply #'contexture-list--change-and #'ignore method params))
+
+(defun contexture-list--change-and (tell method &rest params)
+  "Call METHOD with PARAMS on this list's context, show it, and TELL.
+TELL is called with the result."
   (let ((buffer (current-buffer)))
     (contexture-request-async
      method (append (list :manager contexture-manager) params)
-     :success (lambda (_)
+     :success (lambda (result)
                 (when (buffer-live-p buffer)
                   (with-current-buffer buffer
-                    (contexture-list--update)))))))
+                    (contexture-list--update)))
+                (funcall tell result)))))
 
 (defun contexture-list-refresh (&rest _)
   "Read the files of this context again and update the list.
 Items whose text moved in their file are found again; those whose file
 is gone are shown as missing."
   (interactive)
-  (contexture-list--change 'refresh-context))
+  (contexture-list--change-and #'contexture-list--tell-refreshed 'refresh-context))
+
+(defun contexture-list--tell-refreshed (result)
+  "Tell what RESULT of `refresh-context' says."
+  (let* ((items (plist-get result :items))
+         (stale (cl-count :stale items :key (lambda (it) (plist-get it :outcome))))
+         (missing (cl-count :missing items
+                            :key (lambda (it) (plist-get it :outcome)))))
+    (message "%s read again%s%s"
+             (contexture--count (plist-get result :updated) "item")
+             (if (> stale 0) (format "; %d could not be found in the file" stale) "")
+             (if (> missing 0) (format "; the file of %d is gone" missing) ""))))
 
 (defun contexture-list-sort (column)
   "Sort the list by COLUMN, the one at point or one that you choose.

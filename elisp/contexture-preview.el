@@ -50,6 +50,8 @@ That is this buffer's; with a prefix argument, choose one."
       (unless contexture-preview-mode
         (contexture-preview--major-mode)
         (contexture-preview-mode))
+      (add-hook 'kill-buffer-hook #'contexture-preview--unwatch nil t)
+      (contexture-watch #'contexture-preview--changed)
       (setq contexture-manager manager)
       (contexture-preview--show rendered))
     (pop-to-buffer buffer)))
@@ -76,6 +78,27 @@ That is this buffer's; with a prefix argument, choose one."
                             (contexture--capitalized (contexture--label contexture-manager))
                             (contexture--count (or (plist-get rendered :tokens) 0)
                                                "token"))))))
+
+(defun contexture-preview--changed (method params)
+  "Show the context again if METHOD and PARAMS tell that it changed."
+  (when-let ((buffer (and (eq method 'context-changed)
+                          (get-buffer contexture-preview-buffer))))
+    (let ((manager (buffer-local-value 'contexture-manager buffer)))
+      (when (equal manager (plist-get params :manager))
+        (contexture-request-async
+         'render-context (list :manager manager)
+         :success (apply-partially #'contexture-preview--update buffer manager))))))
+
+(defun contexture-preview--update (buffer manager rendered)
+  "Show RENDERED in BUFFER if that still shows MANAGER."
+  (when (and (buffer-live-p buffer)
+             (equal manager (buffer-local-value 'contexture-manager buffer)))
+    (with-current-buffer buffer
+      (contexture-preview--show rendered))))
+
+(defun contexture-preview--unwatch ()
+  "Leave nothing behind when the preview is killed."
+  (contexture-unwatch #'contexture-preview--changed))
 
 (defun contexture-preview--revert (&rest _)
   "Fetch the context again and show it."

@@ -93,11 +93,13 @@ to the server's, or to nil to have it found" name))))
 (defun contexture--find-server ()
   "Return the server's file name, or explain how to get it."
   (or (cl-find-if #'file-executable-p
-                  (mapcar (lambda (kind)
+                  (mapcar (lambda (place)
                             (expand-file-name
-                             (format "../target/%s/contexture" kind)
-                             contexture--directory))
-                          '("release" "debug")))
+                             place contexture--directory))
+                          ;; Built in the sources, and installed with them.
+                          '("../target/release/contexture"
+                            "../target/debug/contexture"
+                            "../../../../bin/contexture")))
       (executable-find "contexture")
       (user-error "Contexture's server is not installed: run `make install' \
 in its sources, or set `contexture-server-command'")))

@@ -167,14 +167,25 @@ For what is written in C, Emacs would ask where its sources are."
     (contexture-symbol--flatten
      (ignore-errors (imenu--make-index-alist t)))))
 
-(defun contexture-symbol--flatten (index)
-  "Return the leaves of INDEX, an imenu alist, as (NAME . MARKER)."
-  (cl-loop for (name . place) in index
-           if (imenu--subalist-p (cons name place))
-           append (contexture-symbol--flatten place)
+(defun contexture-symbol--flatten (index &optional parent)
+  "Return the leaves of INDEX, an imenu alist, as (NAME . MARKER).
+PARENT is the name of the entry that INDEX is below."
+  (cl-loop for (label . place) in index
+           for name = (contexture-symbol--label-name label parent)
+           if (imenu--subalist-p (cons label place))
+           append (contexture-symbol--flatten place name)
            else if (contexture-symbol--position place)
-           collect (cons (substring-no-properties name)
-                         (contexture-symbol--position place))))
+           collect (cons name (contexture-symbol--position place))))
+
+(defun contexture-symbol--label-name (label parent)
+  "Return the name that LABEL, an entry of imenu below PARENT, stands for.
+Python's entries are \"helper (def)\" and \"Big (class)...\", and
+\"*class definition*\" for the class itself."
+  (let ((label (substring-no-properties label)))
+    (if (and parent (string-match-p "\\`\\*.* definition\\*\\'" label))
+        parent
+      (replace-regexp-in-string "\\(?: ([^)]*)\\)?\\(?:\\.\\.\\.\\)?\\'" ""
+                                label))))
 
 (defun contexture-symbol--position (place)
   "Return PLACE, where an imenu entry points, as a marker, or nil."

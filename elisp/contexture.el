@@ -146,12 +146,15 @@ ORIGIN, a keyword, tells how it was chosen; METADATA is a plist of
 what else is known."
   (when (string-prefix-p "*contexture: " (buffer-name))
     (user-error "This buffer only shows context; mark text where it comes from"))
+  (when (minibufferp)
+    (user-error "Leave the minibuffer first; its text is not kept"))
   (list :type (cond ((eq origin :file) :file)
                     ((derived-mode-p 'prog-mode) :code)
                     (t :text))
         :content (buffer-substring-no-properties beg end)
         :metadata (append (contexture--buffer-metadata)
-                          (contexture--lines beg end)
+                          (unless (contexture--whole-p beg end origin)
+                            (contexture--lines beg end))
                           (list :origin origin)
                           (and (contexture--partial-p beg end) '(:partial t))
                           (apply #'contexture--plist
@@ -178,6 +181,14 @@ An END at the start of a line does not count that line."
         :end-line (line-number-at-pos
                    (if (and (> end beg) (eq (char-before end) ?\n)) (1- end) end)
                    t)))
+
+(defun contexture--whole-p (beg end origin)
+  "Return non-nil if BEG to END, taken as ORIGIN says, is a whole file.
+It then has no lines of its own, and is read again as a whole."
+  (and (memq origin '(:file :buffer))
+       (save-restriction
+         (widen)
+         (and (= beg (point-min)) (= end (point-max))))))
 
 (defun contexture--partial-p (beg end)
   "Return non-nil if the text from BEG to END is not whole lines.
@@ -292,14 +303,19 @@ Unsaved edits are part of it; under narrowing, what is hidden is not."
   "Add the definition around point to this buffer's context."
   (interactive)
   (let ((bounds (or (contexture--defun-bounds)
-                    (user-error "There is no definition around point"))))
+                    (user-error "There is no definition around point%s"
+                                (if (derived-mode-p 'prog-mode) ""
+                                  " that this major mode knows of")))))
     (contexture--add
      (contexture--capture (car bounds) (cdr bounds) :defun
                           :symbol (contexture--defun-name)))))
 
 (defun contexture--defun-bounds ()
   "Return the bounds of the definition around point as a pair, or nil."
-  (when-let ((bounds (bounds-of-thing-at-point 'defun)))
+  (when-let ((bounds (or (bounds-of-thing-at-point 'defun)
+                         (save-excursion ; at the beginning of a Python class
+                           (end-of-line)
+                           (bounds-of-thing-at-point 'defun)))))
     (save-excursion
       (goto-char (car bounds))
       (skip-chars-forward " \t\n" (cdr bounds))

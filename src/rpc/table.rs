@@ -296,7 +296,7 @@ pub static TABLE: &[Method] = &[
         name: "undo",
         family: "context",
         doc: "Takes the last change of a manager back, whatever it was; again goes further back, \
-              at least 50 changes and across restarts.",
+              at least the last hundred changes, across restarts.",
         params: &[MANAGER, KEY],
         result: "`(:undone METHOD)` with the `:count` and `:total-tokens` of the manager; the \
                  error `nothing-to-undo` when there is none.",

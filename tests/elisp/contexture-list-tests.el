@@ -259,6 +259,34 @@
      (lambda ()
        (should (equal (contexture-list-tests--column 6) '("unsaved" "remote")))))))
 
+(ert-deftest contexture-list-takes-saved-text-for-saved ()
+  (contexture-test-with-server
+    (let ((file (contexture-test-file "a.el" "x")))
+      (contexture-list-tests--add "x" :filename file :modified t)
+      (set-file-times file (time-add nil 60))
+      (contexture-list-tests--open
+       (lambda ()
+         (should (equal (contexture-list-tests--column 6) '("fresh"))))))))
+
+(ert-deftest contexture-preview-follows-the-context ()
+  (contexture-test-with-server
+    (contexture-list-tests--add "one")
+    (contexture-preview "m")
+    (unwind-protect
+        (progn
+          (contexture-request 'add-context '(:manager "m" :content "two"))
+          (contexture-test-until
+           (with-current-buffer contexture-preview-buffer
+             (string-search "two" (buffer-string)))))
+      (kill-buffer contexture-preview-buffer))
+    (should-not contexture-notification-functions)))
+
+(ert-deftest contexture-symbol-names-are-found-behind-imenus-labels ()
+  (should (equal (contexture-symbol--label-name "helper (def)" nil) "helper"))
+  (should (equal (contexture-symbol--label-name "Big (class)..." nil) "Big"))
+  (should (equal (contexture-symbol--label-name "*class definition*" "Big") "Big"))
+  (should (equal (contexture-symbol--label-name "plain-name" nil) "plain-name")))
+
 (ert-deftest contexture-list-fits-a-terminal ()
   (dolist (width '(80 110 200))
     (should (< (cl-loop for column across (contexture-list--format width)
