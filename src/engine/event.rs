@@ -38,6 +38,12 @@ pub struct Statistics {
 }
 
 impl Event {
+    /// The manager that it is about.
+    pub fn manager(&self) -> &str {
+        let Self::ContextChanged { manager, .. } = self;
+        manager
+    }
+
     /// The event of a change that `manager` has just taken.
     pub fn changed(name: &str, manager: &Manager, change: &Change) -> Self {
         let count = |came: bool| {

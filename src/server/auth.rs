@@ -8,7 +8,7 @@ use rustix::fs::Mode;
 /// What a client still has to show before its messages are read.
 #[derive(Debug, Clone)]
 pub enum Admission {
-    /// Nothing. A first message that is the secret all the same is passed over.
+    /// Nothing.
     Granted,
     /// Nothing, but it may send this secret first, as clients do that do not know they need not.
     Offered(Secret),
@@ -143,7 +143,9 @@ fn owner_in(table: &str, peer: SocketAddr, local: SocketAddr) -> Option<u32> {
         let from = kernel_address(fields.next()?)?;
         let to = kernel_address(fields.next()?)?;
         let user = fields.nth(4)?.parse().ok()?;
-        (same(from, peer) && same(to, local)).then_some(user)
+        // A socket that its process has closed is listed as root's, and without an inode.
+        let owned = fields.nth(1)? != "0";
+        (owned && same(from, peer) && same(to, local)).then_some(user)
     })
 }
 
@@ -189,12 +191,14 @@ mod tests {
     fn the_kernels_table_tells_the_owner() {
         let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   \
             0: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000  1000        0 12345 1\n   \
-            1: 0000000000000000FFFF00000100007F:C351 0000000000000000FFFF00000100007F:1F90 01 00000000:00000000 00:00000000 00000000  1001        0 12346 1\n";
+            1: 0000000000000000FFFF00000100007F:C351 0000000000000000FFFF00000100007F:1F90 01 00000000:00000000 00:00000000 00000000  1001        0 12346 1\n   \
+            2: 0100007F:C353 0100007F:1F90 06 00000000:00000000 03:00001770 00000000     0        0 0 3\n";
         let address = |text: &str| text.parse::<SocketAddr>().unwrap();
         let owner = |peer, local| owner_in(table, address(peer), address(local));
         assert_eq!(owner("127.0.0.1:8080", "127.0.0.1:50000"), Some(1000));
         assert_eq!(owner("127.0.0.1:50001", "127.0.0.1:8080"), Some(1001));
         assert_eq!(owner("127.0.0.1:50002", "127.0.0.1:8080"), None);
+        assert_eq!(owner("127.0.0.1:50003", "127.0.0.1:8080"), None, "an orphan is nobody's");
     }
 
     #[test]

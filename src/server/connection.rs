@@ -28,6 +28,14 @@ use crate::wire::message::{Id, Incoming, Request, WireError};
 const WAITING_CALLS: usize = 4096;
 /// Messages above this are decoded, and their calls begun, on a thread of their own.
 const LARGE_MESSAGE: usize = 64 << 10;
+/// The calls of one client that wait or run may have twice the bytes of the largest message; they
+/// are counted in units of so many.
+const ROOM_UNIT: usize = 1 << 10;
+/// How many calls of one client run beside its others, such as walks of directories.
+const CALLS_ASIDE: usize = 4;
+/// The longest first line of a client that has to show a secret, and how long it may take.
+const LONGEST_SECRET: usize = 4 << 10;
+const ADMISSION_TIME: std::time::Duration = std::time::Duration::from_secs(10);
 /// How many large answers of one client may be made and unread at a time: one is written while the
 /// next is made. The calls beyond wait, and hold no copy of any content.
 const LARGE_ANSWERS: usize = 2;
@@ -43,9 +51,16 @@ pub(super) async fn serve(
 ) {
     let limit = server.tools().limits.max_message_bytes;
     let (writer, outbox) = Writer::new(writer, limit);
-    let gone = server.ending().child_token();
+    if matches!(admission, Admission::Refused) {
+        tracing::warn!("a client of another user was turned away; there is no secret to show");
+        return;
+    }
+    // Not a child of the server's end: what was accepted before it is still carried out.
+    let gone = CancellationToken::new();
     let (calls, waiting) = mpsc::channel(WAITING_CALLS);
     let dispatcher = tokio::spawn(dispatch(server.clone(), outbox.clone(), waiting));
+    let first_limit = if admission.is_pending() { limit.min(LONGEST_SECRET) } else { limit };
+    let room = Arc::new(Semaphore::new(2 * limit / ROOM_UNIT + 1));
     let reading = read(
         Reader {
             server,
@@ -54,9 +69,10 @@ pub(super) async fn serve(
             admission,
             dialect: None,
             running: HashMap::new(),
+            room,
             gone: gone.clone(),
         },
-        FramedRead::new(reader, LineDecoder::new(limit)),
+        FramedRead::new(reader, LineDecoder::new(first_limit)),
     );
     let reading = tokio::spawn(reading);
     if let Err(error) = writer.run().await {
@@ -72,6 +88,7 @@ struct Waiting {
     request: Request,
     cancelled: Arc<CancellationToken>,
     bytes: usize,
+    room: Option<OwnedSemaphorePermit>,
 }
 
 struct Reader {
@@ -81,19 +98,28 @@ struct Reader {
     admission: Admission,
     dialect: Option<Dialect>,
     running: HashMap<Id, Weak<CancellationToken>>,
+    room: Arc<Semaphore>,
     gone: CancellationToken,
 }
 
 async fn read<R: AsyncRead + Unpin>(mut reader: Reader, mut frames: FramedRead<R, LineDecoder>) {
+    let ending = reader.server.ending().clone();
     loop {
+        let pending = reader.admission.is_pending();
         let frame = tokio::select! {
             () = reader.gone.cancelled() => return,
+            () = ending.cancelled() => return,
+            () = tokio::time::sleep(ADMISSION_TIME), if pending => return,
             frame = frames.next() => frame,
         };
         match frame {
             Some(Ok(frame)) => {
                 if !reader.frame(frame).await {
                     return;
+                }
+                if pending && !reader.admission.is_pending() {
+                    let limit = reader.server.tools().limits.max_message_bytes;
+                    frames.decoder_mut().set_max_bytes(limit);
                 }
             }
             Some(Err(error)) => {
@@ -150,7 +176,10 @@ impl Reader {
             Incoming::Call(request) => {
                 let cancelled = Arc::new(self.gone.child_token());
                 self.remember(&request, &cancelled);
-                let waiting = Waiting { request, cancelled, bytes };
+                let units = u32::try_from(bytes / ROOM_UNIT + 1).unwrap_or(u32::MAX);
+                // The semaphore is never closed, and a message has fewer units than it.
+                let room = self.room.clone().acquire_many_owned(units).await.ok();
+                let waiting = Waiting { request, cancelled, bytes, room };
                 return self.calls.send(waiting).await.is_ok();
             }
         }
@@ -209,13 +238,15 @@ impl Reader {
 async fn dispatch(server: Server, outbox: Outbox, mut waiting: mpsc::Receiver<Waiting>) {
     let peer: Arc<dyn rpc::Peer> = Arc::new(outbox.clone());
     let places = Arc::new(Semaphore::new(LARGE_ANSWERS));
-    while let Some(Waiting { request, cancelled, bytes }) = waiting.recv().await {
+    let aside = Arc::new(Semaphore::new(CALLS_ASIDE));
+    while let Some(Waiting { request, cancelled, bytes, room }) = waiting.recv().await {
         let Request { id, method, params } = request;
         let reply = Reply {
             outbox: outbox.clone(),
             id: id.clone(),
             cancelled: cancelled.clone(),
             places: places.clone(),
+            _room: room,
         };
         let method = match rpc::find(&method) {
             Ok(method) => method,
@@ -232,8 +263,10 @@ async fn dispatch(server: Server, outbox: Outbox, mut waiting: mpsc::Receiver<Wa
             }
             Pace::Prompt | Pace::InOrder => begin_aside(&server, method, call, params, reply).await,
             Pace::Aside => {
-                let server = server.clone();
+                let (server, aside) = (server.clone(), aside.clone());
                 tokio::spawn(async move {
+                    // The semaphore is never closed.
+                    let _place = aside.acquire().await.ok();
                     begin_aside(&server, method, call, params, reply).await;
                 });
             }
@@ -247,6 +280,8 @@ struct Reply {
     id: Option<Id>,
     cancelled: Arc<CancellationToken>,
     places: Arc<Semaphore>,
+    /// What the call's message took of the client's room, until it is answered.
+    _room: Option<OwnedSemaphorePermit>,
 }
 
 impl Reply {

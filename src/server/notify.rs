@@ -21,7 +21,7 @@ pub struct Burst {
 pub fn notifications(burst: &Burst, topics: &[Topic]) -> Vec<Outgoing> {
     let mut told = Vec::new();
     if topics.contains(&Topic::ContextChanged) {
-        told.extend(changes(&burst.events));
+        told.extend(changes(burst.events.iter().cloned()));
     }
     if topics.contains(&Topic::Stats) {
         let sums = to_value(&burst.statistics).unwrap_or_default();
@@ -30,15 +30,23 @@ pub fn notifications(burst: &Burst, topics: &[Topic]) -> Vec<Outgoing> {
     told
 }
 
-fn changes(events: &[Event]) -> Vec<Outgoing> {
-    let name = |event: &Event| {
-        let Event::ContextChanged { manager, .. } = event;
-        manager.clone()
-    };
-    let last: HashMap<String, usize> =
-        events.iter().enumerate().map(|(index, event)| (name(event), index)).collect();
-    let newest = events.iter().enumerate().filter(|(index, event)| last[&name(event)] == *index);
-    newest.map(|(_, event)| Outgoing::Notify(Topic::ContextChanged.name(), params(event))).collect()
+/// Notifications of the last event of each manager, in order.
+pub(super) fn changes(events: impl IntoIterator<Item = Event>) -> Vec<Outgoing> {
+    let mut newest: Vec<Event> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for event in events {
+        match places.get(event.manager()) {
+            Some(place) => newest[*place] = event,
+            None => {
+                places.insert(event.manager().to_owned(), newest.len());
+                newest.push(event);
+            }
+        }
+    }
+    newest
+        .iter()
+        .map(|event| Outgoing::Notify(Topic::ContextChanged.name(), params(event)))
+        .collect()
 }
 
 fn params(event: &Event) -> Value {

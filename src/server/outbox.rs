@@ -7,7 +7,8 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use super::notify::{Burst, notifications};
+use super::notify::{Burst, changes, notifications};
+use crate::engine::Event;
 use crate::rpc::{Peer, Topic};
 use crate::value::Value;
 use crate::wire::dialect::Dialect;
@@ -76,6 +77,9 @@ pub(super) struct Writer<W> {
     subscription: Option<broadcast::Receiver<Arc<Burst>>>,
     topics: Vec<Topic>,
     dialect: Dialect,
+    /// Events that came while the client had too much unread; the latest of each manager is told
+    /// once it has not.
+    missed: Vec<Event>,
     places: Vec<OwnedSemaphorePermit>,
     buffer: Vec<u8>,
     written: usize,
@@ -102,6 +106,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
             subscription: None,
             topics: Vec::new(),
             dialect: Dialect::Native,
+            missed: Vec::new(),
             places: Vec::new(),
             buffer: Vec::new(),
             written: 0,
@@ -184,11 +189,21 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
                     self.encode(message);
                 }
             }
-            Ok(_) => tracing::debug!("a slow client missed a notification"),
+            Ok(burst) => self.miss(&burst),
             Err(RecvError::Lagged(missed)) => {
                 tracing::debug!("a slow client missed {missed} bursts of events");
             }
             Err(RecvError::Closed) => self.subscription = None,
+        }
+    }
+
+    /// Keeps of each manager the latest event only.
+    fn miss(&mut self, burst: &Burst) {
+        if self.topics.contains(&Topic::ContextChanged) {
+            for event in &burst.events {
+                self.missed.retain(|known| known.manager() != event.manager());
+                self.missed.push(event.clone());
+            }
         }
     }
 
@@ -205,6 +220,10 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
             self.buffer.clear();
             self.buffer.shrink_to(KEPT_BUFFER);
             self.written = 0;
+        } else if self.written > KEPT_BUFFER && self.written > self.pending() {
+            // A client that always has answers under way must not make the buffer grow for ever.
+            self.buffer.drain(..self.written);
+            self.written = 0;
         }
         self.note_pending();
         Ok(())
@@ -215,6 +234,9 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         self.unread.store(self.pending(), Ordering::Relaxed);
         if self.pending() < CHATTER_LIMIT {
             self.places.clear();
+            for message in changes(self.missed.drain(..)) {
+                self.encode(message);
+            }
         }
     }
 }

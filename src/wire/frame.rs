@@ -50,6 +50,11 @@ impl LineDecoder {
         Self { max_bytes, state: AT_LINE_START }
     }
 
+    /// Accepts lines of at most `max_bytes` bytes from the next on.
+    pub fn set_max_bytes(&mut self, max_bytes: usize) {
+        self.max_bytes = max_bytes;
+    }
+
     fn collect(&mut self, source: &mut BytesMut, searched: usize) -> Option<Frame> {
         if let Some(found) = memchr::memchr(b'\n', &source[searched..]) {
             self.state = AT_LINE_START;

@@ -429,7 +429,52 @@ fn integers_out_of_range_are_errors() {
     let items = client.ok("get-context", "(:limit 9223372036854775807)");
     assert_eq!(items.as_array().unwrap().len(), 1);
     assert_eq!(client.fails("remove-context", "(:id \"ctx-99999999999999999999\")").param(), "id");
-    assert_eq!(client.fails("remove-context", "(:id \"ctx-18446744073709551615\")").code, 1);
+    assert_eq!(client.fails("remove-context", "(:id \"ctx-18446744073709551615\")").param(), "id");
+}
+
+#[test]
+fn what_was_accepted_before_the_end_is_carried_out_and_answered() {
+    let home = Home::new();
+    let mut client = home.stdio(&[]);
+    let add = client.send("add-context", "(:content \"last words\")");
+    let summary = client.send("context-summary", "nil");
+    let end = client.send("shutdown", "nil");
+    assert_eq!(client.reply(add).unwrap()["content"], "last words");
+    assert_eq!(client.reply(summary).unwrap()["count"], 1);
+    assert_eq!(client.reply(end).unwrap(), true);
+    client.process().wait();
+    assert_eq!(home.stdio(&[]).contents("*shared*"), ["last words"]);
+}
+
+#[test]
+fn a_request_key_is_for_one_method() {
+    let mut client = Home::new().ephemeral(&[]);
+    client.ok("add-context", "(:content \"a\" :request-key \"k\")");
+    assert_eq!(client.ok("clear-context", "(:request-key \"k\")")["removed"], 1);
+    assert_eq!(client.ok("clear-context", "(:request-key \"k\")")["removed"], 1);
+    assert_eq!(client.fails("clear-context", "(:request-key \"\")").param(), "request-key");
+    let long = "k".repeat(2000);
+    assert_eq!(client.fails("undo", &format!("(:request-key {long:?})")).param(), "request-key");
+}
+
+#[test]
+fn undoing_a_set_never_takes_what_another_manager_saved_since() {
+    let mut client = Home::new().ephemeral(&[]);
+    client.ok("save-set", "(:manager \"a\" :name \"s\")");
+    client.add("b", "content");
+    client.ok("save-set", "(:manager \"b\" :name \"s\")");
+    assert_eq!(client.fails("undo", "(:manager \"a\")").kind(), "set-changed");
+    assert_eq!(client.ok("list-sets", "nil")[0]["count"], 1);
+    client.ok("undo", "(:manager \"b\")");
+    client.ok("undo", "(:manager \"a\")");
+    assert_eq!(client.ok("list-sets", "nil").as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn only_items_with_a_file_become_live() {
+    let mut client = Home::new().ephemeral(&[]);
+    let id = client.add("*shared*", "a");
+    assert_eq!(client.fails("update-context", &format!("(:id {id:?} :live t)")).param(), "live");
 }
 
 #[test]
