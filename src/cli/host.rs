@@ -54,7 +54,16 @@ impl Setup {
                     tracing::warn!("{notice}");
                     notices.push(notice);
                 }
-                LoggedStore::open(opened.store, &owned.log())?
+                let logged = LoggedStore::open(opened.store, &owned.log())?;
+                if let Some(path) = logged.damaged {
+                    let notice = format!(
+                        "the log was damaged, so the last changes may be missing; it is kept as {}",
+                        path.display()
+                    );
+                    tracing::warn!("{notice}");
+                    notices.push(notice);
+                }
+                logged.store
             }
         };
         let limits = self.config.limits;

@@ -1,7 +1,7 @@
 //! The log: a file to which each burst of changes is appended by one write.
 //!
 //! A line is a hash, a space, and JSON. Reading stops at the first line that is torn or whose hash
-//! is wrong, which only the end of the file can be after a loss of power.
+//! is wrong. After a loss of power that can only be the last; when more follows, the file is kept.
 
 use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Counters, StoreError, counter_name, metadata};
+use super::{Counters, StoreError, counter_name, free_name, metadata};
 use crate::context::change::{Change, Settings, Slot, SlotChange};
 use crate::context::item::{Item, ItemId, Kind};
 
@@ -33,6 +33,17 @@ pub(super) struct Log {
     file: File,
     path: PathBuf,
     bytes: u64,
+    /// Set when a line was written in part and could not be taken back: then nothing may follow.
+    torn: bool,
+}
+
+/// A log as it was found.
+pub(super) struct Found {
+    pub(super) log: Log,
+    /// What is whole from the beginning on.
+    pub(super) bursts: Vec<Burst>,
+    /// A copy of the file, when there was more behind a line that cannot be read.
+    pub(super) damaged: Option<PathBuf>,
 }
 
 /// A burst as it is read back.
@@ -44,7 +55,7 @@ pub(super) struct Burst {
 
 impl Log {
     /// Opens or makes the file and reads what is whole in it.
-    pub(super) fn open(path: &Path) -> Result<(Self, Vec<Burst>), StoreError> {
+    pub(super) fn open(path: &Path) -> Result<Found, StoreError> {
         let failed = |error: std::io::Error| log_error(path, &error);
         let mut file = OpenOptions::new()
             .read(true)
@@ -55,8 +66,20 @@ impl Log {
             .map_err(failed)?;
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(failed)?;
-        let bursts = text.split_inclusive(|byte| *byte == b'\n').map_while(read_line).collect();
-        Ok((Self { file, path: path.to_owned(), bytes: text.len() as u64 }, bursts))
+        let mut bursts = Vec::new();
+        let mut whole = 0;
+        for line in text.split_inclusive(|byte| *byte == b'\n') {
+            let Some(burst) = read_line(line) else { break };
+            bursts.push(burst);
+            whole += line.len();
+        }
+        let rest = &text[whole..];
+        let damaged = match rest.iter().position(|byte| *byte == b'\n') {
+            Some(end) if end + 1 < rest.len() => Some(keep_aside(path).map_err(failed)?),
+            _ => None,
+        };
+        let log = Self { file, path: path.to_owned(), bytes: text.len() as u64, torn: false };
+        Ok(Found { log, bursts, damaged })
     }
 
     /// Appends a burst; when that fails, the file is as it was.
@@ -67,10 +90,12 @@ impl Log {
     ) -> Result<(), StoreError> {
         let line = write_line(counters, entries)
             .map_err(|error| StoreError::Damaged(error.to_string()))?;
+        if self.torn {
+            self.file.set_len(self.bytes).map_err(|error| log_error(&self.path, &error))?;
+            self.torn = false;
+        }
         if let Err(error) = self.file.write_all(&line) {
-            if let Err(error) = self.file.set_len(self.bytes) {
-                tracing::error!("{} may end in a torn line: {error}", self.path.display());
-            }
+            self.torn = self.file.set_len(self.bytes).is_err();
             return Err(log_error(&self.path, &error));
         }
         self.bytes += line.len() as u64;
@@ -82,6 +107,7 @@ impl Log {
         let cleared = self.file.set_len(0).and_then(|()| self.file.rewind());
         cleared.map_err(|error| log_error(&self.path, &error))?;
         self.bytes = 0;
+        self.torn = false;
         Ok(())
     }
 
@@ -89,6 +115,13 @@ impl Log {
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
+}
+
+/// Copies the file to the first free name that ends in `.damaged-N`.
+fn keep_aside(path: &Path) -> std::io::Result<PathBuf> {
+    let aside = free_name(path);
+    std::fs::copy(path, &aside)?;
+    Ok(aside)
 }
 
 fn log_error(path: &Path, error: &std::io::Error) -> StoreError {

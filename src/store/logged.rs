@@ -7,9 +7,9 @@
 //! after a crash from being applied twice.
 
 use std::mem;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::log::{Burst, Entry, Log};
+use super::log::{Burst, Entry, Found, Log};
 use super::{Counters, ManagerSummary, SetSummary, Store, StoreError, StoredManager};
 use crate::context::change::{Change, Slot};
 
@@ -35,13 +35,21 @@ pub struct LoggedStore<S> {
     counters: Counters,
 }
 
+/// A store whose log was opened, and what the user should know about it.
+pub struct OpenedLog<S> {
+    /// The store.
+    pub store: LoggedStore<S>,
+    /// Set when the log was damaged: where a copy of it is.
+    pub damaged: Option<PathBuf>,
+}
+
 impl<S: Store> LoggedStore<S> {
     /// Puts a log at `path` in front of `inner` and moves what it holds there.
     ///
     /// # Errors
     /// When the log cannot be read, or `inner` refuses what it holds.
-    pub fn open(inner: S, path: &Path) -> Result<Self, StoreError> {
-        let (log, bursts) = Log::open(path)?;
+    pub fn open(inner: S, path: &Path) -> Result<OpenedLog<S>, StoreError> {
+        let Found { log, bursts, damaged } = Log::open(path)?;
         let mut store = Self::new(inner, Some(log))?;
         let applied = store.counters.burst;
         for Burst { counters, entries } in bursts {
@@ -52,7 +60,7 @@ impl<S: Store> LoggedStore<S> {
         }
         store.settle()?;
         store.clear_log()?;
-        Ok(store)
+        Ok(OpenedLog { store, damaged })
     }
 
     /// The same without a file: nothing survives the process.

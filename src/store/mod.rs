@@ -8,7 +8,7 @@ pub mod logged;
 mod metadata;
 pub mod sqlite;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::context::change::{Change, Settings, Slot};
 
@@ -160,7 +160,7 @@ pub enum StoreError {
         cause: String,
     },
     /// The disk is full, the file is read-only, or the like.
-    #[error("the state could not be stored ({0}); nothing of this call was kept")]
+    #[error("the state could not be read or stored ({0}); nothing of this call was kept")]
     Write(#[source] rusqlite::Error),
     /// The database gave up the transaction of a burst of requests because one of them failed.
     #[error("another call of the same moment could not be stored, so this one was not kept either")]
@@ -187,4 +187,14 @@ impl From<rusqlite::Error> for StoreError {
 /// The name of a counter as items have it.
 fn counter_name(name: &str) -> &'static str {
     ["o200k", "cl100k"].into_iter().find(|known| *known == name).unwrap_or("estimate")
+}
+
+/// The first name that is not taken of those that are `path` and `.damaged-N`.
+fn free_name(path: &Path) -> PathBuf {
+    let named = |number: u64| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".damaged-{number}"));
+        PathBuf::from(name)
+    };
+    (1..).map(named).find(|name| !name.exists()).unwrap_or_else(|| named(0))
 }

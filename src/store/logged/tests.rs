@@ -16,7 +16,7 @@ impl Folder {
 
     fn store(&self) -> LoggedStore<SqliteStore> {
         let inner = SqliteStore::open(&self.0.path().join("s.db")).unwrap().store;
-        LoggedStore::open(inner, &self.log()).unwrap()
+        LoggedStore::open(inner, &self.log()).unwrap().store
     }
 
     fn log(&self) -> std::path::PathBuf {
@@ -41,7 +41,8 @@ fn add(engine: &mut Engine, content: &str) -> u64 {
         live: false,
         pinned: false,
     };
-    let added = engine.run_alone(|e| e.once(Some(content), |e| e.add("add", "m", vec![item])));
+    let added =
+        engine.run_alone(|e| e.once("add", Some(content), |e| e.add("add", "m", vec![item])));
     added.unwrap().ids[0]
 }
 
@@ -111,6 +112,25 @@ fn a_torn_or_foreign_end_is_passed_over() {
     drop(engine);
     let log = std::fs::read(folder.log()).unwrap();
     std::fs::write(folder.log(), &log[..log.len() - 5]).unwrap();
+    check(&mut folder.engine(), &["a"]);
+}
+
+#[test]
+fn a_log_that_is_damaged_in_the_middle_is_kept() {
+    let folder = Folder::new();
+    let mut engine = folder.engine();
+    for content in ["a", "b", "c"] {
+        add(&mut engine, content);
+    }
+    drop(engine);
+    let mut log = std::fs::read(folder.log()).unwrap();
+    let second = log.iter().position(|byte| *byte == b'\n').unwrap() + 30;
+    log[second] ^= 1;
+    std::fs::write(folder.log(), &log).unwrap();
+    let inner = SqliteStore::open(&folder.0.path().join("s.db")).unwrap().store;
+    let opened = LoggedStore::open(inner, &folder.log()).unwrap();
+    assert_eq!(std::fs::read(opened.damaged.unwrap()).unwrap(), log);
+    drop(opened.store);
     check(&mut folder.engine(), &["a"]);
 }
 
