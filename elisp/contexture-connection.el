@@ -367,9 +367,10 @@ only when the server has been reached."
 
 (defun contexture--register (connection call)
   "Keep CALL until CONNECTION answers it, and send it when that is possible."
-  (when (> (+ (oref connection unanswered-size)
-              (length (contexture--call-line call)))
-           contexture-queue-limit)
+  (when (and (not (contexture--call-own call)) ; greeting is what mends it
+             (> (+ (oref connection unanswered-size)
+                   (length (contexture--call-line call)))
+                contexture-queue-limit))
     (signal 'contexture-error
             (list "the server does not keep up, so the call was not made \
 (see `contexture-queue-limit')")))

@@ -54,7 +54,7 @@ package, then `contexture' in the variable `exec-path'.  The arguments
 (defconst contexture--changing-methods
   '(add-context add-file add-tree update-context remove-context move-context
     pin-context clear-context undo refresh-context configure-manager
-    drop-manager save-set load-set)
+    drop-manager save-set load-set drop-set)
   "Methods that change the state, and so must not be applied twice.")
 
 (defvar contexture--connection nil

@@ -52,7 +52,12 @@ impl FromStr for ItemId {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let digits = text.strip_prefix("ctx-").filter(|d| d.bytes().all(|b| b.is_ascii_digit()));
-        digits.and_then(|d| d.parse().ok()).map(Self).ok_or_else(|| BadItemId(text.to_owned()))
+        let number = digits.and_then(|d| d.parse().ok());
+        // The largest that a store can hold.
+        number
+            .filter(|number| *number <= i64::MAX as u64)
+            .map(Self)
+            .ok_or_else(|| BadItemId(text.to_owned()))
     }
 }
 

@@ -255,6 +255,11 @@ impl Engine {
             .store
             .last_change(manager)?
             .ok_or_else(|| EngineError::NothingToUndo { manager: manager.to_owned() })?;
+        if let Some(set) = &change.set
+            && self.store.set_named(&set.name)? != set.after
+        {
+            return Err(EngineError::SetChanged { name: set.name.clone() });
+        }
         let undone = change.method.clone();
         let inverse = change.inverse();
         self.touched.push(manager.to_owned());

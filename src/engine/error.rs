@@ -39,6 +39,14 @@ pub enum EngineError {
         /// The names that exist.
         known: Vec<String>,
     },
+    /// The set that is to be undone was changed from another manager since.
+    #[error(
+        "the set {name:?} was saved or dropped from another manager since; undo that there first"
+    )]
+    SetChanged {
+        /// The set's name.
+        name: String,
+    },
     /// The store refused.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -69,6 +77,7 @@ impl EngineError {
             }
             Self::NothingToUndo { .. } => "nothing-to-undo",
             Self::NoSuchSet { .. } => "no-such-set",
+            Self::SetChanged { .. } => "set-changed",
             Self::Store(StoreError::Damaged(_)) => "store-damaged",
             Self::Store(_) | Self::NotKept(_) => "store-failed",
             Self::Panicked(_) => "internal",

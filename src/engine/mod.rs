@@ -27,6 +27,9 @@ use crate::store::{Counters, Store, StoreError};
 /// The manager that calls without a name are about.
 pub const SHARED_MANAGER: &str = "*shared*";
 
+/// How many managers may be in memory before the empty ones among them are forgotten.
+const MANAGERS_KEPT: usize = 1024;
+
 /// Gives the time in Unix milliseconds.
 pub type Clock = Box<dyn Fn() -> i64 + Send>;
 
@@ -72,17 +75,19 @@ impl Engine {
         self.statistics
     }
 
-    /// Runs `operation` unless a request with this key was answered before; then its outcome is
+    /// Runs `operation` unless a request of this method and key was answered before; then its outcome is
     /// given again. So a client that lost the answer may safely repeat the call.
     ///
     /// # Errors
     /// Those of the operation and [`EngineError::Store`].
     pub fn once<T: Serialize + DeserializeOwned>(
         &mut self,
+        method: &str,
         key: Option<&str>,
         operation: impl FnOnce(&mut Self) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
         let Some(key) = key else { return operation(self) };
+        let key = &format!("{method} {key}");
         let damaged = |error: serde_json::Error| StoreError::Damaged(error.to_string());
         if let Some(outcome) = self.store.recall(key)? {
             return Ok(serde_json::from_str(&outcome).map_err(damaged)?);
@@ -130,9 +135,10 @@ impl Engine {
         let committed = self.store.commit(self.counters);
         if committed.is_err() {
             self.store.roll_back();
-            for name in self.touched.drain(..) {
-                self.managers.remove(&name);
-            }
+            self.managers.clear();
+        }
+        if self.managers.len() > MANAGERS_KEPT {
+            self.managers.retain(|_, manager| !manager.is_empty());
         }
         self.touched.clear();
         Ok(committed?)

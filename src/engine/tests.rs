@@ -135,7 +135,7 @@ fn what_can_no_longer_be_undone_leaves_no_content_behind() {
 fn a_repeated_request_is_answered_and_not_applied_again() {
     let mut engine = engine();
     let mut add =
-        || engine.request(|e| e.once(Some("k"), |e| e.add("add", "m", vec![new_item("a")])));
+        || engine.request(|e| e.once("add", Some("k"), |e| e.add("add", "m", vec![new_item("a")])));
     let first = add().unwrap();
     assert_eq!(add().unwrap(), first);
     check(&mut engine, "m", &["a"]);

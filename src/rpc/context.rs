@@ -4,11 +4,11 @@ use serde::Deserialize;
 
 use super::call::{Call, Tools};
 use super::error::param_error;
-use super::params::{ItemName, ManagerName, decode, ids, metadata};
+use super::params::{ItemName, ManagerName, RequestKey, decode, ids, metadata};
 use super::present::{self, entry, figure};
-use super::{Step, params};
+use super::{Finish, Step, params};
 use crate::context::change::Settings;
-use crate::context::item::{ItemId, Kind, State};
+use crate::context::item::{ItemId, Kind, Metadata, State};
 use crate::context::manager::{MAX_CAPACITY, Place};
 use crate::engine::{Added, Engine, EngineError, NewItem, Revision};
 use crate::value::Value;
@@ -24,15 +24,15 @@ struct AddContext {
     pinned: Option<bool>,
     live: Option<bool>,
     brief: Option<bool>,
-    request_key: Option<String>,
+    request_key: Option<RequestKey>,
 }
 
 pub(super) fn add_context(call: Call, params: Value) -> Result<Step, WireError> {
     let given: AddContext = decode(params)?;
     let metadata = metadata(given.metadata)?;
     let live = given.live.unwrap_or(false);
-    if live && !metadata.filename().is_some_and(|name| name.starts_with('/')) {
-        return Err(param_error("live", "needs an absolute metadata.filename to read again"));
+    if live {
+        check_live(&metadata)?;
     }
     let item = NewItem {
         kind: given.r#type.unwrap_or(Kind::Code),
@@ -47,17 +47,25 @@ pub(super) fn add_context(call: Call, params: Value) -> Result<Step, WireError> 
     add_one("add-context", given.manager, item, given.brief, given.request_key)
 }
 
+/// A live item must have a file.
+fn check_live(metadata: &Metadata) -> Result<(), WireError> {
+    match metadata.filename().is_some_and(|name| name.starts_with('/')) {
+        true => Ok(()),
+        false => Err(param_error("live", "needs an absolute metadata.filename to read again")),
+    }
+}
+
 /// Adds one item and answers with it.
 pub(super) fn add_one(
     method: &'static str,
     manager: Option<ManagerName>,
     item: NewItem,
     brief: Option<bool>,
-    key: Option<String>,
+    key: Option<RequestKey>,
 ) -> Result<Step, WireError> {
     let manager = manager.unwrap_or_default().0;
     Step::state(move |engine| {
-        let added = engine.once(key.as_deref(), |e| e.add(method, &manager, vec![item]))?;
+        let added = engine.once(method, key.as_deref(), |e| e.add(method, &manager, vec![item]))?;
         added_item(engine, manager, &added, brief.unwrap_or(false))
     })
 }
@@ -107,7 +115,7 @@ struct UpdateContext {
     metadata: Option<Value>,
     live: Option<bool>,
     brief: Option<bool>,
-    request_key: Option<String>,
+    request_key: Option<RequestKey>,
 }
 
 pub(super) fn update_context(call: Call, params: Value) -> Result<Step, WireError> {
@@ -121,11 +129,18 @@ pub(super) fn update_context(call: Call, params: Value) -> Result<Step, WireErro
     let revision = Revision { content, kind: given.r#type, metadata, live: given.live };
     let manager = given.manager.unwrap_or_default().0;
     let (id, brief) = (given.id.0, given.brief.unwrap_or(false));
-    Step::state(move |engine| {
-        engine.once(given.request_key.as_deref(), |e| {
+    Step::then(move |engine| {
+        if revision.live == Some(true)
+            && let Ok(view) = engine.view(&manager, id)
+            && let Err(error) =
+                check_live(revision.metadata.as_ref().unwrap_or(&view.item.metadata))
+        {
+            return Ok(Finish::Refused(error));
+        }
+        engine.once("update-context", given.request_key.as_deref(), |e| {
             e.update("update-context", &manager, vec![(id, revision)])
         })?;
-        Ok(Value::Map(item_or_removed(engine, &manager, id, brief)?))
+        Ok(Finish::Now(Value::Map(item_or_removed(engine, &manager, id, brief)?)))
     })
 }
 
@@ -135,7 +150,7 @@ struct RemoveContext {
     manager: Option<ManagerName>,
     id: Option<ItemName>,
     ids: Option<Vec<ItemName>>,
-    request_key: Option<String>,
+    request_key: Option<RequestKey>,
 }
 
 pub(super) fn remove_context(_: Call, params: Value) -> Result<Step, WireError> {
@@ -143,8 +158,9 @@ pub(super) fn remove_context(_: Call, params: Value) -> Result<Step, WireError> 
     let ids = ids(given.id, given.ids)?;
     let manager = given.manager.unwrap_or_default().0;
     Step::state(move |engine| {
-        let removed =
-            engine.once(given.request_key.as_deref(), |e| e.remove(&manager, &ids))?.removed;
+        let removed = engine
+            .once("remove-context", given.request_key.as_deref(), |e| e.remove(&manager, &ids))?
+            .removed;
         Ok(Value::Map(vec![entry("removed", figure(removed))]))
     })
 }
@@ -157,7 +173,7 @@ struct MoveContext {
     to: Option<i64>,
     before: Option<ItemName>,
     after: Option<ItemName>,
-    request_key: Option<String>,
+    request_key: Option<RequestKey>,
 }
 
 pub(super) fn move_context(_: Call, params: Value) -> Result<Step, WireError> {
@@ -171,7 +187,7 @@ pub(super) fn move_context(_: Call, params: Value) -> Result<Step, WireError> {
     let manager = given.manager.unwrap_or_default().0;
     Step::state(move |engine| {
         let key = given.request_key.as_deref();
-        engine.once(key, |e| e.move_item(&manager, given.id.0, place))?;
+        engine.once("move-context", key, |e| e.move_item(&manager, given.id.0, place))?;
         let order = engine.order(&manager)?;
         Ok(Value::Map(vec![entry("ids", present::ids(&order))]))
     })
@@ -186,7 +202,7 @@ struct PinContext {
     /// Not an `Option`: absent means pin, nil means unpin.
     #[serde(default = "yes")]
     pinned: bool,
-    request_key: Option<String>,
+    request_key: Option<RequestKey>,
 }
 
 fn yes() -> bool {
@@ -200,7 +216,7 @@ pub(super) fn pin_context(_: Call, params: Value) -> Result<Step, WireError> {
     let manager = given.manager.unwrap_or_default().0;
     Step::state(move |engine| {
         let key = given.request_key.as_deref();
-        engine.once(key, |e| e.pin(&manager, &ids, pinned))?;
+        engine.once("pin-context", key, |e| e.pin(&manager, &ids, pinned))?;
         let numbers: Vec<u64> = ids.iter().map(|id| id.0).collect();
         Ok(Value::Map(vec![entry("ids", present::ids(&numbers)), entry("pinned", pinned)]))
     })
@@ -210,14 +226,16 @@ pub(super) fn pin_context(_: Call, params: Value) -> Result<Step, WireError> {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct ManagerCall {
     manager: Option<ManagerName>,
-    request_key: Option<String>,
+    request_key: Option<RequestKey>,
 }
 
 pub(super) fn clear_context(_: Call, params: Value) -> Result<Step, WireError> {
     let given: ManagerCall = decode(params)?;
     let manager = given.manager.unwrap_or_default().0;
     Step::state(move |engine| {
-        let removed = engine.once(given.request_key.as_deref(), |e| e.clear(&manager))?.removed;
+        let removed = engine
+            .once("clear-context", given.request_key.as_deref(), |e| e.clear(&manager))?
+            .removed;
         Ok(Value::Map(vec![entry("removed", figure(removed))]))
     })
 }
@@ -227,7 +245,7 @@ pub(super) fn drop_manager(_: Call, params: Value) -> Result<Step, WireError> {
     let manager = given.manager.unwrap_or_default().0;
     Step::state(move |engine| {
         let key = given.request_key.as_deref();
-        let removed = engine.once(key, |e| e.drop_manager(&manager))?.removed;
+        let removed = engine.once("drop-manager", key, |e| e.drop_manager(&manager))?.removed;
         Ok(Value::Map(vec![entry("removed", figure(removed))]))
     })
 }
@@ -236,7 +254,8 @@ pub(super) fn undo(_: Call, params: Value) -> Result<Step, WireError> {
     let given: ManagerCall = decode(params)?;
     let manager = given.manager.unwrap_or_default().0;
     Step::state(move |engine| {
-        let undone = engine.once(given.request_key.as_deref(), |e| e.undo(&manager))?.undone;
+        let undone =
+            engine.once("undo", given.request_key.as_deref(), |e| e.undo(&manager))?.undone;
         let (count, tokens) = engine.size(&manager)?;
         Ok(Value::Map(vec![
             entry("undone", undone),
@@ -251,7 +270,7 @@ pub(super) fn undo(_: Call, params: Value) -> Result<Step, WireError> {
 struct ConfigureManager {
     manager: Option<ManagerName>,
     max_items: Option<i64>,
-    request_key: Option<String>,
+    request_key: Option<RequestKey>,
 }
 
 pub(super) fn configure_manager(_: Call, params: Value) -> Result<Step, WireError> {
@@ -259,10 +278,15 @@ pub(super) fn configure_manager(_: Call, params: Value) -> Result<Step, WireErro
     let max_items = given.max_items.map(capacity).transpose()?;
     let manager = given.manager.unwrap_or_default().0;
     Step::state(move |engine| {
-        let evicted = engine.once(given.request_key.as_deref(), |e| match max_items {
-            Some(max_items) => e.configure(&manager, Settings { max_items }),
-            None => Ok(Vec::new()),
-        })?;
+        let evicted =
+            engine.once(
+                "configure-manager",
+                given.request_key.as_deref(),
+                |e| match max_items {
+                    Some(max_items) => e.configure(&manager, Settings { max_items }),
+                    None => Ok(Vec::new()),
+                },
+            )?;
         let max_items = engine.settings(&manager)?.max_items;
         Ok(Value::Map(vec![
             entry("manager", manager),

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::call::{Call, Tools};
 use super::context::{add_one, now_ms, read_item};
 use super::error::{application, cancelled, file_error, param_error, tree_error};
-use super::params::{ManagerName, decode, metadata, not_negative};
+use super::params::{ManagerName, RequestKey, decode, metadata, not_negative};
 use super::present::{self, entry, figure, keyword};
 use super::{Finish, Step};
 use crate::context::item::{Kind, Metadata};
@@ -31,7 +31,7 @@ struct AddFile {
     pinned: Option<bool>,
     live: Option<bool>,
     brief: Option<bool>,
-    request_key: Option<String>,
+    request_key: Option<RequestKey>,
 }
 
 pub(super) fn add_file(call: Call, params: Value) -> Result<Step, WireError> {
@@ -93,7 +93,7 @@ struct AddTree {
     project: Option<bool>,
     hidden: Option<bool>,
     max_file_bytes: Option<i64>,
-    request_key: Option<String>,
+    request_key: Option<RequestKey>,
 }
 
 /// What a directory becomes.
@@ -145,7 +145,7 @@ pub(super) fn add_tree(call: Call, params: Value) -> Result<Step, WireError> {
     let count = items.len();
     let key = given.request_key;
     Step::then(move |engine| {
-        let added = engine.once(key.as_deref(), |e| e.add("add-tree", &manager, items));
+        let added = engine.once("add-tree", key.as_deref(), |e| e.add("add-tree", &manager, items));
         Ok(match added {
             Ok(added) => Finish::Now(tree_answer(&tree, mode, &added, tokens)),
             Err(EngineError::Manager {

@@ -1,16 +1,22 @@
 //! Parameters that several methods share, and how they are checked.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Deserializer};
 
 use super::error::{param_error, value_error};
 use crate::context::filter::{TypeName, valid_names};
 use crate::context::item::{ItemId, Metadata, Origin};
+use crate::context::manager::MAX_CAPACITY;
 use crate::engine::{SHARED_MANAGER, Selection};
 use crate::value::Value;
 use crate::wire::message::WireError;
 
 /// The longest name of a manager or set, in bytes.
 pub(super) const MAX_NAME_BYTES: usize = 1024;
+
+/// How many managers, ids or entries of metadata a call may name: no manager holds more items.
+const MAX_NAMED: usize = MAX_CAPACITY;
 
 /// Decodes the parameters of a method.
 pub(super) fn decode<T: for<'de> Deserialize<'de>>(params: Value) -> Result<T, WireError> {
@@ -77,11 +83,21 @@ pub(super) fn ids(
 ) -> Result<Vec<ItemId>, WireError> {
     match (one, many) {
         (Some(id), None) => Ok(vec![id.0]),
-        (None, Some(ids)) if !ids.is_empty() => Ok(ids.into_iter().map(|id| id.0).collect()),
+        (None, Some(ids)) if !ids.is_empty() => {
+            at_most("ids", MAX_NAMED, ids.len())?;
+            Ok(ids.into_iter().map(|id| id.0).collect())
+        }
         (Some(_), Some(_)) => {
             Err(param_error("ids", "cannot be given beside id; give one of them"))
         }
         _ => Err(param_error("id", "is required: one id, or several as ids")),
+    }
+}
+
+fn at_most(name: &str, most: usize, given: usize) -> Result<(), WireError> {
+    match given <= most {
+        true => Ok(()),
+        false => Err(param_error(name, &format!("must be at most {most}, got {given}"))),
     }
 }
 
@@ -101,13 +117,10 @@ pub(super) fn selection(
         }
         (manager, None) => vec![manager.unwrap_or_default().0],
         (None, Some(many)) => {
-            let mut names: Vec<String> = Vec::with_capacity(many.len());
-            for ManagerName(name) in many {
-                if !names.contains(&name) {
-                    names.push(name);
-                }
-            }
-            names
+            at_most("managers", MAX_NAMED, many.len())?;
+            let mut seen = HashSet::new();
+            let names = many.into_iter().map(|ManagerName(name)| name);
+            names.filter(|name| seen.insert(name.clone())).collect()
         }
     };
     Ok(Selection {
@@ -153,7 +166,28 @@ pub(super) fn metadata(value: Option<Value>) -> Result<Metadata, WireError> {
     Ok(metadata)
 }
 
+/// A name for a call, by which it is known when it is made again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RequestKey(String);
+
+impl std::ops::Deref for RequestKey {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for RequestKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let key = String::deserialize(deserializer)?;
+        check_name(&key).map_err(serde::de::Error::custom)?;
+        Ok(Self(key))
+    }
+}
+
 fn pairs(flat: Vec<Value>) -> Result<Vec<(Box<str>, Value)>, WireError> {
+    at_most("metadata", 2 * MAX_NAMED, flat.len())?;
     let mut entries: Vec<(Box<str>, Value)> = Vec::with_capacity(flat.len() / 2);
     let mut flat = flat.into_iter();
     while let Some(name) = flat.next() {

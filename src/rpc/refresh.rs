@@ -9,7 +9,7 @@ use super::call::{Call, Tools};
 use super::context::now_ms;
 use super::error::engine_error;
 use super::files::read_options;
-use super::params::{ItemName, ManagerName, decode};
+use super::params::{ItemName, ManagerName, RequestKey, decode};
 use super::present::{entry, figure, keyword};
 use crate::context::item::{Item, ItemId};
 use crate::engine::{Engine, EngineError, Revision, Selection, View};
@@ -22,7 +22,7 @@ use crate::wire::message::WireError;
 struct RefreshContext {
     manager: Option<ManagerName>,
     ids: Option<Vec<ItemName>>,
-    request_key: Option<String>,
+    request_key: Option<RequestKey>,
 }
 
 /// What refreshing found of one item.
@@ -61,7 +61,8 @@ pub(super) fn refresh_context(call: Call, params: Value) -> Result<Step, WireErr
     let found = views.and_then(|views| reread_all(&call, views, &options));
     let key = given.request_key;
     Step::state(move |engine| {
-        let told = engine.once(key.as_deref(), |engine| keep(engine, &manager, found?))?;
+        let told = engine
+            .once("refresh-context", key.as_deref(), |engine| keep(engine, &manager, found?))?;
         let updated = told.iter().filter(|told| told.changed).count();
         Ok(Value::Map(vec![
             entry("updated", figure(updated as u64)),
@@ -69,6 +70,7 @@ pub(super) fn refresh_context(call: Call, params: Value) -> Result<Step, WireErr
         ]))
     })
 }
+
 fn reread_all(
     call: &Call,
     views: Vec<View>,
@@ -90,22 +92,26 @@ fn keep(
     manager: &str,
     outcomes: Vec<Outcome>,
 ) -> Result<Vec<Told>, EngineError> {
-    let changed = outcomes.iter().filter(|outcome| outcome.old != outcome.new);
-    // Whoever changed an item meanwhile knew better than the file did before.
-    let still_as_read = changed.filter(|outcome| {
-        engine.view(manager, outcome.id).is_ok_and(|view| view.item == outcome.old)
-    });
-    let revisions = still_as_read.map(|outcome| (outcome.id, revision(&outcome.new)));
-    let revisions = revisions.collect();
+    let mut revisions = Vec::new();
+    let mut told = Vec::with_capacity(outcomes.len());
+    for Outcome { id, old, new, name, reason } in outcomes {
+        // Whoever changed an item meanwhile knew better than the file did before.
+        let as_read = engine.view(manager, id).is_ok_and(|view| view.item == old);
+        let changed = as_read && old != new;
+        if changed {
+            revisions.push((id, revision(&new)));
+        }
+        let (outcome, reason, tokens) = match as_read {
+            true => (name, reason, new.tokens),
+            false => {
+                ("unchanged", Some("the item was changed while its file was read"), old.tokens)
+            }
+        };
+        let (outcome, reason) = (outcome.to_owned(), reason.map(str::to_owned));
+        told.push(Told { id: id.0, outcome, reason, tokens, changed });
+    }
     engine.update("refresh-context", manager, revisions)?;
-    let told = outcomes.into_iter().map(|outcome| Told {
-        id: outcome.id.0,
-        outcome: outcome.name.to_owned(),
-        reason: outcome.reason.map(str::to_owned),
-        tokens: outcome.new.tokens,
-        changed: outcome.old != outcome.new,
-    });
-    Ok(told.collect())
+    Ok(told)
 }
 
 fn revision(item: &Item) -> Revision {

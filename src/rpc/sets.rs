@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::Step;
 use super::call::Call;
-use super::params::{ManagerName, SetName, decode};
+use super::params::{ManagerName, RequestKey, SetName, decode};
 use super::present::{self, entry, figure};
 use super::query::Nothing;
 use crate::value::Value;
@@ -15,7 +15,7 @@ use crate::wire::message::WireError;
 struct SetCall {
     manager: Option<ManagerName>,
     name: SetName,
-    request_key: Option<String>,
+    request_key: Option<RequestKey>,
 }
 
 pub(super) fn save_set(_: Call, params: Value) -> Result<Step, WireError> {
@@ -23,7 +23,8 @@ pub(super) fn save_set(_: Call, params: Value) -> Result<Step, WireError> {
     let manager = given.manager.unwrap_or_default().0;
     Step::state(move |engine| {
         let name = &given.name.0;
-        let saved = engine.once(given.request_key.as_deref(), |e| e.save_set(&manager, name))?;
+        let saved = engine
+            .once("save-set", given.request_key.as_deref(), |e| e.save_set(&manager, name))?;
         Ok(Value::Map(vec![
             entry("name", &**name),
             entry("count", figure(saved.count)),
@@ -37,7 +38,7 @@ pub(super) fn drop_set(_: Call, params: Value) -> Result<Step, WireError> {
     let manager = given.manager.unwrap_or_default().0;
     Step::state(move |engine| {
         let name = &given.name.0;
-        engine.once(given.request_key.as_deref(), |e| e.drop_set(&manager, name))?;
+        engine.once("drop-set", given.request_key.as_deref(), |e| e.drop_set(&manager, name))?;
         Ok(Value::Map(vec![entry("name", &**name), entry("dropped", true)]))
     })
 }
@@ -48,7 +49,7 @@ struct LoadSet {
     manager: Option<ManagerName>,
     name: SetName,
     mode: Option<LoadMode>,
-    request_key: Option<String>,
+    request_key: Option<RequestKey>,
 }
 
 /// What becomes of the items that the manager has.
@@ -65,7 +66,7 @@ pub(super) fn load_set(_: Call, params: Value) -> Result<Step, WireError> {
     let mode = given.mode.unwrap_or(LoadMode::Replace);
     Step::state(move |engine| {
         let name = &given.name.0;
-        let loaded = engine.once(given.request_key.as_deref(), |e| match mode {
+        let loaded = engine.once("load-set", given.request_key.as_deref(), |e| match mode {
             LoadMode::Replace => e.load_set(&manager, name),
             LoadMode::Append => e.append_set(&manager, name),
         })?;
