@@ -80,6 +80,9 @@ Use `contexture-watch' to add one: it makes the server speak.")
 (defvar contexture--last-replaced 0
   "How many characters of the last message were no text.")
 
+(defvar contexture--wire-functions nil
+  "Abnormal hook for every line, called with `sent' or `received', and it.")
+
 (defvar contexture--own-call nil
   "Bound to t around the calls that a connection makes for itself.")
 
@@ -393,6 +396,7 @@ only when the server has been reached."
 
 (defun contexture--write (connection id line)
   "Write LINE, the call ID, to CONNECTION's process, after what waits."
+  (run-hook-with-args 'contexture--wire-functions 'sent line)
   (let ((entry (list (cons id line))))
     (oset connection outbox (nconc (oref connection outbox) entry)))
   (contexture--pump connection))
@@ -491,6 +495,7 @@ handled as soon as Emacs is idle."
 (defun contexture--receive (connection line)
   "Handle LINE from CONNECTION's server.
 Answers nobody waits for any more are dropped."
+  (run-hook-with-args 'contexture--wire-functions 'received line)
   (let* ((message (contexture--decode line))
          (id (plist-get message :id))
          (method (plist-get message :method))

@@ -13,6 +13,7 @@
 (require 'ert)
 (require 'ert-x)
 (require 'contexture)
+(require 'contexture-ert)
 (require 'contexture-list)
 (require 'contexture-preview)
 (require 'contexture-symbol)
@@ -26,74 +27,34 @@
                           (expand-file-name "target/debug/contexture" root)))))
   "The server under test.")
 
-(defconst contexture-test-timeout 30
-  "Seconds after which a condition that does not come true fails the test.")
-
 (defvar contexture-test-directory nil
   "The running test's own directory, ending in a slash.")
 
 (defmacro contexture-test-until (condition)
   "Wait until CONDITION is non-nil and return its value; fail if it stays nil."
-  `(contexture-test--until (lambda () ,condition) ',condition))
-
-(defun contexture-test--until (function form)
-  "Wait until FUNCTION returns non-nil; FORM is what to show if it does not."
-  (let ((end (+ (float-time) contexture-test-timeout)) value)
-    (while (not (setq value (funcall function)))
-      (when (> (float-time) end)
-        (ert-fail (list 'never-true form)))
-      (accept-process-output nil 0.01))
-    value))
+  `(contexture-ert-wait-for ,condition))
 
 (defmacro contexture-test-with-server (&rest body)
   "Run BODY with a server that keeps nothing, and clean up after it."
   (declare (indent 0) (debug t))
-  `(contexture-test-with-args '("--ephemeral") (lambda () ,@body)))
+  `(contexture-test-with-args nil (lambda () ,@body)))
 
 (defmacro contexture-test-with-state (&rest body)
   "Run BODY with a server that keeps its state in the test's directory."
   (declare (indent 0) (debug t))
   `(contexture-test-with-args :state (lambda () ,@body)))
 
-(defun contexture-test-with-args (args function)
-  "Call FUNCTION in a new directory, with ARGS for the server.
-`:state' stands for a state folder in that directory."
-  (let* ((contexture-test-directory (file-name-as-directory
-                                     (file-truename (make-temp-file "contexture" t))))
-         (default-directory contexture-test-directory)
-         (contexture--connection nil)
-         (contexture-server-command contexture-test-binary)
-         (contexture-server-args
-          (if (eq args :state)
-              (list "--state" (concat contexture-test-directory "state"))
-            args))
-         (contexture-reconnect-delay 0.02)
-         (contexture-scope 'buffer)
-         (contexture--last-manager nil)
-         (contexture--totals (make-hash-table :test #'equal))
-         (contexture--project-roots (make-hash-table :test #'equal))
-         (contexture-notification-functions nil)
-         (contexture-connected-hook nil)
-         (process-environment
-          (append (list (concat "XDG_RUNTIME_DIR=" contexture-test-directory)
-                        (concat "XDG_CONFIG_HOME=" contexture-test-directory "config"))
-                  process-environment))
-         (inhibit-message t)
-         (kill-ring nil)
-         (buffers (buffer-list)))
-    (unwind-protect (funcall function)
-      (contexture-disconnect)
-      (contexture-test--kill-new-buffers buffers)
-      (delete-directory contexture-test-directory t))))
-
-(defun contexture-test--kill-new-buffers (buffers)
-  "Kill the buffers that are not among BUFFERS."
-  (dolist (buffer (buffer-list))
-    (unless (or (memq buffer buffers)
-                (not (buffer-live-p buffer)) ; its base buffer was killed
-                (string-prefix-p " " (buffer-name buffer)))
-      (with-current-buffer buffer (set-buffer-modified-p nil))
-      (kill-buffer buffer))))
+(defun contexture-test-with-args (state function)
+  "Call FUNCTION in a new directory that is no project, with a server.
+Its clock goes.  It keeps nothing, unless STATE is `:state'."
+  (contexture-ert-with-files nil
+    :project nil
+    (let ((contexture-test-directory contexture-ert-directory)
+          (contexture-ert-server-command contexture-test-binary))
+      (contexture-ert-with-server
+        :state (and state (concat contexture-test-directory "state"))
+        :time nil
+        (funcall function)))))
 
 (defmacro contexture-test-as-other-emacs (other &rest body)
   "Run BODY with the connection kept in the variable OTHER."
@@ -105,11 +66,8 @@
 
 (defun contexture-test-file (name &rest lines)
   "Write LINES to the file NAME in the test's directory; return its full name."
-  (let ((file (expand-file-name name contexture-test-directory)))
-    (make-directory (file-name-directory file) t)
-    (write-region (mapconcat (lambda (line) (concat line "\n")) lines "")
-                  nil file nil 'silent)
-    file))
+  (contexture-ert-write-file
+   name (mapconcat (lambda (line) (concat line "\n")) lines "")))
 
 (defmacro contexture-test-visiting (file &rest body)
   "Run BODY in a buffer that visits FILE."
@@ -150,9 +108,7 @@
   (declare (indent 1) (debug t))
   `(let ((start (with-current-buffer (messages-buffer) (point-max-marker))))
      ,@body
-     (contexture-test--until
-      (lambda () (contexture-test--message-after start ,regexp))
-      ',regexp)))
+     (contexture-ert-wait-for (contexture-test--message-after start ,regexp))))
 
 (defun contexture-test--message-after (start regexp)
   "Return the first message after START that REGEXP matches."

@@ -1,0 +1,259 @@
+;;; contexture-ert-exchange.el --- Recorded exchanges, played again  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, lisp
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A file that holds one conversation with the server: what Emacs says
+;; after "> ", what the server says after "< ", remarks after ";".  This
+;; file reads and writes such files, and plays the server's part of one
+;; over a socket that Emacs itself listens at.  It knows nothing of
+;; tests; contexture-ert.el makes them of it.
+;;
+;; Two things differ between a recording and its replay.  The numbers of
+;; the calls are those that the client gives them now.  And the folder
+;; that a test works in has a new name each time, so a file has a fixed
+;; name in its place.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'contexture-wire)
+(eval-when-compile (require 'subr-x))
+
+(defconst contexture-ert--placeholder "/contexture-ert/"
+  "What stands in a recorded exchange for the folder of the test.")
+
+(cl-defstruct (contexture-ert--exchange
+               (:constructor contexture-ert--make-exchange) (:copier nil))
+  "An exchange that is being played.
+ENTRIES are those to come, each (DIRECTION LINE NUMBER); IDS maps the
+recorded id of a call to that of the client; PROBLEM says what went
+otherwise than recorded, or is nil."
+  file entries ids problem)
+
+;;;; Files
+
+(defun contexture-ert--read-exchange (file directory)
+  "Return the exchange in FILE, as it would be in DIRECTORY (or nil)."
+  (with-temp-buffer
+    (let ((coding-system-for-read 'utf-8-unix) (number 0) entries)
+      (insert-file-contents file)
+      (dolist (line (split-string (buffer-string) "\n"))
+        (cl-incf number)
+        (pcase (and (>= (length line) 2) (substring line 0 2))
+          ("> " (push (list 'sent (substring line 2) number) entries))
+          ("< " (push (list 'received (substring line 2) number) entries))
+          (_ (unless (string-match-p "\\`\\(?:;\\|\\'\\)" line)
+               (error "%s:%d: a line begins with \"> \", \"< \" or \";\""
+                      file number)))))
+      (contexture-ert--make-exchange
+       :file file
+       :entries (mapcar (lambda (entry)
+                          (contexture-ert--translate
+                           entry contexture-ert--placeholder directory))
+                        (nreverse entries))))))
+
+(defun contexture-ert--translate (entry from to)
+  "Return ENTRY with the folder TO for FROM in its line, unless one is nil."
+  (if (and from to)
+      (cons (car entry)
+            (cons (string-replace from to (cadr entry)) (cddr entry)))
+    entry))
+
+(defun contexture-ert--write-exchange (file entries directory)
+  "Write ENTRIES, recorded in DIRECTORY (or nil), as an exchange to FILE.
+The remarks at the head of an older FILE are kept."
+  (let ((remarks (contexture-ert--remarks file))
+        (coding-system-for-write 'utf-8-unix))
+    (with-temp-file file
+      (insert remarks)
+      (dolist (entry entries)
+        (pcase-let ((`(,direction ,line . ,_)
+                     (contexture-ert--translate
+                      entry directory contexture-ert--placeholder)))
+          (insert (if (eq direction 'sent) "> " "< ") line "\n"))))))
+
+(defun contexture-ert--remarks (file)
+  "Return the remarks with which FILE begins, or the empty string."
+  (if (not (file-readable-p file))
+      ""
+    (with-temp-buffer
+      (insert-file-contents file)
+      (while (looking-at ";") (forward-line))
+      (buffer-substring (point-min) (point)))))
+
+(defun contexture-ert--decode (line)
+  "Return the message that LINE holds, or nil if it holds none.
+A line with something after the message holds none, since the server
+takes it so."
+  (condition-case nil
+      (when-let ((message (contexture--decode line)))
+        (and (string-blank-p (substring line (cdr (read-from-string line))))
+             message))
+    (contexture-unreadable nil)))
+
+(defun contexture-ert--recordable (entries)
+  "Return ENTRIES without what is not the same in every run.
+That is the greeting, which has the version of the server, the last
+ping, by which a recording is ended, and the keys of requests."
+  (let* ((read (mapcar (lambda (entry)
+                         (cons entry (contexture-ert--decode (cadr entry))))
+                       entries))
+         (ping (cl-find "ping" read :from-end t :test #'equal
+                        :key #'contexture-ert--method-of))
+         (dropped (cons (plist-get (cdr ping) :id)
+                        (cl-loop for pair in read
+                                 when (equal (contexture-ert--method-of pair)
+                                             "server-info")
+                                 collect (plist-get (cdr pair) :id)))))
+    (cl-loop for (entry . message) in read
+             when (and message
+                       (not (member (or (plist-get message :id) 'none) dropped)))
+             collect (contexture-ert--without-key entry message))))
+
+(defun contexture-ert--method-of (pair)
+  "Return the name of the method that is called in PAIR, (ENTRY . MESSAGE)."
+  (and (eq (caar pair) 'sent) (plist-get (cdr pair) :method)))
+
+(defun contexture-ert--without-key (entry message)
+  "Return ENTRY, which holds MESSAGE, without the key of a request."
+  (if (plist-member (plist-get message :params) :request-key)
+      (let ((params (contexture-ert--plist-without
+                     (plist-get message :params) :request-key)))
+        (list 'sent (string-trim-right
+                     (car (contexture--encode
+                           (plist-put (copy-sequence message) :params params)))
+                     "\n")))
+    entry))
+
+(defun contexture-ert--plist-without (plist key)
+  "Return PLIST without KEY."
+  (cl-loop for (each value) on plist by #'cddr
+           unless (eq each key) nconc (list each value)))
+
+;;;; Playing
+
+(defun contexture-ert--serve-exchange (exchange socket)
+  "Listen at SOCKET, a file name, and say there what EXCHANGE has."
+  (make-network-process
+   :name "contexture replay" :server t :family 'local :service socket
+   :coding 'utf-8-unix :noquery t :sentinel #'ignore
+   :filter (lambda (process chunk)
+             (contexture-ert--hear exchange process chunk))))
+
+(defun contexture-ert--hear (exchange process chunk)
+  "Answer as in EXCHANGE the lines that CHUNK of PROCESS completes."
+  (let ((lines (split-string
+                (concat (process-get process 'contexture-ert-rest) chunk) "\n")))
+    (process-put process 'contexture-ert-rest (car (last lines)))
+    (dolist (line (butlast lines))
+      (contexture-ert--answer exchange process line))))
+
+(defun contexture-ert--answer (exchange process line)
+  "Say to PROCESS what EXCHANGE has after LINE, or that it has no such line.
+Calls that the client makes by itself need not be in it."
+  (let* ((entry (car (contexture-ert--exchange-entries exchange)))
+         (message (contexture-ert--decode line))
+         (id (plist-get message :id)))
+    (cond
+     ((contexture-ert--expected-p entry line message)
+      (pop (contexture-ert--exchange-entries exchange))
+      (when id
+        (push (cons (plist-get (contexture-ert--decode (cadr entry)) :id) id)
+              (contexture-ert--exchange-ids exchange)))
+      (contexture-ert--go-on exchange process))
+     ((contexture-ert--greeting message)
+      (contexture-ert--say process (list :id id :result
+                                         (contexture-ert--greeting message)))
+      (contexture-ert--go-on exchange process))
+     (t
+      (let ((problem (contexture-ert--otherwise exchange entry line)))
+        (unless (contexture-ert--exchange-problem exchange)
+          (setf (contexture-ert--exchange-problem exchange) problem))
+        (when id
+          (contexture-ert--say
+           process (list :id id :error (list :code -32603 :message problem)))))))))
+
+(defun contexture-ert--expected-p (entry line message)
+  "Whether ENTRY is what was said with LINE, which holds MESSAGE (or nil)."
+  (and (eq (car entry) 'sent)
+       (or (equal (cadr entry) line)
+           (let ((recorded (contexture-ert--decode (cadr entry))))
+             (and message recorded
+                  (eq (null (plist-get message :id))
+                      (null (plist-get recorded :id)))
+                  (equal (format "%s" (plist-get message :method))
+                         (format "%s" (plist-get recorded :method)))
+                  (contexture-ert--alike-p
+                   (contexture-ert--plist-without (plist-get message :params)
+                                                  :request-key)
+                   (plist-get recorded :params)))))))
+
+(defun contexture-ert--alike-p (one other)
+  "Whether ONE and OTHER say the same, in whatever order their keys are.
+A key whose value is nil is as good as none."
+  (if (and (contexture-ert--plist-p one) (contexture-ert--plist-p other))
+      (cl-loop for key in (append (contexture-ert--keys one)
+                                  (contexture-ert--keys other))
+               always (contexture-ert--alike-p (plist-get one key)
+                                               (plist-get other key)))
+    (equal one other)))
+
+(defun contexture-ert--plist-p (value)
+  "Whether VALUE is a property list with keywords, perhaps empty."
+  (and (proper-list-p value)
+       (cl-evenp (length value))
+       (cl-every #'keywordp (contexture-ert--keys value))))
+
+(defun contexture-ert--keys (plist)
+  "Return the keys of PLIST."
+  (cl-loop for key in plist by #'cddr collect key))
+
+(defun contexture-ert--greeting (message)
+  "Return the answer to MESSAGE if the client sends such without being asked."
+  (when (plist-get message :id)
+    (pcase (plist-get message :method)
+      ("server-info" '(:name "contexture" :version "replay"))
+      ("subscribe" (list :topics (plist-get (plist-get message :params) :topics))))))
+
+(defun contexture-ert--go-on (exchange process)
+  "Say to PROCESS all that EXCHANGE has before the next word of the client."
+  (while (eq (caar (contexture-ert--exchange-entries exchange)) 'received)
+    (let ((entry (pop (contexture-ert--exchange-entries exchange))))
+      (process-send-string
+       process (concat (contexture-ert--renumbered
+                        (cadr entry) (contexture-ert--exchange-ids exchange))
+                       "\n")))))
+
+(defun contexture-ert--renumbered (line ids)
+  "Return LINE with the id that IDS has for its own.
+Nothing else of it changes, not even how it is printed."
+  (if (string-prefix-p "(:id " line)
+      (pcase-let* ((`(,id . ,end) (read-from-string line (length "(:id ")))
+                   (pair (assoc id ids)))
+        (if pair
+            (format "(:id %S%s" (cdr pair) (substring line end))
+          line))
+    line))
+
+(defun contexture-ert--say (process message)
+  "Send MESSAGE, a property list, to PROCESS."
+  (process-send-string process (car (contexture--encode message))))
+
+(defun contexture-ert--otherwise (exchange entry line)
+  "Return words for LINE having been said where EXCHANGE has ENTRY (or nil)."
+  (format "%s%s, but Emacs said %s"
+          (contexture-ert--exchange-file exchange)
+          (if entry
+              (format ":%d: next comes %s" (nth 2 entry) (cadr entry))
+            ": nothing comes any more")
+          line))
+
+(provide 'contexture-ert-exchange)
+;;; contexture-ert-exchange.el ends here

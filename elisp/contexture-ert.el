@@ -1,0 +1,396 @@
+;;; contexture-ert.el --- Test a package that uses Contexture  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, lisp
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; For the suites of packages that call Contexture, to be loaded by
+;; those only.  A test gets a server of its own, whose clock stands
+;; still, or a recorded exchange in the place of one; a folder with the
+;; files it wants; every message that went either way; and a way to wait
+;; that waits for what happens and not for a time:
+;;
+;;     (ert-deftest my-add-adds ()
+;;       (contexture-ert-with-files '(("a.el" . "(foo)\n"))
+;;         (contexture-ert-with-server
+;;           (find-file "a.el")
+;;           (my-add)
+;;           (contexture-ert-should-have-called
+;;            'add-context '(:content "(foo)\n")))))
+;;
+;; Whatever a test leaves behind, also when it fails, is removed: its
+;; servers, processes, buffers and folders.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'ert)
+(require 'project)
+(require 'contexture)
+(require 'contexture-ert-exchange)
+(eval-when-compile (require 'subr-x))
+
+(defgroup contexture-ert nil
+  "Test a package that uses Contexture."
+  :group 'contexture
+  :prefix "contexture-ert-")
+
+(defcustom contexture-ert-server-command nil
+  "The server that tests start, as in `contexture-server-command'.
+Nil means the program that the environment variable CONTEXTURE_BIN
+names, or else the one that Contexture itself would find."
+  :type '(choice (const :tag "Find it" nil)
+                 (file :tag "Program")
+                 (repeat :tag "Program and arguments" string)))
+
+(defcustom contexture-ert-timeout 30
+  "Seconds after which what a test waits for counts as not happening."
+  :type 'number)
+
+(defcustom contexture-ert-record nil
+  "Non-nil means that `contexture-ert-with-replay' records instead.
+It then runs the test with a server, and writes the file."
+  :type 'boolean)
+
+(defconst contexture-ert-time 1700000000
+  "The time that the clock of a test's server shows, in Unix seconds.")
+
+(defvar contexture-ert-directory nil
+  "The folder of `contexture-ert-with-files', ending in a slash, or nil.")
+
+(defvar contexture-ert--home nil
+  "The folder in which the running test's server finds and keeps things.")
+
+(defvar contexture-ert--lines nil
+  "What went over the wire in this test, the newest first.
+Each is a list of `sent' or `received', and the line.")
+
+(eval-and-compile
+  (defun contexture-ert--split-keys (body)
+    "Return (KEYS . FORMS) for BODY, which may begin with keywords and values."
+    (let (keys)
+      (while (keywordp (car body))
+        (push (pop body) keys)
+        (push (pop body) keys))
+      (cons (nreverse keys) body))))
+
+;;;; A server
+
+(defmacro contexture-ert-with-server (&rest body)
+  "Run BODY with a new server for it alone, which is ended afterwards.
+The server keeps nothing, and its clock stands at
+`contexture-ert-time', so ids and times are the same in each run.  It
+is started by the first call.  BODY may begin with keywords:
+
+  :state FOLDER  have the server keep its state in FOLDER; t stands
+                 for a folder that is deleted with the server
+  :args LIST     more arguments for the server
+  :time SECONDS  what the clock shows; nil stands for a clock that goes
+
+The user's own settings, environment and connection are out of reach.
+What BODY leaves behind, such as buffers and processes, is removed."
+  (declare (indent 0) (debug (&rest [keywordp form] body)))
+  (pcase-let ((`(,keys . ,forms) (contexture-ert--split-keys body)))
+    `(contexture-ert--call-with-server (lambda () ,@forms) ,@keys)))
+
+(cl-defun contexture-ert--call-with-server
+    (function &key state args (time contexture-ert-time))
+  "Call FUNCTION with a new server.
+STATE, ARGS and TIME are as in `contexture-ert-with-server'."
+  (contexture-ert--isolated
+   (lambda ()
+     (let ((contexture-server-command
+            (or contexture-ert-server-command (getenv "CONTEXTURE_BIN")
+                (contexture--find-server)))
+           (contexture-server-args
+            (append (contexture-ert--state-args state)
+                    (and time (list "--fixed-time" (format "%d" time)))
+                    args)))
+       (funcall function)))))
+
+(defun contexture-ert--state-args (state)
+  "Return the server's arguments for STATE, a folder, t or nil."
+  (pcase state
+    ('nil (list "--ephemeral"))
+    ('t (list "--state" (concat contexture-ert--home "state")))
+    (_ (list "--state" (expand-file-name state)))))
+
+(defun contexture-ert--isolated (function)
+  "Call FUNCTION apart from what the user has set and connected."
+  (let* ((contexture-ert--home (contexture-ert--make-folder))
+         (contexture-ert--lines nil)
+         (contexture--wire-functions (list #'contexture-ert--note-line))
+         (contexture--connection nil)
+         (contexture-reconnect-delay 0.02)
+         (contexture-scope 'buffer)
+         (contexture--last-manager nil)
+         (contexture--totals (make-hash-table :test #'equal))
+         (contexture--project-roots (make-hash-table :test #'equal))
+         (contexture-notification-functions nil)
+         (contexture-connected-hook nil)
+         (process-environment (append (contexture-ert--environment)
+                                      process-environment))
+         (inhibit-message t)
+         (kill-ring nil))
+    (contexture-ert--cleaning-up contexture-ert--home function)))
+
+(defun contexture-ert--environment ()
+  "Return settings of the environment that keep a server to its test."
+  (nconc (mapcar (lambda (name) (concat name "=" contexture-ert--home name))
+                 '("XDG_CONFIG_HOME" "XDG_STATE_HOME" "XDG_DATA_HOME"
+                   "XDG_CACHE_HOME"))
+         (list (concat "XDG_RUNTIME_DIR=" contexture-ert--home)
+               "CONTEXTURE_STATE" "CONTEXTURE_CONFIG"))) ; these are unset
+
+(defun contexture-ert--make-folder ()
+  "Return the name of a new folder, ending in a slash."
+  (file-name-as-directory (file-truename (make-temp-file "contexture" t))))
+
+(defun contexture-ert--cleaning-up (folder function)
+  "Call FUNCTION; then delete FOLDER and remove what else is new."
+  (let ((buffers (buffer-list))
+        (processes (process-list)))
+    (unwind-protect (funcall function)
+      (contexture-ert--end-connections processes)
+      (contexture-ert--kill-buffers buffers)
+      (delete-directory folder t))))
+
+(defun contexture-ert--end-connections (processes)
+  "End what is connected, and all processes that are not among PROCESSES.
+An older connection that waits to be made again has no process, but a
+timer."
+  (unless (and contexture--connection
+               (memq (oref contexture--connection process) processes))
+    (contexture-disconnect))
+  (let ((new (cl-set-difference (process-list) processes)))
+    (dolist (process new)
+      (when-let ((connection (process-get process 'contexture-connection)))
+        (jsonrpc-shutdown connection)))
+    (dolist (process new)
+      (delete-process process))
+    (dolist (timer (copy-sequence timer-list))
+      (let ((connection (car-safe (timer--args timer))))
+        (when (and (cl-typep connection 'contexture-connection)
+                   (eq (timer--function timer) #'contexture--start)
+                   (not (eq connection contexture--connection)))
+          (jsonrpc-shutdown connection))))))
+
+(defun contexture-ert--kill-buffers (buffers)
+  "Kill the buffers that are not among BUFFERS, except hidden ones."
+  (let ((kill-buffer-query-functions nil))
+    (dolist (buffer (buffer-list))
+      (unless (or (memq buffer buffers)
+                  (not (buffer-live-p buffer)) ; its base buffer was killed
+                  (string-prefix-p " " (buffer-name buffer)))
+        (with-current-buffer buffer (set-buffer-modified-p nil))
+        (kill-buffer buffer)))))
+
+;;;; Waiting
+
+(defmacro contexture-ert-wait-for (form &rest keys)
+  "Wait until FORM is non-nil and return its value; fail if it stays nil.
+FORM is looked at again whenever something happens, such as an answer
+or a timer.  KEYS are :timeout SECONDS, in the place of
+`contexture-ert-timeout', and :message TEXT, which the failure shows
+beside FORM."
+  (declare (indent 1) (debug (form &rest [keywordp form])))
+  `(contexture-ert-wait-until (lambda () ,form) :form ',form ,@keys))
+
+(cl-defun contexture-ert-wait-until
+    (predicate &key (timeout contexture-ert-timeout) message (form predicate))
+  "Wait until PREDICATE, a function, returns non-nil; return what it does.
+Fail after TIMEOUT seconds, showing MESSAGE and FORM."
+  (let ((end (+ (float-time) timeout)) value)
+    (while (not (setq value (funcall predicate)))
+      (when (> (float-time) end)
+        (ert-fail (append (and message (list message))
+                          (list 'never-true form :after timeout))))
+      ;; Output ends the pause at once; it is short for the timers' sake.
+      (accept-process-output nil 0.01))
+    value))
+
+;;;; What was said
+
+(defun contexture-ert--note-line (direction line)
+  "Remember that LINE went in DIRECTION.
+It is read only when somebody asks, since it may be long."
+  (push (list direction (string-trim-right line "\n")) contexture-ert--lines))
+
+(defun contexture-ert-messages ()
+  "Return every message of this test, both ways, the oldest first.
+Each is a pair of `sent' or `received' and the message, a property
+list with :id, :method (a string), :params, :result or :error.  A line
+of the server that is no message is there as a string."
+  (cl-loop for (direction line) in (reverse contexture-ert--lines)
+           for message = (contexture-ert--decode line)
+           if message collect (cons direction message)
+           else if (and (eq direction 'received)
+                        (not (string-match-p "\\`[ \t\r]*\\(?:;\\|\\'\\)" line)))
+           collect (cons direction line)))
+
+(defun contexture-ert-calls (&optional method)
+  "Return the parameters of all calls of METHOD, a symbol, in order.
+Without METHOD return all calls, as pairs of method and parameters.
+Calls are counted when they are sent, so one that is made while the
+server is not there yet comes later."
+  (cl-loop for (direction . message) in (contexture-ert-messages)
+           for name = (and (eq direction 'sent) (plist-get message :method))
+           for params = (plist-get message :params)
+           if (and name (null method)) collect (cons (intern name) params)
+           else if (and name (equal name (format "%s" method))) collect params))
+
+(defun contexture-ert-should-have-called (method &optional params)
+  "Fail unless METHOD, a symbol, was called with what PARAMS says.
+PARAMS, a property list, need not have all parameters, and property
+lists in it need not have all of theirs.  Return the parameters of the
+first such call.  A call that waits for the server is waited for."
+  (let ((find (lambda ()
+                (cl-member-if
+                 (lambda (call)
+                   (or (null params) (contexture-ert--includes-p call params)))
+                 (contexture-ert-calls method)))))
+    (contexture-ert-wait-until
+     (lambda () (or (funcall find) (contexture-ert--quiet-p)))
+     :message "a call was not answered")
+    (if-let ((calls (funcall find)))
+        (car calls)
+      (ert-fail (list 'never-called method :with params
+                      :but (or (mapcar (lambda (call) (cons method call))
+                                       (contexture-ert-calls method))
+                               (contexture-ert-calls)))))))
+
+(defun contexture-ert--includes-p (value part)
+  "Whether VALUE has all that PART has."
+  (if (and part value (contexture-ert--plist-p part) (contexture-ert--plist-p value))
+      (cl-loop for (key wanted) on part by #'cddr
+               always (contexture-ert--includes-p (plist-get value key) wanted))
+    (equal value part)))
+
+(defun contexture-ert--quiet-p ()
+  "Whether no call waits to be sent or answered."
+  (or (null contexture--connection)
+      (and (null (oref contexture--connection outbox))
+           (zerop (hash-table-count (oref contexture--connection unanswered))))))
+
+;;;; Files
+
+(defmacro contexture-ert-with-files (files &rest body)
+  "Run BODY in a new folder with FILES, which is deleted afterwards.
+FILES is an alist from the name of a file in that folder to its text;
+a name that ends in a slash makes a folder.  `default-directory' and
+`contexture-ert-directory' are the new folder, and project.el takes it
+for a project, unless BODY begins with :project nil.  Buffers that BODY
+makes are killed."
+  (declare (indent 1) (debug (form &rest [keywordp form] body)))
+  (pcase-let ((`(,keys . ,forms) (contexture-ert--split-keys body)))
+    `(contexture-ert--call-with-files ,files (lambda () ,@forms) ,@keys)))
+
+(cl-defun contexture-ert--call-with-files (files function &key (project t))
+  "Call FUNCTION in a folder with FILES, which is a PROJECT if non-nil."
+  (let* ((folder (contexture-ert--make-folder))
+         (contexture-ert-directory folder)
+         (default-directory folder)
+         (contexture--project-roots (make-hash-table :test #'equal))
+         (project-find-functions
+          (if project
+              (list (apply-partially #'contexture-ert--find-project folder))
+            project-find-functions)))
+    (contexture-ert--cleaning-up
+     folder
+     (lambda ()
+       (pcase-dolist (`(,name . ,text) files)
+         (contexture-ert-write-file name text))
+       (funcall function)))))
+
+(defun contexture-ert--find-project (folder directory)
+  "Return FOLDER as a project of project.el if DIRECTORY is in it."
+  (when (file-in-directory-p directory folder)
+    (cons 'transient folder)))
+
+(defun contexture-ert-write-file (name text)
+  "Write TEXT to the file NAME in the test's folder; return its full name.
+Folders on the way are made.  NAME may be that of a folder, ending in
+a slash; TEXT is then nil."
+  (let ((file (expand-file-name name contexture-ert-directory)))
+    (unless (and contexture-ert-directory
+                 (string-prefix-p contexture-ert-directory file))
+      (error "%s is not in the folder of `contexture-ert-with-files'" name))
+    (make-directory (file-name-directory file) t)
+    (unless (directory-name-p file)
+      (let ((coding-system-for-write 'utf-8-unix))
+        (write-region text nil file nil 'silent)))
+    file))
+
+;;;; Exchanges
+
+(defmacro contexture-ert-with-replay (file &rest body)
+  "Run BODY against the exchange recorded in FILE, without a server.
+The test fails if BODY makes other calls than FILE has, makes them in
+another order, or leaves some out.  Keys in another order, and keys
+whose value is nil, make no difference.  With `contexture-ert-record',
+BODY is run with a server, and FILE is written."
+  (declare (indent 1) (debug (form body)))
+  `(contexture-ert--call-with-replay ,file (lambda () ,@body)))
+
+(defun contexture-ert--call-with-replay (file function)
+  "Call FUNCTION against the exchange in FILE, or record that anew."
+  (if contexture-ert-record
+      (contexture-ert--call-recording file function)
+    (contexture-ert--isolated
+     (lambda ()
+       (let ((exchange (contexture-ert--read-exchange
+                        file contexture-ert-directory))
+             (socket (concat contexture-ert--home "socket"))
+             (contexture-server-command "no server, but an exchange"))
+         (contexture-ert--serve-exchange exchange socket)
+         (setq contexture--connection
+               (contexture--new-connection (list :unix socket)))
+         (prog1 (funcall function)
+           (contexture-ert--check-played exchange)))))))
+
+(defun contexture-ert--check-played (exchange)
+  "Fail unless EXCHANGE was played to its end, as it was recorded."
+  (let ((grace 10))            ; what needs no answer may be on its way
+    (contexture-ert-wait-until
+     (lambda ()
+       (or (contexture-ert--exchange-problem exchange)
+           (and (contexture-ert--quiet-p)
+                (or (null (contexture-ert--exchange-entries exchange))
+                    (< (cl-decf grace) 0)))))
+     :message "a call was not answered")
+    (when-let ((problem (contexture-ert--exchange-problem exchange)))
+      (ert-fail problem))
+    (when-let ((entry (car (contexture-ert--exchange-entries exchange))))
+      (ert-fail (format "%s:%d: never said: %s"
+                        (contexture-ert--exchange-file exchange)
+                        (nth 2 entry) (cadr entry))))))
+
+(defmacro contexture-ert-with-recording (file &rest body)
+  "Run BODY with a new server, and write what both say to FILE.
+It is then ready for `contexture-ert-with-replay'.  Nothing is written
+if BODY fails.  Remarks at the head of an older FILE stay."
+  (declare (indent 1) (debug (form body)))
+  `(contexture-ert--call-recording ,file (lambda () ,@body)))
+
+(defun contexture-ert--call-recording (file function)
+  "Call FUNCTION with a new server, and write the exchange to FILE."
+  (contexture-ert--call-with-server
+   (lambda ()
+     (prog1 (funcall function)
+       (unless contexture--connection
+         (ert-fail (list 'nothing-to-record file)))
+       (contexture-ert-wait-for (contexture-ert--quiet-p)
+         :message "a call was not answered")
+       (contexture-request 'ping)       ; after it all news have arrived
+       (contexture-ert--write-exchange
+        file (contexture-ert--recordable (reverse contexture-ert--lines))
+        contexture-ert-directory)))
+   :args '("--tokenizer" "estimate")))
+
+(provide 'contexture-ert)
+;;; contexture-ert.el ends here

@@ -1,0 +1,301 @@
+;;; contexture-ert-tests.el --- Tests of what tests are written with  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What the library promises to the suites of other packages; and every
+;; recorded exchange, played to the client.
+
+;;; Code:
+
+(require 'contexture-test-helper)
+
+(defmacro contexture-ert-tests--failure (&rest body)
+  "Return as text what BODY, which must fail as a test does, says."
+  (declare (indent 0) (debug t))
+  `(format "%S" (cdr (should-error (progn ,@body) :type 'ert-test-failed))))
+
+(defun contexture-ert-tests--add (content &rest metadata)
+  "Add CONTENT with METADATA to the context \"m\" and return the item."
+  (contexture-request 'add-context (list :manager "m" :content content
+                                         :metadata metadata)))
+
+(defun contexture-ert-tests--exchange (&rest lines)
+  "Write LINES to a file in the test's folder and return its name."
+  (contexture-ert-write-file "exchange.sexp"
+                             (mapconcat (lambda (line) (concat line "\n")) lines "")))
+
+;;;; Servers
+
+(ert-deftest contexture-ert-ids-and-times-are-the-same-in-each-run ()
+  (dotimes (_ 2)
+    (contexture-ert-with-server
+      (let ((item (contexture-ert-tests--add "x")))
+        (should (equal (plist-get item :id) "ctx-1"))
+        (should (= (plist-get item :timestamp) contexture-ert-time))))))
+
+(ert-deftest contexture-ert-the-clock-can-show-another-time-or-go ()
+  (contexture-ert-with-server
+    :time 1234567890
+    (should (= (plist-get (contexture-ert-tests--add "x") :timestamp) 1234567890)))
+  (contexture-ert-with-server
+    :time nil
+    (should (> (plist-get (contexture-ert-tests--add "x") :timestamp)
+               contexture-ert-time))))
+
+(ert-deftest contexture-ert-passes-arguments-to-the-server ()
+  (contexture-ert-with-server
+    :args '("--max-items" "1")
+    (contexture-ert-tests--add "x")
+    (should (equal (plist-get (contexture-ert-tests--add "y") :evicted) '("ctx-1")))))
+
+(ert-deftest contexture-ert-a-state-folder-outlives-the-server ()
+  (contexture-ert-with-files nil
+    (dolist (count '(1 2))
+      (contexture-ert-with-server
+        :state "state"
+        (should (= (plist-get (contexture-ert-tests--add "x") :count) count)))))
+  (contexture-ert-with-server
+    :state t
+    (should (= (plist-get (contexture-ert-tests--add "x") :count) 1))))
+
+(ert-deftest contexture-ert-nothing-is-left-of-a-test-that-fails ()
+  (let ((processes (process-list)) (buffers (buffer-list)) folders)
+    (should-error
+     (contexture-ert-with-files '(("a.txt" . "x"))
+       (contexture-ert-with-server
+         (setq folders (list contexture-ert-directory contexture-ert--home))
+         (contexture-request 'ping)
+         (find-file-noselect "a.txt")
+         (get-buffer-create "left behind")
+         (make-process :name "sleep" :command '("sleep" "60"))
+         (signal-process (contexture-test-process) 'SIGSTOP)
+         (setq contexture--connection nil) ; as a careless test does
+         (error "Oops"))))
+    (should-not (cl-set-difference (process-list) processes))
+    (should-not (cl-remove-if (lambda (it) (string-prefix-p " " (buffer-name it)))
+                              (cl-set-difference (buffer-list) buffers)))
+    (should-not (cl-some #'file-exists-p folders))
+    (should-not (cl-some (lambda (it)
+                           (cl-typep (car-safe (timer--args it)) 'contexture-connection))
+                         (cl-remove 'contexture--start timer-list
+                                    :key #'timer--function :test-not #'eq)))))
+
+(ert-deftest contexture-ert-the-connection-of-the-user-stays ()
+  (contexture-ert-with-server
+    (contexture-request 'ping)
+    (let ((connection contexture--connection) (scope contexture-scope))
+      (contexture-ert-with-server
+        (setq contexture-scope 'shared)
+        (contexture-request 'ping)
+        (should-not (eq contexture--connection connection)))
+      (contexture-ert-with-files nil)
+      (should (eq contexture--connection connection))
+      (should (eq contexture-scope scope))
+      (should (contexture-running-p)))))
+
+;;;; Waiting
+
+(ert-deftest contexture-ert-waits-for-a-timer-and-returns-the-value ()
+  (let (value)
+    (run-at-time 0.01 nil (lambda () (setq value 3)))
+    (should (= (contexture-ert-wait-for value) 3))))
+
+(ert-deftest contexture-ert-says-what-never-came-true ()
+  (let ((text (contexture-ert-tests--failure
+                (contexture-ert-wait-for (eq 1 2)
+                  :timeout 0.02 :message "one is not two"))))
+    (should (string-match-p "one is not two" text))
+    (should (string-match-p "(eq 1 2)" text))))
+
+;;;; What was said
+
+(ert-deftest contexture-ert-messages-are-data-in-order ()
+  (contexture-ert-with-server
+    (contexture-request 'ping)
+    (contexture-ert-tests--add "x")
+    (let ((messages (contexture-ert-messages)))
+      (should (equal (mapcar #'car messages)
+                     '(sent received sent received sent received)))
+      (should (equal (delq nil (mapcar (lambda (it) (plist-get (cdr it) :method))
+                                       messages))
+                     '("server-info" "ping" "add-context")))
+      (should (eq (plist-get (cdr (nth 3 messages)) :result) :pong)))
+    (should (equal (mapcar #'car (contexture-ert-calls))
+                   '(server-info ping add-context)))
+    (should (equal (contexture-ert-calls 'ping) '(nil)))))
+
+(ert-deftest contexture-ert-notices-calls-with-some-of-their-parameters ()
+  (contexture-ert-with-server
+    (contexture-request-async 'add-context
+                              '(:manager "m" :content "x" :metadata (:a 1 :b (1 2))))
+    (contexture-ert-should-have-called 'add-context)
+    (should (equal (plist-get (contexture-ert-should-have-called
+                               'add-context '(:content "x" :metadata (:b (1 2))))
+                              :manager)
+                   "m"))
+    (let ((text (contexture-ert-tests--failure
+                  (contexture-ert-should-have-called 'add-context '(:content "y")))))
+      (should (string-match-p "never-called add-context" text))
+      (should (string-match-p ":content \"x\"" text)))
+    (contexture-ert-tests--failure
+      (contexture-ert-should-have-called 'add-context '(:metadata (:a 2))))
+    (contexture-ert-tests--failure (contexture-ert-should-have-called 'undo))))
+
+(ert-deftest contexture-ert-hides-a-secret ()
+  (let ((contexture-ert--lines nil))
+    (contexture-ert--note-line 'sent "hidden secret\n")
+    (contexture-ert--note-line 'received "; remark")
+    (contexture-ert--note-line 'received "garbage (")
+    (should (equal (contexture-ert-messages) '((received . "garbage ("))))))
+
+;;;; Files
+
+(ert-deftest contexture-ert-files-are-a-project-of-their-own ()
+  (let (folder)
+    (contexture-ert-with-files '(("src/a.el" . "λ\n") ("empty/"))
+      (setq folder contexture-ert-directory)
+      (should (equal default-directory folder))
+      (with-current-buffer (find-file-noselect "src/a.el")
+        (should (equal (buffer-string) "λ\n"))
+        (should (equal (project-root (project-current)) folder))
+        (should (equal (contexture--project-root) folder)))
+      (should (file-directory-p "empty"))
+      (should-error (contexture-ert-write-file "../b" "x")))
+    (should-not (file-exists-p folder)))
+  (contexture-ert-with-files nil
+    :project nil
+    (should-not (project-current))))
+
+;;;; Exchanges
+
+(ert-deftest contexture-ert-records-what-it-replays ()
+  (contexture-ert-with-files '(("b.txt" . "b\n"))
+    (let* ((file (contexture-ert-write-file "x.sexp" "; A remark.\n> old\n"))
+           (body (lambda ()
+                   (contexture-watch #'ignore)
+                   (contexture-request 'ping)
+                   (contexture-request 'add-file
+                                       (list :path (expand-file-name "b.txt")))))
+           (item (contexture-ert-with-recording file (funcall body)))
+           (text (with-temp-buffer (insert-file-contents file) (buffer-string))))
+      (should (string-prefix-p "; A remark.\n> (" text))
+      (dolist (part '("version" "request-key" "> old" "server-info"))
+        (should-not (string-search part text)))
+      (should-not (string-search contexture-ert-directory text))
+      (should (string-search "< (:method \"context-changed\"" text))
+      (let ((contexture-ert-server-command "/nonexistent/program"))
+        (should (equal (contexture-ert-with-replay file (funcall body)) item))
+        (contexture-ert-with-files nil  ; in another folder
+          (should (equal (plist-get (plist-get (contexture-ert-with-replay file
+                                                 (funcall body))
+                                               :metadata)
+                                    :filename)
+                         (expand-file-name "b.txt")))))
+      (let ((contexture-ert-record t))
+        (contexture-ert-with-replay file (contexture-request 'ping))
+        (should-error (contexture-ert-with-replay file (error "Oops"))))
+      (contexture-ert-with-replay file
+        (should (eq (contexture-request 'ping) :pong))))))
+
+(ert-deftest contexture-ert-a-replay-does-not-mind-the-order-of-keys ()
+  (contexture-ert-with-files nil
+    (contexture-ert-with-replay
+        (contexture-ert-tests--exchange
+         "> (:id 7 :method undo :params (:manager \"m\" :x (:a 1 :b nil)))"
+         "< (:id 7 :result 1)")
+      (should (= (contexture-request 'undo '(:x (:a 1) :manager "m")) 1)))))
+
+(ert-deftest contexture-ert-a-replay-fails-where-it-differs ()
+  (contexture-ert-with-files nil
+    (let* ((file (contexture-ert-tests--exchange
+                  "; one" "> (:id 1 :method ping)" "< (:id 1 :result :pong)"
+                  "> (:id 2 :method undo)" "< (:id 2 :result 2)"))
+           (unsaid (contexture-ert-tests--failure
+                     (contexture-ert-with-replay file (contexture-request 'ping))))
+           (other (contexture-ert-tests--failure
+                    (contexture-ert-with-replay file
+                      (ignore-errors (contexture-request 'redo))))))
+      (should (string-match-p
+               "exchange.sexp:4: never said: (:id 2 :method undo)" unsaid))
+      (should (string-match-p
+               "exchange.sexp:2: next comes .*ping.*, but Emacs said .*redo" other))
+      (should (string-match-p
+               "exchange.sexp: nothing comes any more, but Emacs said .*ping"
+               (cadr (should-error (contexture-ert-with-replay file
+                                     (contexture-request 'ping)
+                                     (contexture-request 'undo)
+                                     (contexture-request 'ping))
+                                   :type 'contexture-error)))))
+    (should-error (contexture-ert-with-replay (contexture-ert-tests--exchange "x")))))
+
+;;;; The recorded exchanges of tests/wire
+
+(defun contexture-ert-tests--play (entry)
+  "Say what ENTRY of an exchange has, as the client says it.
+What it would never say is written as it stands.  Return the pair of
+the recorded id and the answer, or nil."
+  (let* ((message (contexture-ert--decode (cadr entry)))
+         (method (plist-get message :method))
+         (params (plist-get message :params))
+         answer)
+    (cond ((null method)
+           (contexture--write contexture--connection nil (concat (cadr entry) "\n"))
+           nil)
+          ((plist-member message :id)
+           (contexture-request-async
+            (intern (format "%s" method)) params
+            :success (lambda (result) (setq answer (list :result result)))
+            :error (lambda (problem) (setq answer (list :error problem))))
+           (contexture-ert-wait-for answer)
+           (cons (plist-get message :id) answer))
+          (t (contexture-notify (intern (format "%s" method)) params)
+             nil))))
+
+(defun contexture-ert-tests--check (entry answers)
+  "Check that the client understood ENTRY, what the server said.
+ANSWERS maps the id of a call to what its caller was told."
+  (let* ((message (contexture-ert--decode (cadr entry)))
+         (answer (assoc (plist-get message :id) answers)))
+    (ert-info ((cadr entry) :prefix "Line: ")
+      (if answer
+          (should (equal (cdr answer) (cddr message)))
+        (contexture-ert-wait-for
+            (member (cons 'received message) (contexture-ert-messages)))))))
+
+(defun contexture-ert-tests--play-file (file)
+  "Play the exchange in FILE, and check what the client makes of it.
+Return how many lines of the server were checked."
+  (let* ((entries (contexture-ert--exchange-entries
+                   (contexture-ert--read-exchange file nil)))
+         (received (cl-remove 'sent entries :key #'car))
+         (news (cl-remove-if-not (lambda (entry)
+                                   (string-prefix-p "(:method" (cadr entry)))
+                                 received))
+         heard)
+    (contexture-ert-with-replay file
+      (contexture-watch (lambda (&rest it) (push it heard)))
+      (contexture--start contexture--connection)
+      (contexture-ert-wait-for (contexture-running-p))
+      (let (answers)
+        (dolist (entry entries)
+          (if (eq (car entry) 'sent)
+              (push (contexture-ert-tests--play entry) answers)
+            (contexture-ert-tests--check entry answers))))
+      (contexture-ert-wait-for (= (length heard) (length news)))
+      (should (= (cl-count 'received (contexture-ert-messages) :key #'car)
+                 (+ (length received) 2)))) ; and the client's own two calls
+    (length received)))
+
+(ert-deftest contexture-ert-replays-every-recorded-exchange ()
+  (let ((files (directory-files
+                (expand-file-name "../tests/wire" contexture--directory)
+                t "\\.sexp\\'")))
+    (should (>= (length files) 5))
+    (dolist (file files)
+      (ert-info ((file-name-nondirectory file) :prefix "Exchange: ")
+        (should (> (contexture-ert-tests--play-file file) 0))))))
+
+(provide 'contexture-ert-tests)
+;;; contexture-ert-tests.el ends here
