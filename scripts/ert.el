@@ -4,19 +4,20 @@
 
 ;;; Commentary:
 
-;; Loaded by scripts/ert with two arguments: the directory of the suites
-;; and a regexp for the names of the tests to run, empty for all.
+;; Loaded by scripts/ert with a regexp for the names of the tests to
+;; run, empty for all, and the directories of the suites.
 
 ;;; Code:
 
 (require 'ert)
 
-(pcase-let ((`(,directory ,regexp) (last command-line-args-left 2)))
+(pcase-let ((`(,regexp . ,directories) (cdr (member "--" command-line-args-left))))
   (setq command-line-args-left nil
         load-prefer-newer t
         ert-quiet nil)
-  (dolist (file (directory-files directory t "-tests\\.el\\'"))
-    (load file nil t))
+  (dolist (directory directories)
+    (dolist (file (directory-files directory t "-tests\\.el\\'"))
+      (load file nil t)))
   (let* ((stats (ert-run-tests-batch (if (string-empty-p regexp) t regexp)))
          (skipped (ert-stats-skipped stats))
          (failed (ert-stats-completed-unexpected stats))
