@@ -33,12 +33,18 @@
 ;;
 ;;     (global-set-key (kbd "C-c x") 'contexture-command-map)
 ;;
-;;     r  contexture-add-region      l  contexture-list
-;;     d  contexture-add-defun       p  contexture-preview
-;;     b  contexture-add-buffer      w  contexture-copy
-;;     f  contexture-add-file        i  contexture-insert
-;;     s  contexture-add-symbol      u  contexture-undo
-;;                                   c  contexture-clear
+;;     a  contexture-add-dwim         l  contexture-list
+;;     r  contexture-add-region       p  contexture-preview
+;;     d  contexture-add-defun        w  contexture-copy
+;;     b  contexture-add-buffer       i  contexture-insert
+;;     f  contexture-add-file         u  contexture-undo
+;;     s  contexture-add-symbol       c  contexture-clear
+;;     t  contexture-add-directory    x  contexture-remove
+;;     P  contexture-add-project      q  contexture-cancel
+;;     k  contexture-add-kill         S  contexture-save-set
+;;     e  contexture-add-diagnostics  L  contexture-load-set
+;;     v  contexture-add-diff         D  contexture-drop-set
+;;     o  contexture-add-compilation  m  contexture-switch
 ;;
 ;; Nothing is added without one of these commands.  Each says what it
 ;; added, where to, and what that costs in tokens.  The text is taken
@@ -222,7 +228,8 @@ The server then looks for it within lines, not only between them."
   "Return the file, or else the buffer, that METADATA names, for people."
   (if-let ((file (plist-get metadata :filename)))
       (contexture--short-name file (plist-get metadata :project))
-    (or (plist-get metadata :buffer) (plist-get metadata :symbol) "text")))
+    (or (plist-get metadata :buffer) (plist-get metadata :symbol)
+        (if (eq (plist-get metadata :origin) :kill) "killed text" "text"))))
 
 (defun contexture--name (name)
   "Return NAME, a keyword, string or nil from the server, as text."
@@ -336,22 +343,26 @@ being edited here, the text of its buffer is what is added."
   (interactive
    (list (read-file-name "Add file: " nil
                          (buffer-file-name (contexture--base-buffer)) t)))
+  (let ((call (contexture--file-call file start end)))
+    (contexture--add (cdr call) (car call))))
+
+(defun contexture--file-call (file &optional start end)
+  "Return the call, (METHOD . PARAMS), that adds lines START to END of FILE."
   (let* ((file (expand-file-name file))
          (buffer (find-buffer-visiting file)))
     (cond ((file-directory-p file)
            (user-error "%s is a directory" (abbreviate-file-name file)))
           ((and buffer (buffer-modified-p buffer))
-           (contexture--add (contexture--capture-file buffer start end)))
+           (cons 'add-context (contexture--capture-file buffer start end)))
           ((file-remote-p file)
-           (contexture--add (contexture--capture-remote file start end)))
+           (cons 'add-context (contexture--capture-remote file start end)))
           (t
-           (contexture--add
-            (append (contexture--plist :path file :start-line start :end-line end)
-                    (when-let ((root (let ((default-directory
-                                             (file-name-directory file)))
-                                       (contexture--project-root))))
-                      (list :metadata (list :project root))))
-            'add-file)))))
+           `(add-file
+             ,@(contexture--plist :path file :start-line start :end-line end)
+             ,@(when-let ((root (let ((default-directory
+                                       (file-name-directory file)))
+                                  (contexture--project-root))))
+                 (list :metadata (list :project root))))))))
 
 (defun contexture--capture-file (buffer start end)
   "Return parameters that add lines START to END of BUFFER as its file."
@@ -391,24 +402,6 @@ It is on another machine, where the server cannot read it."
     (and (symbolp mode) (symbol-name mode))))
 
 ;;;; Changing
-
-;;;###autoload
-(defun contexture-clear ()
-  "Empty this buffer's context.  `contexture-undo' brings it back."
-  (interactive)
-  (let ((manager (contexture-current-manager)))
-    (contexture-request-async
-     'clear-context (list :manager manager)
-     :success
-     (lambda (result)
-       (let ((removed (or (plist-get result :removed) 0)))
-         (if (> removed 0)
-             (message "Removed %s from %s; %s undoes it"
-                      (contexture--count removed "item")
-                      (contexture--label manager)
-                      (substitute-command-keys "\\[contexture-undo]"))
-           (message "%s has no items" (contexture--capitalized
-                                  (contexture--label manager)))))))))
 
 ;;;###autoload
 (defun contexture-undo ()
@@ -509,6 +502,16 @@ choose one."
 (autoload 'contexture-add-symbol "contexture-symbol" nil t)
 (autoload 'contexture-list "contexture-list" nil t)
 (autoload 'contexture-preview "contexture-preview" nil t)
+(dolist (entry '(("contexture-sources"
+                  contexture-add-dwim contexture-add-kill contexture-add-diff
+                  contexture-add-diagnostics contexture-add-compilation)
+                 ("contexture-tree"
+                  contexture-add-directory contexture-add-project contexture-cancel)
+                 ("contexture-sets"
+                  contexture-remove contexture-clear contexture-switch
+                  contexture-save-set contexture-load-set contexture-drop-set)))
+  (dolist (command (cdr entry))
+    (autoload command (car entry) nil t)))
 
 ;;;; Keys and mode
 
@@ -526,6 +529,19 @@ choose one."
     (define-key map "p" #'contexture-preview)
     (define-key map "w" #'contexture-copy)
     (define-key map "i" #'contexture-insert)
+    (define-key map "a" #'contexture-add-dwim)
+    (define-key map "t" #'contexture-add-directory)
+    (define-key map "P" #'contexture-add-project)
+    (define-key map "k" #'contexture-add-kill)
+    (define-key map "e" #'contexture-add-diagnostics)
+    (define-key map "v" #'contexture-add-diff)
+    (define-key map "o" #'contexture-add-compilation)
+    (define-key map "x" #'contexture-remove)
+    (define-key map "S" #'contexture-save-set)
+    (define-key map "L" #'contexture-load-set)
+    (define-key map "D" #'contexture-drop-set)
+    (define-key map "m" #'contexture-switch)
+    (define-key map "q" #'contexture-cancel)
     map)
   "Keymap of Contexture's commands, bound to no key.
 Bind it to a prefix of your own:

@@ -1,0 +1,274 @@
+;;; contexture-sets.el --- Choose, keep and thin out contexts  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, convenience
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What one does with whole contexts and by name: `contexture-switch'
+;; says which one this buffer's commands work on, `contexture-save-set'
+;; and its kin keep copies under a name, and `contexture-remove'
+;; and `contexture-clear' take out items without a detour through the
+;; list.
+
+;;; Code:
+
+(require 'contexture)
+(require 'contexture-list)
+(eval-when-compile (require 'subr-x))
+
+(defvar contexture-set-history nil
+  "Names of sets that were chosen.")
+
+;;;; Completion
+
+(defun contexture-sets--table (names category annotate)
+  "Return a completion table of NAMES, in their order.
+CATEGORY is a symbol; ANNOTATE is called with a name and returns what
+to show behind it."
+  (lambda (string predicate action)
+    (if (eq action 'metadata)
+        `(metadata (category . ,category)
+                   (annotation-function . ,annotate)
+                   (display-sort-function . identity)
+                   (cycle-sort-function . identity))
+      (complete-with-action action names string predicate))))
+
+(defun contexture-sets--annotate (alist describe)
+  "Return a function that annotates a name of ALIST.
+DESCRIBE is called with what ALIST has for the name."
+  (lambda (name)
+    (if-let ((entry (assoc name alist)))
+        (concat (propertize " " 'display '(space :align-to 40))
+                (funcall describe (cdr entry)))
+      "")))
+
+(defun contexture-sets--age (seconds)
+  "Return words for the age of what was made at SECONDS, Unix time."
+  (let ((age (contexture-list--age
+              (max 0 (- (truncate (float-time)) seconds)))))
+    (if (equal age "now") "just now" (concat age " ago"))))
+
+;;;; Removing
+
+;;;###autoload
+(defun contexture-remove (ids)
+  "Remove the items IDS, a list, from this buffer's context.
+Interactively, that is the item of the text at point; if there is none
+or several, or with a prefix argument, choose one."
+  (interactive (list (list (contexture-sets--read-item current-prefix-arg))))
+  (let ((manager (contexture-current-manager)))
+    (contexture-request-async
+     'remove-context (list :manager manager :ids ids)
+     :success (lambda (result)
+                (message "Removed %s from %s; %s undoes it"
+                         (contexture--count (plist-get result :removed) "item")
+                         (contexture--label manager)
+                         (substitute-command-keys "\\[contexture-undo]"))))))
+
+(defun contexture-sets--read-item (ask)
+  "Return the id of the item at point; if unclear or with ASK, a chosen one."
+  (let* ((manager (contexture-current-manager))
+         (items (or (contexture--ask 'get-context
+                                     (list :manager manager :brief t))
+                    (user-error "%s has no items" (contexture--capitalized
+                                                   (contexture--label manager)))))
+         (here (cl-remove-if-not #'contexture-sets--here-p items)))
+    (plist-get (if (and here (null (cdr here)) (not ask))
+                   (car here)
+                 (contexture-sets--choose-item
+                  (if ask items (or here items)) (car (last here))))
+               :id)))
+
+(defun contexture-sets--here-p (item)
+  "Whether ITEM is text of this buffer's file, or buffer, at point's line."
+  (let* ((metadata (plist-get item :metadata))
+         (base (contexture--base-buffer))
+         (file (buffer-file-name base))
+         (filename (plist-get metadata :filename))
+         (start (plist-get metadata :start-line))
+         (line (line-number-at-pos nil t)))
+    (and (if filename
+             (and file (equal filename (expand-file-name file)))
+           (equal (plist-get metadata :buffer) (buffer-name base)))
+         (or (null start)
+             (<= start line (or (plist-get metadata :end-line) start))))))
+
+(defun contexture-sets--choose-item (items default)
+  "Have the user choose one of ITEMS, by default DEFAULT or the newest."
+  (let* ((alist (contexture-sets--name-items (reverse items)))
+         (default (or (car (rassq default alist)) (caar alist)))
+         (name (completing-read
+                (format-prompt "Remove" default)
+                (contexture-sets--table
+                 (mapcar #'car alist) 'contexture-item
+                 (contexture-sets--annotate alist #'contexture-sets--item-text))
+                nil t nil nil default)))
+    (or (cdr (assoc name alist))
+        (user-error "No item was chosen"))))
+
+(defun contexture-sets--name-items (items)
+  "Return an alist from a name of its own to each of ITEMS."
+  (let (alist)
+    (dolist (item items (nreverse alist))
+      (let ((name (contexture--source (plist-get item :metadata))))
+        (push (cons (if (assoc name alist)
+                        (format "%s <%s>" name (plist-get item :id))
+                      name)
+                    item)
+              alist)))))
+
+(defun contexture-sets--item-text (item)
+  "Return what completion shows of ITEM."
+  (format "%s, %s, %s" (contexture-list--kind item)
+          (contexture--count (or (plist-get item :tokens) 0) "token")
+          (contexture-sets--age (plist-get item :timestamp))))
+
+;;;###autoload
+(defun contexture-clear ()
+  "Empty this buffer's context.  `contexture-undo' brings it back."
+  (interactive)
+  (let ((manager (contexture-current-manager)))
+    (contexture-request-async
+     'clear-context (list :manager manager)
+     :success
+     (lambda (result)
+       (let ((removed (or (plist-get result :removed) 0)))
+         (if (> removed 0)
+             (message "Removed %s from %s; %s undoes it"
+                      (contexture--count removed "item")
+                      (contexture--label manager)
+                      (substitute-command-keys "\\[contexture-undo]"))
+           (message "%s has no items" (contexture--capitalized
+                                  (contexture--label manager)))))))))
+
+;;;; Sets
+
+;;;###autoload
+(defun contexture-save-set (name)
+  "Keep a copy of this buffer's context as the set called NAME.
+A set of that name is replaced; `contexture-undo' brings it back."
+  (interactive
+   (progn (contexture-sets--check-not-empty)
+          (list (contexture-sets--read-set "Save as set" nil))))
+  (let ((manager (contexture-current-manager)))
+    (contexture-request-async
+     'save-set (list :manager manager :name name)
+     :success (lambda (result)
+                (message "Saved %s of %s as the set %s%s"
+                         (contexture--count (plist-get result :count) "item")
+                         (contexture--label manager) name
+                         (if (plist-get result :replaced)
+                             (substitute-command-keys
+                              " in place of the one before; \\[contexture-undo] undoes it")
+                           ""))))))
+
+;;;###autoload
+(defun contexture-load-set (name &optional append)
+  "Put copies of the items of the set NAME in place of this buffer's context.
+With APPEND, interactively the prefix argument, add them to it instead.
+`contexture-undo' brings back what was there."
+  (interactive (list (contexture-sets--read-set
+                      (if current-prefix-arg "Append set" "Load set") t)
+                     current-prefix-arg))
+  (let ((manager (contexture-current-manager)))
+    (contexture-request-async
+     'load-set (list :manager manager :name name
+                     :mode (if append :append :replace))
+     :success (lambda (result)
+                (let ((left (length (plist-get result :left))))
+                  (message "Loaded %s of the set %s into %s%s; %s undoes it"
+                           (contexture--count (length (plist-get result :ids)) "item")
+                           name (contexture--label manager)
+                           (if (> left 0)
+                               (format ", which lost %s" (contexture--count left "item"))
+                             "")
+                           (substitute-command-keys "\\[contexture-undo]")))))))
+
+;;;###autoload
+(defun contexture-drop-set (name)
+  "Forget the set called NAME.  `contexture-undo' brings it back."
+  (interactive (list (contexture-sets--read-set "Drop set" t)))
+  (contexture-request-async
+   'drop-set (list :manager (contexture-current-manager) :name name)
+   :success (lambda (_)
+              (message "Dropped the set %s; %s undoes it" name
+                       (substitute-command-keys "\\[contexture-undo]")))))
+
+(defun contexture-sets--check-not-empty ()
+  "Complain if this buffer's context holds nothing to save."
+  (let ((manager (contexture-current-manager)))
+    (when (eql 0 (plist-get (contexture--ask 'context-summary
+                                             (list :manager manager))
+                            :count))
+      (user-error "%s has no items to save"
+                  (contexture--capitalized (contexture--label manager))))))
+
+(defun contexture-sets--read-set (prompt existing)
+  "Read the name of a set with PROMPT; of one that exists if EXISTING."
+  (let* ((alist (mapcar (lambda (set) (cons (plist-get set :name) set))
+                        (contexture--ask 'list-sets nil))))
+    (when (and existing (null alist))
+      (user-error "There are no sets yet; `contexture-save-set' makes one"))
+    (let ((name (completing-read
+                 (concat prompt ": ")
+                 (contexture-sets--table
+                  (mapcar #'car alist) 'contexture-set
+                  (contexture-sets--annotate alist #'contexture-sets--set-text))
+                 nil existing nil 'contexture-set-history)))
+      (if (string-blank-p name)
+          (user-error "No name was given")
+        name))))
+
+(defun contexture-sets--set-text (set)
+  "Return what completion shows of SET."
+  (format "%s, %s" (contexture--size (plist-get set :count)
+                                     (plist-get set :tokens))
+          (contexture-sets--age (plist-get set :created))))
+
+;;;; Which context
+
+;;;###autoload
+(defun contexture-switch (manager)
+  "Have this buffer's commands work on the context named MANAGER.
+It may be one that does not exist yet.  If MANAGER is nil, or empty
+input, or with a prefix argument, `contexture-scope' decides again."
+  (interactive
+   (progn (contexture-sets--check-buffer)
+          (list (unless current-prefix-arg (contexture-sets--read-manager)))))
+  (contexture-sets--check-buffer)
+  (setq contexture-manager
+        (unless (or (null manager) (string-blank-p manager)) manager))
+  (force-mode-line-update)
+  (message "Commands in this buffer now work on %s"
+           (contexture--label (contexture-current-manager))))
+
+(defun contexture-sets--check-buffer ()
+  "Complain if this buffer shows a context, which is then its own."
+  (when (string-prefix-p "*contexture: " (buffer-name))
+    (user-error "This buffer shows a context; switch where the text is")))
+
+(defun contexture-sets--read-manager ()
+  "Read the name of a context, or of a new one; the empty string resets."
+  (let* ((usual (let ((contexture-manager nil)) (contexture-current-manager)))
+         (alist (mapcar (lambda (entry) (cons (plist-get entry :manager) entry))
+                        (contexture--ask 'list-managers nil))))
+    (completing-read (format-prompt "Work on context" usual)
+                     (contexture-sets--table
+                      (mapcar #'car alist) 'contexture-manager
+                      (contexture-sets--annotate
+                       alist #'contexture-sets--manager-text)))))
+
+(defun contexture-sets--manager-text (entry)
+  "Return what completion shows of ENTRY, one of `list-managers'."
+  (concat (contexture--size (plist-get entry :count) (plist-get entry :tokens))
+          (if-let ((newest (plist-get entry :newest)))
+              (concat ", " (contexture-sets--age newest))
+            "")))
+
+(provide 'contexture-sets)
+;;; contexture-sets.el ends here

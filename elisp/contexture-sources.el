@@ -1,0 +1,443 @@
+;;; contexture-sources.el --- Add what Emacs has at hand  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, convenience
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Commands that add text which is no part of the buffer as such: the
+;; latest kill, diagnostics of Flymake, differences from version
+;; control, the errors of a compilation, marked files and buffers.  And
+;; `contexture-add-dwim', which adds what is most likely meant.
+;;
+;; The name of a file that such an item has tells what it is about; the
+;; server does not compare its text with the file.
+
+;;; Code:
+
+(require 'contexture)
+(eval-when-compile (require 'subr-x))
+
+(declare-function compilation--ensure-parse "compile" (limit))
+(declare-function compilation--file-struct->file-spec "compile" t t)
+(declare-function compilation--loc->file-struct "compile" t t)
+(declare-function compilation--loc->line "compile" t t)
+(declare-function compilation--message->loc "compile" t t)
+(declare-function compilation--message->type "compile" t t)
+(declare-function compilation-buffer-p "compile" (buffer))
+(declare-function dired-get-marked-files "dired"
+                  (&optional localp arg filter distinguish-one-marked error))
+(declare-function flymake-diagnostic-beg "flymake" t t)
+(declare-function flymake-diagnostic-text "flymake" t t)
+(declare-function flymake-diagnostic-type "flymake" t t)
+(declare-function flymake-diagnostics "flymake" (&optional beg end))
+(declare-function ibuffer-current-buffer "ibuffer" (&optional must-be-live))
+(declare-function ibuffer-get-marked-buffers "ibuffer" ())
+(declare-function vc-backend "vc-hooks" (file-or-list))
+(declare-function vc-buffer-sync "vc-dispatcher" (&optional not-essential))
+(declare-function vc-call-backend "vc-hooks" (backend function-name &rest args))
+(declare-function vc-coding-system-for-diff "vc" (file))
+(declare-function vc-responsible-backend "vc" (file &optional no-error))
+
+(defvar compilation-skip-threshold)
+(defvar flymake-mode)
+(defvar vc-git-program)
+
+(defun contexture-sources--params (type origin content metadata)
+  "Return parameters that add CONTENT of TYPE, taken as ORIGIN says.
+METADATA is a plist of what else is known."
+  (list :type type
+        :content (substring-no-properties content)
+        :metadata (append (list :origin origin) metadata)))
+
+(defun contexture-sources--buffer-metadata (&rest keys)
+  "Return those of KEYS that this buffer's metadata has, as a plist."
+  (cl-loop for (key value) on (contexture--buffer-metadata) by #'cddr
+           when (memq key keys) nconc (list key value)))
+
+;;;; What is most likely meant
+
+;;;###autoload
+(defun contexture-add-dwim ()
+  "Add what is most likely meant to this buffer's context.
+That is the region if it is active; in Dired and Ibuffer, the marked
+files or buffers, or the one at point; else the definition around
+point; else the buffer."
+  (interactive)
+  (cond ((use-region-p) (call-interactively #'contexture-add-region))
+        ((derived-mode-p 'dired-mode) (contexture-sources--add-dired))
+        ((derived-mode-p 'ibuffer-mode) (contexture-sources--add-ibuffer))
+        ((contexture-sources--in-defun-p) (contexture-add-defun))
+        (t (contexture-add-buffer))))
+
+(defun contexture-sources--in-defun-p ()
+  "Whether there is a definition around point.
+Where no mode says what one is, any text that begins a line would do."
+  (and (or (derived-mode-p 'prog-mode)
+           beginning-of-defun-function)
+       (contexture--defun-bounds)))
+
+(defun contexture-sources--add-dired ()
+  "Add the marked files of this Dired buffer, or the one at point.
+Of directories, which the server walks, the user is asked what to take."
+  (let ((files (or (ignore-errors (dired-get-marked-files))
+                   (user-error "There is no file here")))
+        mode)
+    (dolist (directory (cl-remove-if-not #'file-directory-p files))
+      (setq mode (or mode (contexture-tree--read-mode)))
+      (contexture-add-directory directory mode))
+    (contexture-sources--add-all
+     (mapcar #'contexture--file-call (cl-remove-if #'file-directory-p files))
+     "file")))
+
+(autoload 'contexture-tree--read-mode "contexture-tree")
+
+(defun contexture-sources--add-ibuffer ()
+  "Add the marked buffers of this Ibuffer, or the one at point."
+  (let ((buffers (or (ibuffer-get-marked-buffers)
+                     (ensure-list (ignore-errors (ibuffer-current-buffer t)))
+                     (user-error "There is no buffer here"))))
+    (contexture-sources--add-all
+     (mapcar (lambda (buffer)
+               (with-current-buffer buffer
+                 (when (= (point-min) (point-max))
+                   (user-error "Buffer %s is empty" (buffer-name)))
+                 (cons 'add-context
+                       (contexture--capture (point-min) (point-max) :buffer))))
+             buffers)
+     "buffer")))
+
+(defun contexture-sources--add-all (calls noun)
+  "Make CALLS, pairs (METHOD . PARAMS), and tell once what came of them.
+NOUN says what each of them adds."
+  (if (and calls (null (cdr calls)))
+      (contexture--add (cdar calls) (caar calls))
+    (let ((manager (contexture-current-manager))
+          (waiting (length calls))
+          items refusals)
+      (cl-flet ((note-answer ()
+                  (when (zerop (cl-decf waiting))
+                    (contexture-sources--tell-all manager noun items
+                                                  (reverse refusals)))))
+        (dolist (call calls)
+          (setq contexture--last-manager manager)
+          (contexture-request-async
+           (car call) `(:manager ,manager ,@(cdr call) :brief t)
+           :success (lambda (item) (push item items) (note-answer))
+           :error (lambda (problem)
+                    (push (plist-get problem :message) refusals)
+                    (note-answer))))))))
+
+(defun contexture-sources--tell-all (manager noun items refusals)
+  "Tell that MANAGER has received ITEMS, the newest first, each a NOUN.
+REFUSALS are the messages for those that it did not receive."
+  (let ((evicted (cl-loop for item in items
+                          sum (length (plist-get item :evicted))))
+        (refused (if refusals
+                     (format "; %d refused: %s" (length refusals) (car refusals))
+                   "")))
+    (if (null items)
+        (message "Nothing added to %s%s" (contexture--label manager) refused)
+      (let ((count (plist-get (car items) :count))
+            (tokens (plist-get (car items) :total-tokens)))
+        (contexture--note-totals manager count tokens)
+        (message "Added %s to %s (%s)%s%s"
+                 (contexture--count (length items) noun)
+                 (contexture--label manager)
+                 (contexture--size count tokens)
+                 (if (> evicted 0)
+                     (format "; it is full, so the oldest %s went"
+                             (contexture--count evicted "item"))
+                   "")
+                 refused)))))
+
+;;;; Kills
+
+;;;###autoload
+(defun contexture-add-kill (text)
+  "Add TEXT, the latest kill, to this buffer's context.
+With a prefix argument, choose one of the kill ring."
+  (interactive
+   (list (if current-prefix-arg
+             (progn (contexture-sources--check-kills)
+                    (read-from-kill-ring "Add kill: "))
+           (contexture-sources--check-kills))))
+  (when (string-empty-p text)
+    (user-error "The kill is empty"))
+  (contexture--add (contexture-sources--params :text :kill text nil)))
+
+(defun contexture-sources--check-kills ()
+  "Return the latest kill, or complain that there is none."
+  (condition-case nil
+      (current-kill 0 t)
+    (error (user-error "Nothing was killed yet"))))
+
+;;;; Diagnostics
+
+;;;###autoload
+(defun contexture-add-diagnostics (&optional all)
+  "Add what Flymake says of the text at point to this buffer's context.
+With ALL, interactively the prefix argument, add what it says of the
+buffer, as one item."
+  (interactive "P")
+  (unless (bound-and-true-p flymake-mode)
+    (user-error "Flymake is not on in this buffer"))
+  (let ((diagnostics
+         (sort (or (contexture-sources--diagnostics all)
+                   (user-error (if all "Flymake says nothing of this buffer"
+                                 "Flymake says nothing of this line")))
+               (lambda (a b) (< (flymake-diagnostic-beg a)
+                                (flymake-diagnostic-beg b))))))
+    (contexture--add
+     (contexture-sources--params
+      :error :diagnostic
+      (mapconcat #'contexture-sources--diagnostic-text diagnostics "")
+      (append (contexture-sources--diagnostic-lines (and (not all) diagnostics))
+              (contexture-sources--buffer-metadata
+               :filename :project :buffer :mode :modified)
+              '(:language "text"))))))
+
+(defun contexture-sources--diagnostics (all)
+  "Return Flymake's diagnostics at point or on its line, or ALL of them."
+  (cond (all (flymake-diagnostics))
+        ((flymake-diagnostics (point)))
+        (t (flymake-diagnostics (line-beginning-position) (line-end-position)))))
+
+(defun contexture-sources--diagnostic-lines (diagnostics)
+  "Return the lines that DIAGNOSTICS, sorted, are about, as a plist."
+  (when diagnostics
+    (list :start-line (contexture-sources--diagnostic-line (car diagnostics))
+          :end-line (contexture-sources--diagnostic-line
+                     (car (last diagnostics))))))
+
+(defun contexture-sources--diagnostic-line (diagnostic)
+  "Return the line of DIAGNOSTIC, counted in the whole buffer."
+  (line-number-at-pos (flymake-diagnostic-beg diagnostic) t))
+
+(defun contexture-sources--diagnostic-text (diagnostic)
+  "Return severity, line and message of DIAGNOSTIC, and the source line."
+  (format "line %d: %s: %s\n    %s\n"
+          (contexture-sources--diagnostic-line diagnostic)
+          (contexture-sources--severity (flymake-diagnostic-type diagnostic))
+          (flymake-diagnostic-text diagnostic)
+          (save-excursion
+            (goto-char (flymake-diagnostic-beg diagnostic))
+            (string-trim (buffer-substring-no-properties
+                          (line-beginning-position) (line-end-position))))))
+
+(defun contexture-sources--severity (type)
+  "Return the word for TYPE, the type of a diagnostic of any backend."
+  (let ((name (contexture--name type)))
+    (if (string-match "error\\|warning\\|note" name) (match-string 0 name) name)))
+
+;;;; Differences
+
+;;;###autoload
+(defun contexture-add-diff (&optional whole)
+  "Add how this file differs from its last commit to this buffer's context.
+With WHOLE, interactively the prefix argument, add the differences of
+the whole project.  The version control program runs beside Emacs."
+  (interactive "P")
+  (require 'vc)
+  (when (file-remote-p default-directory)
+    (user-error "Differences of other machines' files are not taken"))
+  (pcase-let* ((`(,backend ,target . ,metadata)
+                (if whole (contexture-sources--diff-of-project)
+                  (contexture-sources--diff-of-file)))
+               (manager (contexture-current-manager))
+               (buffer (generate-new-buffer " *contexture diff*")))
+    (when (buffer-file-name (contexture--base-buffer))
+      (vc-buffer-sync t))
+    (condition-case problem
+        (progn
+          (contexture-sources--start-diff backend target buffer)
+          (contexture-sources--when-finished
+           buffer (lambda ()
+                    (contexture-sources--add-diff buffer manager metadata))))
+      (error (kill-buffer buffer)
+             (user-error "%s" (error-message-string problem))))))
+
+(defun contexture-sources--start-diff (backend target buffer)
+  "Have BACKEND write into BUFFER how TARGET differs from its last commit.
+Git is run from here, since `vc-git-diff' waits for it."
+  (let ((coding-system-for-read (vc-coding-system-for-diff target)))
+    (if (eq backend 'Git)
+        (make-process :name "contexture diff" :buffer buffer :noquery t
+                      :connection-type 'pipe :sentinel #'ignore
+                      :command (list vc-git-program "--no-pager" "diff"
+                                     "--no-color" "--no-ext-diff" "HEAD" "--"
+                                     target))
+      (vc-call-backend backend 'diff (list target) nil nil buffer t))))
+
+(defun contexture-sources--diff-of-file ()
+  "Return (BACKEND FILE . METADATA) for the differences of this file."
+  (let* ((file (or (buffer-file-name (contexture--base-buffer))
+                   (user-error "This buffer visits no file; \
+with a prefix argument, the whole project is taken")))
+         (backend (or (vc-backend file)
+                      (user-error "%s is not under version control"
+                                  (abbreviate-file-name file)))))
+    `(,backend ,(expand-file-name file)
+               ,@(contexture-sources--buffer-metadata
+                  :filename :project :buffer))))
+
+(defun contexture-sources--diff-of-project ()
+  "Return (BACKEND ROOT . METADATA) for the differences of the project."
+  (let* ((backend (or (vc-responsible-backend default-directory t)
+                      (user-error "%s is not under version control"
+                                  (abbreviate-file-name default-directory))))
+         (root (file-name-as-directory
+                (expand-file-name
+                 (vc-call-backend backend 'root default-directory)))))
+    (list backend root :filename root)))
+
+(defun contexture-sources--when-finished (buffer function)
+  "Call FUNCTION when the process of BUFFER, if it has one, has ended."
+  (let ((process (get-buffer-process buffer)))
+    (if (not (and process (process-live-p process)))
+        (funcall function)
+      (set-process-query-on-exit-flag process nil)
+      (add-function :after (process-sentinel process)
+                    (lambda (process _event)
+                      (unless (process-live-p process)
+                        (contexture--later function)))))))
+
+(defun contexture-sources--add-diff (buffer manager metadata)
+  "Add the differences in BUFFER to MANAGER, with METADATA, and kill BUFFER."
+  (when (buffer-live-p buffer)
+    (let* ((text (with-current-buffer buffer
+                   (buffer-substring-no-properties (point-min) (point-max))))
+           ;; Warnings may come first.
+           (start (string-match "^\\(?:diff \\|Index: \\|--- \\|@@ \\)" text))
+           (contexture-manager manager))
+      (kill-buffer buffer)
+      (cond (start
+             (contexture--add
+              (contexture-sources--params :text :diff (substring text start)
+                                          `(,@metadata :language "diff"))))
+            ((string-blank-p text)
+             (message "%s has not changed since its last commit"
+                      (contexture--place metadata)))
+            (t (message "Nothing added: version control says: %s"
+                        (string-trim text)))))))
+
+;;;; Compilations
+
+;;;###autoload
+(defun contexture-add-compilation (&optional all)
+  "Add the error at point of a compilation to this buffer's context.
+It works in the buffers of `compile', `grep' and their like.  With ALL,
+interactively the prefix argument, add all errors, as one item."
+  (interactive "P")
+  (require 'compile)
+  (unless (compilation-buffer-p (current-buffer))
+    (user-error "This buffer shows no compilation"))
+  (save-restriction
+    (widen)
+    (compilation--ensure-parse (point-max))
+    (if all
+        (contexture-sources--add-errors)
+      (contexture-sources--add-error))))
+
+(defun contexture-sources--add-error ()
+  "Add the error at point, with the file and line that it names."
+  (pcase-let* ((position (or (contexture-sources--error-position)
+                             (user-error "There is no error here; \
+with a prefix argument, all are taken")))
+               (`(,file . ,line) (contexture-sources--error-place position)))
+    (contexture--add
+     (contexture-sources--params
+      :error :compilation (contexture-sources--error-text position)
+      (append (contexture--plist :filename file
+                                 :start-line line :end-line line)
+              (contexture-sources--buffer-metadata :project :buffer :mode)
+              '(:language "text"))))))
+
+(defun contexture-sources--add-errors ()
+  "Add all errors of this buffer as one item."
+  (let ((texts (save-excursion
+                 (goto-char (point-min))
+                 (cl-loop while (not (eobp))
+                          when (contexture-sources--message-here)
+                          collect (contexture-sources--error-text (point))
+                          do (forward-line)))))
+    (unless texts
+      (user-error "This buffer has no errors"))
+    (contexture--add
+     (contexture-sources--params
+      :error :compilation (apply #'concat texts)
+      (append (contexture-sources--buffer-metadata :project :buffer :mode)
+              '(:language "text"))))))
+
+(defun contexture-sources--message-here ()
+  "Return the compilation message that begins on this line, or nil.
+What is less than an error or warning belongs to the one before it."
+  (let* ((beg (line-beginning-position))
+         (next (next-single-char-property-change
+                beg 'compilation-message nil (line-end-position)))
+         (message (or (get-text-property beg 'compilation-message)
+                      (get-text-property next 'compilation-message))))
+    (and message
+         (>= (compilation--message->type message) compilation-skip-threshold)
+         message)))
+
+(defun contexture-sources--error-position ()
+  "Return the start of the line that begins the error around point, or nil.
+That is this line, or the nearest above it in the same paragraph."
+  (save-excursion
+    (forward-line 0)
+    (while (not (or (contexture-sources--message-here) (bobp)
+                    (looking-at-p "[ \t]*$")))
+      (forward-line -1))
+    (and (contexture-sources--message-here) (point))))
+
+(defun contexture-sources--error-text (position)
+  "Return the lines of the error that begins at POSITION.
+They go on until the next one or an empty line.  The line above is one
+of them if it can only belong here, as a headline."
+  (save-excursion
+    (goto-char position)
+    (let ((beg (if (contexture-sources--headline-p)
+                   (line-beginning-position 0)
+                 (point))))
+      (forward-line)
+      (while (not (or (eobp) (looking-at-p "[ \t]*$")
+                      (contexture-sources--message-here)))
+        (forward-line))
+      (let ((text (buffer-substring-no-properties beg (point))))
+        (if (string-suffix-p "\n" text) text (concat text "\n"))))))
+
+(defun contexture-sources--headline-p ()
+  "Whether the line above is the headline of the error on this one.
+It is if nothing between it and the last empty line is an error; the
+matches of `grep' have none."
+  (and (not (derived-mode-p 'grep-mode))
+       (not (bobp))
+       (save-excursion
+         (forward-line -1)
+         (unless (looking-at-p "[ \t]*$")
+           (while (not (or (bobp) (looking-at-p "[ \t]*$")
+                           (contexture-sources--message-here)))
+             (forward-line -1))
+           (not (contexture-sources--message-here))))))
+
+(defun contexture-sources--error-place (position)
+  "Return (FILE . LINE) of the error on the line of POSITION.
+FILE is nil if there is no such file."
+  (save-excursion
+    (goto-char position)
+    (pcase-let* ((loc (compilation--message->loc
+                       (contexture-sources--message-here)))
+                 (`(,name ,directory . ,_)
+                  (compilation--file-struct->file-spec
+                   (compilation--loc->file-struct loc)))
+                 (file (and (stringp name) (expand-file-name name directory))))
+      (cons (and file (file-exists-p file) file)
+            (compilation--loc->line loc)))))
+
+(provide 'contexture-sources)
+;;; contexture-sources.el ends here

@@ -1,0 +1,557 @@
+;;; contexture-sources-tests.el --- Tests of what else can be added  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'contexture-test-helper)
+(require 'compile)
+(require 'dired)
+(require 'flymake)
+(require 'grep)
+(require 'ibuffer)
+(require 'contexture-sets)
+(require 'contexture-sources)
+(require 'contexture-tree)
+
+(defmacro contexture-test-choosing (choice &rest body)
+  "Run BODY with every completion answered by CHOICE.
+If CHOICE is a function it is called with the candidates and the table."
+  (declare (indent 1) (debug t))
+  `(let ((choice ,choice))
+     (cl-letf (((symbol-function 'completing-read)
+                (lambda (_prompt table &rest _)
+                  (if (functionp choice)
+                      (funcall choice (all-completions "" table) table)
+                    choice))))
+       ,@body)))
+
+(defun contexture-test-annotation (name table)
+  "Return the annotation and category that TABLE has for NAME."
+  (let ((metadata (completion-metadata "" table nil)))
+    (list (string-trim (funcall (completion-metadata-get
+                                 metadata 'annotation-function)
+                                name))
+          (completion-metadata-get metadata 'category))))
+
+(defun contexture-test-contents (&optional manager)
+  "Return the texts of MANAGER's items."
+  (mapcar (lambda (item) (plist-get item :content)) (contexture-test-items manager)))
+
+(defun contexture-test-git (&rest args)
+  "Run git with ARGS in the test's directory."
+  (with-temp-buffer
+    (unless (zerop (apply #'call-process "git" nil t nil
+                          "-c" "user.name=t" "-c" "user.email=t@example.org" args))
+      (ert-fail (buffer-string)))))
+
+;;;; What is most likely meant
+
+(ert-deftest contexture-sources-dwim-takes-the-active-region ()
+  (contexture-test-with-server
+    (contexture-test-visiting (contexture-test-file "a.el" "(defun f ()" "  1)" ";; c")
+      (transient-mark-mode 1)
+      (push-mark (point-min) t t)
+      (goto-char 12)
+      (contexture-test-message "^Added a.el:1 \\|^Added .*a.el:1 "
+        (contexture-add-dwim))
+      (should (equal (contexture-test-contents) '("(defun f ()"))))))
+
+(ert-deftest contexture-sources-dwim-takes-the-definition ()
+  (contexture-test-with-server
+    (contexture-test-visiting (contexture-test-file "a.el" "(defun f ()" "  1)" "" ";; c")
+      (goto-char 3)
+      (contexture-test-message "^Added" (contexture-add-dwim))
+      (should (equal (contexture-test-metadata (contexture-test-only-item)
+                                               :origin :symbol)
+                     '(:defun "f"))))))
+
+(ert-deftest contexture-sources-dwim-takes-the-buffer ()
+  (contexture-test-with-server
+    (contexture-test-visiting (contexture-test-file "a.txt" "(one)" "two")
+      (goto-char 2)
+      (contexture-test-message "^Added" (contexture-add-dwim))
+      (should (equal (contexture-test-contents) '("(one)\ntwo\n"))))))
+
+(ert-deftest contexture-sources-dwim-takes-marked-files-of-dired ()
+  (contexture-test-with-server
+    (contexture-test-file "a.txt" "a")
+    (contexture-test-file "b.txt" "b")
+    (contexture-test-file "c.txt" "c")
+    (write-region "\0\1\2" nil (concat contexture-test-directory "d.bin") nil 'silent)
+    (with-current-buffer (dired-noselect contexture-test-directory)
+      (dired-mark-files-regexp "[abd]\\.")
+      (let ((message (contexture-test-message "^Added" (contexture-add-dwim))))
+        (should (string-match-p "Added 2 files to .*(2 items, [0-9]+ tokens); \
+1 refused: .*d.bin" message)))
+      (should (equal (contexture-test-contents) '("a\n" "b\n"))))))
+
+(ert-deftest contexture-sources-dwim-takes-the-file-at-point-of-dired ()
+  (contexture-test-with-server
+    (contexture-test-file "a.txt" "a")
+    (contexture-test-file "b.txt" "b")
+    (with-current-buffer (dired-noselect contexture-test-directory)
+      (dired-goto-file (expand-file-name "b.txt"))
+      (contexture-test-message "^Added .*b.txt to" (contexture-add-dwim))
+      (should (equal (contexture-test-contents) '("b\n")))
+      (goto-char (point-min))
+      (contexture-test-user-error "no file here" (contexture-add-dwim)))))
+
+(ert-deftest contexture-sources-dwim-takes-directories-of-dired ()
+  (contexture-test-with-server
+    (contexture-test-file "sub/a.txt" "a")
+    (with-current-buffer (dired-noselect contexture-test-directory)
+      (dired-goto-file (expand-file-name "sub"))
+      (contexture-test-choosing "listing"
+        (contexture-test-message "^Added a listing of 1 file of .*sub/ "
+          (contexture-add-dwim))))))
+
+(ert-deftest contexture-sources-dwim-takes-marked-buffers-of-ibuffer ()
+  (contexture-test-with-server
+    (dolist (name '("one" "two" "three"))
+      (with-current-buffer (get-buffer-create name) (insert name)))
+    (save-window-excursion
+      (ibuffer nil "*ibuffer test*")
+      (with-current-buffer "*ibuffer test*"
+        (ibuffer-mark-by-name-regexp "\\`t\\(wo\\|hree\\)\\'")
+        (contexture-test-message "^Added 2 buffers to" (contexture-add-dwim))
+        (should (equal (sort (contexture-test-contents) #'string<)
+                       '("three" "two")))))))
+
+;;;; Trees
+
+(defun contexture-test-tree ()
+  "Make a small project and return its root."
+  (contexture-test-file "p/.git/HEAD" "ref: refs/heads/main")
+  (contexture-test-file "p/.gitignore" "ignored.txt")
+  (contexture-test-file "p/ignored.txt" "no")
+  (contexture-test-file "p/a.txt" "alpha")
+  (contexture-test-file "p/sub/b.txt" "beta")
+  (write-region "\0\1\2" nil (concat contexture-test-directory "p/c.bin") nil 'silent)
+  (concat contexture-test-directory "p/"))
+
+(ert-deftest contexture-tree-adds-files-and-tells-what-was-left-out ()
+  (contexture-test-with-server
+    (let ((message (contexture-test-message "^Added"
+                     (contexture-add-directory (contexture-test-tree)))))
+      (should (string-match-p
+               (concat "Added 2 files of .*/p/ (4 tokens) to .*(2 items, 4 tokens); "
+                       "left out 1 ignored (ignored.txt), 1 hidden (.gitignore), "
+                       "1 binary (c.bin)\\'")
+               message)))
+    (should (equal (sort (contexture-test-contents) #'string<)
+                   '("alpha\n" "beta\n")))))
+
+(ert-deftest contexture-tree-takes-hidden-files-on-request ()
+  (contexture-test-with-server
+    (contexture-test-message "^Added 3 files"
+      (contexture-add-directory (contexture-test-tree) 'files t))))
+
+(ert-deftest contexture-tree-adds-a-listing ()
+  (contexture-test-with-server
+    (contexture-test-message "^Added a listing of 2 files of .*(1 item,"
+      (contexture-add-directory (contexture-test-tree) 'listing))
+    (should (equal (contexture-test-metadata (contexture-test-only-item) :origin)
+                   '(:listing)))))
+
+(ert-deftest contexture-tree-adds-the-project ()
+  (contexture-test-with-server
+    (let ((file (concat (contexture-test-tree) "sub/b.txt")))
+      (contexture-test-visiting file
+        (contexture-test-choosing "files"
+          (contexture-test-message "^Added 2 files of .*/p/ .* to buffer b.txt"
+            (call-interactively #'contexture-add-project)))))))
+
+(ert-deftest contexture-tree-warns-of-unsaved-edits ()
+  (contexture-test-with-server
+    (let ((root (contexture-test-tree)))
+      (contexture-test-visiting (concat root "a.txt")
+        (insert "more ")
+        (contexture-test-message "edits of 1 file are not saved and not in it"
+          (contexture-add-directory root))))))
+
+(ert-deftest contexture-tree-shows-a-refusal-whole ()
+  (contexture-test-with-server
+    (contexture-request 'configure-manager
+                        (list :manager (contexture-current-manager) :max-items 1))
+    (let ((message (contexture-test-message "^Nothing added to"
+                     (contexture-add-directory (contexture-test-tree)))))
+      (should (string-match-p "2 files (4 tokens) do not fit .*:mode :listing" message)))
+    (should-not (contexture-test-items))))
+
+(ert-deftest contexture-tree-refuses-what-is-no-directory ()
+  (contexture-test-with-server
+    (contexture-test-user-error "is not a directory"
+      (contexture-add-directory "/nowhere-at-all"))
+    (contexture-test-user-error "other machines"
+      (contexture-add-directory "/ssh:host:/tmp"))
+    (contexture-test-user-error "no project" (contexture-add-project))
+    (contexture-test-user-error "No directory" (contexture-cancel))
+    (should-not contexture-notification-functions)))
+
+(ert-deftest contexture-tree-shows-progress ()
+  (contexture-test-with-server
+    (let ((root (contexture-test-tree)) shown)
+      (cl-letf (((symbol-function 'contexture-tree--show)
+                 (lambda (_ text) (push text shown))))
+        (contexture-test-message "^Added" (contexture-add-directory root)))
+      (should (string-match-p "\\`Adding .*/p/ to .*\\.\\.\\. (C-g cancels)"
+                              (car (last shown))))
+      (should (cl-some (lambda (text) (string-match-p ": 2 files read, 11 B" text))
+                       shown))
+      (should-not contexture-tree--walks)
+      (should-not contexture-notification-functions))))
+
+(ert-deftest contexture-tree-quitting-cancels ()
+  (contexture-test-with-server
+    (dotimes (number 300)
+      (contexture-test-file (format "many/%d/f.txt" number) "text"))
+    (contexture-request 'configure-manager
+                        (list :manager (contexture-current-manager) :max-items 1000))
+    (contexture-test-message "^Cancelled: nothing of .*many/ was added"
+      (contexture-add-directory "many")
+      (should (eq (key-binding (kbd "C-g")) #'contexture-cancel))
+      (contexture-cancel))
+    (should (eq (key-binding (kbd "C-g")) #'keyboard-quit))
+    (should-not (contexture-test-items))))
+
+(ert-deftest contexture-tree-forgets-a-server-that-is-stopped ()
+  (contexture-test-with-server
+    (let ((root (contexture-test-tree)))
+      (contexture-request 'ping)
+      (signal-process (contexture-test-process) 'SIGSTOP)
+      (unwind-protect
+          (progn
+            (contexture-test-message "^Forgot about .*/p/; the server may yet"
+              (contexture-add-directory root)
+              (contexture-cancel)
+              (contexture-cancel))
+            (should-not contexture-tree--walks))
+        (signal-process (contexture-test-process) 'SIGCONT)))))
+
+;;;; Kills
+
+(ert-deftest contexture-sources-adds-the-latest-kill ()
+  (contexture-test-with-server
+    (contexture-test-user-error "Nothing was killed" (call-interactively
+                                                      #'contexture-add-kill))
+    (kill-new "old")
+    (kill-new (propertize "new" 'face 'bold))
+    (contexture-test-message "^Added killed text to"
+      (call-interactively #'contexture-add-kill))
+    (let ((item (contexture-test-only-item)))
+      (should (equal (plist-get item :content) "new"))
+      (should (eq (plist-get item :type) :text))
+      (should (equal (contexture-test-metadata item :origin) '(:kill))))))
+
+(ert-deftest contexture-sources-adds-a-chosen-kill ()
+  (contexture-test-with-server
+    (kill-new "old")
+    (kill-new "new")
+    (contexture-test-choosing (lambda (names _) (car (last names)))
+      (let ((current-prefix-arg '(4)))
+        (contexture-test-message "^Added" (call-interactively #'contexture-add-kill))))
+    (should (equal (contexture-test-contents) '("old")))))
+
+;;;; Diagnostics
+
+(defun contexture-test-flymake (&rest diagnostics)
+  "Have Flymake report DIAGNOSTICS, lists of LINE TYPE TEXT."
+  (let ((buffer (current-buffer)) reported)
+    (setq-local flymake-diagnostic-functions
+                (list (lambda (report &rest _)
+                        (setq reported t)
+                        (funcall report
+                                 (cl-loop for (line type text) in diagnostics
+                                          for region = (flymake-diag-region buffer line)
+                                          collect (flymake-make-diagnostic
+                                                   buffer (car region) (cdr region)
+                                                   type text))))))
+    (flymake-mode 1)
+    (flymake-start)
+    (contexture-test-until reported)))
+
+(ert-deftest contexture-sources-adds-the-diagnostic-at-point ()
+  (contexture-test-with-server
+    (contexture-test-visiting (contexture-test-file "a.el" "(one)" "  (two)" "(three)")
+      (contexture-test-flymake '(2 :error "two is wrong") '(3 :warning "three is odd"))
+      (goto-char (point-min))
+      (contexture-test-user-error "nothing of this line" (contexture-add-diagnostics))
+      (forward-line)
+      (contexture-test-message "^Added .*a.el:2 to" (contexture-add-diagnostics))
+      (let ((item (contexture-test-only-item)))
+        (should (equal (plist-get item :content)
+                       "line 2: error: two is wrong\n    (two)\n"))
+        (should (eq (plist-get item :type) :error))
+        (should (equal (contexture-test-metadata item :origin :start-line :filename)
+                       (list :diagnostic 2 (buffer-file-name))))))))
+
+(ert-deftest contexture-sources-adds-all-diagnostics-in-order ()
+  (contexture-test-with-server
+    (contexture-test-visiting (contexture-test-file "a.el" "(one)" "(two)" "(three)")
+      (contexture-test-flymake '(3 :note "c") '(1 eglot-warning "a") '(2 :error "b"))
+      (contexture-test-message "^Added" (contexture-add-diagnostics t))
+      (should (equal (contexture-test-contents)
+                     '("line 1: warning: a\n    (one)\nline 2: error: b\n    (two)\n\
+line 3: note: c\n    (three)\n"))))))
+
+(ert-deftest contexture-sources-diagnostics-need-flymake ()
+  (contexture-test-with-server
+    (with-temp-buffer
+      (contexture-test-user-error "not on" (contexture-add-diagnostics)))))
+
+;;;; Differences
+
+(defun contexture-test-repository ()
+  "Make a repository with two changed files and return the first."
+  (contexture-test-git "init" "-q")
+  (let ((file (contexture-test-file "a.txt" "one" "two")))
+    (contexture-test-file "b.txt" "b")
+    (contexture-test-file "same.txt" "same")
+    (contexture-test-git "add" ".")
+    (contexture-test-git "commit" "-q" "-m" "first")
+    (contexture-test-file "a.txt" "one" "changed")
+    (contexture-test-file "b.txt" "b" "more")
+    file))
+
+(ert-deftest contexture-sources-adds-the-diff-of-a-file ()
+  (skip-unless (executable-find "git"))
+  (contexture-test-with-server
+    (contexture-test-visiting (contexture-test-repository)
+      (contexture-test-message "^Added a.txt to buffer a.txt" (contexture-add-diff))
+      (let ((item (contexture-test-only-item)))
+        (should (string-match-p "^-two\n\\+changed$" (plist-get item :content)))
+        (should-not (string-match-p "b.txt" (plist-get item :content)))
+        (should (equal (contexture-test-metadata item :origin :language)
+                       '(:diff "diff")))))))
+
+(ert-deftest contexture-sources-adds-the-diff-of-the-project ()
+  (skip-unless (executable-find "git"))
+  (contexture-test-with-server
+    (contexture-test-visiting (contexture-test-repository)
+      (contexture-test-message "^Added" (contexture-add-diff t))
+      (let ((text (plist-get (contexture-test-only-item) :content)))
+        (should (string-match-p "^\\+changed$" text))
+        (should (string-match-p "^\\+more$" text)))
+      (should-not (get-buffer " *contexture diff*")))))
+
+(ert-deftest contexture-sources-diff-offers-to-save-first ()
+  (skip-unless (executable-find "git"))
+  (contexture-test-with-server
+    (contexture-test-visiting (contexture-test-repository)
+      (insert "zero\n")
+      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (contexture-test-message "^Added" (contexture-add-diff)))
+      (should (string-match-p "^\\+zero$" (car (contexture-test-contents)))))))
+
+(ert-deftest contexture-sources-tells-that-nothing-differs ()
+  (skip-unless (executable-find "git"))
+  (contexture-test-with-server
+    (contexture-test-repository)
+    (contexture-test-visiting (expand-file-name "same.txt")
+      (contexture-test-message "same.txt has not changed" (contexture-add-diff))
+      (should-not (contexture-test-items)))))
+
+(ert-deftest contexture-sources-diff-explains-what-it-cannot-take ()
+  (skip-unless (executable-find "git"))
+  (contexture-test-with-server
+    (contexture-test-visiting (contexture-test-file "a.txt" "a")
+      (contexture-test-user-error "not under version control" (contexture-add-diff))
+      (contexture-test-user-error "not under version control" (contexture-add-diff t)))
+    (contexture-test-git "init" "-q")
+    (contexture-test-visiting (contexture-test-file "b.txt" "b")
+      (contexture-test-message "version control says: .*HEAD"
+        (contexture-add-diff t)))
+    (with-temp-buffer
+      (contexture-test-user-error "visits no file" (contexture-add-diff)))))
+
+;;;; Compilations
+
+(defun contexture-test-compilation (mode &rest lines)
+  "Show LINES in a new buffer of MODE, and return it."
+  (with-current-buffer (generate-new-buffer "*compilation*")
+    (insert (mapconcat #'identity lines "\n") "\n")
+    (setq default-directory contexture-test-directory)
+    (funcall mode)
+    (goto-char (point-min))
+    (current-buffer)))
+
+(ert-deftest contexture-sources-adds-the-error-at-point ()
+  (contexture-test-with-server
+    (let ((file (contexture-test-file "a.c" "x")))
+      (with-current-buffer
+          (contexture-test-compilation
+           #'compilation-mode "make" "" "In function 'f':"
+           "a.c:3:5: error: 'x' undeclared" "    3 | x" "      | ^"
+           "a.c:9:1: warning: unused" "" "Compilation exited")
+        (search-forward "| ^")
+        (contexture-test-message "^Added .*a.c:3 to" (contexture-add-compilation))
+        (let ((item (contexture-test-only-item)))
+          (should (equal (plist-get item :content)
+                         "In function 'f':\na.c:3:5: error: 'x' undeclared\n    3 | x\n      | ^\n"))
+          (should (eq (plist-get item :type) :error))
+          (should (equal (contexture-test-metadata item :origin :filename :start-line)
+                         (list :compilation file 3))))))))
+
+(ert-deftest contexture-sources-adds-all-errors ()
+  (contexture-test-with-server
+    (with-current-buffer
+        (contexture-test-compilation
+         #'compilation-mode "make" "" "a.c:3:5: error: wrong" "    3 | x"
+         "a.c:4:5: note: here" "a.c:9:1: warning: unused" "" "exited")
+      (contexture-test-user-error "no error here" (contexture-add-compilation))
+      (contexture-test-message "^Added" (contexture-add-compilation t))
+      (should (equal (contexture-test-contents)
+                     '("a.c:3:5: error: wrong\n    3 | x\na.c:4:5: note: here\n\
+a.c:9:1: warning: unused\n"))))))
+
+(ert-deftest contexture-sources-adds-a-match-of-grep ()
+  (contexture-test-with-server
+    (contexture-test-file "a.el" "(a)")
+    (with-current-buffer
+        (contexture-test-compilation #'grep-mode "grep -nH a *.el"
+                                     "a.el:1:(a)" "b.el:7:(b)" "" "Grep finished")
+      (forward-line 1)
+      (contexture-test-message "^Added .*a.el:1 to" (contexture-add-compilation))
+      (contexture-test-message "^Added" (contexture-add-compilation t))
+      (should (equal (contexture-test-contents)
+                     '("a.el:1:(a)\n" "a.el:1:(a)\nb.el:7:(b)\n"))))))
+
+(ert-deftest contexture-sources-compilation-needs-one ()
+  (contexture-test-with-server
+    (with-temp-buffer
+      (contexture-test-user-error "no compilation" (contexture-add-compilation)))
+    (with-current-buffer (contexture-test-compilation #'compilation-mode "fine")
+      (contexture-test-user-error "has no errors" (contexture-add-compilation t)))))
+
+;;;; Removing
+
+(defun contexture-test-two-items ()
+  "Add two items to this buffer: all of it, and its second line."
+  (contexture-add-buffer)
+  (contexture--add (contexture--capture (line-beginning-position 2)
+                                        (line-end-position 2) :region))
+  (contexture-test-settle))
+
+(ert-deftest contexture-sets-removes-the-item-at-point ()
+  (contexture-test-with-server
+    (contexture-test-visiting (contexture-test-file "a.txt" "one" "two" "three")
+      (goto-char (point-min))
+      (contexture-test-two-items)
+      (contexture-test-message "^Removed 1 item from buffer a.txt; .*undo"
+        (call-interactively #'contexture-remove))
+      (should (equal (contexture-test-contents) '("two")))
+      (contexture-undo)
+      (contexture-test-settle)
+      (should (= 2 (length (contexture-test-items)))))))
+
+(ert-deftest contexture-sets-removes-a-chosen-item ()
+  (contexture-test-with-server
+    (contexture-test-visiting (contexture-test-file "a.txt" "one" "two" "three")
+      (goto-char (point-min))
+      (contexture-test-user-error "has no items" (call-interactively #'contexture-remove))
+      (contexture-test-two-items)
+      (forward-line)
+      (let (candidates annotation)
+        (contexture-test-choosing
+            (lambda (names table)
+              (setq candidates names
+                    annotation (contexture-test-annotation (car names) table))
+              (car names))
+          (contexture-test-message "^Removed 1 item"
+            (call-interactively #'contexture-remove)))
+        (should (= 2 (length candidates)))
+        (should (equal annotation '("text region, 1 token, just now" contexture-item))))
+      (should (equal (contexture-test-contents) '("one\ntwo\nthree\n"))))))
+
+;;;; Sets
+
+(ert-deftest contexture-sets-saves-loads-and-drops ()
+  (contexture-test-with-server
+    (with-current-buffer (get-buffer-create "here")
+      (contexture-test-user-error "no items to save"
+        (call-interactively #'contexture-save-set))
+      (contexture-test-user-error "no sets yet"
+        (call-interactively #'contexture-load-set))
+      (insert "one")
+      (contexture-add-buffer)
+      (contexture-test-choosing "bug 12"
+        (contexture-test-message "^Saved 1 item of buffer here as the set bug 12$"
+          (call-interactively #'contexture-save-set))
+        (contexture-test-message "in place of the one before; .*undoes it"
+          (call-interactively #'contexture-save-set))
+        (contexture-clear)
+        (contexture-test-message "^Loaded 1 item of the set bug 12 into buffer here;"
+          (call-interactively #'contexture-load-set))
+        (contexture-test-message "^Loaded .*, which lost 1 item;"
+          (call-interactively #'contexture-load-set))
+        (let ((current-prefix-arg '(4)))
+          (contexture-test-message "^Loaded 1 item of the set bug 12 into buffer here;"
+            (call-interactively #'contexture-load-set)))
+        (should (equal (contexture-test-contents) '("one" "one")))
+        (contexture-test-message "^Dropped the set bug 12;"
+          (call-interactively #'contexture-drop-set)))
+      (should-not (contexture-request 'list-sets))
+      (contexture-undo)
+      (contexture-test-settle)
+      (should (contexture-request 'list-sets)))))
+
+(ert-deftest contexture-sets-are-annotated ()
+  (contexture-test-with-server
+    (with-current-buffer (get-buffer-create "here")
+      (insert "one")
+      (contexture-add-buffer)
+      (contexture-save-set "bug 12")
+      (contexture-test-settle)
+      (let (annotation)
+        (contexture-test-choosing
+            (lambda (names table)
+              (setq annotation (contexture-test-annotation (car names) table))
+              (car names))
+          (should (equal (contexture-sets--read-set "Load" t) "bug 12")))
+        (should (equal annotation '("1 item, 1 token, just now" contexture-set)))))))
+
+;;;; Which context
+
+(ert-deftest contexture-switch-chooses-the-context ()
+  (contexture-test-with-server
+    (with-current-buffer (get-buffer-create "here")
+      (insert "one")
+      (contexture-test-choosing "new one"
+        (contexture-test-message "now work on new one"
+          (call-interactively #'contexture-switch)))
+      (contexture-test-message "^Added here:1 to new one" (contexture-add-buffer))
+      (let (candidates annotation)
+        (contexture-test-choosing
+            (lambda (names table)
+              (setq candidates names
+                    annotation (contexture-test-annotation (car names) table))
+              "")
+          (contexture-test-message "now work on buffer here"
+            (call-interactively #'contexture-switch)))
+        (should (equal candidates '("new one")))
+        (should (equal annotation '("1 item, 1 token, just now" contexture-manager))))
+      (should-not contexture-manager)
+      (with-temp-buffer (should-not contexture-manager)))))
+
+(ert-deftest contexture-switch-is-not-for-the-list ()
+  (contexture-test-with-server
+    (save-window-excursion
+      (contexture-list "m")
+      (with-current-buffer contexture-list-buffer
+        (contexture-test-user-error "switch where the text is"
+          (contexture-switch "other"))
+        (should (equal contexture-manager "m"))))))
+
+(ert-deftest contexture-command-map-has-the-new-commands ()
+  (dolist (command '(contexture-add-dwim contexture-add-directory
+                     contexture-add-project contexture-add-kill
+                     contexture-add-diagnostics contexture-add-diff
+                     contexture-add-compilation contexture-remove
+                     contexture-save-set contexture-load-set contexture-drop-set
+                     contexture-switch contexture-cancel))
+    (should (where-is-internal command contexture-command-map))
+    (should (commandp command))))
+
+(provide 'contexture-sources-tests)
+;;; contexture-sources-tests.el ends here
