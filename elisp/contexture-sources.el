@@ -22,6 +22,7 @@
 (require 'contexture)
 (eval-when-compile (require 'subr-x))
 
+(autoload 'contexture-tree--read-mode "contexture-tree")
 (declare-function compilation--ensure-parse "compile" (limit))
 (declare-function compilation--file-struct->file-spec "compile" t t)
 (declare-function compilation--loc->file-struct "compile" t t)
@@ -93,8 +94,6 @@ Of directories, which the server walks, the user is asked what to take."
     (contexture-sources--add-all
      (mapcar #'contexture--file-call (cl-remove-if #'file-directory-p files))
      "file")))
-
-(autoload 'contexture-tree--read-mode "contexture-tree")
 
 (defun contexture-sources--add-ibuffer ()
   "Add the marked buffers of this Ibuffer, or the one at point."
@@ -296,9 +295,11 @@ with a prefix argument, the whole project is taken")))
     (list backend root :filename root)))
 
 (defun contexture-sources--when-finished (buffer function)
-  "Call FUNCTION when the process of BUFFER, if it has one, has ended."
+  "Call FUNCTION when the process of BUFFER, if it has one, has ended.
+A process may be dead with its output still unread: only its sentinel
+tells that all of it is here."
   (let ((process (get-buffer-process buffer)))
-    (if (not (and process (process-live-p process)))
+    (if (null process)
         (funcall function)
       (set-process-query-on-exit-flag process nil)
       (add-function :after (process-sentinel process)

@@ -120,6 +120,7 @@ Call it again to forget about a server that does not answer."
   "Note that WALK has begun."
   (push walk contexture-tree--walks)
   (add-hook 'contexture-notification-functions #'contexture-tree--progress)
+  (add-hook 'contexture-connected-hook #'contexture-tree--cancel-again)
   (unless contexture-tree--release
     (setq contexture-tree--release
           (set-transient-map contexture-tree--map
@@ -131,6 +132,7 @@ Call it again to forget about a server that does not answer."
   (setq contexture-tree--walks (delq walk contexture-tree--walks))
   (unless contexture-tree--walks
     (remove-hook 'contexture-notification-functions #'contexture-tree--progress)
+    (remove-hook 'contexture-connected-hook #'contexture-tree--cancel-again)
     (when contexture-tree--release
       (funcall contexture-tree--release)
       (setq contexture-tree--release nil))))
@@ -140,13 +142,24 @@ Call it again to forget about a server that does not answer."
   (let ((connection (contexture-tree--walk-connection walk)))
     (if (and (jsonrpc-running-p connection)
              (not (contexture-tree--walk-asked walk)))
-        (progn
-          (setf (contexture-tree--walk-asked walk) t)
-          ;; Its answer tells whether that came in time.
-          (jsonrpc-notify connection 'cancel
-                          (list :id (contexture-tree--walk-id walk))))
+        (progn (setf (contexture-tree--walk-asked walk) t)
+               (contexture-tree--send-cancel walk))
       (setf (contexture-tree--walk-forgotten walk) t)
       (contexture--cancel connection (contexture-tree--walk-id walk)))))
+
+(defun contexture-tree--send-cancel (walk)
+  "Ask the server to stop WALK.
+The answer to WALK's own call tells whether that came in time."
+  (jsonrpc-notify (contexture-tree--walk-connection walk) 'cancel
+                  (list :id (contexture-tree--walk-id walk))))
+
+(defun contexture-tree--cancel-again ()
+  "Cancel what was cancelled before the server went away.
+The calls without an answer were just made once more."
+  (dolist (walk contexture-tree--walks)
+    (when (and (contexture-tree--walk-asked walk)
+               (jsonrpc-running-p (contexture-tree--walk-connection walk)))
+      (contexture-tree--send-cancel walk))))
 
 (defun contexture-tree--unsaved (root)
   "Return how many files below ROOT have edits that are not saved."

@@ -229,6 +229,19 @@ If CHOICE is a function it is called with the candidates and the table."
             (should-not contexture-tree--walks))
         (signal-process (contexture-test-process) 'SIGCONT)))))
 
+(ert-deftest contexture-tree-stays-cancelled-when-the-server-dies ()
+  (contexture-test-with-server
+    (dotimes (number 300)
+      (contexture-test-file (format "many/%d/f.txt" number) "text"))
+    (contexture-request 'ping)
+    (contexture-test-message "^Cancelled: nothing of .*many/ was added"
+      (signal-process (contexture-test-process) 'SIGSTOP)
+      (contexture-add-directory "many" 'listing)
+      (contexture-cancel)
+      (contexture-test-kill-server))
+    (should-not (contexture-test-items))
+    (should-not contexture-connected-hook)))
+
 ;;;; Kills
 
 (ert-deftest contexture-sources-adds-the-latest-kill ()
