@@ -13,7 +13,7 @@
 ;; says which one this buffer's commands work on, `contexture-save-set'
 ;; and its kin keep copies under a name, and `contexture-remove'
 ;; and `contexture-clear' take out items without a detour through the
-;; list.
+;; list, and `contexture-undo' takes back whatever was done.
 
 ;;; Code:
 
@@ -53,7 +53,7 @@ DESCRIBE is called with what ALIST has for the name."
               (max 0 (- (truncate (float-time)) seconds)))))
     (if (equal age "now") "just now" (concat age " ago"))))
 
-;;;; Removing
+;;;; Removing and undoing
 
 ;;;###autoload
 (defun contexture-remove (ids)
@@ -115,7 +115,7 @@ or several, or with a prefix argument, choose one."
   "Return an alist from a name of its own to each of ITEMS."
   (let (alist)
     (dolist (item items (nreverse alist))
-      (let ((name (contexture--source (plist-get item :metadata))))
+      (let ((name (contexture--description (plist-get item :metadata))))
         (push (cons (if (assoc name alist)
                         (format "%s <%s>" name (plist-get item :id))
                       name)
@@ -145,6 +145,21 @@ or several, or with a prefix argument, choose one."
                       (substitute-command-keys "\\[contexture-undo]"))
            (message "%s has no items" (contexture--capitalized
                                   (contexture--label manager)))))))))
+
+;;;###autoload
+(defun contexture-undo ()
+  "Undo the last change to this buffer's context.
+Repeat it to go further back."
+  (interactive)
+  (let ((manager (contexture-current-manager)))
+    (contexture-request-async
+     'undo (list :manager manager)
+     :success (lambda (result)
+                (message "Undid %s in %s (%s)"
+                         (contexture--name (plist-get result :undone))
+                         (contexture--label manager)
+                         (contexture--size (plist-get result :count)
+                                           (plist-get result :total-tokens)))))))
 
 ;;;; Sets
 

@@ -215,6 +215,14 @@ The server then looks for it within lines, not only between them."
                "^(\\(?:[a-z-]+:+\\)?in-package[ \t\n]+[#:\"]*\\([^])\" \t\n]+\\)" nil t)
           (match-string-no-properties 1))))))
 
+(defun contexture--description (metadata)
+  "Return what a text is that came from where METADATA says."
+  (concat (pcase (plist-get metadata :origin)
+            (:diff "the diff of ")
+            (:diagnostic "the diagnostics of ")
+            (:compilation "the errors at "))
+          (contexture--source metadata)))
+
 (defun contexture--source (metadata)
   "Return where METADATA, a plist, says that a text came from."
   (let ((place (contexture--place metadata))
@@ -261,7 +269,7 @@ METHOD is `add-context' unless given."
   (contexture--note-totals manager (plist-get item :count)
                            (plist-get item :total-tokens))
   (message "Added %s to %s (%s)%s%s"
-           (contexture--source (plist-get item :metadata))
+           (contexture--description (plist-get item :metadata))
            (contexture--label manager)
            (contexture--size (plist-get item :count)
                              (plist-get item :total-tokens))
@@ -401,23 +409,6 @@ It is on another machine, where the server cannot read it."
                                   #'string-match)))
     (and (symbolp mode) (symbol-name mode))))
 
-;;;; Changing
-
-;;;###autoload
-(defun contexture-undo ()
-  "Undo the last change to this buffer's context.
-Repeat it to go further back."
-  (interactive)
-  (let ((manager (contexture-current-manager)))
-    (contexture-request-async
-     'undo (list :manager manager)
-     :success (lambda (result)
-                (message "Undid %s in %s (%s)"
-                         (contexture--name (plist-get result :undone))
-                         (contexture--label manager)
-                         (contexture--size (plist-get result :count)
-                                           (plist-get result :total-tokens)))))))
-
 ;;;; Using
 
 (defun contexture--ask (method params)
@@ -508,7 +499,8 @@ choose one."
                  ("contexture-tree"
                   contexture-add-directory contexture-add-project contexture-cancel)
                  ("contexture-sets"
-                  contexture-remove contexture-clear contexture-switch
+                  contexture-remove contexture-clear contexture-undo
+                  contexture-switch
                   contexture-save-set contexture-load-set contexture-drop-set)))
   (dolist (command (cdr entry))
     (autoload command (car entry) nil t)))
