@@ -533,7 +533,7 @@ a.c:9:1: warning: unused\n"))))))
       (contexture-test-choosing "new one"
         (contexture-test-message "now work on new one"
           (call-interactively #'contexture-switch)))
-      (contexture-test-message "^Added here:1 to new one" (contexture-add-buffer))
+      (contexture-test-message "^Added here to new one" (contexture-add-buffer))
       (let (candidates annotation)
         (contexture-test-choosing
             (lambda (names table)
