@@ -228,7 +228,7 @@ get to do anything else."
          (contestants (bench-contestants ours)))
     (bench-add contestants "100 B" 100 20 100 '(:brief 2 :full 2 :echo 1.5))
     (bench-add contestants "10 KB" 10000 10 20 '(:full 50))
-    (bench-add contestants "1 MB" 1000000 8 3 '(:full 3))
+    (bench-add contestants "1 MB" 1000000 8 3 '(:brief 3 :full 3))
     (when ours
       (bench-tree ours (concat state "-tree")))))
 
