@@ -69,6 +69,9 @@ Beyond it new calls are refused: the server is not keeping up."
 (defvar contexture-connected-hook nil
   "Normal hook run when a server has been reached, also for a second time.")
 
+(defvar contexture-disconnected-hook nil
+  "Normal hook run when the server was left, or could not be reached again.")
+
 (defvar contexture-notification-functions nil
   "Abnormal hook for what the server says unasked.
 Each function is called with METHOD, a symbol, and PARAMS, a plist.
@@ -302,6 +305,7 @@ so it was given up: %s"
     (when-let ((oldest (and started
                             (car (contexture--unanswered-calls connection)))))
       (cl-incf (contexture--call-deaths oldest)))
+    (unless started (contexture--later #'run-hooks 'contexture-disconnected-hook))
     (unless (oref connection useful) (cl-incf (oref connection failures)))
     (oset connection useful nil)
     (when (or contexture-notification-functions

@@ -133,6 +133,7 @@ STATE, ARGS and TIME are as in `contexture-ert-with-server'."
          (contexture--project-roots (make-hash-table :test #'equal))
          (contexture-notification-functions nil)
          (contexture-connected-hook nil)
+         (contexture-disconnected-hook nil)
          (process-environment (append (contexture-ert--environment)
                                       process-environment))
          (inhibit-message t)

@@ -269,7 +269,8 @@ A server that was started by this Emacs ends; what it keeps is saved."
   (interactive (progn (contexture--confirm-leaving) nil))
   (when contexture--connection
     (jsonrpc-shutdown contexture--connection)
-    (setq contexture--connection nil)))
+    (setq contexture--connection nil)
+    (run-hooks 'contexture-disconnected-hook)))
 
 (defun contexture--confirm-leaving ()
   "Have the user agree that unanswered calls are lost, if there are any."

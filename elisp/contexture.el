@@ -110,6 +110,15 @@ Directories without a project are not kept: they may get one.")
           ('shared contexture--shared)
           (function (funcall function))))))
 
+(defun contexture--known-manager ()
+  "Return what `contexture-current-manager' does, without any search.
+A mode line must not run version control programs."
+  (if (or contexture-manager (not (eq contexture-scope 'project)))
+      (contexture-current-manager)
+    (if-let ((root (gethash default-directory contexture--project-roots)))
+        (abbreviate-file-name root)
+      (buffer-name (contexture--base-buffer)))))
+
 (defun contexture--base-buffer ()
   "Return the current buffer, or its base if it is an indirect one."
   (or (buffer-base-buffer) (current-buffer)))
@@ -504,8 +513,10 @@ choose one."
                   contexture-save-set contexture-load-set contexture-drop-set)))
   (dolist (command (cdr entry))
     (autoload command (car entry) nil t)))
+(autoload 'contexture-mode "contexture-mode" nil t)
+(autoload 'contexture-global-mode "contexture-mode" nil t)
 
-;;;; Keys and mode
+;;;; Keys
 
 ;;;###autoload (autoload 'contexture-command-map "contexture" nil nil 'keymap)
 (defvar contexture-command-map
@@ -540,68 +551,6 @@ Bind it to a prefix of your own:
 
     (global-set-key (kbd \"C-c x\") \\='contexture-command-map)")
 (defalias 'contexture-command-map contexture-command-map)
-
-;;;###autoload
-(define-minor-mode contexture-mode
-  "Show in the mode line how many items this buffer's context holds.
-The number appears once a command has reached the server, and follows
-every change, whoever makes it."
-  :lighter (:eval (contexture--lighter))
-  (if contexture-mode
-      (contexture--watch-totals)
-    (remove-hook 'kill-buffer-hook #'contexture--mode-off t)
-    (unless (cl-some (lambda (buffer)
-                       (buffer-local-value 'contexture-mode buffer))
-                     (buffer-list))
-      (contexture--unwatch-totals))))
-
-(defun contexture--mode-off ()
-  "Turn the mode off in a buffer that is going away."
-  (contexture-mode -1))
-
-(defun contexture--watch-totals ()
-  "Keep `contexture--totals' true from now on."
-  (contexture-watch #'contexture--totals-changed)
-  (add-hook 'contexture-connected-hook #'contexture--fetch-totals)
-  (add-hook 'kill-buffer-hook #'contexture--mode-off nil t)
-  (contexture--fetch-totals))
-
-(defun contexture--unwatch-totals ()
-  "Undo what `contexture--watch-totals' did."
-  (contexture-unwatch #'contexture--totals-changed)
-  (remove-hook 'contexture-connected-hook #'contexture--fetch-totals))
-
-(defun contexture--fetch-totals ()
-  "Ask a server that is already running for the sizes of all contexts."
-  (when (contexture-running-p)
-    (contexture-request-async
-     'list-managers nil
-     :success (lambda (entries)
-                (dolist (entry entries)
-                  (contexture--note-totals (plist-get entry :manager)
-                                           (plist-get entry :count)
-                                           (plist-get entry :tokens)))))))
-
-(defun contexture--totals-changed (method params)
-  "Note what PARAMS say if METHOD tells of a changed context."
-  (when (eq method 'context-changed)
-    (contexture--note-totals (plist-get params :manager)
-                             (plist-get params :count)
-                             (plist-get params :tokens))))
-
-(defun contexture--lighter ()
-  "Return the mode line's text for this buffer."
-  (let ((items (car (gethash (contexture--known-manager) contexture--totals))))
-    (if items (format " Ctx[%d]" items) " Ctx")))
-
-(defun contexture--known-manager ()
-  "Return what `contexture-current-manager' does, without any search.
-A mode line must not run version control programs."
-  (if (or contexture-manager (not (eq contexture-scope 'project)))
-      (contexture-current-manager)
-    (if-let ((root (gethash default-directory contexture--project-roots)))
-        (abbreviate-file-name root)
-      (buffer-name (contexture--base-buffer)))))
 
 (provide 'contexture)
 ;;; contexture.el ends here

@@ -15,6 +15,7 @@
 (require 'contexture)
 (require 'contexture-ert)
 (require 'contexture-list)
+(require 'contexture-mode)
 (require 'contexture-preview)
 (require 'contexture-symbol)
 

@@ -547,18 +547,18 @@
 (ert-deftest contexture-mode-shows-the-number-of-items ()
   (contexture-tests--with-elisp
     (contexture-mode)
-    (should (equal (contexture--lighter) " Ctx"))
+    (should (equal (contexture--lighter) " ctx"))
     (contexture-tests--region 1 2)
-    (contexture-test-until (equal (contexture--lighter) " Ctx[1]"))
+    (contexture-test-until (string-prefix-p " ctx:1/" (contexture--lighter)))
     (contexture-request 'add-context '(:manager "a.el" :content "from elsewhere"))
-    (contexture-test-until (equal (contexture--lighter) " Ctx[2]"))
+    (contexture-test-until (string-prefix-p " ctx:2/" (contexture--lighter)))
     (contexture-mode -1)))
 
 (ert-deftest contexture-mode-knows-what-is-there-already ()
   (contexture-tests--with-item
     (clrhash contexture--totals)
     (contexture-mode)
-    (contexture-test-until (equal (contexture--lighter) " Ctx[1]"))))
+    (contexture-test-until (string-prefix-p " ctx:1/" (contexture--lighter)))))
 
 (ert-deftest contexture-mode-leaves-nothing-behind ()
   (contexture-test-with-server
@@ -585,7 +585,7 @@
     (let ((contexture-scope 'project))
       (cl-letf (((symbol-function 'project-current)
                  (lambda (&rest _) (ert-fail "asked"))))
-        (should (equal (contexture--lighter) " Ctx"))))))
+        (should (equal (contexture--lighter) " ctx"))))))
 
 (provide 'contexture-tests)
 ;;; contexture-tests.el ends here

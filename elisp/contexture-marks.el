@@ -1,0 +1,406 @@
+;;; contexture-marks.el --- Marks on what is in a context  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, convenience
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The part of `contexture-mode' that marks lines.  Each item that came
+;; from a buffer has one overlay there, over whole lines.  The server
+;; says on which lines when the item is first seen; from then on Emacs
+;; moves the overlay with the text, and a later answer only changes
+;; what it says, unless the item's lines are other ones.
+;;
+;; Nothing runs when a command does.  An overlay's own hooks run for
+;; edits at its borders, to keep it to whole lines and to have undo
+;; bring back what a deletion took.
+;;
+;; The mark is a line prefix, so that one overlay marks all its lines.
+;; It needs no room in the text: it is drawn in the fringe, or on
+;; terminals in the margin, which is used only if nobody else does, and
+;; only while there are marks.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'eldoc)
+(require 'contexture)
+(eval-when-compile (require 'subr-x))
+
+(defvar contexture-mode)
+
+(defcustom contexture-mark-face nil
+  "Face of text that is in the context, or nil to leave it as it is.
+It is used where `contexture-mode' is on."
+  :type '(choice (const :tag "None" nil) face)
+  :group 'contexture)
+
+(defface contexture-mark '((t :inherit success))
+  "Face of the mark, in fringe or margin, beside text in the context."
+  :group 'contexture)
+
+(defface contexture-mark-stale '((t :inherit warning))
+  "Face of the mark of an item whose file says something else by now."
+  :group 'contexture)
+
+(defconst contexture-marks--lost-limit 20
+  "How many deletions an overlay remembers for undo.")
+
+(defvar contexture-marks--undo-moves-overlays (< emacs-major-version 29)
+  "Whether undo itself puts the borders of overlays back.
+It does where overlays are made of markers, which is up to Emacs 28.")
+
+(defvar contexture-marks--fetching (make-hash-table :test #'equal)
+  "From the name of a context that is being fetched to t.
+The symbol `again' means that it changed meanwhile.")
+
+(defvar-local contexture-marks--margin nil
+  "Non-nil while the left margin is ours: what to restore it to.
+That is a list of the former local value of `left-margin-width', empty
+if there was none.  It is wrapped in a list to be non-nil.")
+
+(defvar-local contexture-marks--eldoc-was-off nil
+  "Non-nil if ElDoc was turned on here for our sake.")
+
+(put 'contexture-marks--margin 'permanent-local t)
+(put 'contexture-marks--eldoc 'permanent-local-hook t)
+(put 'contexture-marks--fetch 'permanent-local-hook t)
+(put 'contexture-marks--reverted 'permanent-local-hook t)
+
+(when (fboundp 'define-fringe-bitmap)
+  (define-fringe-bitmap 'contexture-mark [#b11100000] nil nil '(center t)))
+
+;;;; On and off
+
+(defun contexture-marks--turn-on ()
+  "Mark this buffer from now on."
+  (add-hook 'after-save-hook #'contexture-marks--fetch nil t)
+  (add-hook 'after-revert-hook #'contexture-marks--reverted nil t)
+  (add-hook 'eldoc-documentation-functions #'contexture-marks--eldoc 90 t)
+  (when (and global-eldoc-mode (not eldoc-mode))
+    (eldoc-mode 1)
+    (setq contexture-marks--eldoc-was-off t))
+  (contexture-marks--fetch))
+
+(defun contexture-marks--turn-off ()
+  "Undo all that `contexture-marks--turn-on' and the marks have done."
+  (contexture-marks--clear)
+  (remove-hook 'after-save-hook #'contexture-marks--fetch t)
+  (remove-hook 'after-revert-hook #'contexture-marks--reverted t)
+  (remove-hook 'eldoc-documentation-functions #'contexture-marks--eldoc t)
+  (when contexture-marks--eldoc-was-off
+    (kill-local-variable 'contexture-marks--eldoc-was-off)
+    (eldoc-mode -1)))
+
+(defun contexture-marks--buffers (&optional manager)
+  "Return the buffers with the mode, those whose context is MANAGER if given."
+  (cl-remove-if-not
+   (lambda (buffer)
+     (and (buffer-local-value 'contexture-mode buffer)
+          (or (null manager)
+              (with-current-buffer buffer
+                (equal manager (contexture--known-manager))))))
+   (buffer-list)))
+
+(defun contexture-marks--clear-all ()
+  "Take all marks away, since there is no server to vouch for them."
+  (dolist (buffer (contexture-marks--buffers))
+    (with-current-buffer buffer (contexture-marks--clear))))
+
+(defun contexture-marks--clear ()
+  "Take the marks of this buffer away."
+  (mapc #'delete-overlay (contexture-marks--overlays))
+  (contexture-marks--free-margin))
+
+(defun contexture-marks--reverted ()
+  "Mark this buffer anew, since its text was replaced."
+  (contexture-marks--clear)
+  (contexture-marks--fetch))
+
+;;;; Following the context
+
+(defun contexture-marks--changed (method params)
+  "Fetch a context that is shown if METHOD and PARAMS tell that it changed."
+  (when (eq method 'context-changed)
+    (let ((manager (plist-get params :manager)))
+      (when (or (gethash manager contexture-marks--fetching)
+                (contexture-marks--buffers manager))
+        (contexture-marks--fetch manager)))))
+
+(defun contexture-marks--fetch-all ()
+  "Fetch the contexts of all buffers that have the mode."
+  (dolist (buffer (contexture-marks--buffers))
+    (with-current-buffer buffer (contexture-marks--fetch))))
+
+(defun contexture-marks--fetch (&optional manager)
+  "Fetch the items of MANAGER, this buffer's unless given, and mark them.
+While they are on their way, a change is only noted, so that a burst of
+changes costs two calls.  No server is started."
+  (when (contexture-running-p)
+    (let ((manager (or manager (contexture--known-manager))))
+      (if (gethash manager contexture-marks--fetching)
+          (puthash manager 'again contexture-marks--fetching)
+        (puthash manager t contexture-marks--fetching)
+        (contexture-request-async
+         'get-context (list :manager manager :brief t)
+         :success (lambda (items)
+                    (contexture-marks--show-everywhere manager items)
+                    (contexture-marks--fetched manager))
+         :error (lambda (_) (contexture-marks--fetched manager)))))))
+
+(defun contexture-marks--fetched (manager)
+  "Note that MANAGER was fetched, and do it again if it changed meanwhile."
+  (let ((again (eq (gethash manager contexture-marks--fetching) 'again)))
+    (remhash manager contexture-marks--fetching)
+    (when (and again (contexture-marks--buffers manager))
+      (contexture-marks--fetch manager))))
+
+(defun contexture-marks--show-everywhere (manager items)
+  "Mark the ITEMS of MANAGER in all buffers whose context it is."
+  (when (contexture-running-p)
+    (dolist (buffer (contexture-marks--buffers manager))
+      (with-current-buffer buffer
+        (with-demoted-errors "Contexture: %S"
+          (contexture-marks--show manager items))))))
+
+;;;; Which items, which lines
+
+(defun contexture-marks--items-here (items)
+  "Return those of ITEMS that came from this buffer."
+  (let* ((base (contexture--base-buffer))
+         (name (buffer-name base))
+         (file (buffer-file-name base))
+         (files (and file
+                     (list (expand-file-name file)
+                           (expand-file-name
+                            (buffer-local-value 'buffer-file-truename base))))))
+    (cl-remove-if-not
+     (lambda (item)
+       (let* ((metadata (plist-get item :metadata))
+              (source (plist-get metadata :filename)))
+         (cond (source (member source files))
+               (file nil)
+               (t (equal (plist-get metadata :buffer) name)))))
+     items)))
+
+(defun contexture-marks--bounds (metadata)
+  "Return the bounds of the lines that METADATA names, or nil.
+Of what is a whole buffer or file, that is the first line.  The buffer
+must be widened; point is moved."
+  (let* ((start (or (plist-get metadata :start-line) 1))
+         (end (or (plist-get metadata :end-line) start)))
+    (goto-char (point-min))
+    (when (and (= 0 (forward-line (1- start)))
+               (not (and (eobp) (> start 1))))
+      (let ((beg (point)))
+        (forward-line (- (1+ end) start))
+        (when (contexture-marks--whole-p metadata start)
+          (goto-char beg)
+          (forward-line))
+        (cons beg (point))))))
+
+(defun contexture-marks--whole-p (metadata start)
+  "Whether METADATA is of a whole buffer, with lines from START to point."
+  (and (= start 1)
+       (memq (plist-get metadata :origin) '(:buffer :file))
+       (or (eobp) (null (plist-get metadata :start-line)))))
+
+;;;; Overlays
+
+(defun contexture-marks--overlays ()
+  "Return the marks of this buffer, wherever they are in it."
+  (save-restriction
+    (widen)
+    (cl-remove-if-not (lambda (overlay) (overlay-get overlay 'contexture-mark))
+                      (overlays-in (point-min) (point-max)))))
+
+(defun contexture-marks--show (manager items)
+  "Mark in this buffer those ITEMS of MANAGER that came from it.
+Marks that are there already stay where the text took them."
+  (let ((old (make-hash-table :test #'equal))
+        (here (contexture-marks--items-here items)))
+    (dolist (overlay (contexture-marks--overlays))
+      (puthash (overlay-get overlay 'contexture-mark) overlay old))
+    (if here (contexture-marks--take-margin) (contexture-marks--free-margin))
+    (save-excursion
+      (save-restriction
+        (widen)
+        (dolist (item here)
+          (let ((overlay (contexture-marks--place
+                          item (gethash (plist-get item :id) old))))
+            (when overlay
+              (remhash (plist-get item :id) old)
+              (contexture-marks--dress overlay manager item))))))
+    (maphash (lambda (_ overlay) (delete-overlay overlay)) old)))
+
+(defun contexture-marks--place (item overlay)
+  "Return the mark for ITEM, or nil if its lines do not exist.
+It is OVERLAY, if that is non-nil and ITEM's lines are still the same."
+  (let* ((metadata (plist-get item :metadata))
+         (lines (cons (plist-get metadata :start-line)
+                      (plist-get metadata :end-line))))
+    (if (and overlay (equal lines (overlay-get overlay 'contexture-lines)))
+        overlay
+      (when-let ((bounds (contexture-marks--bounds metadata)))
+        (let ((new (make-overlay (car bounds) (cdr bounds)))
+              (hooks (list #'contexture-marks--edited)))
+          (overlay-put new 'contexture-mark (plist-get item :id))
+          (overlay-put new 'contexture-lines lines)
+          (overlay-put new 'modification-hooks hooks)
+          (overlay-put new 'insert-in-front-hooks hooks)
+          (overlay-put new 'insert-behind-hooks hooks)
+          (when overlay (delete-overlay overlay))
+          new)))))
+
+(defun contexture-marks--dress (overlay manager item)
+  "Make OVERLAY look and speak like ITEM of MANAGER."
+  ;; A prefix of ours would hide the indentation that others, such as
+  ;; `org-indent-mode', show by one.  The first line must do, there.
+  (let ((glyph (contexture-marks--glyph item))
+        (taken (text-property-not-all (overlay-start overlay)
+                                      (overlay-end overlay)
+                                      'line-prefix nil)))
+    (overlay-put overlay 'face contexture-mark-face)
+    (overlay-put overlay 'help-echo (contexture-marks--help manager item))
+    (overlay-put overlay 'before-string (and taken glyph))
+    (overlay-put overlay 'line-prefix (and (not taken) glyph))))
+
+(defun contexture-marks--glyph (item)
+  "Return the string that shows ITEM's mark beside the text."
+  (let ((face (if (member (contexture-marks--state item) '("stale" "missing"))
+                  'contexture-mark-stale
+                'contexture-mark)))
+    (concat
+     (when (fboundp 'define-fringe-bitmap)
+       (propertize " " 'display (list 'left-fringe 'contexture-mark face)))
+     (when contexture-marks--margin
+       (propertize " " 'display
+                   (list '(margin left-margin)
+                         (propertize (if (char-displayable-p ?┃) "┃" "|")
+                                     'face face)))))))
+
+(defun contexture-marks--help (manager item)
+  "Return what to say of ITEM of MANAGER."
+  (format "in context %s (%s, %s, %s)" manager (plist-get item :id)
+          (contexture--count (or (plist-get item :tokens) 0) "token")
+          (contexture-marks--state item)))
+
+(defun contexture-marks--state (item)
+  "Return the word for the state of ITEM.
+The server cannot look at files on other machines."
+  (let* ((metadata (plist-get item :metadata))
+         (file (plist-get metadata :filename))
+         (state (or (plist-get item :state) :fresh)))
+    (cond ((and file (file-remote-p file)) "remote")
+          ((and (eq state :fresh) (plist-get metadata :modified)) "unsaved")
+          (t (contexture--name state)))))
+
+(defun contexture-marks--eldoc (&rest _)
+  "Return what to say of the items that point's line belongs to, or nil."
+  (let* ((beg (line-beginning-position))
+         (overlays (cl-remove-if-not
+                    (lambda (overlay)
+                      (and (overlay-get overlay 'contexture-mark)
+                           (< (overlay-start overlay) (overlay-end overlay))))
+                    (overlays-in beg (min (point-max) (1+ (line-end-position)))))))
+    (when overlays
+      (mapconcat (lambda (overlay) (overlay-get overlay 'help-echo))
+                 (sort overlays
+                       (lambda (a b) (< (overlay-start a) (overlay-start b))))
+                 "; "))))
+
+;;;; Edits at the border of a mark
+
+(defun contexture-marks--edited (overlay after beg end &optional length)
+  "Keep OVERLAY to whole lines, and have undo bring it back.
+AFTER, BEG, END and LENGTH are those of overlay hooks."
+  (cond ((and undo-in-progress contexture-marks--undo-moves-overlays))
+        ((not after)
+         (when (and (< beg end)
+                    (not contexture-marks--undo-moves-overlays)
+                    (or (<= beg (overlay-start overlay))
+                        (>= end (overlay-end overlay))))
+           (contexture-marks--note-lost overlay beg end)))
+        ((and (eql length 0) (not (contexture-marks--restored overlay beg end)))
+         (when (and (= beg (overlay-start overlay)) (eq (char-before end) ?\n))
+           ;; Lines were put before the first one.
+           (move-overlay overlay end (max end (overlay-end overlay)))))))
+
+(defun contexture-marks--note-lost (overlay beg end)
+  "Remember where OVERLAY's borders are in the text from BEG to END.
+That text is about to be deleted."
+  (let ((start (overlay-start overlay))
+        (stop (overlay-end overlay)))
+    (overlay-put overlay 'contexture-lost
+                 (cons (list (- end beg)
+                             (and (<= beg start) (- start beg))
+                             (and (<= stop end) (- stop beg)))
+                       (seq-take (overlay-get overlay 'contexture-lost)
+                                 (1- contexture-marks--lost-limit))))))
+
+(defun contexture-marks--restored (overlay beg end)
+  "Whether undo, which inserted the text from BEG to END, restored OVERLAY.
+Two hooks may be called for one insertion; the second finds it done."
+  (let ((lost (and undo-in-progress
+                   (assq (- end beg) (overlay-get overlay 'contexture-lost)))))
+    (cond (lost
+           (pcase-let ((`(,_ ,start ,stop) lost))
+             (move-overlay overlay
+                           (if start (+ beg start) (overlay-start overlay))
+                           (if stop (+ beg stop) (overlay-end overlay))))
+           (overlay-put overlay 'contexture-lost
+                        (remq lost (overlay-get overlay 'contexture-lost)))
+           (overlay-put overlay 'contexture-restored (buffer-modified-tick)))
+          (t (eql (overlay-get overlay 'contexture-restored)
+                  (buffer-modified-tick))))))
+
+;;;; The margin of a terminal
+
+(defun contexture-marks--take-margin ()
+  "Use the left margin for marks if they need it and it is free."
+  (cond (contexture-marks--margin
+         ;; A change of the major mode resets the variable.
+         (when (eql 0 left-margin-width) (setq left-margin-width 1)))
+        ((and (contexture-marks--terminal-p)
+              (eql 0 (or left-margin-width 0))
+              (cl-notany (lambda (window) (car (window-margins window)))
+                         (get-buffer-window-list nil nil t)))
+         (setq contexture-marks--margin
+               (list (and (local-variable-p 'left-margin-width)
+                          (list left-margin-width))))
+         (setq left-margin-width 1)
+         (contexture-marks--set-margins 1))))
+
+(defun contexture-marks--free-margin ()
+  "Make the left margin what it was before the marks.
+If somebody made it wider meanwhile, it is left alone."
+  (when contexture-marks--margin
+    (when (eql 1 left-margin-width)
+      (if-let ((former (car contexture-marks--margin)))
+          (setq left-margin-width (car former))
+        (kill-local-variable 'left-margin-width)))
+    (when (eql 0 (or left-margin-width 0))
+      (contexture-marks--set-margins nil))
+    (kill-local-variable 'contexture-marks--margin)))
+
+(defun contexture-marks--set-margins (width)
+  "Make the left margin of all windows on this buffer WIDTH columns wide.
+If it is not what we made it, it is left alone."
+  (dolist (window (get-buffer-window-list nil nil t))
+    (pcase-let ((`(,left . ,right) (window-margins window)))
+      (when (eql left (if width nil 1))
+        (set-window-margins window width right)))))
+
+(defun contexture-marks--terminal-p ()
+  "Whether there is a frame that has no fringes."
+  (cl-some (lambda (frame)
+             (not (or (display-graphic-p frame)
+                      (and (daemonp) (eq frame terminal-frame)))))
+           (frame-list)))
+
+(provide 'contexture-marks)
+;;; contexture-marks.el ends here

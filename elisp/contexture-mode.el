@@ -1,0 +1,160 @@
+;;; contexture-mode.el --- Keep a buffer's context in view  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, convenience
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; `contexture-mode' shows the size of a buffer's context in the mode
+;; line, and marks what of the buffer is in it (contexture-marks.el).
+;; `contexture-global-mode' turns it on wherever a file is visited.
+;; Both only listen to a server that runs; neither starts one.
+
+;;; Code:
+
+(require 'contexture)
+(require 'contexture-marks)
+
+(defcustom contexture-token-budget nil
+  "How many tokens a context should have at most, or nil for no budget.
+Nothing is cut; `contexture-mode' shows the tokens against it, in the
+face `contexture-over-budget' above 80 percent."
+  :type '(choice (const :tag "No budget" nil) (natnum :tag "Tokens"))
+  :group 'contexture)
+
+(defface contexture-over-budget '((t :inherit warning))
+  "Face of the mode line's numbers when the budget is nearly used up."
+  :group 'contexture)
+
+(defvar-local contexture--from-global-mode nil
+  "Non-nil if it was `contexture-global-mode' that turned the mode on here.")
+
+;; The mode survives a change of the major mode, as in `revert-buffer'.
+(put 'contexture-mode 'permanent-local t)
+(put 'contexture--from-global-mode 'permanent-local t)
+
+;;;; The mode
+
+;;;###autoload
+(define-minor-mode contexture-mode
+  "Show the context of this buffer while you edit.
+The mode line has its items and tokens, as \"ctx:3/412\", and of the
+tokens in `contexture-token-budget', if that is set.  What of this
+buffer is in the context carries a mark in the fringe, or in the
+margin of a terminal; with point on such a line the echo area tells
+more.  All this appears once a command has reached the server, and
+follows every change, whoever makes it."
+  :lighter (:eval (contexture--lighter))
+  :group 'contexture
+  (if contexture-mode
+      (contexture--mode-on)
+    (contexture-marks--turn-off)
+    (kill-local-variable 'contexture--from-global-mode)
+    (remove-hook 'kill-buffer-hook #'contexture--mode-off t)
+    (unless (contexture-marks--buffers)
+      (contexture--mode-unwatch))))
+
+(defun contexture--mode-on ()
+  "Do what turning the mode on takes."
+  (add-hook 'kill-buffer-hook #'contexture--mode-off nil t)
+  ;; The one place that looks for the project: the mode line must not.
+  (with-demoted-errors "Contexture: %S" (contexture-current-manager))
+  (unless (memq #'contexture--totals-changed contexture-notification-functions)
+    (contexture-watch #'contexture--totals-changed)
+    (contexture-watch #'contexture-marks--changed)
+    (add-hook 'contexture-connected-hook #'contexture--mode-connected)
+    (add-hook 'contexture-disconnected-hook #'contexture-marks--clear-all)
+    (contexture--fetch-totals))
+  (contexture-marks--turn-on))
+
+(defun contexture--mode-unwatch ()
+  "Stop listening to the server: no buffer has the mode any more."
+  (contexture-unwatch #'contexture--totals-changed)
+  (contexture-unwatch #'contexture-marks--changed)
+  (remove-hook 'contexture-connected-hook #'contexture--mode-connected)
+  (remove-hook 'contexture-disconnected-hook #'contexture-marks--clear-all))
+
+(defun contexture--mode-off ()
+  "Turn the mode off in a buffer that is going away."
+  (contexture-mode -1))
+
+(defun contexture--mode-connected ()
+  "Show what the server that was just reached knows."
+  (contexture--fetch-totals)
+  (contexture-marks--fetch-all))
+
+;;;; The mode line
+
+(defun contexture--fetch-totals ()
+  "Ask a server that is already running for the sizes of all contexts."
+  (when (contexture-running-p)
+    (contexture-request-async
+     'list-managers nil
+     :success (lambda (entries)
+                (clrhash contexture--totals)
+                (dolist (entry entries)
+                  (contexture--note-totals (plist-get entry :manager)
+                                           (plist-get entry :count)
+                                           (plist-get entry :tokens)))))))
+
+(defun contexture--totals-changed (method params)
+  "Note what PARAMS say if METHOD tells of a changed context."
+  (when (eq method 'context-changed)
+    (contexture--note-totals (plist-get params :manager)
+                             (plist-get params :count)
+                             (plist-get params :tokens))))
+
+(defun contexture--lighter ()
+  "Return the mode line's text for this buffer."
+  (pcase-let ((`(,items . ,tokens)
+               (gethash (contexture--known-manager) contexture--totals)))
+    (cond ((null items) " ctx")
+          ((null contexture-token-budget)
+           (format " ctx:%d/%d" items (or tokens 0)))
+          (t (contexture--budget-lighter items (or tokens 0))))))
+
+(defun contexture--budget-lighter (items tokens)
+  "Return the mode line's text for ITEMS with TOKENS of the budget.
+It is a list, since the mode line gives a string one face."
+  (let ((text (format "%d/%d" tokens contexture-token-budget)))
+    (list (format " ctx:%d " items)
+          (if (> (* 5 tokens) (* 4 contexture-token-budget))
+              (propertize text 'face 'contexture-over-budget)
+            text))))
+
+;;;; Everywhere
+
+;;;###autoload
+(define-minor-mode contexture-global-mode
+  "Turn `contexture-mode' on in each buffer that visits a file.
+Turned off, it goes off where this turned it on, and stays where you
+did."
+  :global t
+  :group 'contexture
+  (if contexture-global-mode
+      (contexture--global-on)
+    (remove-hook 'find-file-hook #'contexture--turn-on)
+    (remove-hook 'after-set-visited-file-name-hook #'contexture--turn-on)
+    (dolist (buffer (contexture-marks--buffers))
+      (with-current-buffer buffer
+        (when contexture--from-global-mode (contexture-mode -1))))))
+
+(defun contexture--global-on ()
+  "Turn the mode on in what visits a file, now and from now on."
+  (add-hook 'find-file-hook #'contexture--turn-on)
+  (add-hook 'after-set-visited-file-name-hook #'contexture--turn-on)
+  (dolist (buffer (buffer-list))
+    (with-current-buffer buffer (contexture--turn-on))))
+
+(defun contexture--turn-on ()
+  "Turn the mode on if this buffer visits a file and has it not on."
+  (when (and buffer-file-name (not contexture-mode))
+    (contexture-mode 1)
+    (setq contexture--from-global-mode t)))
+
+(provide 'contexture-mode)
+;;; contexture-mode.el ends here
