@@ -258,6 +258,9 @@ input, or with a prefix argument, `contexture-scope' decides again."
   (contexture-sets--check-buffer)
   (setq contexture-manager
         (unless (or (null manager) (string-blank-p manager)) manager))
+  (when (bound-and-true-p contexture-mode)
+    (contexture-mode -1)                ; its marks are those of the other context
+    (contexture-mode 1))
   (force-mode-line-update)
   (message "Commands in this buffer now work on %s"
            (contexture--label (contexture-current-manager))))

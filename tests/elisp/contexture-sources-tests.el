@@ -547,6 +547,17 @@ a.c:9:1: warning: unused\n"))))))
       (should-not contexture-manager)
       (with-temp-buffer (should-not contexture-manager)))))
 
+(ert-deftest contexture-switch-marks-what-is-in-the-other-context ()
+  (contexture-test-with-server
+    (with-current-buffer (get-buffer-create "here")
+      (insert "one\n")
+      (contexture-mode)
+      (contexture-add-buffer)
+      (contexture-test-until (contexture-marks--overlays))
+      (contexture-switch "elsewhere")
+      (should contexture-mode)
+      (contexture-test-until (not (contexture-marks--overlays))))))
+
 (ert-deftest contexture-switch-is-not-for-the-list ()
   (contexture-test-with-server
     (save-window-excursion
