@@ -79,7 +79,7 @@ The symbol `again' means that the context changed meanwhile.")
   "Return the row that shows ITEM at the time NOW."
   (let* ((metadata (plist-get item :metadata))
          (state (or (plist-get item :state) :fresh))
-         (face (unless (contexture-list--remote-p metadata)
+         (face (unless (contexture--item-remote-p metadata)
                  (pcase state
                    (:stale 'contexture-list-stale)
                    (:missing 'contexture-list-missing)))))
@@ -92,7 +92,7 @@ The symbol `again' means that the context changed meanwhile.")
                   (contexture-list--tokens (plist-get item :tokens))
                   (contexture-list--seconds
                    (- now (or (plist-get item :timestamp) now)))
-                  (propertize (contexture-list--state
+                  (propertize (contexture--item-state
                                state metadata (plist-get item :timestamp))
                               'face face)))))
 
@@ -139,30 +139,6 @@ A symbol comes first, since a narrow column may cut the rest."
         ((< seconds 3600) (format "%dm" (/ seconds 60)))
         ((< seconds 86400) (format "%dh" (/ seconds 3600)))
         (t (format "%dd" (/ seconds 86400)))))
-
-(defun contexture-list--state (state metadata timestamp)
-  "Return the word for STATE of the item with METADATA, added at TIMESTAMP.
-Text that was never saved cannot be as its file is, and the server
-cannot look at files on other machines."
-  (cond ((contexture-list--remote-p metadata) "remote")
-        ((and (eq state :fresh) (contexture-list--unsaved-p metadata timestamp))
-         "unsaved")
-        (t (contexture--name state))))
-
-(defun contexture-list--unsaved-p (metadata timestamp)
-  "Whether the item with METADATA is text that its file never had.
-It was not saved when it was taken, at TIMESTAMP, nor was the file
-written since: then the server would find the text there."
-  (and (plist-get metadata :modified)
-       (let ((attributes (file-attributes (plist-get metadata :filename))))
-         (not (and attributes
-                   (time-less-p (1+ timestamp) ; it was cut down to whole seconds
-                                (file-attribute-modification-time attributes)))))))
-
-(defun contexture-list--remote-p (metadata)
-  "Whether METADATA names a file on another machine."
-  (when-let ((file (plist-get metadata :filename)))
-    (file-remote-p file)))
 
 (defun contexture-list--by (column)
   "Return a predicate that sorts rows by the number behind COLUMN's text."

@@ -290,14 +290,10 @@ It is OVERLAY, if that is non-nil and ITEM's lines are still the same."
           (contexture-marks--state item)))
 
 (defun contexture-marks--state (item)
-  "Return the word for the state of ITEM.
-The server cannot look at files on other machines."
-  (let* ((metadata (plist-get item :metadata))
-         (file (plist-get metadata :filename))
-         (state (or (plist-get item :state) :fresh)))
-    (cond ((and file (file-remote-p file)) "remote")
-          ((and (eq state :fresh) (plist-get metadata :modified)) "unsaved")
-          (t (contexture--name state)))))
+  "Return the word for the state of ITEM."
+  (contexture--item-state (or (plist-get item :state) :fresh)
+                          (plist-get item :metadata)
+                          (plist-get item :timestamp)))
 
 (defun contexture-marks--eldoc (&rest _)
   "Return what to say of the items that point's line belongs to, or nil."

@@ -259,6 +259,30 @@ The server then looks for it within lines, not only between them."
         (substring file (length root))
       (abbreviate-file-name file))))
 
+(defun contexture--item-state (state metadata timestamp)
+  "Return the word for STATE of the item with METADATA, added at TIMESTAMP.
+Text that was never saved cannot be as its file is, and the server
+cannot look at files on other machines."
+  (cond ((contexture--item-remote-p metadata) "remote")
+        ((and (eq state :fresh) (contexture--item-unsaved-p metadata timestamp))
+         "unsaved")
+        (t (contexture--name state))))
+
+(defun contexture--item-unsaved-p (metadata timestamp)
+  "Whether the item with METADATA is text that its file never had.
+It was not saved when it was taken, at TIMESTAMP, nor was the file
+written since: then the server would find the text there."
+  (and (plist-get metadata :modified)
+       (let ((attributes (file-attributes (plist-get metadata :filename))))
+         (not (and attributes
+                   (time-less-p (1+ timestamp) ; it was cut down to whole seconds
+                                (file-attribute-modification-time attributes)))))))
+
+(defun contexture--item-remote-p (metadata)
+  "Whether METADATA names a file on another machine."
+  (when-let ((file (plist-get metadata :filename)))
+    (file-remote-p file)))
+
 ;;;; Adding
 
 (defun contexture--add (params &optional method)
