@@ -107,11 +107,6 @@ impl Manager {
         self.places.is_empty()
     }
 
-    /// How many items are pinned.
-    pub fn pinned_len(&self) -> usize {
-        self.pinned.len()
-    }
-
     /// The tokens of all items together.
     pub fn tokens(&self) -> u64 {
         self.tokens

@@ -8,12 +8,11 @@ use super::{Engine, EngineError, Event};
 pub const QUEUE_LENGTH: usize = 1024;
 /// How many requests share one commit at most.
 pub const MAX_BURST: usize = 1024;
-
-/// Told after the commit whether it succeeded, and then gives the answer.
-type Deliver = Box<dyn FnOnce(Result<(), EngineError>) + Send>;
 /// How long no request must come for the store to do what it put off.
 const QUIET: std::time::Duration = std::time::Duration::from_millis(200);
 
+/// Told after the commit whether it succeeded, and then gives the answer.
+type Deliver = Box<dyn FnOnce(Result<(), EngineError>) + Send>;
 type Work = Box<dyn FnOnce(&mut Engine) -> Deliver + Send>;
 
 /// Whence requests reach the loop. The loop ends when the last handle is dropped.

@@ -77,13 +77,6 @@ impl Default for TreeOptions {
     }
 }
 
-impl Walk {
-    /// The size of all files found, in bytes.
-    pub fn total_bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.bytes).sum()
-    }
-}
-
 /// Finds the files under `root`, an absolute path.
 ///
 /// Files named by `.gitignore`, `.ignore`, `.git/info/exclude` or the user's global excludes are

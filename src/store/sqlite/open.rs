@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::super::StoreError;
+use super::super::{StoreError, free_name};
 use super::SqliteStore;
 
 /// The numbered migrations; one is never edited, only another added.
@@ -130,21 +130,18 @@ fn open_error(path: &Path, error: &rusqlite::Error) -> StoreError {
 
 /// Renames the database and its log to the first free name ending in `.damaged-N`.
 fn move_aside(path: &Path) -> Result<PathBuf, StoreError> {
-    let with = |suffix: &str| {
+    let with = |path: &Path, suffix: &str| {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);
         PathBuf::from(name)
     };
-    let aside = (1..)
-        .map(|number| format!(".damaged-{number}"))
-        .find(|suffix| !with(suffix).exists())
-        .unwrap_or_default();
+    let aside = free_name(path);
     for part in ["", "-wal", "-shm"] {
-        let (from, to) = (with(part), with(&format!("{aside}{part}")));
+        let (from, to) = (with(path, part), with(&aside, part));
         if from.exists() {
             std::fs::rename(&from, &to)
                 .map_err(|e| StoreError::Open { path: from, cause: e.to_string() })?;
         }
     }
-    Ok(with(&aside))
+    Ok(aside)
 }
