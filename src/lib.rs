@@ -1,17 +1,22 @@
 //! Contexture keeps what a language model needs to see inside the model's window.
 //!
 //! Reading order: [`value`] is the data that every dialect speaks; [`context`] is what is kept
-//! and how it is rendered; [`tokens`] counts it; [`files`] reads it from disk; [`store`] keeps it;
-//! [`engine`] owns it; [`rpc`] is what can be asked of it; [`wire`] is how clients say it; and
+//! and how it is rendered; [`session`] is what was said, and [`curation`] chooses what of it a model
+//! is shown; [`retrieval`] finds texts by words; [`tokens`] counts; [`files`] reads from disk;
+//! [`store`] keeps everything; [`engine`] owns it; [`rpc`] is what can be asked of it; [`wire`] is how clients say it; and
 //! [`server`] is where they are heard. [`cli`] and [`config`] are the program around them.
 
 pub mod cli;
 pub mod config;
 pub mod context;
+pub mod curation;
 pub mod engine;
 pub mod files;
+mod names;
+pub mod retrieval;
 pub mod rpc;
 pub mod server;
+pub mod session;
 pub mod store;
 pub mod tokens;
 pub mod value;

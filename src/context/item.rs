@@ -4,8 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
+use crate::names::names;
 use crate::value::Value;
 
 /// One version of something that was marked. An item is never changed: an update makes another
@@ -59,31 +58,6 @@ impl FromStr for ItemId {
             .map(Self)
             .ok_or_else(|| BadItemId(text.to_owned()))
     }
-}
-
-/// A closed set of names that clients write as keywords.
-macro_rules! names {
-    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident => $text:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        #[serde(rename_all = "kebab-case")]
-        pub enum $name { $($(#[$vdoc])* $variant,)* }
-
-        impl $name {
-            /// Every value, in the order in which errors list them.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
-
-            /// The kebab-case name on the wire.
-            pub fn name(self) -> &'static str {
-                match self { $(Self::$variant => $text,)* }
-            }
-
-            /// The value with this wire name.
-            pub fn from_name(name: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|v| v.name() == name)
-            }
-        }
-    };
 }
 
 names! {

@@ -4,12 +4,14 @@
 //! function of the text; the vocabularies are part of the program, so nothing is read or fetched.
 
 mod bpe;
+mod measure;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 pub use bpe::Bpe;
+pub use measure::{Measure, ROLE_OVERHEAD};
 
 /// Counts the tokens of texts, the same text always alike.
 pub trait Counter: Send + Sync {

@@ -8,13 +8,24 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("cli", &["config", "context", "engine", "files", "rpc", "server", "store", "value", "wire"]),
     ("config", &["context", "files", "rpc", "tokens", "wire"]),
     ("server", &["engine", "rpc", "value", "wire"]),
-    ("rpc", &["context", "engine", "files", "store", "tokens", "value", "wire"]),
-    ("engine", &["context", "store"]),
+    (
+        "rpc",
+        &[
+            "context", "curation", "engine", "files", "memory", "names", "session", "store",
+            "tokens", "value", "wire",
+        ],
+    ),
+    ("engine", &["context", "curation", "memory", "names", "session", "store", "tokens"]),
     // Metadata are stored as the s-expressions that clients send.
-    ("store", &["context", "value", "wire"]),
+    ("store", &["context", "memory", "retrieval", "session", "value", "wire"]),
     ("files", &["context", "value"]),
     ("wire", &["value"]),
-    ("context", &["tokens", "value"]),
+    ("context", &["names", "tokens", "value"]),
+    ("curation", &["names", "retrieval", "session", "tokens"]),
+    ("memory", &["names", "retrieval"]),
+    ("session", &["names"]),
+    ("retrieval", &[]),
+    ("names", &[]),
     ("tokens", &[]),
     // The two texts of a value know each other: what JSON has no word for is written as an
     // s-expression.
@@ -22,7 +33,8 @@ const MAY_NAME: &[(&str, &[&str])] = &[
 ];
 
 /// Modules without files, sockets, threads and clocks; and what one of them has all the same.
-const PURE: &[&str] = &["context", "tokens", "value"];
+const PURE: &[&str] =
+    &["context", "curation", "memory", "names", "retrieval", "session", "tokens", "value"];
 const IMPURE: &[&str] = &[
     "std::fs",
     "std::net",

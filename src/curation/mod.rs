@@ -1,0 +1,7 @@
+//! How a window is chosen from a session: sections, units, strategies, and the report of why.
+//!
+//! Everything here is a function: the same input gives the same bytes. It knows no store, no
+//! clock and no wire.
+
+pub mod strategy;
+pub mod unit;

@@ -1,0 +1,27 @@
+//! Closed sets of names that clients write as keywords. It knows no value and no wire.
+
+/// Declares an enum whose variants have names on the wire: `ALL`, `name` and `from_name`.
+macro_rules! names {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident => $text:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum $name { $($(#[$vdoc])* $variant,)* }
+
+        impl $name {
+            /// Every value, in the order in which errors list them.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The kebab-case name on the wire.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+
+            /// The value with this wire name.
+            pub fn from_name(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|v| v.name() == name)
+            }
+        }
+    };
+}
+pub(crate) use names;

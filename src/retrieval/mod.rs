@@ -1,0 +1,5 @@
+//! Finding texts by words: how texts become words, and which texts fit a query best.
+//!
+//! Pure, and it knows nothing of messages, memories or stores.
+
+pub mod words;

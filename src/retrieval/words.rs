@@ -1,0 +1,69 @@
+//! How a text becomes words: identifiers are split, so that `parse_line`, `parseLine` and "parse
+//! line" have words in common.
+
+use rust_stemmers::{Algorithm, Stemmer};
+
+/// The words of a text in lower case, in its order. An identifier of several parts gives its
+/// parts and then all of them joined: `parseLine` is `parse`, `line`, `parseline`.
+pub fn words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for run in text.split(|c: char| !c.is_alphanumeric() && c != '_') {
+        let before = words.len();
+        words.extend(parts(run).map(str::to_lowercase));
+        if words.len() > before + 1 {
+            words.push(words[before..].concat());
+        }
+    }
+    words
+}
+
+/// The stems of [`words`], by Porter's second algorithm for English.
+pub fn stems(text: &str) -> Vec<String> {
+    let stemmer = Stemmer::create(Algorithm::English);
+    words(text).iter().map(|word| stemmer.stem(word).into_owned()).collect()
+}
+
+/// The parts of an identifier: it is cut at underscores, where a small letter meets a capital,
+/// before the last of several capitals that a small letter follows, and between letters and digits.
+fn parts(run: &str) -> impl Iterator<Item = &str> {
+    let mut cuts = vec![0];
+    let marks: Vec<(usize, char)> = run.char_indices().collect();
+    for (at, pair) in marks.windows(2).enumerate() {
+        let ((_, left), (place, right)) = (pair[0], pair[1]);
+        let next = marks.get(at + 2).map(|(_, next)| *next);
+        let hump = left.is_lowercase() && right.is_uppercase();
+        let acronym_ends =
+            left.is_uppercase() && right.is_uppercase() && next.is_some_and(char::is_lowercase);
+        let number = left.is_numeric() != right.is_numeric();
+        if left == '_' || right == '_' || hump || acronym_ends || number {
+            cuts.push(place);
+        }
+    }
+    cuts.push(run.len());
+    let pieces: Vec<&str> = cuts.windows(2).map(|cut| &run[cut[0]..cut[1]]).collect();
+    pieces.into_iter().filter(|part| !part.is_empty() && !part.starts_with('_'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        assert_eq!(words(text).join(" "), expected);
+    }
+
+    #[test]
+    fn identifiers_are_split_and_kept() {
+        check("parse_line", "parse line parseline");
+        check("HTTPServer2 x", "http server 2 httpserver2 x");
+        check("let fooBar = a.b;", "let foo bar foobar a b");
+        check("__init__ déjàVu", "init déjà vu déjàvu");
+        check("  ", "");
+    }
+
+    #[test]
+    fn stems_join_the_forms_of_a_word() {
+        assert_eq!(stems("parsing parsed parses"), ["pars", "pars", "pars"]);
+    }
+}
