@@ -1,3 +1,5 @@
+//! Units of short histories, written as words.
+
 use std::sync::Arc;
 
 use super::*;
