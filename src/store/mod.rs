@@ -5,7 +5,9 @@
 
 mod log;
 pub mod logged;
+pub mod memory;
 mod metadata;
+pub mod session;
 pub mod sqlite;
 
 use std::path::{Path, PathBuf};
@@ -173,6 +175,9 @@ pub enum StoreError {
         /// What the system said.
         cause: String,
     },
+    /// Another live session has the name.
+    #[error("there is a session named {0:?} already; give another name")]
+    NameTaken(String),
     /// Something stored cannot be understood.
     #[error("the stored state is damaged: {0}")]
     Damaged(String),

@@ -11,7 +11,8 @@ use super::super::{StoreError, free_name};
 use super::SqliteStore;
 
 /// The numbered migrations; one is never edited, only another added.
-const SCHEMA: &[&str] = &[include_str!("../schema/001.sql")];
+const SCHEMA: &[&str] = &[include_str!("../schema/001.sql"), include_str!("../schema/002.sql")];
+
 /// A store that was opened, and what the user should know about it.
 pub struct Opened {
     /// The store.

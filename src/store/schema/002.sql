@@ -1,0 +1,134 @@
+-- Sessions, what was said in them, and what is remembered beyond them.
+
+-- A conversation. `messages`, `turns`, `tokens` and `updated` are kept as messages are appended, so
+-- that a list reads nothing else.
+CREATE TABLE session (
+    id              INTEGER PRIMARY KEY AUTOINCREMENT,
+    name            TEXT NOT NULL,
+    manager         TEXT NOT NULL,      -- of its context items
+    project         TEXT,
+    parent          INTEGER,            -- the session it was forked from
+    parent_messages INTEGER,            -- and how many messages it shares with that
+    created         INTEGER NOT NULL,
+    updated         INTEGER NOT NULL,
+    deleted         INTEGER,            -- when; NULL: live
+    messages        INTEGER NOT NULL,
+    turns           INTEGER NOT NULL,
+    tokens          INTEGER NOT NULL,
+    settings        TEXT NOT NULL       -- JSON of the engine's
+);
+
+CREATE UNIQUE INDEX session_by_live_name ON session (name) WHERE deleted IS NULL;
+
+-- What was said; never updated. The id is session * 2^32 + number, so that a session's messages lie
+-- together in their order, and the words of one are found by the same number.
+CREATE TABLE message (
+    id           INTEGER PRIMARY KEY,
+    role         TEXT NOT NULL,
+    phase        TEXT,
+    timestamp    INTEGER NOT NULL,
+    pinned       INTEGER NOT NULL,
+    tokens       INTEGER NOT NULL,
+    counted_by   TEXT NOT NULL,
+    signals      INTEGER NOT NULL,      -- bits; see sqlite/message.rs
+    tool_call_id TEXT,
+    tool_calls   TEXT,                  -- JSON; NULL: none
+    content      TEXT NOT NULL
+);
+
+-- Words are split by retrieval/words.rs before they come here.
+CREATE VIRTUAL TABLE message_words USING fts5 (
+    words, content = '', tokenize = 'porter unicode61'
+);
+
+CREATE VIRTUAL TABLE session_words USING fts5 (
+    words, content = '', contentless_delete = 1, tokenize = 'porter unicode61'
+);
+
+-- Every state that a session's view of its messages ever had; never updated. A rollback is one more.
+CREATE TABLE session_state (
+    session INTEGER NOT NULL,
+    number  INTEGER NOT NULL,
+    kind    TEXT NOT NULL,              -- what made it
+    base    INTEGER NOT NULL,           -- messages in the log then
+    created INTEGER NOT NULL,
+    state   TEXT NOT NULL,              -- JSON of the engine's
+    PRIMARY KEY (session, number)
+);
+
+-- A state that can be gone back to by its id.
+CREATE TABLE checkpoint (
+    id        INTEGER PRIMARY KEY AUTOINCREMENT,
+    session   INTEGER NOT NULL,
+    state     INTEGER NOT NULL,
+    position  INTEGER NOT NULL,         -- messages in the log then
+    turn      INTEGER NOT NULL,
+    message   TEXT NOT NULL,
+    automatic INTEGER NOT NULL,
+    created   INTEGER NOT NULL,
+    items     INTEGER                   -- an item_set
+);
+
+CREATE INDEX checkpoint_by_session ON checkpoint (session, id);
+
+-- What each window was made of, in tokens: the last ones, and sums of all of them. Session 0 is
+-- none, the phase '' too.
+CREATE TABLE usage (
+    id       INTEGER PRIMARY KEY AUTOINCREMENT,
+    session  INTEGER NOT NULL,
+    at       INTEGER NOT NULL,
+    phase    TEXT NOT NULL,
+    strategy TEXT NOT NULL,
+    system   INTEGER NOT NULL,
+    design   INTEGER NOT NULL,
+    types    INTEGER NOT NULL,
+    current  INTEGER NOT NULL,
+    messages INTEGER NOT NULL,
+    total    INTEGER NOT NULL,
+    budget   INTEGER NOT NULL
+);
+
+CREATE INDEX usage_by_session ON usage (session, id);
+
+CREATE TABLE usage_sum (
+    session  INTEGER NOT NULL,
+    phase    TEXT NOT NULL,
+    windows  INTEGER NOT NULL,
+    system   INTEGER NOT NULL,
+    design   INTEGER NOT NULL,
+    types    INTEGER NOT NULL,
+    current  INTEGER NOT NULL,
+    messages INTEGER NOT NULL,
+    total    INTEGER NOT NULL,
+    budget   INTEGER NOT NULL,
+    PRIMARY KEY (session, phase)
+) WITHOUT ROWID;
+
+-- What is remembered. The scope is 'everywhere', 'session N' or 'project PATH'.
+CREATE TABLE memory (
+    id            INTEGER PRIMARY KEY AUTOINCREMENT,
+    scope         TEXT NOT NULL,
+    kind          TEXT NOT NULL,
+    session       INTEGER,              -- where it was said
+    first_message INTEGER,
+    last_message  INTEGER,
+    created       INTEGER NOT NULL,
+    accessed      INTEGER NOT NULL,
+    accesses      INTEGER NOT NULL,
+    forgotten     INTEGER,              -- when; NULL: known
+    content       TEXT NOT NULL
+);
+
+CREATE INDEX memory_by_scope ON memory (scope, id);
+
+CREATE VIRTUAL TABLE memory_words USING fts5 (
+    words, content = '', tokenize = 'porter unicode61'
+);
+
+-- What a model of embeddings made of a memory: little-endian 32-bit floats.
+CREATE TABLE memory_vector (
+    model  TEXT NOT NULL,
+    memory INTEGER NOT NULL,
+    vector BLOB NOT NULL,
+    PRIMARY KEY (model, memory)
+);
