@@ -2,4 +2,5 @@
 //!
 //! Pure, and it knows nothing of messages, memories or stores.
 
+pub mod excerpt;
 pub mod words;

@@ -6,6 +6,9 @@
 //! that burst goes there directly. A burst's number, stored with it, keeps a burst that is in both
 //! after a crash from being applied twice.
 
+mod memory;
+mod session;
+
 use std::mem;
 use std::path::{Path, PathBuf};
 

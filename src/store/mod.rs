@@ -12,6 +12,8 @@ pub mod sqlite;
 
 use std::path::{Path, PathBuf};
 
+use self::memory::MemoryStore;
+use self::session::SessionStore;
 use crate::context::change::{Change, Settings, Slot};
 
 /// How many changes of each manager can at least be undone, across restarts.
@@ -74,7 +76,7 @@ pub struct SetSummary {
 }
 
 /// What the state is kept in.
-pub trait Store: Send {
+pub trait Store: SessionStore + MemoryStore + Send {
     /// The counters as last committed.
     fn counters(&mut self) -> Result<Counters, StoreError>;
 
@@ -175,6 +177,9 @@ pub enum StoreError {
         /// What the system said.
         cause: String,
     },
+    /// A session that is to be changed does not exist.
+    #[error("there is no session {0}")]
+    NoSuchSession(u64),
     /// Another live session has the name.
     #[error("there is a session named {0:?} already; give another name")]
     NameTaken(String),

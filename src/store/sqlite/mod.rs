@@ -5,9 +5,16 @@
 //! cost the last moments but not the database.
 
 mod journal;
+mod memory;
+mod message;
 mod open;
 mod rows;
+mod search;
+mod session;
 mod sets;
+mod state;
+mod usage;
+mod words;
 
 use std::collections::HashMap;
 
@@ -264,6 +271,11 @@ impl Store for SqliteStore {
             tracing::error!("could not roll back: {error}");
         }
     }
+}
+
+/// A number of rows as SQLite understands it.
+fn limit(rows: u64) -> i64 {
+    i64::try_from(rows).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -1,0 +1,67 @@
+//! Memories are never in the log: what is written goes to the other store at once, after what is
+//! logged, and what is read is there.
+
+use super::super::memory::{MemoryFilter, MemoryRow, MemoryStore, NewMemory};
+use super::super::{Store, StoreError};
+use super::LoggedStore;
+
+impl<S: Store> MemoryStore for LoggedStore<S> {
+    fn add_memory(&mut self, memory: &NewMemory) -> Result<u64, StoreError> {
+        self.go_direct()?.add_memory(memory)
+    }
+
+    fn memory(&mut self, id: u64) -> Result<Option<MemoryRow>, StoreError> {
+        self.inner.memory(id)
+    }
+
+    fn memories(
+        &mut self,
+        filter: &MemoryFilter,
+        limit: u64,
+    ) -> Result<Vec<MemoryRow>, StoreError> {
+        self.inner.memories(filter, limit)
+    }
+
+    fn search_memories(
+        &mut self,
+        text: &str,
+        filter: &MemoryFilter,
+        limit: u64,
+    ) -> Result<Vec<(MemoryRow, f64)>, StoreError> {
+        self.inner.search_memories(text, filter, limit)
+    }
+
+    fn set_memory_vector(
+        &mut self,
+        id: u64,
+        model: &str,
+        vector: &[f32],
+    ) -> Result<(), StoreError> {
+        self.go_direct()?.set_memory_vector(id, model, vector)
+    }
+
+    fn memory_vectors(
+        &mut self,
+        filter: &MemoryFilter,
+        model: &str,
+    ) -> Result<Vec<(u64, Vec<f32>)>, StoreError> {
+        self.inner.memory_vectors(filter, model)
+    }
+
+    fn memories_without_vector(
+        &mut self,
+        filter: &MemoryFilter,
+        model: &str,
+        limit: u64,
+    ) -> Result<Vec<MemoryRow>, StoreError> {
+        self.inner.memories_without_vector(filter, model, limit)
+    }
+
+    fn touch_memories(&mut self, ids: &[u64], at: i64) -> Result<(), StoreError> {
+        self.go_direct()?.touch_memories(ids, at)
+    }
+
+    fn set_memory_forgotten(&mut self, id: u64, at: Option<i64>) -> Result<bool, StoreError> {
+        self.go_direct()?.set_memory_forgotten(id, at)
+    }
+}

@@ -1,0 +1,235 @@
+//! Memories as rows, their words in a full-text table, and their vectors.
+
+use rusqlite::types::ToSql;
+use rusqlite::{Connection, Row, params};
+
+use super::super::StoreError;
+use super::super::memory::{
+    MemoryFilter, MemoryOrigin, MemoryRow, MemoryScope, MemoryStore, NewMemory,
+};
+use super::{SqliteStore, words};
+
+const COLUMNS: &str = "memory.id, scope, kind, session, first_message, last_message, created, \
+                       accessed, accesses, forgotten, content";
+
+impl MemoryStore for SqliteStore {
+    fn add_memory(&mut self, memory: &NewMemory) -> Result<u64, StoreError> {
+        self.writing()?;
+        add(&self.db, memory)
+    }
+
+    fn memory(&mut self, id: u64) -> Result<Option<MemoryRow>, StoreError> {
+        let sql = format!("SELECT {COLUMNS} FROM memory WHERE id = ?1");
+        let mut query = self.db.prepare_cached(&sql)?;
+        query.query_and_then([id], memory_of)?.next().transpose()
+    }
+
+    fn memories(
+        &mut self,
+        filter: &MemoryFilter,
+        limit: u64,
+    ) -> Result<Vec<MemoryRow>, StoreError> {
+        let passed = Passed::by(filter)?;
+        let mut query = self.db.prepare_cached(&format!(
+            "SELECT {COLUMNS} FROM memory WHERE {} ORDER BY id DESC LIMIT ?6",
+            passed.condition
+        ))?;
+        query.query_and_then(&passed.with(&super::limit(limit))[..], memory_of)?.collect()
+    }
+
+    fn search_memories(
+        &mut self,
+        text: &str,
+        filter: &MemoryFilter,
+        limit: u64,
+    ) -> Result<Vec<(MemoryRow, f64)>, StoreError> {
+        let sought = words::telling(text);
+        if sought.is_empty() {
+            return Ok(Vec::new());
+        }
+        let passed = Passed::by(filter)?;
+        // The cross join keeps SQLite from searching once for each memory.
+        let mut query = self.db.prepare_cached(&format!(
+            "SELECT {COLUMNS}, -bm25(memory_words) AS score
+             FROM memory_words CROSS JOIN memory ON memory.id = memory_words.rowid
+             WHERE memory_words MATCH ?7 AND {}
+             ORDER BY score DESC, memory.id DESC LIMIT ?6",
+            passed.condition
+        ))?;
+        let (limit, sought) = (super::limit(limit), words::some_of(&sought));
+        let mut values = passed.with(&limit).to_vec();
+        values.push(&sought);
+        let scored = |row: &Row<'_>| Ok((memory_of(row)?, row.get(11)?));
+        query.query_and_then(&values[..], scored)?.collect()
+    }
+
+    fn set_memory_vector(
+        &mut self,
+        id: u64,
+        model: &str,
+        vector: &[f32],
+    ) -> Result<(), StoreError> {
+        self.writing()?;
+        let bytes: Vec<u8> = vector.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let sql =
+            "INSERT OR REPLACE INTO memory_vector (model, memory, vector) VALUES (?1, ?2, ?3)";
+        self.db.prepare_cached(sql)?.execute(params![model, id, bytes])?;
+        Ok(())
+    }
+
+    fn memory_vectors(
+        &mut self,
+        filter: &MemoryFilter,
+        model: &str,
+    ) -> Result<Vec<(u64, Vec<f32>)>, StoreError> {
+        let passed = Passed::by(filter)?;
+        let mut query = self.db.prepare_cached(&format!(
+            "SELECT memory.id, vector
+             FROM memory_vector CROSS JOIN memory ON memory.id = memory_vector.memory
+             WHERE model = ?6 AND {} ORDER BY memory.id",
+            passed.condition
+        ))?;
+        let rows = query.query_and_then(&passed.with(&model)[..], |row| {
+            Ok((row.get(0)?, vector(row.get_ref(1)?.as_blob().unwrap_or_default())))
+        })?;
+        rows.collect()
+    }
+
+    fn memories_without_vector(
+        &mut self,
+        filter: &MemoryFilter,
+        model: &str,
+        limit: u64,
+    ) -> Result<Vec<MemoryRow>, StoreError> {
+        let passed = Passed::by(filter)?;
+        let mut query = self.db.prepare_cached(&format!(
+            "SELECT {COLUMNS} FROM memory
+             WHERE {} AND NOT EXISTS (SELECT 1 FROM memory_vector
+                                      WHERE model = ?7 AND memory_vector.memory = memory.id)
+             ORDER BY id DESC LIMIT ?6",
+            passed.condition
+        ))?;
+        let limit = super::limit(limit);
+        let mut values = passed.with(&limit).to_vec();
+        values.push(&model);
+        query.query_and_then(&values[..], memory_of)?.collect()
+    }
+
+    fn touch_memories(&mut self, ids: &[u64], at: i64) -> Result<(), StoreError> {
+        self.writing()?;
+        let mut update = self.db.prepare_cached(
+            "UPDATE memory SET accessed = max(accessed, ?2), accesses = accesses + 1
+             WHERE id = ?1",
+        )?;
+        for id in ids {
+            update.execute(params![id, at])?;
+        }
+        Ok(())
+    }
+
+    fn set_memory_forgotten(&mut self, id: u64, at: Option<i64>) -> Result<bool, StoreError> {
+        self.writing()?;
+        let sql = "UPDATE memory SET forgotten = ?2 WHERE id = ?1";
+        Ok(self.db.prepare_cached(sql)?.execute(params![id, at])? > 0)
+    }
+}
+
+fn add(db: &Connection, memory: &NewMemory) -> Result<u64, StoreError> {
+    let NewMemory { scope, kind, origin, content, created } = memory;
+    db.prepare_cached(
+        "INSERT INTO memory (scope, kind, session, first_message, last_message, created,
+                             accessed, accesses, forgotten, content)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, 0, NULL, ?7)",
+    )?
+    .execute(params![
+        scope_text(scope),
+        kind,
+        origin.map(|origin| origin.session),
+        origin.map(|origin| origin.first),
+        origin.map(|origin| origin.last),
+        created,
+        content
+    ])?;
+    let id = db.last_insert_rowid();
+    db.prepare_cached("INSERT INTO memory_words (rowid, words) VALUES (?1, ?2)")?
+        .execute(params![id, words::indexed(content)])?;
+    Ok(id.unsigned_abs())
+}
+
+/// A filter as a condition with the parameters 1 to 5.
+struct Passed<'a> {
+    condition: String,
+    scopes: Option<String>,
+    filter: &'a MemoryFilter,
+    except: (Option<u64>, Option<&'a str>),
+}
+
+impl<'a> Passed<'a> {
+    fn by(filter: &'a MemoryFilter) -> Result<Self, StoreError> {
+        let texts = filter.scopes.as_ref().map(|scopes| {
+            serde_json::to_string(&scopes.iter().map(scope_text).collect::<Vec<_>>())
+        });
+        let scopes = texts.transpose().map_err(|error| StoreError::Damaged(error.to_string()))?;
+        let within = match scopes {
+            Some(_) => "scope IN (SELECT value FROM json_each(?1))",
+            None => "?1 IS NULL",
+        };
+        let condition = format!(
+            "{within} AND (?2 IS NULL OR kind = ?2)
+             AND (?3 IS NULL OR session IS NOT ?3 OR kind <> ?4)
+             AND (forgotten IS NULL OR ?5)"
+        );
+        let except = filter.except.as_ref();
+        let except = (except.map(|(session, _)| *session), except.map(|(_, kind)| &**kind));
+        Ok(Self { condition, scopes, filter, except })
+    }
+
+    fn with<'b>(&'b self, sixth: &'b dyn ToSql) -> [&'b dyn ToSql; 6] {
+        let Self { scopes, filter, except: (session, kind), .. } = self;
+        [scopes, &filter.kind, session, kind, &filter.with_forgotten, sixth]
+    }
+}
+
+fn memory_of(row: &Row<'_>) -> Result<MemoryRow, StoreError> {
+    let scope: String = row.get(1)?;
+    let session: Option<u64> = row.get(3)?;
+    let origin = match session {
+        Some(session) => Some(MemoryOrigin { session, first: row.get(4)?, last: row.get(5)? }),
+        None => None,
+    };
+    let made = NewMemory {
+        scope: scope_of(&scope)?,
+        kind: row.get(2)?,
+        origin,
+        content: row.get(10)?,
+        created: row.get(6)?,
+    };
+    Ok(MemoryRow {
+        id: row.get(0)?,
+        made,
+        accessed: row.get(7)?,
+        accesses: row.get(8)?,
+        forgotten: row.get(9)?,
+    })
+}
+
+fn scope_text(scope: &MemoryScope) -> String {
+    match scope {
+        MemoryScope::Session(session) => format!("session {session}"),
+        MemoryScope::Project(path) => format!("project {path}"),
+        MemoryScope::Everywhere => "everywhere".to_owned(),
+    }
+}
+
+fn scope_of(text: &str) -> Result<MemoryScope, StoreError> {
+    let scope = match text.split_once(' ') {
+        Some(("session", number)) => number.parse().ok().map(MemoryScope::Session),
+        Some(("project", path)) => Some(MemoryScope::Project(path.to_owned())),
+        _ => (text == "everywhere").then_some(MemoryScope::Everywhere),
+    };
+    scope.ok_or_else(|| StoreError::Damaged(format!("a memory of the scope {text:?}")))
+}
+
+fn vector(bytes: &[u8]) -> Vec<f32> {
+    bytes.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
+}

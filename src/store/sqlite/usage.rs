@@ -1,0 +1,111 @@
+//! What windows were made of: the last ones, and sums of all.
+
+use rusqlite::{Connection, Row, params};
+
+use super::super::StoreError;
+use super::super::session::{PhaseUsage, USAGE_KEPT, UsageRow};
+use super::message::phase_of;
+use crate::session::message::Phase;
+
+/// How often the last windows are thinned: once in this many.
+const SWEEP: u64 = 256;
+
+/// Inserts a window's usage and adds it to the sums.
+pub(super) fn log(db: &Connection, usage: &UsageRow) -> Result<(), StoreError> {
+    let UsageRow { session, at, phase, strategy, system, design, types, current, .. } = usage;
+    let UsageRow { messages, total, budget, .. } = usage;
+    let (session, phase) = (session.unwrap_or(0), phase.map_or("", Phase::name));
+    db.prepare_cached(
+        "INSERT INTO usage (session, at, phase, strategy, system, design, types, current,
+                            messages, total, budget)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+    )?
+    .execute(params![
+        session, at, phase, strategy, system, design, types, current, messages, total, budget
+    ])?;
+    let number = db.last_insert_rowid().unsigned_abs();
+    db.prepare_cached(
+        "INSERT INTO usage_sum VALUES (?1, ?2, 1, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+         ON CONFLICT DO UPDATE SET
+             windows = windows + 1, system = system + ?3, design = design + ?4,
+             types = types + ?5, current = current + ?6, messages = messages + ?7,
+             total = total + ?8, budget = budget + ?9",
+    )?
+    .execute(params![session, phase, system, design, types, current, messages, total, budget])?;
+    if number > USAGE_KEPT && number.is_multiple_of(SWEEP) {
+        db.prepare_cached("DELETE FROM usage WHERE id <= ?1")?.execute([number - USAGE_KEPT])?;
+    }
+    Ok(())
+}
+
+/// The last windows, newest last.
+pub(super) fn last(
+    db: &Connection,
+    session: Option<u64>,
+    phase: Option<Phase>,
+    limit: u64,
+) -> Result<Vec<UsageRow>, StoreError> {
+    // Two statements, so that one session's are found by the index.
+    let which = if session.is_some() { "session = ?1" } else { "?1 IS NULL" };
+    let mut query = db.prepare_cached(&format!(
+        "SELECT session, at, phase, strategy, system, design, types, current, messages, total,
+                budget
+         FROM usage WHERE {which} AND (?2 IS NULL OR phase = ?2) ORDER BY id DESC LIMIT ?3"
+    ))?;
+    let values = params![session, phase.map(Phase::name), super::limit(limit)];
+    let rows = query.query_and_then(values, usage_of)?;
+    let mut rows: Vec<UsageRow> = rows.collect::<Result<_, _>>()?;
+    rows.reverse();
+    Ok(rows)
+}
+
+/// The sums of each phase, in the phases' order, windows without one last.
+pub(super) fn by_phase(
+    db: &Connection,
+    session: Option<u64>,
+) -> Result<Vec<PhaseUsage>, StoreError> {
+    let mut query = db.prepare_cached(
+        "SELECT phase, sum(windows), sum(system), sum(design), sum(types), sum(current),
+                sum(messages), sum(total), sum(budget)
+         FROM usage_sum WHERE ?1 IS NULL OR session = ?1 GROUP BY phase",
+    )?;
+    let rows = query.query_and_then([session], |row| {
+        Ok(PhaseUsage {
+            phase: optional_phase(row, 0)?,
+            windows: row.get(1)?,
+            system: row.get(2)?,
+            design: row.get(3)?,
+            types: row.get(4)?,
+            current: row.get(5)?,
+            messages: row.get(6)?,
+            total: row.get(7)?,
+            budget: row.get(8)?,
+        })
+    })?;
+    let mut sums: Vec<PhaseUsage> = rows.collect::<Result<_, StoreError>>()?;
+    let place = |sum: &PhaseUsage| Phase::ALL.iter().position(|phase| Some(*phase) == sum.phase);
+    sums.sort_by_key(|sum| place(sum).unwrap_or(usize::MAX));
+    Ok(sums)
+}
+
+fn usage_of(row: &Row<'_>) -> Result<UsageRow, StoreError> {
+    let session: u64 = row.get(0)?;
+    Ok(UsageRow {
+        session: (session > 0).then_some(session),
+        at: row.get(1)?,
+        phase: optional_phase(row, 2)?,
+        strategy: row.get(3)?,
+        system: row.get(4)?,
+        design: row.get(5)?,
+        types: row.get(6)?,
+        current: row.get(7)?,
+        messages: row.get(8)?,
+        total: row.get(9)?,
+        budget: row.get(10)?,
+    })
+}
+
+fn optional_phase(row: &Row<'_>, column: usize) -> Result<Option<Phase>, StoreError> {
+    let name: String = row.get(column)?;
+    if name.is_empty() { Ok(None) } else { phase_of(&name).map(Some) }
+}
