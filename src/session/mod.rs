@@ -4,3 +4,82 @@
 //! is [`curation`](crate::curation)'s.
 
 pub mod message;
+pub mod spans;
+pub mod state;
+
+use self::message::{Message, Role};
+use self::state::State;
+
+/// A session's log and its present state.
+#[derive(Debug, Clone, Default)]
+pub struct Session {
+    log: Vec<Message>,
+    state: State,
+    revision: u64,
+}
+
+impl Session {
+    /// A session as it was stored: its log from the first message, and its newest revision.
+    pub fn new(log: Vec<Message>, state: State, revision: u64) -> Self {
+        let mut session = Self { log, state: State::default(), revision };
+        session.set_state(state, revision);
+        session
+    }
+
+    /// Every message ever said, oldest first; message N is at index N − 1.
+    pub fn log(&self) -> &[Message] {
+        &self.log
+    }
+
+    /// How many messages the log has.
+    pub fn length(&self) -> u64 {
+        self.log.len() as u64
+    }
+
+    /// What is in view.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The number of the present revision; 0 before the first.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// The message with this number.
+    pub fn message(&self, number: u64) -> Option<&Message> {
+        self.log.get(usize::try_from(number.checked_sub(1)?).ok()?)
+    }
+
+    /// The messages of the conversation, without those that were rolled back.
+    pub fn active(&self) -> impl DoubleEndedIterator<Item = &Message> {
+        self.log.iter().filter(|message| self.state.is_active(message.number))
+    }
+
+    /// The messages in view: active, and neither pruned nor summarized.
+    pub fn in_view(&self) -> impl DoubleEndedIterator<Item = &Message> {
+        self.log.iter().filter(|message| self.state.is_in_view(message.number))
+    }
+
+    /// How many turns the conversation has: each begins with what the user says.
+    pub fn turns(&self) -> u64 {
+        self.active().filter(|message| message.role == Role::User).count() as u64
+    }
+
+    /// Appends a message, which must have the next number.
+    pub fn append(&mut self, message: Message) {
+        debug_assert_eq!(message.number, self.length() + 1);
+        self.log.push(message);
+    }
+
+    /// Makes a revision the present one.
+    pub fn set_state(&mut self, state: State, revision: u64) {
+        let pinned = &state.pinned;
+        self.log.iter_mut().for_each(|message| message.pinned = pinned.contains(message.number));
+        self.state = state;
+        self.revision = revision;
+    }
+}
+
+#[cfg(test)]
+mod tests;
