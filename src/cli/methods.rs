@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::say;
-use crate::rpc::{Method, TABLE};
+use crate::rpc::{Method, methods};
 
 /// List the methods.
 #[derive(Debug, clap::Args)]
@@ -24,9 +24,9 @@ impl Methods {
 }
 
 fn list() -> String {
-    let width = TABLE.iter().map(|method| method.name.len()).max().unwrap_or_default();
+    let width = methods().map(|method| method.name.len()).max().unwrap_or_default();
     let mut text = String::new();
-    for Method { name, doc, .. } in TABLE {
+    for Method { name, doc, .. } in methods() {
         let sentence = doc.split_inclusive(". ").next().unwrap_or(doc).trim_end();
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{name:width$}  {sentence}");
@@ -36,7 +36,7 @@ fn list() -> String {
 
 /// The reference of every method, as it stands in `docs/protocol.md`.
 pub(crate) fn markdown() -> String {
-    TABLE.iter().map(section).collect::<Vec<_>>().join("\n")
+    methods().map(section).collect::<Vec<_>>().join("\n")
 }
 
 fn section(method: &Method) -> String {

@@ -18,7 +18,7 @@ mod table;
 
 pub use self::call::{Call, Limits, Peer, Tools, Topic};
 pub use self::error::engine_error;
-pub use self::table::{Method, Pace, Param, TABLE, find};
+pub use self::table::{Method, Pace, Param, find, methods};
 
 use crate::engine::{Engine, EngineError};
 use crate::value::Value;

@@ -7,7 +7,7 @@ use super::error::param_error;
 use super::params::decode;
 use super::present::{entry, figure, keyword};
 use super::query::Nothing;
-use super::table::{Param, TABLE};
+use super::table::{self, Param};
 use super::{Finish, Step};
 use crate::value::{Value, to_value};
 use crate::wire::message::{Id, WireError};
@@ -54,7 +54,7 @@ pub(super) fn server_info(call: Call, params: Value) -> Result<Step, WireError> 
 
 pub(super) fn methods(_: Call, params: Value) -> Result<Step, WireError> {
     decode::<Nothing>(params)?;
-    let rows = TABLE.iter().map(|method| {
+    let rows = table::methods().map(|method| {
         Value::Map(vec![
             entry("name", method.name),
             entry("doc", method.doc),

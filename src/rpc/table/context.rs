@@ -1,103 +1,10 @@
-//! The method table: what the server can do, in the words of its documentation.
+//! The methods of the context family.
 
-use super::call::{Call, Topic};
-use super::{Step, context, files, query, refresh, server, sets};
+use super::{KEY, Method, Pace, Param, optional, required};
 use crate::context::filter;
 use crate::context::item::{Kind, Origin};
 use crate::context::render::Format;
-use crate::value::Value;
-use crate::wire::message::WireError;
-
-/// A method: how it is called, what it answers, and how it is run.
-pub struct Method {
-    /// Its name on the wire.
-    pub name: &'static str,
-    /// The family it belongs to.
-    pub family: &'static str,
-    /// What it does, in a sentence or two.
-    pub doc: &'static str,
-    /// Its parameters in the order in which the documentation lists them.
-    pub params: &'static [Param],
-    /// What it answers.
-    pub result: &'static str,
-    /// Where its first part runs.
-    pub pace: Pace,
-    run: fn(Call, Value) -> Result<Step, WireError>,
-}
-
-/// A parameter of a method.
-pub struct Param {
-    /// Its name, kebab-case.
-    pub name: &'static str,
-    /// The type of its value.
-    pub kind: &'static str,
-    /// Whether a call without it is refused.
-    pub required: bool,
-    /// What it means, and what its absence means.
-    pub doc: &'static str,
-    /// The values it can have, where they are a closed list.
-    pub values: fn() -> Vec<&'static str>,
-}
-
-/// Where the part of a method that comes before the engine runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pace {
-    /// At once: it neither waits nor works long.
-    Prompt,
-    /// On a thread that may block; later calls of the connection wait for it.
-    InOrder,
-    /// On a thread that may block, beside the connection's later calls.
-    Aside,
-}
-
-impl Method {
-    /// Runs the part before the engine.
-    ///
-    /// # Errors
-    /// Whatever is wrong with the parameters or with what they name.
-    pub fn run(&self, call: Call, params: Value) -> Result<Step, WireError> {
-        (self.run)(call, params)
-    }
-}
-
-/// The method with this name.
-///
-/// # Errors
-/// −32601 with the nearest names.
-pub fn find(name: &str) -> Result<&'static Method, WireError> {
-    TABLE.iter().find(|method| method.name == name).ok_or_else(|| unknown(name))
-}
-
-fn unknown(name: &str) -> WireError {
-    let mut near: Vec<_> =
-        TABLE.iter().map(|method| (strsim::jaro_winkler(name, method.name), method.name)).collect();
-    near.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let near: Vec<_> = near.into_iter().take(3).map(|(_, name)| name).collect();
-    let nearest = near.iter().map(|name| Value::Str((*name).to_owned())).collect();
-    WireError {
-        code: WireError::METHOD_NOT_FOUND,
-        message: format!(
-            "no method {name:?}; the nearest are {}; `methods` lists all",
-            near.join(", ")
-        ),
-        data: Value::Map(vec![("nearest".into(), Value::List(nearest))]),
-    }
-}
-
-const fn required(name: &'static str, kind: &'static str, doc: &'static str) -> Param {
-    Param { name, kind, required: true, doc, values: Vec::new }
-}
-
-const fn optional(name: &'static str, kind: &'static str, doc: &'static str) -> Param {
-    Param { name, kind, required: false, doc, values: Vec::new }
-}
-
-impl Param {
-    const fn of(mut self, values: fn() -> Vec<&'static str>) -> Self {
-        self.values = values;
-        self
-    }
-}
+use crate::rpc::{context, files, query, refresh, sets};
 
 const MANAGER: Param =
     optional("manager", "string", "The manager's name; the shared manager `*shared*` by default.");
@@ -127,11 +34,6 @@ const LIVE: Param = optional(
     "Read the file again whenever the item is shown or rendered; `nil` by default.",
 );
 const BRIEF: Param = optional("brief", "boolean", "Answer without the content.");
-const KEY: Param = optional(
-    "request-key",
-    "string",
-    "A name for this call: a call with the same key is answered again and not applied again.",
-);
 const ID: Param = optional("id", "string", "The item's id.");
 const IDS: Param = optional("ids", "list of strings", "The ids of several items.");
 const MAX_FILE_BYTES: Param =
@@ -156,12 +58,8 @@ fn format_names() -> Vec<&'static str> {
     Format::ALL.iter().map(|format| format.name()).collect()
 }
 
-fn topic_names() -> Vec<&'static str> {
-    Topic::ALL.iter().map(|topic| topic.name()).collect()
-}
-
-/// Every method, in the order of the documentation.
-pub static TABLE: &[Method] = &[
+/// In the order of the documentation.
+pub(super) static METHODS: &[Method] = &[
     Method {
         name: "add-context",
         family: "context",
@@ -430,64 +328,5 @@ pub static TABLE: &[Method] = &[
         result: "A list of `:name :count :tokens :created`.",
         pace: Pace::Prompt,
         run: sets::list_sets,
-    },
-    Method {
-        name: "ping",
-        family: "server",
-        doc: "Answers at once.",
-        params: &[],
-        result: "`:pong`.",
-        pace: Pace::Prompt,
-        run: server::ping,
-    },
-    Method {
-        name: "server-info",
-        family: "server",
-        doc: "Says what this server is: its version, dialects, limits and state folder.",
-        params: &[],
-        result: "`:name :version :dialects :pid :state :token-counter :limits :statistics \
-                 :notices`.",
-        pace: Pace::Prompt,
-        run: server::server_info,
-    },
-    Method {
-        name: "methods",
-        family: "server",
-        doc: "Lists the methods.",
-        params: &[],
-        result: "A list of `:name :doc :params :result`; a parameter has `:name :type :required \
-                 :doc`, and `:values` where they are a closed list.",
-        pace: Pace::Prompt,
-        run: server::methods,
-    },
-    Method {
-        name: "subscribe",
-        family: "server",
-        doc: "From now on notifies this connection of these topics and no others.",
-        params: &[
-            required("topics", "list of names", "The topics; `nil` for none.").of(topic_names)
-        ],
-        result: "`(:topics TOPICS)`.",
-        pace: Pace::Prompt,
-        run: server::subscribe,
-    },
-    Method {
-        name: "cancel",
-        family: "server",
-        doc: "Cancels a call of this connection that is running; the call then answers with the \
-              error -32800.",
-        params: &[required("id", "integer or string", "The id of the call.")],
-        result: "`(:cancelled BOOLEAN)`: whether the call was running.",
-        pace: Pace::Prompt,
-        run: server::cancel,
-    },
-    Method {
-        name: "shutdown",
-        family: "server",
-        doc: "Ends the server once what runs is answered. The state stays.",
-        params: &[],
-        result: "`t`.",
-        pace: Pace::Prompt,
-        run: server::shutdown,
     },
 ];
