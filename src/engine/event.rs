@@ -1,9 +1,12 @@
 //! What happened: the only source of notifications and statistics.
 
+use std::mem::discriminant;
+
 use serde::Serialize;
 
 use crate::context::change::Change;
 use crate::context::manager::Manager;
+use crate::session::message::Message;
 
 /// Something that happened to the state and is durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +26,59 @@ pub enum Event {
         /// How many items left.
         left: u64,
     },
+    /// A session was opened, renamed, deleted, or got messages or another view.
+    SessionChanged {
+        /// Which.
+        session: SessionName,
+        /// The method that changed it.
+        method: &'static str,
+        /// How many messages its log has now.
+        messages: u64,
+    },
+    /// Messages of a session were taken out of view for good.
+    ContextPruned {
+        /// Which.
+        session: SessionName,
+        /// The tokens in view before.
+        before: u64,
+        /// The tokens in view after.
+        after: u64,
+        /// The messages themselves.
+        removed: Vec<Message>,
+    },
+    /// Messages of a session were replaced by a summary.
+    ContextSummarized {
+        /// Which.
+        session: SessionName,
+        /// How many messages the summary stands for.
+        summarized: u64,
+        /// How many messages are still in view.
+        kept: u64,
+        /// Its text.
+        summary: String,
+    },
+    /// A checkpoint of a session was taken.
+    CheckpointCreated {
+        /// Which.
+        session: SessionName,
+        /// The checkpoint's number, `chk-N` on the wire.
+        checkpoint: u64,
+        /// How many turns the session had.
+        turn: u64,
+        /// What it was taken for.
+        message: String,
+        /// Whether the server took it by itself.
+        automatic: bool,
+    },
+}
+
+/// A session's number and name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionName {
+    /// The number, `ses-N` on the wire.
+    pub id: u64,
+    /// The name at that time.
+    pub name: String,
 }
 
 /// Sums over all events since the start.
@@ -35,13 +91,31 @@ pub struct Statistics {
     pub items_entered: u64,
     /// Items that left.
     pub items_left: u64,
+    /// Changes made to sessions.
+    pub session_changes: u64,
+    /// Messages taken out of view by pruning.
+    pub messages_pruned: u64,
+    /// Summaries made.
+    pub summaries: u64,
+    /// Checkpoints taken.
+    pub checkpoints: u64,
 }
 
 impl Event {
-    /// The manager that it is about.
-    pub fn manager(&self) -> &str {
-        let Self::ContextChanged { manager, .. } = self;
-        manager
+    /// What it is about. Of several events of one kind and subject, the last says how it is now.
+    pub fn subject(&self) -> &str {
+        match self {
+            Self::ContextChanged { manager, .. } => manager,
+            Self::SessionChanged { session, .. }
+            | Self::ContextPruned { session, .. }
+            | Self::ContextSummarized { session, .. }
+            | Self::CheckpointCreated { session, .. } => &session.name,
+        }
+    }
+
+    /// Whether both are of one kind and subject.
+    pub fn is_like(&self, other: &Self) -> bool {
+        discriminant(self) == discriminant(other) && self.subject() == other.subject()
     }
 
     /// The event of a change that `manager` has just taken.
@@ -67,9 +141,16 @@ impl Event {
 impl Statistics {
     /// Counts an event.
     pub fn note(&mut self, event: &Event) {
-        let Event::ContextChanged { entered, left, .. } = event;
-        self.changes += 1;
-        self.items_entered += entered;
-        self.items_left += left;
+        match event {
+            Event::ContextChanged { entered, left, .. } => {
+                self.changes += 1;
+                self.items_entered += entered;
+                self.items_left += left;
+            }
+            Event::SessionChanged { .. } => self.session_changes += 1,
+            Event::ContextPruned { removed, .. } => self.messages_pruned += removed.len() as u64,
+            Event::ContextSummarized { .. } => self.summaries += 1,
+            Event::CheckpointCreated { .. } => self.checkpoints += 1,
+        }
     }
 }

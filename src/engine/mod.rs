@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 
 pub use self::context::{Added, Listed, NewItem, Removed, Revision, Selection, Undone, View};
 pub use self::error::EngineError;
-pub use self::event::{Event, Statistics};
+pub use self::event::{Event, SessionName, Statistics};
 pub use self::run::{Handle, MAX_BURST, QUEUE_LENGTH, run};
 pub use self::sets::{Loaded, Saved};
 use crate::context::change::{Change, Settings};

@@ -9,7 +9,7 @@ mod context;
 mod error;
 mod files;
 mod params;
-mod present;
+pub(crate) mod present;
 mod query;
 mod refresh;
 mod server;

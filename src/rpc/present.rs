@@ -2,6 +2,7 @@
 
 use crate::context::item::{Item, Metadata, State};
 use crate::engine::{Listed, View};
+use crate::session::message::{Message, ToolCall};
 use crate::store::SetSummary;
 use crate::value::Value;
 
@@ -49,6 +50,38 @@ pub(super) fn set(summary: &SetSummary) -> Value {
     ])
 }
 
+/// A message of a session.
+pub(crate) fn message(message: &Message) -> Value {
+    let mut map = vec![
+        entry("id", format!("msg-{}", message.number)),
+        entry("role", keyword(message.role.name())),
+        entry("content", &*message.content),
+        entry("timestamp", Value::Int(message.timestamp)),
+        entry("phase", message.phase.map_or(Value::Nil, |phase| keyword(phase.name()))),
+        entry("tokens", figure(message.tokens)),
+        entry("token-counter", keyword(message.counted_by)),
+        entry("pinned", message.pinned),
+    ];
+    if !message.tool_calls.is_empty() {
+        map.push(entry(
+            "tool-calls",
+            Value::List(message.tool_calls.iter().map(tool_call).collect()),
+        ));
+    }
+    if let Some(id) = &message.tool_call_id {
+        map.push(entry("tool-call-id", &**id));
+    }
+    Value::Map(map)
+}
+
+fn tool_call(call: &ToolCall) -> Value {
+    Value::Map(vec![
+        entry("id", &*call.id),
+        entry("name", &*call.name),
+        entry("arguments", &*call.arguments),
+    ])
+}
+
 /// Numbers of items as their ids.
 pub(super) fn ids(numbers: &[u64]) -> Value {
     let id = |number: &u64| Value::Str(format!("ctx-{number}"));
@@ -56,7 +89,7 @@ pub(super) fn ids(numbers: &[u64]) -> Value {
 }
 
 /// One entry of a map.
-pub(super) fn entry(name: &str, value: impl Into<Value>) -> (Box<str>, Value) {
+pub(crate) fn entry(name: &str, value: impl Into<Value>) -> (Box<str>, Value) {
     (name.into(), value.into())
 }
 
@@ -66,7 +99,7 @@ pub(super) fn keyword(name: &str) -> Value {
 }
 
 /// A count.
-pub(super) fn figure(number: u64) -> Value {
+pub(crate) fn figure(number: u64) -> Value {
     Value::Int(i64::try_from(number).unwrap_or(i64::MAX))
 }
 

@@ -1,9 +1,11 @@
 //! Events as notifications.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
-use crate::engine::{Event, Statistics};
+use crate::engine::{Event, SessionName, Statistics};
 use crate::rpc::Topic;
+use crate::rpc::present::{self, entry, figure};
 use crate::value::{Value, to_value};
 use crate::wire::message::Outgoing;
 
@@ -16,13 +18,13 @@ pub struct Burst {
     pub statistics: Statistics,
 }
 
-/// What a client that subscribed to `topics` is told of a burst: of each manager, how it is after
-/// the last of its changes.
+/// What a client that subscribed to `topics` is told of a burst: of each manager and session, how
+/// it is after the last of its changes, and every pruning, summary and checkpoint.
 pub fn notifications(burst: &Burst, topics: &[Topic]) -> Vec<Outgoing> {
     let mut told = Vec::new();
-    if topics.contains(&Topic::ContextChanged) {
-        told.extend(changes(burst.events.iter().cloned()));
-    }
+    let wanted = || burst.events.iter().filter(|event| topics.contains(&topic(event)));
+    told.extend(latest(wanted().filter(|event| says_how_it_is(event))).map(notification));
+    told.extend(wanted().filter(|event| !says_how_it_is(event)).map(notification));
     if topics.contains(&Topic::Stats) {
         let sums = to_value(&burst.statistics).unwrap_or_default();
         told.push(Outgoing::Notify(Topic::Stats.name(), sums));
@@ -30,31 +32,88 @@ pub fn notifications(burst: &Burst, topics: &[Topic]) -> Vec<Outgoing> {
     told
 }
 
-/// Notifications of the last event of each manager, in order.
-pub(super) fn changes(events: impl IntoIterator<Item = Event>) -> Vec<Outgoing> {
-    let mut newest: Vec<Event> = Vec::new();
-    let mut places: HashMap<String, usize> = HashMap::new();
+/// The last event of each kind and subject, in the order in which those first came.
+pub(super) fn latest<'a>(
+    events: impl IntoIterator<Item = &'a Event>,
+) -> impl Iterator<Item = &'a Event> {
+    let mut newest: Vec<&Event> = Vec::new();
+    let mut places: HashMap<(Topic, &str), usize> = HashMap::new();
     for event in events {
-        match places.get(event.manager()) {
-            Some(place) => newest[*place] = event,
-            None => {
-                places.insert(event.manager().to_owned(), newest.len());
+        match places.entry((topic(event), event.subject())) {
+            Entry::Occupied(place) => newest[*place.get()] = event,
+            Entry::Vacant(place) => {
+                place.insert(newest.len());
                 newest.push(event);
             }
         }
     }
-    newest
-        .iter()
-        .map(|event| Outgoing::Notify(Topic::ContextChanged.name(), params(event)))
-        .collect()
+    newest.into_iter()
+}
+
+/// The topic under which an event is told.
+pub(super) fn topic(event: &Event) -> Topic {
+    match event {
+        Event::ContextChanged { .. } => Topic::ContextChanged,
+        Event::SessionChanged { .. } => Topic::SessionChanged,
+        Event::ContextPruned { .. } => Topic::ContextPruned,
+        Event::ContextSummarized { .. } => Topic::ContextSummarized,
+        Event::CheckpointCreated { .. } => Topic::CheckpointCreated,
+    }
+}
+
+/// An event as a client is told it.
+pub(super) fn notification(event: &Event) -> Outgoing {
+    Outgoing::Notify(topic(event).name(), params(event))
+}
+
+fn says_how_it_is(event: &Event) -> bool {
+    matches!(event, Event::ContextChanged { .. } | Event::SessionChanged { .. })
 }
 
 fn params(event: &Event) -> Value {
-    let Event::ContextChanged { manager, method, count, tokens, .. } = event;
-    Value::Map(vec![
-        ("manager".into(), Value::Str(manager.clone())),
-        ("method".into(), Value::Str(method.clone())),
-        ("count".into(), Value::Int(*count as i64)),
-        ("tokens".into(), Value::Int(*tokens as i64)),
-    ])
+    match event {
+        Event::ContextChanged { manager, method, count, tokens, .. } => Value::Map(vec![
+            entry("manager", &**manager),
+            entry("method", &**method),
+            entry("count", figure(*count as u64)),
+            entry("tokens", figure(*tokens)),
+        ]),
+        Event::SessionChanged { session, method, messages } => of_session(
+            session,
+            vec![entry("method", *method), entry("messages", figure(*messages))],
+        ),
+        Event::ContextPruned { session, before, after, removed } => of_session(
+            session,
+            vec![
+                entry("original", figure(*before)),
+                entry("final", figure(*after)),
+                entry("token-reduction", figure(before.saturating_sub(*after))),
+                entry("removed", Value::List(removed.iter().map(present::message).collect())),
+            ],
+        ),
+        Event::ContextSummarized { session, summarized, kept, summary } => of_session(
+            session,
+            vec![
+                entry("summarized", figure(*summarized)),
+                entry("kept", figure(*kept)),
+                entry("summary", &**summary),
+            ],
+        ),
+        Event::CheckpointCreated { session, checkpoint, turn, message, automatic } => of_session(
+            session,
+            vec![
+                entry("checkpoint", format!("chk-{checkpoint}")),
+                entry("turn", figure(*turn)),
+                entry("message", &**message),
+                entry("automatic", *automatic),
+            ],
+        ),
+    }
+}
+
+fn of_session(session: &SessionName, more: Vec<(Box<str>, Value)>) -> Value {
+    let mut map =
+        vec![entry("session", &*session.name), entry("id", format!("ses-{}", session.id))];
+    map.extend(more);
+    Value::Map(map)
 }

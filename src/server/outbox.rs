@@ -7,7 +7,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use super::notify::{Burst, changes, notifications};
+use super::notify::{Burst, notification, notifications, topic};
 use crate::engine::Event;
 use crate::rpc::{Peer, Topic};
 use crate::value::Value;
@@ -77,8 +77,8 @@ pub(super) struct Writer<W> {
     subscription: Option<broadcast::Receiver<Arc<Burst>>>,
     topics: Vec<Topic>,
     dialect: Dialect,
-    /// Events that came while the client had too much unread; the latest of each manager is told
-    /// once it has not.
+    /// Events that came while the client had too much unread; the latest of each kind and subject
+    /// is told once it has not.
     missed: Vec<Event>,
     places: Vec<OwnedSemaphorePermit>,
     buffer: Vec<u8>,
@@ -197,13 +197,11 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         }
     }
 
-    /// Keeps of each manager the latest event only.
+    /// Keeps the latest event of each kind and subject only.
     fn miss(&mut self, burst: &Burst) {
-        if self.topics.contains(&Topic::ContextChanged) {
-            for event in &burst.events {
-                self.missed.retain(|known| known.manager() != event.manager());
-                self.missed.push(event.clone());
-            }
+        for event in burst.events.iter().filter(|event| self.topics.contains(&topic(event))) {
+            self.missed.retain(|known| !known.is_like(event));
+            self.missed.push(event.clone());
         }
     }
 
@@ -234,8 +232,8 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         self.unread.store(self.pending(), Ordering::Relaxed);
         if self.pending() < CHATTER_LIMIT {
             self.places.clear();
-            for message in changes(self.missed.drain(..)) {
-                self.encode(message);
+            for event in std::mem::take(&mut self.missed) {
+                self.encode(notification(&event));
             }
         }
     }
