@@ -4,14 +4,18 @@
 //! function of the text; the vocabularies are part of the program, so nothing is read or fetched.
 
 mod bpe;
+pub mod calibration;
 mod measure;
+pub mod model;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 pub use bpe::Bpe;
+pub use calibration::Calibration;
 pub use measure::{Measure, ROLE_OVERHEAD};
+pub use model::Model;
 
 /// Counts the tokens of texts, the same text always alike.
 pub trait Counter: Send + Sync {
