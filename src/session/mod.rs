@@ -4,6 +4,7 @@
 //! is [`curation`](crate::curation)'s.
 
 pub mod message;
+pub mod signals;
 pub mod spans;
 pub mod state;
 
