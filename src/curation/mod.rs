@@ -4,4 +4,6 @@
 //! clock and no wire.
 
 pub mod strategy;
+#[cfg(test)]
+mod testing;
 pub mod unit;

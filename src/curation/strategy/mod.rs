@@ -2,6 +2,13 @@
 //!
 //! A strategy is one file that implements [`Strategy`] and one line in [`ALL`].
 
+pub mod importance;
+pub mod selection;
+pub mod sliding;
+
+use importance::Importance;
+use sliding::Sliding;
+
 use super::unit::History;
 
 /// Chooses what of a history is shown.
@@ -92,7 +99,7 @@ pub struct Score {
 }
 
 /// Every strategy, in the order in which errors list them; the first is the default.
-pub static ALL: &[&dyn Strategy] = &[];
+pub static ALL: &[&dyn Strategy] = &[&Sliding, &Importance];
 
 /// The strategy with this name.
 pub fn find(name: &str) -> Option<&'static dyn Strategy> {

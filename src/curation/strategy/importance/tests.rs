@@ -1,0 +1,86 @@
+//! Scores, and what of small histories they keep.
+
+use super::*;
+use crate::curation::strategy::Shown;
+use crate::curation::testing::{history, messages, plain, said};
+
+#[track_caller]
+fn check_scores(messages: &[Message], expected: &[f64]) {
+    let measure = plain();
+    let scores = scores(&history(messages, &measure));
+    let totals: Vec<f64> = scores.iter().map(|score| score.total).collect();
+    assert_eq!(totals, expected);
+    for score in scores {
+        assert_eq!(score.parts.iter().map(|(_, points)| points).sum::<f64>(), score.total);
+    }
+}
+
+#[test]
+fn the_worked_example_scores_as_the_seed_says() {
+    check_scores(&messages("s u a u a u"), &[70.0, 20.0, 18.0, 36.0, 34.0, 60.0]);
+}
+
+#[test]
+fn a_unit_scores_as_its_highest_message() {
+    // 0, 10, 20 and 40 for recency; 10 for the role and 10 for the tool, but for the users.
+    check_scores(&messages("u a>1 t<1 u"), &[20.0, 40.0, 60.0]);
+}
+
+#[test]
+fn keywords_are_capped_and_length_is_extra() {
+    let text = format!("CREATE: a failed, but then completed {}", "x".repeat(1_000));
+    let long = said(1, Role::User, &text);
+    let scores = scores(&history(std::slice::from_ref(&long), &plain()));
+    let expected = [
+        ("recency", 40.0),
+        ("role", 20.0),
+        ("error", 15.0),
+        ("success", 10.0),
+        ("operation", 20.0),
+        ("keyword-cap", -20.0),
+        ("length", 5.0),
+    ];
+    assert_eq!((scores[0].total, &*scores[0].parts), (90.0, &expected[..]));
+}
+
+#[track_caller]
+fn check(messages: &[Message], budget: u64, expected: &[usize]) {
+    let measure = plain();
+    let history = history(messages, &measure);
+    let projection = Importance.project(&history, &Aim { budget, query: None });
+    let shown = projection.shown.iter().map(|shown| match shown {
+        Shown::Whole(index) => index + 1,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(shown.collect::<Vec<_>>(), expected);
+    assert_eq!(projection.verdicts.len(), history.units.len());
+}
+
+#[test]
+fn what_scores_highest_is_kept_in_its_order() {
+    // The first user message is never lost, so the fourth of four is user2 with its 36.
+    check(&messages("s u a u a u"), 4, &[1, 2, 4, 6]);
+    check(&messages("s u a u a u"), 5, &[1, 2, 4, 5, 6]);
+    check(&messages("s u a u a u"), 6, &[1, 2, 3, 4, 5, 6]);
+}
+
+#[test]
+fn an_error_is_worth_keeping() {
+    let messages = [
+        said(1, Role::User, "hello"),
+        said(2, Role::Assistant, "ERROR: Failed"),
+        said(3, Role::Assistant, "all is well!!"),
+        said(4, Role::User, "goodbye"),
+    ];
+    check(&messages, 8, &[1, 2, 4]);
+}
+
+#[test]
+fn a_large_unit_makes_way_for_smaller_ones() {
+    check(&messages("u a a=50 a u"), 4, &[1, 2, 4, 5]);
+}
+
+#[test]
+fn the_last_message_stays_before_others_that_score_higher() {
+    check(&messages("u a>1=3 t<1=3 u a=6"), 9, &[1, 4, 5]);
+}

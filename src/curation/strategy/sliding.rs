@@ -1,0 +1,63 @@
+//! The sliding window: the first message, then the newest, and a note in place of the rest.
+
+use std::cmp::Reverse;
+
+use super::selection::Selection;
+use super::{Aim, Projection, Strategy};
+use crate::curation::unit::History;
+
+/// The first message and the newest ones.
+pub struct Sliding;
+
+const FIRST: &str = "the first message";
+const RECENT: &str = "among the newest that fit";
+const OLDER: &str = "older than the newest that fit";
+
+impl Strategy for Sliding {
+    fn name(&self) -> &'static str {
+        "sliding"
+    }
+
+    fn doc(&self) -> &'static str {
+        "Keeps the first message and the newest that fit, and says how many it left out between."
+    }
+
+    fn project(&self, history: &History<'_>, aim: &Aim<'_>) -> Projection {
+        let mut selection = Selection::new(history, aim.budget);
+        if selection.everything_fits() {
+            return selection.all();
+        }
+        if !history.units.is_empty() {
+            selection.keep(0, FIRST);
+        }
+        let mut newest: Vec<usize> = (0..history.units.len()).collect();
+        newest.sort_by_key(|unit| Reverse(last_member(history, *unit)));
+        if let Some(last) = newest.first() {
+            selection.keep(*last, RECENT);
+        }
+        // The note for all of them costs at least what that for fewer does.
+        let reserved = history.measure.note(&omitted(history.messages.len()));
+        let reserved = selection.reserve(reserved);
+        for unit in newest {
+            if !selection.keep(unit, RECENT) {
+                break;
+            }
+        }
+        selection.give_back(reserved);
+        let note = omitted(selection.left_out());
+        let tokens = history.measure.note(&note);
+        selection.finish_with_note(OLDER, note, tokens)
+    }
+}
+
+/// The marker that seed and design prescribe, byte for byte.
+fn omitted(messages: usize) -> String {
+    format!("[{messages} earlier messages omitted for brevity]")
+}
+
+fn last_member(history: &History<'_>, unit: usize) -> usize {
+    history.units[unit].members.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+//! What the tests of curation share: histories written as words, and random ones.
+#![cfg(test)]
+
+use std::sync::Arc;
+
+use super::unit::History;
+use crate::session::message::{Message, Role, Signals, ToolCall};
+use crate::tokens::{Estimate, Measure};
+
+/// Counts by estimate, without an overhead.
+pub(crate) fn plain() -> Measure {
+    Measure::plain(Arc::new(Estimate))
+}
+
+/// Messages from words: `s`, `u`, `a`, `t` for the role, then `>x` for each call and `<x` for the
+/// call that it answers, `=n` for its tokens if not 1, and `!` at the end when it is pinned.
+pub(crate) fn messages(words: &str) -> Vec<Message> {
+    words.split_whitespace().enumerate().map(|(n, word)| message(n as u64 + 1, word)).collect()
+}
+
+fn message(number: u64, word: &str) -> Message {
+    let role = match word.as_bytes()[0] {
+        b's' => Role::System,
+        b'u' => Role::User,
+        b'a' => Role::Assistant,
+        _ => Role::Tool,
+    };
+    let call = |id: &str| ToolCall { id: id[..1].into(), name: "run".into(), arguments: "".into() };
+    let tokens = word.split('=').nth(1).map(|size| size.trim_end_matches('!').parse().unwrap());
+    let tokens: u64 = tokens.unwrap_or(1);
+    said(number, role, &"four".repeat(tokens as usize))
+        .calling(word.split('>').skip(1).map(call).collect())
+        .answering(word.split('<').nth(1).map(|id| id[..1].into()))
+        .pinned(word.ends_with('!'))
+}
+
+/// A message of a text, counted by estimate, with its signals.
+pub(crate) fn said(number: u64, role: Role, content: &str) -> Message {
+    Message {
+        number,
+        role,
+        content: Arc::from(content),
+        timestamp: 0,
+        phase: None,
+        tool_calls: Vec::new(),
+        tool_call_id: None,
+        pinned: false,
+        tokens: crate::tokens::Counter::count(&Estimate, content),
+        counted_by: "estimate",
+        signals: Signals::of(role, content, &[]),
+    }
+}
+
+impl Message {
+    fn calling(self, tool_calls: Vec<ToolCall>) -> Self {
+        Self { tool_calls, ..self }
+    }
+
+    fn answering(self, tool_call_id: Option<String>) -> Self {
+        Self { tool_call_id, ..self }
+    }
+
+    fn pinned(self, pinned: bool) -> Self {
+        Self { pinned, ..self }
+    }
+}
+
+/// The history of all of `messages`.
+pub(crate) fn history<'a>(messages: &'a [Message], measure: &'a Measure) -> History<'a> {
+    History::new(messages.iter().collect(), measure)
+}
+
+/// Numbers as random as tests need them, the same for the same seed (Marsaglia's xorshift64).
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % end.max(1)
+    }
+
+    /// A history of up to `most` messages: parallel calls, calls in flight, results without calls,
+    /// repeated ids, pins, prompts, sizes from 0.
+    pub(crate) fn messages(&mut self, most: u64) -> Vec<Message> {
+        let count = self.below(most + 1);
+        (1..=count).map(|number| self.message(number)).collect()
+    }
+
+    fn message(&mut self, number: u64) -> Message {
+        let role = match self.below(20) {
+            0 => Role::System,
+            1..=5 => Role::User,
+            6..=12 => Role::Assistant,
+            _ => Role::Tool,
+        };
+        let text = ["an error ", "completed ", "update: it ", "nothing much "];
+        let text = text[self.below(4) as usize].repeat(self.below(12) as usize);
+        let calls = if role == Role::Assistant { self.below(4) } else { 0 };
+        let calls = (0..calls).map(|_| self.call()).collect();
+        let answers = (role == Role::Tool && self.below(20) > 0).then(|| self.call().id);
+        let pinned = self.below(25) == 0;
+        said(number, role, &text).calling(calls).answering(answers).pinned(pinned)
+    }
+
+    fn call(&mut self) -> ToolCall {
+        let id = self.below(6).to_string();
+        ToolCall { id, name: "read_file".into(), arguments: "{}".into() }
+    }
+}
