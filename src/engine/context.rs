@@ -336,7 +336,7 @@ impl Engine {
         plan(self.manager(manager)?).map_err(named)
     }
 
-    fn next_version(&mut self) -> u64 {
+    pub(super) fn next_version(&mut self) -> u64 {
         let version = self.counters.next_version;
         self.counters.next_version += 1;
         version

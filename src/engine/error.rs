@@ -47,6 +47,61 @@ pub enum EngineError {
         /// The set's name.
         name: String,
     },
+    /// No session has this name or number, or there is none at all.
+    #[error("{}; {}", no_session(.name.as_deref()), known_names("open-session", .known))]
+    NoSuchSession {
+        /// The name asked for, if one was.
+        name: Option<String>,
+        /// The names that exist, last changed first.
+        known: Vec<String>,
+    },
+    /// The name is another session's.
+    #[error("there is a session {name:?} already; rename or delete that, or choose another name")]
+    SessionExists {
+        /// The name.
+        name: String,
+    },
+    /// The session's log has no such message.
+    #[error("no message msg-{number}; the log has {length}")]
+    NoSuchMessage {
+        /// The number asked for.
+        number: u64,
+        /// How many there are.
+        length: u64,
+    },
+    /// The session has no such revision.
+    #[error("no revision {number}; the newest is {newest}")]
+    NoSuchRevision {
+        /// The number asked for.
+        number: u64,
+        /// The newest there is.
+        newest: u64,
+    },
+    /// There is no checkpoint to go back to.
+    #[error("no such checkpoint in {session:?}; {}", known_checkpoints(.known))]
+    NoCheckpoint {
+        /// The session's name.
+        session: String,
+        /// The numbers of those that exist.
+        known: Vec<u64>,
+    },
+    /// The session keeps no versions.
+    #[error(
+        "versioning is not enabled in {session:?}; turn it on with configure-session :versioning t"
+    )]
+    NoVersioning {
+        /// The session's name.
+        session: String,
+    },
+    /// There is no rollback to be taken back.
+    #[error("no rollback of {session:?} to undo")]
+    NoRollback {
+        /// The session's name.
+        session: String,
+    },
+    /// No memory has this number.
+    #[error("no memory mem-{0}; list-memories shows them")]
+    NoSuchMemory(u64),
     /// The store refused.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -78,6 +133,14 @@ impl EngineError {
             Self::NothingToUndo { .. } => "nothing-to-undo",
             Self::NoSuchSet { .. } => "no-such-set",
             Self::SetChanged { .. } => "set-changed",
+            Self::NoSuchSession { .. } => "no-such-session",
+            Self::SessionExists { .. } | Self::Store(StoreError::NameTaken(_)) => "session-exists",
+            Self::NoSuchMessage { .. } => "no-such-message",
+            Self::NoSuchRevision { .. } => "no-such-revision",
+            Self::NoCheckpoint { .. } => "no-checkpoint",
+            Self::NoVersioning { .. } => "versioning-not-enabled",
+            Self::NoRollback { .. } => "no-rollback",
+            Self::NoSuchMemory(_) => "no-such-memory",
             Self::Store(StoreError::Damaged(_)) => "store-damaged",
             Self::Store(_) | Self::NotKept(_) => "store-failed",
             Self::Panicked(_) => "internal",
@@ -92,9 +155,30 @@ fn elsewhere(held_by: Option<&str>) -> String {
 }
 
 fn known_sets(known: &[String]) -> String {
-    if known.is_empty() {
-        return "there are none yet; save-set makes one".to_owned();
+    known_names("save-set", known)
+}
+
+fn no_session(name: Option<&str>) -> String {
+    name.map_or("no session is open".to_owned(), |name| format!("no session {name:?}"))
+}
+
+fn known_checkpoints(known: &[u64]) -> String {
+    let names: Vec<String> = known.iter().map(|number| format!("chk-{number}")).collect();
+    match names.is_empty() {
+        true => "there are none yet; checkpoint takes one".to_owned(),
+        false => format!("there are {}", names.join(", ")),
     }
-    let quoted: Vec<_> = known.iter().map(|name| format!("{name:?}")).collect();
-    format!("there are {}", quoted.join(", "))
+}
+
+/// How many names an error lists.
+const NAMES_LISTED: usize = 10;
+
+fn known_names(maker: &str, known: &[String]) -> String {
+    if known.is_empty() {
+        return format!("there are none yet; {maker} makes one");
+    }
+    let quoted: Vec<_> = known.iter().take(NAMES_LISTED).map(|name| format!("{name:?}")).collect();
+    let more = known.len().saturating_sub(NAMES_LISTED);
+    let rest = if more == 0 { String::new() } else { format!(" and {more} more") };
+    format!("there are {}{rest}", quoted.join(", "))
 }

@@ -7,6 +7,7 @@ mod context;
 mod error;
 mod event;
 mod run;
+mod session;
 mod sets;
 
 use std::collections::HashMap;
@@ -19,6 +20,8 @@ pub use self::context::{Added, Listed, NewItem, Removed, Revision, Selection, Un
 pub use self::error::EngineError;
 pub use self::event::{Event, SessionName, Statistics};
 pub use self::run::{Handle, MAX_BURST, QUEUE_LENGTH, run};
+use self::session::Sessions;
+pub use self::session::{NewMessage, Opened, RollbackUndone, RolledBack, Said};
 pub use self::sets::{Loaded, Saved};
 use crate::context::change::{Change, Settings};
 use crate::context::manager::Manager;
@@ -45,6 +48,7 @@ pub struct Engine {
     /// What the request that is running did.
     events: Vec<Event>,
     statistics: Statistics,
+    sessions: Sessions,
 }
 
 impl Engine {
@@ -67,6 +71,7 @@ impl Engine {
             touched: Vec::new(),
             events: Vec::new(),
             statistics: Statistics::default(),
+            sessions: Sessions::default(),
         })
     }
 
@@ -115,6 +120,7 @@ impl Engine {
         operation: impl FnOnce(&mut Self) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
         let touched_before = self.touched.len();
+        let sessions_before = self.sessions.touched();
         let outcome = catch_unwind(AssertUnwindSafe(|| operation(self)))
             .unwrap_or_else(|panic| Err(EngineError::Panicked(panic_text(&*panic))))
             .and_then(|value| Ok(self.store.keep().map(|()| value)?));
@@ -123,6 +129,7 @@ impl Engine {
             for name in self.touched.drain(touched_before..) {
                 self.managers.remove(&name);
             }
+            self.sessions.forget_touched(sessions_before);
             if let Err(error) = self.store.abandon() {
                 tracing::error!("a request could not be taken back: {error}");
             }
@@ -136,7 +143,9 @@ impl Engine {
         if committed.is_err() {
             self.store.roll_back();
             self.managers.clear();
+            self.sessions.forget_all();
         }
+        self.sessions.tidy();
         if self.managers.len() > MANAGERS_KEPT {
             self.managers.retain(|_, manager| !manager.is_empty());
         }
@@ -149,6 +158,11 @@ impl Engine {
         if let Err(error) = self.store.settle() {
             tracing::error!("what is logged could not be moved to the database yet: {error}");
         }
+    }
+
+    /// Unix seconds.
+    fn now(&self) -> i64 {
+        (self.clock)().div_euclid(1000)
     }
 
     /// The manager, read from the store at its first use.

@@ -34,7 +34,7 @@ impl Engine {
     pub fn save_set(&mut self, manager: &str, name: &str) -> Result<Saved, EngineError> {
         let slots: Vec<Slot> = self.manager(manager)?.slots().cloned().collect();
         let before = self.store.set_named(name)?;
-        let created = (self.clock)().div_euclid(1000);
+        let created = self.now();
         let after = Some(self.store.write_set(created, &slots)?);
         self.name_set(manager, "save-set", SetChange { name: name.to_owned(), before, after })?;
         Ok(Saved { count: slots.len() as u64, replaced: before.is_some() })
@@ -88,6 +88,11 @@ impl Engine {
 
     fn set_items(&mut self, name: &str) -> Result<Vec<NewItem>, EngineError> {
         let set = self.existing_set(name)?;
+        self.copies(set)
+    }
+
+    /// A stored set's items, as new ones.
+    pub(super) fn copies(&mut self, set: u64) -> Result<Vec<NewItem>, EngineError> {
         Ok(self.store.read_set(set)?.into_iter().map(copy).collect())
     }
 

@@ -24,6 +24,13 @@ pub struct Tools {
     pub notices: Vec<String>,
 }
 
+impl Tools {
+    /// The settings of a session that nobody configured, as they are stored.
+    pub(super) fn session_defaults(&self) -> String {
+        "{}".to_owned()
+    }
+}
+
 /// Limits that the configuration sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {

@@ -5,16 +5,20 @@
 //! here knows how a connection speaks.
 
 mod call;
+mod checkpoints;
 mod context;
 mod error;
 mod files;
+mod messages;
 mod params;
 pub(crate) mod present;
 mod query;
 mod refresh;
 mod server;
+mod sessions;
 mod sets;
 mod table;
+mod transcript;
 
 pub use self::call::{Call, Limits, Peer, Tools, Topic};
 pub use self::error::engine_error;

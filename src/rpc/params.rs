@@ -43,11 +43,19 @@ impl<'de> Deserialize<'de> for ManagerName {
     }
 }
 
-/// The name of a set.
+/// The name of a set or a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SetName(pub(super) String);
+pub(super) struct Name(pub(super) String);
 
-impl<'de> Deserialize<'de> for SetName {
+impl std::ops::Deref for Name {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Name {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
         check_name(&name).map_err(serde::de::Error::custom)?;

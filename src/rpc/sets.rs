@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::Step;
 use super::call::Call;
-use super::params::{ManagerName, RequestKey, SetName, decode};
+use super::params::{ManagerName, Name, RequestKey, decode};
 use super::present::{self, entry, figure};
 use super::query::Nothing;
 use crate::value::Value;
@@ -14,7 +14,7 @@ use crate::wire::message::WireError;
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct SetCall {
     manager: Option<ManagerName>,
-    name: SetName,
+    name: Name,
     request_key: Option<RequestKey>,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn drop_set(_: Call, params: Value) -> Result<Step, WireError> {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct LoadSet {
     manager: Option<ManagerName>,
-    name: SetName,
+    name: Name,
     mode: Option<LoadMode>,
     request_key: Option<RequestKey>,
 }

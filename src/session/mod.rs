@@ -8,6 +8,8 @@ pub mod signals;
 pub mod spans;
 pub mod state;
 
+use std::collections::HashSet;
+
 use self::message::{Message, Role};
 use self::state::State;
 
@@ -17,12 +19,15 @@ pub struct Session {
     log: Vec<Message>,
     state: State,
     revision: u64,
+    /// The ids of all calls of tools.
+    calls: HashSet<String>,
 }
 
 impl Session {
     /// A session as it was stored: its log from the first message, and its newest revision.
     pub fn new(log: Vec<Message>, state: State, revision: u64) -> Self {
-        let mut session = Self { log, state: State::default(), revision };
+        let calls = log.iter().flat_map(call_ids).collect();
+        let mut session = Self { log, state: State::default(), revision, calls };
         session.set_state(state, revision);
         session
     }
@@ -64,13 +69,24 @@ impl Session {
 
     /// How many turns the conversation has: each begins with what the user says.
     pub fn turns(&self) -> u64 {
-        self.active().filter(|message| message.role == Role::User).count() as u64
+        self.turn_numbers().count() as u64
+    }
+
+    /// The numbers of the messages with which the turns begin, ascending.
+    pub fn turn_numbers(&self) -> impl Iterator<Item = u64> {
+        self.active().filter(|message| message.role == Role::User).map(|message| message.number)
     }
 
     /// Appends a message, which must have the next number.
     pub fn append(&mut self, message: Message) {
         debug_assert_eq!(message.number, self.length() + 1);
+        self.calls.extend(call_ids(&message));
         self.log.push(message);
+    }
+
+    /// Whether a message of the log calls a tool by this id.
+    pub fn has_call(&self, id: &str) -> bool {
+        self.calls.contains(id)
     }
 
     /// Makes a revision the present one.
@@ -80,6 +96,10 @@ impl Session {
         self.state = state;
         self.revision = revision;
     }
+}
+
+fn call_ids(message: &Message) -> impl Iterator<Item = String> {
+    message.tool_calls.iter().map(|call| call.id.clone())
 }
 
 #[cfg(test)]

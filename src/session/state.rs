@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::spans::Spans;
 
 /// A revision of what is in view of a session.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct State {
     /// How many messages the log had when the revision was made; later ones are in view too.
@@ -40,6 +40,21 @@ pub struct State {
     /// How coherent the last answer was, from 0 to 1, if somebody judged it.
     #[serde(default)]
     pub coherence: Option<f64>,
+    /// What the last rollback, if nothing was gone back to since, took out of view.
+    #[serde(default)]
+    pub before_rollback: Option<Moment>,
+}
+
+/// A moment of a session, to which it can go back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Moment {
+    /// The revision that was present then.
+    pub revision: u64,
+    /// How many messages the log had then.
+    pub position: u64,
+    /// The stored set of the context items of then.
+    pub items: Option<u64>,
 }
 
 /// What stands in place of messages.
@@ -55,24 +70,6 @@ pub struct Summary {
     /// What the next summary is made from, beside the messages: kept by whoever makes summaries.
     #[serde(default)]
     pub source: serde_json::Value,
-}
-
-impl Default for State {
-    fn default() -> Self {
-        Self {
-            base: 0,
-            active: Spans::default(),
-            pruned: Spans::default(),
-            summary: None,
-            pinned: Spans::default(),
-            summaries: 0,
-            futile: 0,
-            tried_in_turn: 0,
-            checkpoint_turn: 0,
-            relevance: 0.0,
-            coherence: None,
-        }
-    }
 }
 
 impl State {

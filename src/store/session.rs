@@ -15,7 +15,8 @@ pub const USAGE_KEPT: u64 = 10_000;
 pub struct NewSession {
     /// Its name, which no other live session may have.
     pub name: String,
-    /// The context manager whose items it shows.
+    /// The context manager whose items it shows; empty for one of its own, see
+    /// [`SessionRow::manager_name`].
     pub manager: String,
     /// The folder of the project that it is about.
     pub project: Option<String>,
@@ -35,7 +36,8 @@ pub struct SessionRow {
     pub id: u64,
     /// Its name.
     pub name: String,
-    /// The context manager whose items it shows.
+    /// The context manager whose items it shows; empty for one of its own, see
+    /// [`SessionRow::manager_name`].
     pub manager: String,
     /// The folder of the project that it is about.
     pub project: Option<String>,
@@ -55,6 +57,16 @@ pub struct SessionRow {
     pub turns: u64,
     /// The tokens of the messages together.
     pub tokens: u64,
+}
+
+impl SessionRow {
+    /// The context manager whose items it shows: the one it was made with, else one of its own.
+    pub fn manager_name(&self) -> String {
+        match self.manager.is_empty() {
+            true => format!("*session {}*", self.id),
+            false => self.manager.clone(),
+        }
+    }
 }
 
 /// A state of a session's view of its messages.

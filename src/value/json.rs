@@ -52,6 +52,13 @@ pub fn to_json(value: &Value, out: &mut Vec<u8>) {
     writer::write(value, out);
 }
 
+/// The JSON text of a value, as [`to_json`] writes it.
+pub fn json_text(value: &Value) -> String {
+    let mut bytes = Vec::new();
+    to_json(value, &mut bytes);
+    String::from_utf8(bytes).unwrap_or_default()
+}
+
 /// Appends `text` as a JSON string.
 pub(crate) fn write_string(text: &str, out: &mut Vec<u8>) {
     writer::write_string(text, out);

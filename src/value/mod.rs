@@ -109,6 +109,12 @@ pub(crate) fn kebab(name: &str) -> Cow<'_, str> {
     if name.contains('_') { Cow::Owned(name.replace('_', "-")) } else { Cow::Borrowed(name) }
 }
 
+impl From<f64> for Value {
+    fn from(number: f64) -> Self {
+        Self::Float(number)
+    }
+}
+
 impl From<bool> for Value {
     fn from(truth: bool) -> Self {
         Self::Bool(truth)

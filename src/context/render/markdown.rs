@@ -22,6 +22,11 @@ pub(super) fn section(part: &Part<'_>, out: &mut String) {
     out.push_str("\n\n");
 }
 
+/// The fence, in backticks, that nothing in `content` can close.
+pub fn fence(content: &str) -> String {
+    "`".repeat(fence_length(content))
+}
+
 fn push_fence(length: usize, out: &mut String) {
     out.extend(std::iter::repeat_n('`', length));
 }

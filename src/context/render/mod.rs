@@ -20,6 +20,8 @@ use serde::{Deserialize, Serialize};
 use super::item::Item;
 use super::language;
 
+pub use self::markdown::fence;
+
 /// What a section adds to its content at most in the usual case: heading, file name, fences.
 const OVERHEAD: usize = 160;
 

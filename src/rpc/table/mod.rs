@@ -2,6 +2,7 @@
 
 mod context;
 mod server;
+mod session;
 
 use super::Step;
 use super::call::Call;
@@ -10,7 +11,7 @@ use crate::wire::message::WireError;
 
 /// Every method, in the order of the documentation.
 pub fn methods() -> impl Iterator<Item = &'static Method> + Clone {
-    [context::METHODS, server::METHODS].into_iter().flatten()
+    [context::METHODS, session::METHODS, server::METHODS].into_iter().flatten()
 }
 
 /// A method: how it is called, what it answers, and how it is run.

@@ -1,0 +1,243 @@
+//! Checkpoints: complete moments of a session, to which it can go back, and from which it can
+//! fork.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::{Engine, EngineError, Event};
+use super::Opened;
+use crate::context::change::Slot;
+use crate::context::manager::Arrival;
+use crate::session::state::{Moment, State};
+use crate::store::session::{CheckpointRow, NewCheckpoint, NewSession};
+
+/// What a rollback did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RolledBack {
+    /// The checkpoint that was gone back to.
+    pub checkpoint: u64,
+    /// How many turns left the conversation; they stay in the log.
+    pub turns_lost: u64,
+    /// How many messages left the conversation.
+    pub messages_lost: u64,
+}
+
+/// What undoing a rollback did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undone {
+    /// How many turns came back.
+    pub turns_restored: u64,
+    /// How many turns that were said since the rollback left the conversation.
+    pub turns_lost: u64,
+}
+
+impl Engine {
+    /// Takes a checkpoint of what a session has now; `None` when it keeps no versions.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn checkpoint(&mut self, id: u64, message: &str) -> Result<Option<u64>, EngineError> {
+        let position = self.session(id)?.length();
+        self.checkpoint_at(id, position, message, false).map(Some)
+    }
+
+    /// The checkpoints of a session, oldest first.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn list_checkpoints(&mut self, id: u64) -> Result<Vec<CheckpointRow>, EngineError> {
+        Ok(self.store.checkpoints(id)?)
+    }
+
+    /// Goes back to a checkpoint, the last one unless another is named: its view, its pins and
+    /// its items. The checkpoint and all later messages stay, and it can be undone.
+    ///
+    /// # Errors
+    /// [`EngineError::NoCheckpoint`] when there is none, or none with that number.
+    pub fn rollback(
+        &mut self,
+        id: u64,
+        checkpoint: Option<u64>,
+    ) -> Result<RolledBack, EngineError> {
+        let target = self.find_checkpoint(id, checkpoint)?;
+        let before = self.moment(id)?;
+        let (turns, messages) = self.size_of(id)?;
+        let made = target.made;
+        let moment = Moment { revision: made.state, position: made.position, items: made.items };
+        self.go_back(id, "rollback", moment, Some(before))?;
+        let (turns_left, messages_left) = self.size_of(id)?;
+        Ok(RolledBack {
+            checkpoint: target.id,
+            turns_lost: turns.saturating_sub(turns_left),
+            messages_lost: messages.saturating_sub(messages_left),
+        })
+    }
+
+    /// Takes the last rollback back. What was said since then leaves the conversation and stays
+    /// in the log.
+    ///
+    /// # Errors
+    /// [`EngineError::NoRollback`] when the last thing gone back to was not a checkpoint.
+    pub fn undo_rollback(&mut self, id: u64) -> Result<Undone, EngineError> {
+        let session = self.session(id)?;
+        let Some(moment) = session.state().before_rollback else {
+            return Err(EngineError::NoRollback { session: self.row(id)?.name });
+        };
+        let before: Vec<u64> = session.turn_numbers().collect();
+        self.go_back(id, "undo-rollback", moment, None)?;
+        let after: Vec<u64> = self.session(id)?.turn_numbers().collect();
+        let missing = |from: &[u64], of: &[u64]| {
+            of.iter().filter(|number| from.binary_search(number).is_err()).count() as u64
+        };
+        Ok(Undone {
+            turns_restored: missing(&before, &after),
+            turns_lost: missing(&after, &before),
+        })
+    }
+
+    /// A new session that goes on from a checkpoint of another, or from where that is now.
+    ///
+    /// # Errors
+    /// [`EngineError::SessionExists`], [`EngineError::NoCheckpoint`].
+    pub fn fork_session(
+        &mut self,
+        id: u64,
+        checkpoint: Option<u64>,
+        new: NewSession,
+    ) -> Result<Opened, EngineError> {
+        self.check_name_is_free(&new.name, 0)?;
+        let from = match checkpoint {
+            None => self.moment(id)?,
+            Some(_) => {
+                let made = self.find_checkpoint(id, checkpoint)?.made;
+                Moment { revision: made.state, position: made.position, items: made.items }
+            }
+        };
+        let state = self.revision(id, from.revision)?;
+        let parent = Some((id, from.position));
+        let fork = self.create_session(NewSession { parent, ..new }, "fork-session")?;
+        let state = State::back_at(&state, from.position, from.position);
+        self.revise(fork, "fork-session", State { before_rollback: None, ..state })?;
+        if let Some(set) = from.items {
+            let manager = self.row(fork)?.manager_name();
+            let items = self.copies(set)?;
+            self.add("fork-session", &manager, items)?;
+        }
+        self.sessions.current = Some(fork);
+        Ok(Opened { id: fork, created: true })
+    }
+
+    /// Takes a checkpoint of the session as it was when its log had `position` messages, all of
+    /// which came after the present revision was made.
+    pub(super) fn checkpoint_at(
+        &mut self,
+        id: u64,
+        position: u64,
+        message: &str,
+        automatic: bool,
+    ) -> Result<u64, EngineError> {
+        let session = self.session(id)?;
+        let turn = session.turn_numbers().filter(|number| *number <= position).count() as u64;
+        let mut state = session.state().rebased(session.length());
+        state.checkpoint_turn = turn;
+        self.revise(id, "checkpoint", state)?;
+        let moment = self.moment(id)?;
+        let made = NewCheckpoint {
+            state: moment.revision,
+            position,
+            turn,
+            message: message.to_owned(),
+            automatic,
+            created: self.now(),
+            items: moment.items,
+        };
+        let checkpoint = self.store.add_checkpoint(id, &made)?;
+        let session = self.session_name(id)?;
+        let message = made.message;
+        self.events.push(Event::CheckpointCreated {
+            session,
+            checkpoint,
+            turn,
+            message,
+            automatic,
+        });
+        Ok(checkpoint)
+    }
+
+    fn find_checkpoint(
+        &mut self,
+        id: u64,
+        checkpoint: Option<u64>,
+    ) -> Result<CheckpointRow, EngineError> {
+        let found = match checkpoint {
+            Some(number) => self.store.checkpoint(id, number)?,
+            None => self.store.checkpoints(id)?.pop(),
+        };
+        match found {
+            Some(row) => Ok(row),
+            None => {
+                let known = self.store.checkpoints(id)?.into_iter().map(|row| row.id).collect();
+                Err(EngineError::NoCheckpoint { session: self.row(id)?.name, known })
+            }
+        }
+    }
+
+    /// What the session is now, its items stored aside.
+    fn moment(&mut self, id: u64) -> Result<Moment, EngineError> {
+        let manager = self.row(id)?.manager_name();
+        let slots: Vec<Slot> = self.manager(&manager)?.slots().cloned().collect();
+        let items = match slots.is_empty() {
+            true => None,
+            false => Some(self.store.write_set(self.now(), &slots)?),
+        };
+        let session = self.session(id)?;
+        Ok(Moment { revision: session.revision(), position: session.length(), items })
+    }
+
+    fn go_back(
+        &mut self,
+        id: u64,
+        method: &'static str,
+        to: Moment,
+        from: Option<Moment>,
+    ) -> Result<(), EngineError> {
+        let then = self.revision(id, to.revision)?;
+        let length = self.session(id)?.length();
+        let state = State { before_rollback: from, ..State::back_at(&then, to.position, length) };
+        self.revise(id, method, state)?;
+        self.restore_items(id, method, to.items)?;
+        self.session_changed(id, method)
+    }
+
+    /// Makes the items of a session's manager those of a stored set, with the ids they had.
+    fn restore_items(
+        &mut self,
+        id: u64,
+        method: &str,
+        items: Option<u64>,
+    ) -> Result<(), EngineError> {
+        let manager = self.row(id)?.manager_name();
+        let then = items.map_or(Ok(Vec::new()), |set| self.store.read_set(set))?;
+        let same = |(now, then): (&Slot, &Slot)| now.item == then.item && now.pinned == then.pinned;
+        let now = self.manager(&manager)?;
+        if now.len() == then.len() && now.slots().zip(&then).all(same) {
+            return Ok(());
+        }
+        let arrivals = then
+            .into_iter()
+            .map(|slot| Arrival {
+                item: Arc::clone(&slot.item),
+                version: self.next_version(),
+                pinned: slot.pinned,
+            })
+            .collect();
+        let change = self.plan(&manager, |manager| manager.plan_replace(method, arrivals))?;
+        self.carry_out(&manager, change)
+    }
+
+    fn size_of(&mut self, id: u64) -> Result<(u64, u64), EngineError> {
+        let session = self.session(id)?;
+        Ok((session.turns(), session.active().count() as u64))
+    }
+}

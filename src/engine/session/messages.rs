@@ -1,0 +1,133 @@
+//! Adding to a session's log.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::{Engine, EngineError};
+use crate::session::message::{Message, Phase, Role, Signals, ToolCall};
+
+/// A message before it has a number and a time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewMessage {
+    /// Who says it.
+    pub role: Role,
+    /// The text.
+    pub content: Arc<str>,
+    /// The phase of the work.
+    pub phase: Option<Phase>,
+    /// The tools that it calls.
+    pub tool_calls: Vec<ToolCall>,
+    /// The call that it answers.
+    pub tool_call_id: Option<String>,
+    /// Whether it is never to be left out.
+    pub pinned: bool,
+    /// How many tokens content and calls have.
+    pub tokens: u64,
+    /// The counter's name.
+    pub counted_by: &'static str,
+    /// Unix seconds at which it was said, when that was not now.
+    pub timestamp: Option<i64>,
+}
+
+/// What was added to a log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Said {
+    /// The new messages' numbers, in order.
+    pub numbers: Vec<u64>,
+    /// Those among them that answer a call which the log does not have.
+    pub orphans: Vec<u64>,
+}
+
+impl Engine {
+    /// Appends messages to a session's log.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn add_messages(&mut self, id: u64, new: Vec<NewMessage>) -> Result<Said, EngineError> {
+        let said = self.append(id, new)?;
+        self.session_changed(id, "add-message")?;
+        Ok(said)
+    }
+
+    /// Pins messages or unpins them.
+    ///
+    /// # Errors
+    /// [`EngineError::NoSuchMessage`].
+    pub fn pin_messages(
+        &mut self,
+        id: u64,
+        numbers: &[u64],
+        pinned: bool,
+    ) -> Result<(), EngineError> {
+        let session = self.session(id)?;
+        let length = session.length();
+        if let Some(&number) = numbers.iter().find(|&&number| number == 0 || number > length) {
+            return Err(EngineError::NoSuchMessage { number, length });
+        }
+        let mut state = session.state().rebased(length);
+        for &number in numbers {
+            match pinned {
+                true => state.pinned.insert(number, number),
+                false => state.pinned.remove(number),
+            }
+        }
+        self.revise(id, "pin-message", state)
+    }
+
+    /// Appends without an event of its own.
+    pub(super) fn append(&mut self, id: u64, new: Vec<NewMessage>) -> Result<Said, EngineError> {
+        let now = self.now();
+        let session = self.session(id)?;
+        let mut number = session.length();
+        let mut newest = session.log().last().map_or(i64::MIN, |message| message.timestamp);
+        let messages: Vec<Message> = new
+            .into_iter()
+            .map(|new| {
+                number += 1;
+                newest = newest.max(new.timestamp.unwrap_or(now));
+                new.into_message(number, newest)
+            })
+            .collect();
+        self.store.append_messages(id, &messages)?;
+        self.touch_session(id);
+        let session = self.session_mut(id)?;
+        let mut said = Said { numbers: Vec::new(), orphans: Vec::new() };
+        let mut pinned = Vec::new();
+        for message in messages {
+            said.numbers.push(message.number);
+            if message.tool_call_id.as_deref().is_some_and(|call| !session.has_call(call)) {
+                said.orphans.push(message.number);
+            }
+            if message.pinned {
+                pinned.push(message.number);
+            }
+            session.append(message);
+        }
+        if !pinned.is_empty() {
+            let mut state = session.state().rebased(session.length());
+            pinned.iter().for_each(|&number| state.pinned.insert(number, number));
+            self.revise(id, "add-message", state)?;
+        }
+        Ok(said)
+    }
+}
+
+impl NewMessage {
+    fn into_message(self, number: u64, timestamp: i64) -> Message {
+        let signals = Signals::of(self.role, &self.content, &self.tool_calls);
+        Message {
+            number,
+            role: self.role,
+            content: self.content,
+            timestamp,
+            phase: self.phase,
+            tool_calls: self.tool_calls,
+            tool_call_id: self.tool_call_id,
+            pinned: self.pinned,
+            tokens: self.tokens,
+            counted_by: self.counted_by,
+            signals,
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Sessions in a store in memory.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::context::change::Settings;
+use crate::context::item::{Kind, Metadata};
+use crate::engine::NewItem;
+use crate::session::message::Role;
+use crate::store::sqlite::SqliteStore;
+
+fn engine() -> Engine {
+    let store = Box::new(SqliteStore::in_memory().unwrap());
+    Engine::new(store, Box::new(|| 1_000_000), Settings { max_items: 50 }).unwrap()
+}
+
+fn open(engine: &mut Engine, name: &str) -> u64 {
+    let new = NewSession { name: name.into(), settings: "{}".into(), ..NewSession::default() };
+    engine.run_alone(|engine| engine.open_session(new)).unwrap().id
+}
+
+fn said(role: Role, content: &str) -> NewMessage {
+    NewMessage {
+        role,
+        content: content.into(),
+        phase: None,
+        tool_calls: Vec::new(),
+        tool_call_id: None,
+        pinned: false,
+        tokens: 1,
+        counted_by: "estimate",
+        timestamp: None,
+    }
+}
+
+/// Says a turn: a word of the user's and the answer to it.
+fn turn(engine: &mut Engine, id: u64, word: &str) {
+    let messages = vec![said(Role::User, word), said(Role::Assistant, &format!("re {word}"))];
+    engine.run_alone(|engine| engine.add_messages(id, messages)).unwrap();
+}
+
+fn item(engine: &mut Engine, id: u64, content: &str) {
+    let manager = engine.row(id).unwrap().manager_name();
+    let new = NewItem {
+        kind: Kind::Code,
+        content: Arc::from(content),
+        metadata: Metadata::default(),
+        taken_ms: 0,
+        tokens: 1,
+        counted_by: "estimate",
+        live: false,
+        pinned: false,
+    };
+    engine.run_alone(|engine| engine.add("add-context", &manager, vec![new])).unwrap();
+}
+
+#[track_caller]
+fn check(engine: &mut Engine, id: u64, conversation: &str, items: &str) {
+    let words: Vec<String> =
+        engine.session(id).unwrap().in_view().map(|message| message.content.to_string()).collect();
+    assert_eq!(words.join(", "), conversation);
+    let manager = engine.row(id).unwrap().manager_name();
+    let held: Vec<String> = engine
+        .manager(&manager)
+        .unwrap()
+        .slots()
+        .map(|slot| slot.item.content.to_string())
+        .collect();
+    assert_eq!(held.join(", "), items);
+}
+
+/// The engine as it is after the end of the process.
+fn reread(engine: &mut Engine) {
+    engine.sessions = Sessions::default();
+    engine.managers.clear();
+}
+
+#[test]
+fn a_session_is_opened_by_name_or_number() {
+    let mut engine = engine();
+    let first = open(&mut engine, "first");
+    let second = open(&mut engine, "second");
+    assert_eq!(open(&mut engine, "first"), first);
+    assert_eq!(engine.find_session(None).unwrap().id, first);
+    assert_eq!(engine.find_session(Some("ses-2")).unwrap().id, second);
+    let error = engine.find_session(Some("third")).unwrap_err().to_string();
+    assert_eq!(error, "no session \"third\"; there are \"second\", \"first\"");
+}
+
+#[test]
+fn a_deleted_session_is_found_again_when_it_is_restored() {
+    let mut engine = engine();
+    let id = open(&mut engine, "a");
+    turn(&mut engine, id, "hello");
+    engine.run_alone(|engine| engine.delete_session("a")).unwrap();
+    assert!(engine.find_session(Some("a")).is_err());
+    let other = open(&mut engine, "a");
+    let taken = engine.run_alone(|engine| engine.restore_session("a")).unwrap_err();
+    assert_eq!(taken.kind(), "session-exists");
+    engine.run_alone(|engine| engine.rename_session("a", "b")).unwrap();
+    let back = engine.run_alone(|engine| engine.restore_session("a")).unwrap();
+    assert_eq!((back.id, other), (id, other));
+    check(&mut engine, id, "hello, re hello", "");
+}
+
+#[test]
+fn going_back_restores_view_and_items_and_can_be_undone() {
+    let mut engine = engine();
+    let id = open(&mut engine, "a");
+    turn(&mut engine, id, "one");
+    item(&mut engine, id, "early");
+    engine.run_alone(|engine| engine.checkpoint(id, "before two")).unwrap();
+    turn(&mut engine, id, "two");
+    turn(&mut engine, id, "three");
+    item(&mut engine, id, "late");
+    let done = engine.run_alone(|engine| engine.rollback(id, None)).unwrap();
+    assert_eq!((done.checkpoint, done.turns_lost, done.messages_lost), (1, 2, 4));
+    reread(&mut engine);
+    check(&mut engine, id, "one, re one", "early");
+    turn(&mut engine, id, "other");
+    check(&mut engine, id, "one, re one, other, re other", "early");
+    let undone = engine.run_alone(|engine| engine.undo_rollback(id)).unwrap();
+    assert_eq!((undone.turns_restored, undone.turns_lost), (2, 1));
+    reread(&mut engine);
+    check(&mut engine, id, "one, re one, two, re two, three, re three", "early, late");
+    let again = engine.run_alone(|engine| engine.undo_rollback(id)).unwrap_err();
+    assert_eq!(again.kind(), "no-rollback");
+    assert_eq!(engine.session(id).unwrap().length(), 8);
+}
+
+#[test]
+fn without_a_checkpoint_nothing_is_gone_back_to() {
+    let mut engine = engine();
+    let id = open(&mut engine, "a");
+    let error = engine.run_alone(|engine| engine.rollback(id, None)).unwrap_err();
+    assert_eq!(error.kind(), "no-checkpoint");
+    engine.run_alone(|engine| engine.checkpoint(id, "x")).unwrap();
+    let error = engine.run_alone(|engine| engine.rollback(id, Some(9))).unwrap_err();
+    assert!(error.to_string().ends_with("there are chk-1"), "{error}");
+}
+
+#[test]
+fn a_fork_goes_its_own_way() {
+    let mut engine = engine();
+    let id = open(&mut engine, "a");
+    turn(&mut engine, id, "one");
+    item(&mut engine, id, "early");
+    engine.run_alone(|engine| engine.checkpoint(id, "x")).unwrap();
+    turn(&mut engine, id, "two");
+    let new = NewSession { name: "b".into(), settings: "{}".into(), ..NewSession::default() };
+    let fork = engine.run_alone(|engine| engine.fork_session(id, Some(1), new)).unwrap().id;
+    turn(&mut engine, fork, "else");
+    item(&mut engine, fork, "more");
+    reread(&mut engine);
+    check(&mut engine, fork, "one, re one, else, re else", "early, more");
+    check(&mut engine, id, "one, re one, two, re two", "early");
+}
+
+#[test]
+fn a_pin_is_a_revision_that_can_be_taken_back() {
+    let mut engine = engine();
+    let id = open(&mut engine, "a");
+    turn(&mut engine, id, "one");
+    engine.run_alone(|engine| engine.pin_messages(id, &[2], true)).unwrap();
+    reread(&mut engine);
+    assert!(engine.session(id).unwrap().message(2).unwrap().pinned);
+    engine.run_alone(|engine| engine.restore_revision(id, 0)).unwrap();
+    assert!(!engine.session(id).unwrap().message(2).unwrap().pinned);
+    let error = engine.run_alone(|engine| engine.pin_messages(id, &[3], true)).unwrap_err();
+    assert_eq!(error.to_string(), "no message msg-3; the log has 2");
+}
+
+#[test]
+fn time_never_goes_back_in_a_log() {
+    let mut engine = engine();
+    let id = open(&mut engine, "a");
+    let at = |time| NewMessage { timestamp: Some(time), ..said(Role::User, "x") };
+    engine.run_alone(|engine| engine.add_messages(id, vec![at(50), at(40), at(60)])).unwrap();
+    let session = engine.session(id).unwrap();
+    let times: Vec<i64> = session.log().iter().map(|message| message.timestamp).collect();
+    assert_eq!(times, [50, 50, 60]);
+}
+
+#[test]
+fn a_request_that_fails_leaves_the_log_as_it_was() {
+    let mut engine = engine();
+    let id = open(&mut engine, "a");
+    turn(&mut engine, id, "one");
+    let failed: Result<(), _> = engine.run_alone(|engine| {
+        engine.add_messages(id, vec![said(Role::User, "lost")])?;
+        Err(EngineError::NothingToUndo { manager: "x".into() })
+    });
+    assert!(failed.is_err());
+    check(&mut engine, id, "one, re one", "");
+    turn(&mut engine, id, "two");
+    reread(&mut engine);
+    check(&mut engine, id, "one, re one, two, re two", "");
+}

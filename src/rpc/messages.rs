@@ -1,0 +1,287 @@
+//! Methods about the messages of a session.
+
+use serde::{Deserialize, Deserializer};
+
+use super::call::Call;
+use super::error::param_error;
+use super::params::{Name, RequestKey, decode, not_negative};
+use super::present::{self, entry, figure};
+use super::{Finish, Step};
+use crate::engine::{NewMessage, Said};
+use crate::session::message::{Message, Phase, Role, ToolCall};
+use crate::tokens::Counter;
+use crate::value::Value;
+use crate::value::json::json_text;
+use crate::wire::message::WireError;
+
+/// How many messages one call may add.
+const MAX_ADDED: usize = 100_000;
+
+/// A message as a client says it.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct MessageParam {
+    role: Option<Role>,
+    content: Option<String>,
+    phase: Option<Phase>,
+    tool_calls: Option<Vec<ToolCallParam>>,
+    tool_call_id: Option<String>,
+    pinned: Option<bool>,
+    timestamp: Option<i64>,
+    /// What an earlier answer said of the message; not taken from a client.
+    #[serde(default, rename = "id")]
+    _id: Option<Value>,
+    #[serde(default, rename = "tokens")]
+    _tokens: Option<Value>,
+    #[serde(default, rename = "token-counter")]
+    _counter: Option<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct ToolCallParam {
+    id: String,
+    name: String,
+    arguments: Option<Value>,
+}
+
+/// A message's id, `msg-N`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct MessageName(pub(super) u64);
+
+impl<'de> Deserialize<'de> for MessageName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let number = name.strip_prefix("msg-").and_then(|digits| digits.parse().ok());
+        number.filter(|number| *number > 0).map(Self).ok_or_else(|| {
+            serde::de::Error::custom(format!("must be a message's id such as msg-3, got {name:?}"))
+        })
+    }
+}
+
+impl MessageParam {
+    /// The message with its tokens counted.
+    pub(super) fn counted(self, counter: &dyn Counter) -> Result<NewMessage, WireError> {
+        let role = self.role.unwrap_or(Role::User);
+        if self
+            .tool_calls
+            .as_ref()
+            .is_some_and(|calls| !calls.is_empty() && role != Role::Assistant)
+        {
+            return Err(param_error("tool-calls", "belong to messages of the assistant"));
+        }
+        if self.tool_call_id.is_some() && role != Role::Tool {
+            return Err(param_error("tool-call-id", "belongs to messages of a tool"));
+        }
+        let tool_calls: Vec<ToolCall> = self
+            .tool_calls
+            .into_iter()
+            .flatten()
+            .map(|call| ToolCall {
+                id: call.id,
+                name: call.name,
+                arguments: call.arguments.map_or_else(String::new, text_of),
+            })
+            .collect();
+        let content = self.content.unwrap_or_default();
+        let of_call = |call: &ToolCall| counter.count(&call.name) + counter.count(&call.arguments);
+        let tokens = counter.count(&content) + tool_calls.iter().map(of_call).sum::<u64>();
+        Ok(NewMessage {
+            role,
+            content: content.into(),
+            phase: self.phase,
+            tool_calls,
+            tool_call_id: self.tool_call_id,
+            pinned: self.pinned.unwrap_or(false),
+            tokens,
+            counted_by: counter.name(),
+            timestamp: self.timestamp,
+        })
+    }
+}
+
+/// Arguments are text; data become their JSON.
+fn text_of(arguments: Value) -> String {
+    match arguments {
+        Value::Str(text) => text,
+        Value::Nil => String::new(),
+        data => json_text(&data),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct AddMessage {
+    session: Option<Name>,
+    role: Option<Role>,
+    content: Option<String>,
+    phase: Option<Phase>,
+    tool_calls: Option<Vec<ToolCallParam>>,
+    tool_call_id: Option<String>,
+    pinned: Option<bool>,
+    timestamp: Option<i64>,
+    messages: Option<Vec<MessageParam>>,
+    request_key: Option<RequestKey>,
+}
+
+pub(super) fn add_message(call: Call, params: Value) -> Result<Step, WireError> {
+    let given: AddMessage = decode(params)?;
+    let messages = match given.messages {
+        Some(messages) if given.content.is_none() && given.role.is_none() => messages,
+        Some(_) => {
+            return Err(param_error("messages", "cannot be given beside content and role"));
+        }
+        None if given.content.is_none() && given.tool_calls.is_none() => {
+            return Err(param_error("content", "is required, or tool-calls, or messages"));
+        }
+        None => vec![MessageParam {
+            role: given.role,
+            content: given.content,
+            phase: given.phase,
+            tool_calls: given.tool_calls,
+            tool_call_id: given.tool_call_id,
+            pinned: given.pinned,
+            timestamp: given.timestamp,
+            _id: None,
+            _tokens: None,
+            _counter: None,
+        }],
+    };
+    if messages.len() > MAX_ADDED {
+        let message = format!("must be at most {MAX_ADDED}, got {}", messages.len());
+        return Err(param_error("messages", &message));
+    }
+    let new = counted(messages, &*call.tools.counter)?;
+    Step::state(move |engine| {
+        let row = engine.find_session(given.session.as_deref())?;
+        let said = engine.once("add-message", given.request_key.as_deref(), |engine| {
+            engine.add_messages(row.id, new)
+        })?;
+        let row = engine.row(row.id)?;
+        let mut map = said_map(&said);
+        map.push(entry("session", &*row.name));
+        map.push(entry("messages", figure(row.messages)));
+        map.push(entry("tokens", figure(row.tokens)));
+        Ok(Value::Map(map))
+    })
+}
+
+/// Counts messages that a client said.
+pub(super) fn counted(
+    messages: Vec<MessageParam>,
+    counter: &dyn Counter,
+) -> Result<Vec<NewMessage>, WireError> {
+    messages.into_iter().map(|message| message.counted(counter)).collect()
+}
+
+fn said_map(said: &Said) -> Vec<(Box<str>, Value)> {
+    let mut map = vec![
+        entry("id", said.numbers.last().map_or(Value::Nil, |number| name(*number))),
+        entry("ids", names(&said.numbers)),
+    ];
+    if !said.orphans.is_empty() {
+        map.push(entry("without-call", names(&said.orphans)));
+    }
+    map
+}
+
+/// Numbers of messages as their ids.
+pub(super) fn names(numbers: &[u64]) -> Value {
+    Value::List(numbers.iter().map(|number| name(*number)).collect())
+}
+
+pub(super) fn name(number: u64) -> Value {
+    Value::Str(format!("msg-{number}"))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct GetMessages {
+    session: Option<Name>,
+    view: Option<Which>,
+    ids: Option<Vec<MessageName>>,
+    roles: Option<Vec<Role>>,
+    from: Option<MessageName>,
+    to: Option<MessageName>,
+    limit: Option<i64>,
+}
+
+/// Which messages of a session.
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+enum Which {
+    /// Those of the conversation, pruned and summarized ones too.
+    Conversation,
+    /// Those in view.
+    View,
+    /// All ever said.
+    Log,
+}
+
+pub(super) fn get_messages(_: Call, params: Value) -> Result<Step, WireError> {
+    let given: GetMessages = decode(params)?;
+    let limit: Option<usize> = not_negative("limit", given.limit)?;
+    Step::then(move |engine| {
+        let row = engine.find_session(given.session.as_deref())?;
+        let session = engine.session(row.id)?;
+        let state = session.state();
+        let which = given.view.unwrap_or(Which::Conversation);
+        let in_range = |number: u64| {
+            given.from.is_none_or(|from| from.0 <= number)
+                && given.to.is_none_or(|to| number <= to.0)
+                && given.ids.as_ref().is_none_or(|ids| ids.contains(&MessageName(number)))
+        };
+        let wanted = |message: &&Message| {
+            let shown = match which {
+                Which::Log => true,
+                Which::Conversation => state.is_active(message.number),
+                Which::View => state.is_in_view(message.number),
+            };
+            shown
+                && in_range(message.number)
+                && given.roles.as_ref().is_none_or(|roles| roles.contains(&message.role))
+        };
+        let newest = session.log().iter().rev().filter(wanted).take(limit.unwrap_or(usize::MAX));
+        let mut chosen: Vec<(Message, bool)> =
+            newest.map(|message| (message.clone(), state.is_in_view(message.number))).collect();
+        chosen.reverse();
+        let bytes = chosen.iter().map(|(message, _)| message.content.len() + 64).sum();
+        Ok(Finish::of_size(bytes, move || Value::List(chosen.iter().map(standing).collect())))
+    })
+}
+
+fn standing((message, in_view): &(Message, bool)) -> Value {
+    let mut value = present::message(message);
+    if let Value::Map(map) = &mut value {
+        map.push(entry("in-view", *in_view));
+    }
+    value
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct PinMessage {
+    session: Option<Name>,
+    id: Option<MessageName>,
+    ids: Option<Vec<MessageName>>,
+    pinned: Option<bool>,
+}
+
+pub(super) fn pin_message(_: Call, params: Value) -> Result<Step, WireError> {
+    let given: PinMessage = decode(params)?;
+    let ids: Vec<u64> =
+        given.id.into_iter().chain(given.ids.into_iter().flatten()).map(|id| id.0).collect();
+    if ids.is_empty() {
+        return Err(param_error("id", "is required: one id, or several as ids"));
+    }
+    let pinned = given.pinned.unwrap_or(true);
+    Step::state(move |engine| {
+        let row = engine.find_session(given.session.as_deref())?;
+        engine.pin_messages(row.id, &ids, pinned)?;
+        Ok(Value::Map(vec![
+            entry("session", row.name),
+            entry("ids", names(&ids)),
+            entry("pinned", pinned),
+        ]))
+    })
+}

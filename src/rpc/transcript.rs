@@ -1,0 +1,159 @@
+//! Sessions as text: a transcript for people, and JSON for programs, which can be read back.
+
+use serde::Deserialize;
+
+use super::messages::{MessageParam, counted};
+use super::present::{self, entry};
+use crate::context::render::fence;
+use crate::engine::NewMessage;
+use crate::session::message::{Message, Role};
+use crate::session::state::State;
+use crate::store::session::SessionRow;
+use crate::tokens::Counter;
+use crate::value::Value;
+use crate::value::json::{from_json, json_text};
+
+/// The number of the JSON form, to be raised when older programs could not read it.
+const VERSION: i64 = 1;
+
+/// How a session is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Format {
+    /// For people.
+    Markdown,
+    /// For programs, import-session among them.
+    Json,
+}
+
+/// A session as it was read.
+pub(super) struct Read {
+    pub(super) name: String,
+    pub(super) project: Option<String>,
+    pub(super) messages: Vec<NewMessage>,
+}
+
+/// Writes a session's whole log.
+pub(super) fn write(format: Format, row: &SessionRow, log: &[Message], state: &State) -> String {
+    match format {
+        Format::Markdown => markdown(row, log, state),
+        Format::Json => json(row, log, state),
+    }
+}
+
+/// Reads what [`write`] wrote as JSON.
+///
+/// # Errors
+/// What is wrong with the text.
+pub(super) fn read(text: &str, counter: &dyn Counter) -> Result<Read, String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    struct File {
+        contexture_session: i64,
+        name: String,
+        project: Option<String>,
+        messages: Vec<MessageParam>,
+    }
+    let value = from_json(text.as_bytes())
+        .map_err(|error| format!("must be the JSON that export-session gives: {error}"))?;
+    let file: File = value.decode().map_err(|error| {
+        format!("must be the JSON that export-session gives: {} {}", error.path, error.message)
+    })?;
+    if file.contexture_session > VERSION {
+        let found = file.contexture_session;
+        return Err(format!("has format {found} and this program knows up to {VERSION}"));
+    }
+    let messages = counted(file.messages, counter).map_err(|error| error.message)?;
+    Ok(Read { name: file.name, project: file.project, messages })
+}
+
+fn json(row: &SessionRow, log: &[Message], state: &State) -> String {
+    let message = |message: &Message| {
+        let mut value = present::message(message);
+        if let (Value::Map(map), Some(fate)) = (&mut value, fate(message, state)) {
+            map.push(entry("fate", fate));
+        }
+        value
+    };
+    let value = Value::Map(vec![
+        entry("contexture-session", Value::Int(VERSION)),
+        entry("name", &*row.name),
+        entry("project", row.project.as_deref().map_or(Value::Nil, Value::from)),
+        entry("created", Value::Int(row.created)),
+        entry("summary", state.summary.as_ref().map_or(Value::Nil, |s| Value::from(&*s.text))),
+        entry("messages", Value::List(log.iter().map(message).collect())),
+    ]);
+    json_text(&value) + "\n"
+}
+
+fn markdown(row: &SessionRow, log: &[Message], state: &State) -> String {
+    let mut text = format!("# {}\n\n", one_line(&row.name));
+    let project = row.project.as_deref().map_or(String::new(), |p| format!(" Project: {p}."));
+    text += &format!("Begun {}.{project} Messages: {}.\n", time(row.created), log.len());
+    if let Some(summary) = &state.summary {
+        text +=
+            &format!("\n## Summary of what is no longer in view\n\n{}\n", summary.text.trim_end());
+    }
+    for message in log {
+        text += &heading(message, state);
+        text += &body(message);
+    }
+    text
+}
+
+fn heading(message: &Message, state: &State) -> String {
+    let role = match message.role {
+        Role::System => "System",
+        Role::User => "User",
+        Role::Assistant => "Assistant",
+        Role::Tool => "Tool",
+    };
+    let mut notes = vec![format!("msg-{}", message.number), time(message.timestamp)];
+    notes.extend(message.phase.map(|phase| phase.name().to_owned()));
+    notes.extend(message.tool_call_id.as_ref().map(|id| format!("answers {}", one_line(id))));
+    notes.extend(fate(message, state).map(str::to_owned));
+    format!("\n## {role} ({})\n\n", notes.join(", "))
+}
+
+fn body(message: &Message) -> String {
+    let content = message.content.trim_end_matches('\n');
+    let mut text = match message.role {
+        Role::Tool => fenced("text", content),
+        _ if content.is_empty() => String::new(),
+        _ => format!("{content}\n"),
+    };
+    for call in &message.tool_calls {
+        text += &format!("Calls `{}` ({}):\n\n", one_line(&call.name), one_line(&call.id));
+        text += &fenced("json", &call.arguments);
+    }
+    text
+}
+
+fn fenced(language: &str, content: &str) -> String {
+    let fence = fence(content);
+    format!("{fence}{language}\n{content}\n{fence}\n")
+}
+
+/// What became of a message that is not simply in view.
+fn fate(message: &Message, state: &State) -> Option<&'static str> {
+    let number = message.number;
+    let covered = || state.summary.as_ref().is_some_and(|s| s.covers.contains(number));
+    match () {
+        () if !state.is_active(number) => Some("rolled back"),
+        () if state.pinned.contains(number) => Some("pinned"),
+        () if covered() => Some("summarized"),
+        () if state.pruned.contains(number) => Some("pruned"),
+        () => None,
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn time(seconds: i64) -> String {
+    jiff::Timestamp::from_second(seconds).map_or_else(
+        |_| seconds.to_string(),
+        |time| time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+    )
+}
