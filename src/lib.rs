@@ -2,7 +2,8 @@
 //!
 //! Reading order: [`value`] is the data that every dialect speaks; [`context`] is what is kept
 //! and how it is rendered; [`session`] is what was said, and [`curation`] chooses what of it a model
-//! is shown; [`retrieval`] finds texts by words; [`tokens`] counts; [`files`] reads from disk;
+//! is shown; [`memory`] chooses what is worth remembering;
+//! [`retrieval`] finds texts by words; [`tokens`] counts; [`files`] reads from disk;
 //! [`store`] keeps everything; [`engine`] owns it; [`rpc`] is what can be asked of it; [`wire`] is how clients say it; and
 //! [`server`] is where they are heard. [`cli`] and [`config`] are the program around them.
 
@@ -12,6 +13,7 @@ pub mod context;
 pub mod curation;
 pub mod engine;
 pub mod files;
+pub mod memory;
 mod names;
 pub mod retrieval;
 pub mod rpc;

@@ -3,4 +3,5 @@
 //! Pure, and it knows nothing of messages, memories or stores.
 
 pub mod excerpt;
+pub mod fusion;
 pub mod words;

@@ -93,6 +93,15 @@ pub trait MemoryStore {
         limit: u64,
     ) -> Result<Vec<(MemoryRow, f64)>, StoreError>;
 
+    /// The memories that pass and are next to one of these: of the same session and kind, and with
+    /// at most [`MOST_BETWEEN`](crate::memory::ranking::MOST_BETWEEN) messages between. In the order
+    /// of `ids`, each once, and none that is one of them.
+    fn memories_beside(
+        &mut self,
+        ids: &[u64],
+        filter: &MemoryFilter,
+    ) -> Result<Vec<MemoryRow>, StoreError>;
+
     /// Keeps what a model of embeddings made of a memory, in the place of what it made before.
     fn set_memory_vector(&mut self, id: u64, model: &str, vector: &[f32])
     -> Result<(), StoreError>;

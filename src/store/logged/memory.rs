@@ -31,6 +31,14 @@ impl<S: Store> MemoryStore for LoggedStore<S> {
         self.inner.search_memories(text, filter, limit)
     }
 
+    fn memories_beside(
+        &mut self,
+        ids: &[u64],
+        filter: &MemoryFilter,
+    ) -> Result<Vec<MemoryRow>, StoreError> {
+        self.inner.memories_beside(ids, filter)
+    }
+
     fn set_memory_vector(
         &mut self,
         id: u64,

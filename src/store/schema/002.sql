@@ -120,6 +120,7 @@ CREATE TABLE memory (
 );
 
 CREATE INDEX memory_by_scope ON memory (scope, id);
+CREATE INDEX memory_by_origin ON memory (session, kind, first_message);
 
 CREATE VIRTUAL TABLE memory_words USING fts5 (
     words, content = '', tokenize = 'porter unicode61'

@@ -1,13 +1,14 @@
 //! Memories as rows, their words in a full-text table, and their vectors.
 
 use rusqlite::types::ToSql;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::super::StoreError;
 use super::super::memory::{
     MemoryFilter, MemoryOrigin, MemoryRow, MemoryScope, MemoryStore, NewMemory,
 };
 use super::{SqliteStore, words};
+use crate::memory::ranking::MOST_BETWEEN;
 
 const COLUMNS: &str = "memory.id, scope, kind, session, first_message, last_message, created, \
                        accessed, accesses, forgotten, content";
@@ -61,6 +62,23 @@ impl MemoryStore for SqliteStore {
         values.push(&sought);
         let scored = |row: &Row<'_>| Ok((memory_of(row)?, row.get(11)?));
         query.query_and_then(&values[..], scored)?.collect()
+    }
+
+    fn memories_beside(
+        &mut self,
+        ids: &[u64],
+        filter: &MemoryFilter,
+    ) -> Result<Vec<MemoryRow>, StoreError> {
+        let passed = Passed::by(filter)?;
+        let mut beside: Vec<MemoryRow> = Vec::new();
+        for id in ids {
+            for neighbour in neighbours(&self.db, *id, &passed)? {
+                if !ids.contains(&neighbour.id) && beside.iter().all(|row| row.id != neighbour.id) {
+                    beside.push(neighbour);
+                }
+            }
+        }
+        Ok(beside)
     }
 
     fn set_memory_vector(
@@ -154,6 +172,37 @@ fn add(db: &Connection, memory: &NewMemory) -> Result<u64, StoreError> {
     db.prepare_cached("INSERT INTO memory_words (rowid, words) VALUES (?1, ?2)")?
         .execute(params![id, words::indexed(content)])?;
     Ok(id.unsigned_abs())
+}
+
+/// The memories right before and right after another.
+fn neighbours(db: &Connection, id: u64, passed: &Passed<'_>) -> Result<Vec<MemoryRow>, StoreError> {
+    let sql = "SELECT session, kind, first_message, last_message FROM memory
+               WHERE id = ?1 AND session IS NOT NULL";
+    let place = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+    let place: Option<(u64, String, u64, u64)> =
+        db.prepare_cached(sql)?.query_row([id], place).optional()?;
+    let Some((session, kind, first, last)) = place else { return Ok(Vec::new()) };
+    let sides = [
+        ("first_message < ?8 AND last_message >= ?9 ORDER BY first_message DESC", {
+            (first, first.saturating_sub(1 + MOST_BETWEEN))
+        }),
+        ("first_message > ?8 AND first_message <= ?9 ORDER BY first_message", {
+            (last, last.saturating_add(1 + MOST_BETWEEN))
+        }),
+    ];
+    let mut found = Vec::new();
+    for (side, (edge, reach)) in sides {
+        let mut query = db.prepare_cached(&format!(
+            "SELECT {COLUMNS} FROM memory
+             WHERE session = ?6 AND kind = ?7 AND {} AND {side} LIMIT 1",
+            passed.condition
+        ))?;
+        let mut values = passed.with(&session).to_vec();
+        let rest: [&dyn ToSql; 3] = [&kind, &edge, &reach];
+        values.extend(rest);
+        found.extend(query.query_and_then(&values[..], memory_of)?.next().transpose()?);
+    }
+    Ok(found)
 }
 
 /// A filter as a condition with the parameters 1 to 5.

@@ -1,0 +1,112 @@
+//! The text that brings memories into a window.
+
+use super::strength::relevance;
+
+/// What the text begins with.
+pub const HEADING: &str = "Relevant context from memory:";
+
+/// How many characters of a memory are shown at most, the ellipsis not counted.
+pub const LONGEST: usize = 500;
+
+/// A memory to be brought in.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Remembered<'a> {
+    /// Its number.
+    pub id: u64,
+    /// What it says.
+    pub content: &'a str,
+    /// How strong it is, 0 to 1.
+    pub strength: f64,
+}
+
+/// What memories give to a turn; nothing at all when there are none.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Grounding {
+    /// The memories, best first.
+    pub ids: Vec<u64>,
+    /// How relevant each is, 0 to 1, in the same order.
+    pub relevances: Vec<f64>,
+    /// The heading and a line for each; empty without memories, and then there is no message.
+    pub text: String,
+}
+
+impl Grounding {
+    /// Of the best memories, best first.
+    pub fn of(memories: &[Remembered<'_>]) -> Self {
+        if memories.is_empty() {
+            return Self::default();
+        }
+        let places = memories.iter().enumerate();
+        let mut text = HEADING.to_owned();
+        for memory in memories {
+            text.push_str("\n- ");
+            text.push_str(&line(memory.content));
+        }
+        Self {
+            ids: memories.iter().map(|memory| memory.id).collect(),
+            relevances: places.map(|(i, m)| relevance(i, memories.len(), m.strength)).collect(),
+            text,
+        }
+    }
+
+    /// The relevances' mean, 0 to 1; 0 without memories.
+    pub fn relevance(&self) -> f64 {
+        match self.relevances.len() {
+            0 => 0.0,
+            count => self.relevances.iter().sum::<f64>() / count as f64,
+        }
+    }
+}
+
+/// A text on one line, cut where a word ends when it is too long.
+fn line(text: &str) -> String {
+    let folded = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let Some((most, _)) = folded.char_indices().nth(LONGEST) else { return folded };
+    let shown = &folded[..most];
+    // A text without spaces is cut anywhere.
+    let end = shown.rfind(' ').filter(|end| *end > most / 2).unwrap_or(most);
+    format!("{}…", &shown[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(contents: &[&str], expected: &str) -> Grounding {
+        let memories: Vec<Remembered<'_>> = (1..)
+            .zip(contents)
+            .map(|(id, content)| Remembered { id, content, strength: 0.5 })
+            .collect();
+        let grounding = Grounding::of(&memories);
+        assert_eq!(grounding.text, expected);
+        grounding
+    }
+
+    #[test]
+    fn each_memory_is_a_line() {
+        let expected = "Relevant context from memory:\n- the port is 4005\n- λ b c\n- ";
+        let grounding = check(&["the port is 4005", " λ\nb\r\n\tc\n", ""], expected);
+        assert_eq!(grounding.ids, [1, 2, 3]);
+        assert_eq!(grounding.relevances[0], 0.75);
+        assert!((grounding.relevance() - 7.0 / 12.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn without_memories_there_is_nothing_and_no_relevance() {
+        assert_eq!(check(&[], "").relevance(), 0.0);
+    }
+
+    #[test]
+    fn a_long_memory_is_shortened() {
+        let words = "word ".repeat(200);
+        let unbroken = "é".repeat(600);
+        let grounding = Grounding::of(&[
+            Remembered { id: 1, content: &words, strength: 1.0 },
+            Remembered { id: 2, content: &unbroken, strength: 1.0 },
+        ]);
+        let lines: Vec<&str> = grounding.text.lines().collect();
+        assert!(lines[1].ends_with("word…") && lines[1].chars().count() <= LONGEST + 3);
+        assert_eq!(lines[2], format!("- {}…", "é".repeat(LONGEST)));
+    }
+}

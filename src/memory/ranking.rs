@@ -1,0 +1,171 @@
+//! Which memories are best for a query: several rankings, fused.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use super::strength::Life;
+use crate::retrieval::fusion::reciprocal_rank;
+
+/// How many messages may be between two memories that still count as being side by side.
+pub const MOST_BETWEEN: u64 = 2;
+
+/// How similar a vector must be at least to count as found, as the cosine of the angle. What has
+/// nothing to do with the query is mostly below it.
+pub const LEAST_SIMILARITY: f64 = 0.25;
+
+/// How often the rankings count. What was found decides; what is near it follows; age and use
+/// decide between those that fit about equally well.
+const FOUND: usize = 6;
+const BESIDE: usize = 3;
+
+/// A memory that may be of use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its number.
+    pub id: u64,
+    /// When it was made and used.
+    pub life: Life,
+    /// The session and the first and the last of the messages that it is made of.
+    pub origin: Option<(u64, u64, u64)>,
+}
+
+/// What a search found, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Found<'a> {
+    /// By words.
+    pub by_words: &'a [u64],
+    /// By vectors; empty without them.
+    pub by_vectors: &'a [u64],
+}
+
+/// The candidates that were found or are beside a found one, best first. When nothing was found,
+/// there is nothing. What was found and is no candidate is passed over.
+pub fn best(candidates: &[Candidate], found: Found<'_>, now: i64) -> Vec<u64> {
+    let known: BTreeMap<u64, &Candidate> = candidates.iter().map(|c| (c.id, c)).collect();
+    let among = |ids: &[u64]| -> Vec<u64> {
+        ids.iter().copied().filter(|id| known.contains_key(id)).collect()
+    };
+    let [words, vectors] = [found.by_words, found.by_vectors].map(among);
+    let beside = beside(&known, &fused_ids(&[&words, &vectors]));
+    let mut eligible: Vec<&Candidate> =
+        fused_ids(&[&words, &vectors, &beside]).iter().map(|id| known[id]).collect();
+    eligible.sort_by_key(|candidate| (Reverse(candidate.life.created), Reverse(candidate.id)));
+    let newest: Vec<u64> = eligible.iter().map(|candidate| candidate.id).collect();
+    eligible.sort_by(|a, b| b.life.strength(now).total_cmp(&a.life.strength(now)));
+    let strongest: Vec<u64> = eligible.iter().map(|candidate| candidate.id).collect();
+    let mut ranks: Vec<&[u64]> = vec![&newest, &strongest];
+    ranks.extend([&words[..]; FOUND]);
+    ranks.extend([&vectors[..]; FOUND]);
+    ranks.extend([&beside[..]; BESIDE]);
+    fused_ids(&ranks)
+}
+
+/// The memories whose vectors are most like that of the query, best first, as far as they are
+/// like it at all; of equal ones the smaller number. Vectors of another length are passed over.
+pub fn similar(query: &[f32], vectors: &[(u64, Vec<f32>)]) -> Vec<u64> {
+    let mut found: Vec<(u64, f64)> = vectors
+        .iter()
+        .filter_map(|(id, vector)| Some((*id, cosine(query, vector)?)))
+        .filter(|(_, cosine)| *cosine >= LEAST_SIMILARITY)
+        .collect();
+    found.sort_by(|(a, left), (b, right)| right.total_cmp(left).then(a.cmp(b)));
+    found.into_iter().map(|(id, _)| id).collect()
+}
+
+/// Those that are beside one that was found, in the order of the found ones.
+fn beside(known: &BTreeMap<u64, &Candidate>, found: &[u64]) -> Vec<u64> {
+    let mut by_place: Vec<(u64, u64, u64, u64)> = known
+        .values()
+        .filter_map(|c| c.origin.map(|(session, first, last)| (session, first, last, c.id)))
+        .collect();
+    by_place.sort_unstable();
+    let mut neighbours: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    for pair in by_place.windows(2) {
+        let ((session, _, last, left), (other, first, _, right)) = (pair[0], pair[1]);
+        if session == other && first <= last.saturating_add(MOST_BETWEEN + 1) {
+            neighbours.entry(left).or_default().push(right);
+            neighbours.entry(right).or_default().push(left);
+        }
+    }
+    let mut beside = Vec::new();
+    for id in found.iter().filter_map(|id| neighbours.get(id)).flatten() {
+        if !beside.contains(id) {
+            beside.push(*id);
+        }
+    }
+    beside
+}
+
+fn fused_ids(ranks: &[&[u64]]) -> Vec<u64> {
+    reciprocal_rank(ranks).into_iter().map(|(id, _)| id).collect()
+}
+
+fn cosine(left: &[f32], right: &[f32]) -> Option<f64> {
+    let dot = |a: &[f32], b: &[f32]| -> f64 {
+        a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
+    };
+    let lengths = (dot(left, left) * dot(right, right)).sqrt();
+    let sound = left.len() == right.len() && lengths.is_finite() && lengths > 0.0;
+    sound.then(|| dot(left, right) / lengths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: i64 = 1_000_000;
+
+    fn candidate(id: u64, age: i64, accesses: u64, origin: Option<(u64, u64, u64)>) -> Candidate {
+        let created = NOW - age;
+        Candidate { id, life: Life { created, accessed: created, accesses }, origin }
+    }
+
+    #[track_caller]
+    fn check(candidates: &[Candidate], words: &[u64], vectors: &[u64], expected: &[u64]) {
+        let found = Found { by_words: words, by_vectors: vectors };
+        assert_eq!(best(candidates, found, NOW), expected);
+    }
+
+    #[test]
+    fn what_was_found_by_words_leads_and_its_neighbours_follow() {
+        let pool = [
+            candidate(1, 900, 0, Some((1, 1, 2))),
+            candidate(2, 800, 0, Some((1, 3, 4))),
+            candidate(3, 700, 0, Some((1, 5, 5))),
+            candidate(4, 1, 9, Some((2, 6, 6))),
+            candidate(5, 500, 0, Some((1, 9, 9))),
+        ];
+        check(&pool, &[2], &[], &[2, 3, 1]);
+        check(&pool, &[], &[], &[]);
+        check(&pool, &[77], &[78], &[]);
+    }
+
+    #[test]
+    fn age_and_use_decide_between_like_ones() {
+        let old = candidate(1, 800_000, 0, None);
+        check(&[old, candidate(2, 10, 0, None)], &[1, 2], &[2, 1], &[2, 1]);
+        check(&[old, candidate(2, 800_000, 500, None)], &[1, 2], &[2, 1], &[2, 1]);
+    }
+
+    #[test]
+    fn vectors_count_as_much_as_words() {
+        let pool = [1, 2, 3].map(|id| candidate(id, 100, 0, None));
+        check(&pool, &[1, 2], &[2, 3], &[2, 1, 3]);
+        check(&pool, &[], &[3], &[3]);
+    }
+
+    #[test]
+    fn vectors_that_are_alike_are_found() {
+        let vectors = [
+            (1, vec![0.0, 1.0]),
+            (2, vec![2.0, 0.2]),
+            (3, vec![5.0, 0.0]),
+            (4, vec![1.0]),
+            (5, vec![0.0, 0.0]),
+            (6, vec![f32::NAN, 1.0]),
+            (7, vec![-1.0, 0.0]),
+        ];
+        assert_eq!(similar(&[1.0, 0.0], &vectors), [3, 2]);
+        assert!(similar(&[], &vectors).is_empty());
+    }
+}

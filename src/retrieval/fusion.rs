@@ -1,0 +1,42 @@
+//! Several rankings made one.
+
+use std::collections::BTreeMap;
+
+/// The constant of reciprocal rank fusion as its authors chose it (Cormack, Clarke and Büttcher,
+/// 2009): the larger it is, the less the first places count.
+const K: f64 = 60.0;
+
+/// Fuses rankings, each best first and without repetitions: what is in place r, from 1, of a
+/// ranking gets 1/(60 + r), and the sums decide. Best first; of equal ones the smaller number.
+/// A ranking that is given twice counts twice.
+pub fn reciprocal_rank(ranks: &[&[u64]]) -> Vec<(u64, f64)> {
+    let mut sums: BTreeMap<u64, f64> = BTreeMap::new();
+    for rank in ranks {
+        for (place, id) in rank.iter().enumerate() {
+            *sums.entry(*id).or_default() += 1.0 / (K + 1.0 + place as f64);
+        }
+    }
+    let mut fused: Vec<(u64, f64)> = sums.into_iter().collect();
+    fused.sort_by(|(_, left), (_, right)| right.total_cmp(left));
+    fused
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(ranks: &[&[u64]], expected: &[u64]) {
+        let ids: Vec<u64> = reciprocal_rank(ranks).into_iter().map(|(id, _)| id).collect();
+        assert_eq!(ids, expected);
+    }
+
+    #[test]
+    fn what_is_high_in_several_rankings_wins() {
+        check(&[&[1, 2, 3], &[4, 2, 5]], &[2, 1, 4, 3, 5]);
+        check(&[&[1, 2], &[2, 1], &[2, 1]], &[2, 1]);
+        check(&[&[7]], &[7]);
+        check(&[], &[]);
+        assert_eq!(reciprocal_rank(&[&[9], &[9]]), [(9, 2.0 / 61.0)]);
+    }
+}
