@@ -9,6 +9,8 @@ pub mod memory;
 mod metadata;
 pub mod session;
 pub mod sqlite;
+#[cfg(test)]
+mod testing;
 
 use std::path::{Path, PathBuf};
 

@@ -4,7 +4,11 @@ use super::*;
 use crate::context::change::Settings;
 use crate::context::item::{Kind, Metadata};
 use crate::engine::{Engine, NewItem, Selection};
+use crate::session::message::Role;
+use crate::store::memory::{MemoryFilter, MemoryScope, MemoryStore, NewMemory};
+use crate::store::session::{NewSession, SessionStore};
 use crate::store::sqlite::SqliteStore;
+use crate::store::testing::message;
 use crate::value::Value;
 
 struct Folder(tempfile::TempDir);
@@ -187,4 +191,97 @@ fn hundreds_of_bursts_move_by_themselves() {
     let lines = std::fs::read(folder.log()).unwrap().split(|byte| *byte == b'\n').count();
     assert!(lines < MOVED_AT_ONCE, "{lines} lines are left");
     check(&mut folder.engine(), &["697", "698", "699"]);
+}
+
+/// Answers to keyed requests are logged; sessions and memories are not.
+fn burst(store: &mut LoggedStore<SqliteStore>, number: u64) -> Result<(), StoreError> {
+    store.remember(&format!("before {number}"), "1")?;
+    store.keep()?;
+    store.remember(&format!("first {number}"), "1")?;
+    let name = format!("s{number}");
+    let session = store.create_session(&NewSession { name, ..NewSession::default() })?;
+    store.append_messages(session, &[message(1, Role::User, "words")])?;
+    store.remember(&format!("then {number}"), "1")?;
+    store.keep()?;
+    store.add_memory(&NewMemory {
+        scope: MemoryScope::Everywhere,
+        kind: "note".into(),
+        origin: None,
+        content: "words".into(),
+        created: 1,
+    })?;
+    store.remember(&format!("after {number}"), "1")?;
+    store.keep()
+}
+
+/// How many of a burst's answers, sessions, messages and memories are there.
+fn held(store: &mut LoggedStore<SqliteStore>, number: u64) -> [usize; 4] {
+    let answers = ["before", "first", "then", "after"].map(|part| format!("{part} {number}"));
+    let answers = answers.iter().filter(|key| store.recall(key).unwrap().is_some()).count();
+    [
+        answers,
+        store.sessions(true).unwrap().len(),
+        store.search_sessions("words", 99, true).unwrap().len(),
+        store.memories(&MemoryFilter::default(), 99).unwrap().len(),
+    ]
+}
+
+fn commit(store: &mut LoggedStore<SqliteStore>) {
+    let counters = store.counters().unwrap();
+    store.commit(counters).unwrap();
+}
+
+#[test]
+fn a_burst_with_logged_and_direct_writes_is_kept_whole_or_not_at_all() {
+    let folder = Folder::new();
+    let mut store = folder.store();
+    store.remember("logged", "0").unwrap();
+    store.keep().unwrap();
+    commit(&mut store);
+    let log = std::fs::read(folder.log()).unwrap();
+    assert!(!log.is_empty());
+    burst(&mut store, 1).unwrap();
+    drop(store);
+    assert_eq!(std::fs::read(folder.log()).unwrap(), log, "a crash before the commit");
+
+    let mut store = folder.store();
+    assert_eq!(held(&mut store, 1), [0, 0, 0, 0]);
+    assert_eq!(store.recall("logged").unwrap().as_deref(), Some("0"));
+    store.remember("logged too", "0").unwrap();
+    store.keep().unwrap();
+    commit(&mut store);
+    let log = std::fs::read(folder.log()).unwrap();
+    burst(&mut store, 2).unwrap();
+    commit(&mut store);
+    drop(store);
+    assert!(std::fs::read(folder.log()).unwrap().is_empty());
+    std::fs::write(folder.log(), &log).unwrap();
+
+    let mut store = folder.store();
+    assert_eq!(held(&mut store, 2), [4, 1, 1, 1], "a crash between the commit and the log's end");
+    assert_eq!(store.recall("logged too").unwrap().as_deref(), Some("0"));
+    store.remember("logged again", "0").unwrap();
+    store.keep().unwrap();
+    commit(&mut store);
+    drop(store);
+    assert_eq!(folder.store().recall("logged again").unwrap().as_deref(), Some("0"));
+}
+
+#[test]
+fn a_failed_request_takes_only_its_own_session_along() {
+    let folder = Folder::new();
+    let mut store = folder.store();
+    burst(&mut store, 1).unwrap();
+    assert!(burst(&mut store, 1).is_err(), "the name and the keys are taken");
+    store.abandon().unwrap();
+    store.create_session(&NewSession { name: "x".into(), ..NewSession::default() }).unwrap();
+    store.abandon().unwrap();
+    commit(&mut store);
+    assert_eq!(held(&mut store, 1), [4, 1, 1, 1]);
+    assert_eq!(held(&mut folder_again(store, &folder), 1), [4, 1, 1, 1]);
+}
+
+fn folder_again(store: LoggedStore<SqliteStore>, folder: &Folder) -> LoggedStore<SqliteStore> {
+    drop(store);
+    folder.store()
 }

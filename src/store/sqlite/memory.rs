@@ -182,16 +182,14 @@ fn neighbours(db: &Connection, id: u64, passed: &Passed<'_>) -> Result<Vec<Memor
     let place: Option<(u64, String, u64, u64)> =
         db.prepare_cached(sql)?.query_row([id], place).optional()?;
     let Some((session, kind, first, last)) = place else { return Ok(Vec::new()) };
+    let before = "first_message < ?8 AND last_message >= ?9 ORDER BY first_message DESC";
+    let after = "first_message > ?8 AND first_message <= ?9 ORDER BY first_message";
     let sides = [
-        ("first_message < ?8 AND last_message >= ?9 ORDER BY first_message DESC", {
-            (first, first.saturating_sub(1 + MOST_BETWEEN))
-        }),
-        ("first_message > ?8 AND first_message <= ?9 ORDER BY first_message", {
-            (last, last.saturating_add(1 + MOST_BETWEEN))
-        }),
+        (before, first, first.saturating_sub(1 + MOST_BETWEEN)),
+        (after, last, last.saturating_add(1 + MOST_BETWEEN)),
     ];
     let mut found = Vec::new();
-    for (side, (edge, reach)) in sides {
+    for (side, edge, reach) in sides {
         let mut query = db.prepare_cached(&format!(
             "SELECT {COLUMNS} FROM memory
              WHERE session = ?6 AND kind = ?7 AND {} AND {side} LIMIT 1",
@@ -282,3 +280,6 @@ fn scope_of(text: &str) -> Result<MemoryScope, StoreError> {
 fn vector(bytes: &[u8]) -> Vec<f32> {
     bytes.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -160,10 +160,14 @@ fn read(db: &Connection, id: u64) -> Result<Option<SessionRow>, StoreError> {
 }
 
 fn list(db: &Connection, with_deleted: bool) -> Result<Vec<SessionRow>, StoreError> {
-    let mut query = db.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM session WHERE deleted IS NULL OR ?1 ORDER BY updated DESC, id DESC"
-    ))?;
+    let mut query = db.prepare_cached(&list_sql())?;
     Ok(query.query_map([with_deleted], row_of)?.collect::<Result<_, _>>()?)
+}
+
+fn list_sql() -> String {
+    format!(
+        "SELECT {COLUMNS} FROM session WHERE deleted IS NULL OR ?1 ORDER BY updated DESC, id DESC"
+    )
 }
 
 fn rename(db: &Connection, id: u64, name: &str) -> Result<(), StoreError> {
@@ -296,3 +300,6 @@ fn row_of(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
         settings: row.get(12)?,
     })
 }
+
+#[cfg(test)]
+mod tests;

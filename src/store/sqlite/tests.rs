@@ -1,6 +1,156 @@
-//! What the engine's tests cannot see: files that are no sound database.
+//! What the engine's tests cannot see: files that are no sound database, of another format, full,
+//! or not to be written.
 
 use super::*;
+use crate::context::item::{Item, ItemId, Kind};
+use crate::session::message::{Message, Role};
+use crate::store::memory::{MemoryFilter, MemoryScope, MemoryStore, NewMemory};
+use crate::store::session::{NewSession, SessionStore};
+use crate::store::testing::{commit, message};
+
+fn slot(number: u64) -> Slot {
+    let item = Item {
+        id: ItemId(number),
+        kind: Kind::Code,
+        content: "fn é() {}".into(),
+        metadata: Default::default(),
+        timestamp: 5,
+        taken_ms: 6,
+        tokens: 7,
+        counted_by: "o200k",
+        live: false,
+    };
+    Slot { rank: 1, pinned: true, version: number, item: item.into() }
+}
+
+/// What a store of the first format can hold.
+fn fill_first_format(store: &mut SqliteStore) {
+    let mut change = Change { method: "add".into(), ..Change::default() };
+    change.enter(slot(1));
+    store.record("m", &change).unwrap();
+    let after = Some(store.write_set(5, &[slot(1)]).unwrap());
+    let set = Some(crate::context::change::SetChange { name: "s".into(), before: None, after });
+    let named = Change { method: "save-set".into(), set, ..Change::default() };
+    store.record("m", &named).unwrap();
+    store.remember("key", "outcome").unwrap();
+}
+
+#[test]
+fn the_first_format_is_brought_up_to_date_with_its_data() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.db");
+    let db = Connection::open(&path).unwrap();
+    db.execute_batch(include_str!("../schema/001.sql")).unwrap();
+    db.pragma_update(None, "user_version", 1).unwrap();
+    drop(db);
+    let mut in_memory = SqliteStore::in_memory().unwrap();
+    std::mem::swap(&mut in_memory.db, &mut Connection::open(&path).unwrap());
+    fill_first_format(&mut in_memory);
+    let counters = Counters { next_item: 2, next_version: 2, last_timestamp: 5, burst: 3 };
+    in_memory.keep().unwrap();
+    in_memory.commit(counters).unwrap();
+    drop(in_memory);
+
+    let opened = SqliteStore::open(&path).unwrap();
+    assert!(opened.moved_aside.is_none());
+    let mut store = opened.store;
+    assert_eq!(store.counters().unwrap(), counters);
+    assert_eq!(store.load("m").unwrap().unwrap().slots, [slot(1)]);
+    assert_eq!(store.last_change("m").unwrap().unwrap().method, "save-set");
+    assert_eq!(store.sets().unwrap()[0].name, "s");
+    assert_eq!(store.recall("key").unwrap().as_deref(), Some("outcome"));
+    talk(&mut store, 3, "words");
+    commit(&mut store);
+    drop(store);
+    SqliteStore::check(&path).unwrap();
+    let mut store = SqliteStore::open(&path).unwrap().store;
+    assert_eq!(store.search_sessions("words", 9, false).unwrap().len(), 3);
+    assert_eq!(store.load("m").unwrap().unwrap().slots, [slot(1)]);
+}
+
+/// A session of messages, a memory and a change, uncommitted.
+fn talk(store: &mut SqliteStore, count: u64, content: &str) -> u64 {
+    try_to_talk(store, count, content).unwrap()
+}
+
+fn try_to_talk(store: &mut SqliteStore, count: u64, content: &str) -> Result<u64, StoreError> {
+    let name = format!("session of {count}");
+    let session = store.create_session(&NewSession { name, ..NewSession::default() })?;
+    let messages: Vec<Message> =
+        (1..=count).map(|number| message(number, Role::User, content)).collect();
+    store.append_messages(session, &messages)?;
+    store.add_memory(&NewMemory {
+        scope: MemoryScope::Everywhere,
+        kind: "note".into(),
+        origin: None,
+        content: content.into(),
+        created: 1,
+    })?;
+    Ok(session)
+}
+
+/// The sessions, the hits of a word in their messages, and the memories.
+fn held(store: &mut SqliteStore) -> (usize, usize, usize) {
+    let sessions = store.sessions(true).unwrap();
+    let messages: u64 = sessions.iter().map(|row| row.messages).sum();
+    let read: usize = sessions.iter().map(|r| store.messages(r.id, 1, 99).unwrap().len()).sum();
+    assert_eq!(read as u64, messages, "the figures fit the messages");
+    let hits = store.search_sessions("words", 1000, true).unwrap().len();
+    let memories = store.search_memories("words", &MemoryFilter::default(), 1000).unwrap().len();
+    (sessions.len(), hits, memories)
+}
+
+#[test]
+fn a_request_that_fails_leaves_no_part_of_a_session() {
+    let mut store = SqliteStore::in_memory().unwrap();
+    talk(&mut store, 3, "words");
+    store.keep().unwrap();
+    talk(&mut store, 4, "words");
+    store.abandon().unwrap();
+    talk(&mut store, 5, "words");
+    commit(&mut store);
+    assert_eq!(held(&mut store), (2, 8, 2));
+    talk(&mut store, 6, "words");
+    store.abandon().unwrap();
+    assert_eq!(held(&mut store), (2, 8, 2));
+}
+
+#[test]
+fn a_full_store_keeps_no_half_of_a_session_and_works_afterwards() {
+    let mut store = SqliteStore::in_memory().unwrap();
+    talk(&mut store, 3, "words");
+    commit(&mut store);
+    let pages: i64 = store.db.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+    store.db.pragma_update(None, "max_page_count", pages + 20).unwrap();
+    let long = format!("words {}", "padding that is no use ".repeat(50_000));
+    let error = try_to_talk(&mut store, 9, &long).unwrap_err();
+    assert!(error.to_string().contains("nothing of this call was kept"), "{error}");
+    store.abandon().unwrap();
+    let counters = store.counters().unwrap();
+    assert!(matches!(store.commit(counters), Err(StoreError::Lost)));
+    store.roll_back();
+    assert_eq!(held(&mut store), (1, 3, 1));
+    talk(&mut store, 4, "words");
+    commit(&mut store);
+    assert_eq!(held(&mut store), (2, 7, 2));
+}
+
+#[test]
+fn a_store_that_is_not_to_be_written_can_be_read() {
+    let mut store = SqliteStore::in_memory().unwrap();
+    talk(&mut store, 3, "words");
+    commit(&mut store);
+    store.db.pragma_update(None, "query_only", true).unwrap();
+    let error = try_to_talk(&mut store, 9, "words").unwrap_err();
+    assert!(matches!(error, StoreError::Write(_)), "{error}");
+    store.abandon().unwrap();
+    store.roll_back();
+    assert_eq!(held(&mut store), (1, 3, 1));
+    store.db.pragma_update(None, "query_only", false).unwrap();
+    talk(&mut store, 4, "words");
+    commit(&mut store);
+    assert_eq!(held(&mut store), (2, 7, 2));
+}
 
 #[test]
 fn a_newer_database_is_refused_with_advice() {

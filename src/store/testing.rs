@@ -1,0 +1,36 @@
+//! What tests of stores share: every kind of store, and messages.
+
+use super::logged::LoggedStore;
+use super::sqlite::SqliteStore;
+use super::{Counters, Store};
+use crate::session::message::{Message, Role};
+
+/// An empty store of every kind.
+pub(super) fn stores() -> [Box<dyn Store>; 2] {
+    let sqlite = || SqliteStore::in_memory().unwrap();
+    [Box::new(sqlite()), Box::new(LoggedStore::in_memory(sqlite()).unwrap())]
+}
+
+/// Ends the request and the burst.
+pub(super) fn commit(store: &mut dyn Store) {
+    store.keep().unwrap();
+    let counters: Counters = store.counters().unwrap();
+    store.commit(counters).unwrap();
+}
+
+/// A plain message.
+pub(super) fn message(number: u64, role: Role, content: &str) -> Message {
+    Message {
+        number,
+        role,
+        content: content.into(),
+        timestamp: 1000 + i64::try_from(number).unwrap(),
+        phase: None,
+        tool_calls: Vec::new(),
+        tool_call_id: None,
+        pinned: false,
+        tokens: 10,
+        counted_by: "o200k",
+        signals: Default::default(),
+    }
+}
