@@ -44,20 +44,22 @@ impl MemoryStore for SqliteStore {
         filter: &MemoryFilter,
         limit: u64,
     ) -> Result<Vec<(MemoryRow, f64)>, StoreError> {
-        let sought = words::telling(text);
-        if sought.is_empty() {
-            return Ok(Vec::new());
-        }
+        let sought = words::some_of(&self.db, "memory_words", words::telling(text))?;
+        let Some(sought) = sought else { return Ok(Vec::new()) };
         let passed = Passed::by(filter)?;
         // The cross join keeps SQLite from searching once for each memory.
         let mut query = self.db.prepare_cached(&format!(
-            "SELECT {COLUMNS}, -bm25(memory_words) AS score
-             FROM memory_words CROSS JOIN memory ON memory.id = memory_words.rowid
-             WHERE memory_words MATCH ?7 AND {}
+            "SELECT {COLUMNS}, score
+             FROM (SELECT memory.id AS its_id, -bm25(memory_words) AS score
+                   FROM memory_words CROSS JOIN memory ON memory.id = memory_words.rowid
+                   WHERE memory_words MATCH ?7 AND {}
+                   ORDER BY memory_words.rowid DESC LIMIT {})
+                  JOIN memory ON memory.id = its_id
              ORDER BY score DESC, memory.id DESC LIMIT ?6",
-            passed.condition
+            passed.condition,
+            words::MOST_RANKED
         ))?;
-        let (limit, sought) = (super::limit(limit), words::some_of(&sought));
+        let limit = super::limit(limit);
         let mut values = passed.with(&limit).to_vec();
         values.push(&sought);
         let scored = |row: &Row<'_>| Ok((memory_of(row)?, row.get(11)?));

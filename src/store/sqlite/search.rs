@@ -22,7 +22,7 @@ pub(super) fn sessions(
     let search = Search { db, text, limit, with_deleted };
     let hits = search.run(&words::all_of(&sought))?;
     if hits.is_empty() && sought.len() > 1 {
-        return search.run(&words::some_of(&sought));
+        return search.run_with_some(sought);
     }
     Ok(hits)
 }
@@ -37,9 +37,24 @@ struct Search<'a> {
 impl Search<'_> {
     fn run(&self, query: &str) -> Result<Vec<SearchHit>, StoreError> {
         let mut hits = self.names(query)?;
-        let left = self.limit.saturating_sub(hits.len() as u64);
-        hits.extend(self.messages(query, left)?);
+        hits.extend(self.messages(query, self.left(&hits))?);
         Ok(hits)
+    }
+
+    fn run_with_some(&self, sought: Vec<String>) -> Result<Vec<SearchHit>, StoreError> {
+        let query = |table, words| words::some_of(self.db, table, words);
+        let mut hits = match query("session_words", sought.clone())? {
+            Some(query) => self.names(&query)?,
+            None => Vec::new(),
+        };
+        if let Some(query) = query("message_words", sought)? {
+            hits.extend(self.messages(&query, self.left(&hits))?);
+        }
+        Ok(hits)
+    }
+
+    fn left(&self, hits: &[SearchHit]) -> u64 {
+        self.limit.saturating_sub(hits.len() as u64)
     }
 
     fn names(&self, query: &str) -> Result<Vec<SearchHit>, StoreError> {
@@ -66,11 +81,14 @@ impl Search<'_> {
 
     fn messages(&self, query: &str, limit: u64) -> Result<Vec<SearchHit>, StoreError> {
         let mut best = self.db.prepare_cached(&format!(
-            "SELECT rowid, -bm25(message_words) AS score FROM message_words
-             WHERE message_words MATCH ?1
-               AND (?2 OR rowid >> {} NOT IN (SELECT id FROM session WHERE deleted IS NOT NULL))
-             ORDER BY score DESC, rowid DESC LIMIT ?3",
-            message::NUMBER_BITS
+            "SELECT id, score
+             FROM (SELECT rowid AS id, -bm25(message_words) AS score FROM message_words
+                   WHERE message_words MATCH ?1 AND (?2 OR rowid >> {} NOT IN
+                             (SELECT id FROM session WHERE deleted IS NOT NULL))
+                   ORDER BY rowid DESC LIMIT {})
+             ORDER BY score DESC, id DESC LIMIT ?3",
+            message::NUMBER_BITS,
+            words::MOST_RANKED
         ))?;
         let values = params![query, self.with_deleted, super::limit(limit)];
         let rows = best.query_and_then(values, |row| self.message(row.get(0)?, row.get(1)?))?;

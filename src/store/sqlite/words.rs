@@ -5,10 +5,22 @@
 
 use std::collections::HashSet;
 
+use rusqlite::Connection;
+
+use super::super::StoreError;
 use crate::retrieval::words::words;
 
 /// How many different words of a query count at most: half from its beginning, half from its end.
 const MOST_WORDS: usize = 128;
+
+/// Of how many words some have to be in a text at most: of more, the rarest.
+const MOST_ALTERNATIVES: usize = 24;
+/// From how many texts on a word is simply frequent.
+const FREQUENT: usize = 2000;
+
+/// How many texts are ranked at most: of more that fit, the newest. This bounds how long a search
+/// for a frequent word keeps everybody waiting.
+pub(super) const MOST_RANKED: usize = 20_000;
 
 /// English words without a subject, which are no reason to find something.
 const EMPTY_WORDS: &[&str] = &[
@@ -39,15 +51,33 @@ pub(super) fn telling(text: &str) -> Vec<String> {
 
 /// A query for texts with each of the words.
 pub(super) fn all_of(words: &[String]) -> String {
-    joined(words, " ")
+    joined(&words.iter().collect::<Vec<_>>(), " ")
 }
 
-/// A query for texts with some of the words.
-pub(super) fn some_of(words: &[String]) -> String {
-    joined(words, " OR ")
+/// A query for texts in `table` with some of the words, as far as they are anywhere in it; `None`
+/// when none is.
+pub(super) fn some_of(
+    db: &Connection,
+    table: &str,
+    words: Vec<String>,
+) -> Result<Option<String>, StoreError> {
+    let mut query = db.prepare_cached(&format!(
+        "SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ?1 LIMIT {FREQUENT})"
+    ))?;
+    let mut known: Vec<(usize, String)> = Vec::new();
+    for word in words {
+        let count = query.query_row([joined(&[&word], "")], |row| row.get(0))?;
+        if count > 0 {
+            known.push((count, word));
+        }
+    }
+    known.sort_by_key(|(count, _)| *count);
+    known.truncate(MOST_ALTERNATIVES);
+    let words: Vec<&String> = known.iter().map(|(_, word)| word).collect();
+    Ok((!words.is_empty()).then(|| joined(&words, " OR ")))
 }
 
-fn joined(words: &[String], operator: &str) -> String {
+fn joined(words: &[&String], operator: &str) -> String {
     // A word has no quotes, because it is made of letters and digits.
     words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(operator)
 }
@@ -76,8 +106,22 @@ mod tests {
         let text = "the parse_line\" OR NEAR(a*) -b:c ^ d' AND {x} \0";
         let expected = r#""parse" "line" "parseline" "near" "b" "c" "d" "x""#;
         assert_eq!(all_of(&sought(text)), expected);
-        assert_eq!(some_of(&sought("to be or not")), r#""to" OR "be" OR "or" OR "not""#);
+        assert_eq!(all_of(&sought("to be or not")), r#""to" "be" "or" "not""#);
         assert!(telling("To be, or not?").is_empty() && sought("!*\"").is_empty());
+    }
+
+    #[test]
+    fn the_rarest_of_many_words_are_the_alternatives() {
+        let db = Connection::open_in_memory().unwrap();
+        db.execute_batch("CREATE VIRTUAL TABLE t USING fts5 (words)").unwrap();
+        for number in 0..40 {
+            let text = (number..40).map(|n| format!("w{n} ")).collect::<String>();
+            db.execute("INSERT INTO t VALUES (?1)", [text]).unwrap();
+        }
+        let words = |range: std::ops::Range<u64>| range.map(|n| format!("w{n}")).collect();
+        let some = some_of(&db, "t", words(0..99)).unwrap().unwrap();
+        assert!(some.starts_with(r#""w0" OR "w1" OR"#) && some.ends_with(r#"OR "w23""#), "{some}");
+        assert_eq!(some_of(&db, "t", words(50..60)).unwrap(), None);
     }
 
     #[test]
