@@ -265,7 +265,7 @@ pub trait SessionStore {
 
     /// What fits the words of a free text: first the names, then the messages, each best first,
     /// at most `limit` together. What has all the words is wanted; only when nothing has, what has
-    /// some of them.
+    /// some of them. Of tens of thousands of messages that fit, the newest are ranked.
     fn search_sessions(
         &mut self,
         text: &str,

@@ -56,8 +56,10 @@ impl SessionStore for SqliteStore {
     }
 
     fn messages(&mut self, session: u64, from: u64, to: u64) -> Result<Vec<Message>, StoreError> {
-        let mut messages = Vec::new();
-        for (session, from, to) in parts(&self.db, session, from, to)? {
+        let last = to.min(self.message_count(session)?);
+        let count = usize::try_from((last + 1).saturating_sub(from)).unwrap_or(0);
+        let mut messages = Vec::with_capacity(count);
+        for (session, from, to) in parts(&self.db, session, from, last)? {
             message::read(&self.db, session, (from, to), &mut messages)?;
         }
         Ok(messages)
