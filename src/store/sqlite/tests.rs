@@ -44,7 +44,7 @@ fn the_first_format_is_brought_up_to_date_with_its_data() {
     db.pragma_update(None, "user_version", 1).unwrap();
     drop(db);
     let mut in_memory = SqliteStore::in_memory().unwrap();
-    std::mem::swap(&mut in_memory.db, &mut Connection::open(&path).unwrap());
+    in_memory.db = Connection::open(&path).unwrap();
     fill_first_format(&mut in_memory);
     let counters = Counters { next_item: 2, next_version: 2, last_timestamp: 5, burst: 3 };
     in_memory.keep().unwrap();
