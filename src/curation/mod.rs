@@ -3,7 +3,15 @@
 //! Everything here is a function: the same input gives the same bytes. It knows no store, no
 //! clock and no wire.
 
+mod account;
+pub mod budget;
+mod guard;
+mod offer;
+pub mod phase;
+pub mod report;
+pub mod section;
 pub mod strategy;
 #[cfg(test)]
 mod testing;
 pub mod unit;
+pub mod window;

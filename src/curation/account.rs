@@ -1,0 +1,134 @@
+//! How the account of a window comes about from what was offered, chosen and built.
+
+use super::guard;
+use super::offer::{Offer, Offered};
+use super::phase::{self, Need};
+use super::report::{Entry, Report, SectionTokens, What};
+use super::section::Section;
+use super::strategy::{Fate, Projection, Shown};
+use super::unit::History;
+use super::window::{Part, Request, fingerprint};
+use crate::session::message::Role;
+
+/// Why there is a note.
+const NOTE: &str = "in place of what is left out";
+
+/// The account of a window of these parts.
+pub(super) fn report(
+    request: &Request<'_>,
+    offer: &Offer,
+    chosen: Projection,
+    parts: &[Part],
+) -> Report {
+    let entries = entries(offer, request.history, chosen);
+    let sections = sections(&entries);
+    Report {
+        strategy: request.strategy.name(),
+        phase: request.phase,
+        max_tokens: request.max_tokens,
+        tokens_before: sections.iter().map(|tokens| tokens.before).sum(),
+        tokens_after: sections.iter().map(|tokens| tokens.after).sum(),
+        exact: request.history.measure.is_exact(),
+        sections,
+        entries,
+        missing: missing(request, offer),
+        stable: request.previous.map(|previous| previous.compared_with(&fingerprint(parts))),
+    }
+}
+
+fn entries(offer: &Offer, history: &History<'_>, chosen: Projection) -> Vec<Entry> {
+    let mut of_messages = entries_of_messages(history, chosen);
+    let mut entries = Vec::with_capacity(offer.texts.len() + of_messages.len());
+    for section in Section::ALL {
+        let texts = offer.texts.iter().filter(|offered| offered.section == *section);
+        entries.extend(texts.map(entry_of));
+        if *section == Section::Messages {
+            entries.append(&mut of_messages);
+        }
+    }
+    entries
+}
+
+fn entry_of(offered: &Offered) -> Entry {
+    Entry {
+        section: offered.section,
+        what: offered.what.clone(),
+        fate: if offered.admitted { Fate::Kept } else { Fate::Dropped },
+        reason: offered.reason,
+        score: None,
+        before: offered.tokens,
+        after: if offered.admitted { offered.tokens } else { 0 },
+    }
+}
+
+/// One entry for each unit, and one for each note, after the unit that the note comes after.
+fn entries_of_messages(history: &History<'_>, chosen: Projection) -> Vec<Entry> {
+    let mut unit_of = vec![0; history.messages.len()];
+    for (at, unit) in history.units.iter().enumerate() {
+        unit.members.iter().for_each(|index| unit_of[*index] = at);
+    }
+    let mut after = vec![0; history.units.len()];
+    let mut notes: Vec<(usize, u64)> = Vec::new();
+    let mut place = 0;
+    for shown in &chosen.shown {
+        let tokens = guard::tokens(history, shown);
+        match shown {
+            Shown::Note { .. } => notes.push((place, tokens)),
+            Shown::Whole(index) | Shown::Shortened { index, .. } => {
+                after[unit_of[*index]] += tokens;
+                place = unit_of[*index] + 1;
+            }
+        }
+    }
+    notes.sort_by_key(|(place, _)| *place);
+    let mut notes = notes.into_iter().peekable();
+    let mut entries = Vec::with_capacity(history.units.len() + notes.len());
+    for (at, (unit, verdict)) in history.units.iter().zip(chosen.verdicts).enumerate() {
+        while let Some((_, tokens)) = notes.next_if(|(place, _)| *place <= at) {
+            entries.push(note(tokens));
+        }
+        entries.push(Entry {
+            section: Section::Messages,
+            what: What::Messages(history.members(unit).map(|message| message.number).collect()),
+            fate: verdict.fate,
+            reason: verdict.reason,
+            score: verdict.score,
+            before: unit.tokens,
+            after: after[at],
+        });
+    }
+    entries.extend(notes.map(|(_, tokens)| note(tokens)));
+    entries
+}
+
+fn note(tokens: u64) -> Entry {
+    Entry {
+        section: Section::Messages,
+        what: What::Note,
+        fate: Fate::Kept,
+        reason: NOTE,
+        score: None,
+        before: 0,
+        after: tokens,
+    }
+}
+
+fn sections(entries: &[Entry]) -> Vec<SectionTokens> {
+    let by_section = entries.chunk_by(|a, b| a.section == b.section);
+    let sum = |entries: &[Entry]| SectionTokens {
+        section: entries[0].section,
+        before: entries.iter().map(|entry| entry.before).sum(),
+        after: entries.iter().map(|entry| entry.after).sum(),
+    };
+    by_section.map(sum).collect()
+}
+
+fn missing(request: &Request<'_>, offer: &Offer) -> Vec<Section> {
+    let described = request.history.messages.iter().any(|message| message.role == Role::User);
+    let required = |section: &&Section| phase::need(request.phase, **section) == Need::Must;
+    let there = |section: Section| match section {
+        Section::Messages => described,
+        _ => offer.admitted().any(|offered| offered.section == section),
+    };
+    Section::ALL.iter().filter(required).copied().filter(|section| !there(*section)).collect()
+}

@@ -1,0 +1,176 @@
+//! How many tokens a window may have, and the error for when that is too few.
+
+use super::report::What;
+use super::section::Section;
+
+/// How much the models that the design has in view take.
+pub const WINDOW: u64 = 200_000;
+/// How much of it is used in practice: quality and price suffer from more.
+pub const PRACTICAL_LIMIT: u64 = 100_000;
+/// What is left for the response.
+pub const RESERVED: u64 = 4_000;
+
+/// How many tokens a window may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    window: u64,
+    practical: u64,
+    reserved: u64,
+}
+
+/// A budget that leaves nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{reserved} tokens reserved for the response leave nothing of {usable}, reserve from 0 to {}",
+    .usable.saturating_sub(1)
+)]
+pub struct NothingLeft {
+    /// What was to be reserved.
+    pub reserved: u64,
+    /// Of how much: the smaller one of window and practical limit.
+    pub usable: u64,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { window: WINDOW, practical: PRACTICAL_LIMIT, reserved: RESERVED }
+    }
+}
+
+impl Budget {
+    /// A budget for a model that takes `window` tokens, of which `practical` are used at most and
+    /// `reserved` are left for the response.
+    ///
+    /// # Errors
+    ///
+    /// [`NothingLeft`] when `reserved` is all that is used, or more.
+    pub fn new(window: u64, practical: u64, reserved: u64) -> Result<Self, NothingLeft> {
+        let usable = window.min(practical);
+        match reserved < usable {
+            true => Ok(Self { window, practical, reserved }),
+            false => Err(NothingLeft { reserved, usable }),
+        }
+    }
+
+    /// The same for a model that takes `window` tokens; a small one gives up its reserve before
+    /// more than a half of it.
+    #[must_use]
+    pub fn within(self, window: u64) -> Self {
+        let usable = window.min(self.practical);
+        Self { window, reserved: self.reserved.min(usable / 2), ..self }
+    }
+
+    /// How many tokens a window may have: 96,000 by default.
+    pub fn usable(&self) -> u64 {
+        self.window.min(self.practical).saturating_sub(self.reserved)
+    }
+
+    /// How much the model takes.
+    pub fn window(&self) -> u64 {
+        self.window
+    }
+
+    /// How much of it is used at most.
+    pub fn practical(&self) -> u64 {
+        self.practical
+    }
+
+    /// What is left for the response.
+    pub fn reserved(&self) -> u64 {
+        self.reserved
+    }
+}
+
+/// Not even what can never be left out fits.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a budget of {max_tokens} tokens is too small, what can never be left out needs {needed}: {}",
+    largest(.parts)
+)]
+pub struct BudgetTooSmall {
+    /// With how many tokens the same request gives a window.
+    pub needed: u64,
+    /// How many it was given.
+    pub max_tokens: u64,
+    /// What needs them, in the order of the window.
+    pub parts: Vec<Irreducible>,
+}
+
+/// Something that can never be left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Irreducible {
+    /// The section that it is in.
+    pub section: Section,
+    /// What it is.
+    pub what: What,
+    /// Why it cannot be left out.
+    pub reason: &'static str,
+    /// What it costs.
+    pub tokens: u64,
+}
+
+/// How many parts the error's message names.
+const NAMED: usize = 5;
+
+/// The largest parts with their sizes; of equal ones the earlier.
+fn largest(parts: &[Irreducible]) -> String {
+    let mut by_size: Vec<&Irreducible> = parts.iter().collect();
+    by_size.sort_by_key(|part| std::cmp::Reverse(part.tokens));
+    let name = |part: &&Irreducible| {
+        let what = part.what.label(part.section);
+        format!("{what} ({}) {}", part.reason, part.tokens)
+    };
+    let mut named: Vec<String> = by_size.iter().take(NAMED).map(name).collect();
+    if parts.len() > NAMED {
+        named.push(format!("and {} more", parts.len() - NAMED));
+    }
+    named.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_leaves_96000() {
+        assert_eq!(Budget::default().usable(), 96_000);
+        assert_eq!(Budget::default().within(1_000_000).usable(), 96_000);
+        assert_eq!(Budget::default().within(50_000).usable(), 46_000);
+        assert_eq!(Budget::default().within(5_000).usable(), 2_500);
+    }
+
+    #[track_caller]
+    fn check(window: u64, practical: u64, reserved: u64, expected: Result<u64, &str>) {
+        let budget = Budget::new(window, practical, reserved);
+        let usable = budget.map(|budget| budget.usable()).map_err(|error| error.to_string());
+        assert_eq!(usable, expected.map_err(Into::into));
+    }
+
+    #[test]
+    fn a_budget_must_leave_something() {
+        check(200_000, 100_000, 4_000, Ok(96_000));
+        check(8_000, 100_000, 0, Ok(8_000));
+        let error = "8000 tokens reserved for the response leave nothing of 8000, \
+                     reserve from 0 to 7999";
+        check(8_000, 100_000, 8_000, Err(error));
+    }
+
+    #[test]
+    fn the_error_names_the_largest_parts() {
+        let part = |number, tokens| Irreducible {
+            section: Section::Messages,
+            what: What::Messages(vec![number]),
+            reason: "pinned",
+            tokens,
+        };
+        let mut parts: Vec<Irreducible> = (1..=7).map(|number| part(number, number)).collect();
+        let system =
+            Irreducible { section: Section::SystemPrompt, what: What::Text, ..part(0, 90) };
+        parts.insert(0, system);
+        let error = BudgetTooSmall { needed: 118, max_tokens: 9, parts };
+        let expected = "a budget of 9 tokens is too small, what can never be left out needs 118: \
+                        system-prompt (pinned) 90, msg-7 (pinned) 7, msg-6 (pinned) 6, \
+                        msg-5 (pinned) 5, msg-4 (pinned) 4, and 3 more";
+        assert_eq!(error.to_string(), expected);
+    }
+}

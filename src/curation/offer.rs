@@ -1,0 +1,199 @@
+//! What a window is offered beside the messages, and which of it is admitted: whole texts, in the
+//! order in which they can be done without.
+
+use std::sync::Arc;
+
+use super::phase::{self, Need};
+use super::report::What;
+use super::section::{
+    CodeUnit, Counted, Section, Sections, format_failures, format_implementation,
+    format_previous_unit,
+};
+use crate::session::message::Phase;
+use crate::tokens::Measure;
+
+/// What is never trimmed (§4).
+pub(super) const NEVER_TRIMMED: &[Section] =
+    &[Section::SystemPrompt, Section::DesignDocument, Section::CurrentUnit];
+
+/// The other sections of one text each, what can be done without last; among them, those that the
+/// phase requires go before all others. The summary stands for messages that are no longer there;
+/// the items somebody has chosen; grounding is found anew for every turn.
+const PRECIOUS: &[Section] = &[
+    Section::Summary,
+    Section::ContextItems,
+    Section::TypeDefinitions,
+    Section::RelevantTests,
+    Section::Implementation,
+    Section::Grounding,
+];
+
+/// How many approved units a window has at most.
+pub(super) const PREVIOUS_UNITS: usize = 3;
+
+/// Why something is admitted or not.
+pub(super) mod reason {
+    pub(crate) const ALWAYS: &str = "always included";
+    pub(crate) const REQUIRED: &str = "the phase requires it";
+    pub(crate) const FITS: &str = "it fits";
+    pub(crate) const NOT_NOW: &str = "not for this phase";
+    pub(crate) const NO_ROOM: &str = "no room beside what is worth more";
+    pub(crate) const RECENT_UNIT: &str = "one of the last three approved";
+    pub(crate) const HALF: &str = "no room within half of what remains";
+    pub(crate) const OLDER_UNIT: &str = "older than the last three approved";
+    pub(crate) const NO_CODE: &str = "it has no implementation";
+}
+
+/// A text that is offered to a window.
+pub(super) struct Offered {
+    pub(super) section: Section,
+    pub(super) what: What,
+    pub(super) text: Arc<str>,
+    pub(super) tokens: u64,
+    pub(super) need: Need,
+    pub(super) admitted: bool,
+    pub(super) reason: &'static str,
+}
+
+/// All that is offered, in the order of the window.
+pub(super) struct Offer {
+    pub(super) texts: Vec<Offered>,
+}
+
+impl Offer {
+    /// What of `sections` a window of this phase can have. What is never trimmed is admitted.
+    pub(super) fn new(sections: &Sections, phase: Option<Phase>, measure: &Measure) -> Self {
+        let mut texts = Vec::new();
+        for section in Section::ALL {
+            let need = phase::need(phase, *section);
+            match section {
+                Section::Messages => {}
+                Section::PreviousUnits => {
+                    let units = sections.units.iter().filter(|unit| unit.approved);
+                    texts.extend(previous_units(units, need, measure));
+                }
+                _ => texts.extend(text(sections, *section, phase, measure).map(|counted| {
+                    let what = What::Text;
+                    Offered::new(
+                        *section,
+                        what,
+                        counted.text,
+                        measure.message(counted.tokens),
+                        need,
+                    )
+                })),
+            }
+        }
+        Self { texts }
+    }
+
+    /// What the admitted texts cost.
+    pub(super) fn tokens(&self) -> u64 {
+        self.admitted().map(|offered| offered.tokens).sum()
+    }
+
+    pub(super) fn admitted(&self) -> impl Iterator<Item = &Offered> {
+        self.texts.iter().filter(|offered| offered.admitted)
+    }
+
+    /// Admits the texts that the phase requires, as far as they fit.
+    pub(super) fn admit_required(&mut self, room: u64) {
+        self.admit(room, Need::Must);
+    }
+
+    /// Admits the others, as far as they fit.
+    pub(super) fn admit_optional(&mut self, room: u64) {
+        self.admit(room, Need::May);
+    }
+
+    fn admit(&mut self, mut room: u64, need: Need) {
+        for section in PRECIOUS {
+            let wanted = |offered: &&mut Offered| {
+                offered.section == *section && offered.need == need && !offered.admitted
+            };
+            for offered in self.texts.iter_mut().filter(wanted) {
+                let why = if need == Need::Must { reason::REQUIRED } else { reason::FITS };
+                offered.admit(&mut room, why, reason::NO_ROOM);
+            }
+        }
+    }
+
+    /// Admits previous units, newest first, as far as they fit into `half` and into `room`.
+    pub(super) fn admit_previous_units(&mut self, half: u64, room: u64) {
+        let mut left = half.min(room);
+        let tight = if half <= room { reason::HALF } else { reason::NO_ROOM };
+        let open = |offered: &&mut Offered| {
+            offered.section == Section::PreviousUnits && offered.reason == reason::RECENT_UNIT
+        };
+        for offered in self.texts.iter_mut().filter(open).rev() {
+            offered.admit(&mut left, reason::RECENT_UNIT, tight);
+        }
+    }
+}
+
+impl Offered {
+    fn new(section: Section, what: What, text: Arc<str>, tokens: u64, need: Need) -> Self {
+        let admitted = need != Need::No && NEVER_TRIMMED.contains(&section);
+        let reason = match need {
+            Need::No => reason::NOT_NOW,
+            _ if admitted => reason::ALWAYS,
+            _ => reason::NO_ROOM,
+        };
+        Self { section, what, text, tokens, need, admitted, reason }
+    }
+
+    fn admit(&mut self, room: &mut u64, why: &'static str, why_not: &'static str) {
+        self.admitted = self.tokens <= *room;
+        self.reason = if self.admitted { why } else { why_not };
+        if self.admitted {
+            *room -= self.tokens;
+        }
+    }
+}
+
+/// The text of a section, if there is any.
+fn text(
+    sections: &Sections,
+    section: Section,
+    phase: Option<Phase>,
+    measure: &Measure,
+) -> Option<Counted> {
+    let made = |text: String| Some(Counted::new(text, measure.counter().as_ref()));
+    let failing = phase != Some(Phase::Implementation) && !sections.failures.is_empty();
+    let given = match section {
+        Section::SystemPrompt => sections.system_prompt.clone(),
+        Section::DesignDocument => sections.design_document.clone(),
+        Section::TypeDefinitions => sections.type_definitions.clone(),
+        Section::CurrentUnit => sections.current_unit.clone(),
+        Section::RelevantTests if failing => made(format_failures(&sections.failures)),
+        Section::RelevantTests => sections.relevant_tests.clone(),
+        Section::Implementation => made(format_implementation(&sections.units, &sections.failures)),
+        Section::ContextItems => sections.context_items.clone(),
+        Section::Summary => sections.summary.clone(),
+        Section::Grounding => sections.grounding.clone(),
+        Section::Messages | Section::PreviousUnits => None,
+    };
+    given.filter(|counted| !counted.text.is_empty())
+}
+
+fn previous_units<'a>(
+    approved: impl Iterator<Item = &'a CodeUnit>,
+    need: Need,
+    measure: &Measure,
+) -> Vec<Offered> {
+    let approved: Vec<&CodeUnit> = approved.collect();
+    let recent = approved.len().saturating_sub(PREVIOUS_UNITS);
+    let offered = approved.iter().enumerate().map(|(at, unit)| {
+        let (text, reason) = match () {
+            () if need == Need::No => (String::new(), reason::NOT_NOW),
+            () if at < recent => (String::new(), reason::OLDER_UNIT),
+            () if unit.code.is_empty() => (String::new(), reason::NO_CODE),
+            () => (format_previous_unit(unit), reason::RECENT_UNIT),
+        };
+        let tokens = if text.is_empty() { 0 } else { measure.note(&text) };
+        let what = What::CodeUnit(unit.name.clone());
+        let offered = Offered::new(Section::PreviousUnits, what, text.into(), tokens, need);
+        Offered { reason, ..offered }
+    });
+    offered.collect()
+}

@@ -1,0 +1,101 @@
+//! Phases: which sections a window must have while planning, designing, implementing and testing,
+//! and which it may have.
+
+use super::section::Section::{self, *};
+use crate::session::message::Phase;
+
+/// What a phase asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rule {
+    /// The phase.
+    pub phase: Phase,
+    /// What its windows must have. Of the messages that is the first of the user.
+    pub must: &'static [Section],
+    /// What they have if there is any, and room for it.
+    pub may: &'static [Section],
+}
+
+/// The design's table (§4).
+pub const RULES: &[Rule] = &[
+    Rule { phase: Phase::Planning, must: &[SystemPrompt, Messages], may: &[] },
+    Rule {
+        phase: Phase::Interface,
+        must: &[SystemPrompt, DesignDocument],
+        may: &[TypeDefinitions],
+    },
+    Rule {
+        phase: Phase::Implementation,
+        must: &[SystemPrompt, DesignDocument, TypeDefinitions, CurrentUnit],
+        may: &[RelevantTests, PreviousUnits],
+    },
+    Rule {
+        phase: Phase::Testing,
+        must: &[SystemPrompt, DesignDocument, TypeDefinitions, RelevantTests],
+        may: &[Implementation],
+    },
+];
+
+/// What any window may have, whatever its phase.
+pub const ANY_PHASE: &[Section] = &[ContextItems, Summary, Messages, Grounding];
+
+/// How much a window needs a section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Need {
+    /// It must have it.
+    Must,
+    /// It may have it.
+    May,
+    /// It does not have it.
+    No,
+}
+
+/// How much a window of this phase needs a section. Without a phase it may have everything.
+pub fn need(phase: Option<Phase>, section: Section) -> Need {
+    let Some(rule) = RULES.iter().find(|rule| Some(rule.phase) == phase) else {
+        return Need::May;
+    };
+    match section {
+        _ if rule.must.contains(&section) => Need::Must,
+        _ if rule.may.contains(&section) || ANY_PHASE.contains(&section) => Need::May,
+        _ => Need::No,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(phase: Phase, must: &str, may: &str) {
+        let with = |wanted: Need| {
+            let sections = Section::ALL.iter().filter(|section| !ANY_PHASE.contains(section));
+            let names = sections.filter(|section| need(Some(phase), **section) == wanted);
+            names.map(|section| section.name()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!((with(Need::Must).as_str(), with(Need::May).as_str()), (must, may));
+        assert_eq!(need(Some(phase), Summary), Need::May);
+    }
+
+    #[test]
+    fn each_phase_has_its_sections() {
+        check(Phase::Planning, "system-prompt", "");
+        assert_eq!(need(Some(Phase::Planning), Messages), Need::Must);
+        check(Phase::Interface, "system-prompt design-document", "type-definitions");
+        check(
+            Phase::Implementation,
+            "system-prompt design-document type-definitions current-unit",
+            "relevant-tests previous-units",
+        );
+        check(
+            Phase::Testing,
+            "system-prompt design-document type-definitions relevant-tests",
+            "implementation",
+        );
+    }
+
+    #[test]
+    fn every_phase_has_a_rule_and_without_one_everything_may_be_there() {
+        assert_eq!(RULES.len(), Phase::ALL.len());
+        assert!(Section::ALL.iter().all(|section| need(None, *section) == Need::May));
+    }
+}

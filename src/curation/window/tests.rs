@@ -1,0 +1,358 @@
+//! Windows of small sessions, and of very many random ones.
+
+use proptest::prelude::{ProptestConfig, any, proptest};
+
+use super::*;
+use crate::curation::section::{CodeUnit, Counted, Failure};
+use crate::curation::strategy::sliding::Sliding;
+use crate::curation::strategy::{ALL, Fate};
+use crate::curation::testing::{Random, history, messages, plain};
+use crate::session::message::Message;
+use crate::tokens::Estimate;
+
+fn text(tokens: usize) -> Option<Counted> {
+    Some(Counted::new("four".repeat(tokens), &Estimate))
+}
+
+fn unit(name: &str, tokens: usize, approved: bool) -> CodeUnit {
+    // The two lines above the code have 53 characters with a name of four.
+    let code = "x".repeat((tokens * 4).saturating_sub(53));
+    CodeUnit { name: name.into(), path: "src/unit.rs".into(), code, approved }
+}
+
+/// Everything that there can be, each text of a size that tells it.
+fn everything() -> Sections {
+    Sections {
+        system_prompt: text(10),
+        design_document: text(20),
+        type_definitions: text(30),
+        current_unit: text(40),
+        relevant_tests: text(50),
+        failures: vec![Failure { name: "TWO? works".into(), ..Failure::default() }],
+        units: vec![
+            unit("one?", 100, true),
+            unit("two?", 101, true),
+            unit("late", 99, false),
+            unit("thre", 102, true),
+            unit("four", 103, true),
+        ],
+        context_items: text(60),
+        summary: text(70),
+        grounding: text(80),
+    }
+}
+
+fn request<'a>(sections: &'a Sections, history: &'a History<'a>, max_tokens: u64) -> Request<'a> {
+    Request {
+        sections,
+        history,
+        phase: None,
+        strategy: &Sliding,
+        query: None,
+        max_tokens,
+        previous: None,
+    }
+}
+
+/// The parts: a section's initials and tokens, or a message's number.
+fn show(window: &Window) -> String {
+    let part = |part: &Part| match (part.section, part.message) {
+        (Section::Messages, Some(number)) => number.to_string(),
+        (Section::Messages, None) => "note".into(),
+        (section, _) => {
+            let initials = section.name().split('-').map(|word| &word[..1]);
+            format!("{}{}", initials.collect::<String>(), part.tokens)
+        }
+    };
+    window.parts.iter().map(part).collect::<Vec<_>>().join(" ")
+}
+
+#[track_caller]
+fn check(phase: Option<Phase>, words: &str, max_tokens: u64, expected: &str) -> Window {
+    let (sections, messages, measure) = (everything(), messages(words), plain());
+    let history = history(&messages, &measure);
+    let window = build(&Request { phase, ..request(&sections, &history, max_tokens) }).unwrap();
+    assert_eq!(show(&window), expected);
+    assert_eq!(window.tokens, window.report.tokens_after);
+    window
+}
+
+#[test]
+fn sections_are_those_of_the_phase_in_the_order_of_the_design() {
+    check(Some(Phase::Planning), "u a u", 9_999, "sp10 ci60 s70 1 2 3 g80");
+    check(Some(Phase::Interface), "u a u", 9_999, "sp10 dd20 td30 ci60 s70 1 2 3 g80");
+    let implementation = "sp10 dd20 td30 cu40 rt50 ci60 s70 1 2 3 pu101 pu102 pu103 g80";
+    check(Some(Phase::Implementation), "u a u", 9_999, implementation);
+    let testing = "sp10 dd20 td30 rt18 i90 ci60 s70 1 2 3 g80";
+    check(Some(Phase::Testing), "u a u", 9_999, testing);
+    let all = "sp10 dd20 td30 cu40 rt18 i90 ci60 s70 1 2 3 pu101 pu102 pu103 g80";
+    check(None, "u a u", 9_999, all);
+}
+
+#[test]
+fn previous_units_have_half_of_what_remains_and_the_others_are_tried() {
+    // 360 for the other sections, so that 407 leave 203 for units: 102 + 101 but not 103 + 102.
+    let phase = Some(Phase::Implementation);
+    let others = "sp10 dd20 td30 cu40 rt50 ci60 s70 1 2 3";
+    check(phase, "u a u", 360 + 612, &format!("{others} pu101 pu102 pu103 g80"));
+    check(phase, "u a u", 360 + 611, &format!("{others} pu102 pu103 g80"));
+    check(phase, "u a u", 360 + 407, &format!("{others} pu103 g80"));
+    check(phase, "u a u", 360 + 205, &format!("{others} pu102 g80"));
+    check(phase, "u a u", 360 + 201, &format!("{others} g80"));
+}
+
+#[test]
+fn their_tokens_are_taken_from_the_messages() {
+    let phase = Some(Phase::Implementation);
+    let window = check(
+        phase,
+        "u a=100 a=100 u",
+        360 + 304,
+        "sp10 dd20 td30 cu40 rt50 ci60 s70 1 note 3 4 pu103 g80",
+    );
+    let fates = |section: Section| {
+        let entries = window.report.entries.iter().filter(move |e| e.section == section);
+        entries.map(move |e| format!("{} {:?}: {}", e.what.label(section), e.fate, e.reason))
+    };
+    let expected = [
+        "one? Dropped: older than the last three approved",
+        "two? Dropped: no room within half of what remains",
+        "thre Dropped: no room within half of what remains",
+        "four Kept: one of the last three approved",
+    ];
+    assert_eq!(fates(Section::PreviousUnits).collect::<Vec<_>>(), expected);
+    let expected = [
+        "msg-1 Kept: the first user message",
+        "note Kept: in place of what is left out",
+        "msg-2 Dropped: older than the newest that fit",
+        "msg-3 Kept: among the newest that fit",
+        "msg-4 Kept: the last user message",
+    ];
+    assert_eq!(fates(Section::Messages).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn what_is_worth_least_goes_first() {
+    let phase = Some(Phase::Implementation);
+    let fixed = "sp10 dd20";
+    check(phase, "u a=5", 300, &format!("{fixed} td30 cu40 rt50 ci60 s70 1 2"));
+    check(phase, "u a=5", 250, &format!("{fixed} td30 cu40 ci60 s70 1 2"));
+    check(phase, "u a=5", 180, &format!("{fixed} td30 cu40 s70 1 2"));
+    check(phase, "u a=5", 110, &format!("{fixed} td30 cu40 1 2"));
+    check(phase, "u a=5", 105, &format!("{fixed} td30 cu40 1"));
+    let window = check(phase, "u a=5", 100, &format!("{fixed} cu40 1 2"));
+    assert_eq!(window.report.missing, [Section::TypeDefinitions]);
+    check(phase, "u a=5", 71, &format!("{fixed} cu40 1"));
+}
+
+#[test]
+fn a_budget_that_is_too_small_names_what_cannot_go() {
+    let (sections, messages, measure) = (everything(), messages("u a u! a"), plain());
+    let history = history(&messages, &measure);
+    let phase = Some(Phase::Implementation);
+    let request = Request { phase, ..request(&sections, &history, 71) };
+    let error = build(&request).unwrap_err();
+    let expected = "a budget of 71 tokens is too small, what can never be left out needs 72: \
+                    current-unit (always included) 40, design-document (always included) 20, \
+                    system-prompt (always included) 10, msg-1 (the first user message) 1, \
+                    msg-3 (pinned) 1";
+    assert_eq!(error.to_string(), expected);
+    assert_eq!(error.needed, 72);
+    assert!(build(&Request { max_tokens: error.needed, ..request }).is_ok());
+}
+
+#[test]
+fn what_a_phase_requires_and_nobody_gives_is_reported_not_refused() {
+    let (sections, messages, measure) = (Sections::default(), messages(""), plain());
+    let history = history(&messages, &measure);
+    let missing = |phase| {
+        let request = Request { phase: Some(phase), ..request(&sections, &history, 0) };
+        let missing = build(&request).unwrap().report.missing;
+        missing.iter().map(|section| section.name()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(missing(Phase::Planning), "system-prompt messages");
+    let testing = "system-prompt design-document type-definitions relevant-tests";
+    assert_eq!(missing(Phase::Testing), testing);
+    let empty = Sections { system_prompt: text(0), ..Sections::default() };
+    let window = build(&request(&empty, &history, 0)).unwrap();
+    assert_eq!((window.parts.len(), window.tokens), (0, 0));
+}
+
+#[test]
+fn usage_is_told_by_what_it_is_spent_on() {
+    let all = "sp10 dd20 td30 cu40 rt50 ci60 s70 1 2 3 pu101 pu102 pu103 g80";
+    let window = check(Some(Phase::Implementation), "u a u", 9_999, all);
+    let expected = Usage {
+        phase: Some(Phase::Implementation),
+        system: 10,
+        design: 20,
+        types: 30,
+        current_context: 90,
+        messages: 3,
+        total: 669,
+    };
+    assert_eq!(window.usage, expected);
+    let sections = window
+        .report
+        .sections
+        .iter()
+        .map(|tokens| format!("{} {}→{}", tokens.section.name(), tokens.before, tokens.after));
+    let sections: Vec<String> = sections.collect();
+    assert_eq!(sections[4], "relevant-tests 50→50");
+    assert_eq!(sections.last().unwrap(), "grounding 80→80");
+}
+
+#[test]
+fn the_first_byte_that_differs_from_the_window_before_is_told() {
+    let (sections, measure) = (everything(), plain());
+    let (short, long) = (messages("u a"), messages("u a u"));
+    let (short, long) = (history(&short, &measure), history(&long, &measure));
+    let phase = Some(Phase::Planning);
+    let first = build(&Request { phase, ..request(&sections, &short, 999) }).unwrap();
+    assert_eq!(first.report.stable, None);
+    let previous = first.fingerprint();
+    let previous = Some(&previous);
+    let again = build(&Request { phase, previous, ..request(&sections, &short, 999) }).unwrap();
+    assert_eq!(again.report.stable.unwrap().first_difference, None);
+    let next = build(&Request { phase, previous, ..request(&sections, &long, 999) }).unwrap();
+    let stable = next.report.stable.unwrap();
+    // What follows the messages is said after the new one.
+    assert_eq!((stable.bytes, stable.tokens), (4 * 142, 142));
+    assert_eq!(stable.section, Some(Section::Messages));
+}
+
+/// A strategy that keeps to no rule.
+struct Careless;
+
+impl Strategy for Careless {
+    fn name(&self) -> &'static str {
+        "careless"
+    }
+
+    fn doc(&self) -> &'static str {
+        "Shows every other message, whatever it costs."
+    }
+
+    fn project(&self, history: &History<'_>, _: &Aim<'_>) -> Projection {
+        let content = "much".repeat(999);
+        let note = Shown::Note { tokens: history.measure.note(&content), content };
+        let shown = (0..history.messages.len()).step_by(2).map(Shown::Whole).chain([note]);
+        Projection { shown: shown.collect(), verdicts: Vec::new() }
+    }
+}
+
+/// What must hold of every window.
+#[track_caller]
+fn check_window(request: &Request<'_>, history: &History<'_>) {
+    let window = match build(request) {
+        Ok(window) => window,
+        Err(error) => {
+            assert!(error.needed > request.max_tokens);
+            let sum: u64 = error.parts.iter().map(|part| part.tokens).sum();
+            assert_eq!(sum, error.needed);
+            return;
+        }
+    };
+    assert!(window.tokens <= request.max_tokens);
+    assert_eq!(window.tokens, window.parts.iter().map(|part| part.tokens).sum::<u64>());
+    assert_eq!(window.tokens, window.report.tokens_after);
+    let counted: u64 = window.parts.iter().map(|part| cost(part, history)).sum();
+    assert_eq!(window.tokens, counted, "what parts cost is what they say");
+    let shown: Vec<u64> = window.parts.iter().filter_map(|part| part.message).collect();
+    assert!(shown.is_sorted_by(|a, b| a < b), "in the order of the log, none twice");
+    for unit in &history.units {
+        let there = |message: &&Message| shown.binary_search(&message.number).is_ok();
+        let count = history.members(unit).filter(there).count();
+        let whole = count == unit.members.len();
+        assert!(whole || (count == 0 && unit.kept.is_none()), "torn or lost: {unit:?}");
+        let changed = |message: &Message| {
+            let part = window.parts.iter().find(|part| part.message == Some(message.number));
+            part.is_some_and(|part| part.content != message.content)
+        };
+        assert!(unit.kept.is_none() || !history.members(unit).any(changed), "changed: {unit:?}");
+    }
+    let messages = window.report.entries.iter().filter(|e| matches!(e.what, What::Messages(_)));
+    assert_eq!(messages.count(), history.units.len());
+    for entry in &window.report.entries {
+        assert!(entry.fate != Fate::Dropped || entry.after == 0, "{entry:?}");
+    }
+    assert_eq!(build(request).as_ref(), Ok(&window), "the same again");
+}
+
+fn cost(part: &Part, history: &History<'_>) -> u64 {
+    let same = |message: &&&Message| {
+        part.message == Some(message.number) && part.content == message.content
+    };
+    match history.messages.iter().find(same) {
+        Some(message) => history.measure.message(message.tokens),
+        None => history.measure.note(&part.content),
+    }
+}
+
+fn small_sections(random: &mut Random) -> Sections {
+    let mut some = |most: u64| text(random.below(most) as usize).filter(|_| random.below(3) > 0);
+    let mut sections = Sections {
+        system_prompt: some(9),
+        design_document: some(9),
+        type_definitions: some(9),
+        current_unit: some(9),
+        relevant_tests: some(9),
+        context_items: some(30),
+        summary: some(30),
+        grounding: some(30),
+        ..Sections::default()
+    };
+    for _ in 0..random.below(5) {
+        sections.units.push(unit("some", random.below(60) as usize, random.below(3) > 0));
+    }
+    sections
+}
+
+/// Checks windows of a random history by every strategy, or else by the one whose turn it is.
+fn check_random(seed: u64, most: u64, every: bool) {
+    let mut random = Random::new(seed);
+    let (messages, sections) = (random.messages(most), small_sections(&mut random));
+    let measure = plain().scaled([1.0, 1.2, 1.55][random.below(3) as usize], false);
+    let history = history(&messages, &measure);
+    let all = history.tokens() + 200;
+    let phases = Phase::ALL.len() as u64 + 1;
+    let phase = Phase::ALL.get(random.below(phases) as usize).copied();
+    let query = Some("nothing much").filter(|_| random.below(2) == 0);
+    let max_tokens = random.below(all + 10);
+    let strategies: Vec<&dyn Strategy> = ALL.iter().copied().chain([&Careless as _]).collect();
+    let turn = seed as usize % strategies.len();
+    for strategy in every.then_some(&strategies[..]).unwrap_or(&strategies[turn..=turn]) {
+        let strategy = *strategy;
+        let request =
+            Request { phase, query, strategy, ..request(&sections, &history, max_tokens) };
+        check_window(&request, &history);
+    }
+}
+
+#[test]
+fn a_hundred_thousand_random_histories_give_whole_windows_within_their_budgets() {
+    for seed in 0..100_000 {
+        let seen = std::panic::catch_unwind(|| check_random(seed, 14, false));
+        assert!(seen.is_ok(), "history {seed}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn longer_histories_do_as_well(seed in any::<u64>(), most in 15..150_u64) {
+        check_random(seed, most, true);
+    }
+}
+
+#[test]
+fn a_strategy_that_errs_is_told_of() {
+    let (sections, messages, measure) = (Sections::default(), messages("u a>1 t<1 a u"), plain());
+    let history = history(&messages, &measure);
+    let request = Request { strategy: &Careless, ..request(&sections, &history, 5) };
+    let window = build(&request).unwrap();
+    assert_eq!(show(&window), "1 5");
+    let reasons: Vec<_> = window.report.entries.iter().map(|e| (e.fate, e.reason)).collect();
+    assert_eq!(reasons[1], (Fate::Dropped, "the strategy showed only a part of it"));
+}
