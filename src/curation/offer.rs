@@ -12,9 +12,9 @@ use super::section::{
 use crate::session::message::Phase;
 use crate::tokens::Measure;
 
-/// What is never trimmed (§4).
+/// What is never trimmed (§4); nor are the tools, without which calls in the messages are refused.
 pub(super) const NEVER_TRIMMED: &[Section] =
-    &[Section::SystemPrompt, Section::DesignDocument, Section::CurrentUnit];
+    &[Section::ToolSchemas, Section::SystemPrompt, Section::DesignDocument, Section::CurrentUnit];
 
 /// The other sections of one text each, what can be done without last; among them, those that the
 /// phase requires go before all others. The summary stands for messages that are no longer there;
@@ -161,6 +161,7 @@ fn text(
     let made = |text: String| Some(Counted::new(text, measure.counter().as_ref()));
     let failing = phase != Some(Phase::Implementation) && !sections.failures.is_empty();
     let given = match section {
+        Section::ToolSchemas => sections.tool_schemas.clone(),
         Section::SystemPrompt => sections.system_prompt.clone(),
         Section::DesignDocument => sections.design_document.clone(),
         Section::TypeDefinitions => sections.type_definitions.clone(),

@@ -36,7 +36,7 @@ pub const RULES: &[Rule] = &[
 ];
 
 /// What any window may have, whatever its phase.
-pub const ANY_PHASE: &[Section] = &[ContextItems, Summary, Messages, Grounding];
+pub const ANY_PHASE: &[Section] = &[ToolSchemas, ContextItems, Summary, Messages, Grounding];
 
 /// How much a window needs a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -10,6 +10,8 @@ names! {
     /// A section of a window. They are declared in the order in which a window has them: what
     /// stays the same between two windows first, since prompt caches live on a common beginning.
     Section {
+        /// What tools there are. It is counted, but sent beside the messages, not as one.
+        ToolSchemas => "tool-schemas",
         /// What the model is to be.
         SystemPrompt => "system-prompt",
         /// What is to be built.
@@ -55,6 +57,8 @@ impl Counted {
 /// What a window can have beside the conversation. An empty text is as good as none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sections {
+    /// What tools there are, as it is sent.
+    pub tool_schemas: Option<Counted>,
     /// What the model is to be.
     pub system_prompt: Option<Counted>,
     /// What is to be built.
@@ -202,7 +206,7 @@ mod tests {
     #[test]
     fn sections_come_in_the_order_of_a_window() {
         let names: Vec<&str> = Section::ALL.iter().map(|section| section.name()).collect();
-        let expected = "system-prompt design-document type-definitions current-unit \
+        let expected = "tool-schemas system-prompt design-document type-definitions current-unit \
                         relevant-tests implementation context-items summary messages \
                         previous-units grounding";
         assert_eq!(names.join(" "), expected);

@@ -3,8 +3,8 @@
 //! Sections are admitted first, the messages get what is left. When not everything fits, what goes
 //! is, in this order: previous units, the least recent first; grounding, implementations, tests,
 //! types, context items and the summary, unless the phase requires them; then older messages; then
-//! what the phase requires. System prompt, design document, current unit and messages that are
-//! never lost always stay, or there is no window.
+//! what the phase requires. Tools, system prompt, design document, current unit and messages that
+//! are never lost always stay, or there is no window.
 
 use std::sync::Arc;
 

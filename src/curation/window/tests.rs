@@ -23,6 +23,7 @@ fn unit(name: &str, tokens: usize, approved: bool) -> CodeUnit {
 /// Everything that there can be, each text of a size that tells it.
 fn everything() -> Sections {
     Sections {
+        tool_schemas: None,
         system_prompt: text(10),
         design_document: text(20),
         type_definitions: text(30),
@@ -179,6 +180,16 @@ fn what_a_phase_requires_and_nobody_gives_is_reported_not_refused() {
 }
 
 #[test]
+fn tools_are_counted_and_never_go() {
+    let (messages, measure) = (messages("u a u"), plain());
+    let history = history(&messages, &measure);
+    let sections = Sections { tool_schemas: text(7), ..Sections::default() };
+    let window = build(&request(&sections, &history, 9)).unwrap();
+    assert_eq!((show(&window).as_str(), window.tokens), ("ts7 1 3", 9));
+    assert_eq!(build(&request(&sections, &history, 8)).unwrap_err().needed, 9);
+}
+
+#[test]
 fn usage_is_told_by_what_it_is_spent_on() {
     let all = "sp10 dd20 td30 cu40 rt50 ci60 s70 1 2 3 pu101 pu102 pu103 g80";
     let window = check(Some(Phase::Implementation), "u a u", 9_999, all);
@@ -321,7 +332,7 @@ fn check_random(seed: u64, most: u64, every: bool) {
     let max_tokens = random.below(all + 10);
     let strategies: Vec<&dyn Strategy> = ALL.iter().copied().chain([&Careless as _]).collect();
     let turn = seed as usize % strategies.len();
-    for strategy in every.then_some(&strategies[..]).unwrap_or(&strategies[turn..=turn]) {
+    for strategy in if every { &strategies[..] } else { &strategies[turn..=turn] } {
         let strategy = *strategy;
         let request =
             Request { phase, query, strategy, ..request(&sections, &history, max_tokens) };
