@@ -5,9 +5,12 @@
 
 mod account;
 pub mod budget;
+pub mod config;
 mod guard;
 mod offer;
 pub mod phase;
+pub mod prune;
+pub mod quality;
 pub mod report;
 pub mod section;
 pub mod strategy;

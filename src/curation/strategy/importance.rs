@@ -46,11 +46,11 @@ impl Strategy for Importance {
 
     fn project(&self, history: &History<'_>, aim: &Aim<'_>) -> Projection {
         let scores = scores(history);
+        if history.tokens() <= aim.budget {
+            return Selection::new(history, aim.budget).scored(scores).all();
+        }
         let order = by_score(&scores);
         let mut selection = Selection::new(history, aim.budget).scored(scores);
-        if selection.everything_fits() {
-            return selection.all();
-        }
         if let Some(last) = unit_of_last_message(history) {
             selection.keep(last, LAST);
         }
@@ -91,7 +91,7 @@ fn by_score(scores: &[Score]) -> Vec<usize> {
     order
 }
 
-pub(super) fn unit_of_last_message(history: &History<'_>) -> Option<usize> {
+pub(crate) fn unit_of_last_message(history: &History<'_>) -> Option<usize> {
     let last = history.messages.len().checked_sub(1)?;
     history.units.iter().rposition(|unit| unit.members.last() == Some(&last))
 }

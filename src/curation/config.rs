@@ -1,0 +1,318 @@
+//! The settings of the turn loop: defaults, ranges, and which are in effect.
+
+use serde::{Deserialize, Serialize};
+
+/// To what share of the window a summary aims when it is called for at 0.8: the window is then not
+/// moved with every turn, which would cost the prompt cache each time.
+const AIM_OF_TRIGGER: f64 = 0.5 / 0.8;
+const AIM_AT_MOST: f64 = 0.5;
+
+/// The settings of the turn loop. Any value can be written into the fields; [`Self::check`] tells
+/// whether it makes sense.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+pub struct TurnConfig {
+    /// How many tokens a window may cost.
+    pub max_tokens: u64,
+    /// At which share of that older turns are summarized.
+    pub summarize_at_ratio: f64,
+    /// Below which quality a session is rolled back, if it is to be.
+    pub quality_threshold: f64,
+    /// After how many turns a checkpoint is made.
+    pub checkpoint_interval: u64,
+    /// How many memories a turn is grounded with.
+    pub grounding_memories: u64,
+    /// How many turns a summary leaves as they are.
+    pub recent_turns_to_keep: u64,
+    /// Whether turns are summarized without being asked.
+    pub auto_summarize: bool,
+    /// Whether checkpoints are made without being asked.
+    pub auto_checkpoint: bool,
+    /// Whether a session of low quality is rolled back without being asked.
+    pub auto_rollback: bool,
+}
+
+/// A setting, as it is in effect.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Setting {
+    /// Its name on the wire.
+    pub name: &'static str,
+    /// Its value.
+    pub value: Value,
+    /// What it is when nobody says otherwise.
+    pub default: Value,
+    /// What it can be.
+    pub range: Range,
+}
+
+/// The value of a setting.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value {
+    /// A number of things.
+    Count(u64),
+    /// A share.
+    Ratio(f64),
+    /// On or off.
+    Switch(bool),
+}
+
+/// What a setting can be; the ends belong to it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Range {
+    /// A number of things.
+    Count(u64, u64),
+    /// A share.
+    Ratio(f64, f64),
+    /// On or off.
+    Switch,
+}
+
+/// A setting that there is not, or that cannot be so.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ConfigError {
+    /// No setting has this name.
+    #[error("there is no setting {name}, there are {}", names())]
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// The value is not of the setting's kind, or out of its range.
+    #[error("{name} is {value}, it must be {range}")]
+    OutOfRange {
+        /// The setting's name.
+        name: &'static str,
+        /// What it was to be.
+        value: Value,
+        /// What it can be.
+        range: Range,
+    },
+}
+
+/// The settings' names and ranges, in the order in which they are listed. The upper ends are far
+/// beyond what is useful, and far below what would overflow anything.
+const RANGES: [(&str, Range); 9] = [
+    ("max-tokens", Range::Count(256, 10_000_000)),
+    ("summarize-at-ratio", Range::Ratio(0.1, 1.0)),
+    ("quality-threshold", Range::Ratio(0.0, 1.0)),
+    ("checkpoint-interval", Range::Count(1, 10_000)),
+    ("grounding-memories", Range::Count(0, 100)),
+    ("recent-turns-to-keep", Range::Count(0, 10_000)),
+    ("auto-summarize", Range::Switch),
+    ("auto-checkpoint", Range::Switch),
+    ("auto-rollback", Range::Switch),
+];
+
+impl Default for TurnConfig {
+    /// The design's figures (§6).
+    fn default() -> Self {
+        Self {
+            max_tokens: 8_192,
+            summarize_at_ratio: 0.8,
+            quality_threshold: 0.6,
+            checkpoint_interval: 10,
+            grounding_memories: 5,
+            recent_turns_to_keep: 3,
+            auto_summarize: true,
+            auto_checkpoint: true,
+            auto_rollback: false,
+        }
+    }
+}
+
+impl TurnConfig {
+    /// All settings, as they are in effect.
+    pub fn settings(&self) -> Vec<Setting> {
+        let values = self.values().into_iter().zip(Self::default().values());
+        let named = RANGES.into_iter().zip(values);
+        let setting = |((name, range), (value, default))| Setting { name, value, default, range };
+        named.map(setting).collect()
+    }
+
+    /// Whether every setting is within its range.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::OutOfRange`] of the first that is not.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let outside = |setting: &Setting| !setting.range.has(setting.value);
+        match self.settings().into_iter().find(outside) {
+            Some(Setting { name, value, range, .. }) => {
+                Err(ConfigError::OutOfRange { name, value, range })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The same with another value of a setting.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] when there is no such setting, or it cannot be so.
+    pub fn with(mut self, name: &str, value: Value) -> Result<Self, ConfigError> {
+        let unknown = || ConfigError::Unknown { name: name.to_owned() };
+        let (name, range) = *RANGES.iter().find(|row| row.0 == name).ok_or_else(unknown)?;
+        let value = match (value, range) {
+            (Value::Count(count), Range::Ratio(..)) => Value::Ratio(count as f64),
+            _ => value,
+        };
+        if !range.has(value) || !self.put(name, value) {
+            return Err(ConfigError::OutOfRange { name, value, range });
+        }
+        Ok(self)
+    }
+
+    /// With how many tokens older turns are summarized.
+    pub fn summarize_at(&self) -> u64 {
+        (self.max_tokens as f64 * self.summarize_at_ratio) as u64
+    }
+
+    /// To how many tokens a summary aims.
+    pub fn summarize_to(&self) -> u64 {
+        let aim = (self.summarize_at_ratio * AIM_OF_TRIGGER).min(AIM_AT_MOST);
+        (self.max_tokens as f64 * aim) as u64
+    }
+
+    /// In the order of [`RANGES`].
+    fn values(&self) -> [Value; 9] {
+        [
+            Value::Count(self.max_tokens),
+            Value::Ratio(self.summarize_at_ratio),
+            Value::Ratio(self.quality_threshold),
+            Value::Count(self.checkpoint_interval),
+            Value::Count(self.grounding_memories),
+            Value::Count(self.recent_turns_to_keep),
+            Value::Switch(self.auto_summarize),
+            Value::Switch(self.auto_checkpoint),
+            Value::Switch(self.auto_rollback),
+        ]
+    }
+
+    /// Says whether there is such a setting of such a kind.
+    fn put(&mut self, name: &str, value: Value) -> bool {
+        match (name, value) {
+            ("max-tokens", Value::Count(count)) => self.max_tokens = count,
+            ("summarize-at-ratio", Value::Ratio(ratio)) => self.summarize_at_ratio = ratio,
+            ("quality-threshold", Value::Ratio(ratio)) => self.quality_threshold = ratio,
+            ("checkpoint-interval", Value::Count(count)) => self.checkpoint_interval = count,
+            ("grounding-memories", Value::Count(count)) => self.grounding_memories = count,
+            ("recent-turns-to-keep", Value::Count(count)) => self.recent_turns_to_keep = count,
+            ("auto-summarize", Value::Switch(on)) => self.auto_summarize = on,
+            ("auto-checkpoint", Value::Switch(on)) => self.auto_checkpoint = on,
+            ("auto-rollback", Value::Switch(on)) => self.auto_rollback = on,
+            _ => return false,
+        }
+        true
+    }
+}
+
+impl Range {
+    /// Whether a setting with this range can be so.
+    pub fn has(self, value: Value) -> bool {
+        match (self, value) {
+            (Self::Count(least, most), Value::Count(count)) => (least..=most).contains(&count),
+            (Self::Ratio(least, most), Value::Ratio(ratio)) => (least..=most).contains(&ratio),
+            (Self::Switch, Value::Switch(_)) => true,
+            _ => false,
+        }
+    }
+}
+
+impl std::fmt::Display for Range {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Count(least, most) => write!(f, "a whole number from {least} to {most}"),
+            Self::Ratio(least, most) => write!(f, "a number from {least} to {most}"),
+            Self::Switch => f.write_str("on or off"),
+        }
+    }
+}
+
+impl std::fmt::Display for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Count(count) => count.fmt(f),
+            Self::Ratio(ratio) => ratio.fmt(f),
+            Self::Switch(on) => f.write_str(if *on { "on" } else { "off" }),
+        }
+    }
+}
+
+fn names() -> String {
+    RANGES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_those_of_the_design_and_within_their_ranges() {
+        let config = TurnConfig::default();
+        let listed = config.settings().into_iter().map(|setting| {
+            assert_eq!(setting.value, setting.default);
+            format!("{} {}", setting.name, setting.value)
+        });
+        let expected = "max-tokens 8192, summarize-at-ratio 0.8, quality-threshold 0.6, \
+                        checkpoint-interval 10, grounding-memories 5, recent-turns-to-keep 3, \
+                        auto-summarize on, auto-checkpoint on, auto-rollback off";
+        assert_eq!(listed.collect::<Vec<_>>().join(", "), expected);
+        assert_eq!(config.check(), Ok(()));
+        assert_eq!((config.summarize_at(), config.summarize_to()), (6_553, 4_096));
+    }
+
+    #[track_caller]
+    fn check(name: &str, value: Value, expected: Result<Value, &str>) {
+        let set = TurnConfig::default().with(name, value).map_err(|error| error.to_string());
+        let now = |config: TurnConfig| {
+            assert_eq!(config.check(), Ok(()));
+            config.settings().iter().find(|setting| setting.name == name).map(|now| now.value)
+        };
+        assert_eq!(set.map(now), expected.map(Some).map_err(Into::into));
+    }
+
+    #[test]
+    fn settings_are_set_within_their_ranges() {
+        check("max-tokens", Value::Count(4_096), Ok(Value::Count(4_096)));
+        check("quality-threshold", Value::Count(1), Ok(Value::Ratio(1.0)));
+        check("auto-rollback", Value::Switch(true), Ok(Value::Switch(true)));
+        for setting in TurnConfig::default().settings() {
+            check(setting.name, setting.default, Ok(setting.default));
+        }
+    }
+
+    #[test]
+    fn what_is_out_of_range_is_refused_with_the_range() {
+        let error = "max-tokens is 0, it must be a whole number from 256 to 10000000";
+        check("max-tokens", Value::Count(0), Err(error));
+        let error = "summarize-at-ratio is 1.5, it must be a number from 0.1 to 1";
+        check("summarize-at-ratio", Value::Ratio(1.5), Err(error));
+        let error = "quality-threshold is NaN, it must be a number from 0 to 1";
+        check("quality-threshold", Value::Ratio(f64::NAN), Err(error));
+        let error = "auto-summarize is 3, it must be on or off";
+        check("auto-summarize", Value::Count(3), Err(error));
+        let error = TurnConfig::default().with("speed", Value::Count(1)).unwrap_err().to_string();
+        assert!(error.starts_with("there is no setting speed, there are max-tokens, "), "{error}");
+    }
+
+    #[test]
+    fn what_was_written_into_the_fields_is_checked() {
+        let config = TurnConfig { checkpoint_interval: 0, ..TurnConfig::default() };
+        let error = config.check().unwrap_err().to_string();
+        assert_eq!(error, "checkpoint-interval is 0, it must be a whole number from 1 to 10000");
+    }
+
+    #[test]
+    fn it_is_read_with_its_defaults() {
+        let config: TurnConfig = serde_json::from_str(r#"{"max-tokens": 4096}"#).unwrap();
+        assert_eq!(config, TurnConfig { max_tokens: 4_096, ..TurnConfig::default() });
+        assert!(serde_json::from_str::<TurnConfig>(r#"{"max-token": 1}"#).is_err());
+    }
+
+    #[test]
+    fn a_summary_always_aims_below_what_calls_for_it() {
+        for ratio in [0.1, 0.3, 0.5, 0.8, 1.0] {
+            let config = TurnConfig { summarize_at_ratio: ratio, ..TurnConfig::default() };
+            assert!(config.summarize_to() < config.summarize_at(), "{ratio}");
+        }
+    }
+}
