@@ -2,6 +2,7 @@
 //!
 //! Pure, and it knows nothing of messages, memories or stores.
 
+pub mod bm25;
 pub mod excerpt;
 pub mod fusion;
 pub mod words;
