@@ -7,6 +7,7 @@ mod account;
 pub mod budget;
 pub mod config;
 mod guard;
+pub mod ledger;
 mod offer;
 pub mod phase;
 pub mod prune;
@@ -14,6 +15,7 @@ pub mod quality;
 pub mod report;
 pub mod section;
 pub mod strategy;
+pub mod summary;
 #[cfg(test)]
 mod testing;
 pub mod unit;

@@ -113,3 +113,33 @@ impl Random {
         ToolCall { id, name: "read_file".into(), arguments: "{}".into() }
     }
 }
+
+/// A message from a word and its content: `s`, `u`, `a`, `t` for the role, then `>x` for each call
+/// of `run` and `<x` for the call that it answers, then `!` when it is pinned.
+pub(crate) fn worded(number: u64, word: &str, content: &str) -> Message {
+    let role = match word.as_bytes()[0] {
+        b's' => Role::System,
+        b'u' => Role::User,
+        b'a' => Role::Assistant,
+        _ => Role::Tool,
+    };
+    let call = |id: &str| ToolCall { id: id[..1].into(), name: "run".into(), arguments: "".into() };
+    Message {
+        number,
+        role,
+        content: Arc::from(content),
+        timestamp: 0,
+        phase: None,
+        tool_calls: word.split('>').skip(1).map(call).collect(),
+        tool_call_id: word.split('<').nth(1).map(|id| id[..1].into()),
+        pinned: word.ends_with('!'),
+        tokens: crate::tokens::Counter::count(&Estimate, content),
+        counted_by: "estimate",
+        signals: Signals::default(),
+    }
+}
+
+/// Messages numbered from 1.
+pub(crate) fn conversation(said: &[(&str, &str)]) -> Vec<Message> {
+    (1..).zip(said).map(|(number, (word, content))| worded(number, word, content)).collect()
+}

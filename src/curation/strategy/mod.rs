@@ -3,8 +3,12 @@
 //! A strategy is one file that implements [`Strategy`] and one line in [`ALL`].
 
 pub mod importance;
+mod query;
+mod rank;
 pub mod selection;
+mod show;
 pub mod sliding;
+mod tiered;
 
 use importance::Importance;
 use sliding::Sliding;
@@ -99,7 +103,7 @@ pub struct Score {
 }
 
 /// Every strategy, in the order in which errors list them; the first is the default.
-pub static ALL: &[&dyn Strategy] = &[&Sliding, &Importance];
+pub static ALL: &[&dyn Strategy] = &[&tiered::Tiered, &query::Query, &Sliding, &Importance];
 
 /// The strategy with this name.
 pub fn find(name: &str) -> Option<&'static dyn Strategy> {

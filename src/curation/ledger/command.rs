@@ -1,0 +1,256 @@
+//! Which words are lines for a shell.
+
+/// Programs that a line in backticks or after "run" is taken for a command by.
+const PROGRAMS: &[&str] = &[
+    "ansible",
+    "apt",
+    "apt-get",
+    "awk",
+    "aws",
+    "bash",
+    "bazel",
+    "brew",
+    "bun",
+    "bundle",
+    "cargo",
+    "cat",
+    "cd",
+    "chmod",
+    "clang",
+    "cmake",
+    "composer",
+    "cp",
+    "curl",
+    "deno",
+    "dig",
+    "docker",
+    "docker-compose",
+    "dotnet",
+    "emacs",
+    "export",
+    "ffmpeg",
+    "find",
+    "flask",
+    "gcc",
+    "gcloud",
+    "gdb",
+    "gh",
+    "git",
+    "go",
+    "gradle",
+    "grep",
+    "head",
+    "helm",
+    "htop",
+    "jq",
+    "just",
+    "kill",
+    "kubectl",
+    "ln",
+    "ls",
+    "make",
+    "meson",
+    "mix",
+    "mkdir",
+    "mv",
+    "mvn",
+    "mypy",
+    "mysql",
+    "nc",
+    "nginx",
+    "ninja",
+    "nix",
+    "node",
+    "npm",
+    "npx",
+    "openssl",
+    "perf",
+    "pip",
+    "pip3",
+    "pnpm",
+    "poetry",
+    "pre-commit",
+    "psql",
+    "pytest",
+    "python",
+    "python3",
+    "rails",
+    "rake",
+    "redis-cli",
+    "rg",
+    "rm",
+    "rsync",
+    "ruby",
+    "ruff",
+    "rustc",
+    "rustfmt",
+    "rustup",
+    "scp",
+    "sed",
+    "sh",
+    "source",
+    "sqlite3",
+    "ssh",
+    "stack",
+    "strace",
+    "sudo",
+    "systemctl",
+    "tail",
+    "tar",
+    "terraform",
+    "time",
+    "touch",
+    "tox",
+    "tsc",
+    "uv",
+    "valgrind",
+    "wget",
+    "xargs",
+    "yarn",
+    "zig",
+];
+/// What comes before a command in a sentence.
+const VERBS: &[&str] = &[
+    "run",
+    "runs",
+    "running",
+    "ran",
+    "rerun",
+    "execute",
+    "executing",
+    "executed",
+    "invoke",
+    "invoking",
+    "type",
+    "via",
+    "try",
+    "issue",
+    "launch",
+    "start",
+    "with",
+    "use",
+    "using",
+];
+/// What ends a command that no backticks surround.
+const ENDS: &[&str] = &[
+    "to", "and", "before", "after", "then", "so", "for", "until", "again", "first", "but", "which",
+    "if", "when", "or", "because", "once", "every", "on", "as", "locally", "now", "here", "it",
+];
+/// Longer lines are scripts or data.
+const LONGEST: usize = 300;
+
+/// The commands in a sentence: in backticks, or behind a word such as "run".
+pub(super) fn in_sentence(sentence: &str, found: &mut Vec<String>) {
+    let mut before = "";
+    for (at, part) in sentence.split('`').enumerate() {
+        if at % 2 == 1 {
+            let introduced = before.split_whitespace().next_back().is_some_and(is_verb);
+            if is_command(part, introduced) {
+                found.push(part.trim().to_owned());
+            }
+        } else {
+            bare(part, found);
+            before = part;
+        }
+    }
+}
+
+/// The command of a line that begins with a prompt.
+pub(super) fn after_prompt(line: &str) -> Option<&str> {
+    let command = line.trim_start().strip_prefix("$ ")?.trim();
+    (!command.is_empty() && command.len() <= LONGEST).then_some(command)
+}
+
+/// The commands in the lines of a shell's script or session.
+pub(super) fn in_shell(lines: &[&str], found: &mut Vec<String>) {
+    let session = lines.iter().any(|line| after_prompt(line).is_some());
+    for line in lines {
+        let command = if session { after_prompt(line) } else { Some(line.trim()) };
+        let fits =
+            |line: &&str| !line.is_empty() && !line.starts_with('#') && line.len() <= LONGEST;
+        found.extend(command.filter(fits).map(str::to_owned));
+    }
+}
+
+fn is_verb(word: &str) -> bool {
+    let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+    VERBS.iter().any(|verb| verb.eq_ignore_ascii_case(word))
+}
+
+fn is_command(text: &str, introduced: bool) -> bool {
+    let mut words = text.split_whitespace();
+    let Some(program) = words.next() else { return false };
+    let arguments = words.next().is_some();
+    let known = PROGRAMS.contains(&program) || program.starts_with("./");
+    text.len() <= LONGEST
+        && !text.contains('\n')
+        && (known && (arguments || introduced) || introduced && arguments && is_program(program))
+}
+
+/// Whether a word could be a program's name, or a setting before one.
+fn is_program(word: &str) -> bool {
+    word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=".contains(c))
+        && word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '.' || c == '/')
+}
+
+/// Commands without backticks: `run cargo test --lib before you commit`.
+fn bare(text: &str, found: &mut Vec<String>) {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    for (at, pair) in words.windows(2).enumerate() {
+        let verb = is_verb(pair[0]) && !["with", "use", "using"].contains(&pair[0]);
+        if !verb || !(PROGRAMS.contains(&pair[1]) || pair[1].starts_with("./")) {
+            continue;
+        }
+        let mut command: Vec<&str> = Vec::new();
+        for word in &words[at + 1..] {
+            if command.len() > 1 && ENDS.contains(&word.to_lowercase().as_str()) {
+                break;
+            }
+            let stop = word.ends_with([',', ';', ':', '?', '!', ')']);
+            command.push(word.trim_end_matches([',', ';', ':', '?', '!', ')', '.']));
+            if stop {
+                break;
+            }
+        }
+        if command.len() > 1 || command.iter().all(|word| word.starts_with("./")) {
+            found.push(command.join(" "));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(sentence: &str, expected: &[&str]) {
+        let mut found = Vec::new();
+        in_sentence(sentence, &mut found);
+        assert_eq!(found, expected, "{sentence}");
+    }
+
+    #[test]
+    fn commands_stand_in_backticks_or_behind_a_verb() {
+        check(
+            "Check it with `cargo test --lib` or `git status`.",
+            &["cargo test --lib", "git status"],
+        );
+        check("Please run `ctest -j4`; the flag `-x` is new.", &["ctest -j4"]);
+        check("Then run make test before pushing.", &["make test"]);
+        check("First execute ./scripts/seed.sh --all, then wait.", &["./scripts/seed.sh --all"]);
+    }
+
+    #[test]
+    fn other_words_in_backticks_are_no_commands() {
+        check("`foo bar` and `Vec<u8>` of `git` make sense", &[]);
+        check("we go on and find out", &[]);
+    }
+
+    #[test]
+    fn of_a_session_only_what_follows_a_prompt_is_a_command() {
+        let mut found = Vec::new();
+        in_shell(&["$ make", "cc -c x.c", "# note"], &mut found);
+        in_shell(&["# note", "cd x", "make"], &mut found);
+        assert_eq!(found, ["make", "cd x", "make"]);
+    }
+}

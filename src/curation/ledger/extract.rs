@@ -1,0 +1,231 @@
+//! Reads messages line by line into the ledger.
+//!
+//! The words of people and of the model are read as sentences; of the output of tools and of
+//! quoted code only what has a clear form is taken, and not without end.
+
+use serde_json::Value;
+
+use super::book::Book;
+use super::sentence::sentences;
+use super::statement::{self, Place};
+use super::{Kind, Voice, command, number, path};
+use crate::session::message::{Message, Role, ToolCall};
+
+/// How many paths, numbers and errors are taken of one output of a tool: a listing of a
+/// thousand files says little about each.
+const OF_AN_OUTPUT: usize = 20;
+/// Longer lines are data, not text.
+const LONGEST_LINE: usize = 2000;
+/// How much is read of one output of a tool, half of it from each end, in bytes.
+const READ_OF_AN_OUTPUT: usize = 32 * 1024;
+/// Longer arguments of calls are contents of files.
+const LONGEST_ARGUMENT: usize = 400;
+
+/// Writes into the book what a message says.
+pub(super) fn message(message: &Message, book: &mut Book) {
+    let voice = match message.role {
+        Role::System | Role::User => Voice::Person,
+        Role::Assistant => Voice::Model,
+        Role::Tool => Voice::Output,
+    };
+    let place = Place { origin: message.number, voice };
+    if voice == Voice::Output {
+        for part in ends(&message.content) {
+            output(part.lines(), place, book);
+        }
+    } else {
+        prose(&message.content, place, book);
+    }
+    message.tool_calls.iter().for_each(|call| arguments(call, place, book));
+}
+
+/// The text, or of a long one its beginning and its end.
+fn ends(text: &str) -> Vec<&str> {
+    if text.len() <= READ_OF_AN_OUTPUT {
+        return vec![text];
+    }
+    let head = text.floor_char_boundary(READ_OF_AN_OUTPUT / 2);
+    let tail = text.ceil_char_boundary(text.len() - READ_OF_AN_OUTPUT / 2);
+    vec![&text[..head], &text[tail..]]
+}
+
+fn prose(text: &str, place: Place, book: &mut Book) {
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if let Some(language) = fence(line) {
+            let block: Vec<&str> =
+                lines.by_ref().take_while(|line| fence(line).is_none()).collect();
+            fenced(language, &block, place, book);
+        } else if let Some(command) = command::after_prompt(line) {
+            take_command(command, place, book);
+        } else if line.len() <= LONGEST_LINE {
+            sentences(line).for_each(|sentence| spoken(sentence, place, book));
+        }
+    }
+}
+
+/// The language of a fence, when the line is one.
+fn fence(line: &str) -> Option<&str> {
+    line.trim_start().strip_prefix("```").map(str::trim)
+}
+
+fn fenced(language: &str, block: &[&str], place: Place, book: &mut Book) {
+    let language = language.split([' ', ',', '{']).next().unwrap_or("");
+    let shell = ["sh", "bash", "shell", "zsh", "console", "fish", "shell-session", "terminal"];
+    let prompted = block.iter().any(|line| command::after_prompt(line).is_some());
+    if shell.contains(&language) || prompted {
+        let mut commands = Vec::new();
+        command::in_shell(block, &mut commands);
+        commands.iter().for_each(|command| take_command(command, place, book));
+    }
+    let seen = Place { voice: Voice::Output, ..place };
+    output(block.iter().copied(), seen, book);
+}
+
+/// A sentence of a person or of the model.
+fn spoken(sentence: &str, place: Place, book: &mut Book) {
+    statement::read(sentence, place, book);
+    let mut commands = Vec::new();
+    command::in_sentence(sentence, &mut commands);
+    for command in commands {
+        book.add(place.entry(Kind::Command, &command, Vec::new()));
+    }
+    paths(sentence, place, usize::MAX, book);
+    statement::renamed(sentence, book);
+    if ["error:", "error[", "Error:", "panicked at"].iter().any(|mark| sentence.contains(mark)) {
+        book.add(place.entry(Kind::Error, sentence, Vec::new()));
+    }
+}
+
+fn take_command(command: &str, place: Place, book: &mut Book) {
+    if command.trim().is_empty() {
+        return;
+    }
+    book.add(place.entry(Kind::Command, command, Vec::new()));
+    paths(command, place, usize::MAX, book);
+    statement::renamed(command, book);
+}
+
+/// Takes the paths of a line, at most so many, and says how many there were.
+fn paths(line: &str, place: Place, most: usize, book: &mut Book) -> usize {
+    let mut taken = 0;
+    for path in line.split_whitespace().filter_map(path::path).take(most) {
+        book.add(place.entry(Kind::Path, path, Vec::new()));
+        taken += 1;
+    }
+    taken
+}
+
+fn output<'a>(lines: impl Iterator<Item = &'a str>, place: Place, book: &mut Book) {
+    let (mut paths_left, mut errors_left, mut numbers_left) =
+        (OF_AN_OUTPUT, OF_AN_OUTPUT, OF_AN_OUTPUT);
+    for line in lines.filter(|line| line.len() <= LONGEST_LINE) {
+        if paths_left > 0 && line.contains(['.', '/']) {
+            paths_left -= paths(line, place, paths_left, book);
+        }
+        if errors_left > 0 && reports_failure(line) {
+            book.add(place.entry(Kind::Error, line, Vec::new()));
+            errors_left -= 1;
+        } else if numbers_left > 0
+            && let Some(entry) = measured(line, place)
+        {
+            book.add(entry);
+            numbers_left -= 1;
+        }
+        for mark in ["TODO", "FIXME"] {
+            if line.contains(mark) {
+                statement::read(line.trim(), place, book);
+                break;
+            }
+        }
+    }
+}
+
+/// Whether a line of an output reports that something failed.
+fn reports_failure(line: &str) -> bool {
+    const MARKS: &[&str] = &[
+        "rror:",
+        "rror[",
+        "xception:",
+        "FAILED",
+        "ailed ",
+        "ailed:",
+        "panicked at",
+        "fatal:",
+        "o such file",
+        "ermission denied",
+        "annot find",
+        "undefined reference",
+        "egmentation fault",
+        "ssertion",
+        "timed out",
+        "FAIL ",
+        "raceback",
+        "onnection refused",
+    ];
+    const DENIALS: &[&str] =
+        &[" 0 failed", " 0 errors", "no errors", "errors: 0", "failures: 0", "error: 0"];
+    MARKS.iter().any(|mark| line.contains(mark)) && !DENIALS.iter().any(|no| line.contains(no))
+}
+
+/// The number of a short line such as `build time: 34 s`.
+fn measured(line: &str, place: Place) -> Option<super::Entry> {
+    const LONGEST: usize = 80;
+    if line.len() > LONGEST || !line.contains([':', '=']) {
+        return None;
+    }
+    let mut values = number::quantities(line);
+    let united = |c: char| c.is_alphabetic() || c == '%' || c == '$';
+    let value = values.drain(..).next().filter(|value| value.amount.contains(united))?;
+    let value = super::Quantity { observed: true, ..value };
+    (!value.subject.is_empty()).then(|| place.entry(Kind::Number, "", vec![value]))
+}
+
+/// What a call of a tool names: its command, its paths.
+fn arguments(call: &ToolCall, place: Place, book: &mut Book) {
+    let Ok(value) = serde_json::from_str::<Value>(&call.arguments) else {
+        if is_shell(&call.name) && call.arguments.len() <= LONGEST_ARGUMENT {
+            take_command(&call.arguments, place, book);
+        }
+        return;
+    };
+    match &value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                argument(call, name, value, place, book);
+            }
+        }
+        Value::String(text) if is_shell(&call.name) => take_command(text, place, book),
+        _ => {}
+    }
+}
+
+fn argument(call: &ToolCall, name: &str, value: &Value, place: Place, book: &mut Book) {
+    const COMMANDS: &[&str] = &["command", "cmd", "script", "commands", "args", "argv", "input"];
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => {
+            let parts: Vec<&str> = parts.iter().filter_map(Value::as_str).collect();
+            parts.join(" ")
+        }
+        _ => return,
+    };
+    let command = COMMANDS[..2].contains(&name) || is_shell(&call.name) && COMMANDS.contains(&name);
+    if command {
+        for line in text.lines().filter(|line| !line.trim().is_empty()).take(OF_AN_OUTPUT) {
+            take_command(line.trim(), place, book);
+        }
+    } else if text.len() <= LONGEST_ARGUMENT {
+        let named = ["path", "file", "dir", "uri"].iter().any(|part| name.contains(part));
+        let whole = named && !text.contains(char::is_whitespace) && text.contains(['/', '.']);
+        match whole {
+            true => book.add(place.entry(Kind::Path, &text, Vec::new())),
+            false => drop(paths(&text, place, OF_AN_OUTPUT, book)),
+        }
+    }
+}
+
+fn is_shell(tool: &str) -> bool {
+    let tool = tool.to_ascii_lowercase();
+    ["shell", "bash", "exec", "run", "command", "terminal"].iter().any(|name| tool.contains(name))
+}

@@ -1,0 +1,124 @@
+//! Which words are paths of files.
+
+/// What the names of files end in that are written without a folder.
+const EXTENSIONS: &[&str] = &[
+    "bash", "c", "cc", "cfg", "clj", "conf", "cpp", "cs", "css", "csv", "db", "diff", "el", "env",
+    "erl", "ex", "exs", "go", "gradle", "h", "hpp", "hs", "html", "ini", "ipynb", "java", "jl",
+    "js", "json", "jsx", "kt", "lisp", "lock", "log", "lua", "m", "md", "ml", "mod", "nix", "org",
+    "patch", "pdf", "php", "pl", "png", "proto", "ps1", "py", "r", "rb", "rs", "rst", "scala",
+    "scm", "scss", "sexp", "sh", "sql", "sqlite", "svelte", "svg", "swift", "tex", "texi", "tf",
+    "toml", "ts", "tsx", "txt", "vue", "wasm", "xml", "yaml", "yml", "zig", "zsh",
+];
+/// Names of files that end in nothing.
+const NAMES: &[&str] =
+    &["Makefile", "Dockerfile", "LICENSE", "Procfile", "Gemfile", "Rakefile", "Jenkinsfile"];
+/// What looks like a file and is the name of a library.
+const LIBRARIES: &[&str] =
+    &["Node.js", "Vue.js", "Next.js", "Three.js", "D3.js", "Express.js", "Nuxt.js", "Socket.io"];
+/// Longer words are data.
+const LONGEST: usize = 200;
+
+/// The path that a word of a text is, without the quotes, line numbers and stops around it.
+pub(super) fn path(word: &str) -> Option<&str> {
+    if word.len() > LONGEST
+        || !word.contains(['.', '/', '\\']) && !NAMES.iter().any(|n| word.contains(n))
+    {
+        return None;
+    }
+    let bare = without_place(bare(word));
+    let fits = |c: char| c.is_alphanumeric() || "/\\._-+@~:#".contains(c);
+    if bare.len() < 3 || bare.contains("://") || !bare.chars().all(fits) {
+        return None;
+    }
+    is_path(bare).then_some(bare)
+}
+
+/// The word without what surrounds it in a sentence.
+fn bare(word: &str) -> &str {
+    let around = |c: char| "`'\"()[]{}<>,;:!?*=|".contains(c);
+    let word = word.trim_matches(around);
+    // `--out=target/x` and `path:src/x` name the path behind the sign.
+    let word = word.rsplit_once('=').map_or(word, |(_, value)| value);
+    word.trim_end_matches('.').trim_matches(around)
+}
+
+/// The word without `:12` or `:12:5` at its end.
+fn without_place(word: &str) -> &str {
+    let mut rest = word;
+    while let Some((before, place)) = rest.rsplit_once(':') {
+        let number = place.chars().all(|c| c.is_ascii_digit() || c == '-');
+        if !number {
+            break;
+        }
+        rest = before;
+    }
+    rest
+}
+
+fn is_path(word: &str) -> bool {
+    let drive = word.as_bytes()[0].is_ascii_alphabetic() && word[1..].starts_with(":\\");
+    if drive {
+        return word.len() > 4;
+    }
+    if word.contains([':', '#', '\\']) {
+        return false;
+    }
+    let segments: Vec<&str> = word.split('/').filter(|segment| !segment.is_empty()).collect();
+    let Some(last) = segments.last() else { return false };
+    let lettered = word.chars().any(char::is_alphabetic);
+    let rooted = ["/", "./", "../", "~/"].iter().any(|root| word.starts_with(root));
+    match segments.len() {
+        _ if !lettered => false,
+        1 if !word.contains('/') => is_file_name(word),
+        _ if rooted => segments.iter().any(|segment| segment.len() > 1),
+        1 => last.len() > 1,
+        2 => word.ends_with('/') || has_extension(last) || NAMES.contains(last),
+        _ => true,
+    }
+}
+
+fn is_file_name(word: &str) -> bool {
+    let dotted = word.strip_prefix('.').unwrap_or(word);
+    let known = dotted.rsplit_once('.').is_some_and(|(stem, extension)| {
+        stem.chars().any(char::is_alphanumeric) && EXTENSIONS.contains(&extension)
+    });
+    (known && !LIBRARIES.contains(&word)) || NAMES.contains(&word)
+}
+
+/// Whether a name in a folder ends like a file's: any short extension will do there.
+fn has_extension(name: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, extension)| {
+        (1..=8).contains(&extension.len()) && extension.chars().any(|c| c.is_ascii_alphabetic())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #[track_caller]
+    fn check(words: &str, expected: &[&str]) {
+        let found: Vec<&str> = words.split(' ').filter_map(super::path).collect();
+        assert_eq!(found, expected, "{words}");
+    }
+
+    #[test]
+    fn paths_are_found_without_what_surrounds_them() {
+        check(
+            "see `src/a.rs`, (docs/b.md:12:5) and Cargo.toml.",
+            &["src/a.rs", "docs/b.md", "Cargo.toml"],
+        );
+        check(
+            "--out=target/x/y ./run ../lib ~/x.el /etc/hosts",
+            &["target/x/y", "./run", "../lib", "~/x.el", "/etc/hosts"],
+        );
+        check(
+            "C:\\work\\a.txt src/curation/ tests/it/main.rs:7: Makefile",
+            &["C:\\work\\a.txt", "src/curation/", "tests/it/main.rs", "Makefile"],
+        );
+    }
+
+    #[test]
+    fn what_only_looks_like_a_path_is_none() {
+        check("and/or 1/2 2026/11/21 text/plain e.g. i.e. v1.2.3 a.b", &[]);
+        check("https://x.org/a.rs origin/main Node.js 3.14 std::fs ...", &[]);
+    }
+}

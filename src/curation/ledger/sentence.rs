@@ -1,0 +1,284 @@
+//! What a sentence is by its turns of phrase: a constraint, a decision, a task, a report of what is
+//! done, or none of these.
+
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+
+/// What a turn of phrase makes of its sentence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cue {
+    /// Something must or must not be.
+    Constraint,
+    /// The same, where an order begins: "always", "don't".
+    Order,
+    /// Something is chosen.
+    Decision,
+    /// The same, unless what follows is no choice: "let's see".
+    Proposal,
+    /// Something is chosen in place of what is named behind it.
+    Replacing,
+    /// Something is still to be done.
+    Task,
+    /// Something is done.
+    Done,
+}
+
+const CUES: &[(&str, Cue)] = &[
+    ("must", Cue::Constraint),
+    ("mustn't", Cue::Constraint),
+    ("shall", Cue::Constraint),
+    ("may not", Cue::Constraint),
+    ("may never", Cue::Constraint),
+    ("cannot be", Cue::Constraint),
+    ("can't be", Cue::Constraint),
+    ("should never", Cue::Constraint),
+    ("should always", Cue::Constraint),
+    ("should not", Cue::Constraint),
+    ("forbidden", Cue::Constraint),
+    ("not allowed", Cue::Constraint),
+    ("off limits", Cue::Constraint),
+    ("off-limits", Cue::Constraint),
+    ("is required", Cue::Constraint),
+    ("are required", Cue::Constraint),
+    ("required to", Cue::Constraint),
+    ("has to", Cue::Constraint),
+    ("have to stay", Cue::Constraint),
+    ("needs to stay", Cue::Constraint),
+    ("needs to remain", Cue::Constraint),
+    ("under no circumstances", Cue::Constraint),
+    ("without exception", Cue::Constraint),
+    ("at all costs", Cue::Constraint),
+    ("constraint:", Cue::Constraint),
+    ("requirement:", Cue::Constraint),
+    ("rule:", Cue::Constraint),
+    ("hard rule", Cue::Constraint),
+    ("non-negotiable", Cue::Constraint),
+    ("make sure", Cue::Order),
+    ("ensure", Cue::Order),
+    ("always", Cue::Order),
+    ("never", Cue::Order),
+    ("do not", Cue::Order),
+    ("don't", Cue::Order),
+    ("avoid", Cue::Order),
+    ("only ever", Cue::Order),
+    ("no new", Cue::Order),
+    ("keep", Cue::Order),
+    ("stay away from", Cue::Order),
+    ("refrain from", Cue::Order),
+    ("decided", Cue::Decision),
+    ("decision:", Cue::Decision),
+    ("going with", Cue::Decision),
+    ("go with", Cue::Decision),
+    ("went with", Cue::Decision),
+    ("go for", Cue::Decision),
+    ("we'll use", Cue::Decision),
+    ("we will use", Cue::Decision),
+    ("i'll use", Cue::Decision),
+    ("settled on", Cue::Decision),
+    ("settle on", Cue::Decision),
+    ("settling on", Cue::Decision),
+    ("agreed to", Cue::Decision),
+    ("agreed on", Cue::Decision),
+    ("we agreed", Cue::Decision),
+    ("we chose", Cue::Decision),
+    ("we picked", Cue::Decision),
+    ("opted for", Cue::Decision),
+    ("opt for", Cue::Decision),
+    ("stick with", Cue::Decision),
+    ("sticking with", Cue::Decision),
+    ("switch to", Cue::Decision),
+    ("switching to", Cue::Decision),
+    ("switched to", Cue::Decision),
+    ("migrate to", Cue::Decision),
+    ("change of plan", Cue::Decision),
+    ("the plan is", Cue::Decision),
+    ("conclusion:", Cue::Decision),
+    ("in favour of", Cue::Decision),
+    ("in favor of", Cue::Decision),
+    ("let's", Cue::Proposal),
+    ("let us", Cue::Proposal),
+    ("instead of", Cue::Replacing),
+    ("rather than", Cue::Replacing),
+    ("switch from", Cue::Replacing),
+    ("switching from", Cue::Replacing),
+    ("move away from", Cue::Replacing),
+    ("moving away from", Cue::Replacing),
+    ("migrate from", Cue::Replacing),
+    ("todo", Cue::Task),
+    ("fixme", Cue::Task),
+    ("next:", Cue::Task),
+    ("next step:", Cue::Task),
+    ("next up:", Cue::Task),
+    ("remaining:", Cue::Task),
+    ("still need to", Cue::Task),
+    ("still needs", Cue::Task),
+    ("still have to", Cue::Task),
+    ("still to do", Cue::Task),
+    ("left to do", Cue::Task),
+    ("outstanding:", Cue::Task),
+    ("follow-up:", Cue::Task),
+    ("follow up:", Cue::Task),
+    ("pending:", Cue::Task),
+    ("[ ]", Cue::Task),
+    ("[x]", Cue::Done),
+    ("done:", Cue::Done),
+    ("fixed:", Cue::Done),
+    ("finished", Cue::Done),
+    ("completed", Cue::Done),
+    ("is done", Cue::Done),
+    ("are done", Cue::Done),
+    ("is in place", Cue::Done),
+    ("took care of", Cue::Done),
+    ("no longer needed", Cue::Done),
+];
+/// After "let's" and the like, these begin no choice.
+const NO_CHOICES: &[&str] = &[
+    "see",
+    "look",
+    "check",
+    "start",
+    "try",
+    "run",
+    "think",
+    "first",
+    "find",
+    "debug",
+    "say",
+    "wait",
+    "hope",
+    "begin",
+    "talk",
+    "discuss",
+    "investigate",
+    "figure",
+    "read",
+    "open",
+    "me",
+    "continue",
+];
+/// Before an order, these make a report of it: "it never ends".
+const REPORTING: &[&str] = &[
+    "i", "it", "they", "he", "she", "that", "we", "which", "who", "has", "have", "is", "was", "you",
+];
+
+static PHRASES: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    let phrases = CUES.iter().map(|(phrase, _)| phrase);
+    AhoCorasick::builder()
+        .ascii_case_insensitive(true)
+        .match_kind(MatchKind::LeftmostLongest)
+        .build(phrases)
+        .ok()
+});
+
+/// A cue and where the words behind it begin.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Found {
+    pub(super) cue: Cue,
+    pub(super) end: usize,
+}
+
+/// The cues of a text that stand as words of their own and mean what they seem to.
+pub(super) fn cues(text: &str) -> Vec<Found> {
+    let Some(phrases) = PHRASES.as_ref() else { return Vec::new() };
+    let mut found = Vec::new();
+    for hit in phrases.find_iter(text) {
+        let cue = CUES[hit.pattern().as_usize()].1;
+        let (before, behind) = (&text[..hit.start()], &text[hit.end()..]);
+        if stands_alone(before, behind) && means_it(cue, before, behind) {
+            found.push(Found { cue, end: hit.end() });
+        }
+    }
+    found
+}
+
+/// The sentences of a line, without the marks of lists and quotes before it.
+pub(super) fn sentences(line: &str) -> impl Iterator<Item = &str> {
+    let mut rest = unmarked(line);
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let end = sentence_end(rest);
+        let (sentence, behind) = rest.split_at(end);
+        rest = behind.trim_start();
+        Some(sentence.trim())
+    })
+}
+
+fn unmarked(line: &str) -> &str {
+    let line = line.trim().trim_start_matches(['>', '#', '*', '•']).trim_start();
+    let line = line.strip_prefix("- ").filter(|rest| !rest.starts_with('[')).unwrap_or(line);
+    line.trim_start_matches("**").trim_start()
+}
+
+/// Where the first sentence ends: behind a stop that a space follows, unless the stop is that of
+/// an abbreviation.
+fn sentence_end(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let mut quoted = false;
+    for at in 0..bytes.len() {
+        quoted ^= bytes[at] == b'`';
+        let stop = matches!(bytes[at], b'.' | b'!' | b'?') && !quoted;
+        let space = bytes.get(at + 1).is_some_and(u8::is_ascii_whitespace);
+        let short = ["e.g", "i.e", "etc", "vs", "cf"].iter().any(|word| text[..at].ends_with(word));
+        if stop && space && !short {
+            return at + 1;
+        }
+    }
+    text.len()
+}
+
+fn stands_alone(before: &str, behind: &str) -> bool {
+    let letter = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    !before.ends_with(letter) && !behind.starts_with(letter)
+}
+
+fn means_it(cue: Cue, before: &str, behind: &str) -> bool {
+    let last = || before.split_whitespace().next_back().unwrap_or("").to_lowercase();
+    let next = || {
+        let word = behind.split_whitespace().next().unwrap_or("");
+        word.trim_end_matches(|c: char| !c.is_alphanumeric()).to_lowercase()
+    };
+    match cue {
+        Cue::Order => !REPORTING.contains(&last().as_str()),
+        Cue::Constraint => !["i", "i've"].contains(&last().as_str()),
+        Cue::Proposal => !NO_CHOICES.contains(&next().as_str()),
+        Cue::Task | Cue::Done | Cue::Decision | Cue::Replacing => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &[Cue]) {
+        let found: Vec<Cue> = cues(text).iter().map(|found| found.cue).collect();
+        assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn turns_of_phrase_are_found_as_words() {
+        check("You must never push", &[Cue::Constraint, Cue::Order]);
+        check(
+            "Let's go with SQLite instead of Postgres",
+            &[Cue::Proposal, Cue::Decision, Cue::Replacing],
+        );
+        check("- [ ] write docs", &[Cue::Task]);
+        check("mustard, nevertheless, keeper", &[]);
+    }
+
+    #[test]
+    fn a_report_is_no_order_and_a_look_no_choice() {
+        check("it never ends and I always wait", &[]);
+        check("Let's see what happens", &[]);
+    }
+
+    #[test]
+    fn sentences_end_at_stops_and_not_in_names() {
+        let found: Vec<&str> =
+            sentences("- See src/a.rs, e.g. here. Then `a. b` go! v1.2 ok").collect();
+        assert_eq!(found, ["See src/a.rs, e.g. here.", "Then `a. b` go!", "v1.2 ok"]);
+    }
+}

@@ -1,0 +1,203 @@
+//! Ledgers of short conversations, shown as the lines of their text.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::curation::testing::{conversation as messages, worded as message};
+use crate::session::message::ToolCall;
+use crate::tokens::{Estimate, Measure};
+
+fn lines(ledger: &Ledger) -> Vec<String> {
+    let show = |entry: &Entry| format!("{} {}: {}", entry.origin, entry.kind.name(), entry.text);
+    ledger.entries.iter().map(show).collect()
+}
+
+#[track_caller]
+fn check(said: &[(&str, &str)], expected: &[&str]) {
+    let messages = messages(said);
+    let whole = Ledger::of(&messages);
+    assert_eq!(lines(&whole), expected, "{said:?}");
+    let folded = messages
+        .iter()
+        .fold(Ledger::default(), |ledger, message| ledger.merge(Ledger::of([message])));
+    assert_eq!(folded.entries.len(), whole.entries.len(), "folded one by one: {folded:#?}");
+}
+
+#[test]
+fn what_is_laid_down_is_kept_in_its_words() {
+    check(
+        &[
+            ("u", "Fix the parser. You must never push to main! How is it going?"),
+            ("a", "I always wait. We decided to go with SQLite."),
+            ("u", "- Let's see.\n- Let's use tabs."),
+        ],
+        &[
+            "1 constraint: You must never push to main!",
+            "2 decision: We decided to go with SQLite.",
+            "3 decision: Let's use tabs.",
+        ],
+    );
+}
+
+#[test]
+fn a_later_number_of_the_same_subject_supersedes() {
+    check(
+        &[
+            ("u", "The request timeout is 30 s."),
+            ("u", "Set the connect timeout to 5 s."),
+            ("a", "Raised the request timeout to 45 s."),
+        ],
+        &["2 number: connect timeout: 5 s", "3 number: request timeout: 45 s"],
+    );
+    check(
+        &[("u", "The request timeout is 30 s."), ("u", "Hm, make it 45 s.")],
+        &["2 number: request timeout: 45 s"],
+    );
+    check(
+        &[("u", "The request timeout is 30 s."), ("u", "The timeout is 45 s.")],
+        &["2 number: request timeout: 45 s"],
+    );
+}
+
+#[test]
+fn what_was_observed_does_not_supersede_what_was_laid_down() {
+    check(
+        &[("u", "The build time must stay under 30 s."), ("a", "The build time took 34 s.")],
+        &[
+            "1 number: build time: 30 s",
+            "1 constraint: The build time must stay under 30 s.",
+            "2 number: build time: 34 s",
+        ],
+    );
+}
+
+#[test]
+fn a_constraint_is_told_its_new_amount() {
+    check(
+        &[("u", "The memory must stay under 200 MB."), ("u", "The memory is now 300 MB at most.")],
+        &[
+            "1 constraint: The memory must stay under 300 MB (was 200 MB).",
+            "2 number: memory: 300 MB",
+        ],
+    );
+}
+
+#[test]
+fn a_new_choice_replaces_the_one_that_it_names() {
+    check(
+        &[("u", "Let's use Postgres."), ("u", "We go with SQLite instead of Postgres.")],
+        &["2 decision: We go with SQLite instead of Postgres."],
+    );
+}
+
+#[test]
+fn a_task_goes_when_it_is_done() {
+    check(
+        &[
+            ("a", "- [ ] write the retry tests\n- [ ] update the manual"),
+            ("a", "- [x] wrote the retry tests\nTODO: check the licence"),
+        ],
+        &["1 task: update the manual", "2 task: check the licence"],
+    );
+}
+
+#[test]
+fn files_and_commands_are_taken_from_words_and_fences() {
+    check(
+        &[
+            ("a", "See src/a.rs.\n```sh\ncargo test\n```\nThen run `make check`."),
+            ("a", "```console\n$ ls docs/b.md\nx\n```\n```rust\nfn main() {}\n```"),
+            ("u", "I renamed src/a.rs to src/c.rs."),
+        ],
+        &[
+            "1 command: cargo test",
+            "1 command: make check",
+            "2 command: ls docs/b.md",
+            "2 path: docs/b.md",
+            "3 path: src/c.rs",
+        ],
+    );
+}
+
+#[test]
+fn a_call_gives_its_command_and_its_path() {
+    let call = |name: &str, arguments: &str| ToolCall {
+        id: "1".into(),
+        name: name.into(),
+        arguments: arguments.into(),
+    };
+    let mut message = message(7, "a", "");
+    message.tool_calls = vec![
+        call("shell", r#"{"command": ["cargo", "fmt"]}"#),
+        call("read_file", r#"{"path": "src/lib.rs", "limit": 5}"#),
+        call("bash", "make all"),
+    ];
+    let ledger = Ledger::of([&message]);
+    assert_eq!(
+        lines(&ledger),
+        ["7 command: cargo fmt", "7 path: src/lib.rs", "7 command: make all"]
+    );
+}
+
+#[test]
+fn of_an_output_only_what_has_a_form_is_taken() {
+    check(
+        &[(
+            "t",
+            "running 3 tests\nerror[E0308]: mismatched types\n  --> src/x.rs:4:5\nbuild time: 3 s\nyou must see this",
+        )],
+        &[
+            "1 error: error[E0308]: mismatched types",
+            "1 path: src/x.rs",
+            "1 number: build time: 3 s",
+        ],
+    );
+    check(&[("t", "5 passed; 0 failed")], &[]);
+}
+
+#[test]
+fn equal_entries_are_joined_and_move_to_where_they_were_said_last() {
+    let messages = messages(&[("t", "a/b.rs"), ("u", "You must not lie."), ("u", "Open a/b.rs")]);
+    let ledger = Ledger::of(&messages);
+    assert_eq!(lines(&ledger), ["2 constraint: You must not lie.", "3 path: a/b.rs"]);
+    assert_eq!(ledger.entries[1].times, 2);
+    assert_eq!(ledger.entries[1].voice, Voice::Person);
+}
+
+#[test]
+fn what_is_worth_least_goes_first_and_is_counted() {
+    let measure = Measure::plain(Arc::new(Estimate));
+    let messages = messages(&[
+        ("t", "src/seen.rs src/too.rs"),
+        ("u", "You must not lie. See src/said.rs."),
+        ("a", "Let's use tabs."),
+    ]);
+    let ledger = Ledger::of(&messages);
+    let bounded = ledger.clone().within(50, &measure);
+    assert_eq!(lines(&bounded), ["2 constraint: You must not lie.", "3 decision: Let's use tabs."]);
+    assert_eq!(bounded.left_out, 3);
+    for tokens in 0..80 {
+        assert!(measure.text(&ledger.clone().within(tokens, &measure).render()) <= tokens);
+    }
+    assert_eq!(ledger.clone().within(1000, &measure), ledger);
+    assert!(ledger.within(0, &measure).is_empty());
+}
+
+#[test]
+fn the_text_has_a_heading_for_each_kind() {
+    let messages = messages(&[("u", "You must not lie. Run `make x`."), ("a", "See src/a.rs")]);
+    let mut ledger = Ledger::of(&messages);
+    ledger.left_out = 2;
+    let expected = "## Constraints\n- You must not lie. (msg-1)\n\n## Files\n- src/a.rs (msg-2)\n\n\
+                    ## Commands\n- `make x` (msg-1)\n\n2 more entries left out for room.";
+    assert_eq!(ledger.render(), expected);
+    assert_eq!(Ledger::default().render(), "");
+}
+
+#[test]
+fn a_stored_ledger_is_read_back() {
+    let messages = messages(&[("u", "Set the limit to 5 MB. Use tabs instead of spaces.")]);
+    let ledger = Ledger::of(&messages);
+    let text = serde_json::to_string(&ledger).unwrap();
+    assert_eq!(serde_json::from_str::<Ledger>(&text).unwrap(), ledger);
+}

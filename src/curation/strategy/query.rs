@@ -1,0 +1,173 @@
+//! `query`: what fits best to what is being asked.
+
+use super::{Aim, Fate, Projection, Shown, Strategy, rank, show};
+use crate::curation::unit::{History, Unit};
+
+/// Ranks the units by a query and keeps the best that fit, whole and in the order of the log. The
+/// last message of the user is the query when there is no other.
+pub(super) struct Query;
+
+impl Strategy for Query {
+    fn name(&self) -> &'static str {
+        "query"
+    }
+
+    fn doc(&self) -> &'static str {
+        "Keeps what fits best to the query (or the last user message), with what stands next to \
+         it; newer and more important messages win between equals."
+    }
+
+    fn project(&self, history: &History<'_>, aim: &Aim<'_>) -> Projection {
+        if history.tokens() <= aim.budget {
+            return show::everything(history, "everything fits");
+        }
+        let scores = rank::scores(history, rank::query(history, aim.query));
+        let (chosen, left) = choose(history, &rank::best_first(&scores), aim.budget);
+        let verdicts =
+            history.units.iter().zip(&chosen).zip(scores).map(|((unit, chosen), score)| {
+                let fate = if *chosen { Fate::Kept } else { Fate::Dropped };
+                show::ranked(unit.kept, fate, score)
+            });
+        let verdicts = verdicts.collect();
+        Projection { shown: in_order(history, &chosen, left), verdicts }
+    }
+}
+
+/// Which units are shown, and how many tokens are left: what is never lost, then the best that
+/// fit.
+fn choose(history: &History<'_>, order: &[usize], budget: u64) -> (Vec<bool>, u64) {
+    let mut chosen: Vec<bool> = history.units.iter().map(|unit| unit.kept.is_some()).collect();
+    let kept = |unit: &&Unit| unit.kept.is_some();
+    let never_lost: u64 = history.units.iter().filter(kept).map(|unit| unit.tokens).sum();
+    let mut left = budget.saturating_sub(never_lost);
+    for &at in order {
+        let tokens = history.units[at].tokens;
+        if !chosen[at] && tokens <= left {
+            chosen[at] = true;
+            left -= tokens;
+        }
+    }
+    (chosen, left)
+}
+
+/// The chosen units in the order of the log. What is left of the budget is spent on marks of what
+/// is missing between them, the longest gaps first: a mark must never cost a unit its place.
+fn in_order(history: &History<'_>, chosen: &[bool], mut left: u64) -> Vec<Shown> {
+    let unit_of = show::unit_of_each_message(history);
+    let shown: Vec<bool> = unit_of.iter().map(|unit| chosen[*unit]).collect();
+    let gaps = gaps(&shown);
+    let mut order: Vec<usize> = (0..gaps.len()).collect();
+    order.sort_by_key(|at| (std::cmp::Reverse(gaps[*at].1), gaps[*at].0));
+    let mut marks: Vec<Option<(String, u64)>> = vec![None; gaps.len()];
+    for at in order {
+        let mark = mark(gaps[at].1);
+        let tokens = history.measure.note(&mark);
+        if tokens > left {
+            break;
+        }
+        left -= tokens;
+        marks[at] = Some((mark, tokens));
+    }
+    let mut result = Vec::new();
+    let mut gaps = gaps.into_iter().zip(marks).peekable();
+    for (index, shown) in shown.into_iter().enumerate() {
+        if let Some((_, mark)) = gaps.next_if(|((start, _), _)| *start == index)
+            && let Some((content, tokens)) = mark
+        {
+            result.push(Shown::Note { content, tokens });
+        }
+        if shown {
+            result.push(Shown::Whole(index));
+        }
+    }
+    result
+}
+
+/// Where messages are missing, and how many, oldest first.
+fn gaps(shown: &[bool]) -> Vec<(usize, usize)> {
+    let mut gaps: Vec<(usize, usize)> = Vec::new();
+    for index in (0..shown.len()).filter(|index| !shown[*index]) {
+        match gaps.last_mut().filter(|(start, length)| start + length == index) {
+            Some((_, length)) => *length += 1,
+            None => gaps.push((index, 1)),
+        }
+    }
+    gaps
+}
+
+fn mark(messages: usize) -> String {
+    let plural = if messages == 1 { "message" } else { "messages" };
+    format!("[{messages} {plural} omitted]")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::curation::testing::conversation as messages;
+    use crate::tokens::{Estimate, Measure};
+
+    #[track_caller]
+    fn check(said: &[(&str, &str)], query: Option<&str>, budget: u64, expected: &str) {
+        let messages = messages(said);
+        let measure = Measure::plain(Arc::new(Estimate));
+        let history = History::new(messages.iter().collect(), &measure);
+        let projection = Query.project(&history, &Aim { budget, query });
+        let mut tokens = 0;
+        let show = |shown: &Shown| match shown {
+            Shown::Whole(index) => {
+                tokens += measure.message(messages[*index].tokens);
+                index.to_string()
+            }
+            Shown::Note { content, tokens: cost } => {
+                tokens += cost;
+                content.clone()
+            }
+            Shown::Shortened { .. } => unreachable!(),
+        };
+        let shown: Vec<String> = projection.shown.iter().map(show).collect();
+        assert_eq!(shown.join(" "), expected);
+        assert!(tokens <= budget);
+        assert_eq!(projection.verdicts.len(), history.units.len());
+    }
+
+    const SAID: &[(&str, &str)] = &[
+        ("u", "hello to all of you"),
+        ("a", "the parser is in a bad way"),
+        ("a", "it fails at the last line"),
+        ("a", "cats sleep on warm roofs"),
+        ("a", "dogs bark at the post van"),
+        ("u", "and what is next for us?"),
+    ];
+
+    #[test]
+    fn the_best_and_its_neighbours_stay_in_order() {
+        check(SAID, Some("where is the parser?"), 31, "0 1 2 [2 messages omitted] 5");
+        check(SAID, Some("do dogs bark?"), 28, "0 3 4 5");
+    }
+
+    #[test]
+    fn everything_stays_when_it_fits() {
+        check(SAID, Some("cats"), 100, "0 1 2 3 4 5");
+    }
+
+    #[test]
+    fn without_a_query_the_last_user_message_asks() {
+        let mut said = SAID.to_vec();
+        said.push(("u", "what of warm roofs"));
+        check(&said, None, 23, "0 [2 messages omitted] 3 6");
+    }
+
+    #[test]
+    fn calls_stay_with_their_results() {
+        let said = [
+            ("u", "start with the work"),
+            ("a>1", "look at it"),
+            ("u", "cats are fine with me"),
+            ("t<1", "parser.rs has the parser"),
+            ("u", "what now?"),
+        ];
+        check(&said, Some("parser"), 18, "0 1 3 4");
+    }
+}

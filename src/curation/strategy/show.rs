@@ -1,0 +1,36 @@
+//! What strategies have in common in showing a history.
+
+use super::{Fate, Projection, Score, Shown, Verdict};
+use crate::curation::unit::{History, Kept};
+
+/// The whole history, unchanged, each unit for this reason.
+pub(super) fn everything(history: &History<'_>, reason: &'static str) -> Projection {
+    let verdict = |kept: Option<Kept>| Verdict {
+        fate: Fate::Kept,
+        reason: kept.map_or(reason, Kept::reason),
+        score: None,
+    };
+    Projection {
+        shown: (0..history.messages.len()).map(Shown::Whole).collect(),
+        verdicts: history.units.iter().map(|unit| verdict(unit.kept)).collect(),
+    }
+}
+
+/// The unit of each message.
+pub(super) fn unit_of_each_message(history: &History<'_>) -> Vec<usize> {
+    let mut units = vec![0; history.messages.len()];
+    for (at, unit) in history.units.iter().enumerate() {
+        unit.members.iter().for_each(|member| units[*member] = at);
+    }
+    units
+}
+
+/// What became of a unit that was ranked.
+pub(super) fn ranked(kept: Option<Kept>, fate: Fate, score: Score) -> Verdict {
+    let reason = match (kept, fate) {
+        (Some(kept), _) => kept.reason(),
+        (None, Fate::Dropped) => "fits the query less than what is shown",
+        (None, _) => "fits the query",
+    };
+    Verdict { fate, reason, score: Some(score) }
+}

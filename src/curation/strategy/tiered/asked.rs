@@ -1,0 +1,100 @@
+//! The tiers with a query: its ranking chooses which older units stay.
+//!
+//! What is shown then depends on the query, so a cache of the prompt is good only up to the first
+//! unit that another query would not show.
+
+use super::fold::Form;
+use super::{Draft, shorten};
+use crate::curation::strategy::{Fate, Projection, rank, show};
+use crate::curation::unit::{History, Unit};
+use crate::session::message::Role;
+
+/// Which share of the budget belongs to the newest units, whatever is asked.
+const RECENT: f64 = 0.1;
+/// Results of more tokens are shown by their ends only.
+const LARGE: u64 = 2000;
+
+/// Shows what is never lost, the newest units and then those that fit the query best.
+pub(super) fn project(history: &History<'_>, budget: u64, query: &str) -> Projection {
+    let scores = rank::scores(history, query);
+    let mut choice = Choice::new(history, budget);
+    choice.take_recent((budget as f64 * RECENT) as u64);
+    for at in rank::best_first(&scores) {
+        choice.take(at);
+    }
+    let chosen = choice.chosen;
+    let mut projection = Draft::new(history, choice.forms).within(budget);
+    let fates = projection.verdicts.iter().map(|verdict| verdict.fate).collect::<Vec<Fate>>();
+    let ranked = history.units.iter().zip(fates).zip(scores);
+    projection.verdicts =
+        ranked.map(|((unit, fate), score)| show::ranked(unit.kept, fate, score)).collect();
+    debug_assert_eq!(chosen.len(), projection.verdicts.len());
+    projection
+}
+
+struct Choice<'a, 'h> {
+    history: &'a History<'h>,
+    forms: Vec<Form>,
+    chosen: Vec<bool>,
+    left: u64,
+}
+
+impl<'a, 'h> Choice<'a, 'h> {
+    fn new(history: &'a History<'h>, budget: u64) -> Self {
+        let mut forms = vec![Form::Dropped; history.messages.len()];
+        let mut left = budget;
+        for unit in history.units.iter().filter(|unit| unit.kept.is_some()) {
+            left = left.saturating_sub(unit.tokens);
+            unit.members.iter().for_each(|member| forms[*member] = Form::Whole);
+        }
+        let chosen = history.units.iter().map(|unit| unit.kept.is_some()).collect();
+        Self { history, forms, chosen, left }
+    }
+
+    /// Takes the newest units as long as they cost no more than `tokens` together.
+    fn take_recent(&mut self, tokens: u64) {
+        let least = self.left.saturating_sub(tokens);
+        for at in
+            (0..self.history.units.len()).rev().filter(|at| self.history.units[*at].kept.is_none())
+        {
+            if self.left.saturating_sub(self.history.units[at].tokens) < least || !self.take(at) {
+                break;
+            }
+        }
+    }
+
+    /// Takes a unit when it fits, and says whether it did.
+    fn take(&mut self, at: usize) -> bool {
+        let unit = &self.history.units[at];
+        if self.chosen[at] {
+            return true;
+        }
+        let cost = self.cost(unit);
+        if cost > self.left {
+            return false;
+        }
+        self.chosen[at] = true;
+        self.left -= cost;
+        for &member in &unit.members {
+            self.forms[member] = self.form(member);
+        }
+        true
+    }
+
+    fn form(&self, member: usize) -> Form {
+        let message = self.history.messages[member];
+        let large = message.role == Role::Tool && message.tokens > LARGE;
+        if large { Form::Spilled } else { Form::Whole }
+    }
+
+    /// What a unit costs with its large results cut.
+    fn cost(&self, unit: &Unit) -> u64 {
+        let cost = |&member: &usize| {
+            let message = self.history.messages[member];
+            let whole = self.history.measure.message(message.tokens);
+            let text = shorten::text(message, self.form(member));
+            text.map_or(whole, |text| self.history.measure.note(&text).min(whole))
+        };
+        unit.members.iter().map(cost).sum()
+    }
+}

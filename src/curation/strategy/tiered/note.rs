@@ -1,0 +1,65 @@
+//! The note in place of what is left out: how much it is, where it can be had, and its ledger.
+
+use crate::curation::ledger::Ledger;
+use crate::curation::unit::History;
+use crate::session::message::{Message, Role};
+
+/// How much text is read for the ledger, in bytes: what people said first, then what the model
+/// said, the newest first. A longer history has its ledger in its summary; here it must be quick.
+const READ: usize = 96 * 1024;
+
+/// A note of the system.
+pub(super) struct Note {
+    pub(super) content: String,
+    pub(super) tokens: u64,
+}
+
+impl Note {
+    /// The note about the messages at `dropped`, in at most `room` tokens; without the ledger when
+    /// only that is too much, none at all when nothing is left out or nothing fits.
+    pub(super) fn of(history: &History<'_>, dropped: &[usize], room: u64) -> Option<Self> {
+        let (first, last) = (*dropped.first()?, *dropped.last()?);
+        let number = |index: usize| history.messages[index].number;
+        let head = format!(
+            "[{} earlier messages are left out between msg-{} and msg-{}; get-messages returns them]",
+            dropped.len(),
+            number(first),
+            number(last)
+        );
+        let bare = history.measure.note(&head);
+        if bare > room {
+            return None;
+        }
+        let ledger = Ledger::of(read(history, dropped));
+        // What joins the two costs a token or two.
+        let ledger = ledger.within(room.saturating_sub(bare + 2), history.measure).render();
+        if !ledger.is_empty() {
+            let content = format!("{head}\n\n{ledger}");
+            let tokens = history.measure.note(&content);
+            if tokens <= room {
+                return Some(Self { content, tokens });
+            }
+        }
+        Some(Self { content: head, tokens: bare })
+    }
+}
+
+/// The messages that are read for the ledger, in the order of the log.
+fn read<'h>(history: &History<'h>, dropped: &[usize]) -> Vec<&'h Message> {
+    let mut left = READ;
+    let mut chosen: Vec<usize> = Vec::new();
+    for role in [Role::User, Role::Assistant] {
+        for &index in dropped.iter().rev().filter(|index| history.messages[**index].role == role) {
+            let message = history.messages[index];
+            let arguments: usize = message.tool_calls.iter().map(|call| call.arguments.len()).sum();
+            let length = message.content.len() + arguments;
+            if length > left {
+                break;
+            }
+            left -= length;
+            chosen.push(index);
+        }
+    }
+    chosen.sort_unstable();
+    chosen.into_iter().map(|index| history.messages[index]).collect()
+}

@@ -1,0 +1,40 @@
+//! What stands in place of a message that is not shown whole.
+
+use super::fold::Form;
+use crate::session::message::Message;
+
+/// How much of a large result's beginning is shown, in bytes: its first lines say what it is.
+const HEAD: usize = 1000;
+/// How much of its end: errors and totals stand there.
+const TAIL: usize = 600;
+
+/// The text of a message in a form; `None` when that is no text of its own.
+pub(super) fn text(message: &Message, form: Form) -> Option<String> {
+    let number = message.number;
+    match form {
+        Form::Whole | Form::Dropped => None,
+        Form::Spilled => ends(message),
+        Form::Repeated(newer) => Some(format!(
+            "[Older reading left out: msg-{newer} has the file as it was read last; get-messages \
+             returns msg-{number}]"
+        )),
+        Form::Masked => Some(format!("[Old result left out; get-messages returns msg-{number}]")),
+    }
+}
+
+fn ends(message: &Message) -> Option<String> {
+    let text = &*message.content;
+    if text.len() <= HEAD + TAIL {
+        return None;
+    }
+    let head = &text[..text.floor_char_boundary(HEAD)];
+    let head = head.rfind('\n').filter(|at| *at > HEAD / 2).map_or(head, |at| &head[..at]);
+    let tail = &text[text.ceil_char_boundary(text.len() - TAIL)..];
+    let tail = tail.find('\n').filter(|at| *at < TAIL / 2).map_or(tail, |at| &tail[at + 1..]);
+    let missing = text.len() - head.len() - tail.len();
+    Some(format!(
+        "{head}\n[… {missing} bytes are left out here; msg-{} holds the whole, get-messages returns \
+         it …]\n{tail}",
+        message.number
+    ))
+}
