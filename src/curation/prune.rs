@@ -110,6 +110,17 @@ pub fn auto_manage(history: &History<'_>, model: &Model) -> Result<Pruned, Budge
     }
 }
 
+impl HistoryStats {
+    /// The same with as many tokens more, of what is not in the history.
+    #[must_use]
+    pub fn with(self, more: u64) -> Self {
+        let tokens = self.tokens + more;
+        let share = tokens as f64 / self.limit.max(1) as f64;
+        let needs_pruning = share > TARGET_UTILISATION;
+        Self { tokens, utilization_percent: share * 100.0, needs_pruning, ..self }
+    }
+}
+
 /// How full the model is of a history.
 pub fn stats(history: &History<'_>, model: &Model) -> HistoryStats {
     let tokens = history.tokens();

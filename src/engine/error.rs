@@ -2,6 +2,9 @@
 
 use crate::context::item::ItemId;
 use crate::context::manager::ManagerError;
+use crate::curation::budget::BudgetTooSmall;
+use crate::curation::config::ConfigError;
+use crate::curation::summary::SummaryError;
 use crate::store::StoreError;
 
 /// An error of the engine; nothing was changed when it is returned.
@@ -102,6 +105,15 @@ pub enum EngineError {
     /// No memory has this number.
     #[error("no memory mem-{0}; list-memories shows them")]
     NoSuchMemory(u64),
+    /// What cannot be left out is more than what is allowed.
+    #[error(transparent)]
+    BudgetTooSmall(#[from] BudgetTooSmall),
+    /// A setting is out of its range.
+    #[error(transparent)]
+    BadSetting(#[from] ConfigError),
+    /// There was nothing to summarize, or it did not help.
+    #[error(transparent)]
+    NotSummarized(SummaryError),
     /// The store refused.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -141,6 +153,10 @@ impl EngineError {
             Self::NoVersioning { .. } => "versioning-not-enabled",
             Self::NoRollback { .. } => "no-rollback",
             Self::NoSuchMemory(_) => "no-such-memory",
+            Self::BudgetTooSmall(_) => "budget-too-small",
+            Self::BadSetting(_) => "bad-setting",
+            Self::NotSummarized(SummaryError::Failed(_)) => "summarizer-failed",
+            Self::NotSummarized(_) => "not-summarized",
             Self::Store(StoreError::Damaged(_)) => "store-damaged",
             Self::Store(_) | Self::NotKept(_) => "store-failed",
             Self::Panicked(_) => "internal",

@@ -6,6 +6,8 @@
 mod context;
 mod error;
 mod event;
+mod memory;
+mod models;
 mod run;
 mod session;
 mod sets;
@@ -19,9 +21,14 @@ use serde::de::DeserializeOwned;
 pub use self::context::{Added, Listed, NewItem, Removed, Revision, Selection, Undone, View};
 pub use self::error::EngineError;
 pub use self::event::{Event, SessionName, Statistics};
+pub use self::memory::{ARCHIVED, Grounded, NOTE, Query, SUMMARY, memories_for};
+pub use self::models::{Costs, Models};
 pub use self::run::{Handle, MAX_BURST, QUEUE_LENGTH, run};
-use self::session::Sessions;
-pub use self::session::{NewMessage, Opened, RollbackUndone, RolledBack, Said};
+pub use self::session::{
+    Keep, Material, NewMessage, Noted, Opened, PrunedView, RollbackUndone, RolledBack, Said,
+    SessionSettings, Summarized, Turn, TurnDone, quality_parts,
+};
+use self::session::{Sessions, Windows};
 pub use self::sets::{Loaded, Saved};
 use crate::context::change::{Change, Settings};
 use crate::context::manager::Manager;
@@ -49,6 +56,8 @@ pub struct Engine {
     events: Vec<Event>,
     statistics: Statistics,
     sessions: Sessions,
+    models: Models,
+    windows: Windows,
 }
 
 impl Engine {
@@ -72,6 +81,8 @@ impl Engine {
             events: Vec::new(),
             statistics: Statistics::default(),
             sessions: Sessions::default(),
+            models: Models::default(),
+            windows: Windows::default(),
         })
     }
 
@@ -130,6 +141,7 @@ impl Engine {
                 self.managers.remove(&name);
             }
             self.sessions.forget_touched(sessions_before);
+            self.models.forget();
             if let Err(error) = self.store.abandon() {
                 tracing::error!("a request could not be taken back: {error}");
             }
@@ -144,6 +156,7 @@ impl Engine {
             self.store.roll_back();
             self.managers.clear();
             self.sessions.forget_all();
+            self.models.forget();
         }
         self.sessions.tidy();
         if self.managers.len() > MANAGERS_KEPT {

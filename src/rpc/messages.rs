@@ -1,5 +1,7 @@
 //! Methods about the messages of a session.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Deserializer};
 
 use super::call::Call;
@@ -60,6 +62,22 @@ impl<'de> Deserialize<'de> for MessageName {
 }
 
 impl MessageParam {
+    /// What the user says.
+    pub(super) fn of_user(content: String, phase: Option<Phase>) -> Self {
+        Self {
+            role: Some(Role::User),
+            content: Some(content),
+            phase,
+            tool_calls: None,
+            tool_call_id: None,
+            pinned: None,
+            timestamp: None,
+            _id: None,
+            _tokens: None,
+            _counter: None,
+        }
+    }
+
     /// The message with its tokens counted.
     pub(super) fn counted(self, counter: &dyn Counter) -> Result<NewMessage, WireError> {
         let role = self.role.unwrap_or(Role::User);
@@ -231,7 +249,7 @@ pub(super) fn get_messages(_: Call, params: Value) -> Result<Step, WireError> {
                 && given.to.is_none_or(|to| number <= to.0)
                 && given.ids.as_ref().is_none_or(|ids| ids.contains(&MessageName(number)))
         };
-        let wanted = |message: &&Message| {
+        let wanted = |message: &&Arc<Message>| {
             let shown = match which {
                 Which::Log => true,
                 Which::Conversation => state.is_active(message.number),
@@ -242,15 +260,15 @@ pub(super) fn get_messages(_: Call, params: Value) -> Result<Step, WireError> {
                 && given.roles.as_ref().is_none_or(|roles| roles.contains(&message.role))
         };
         let newest = session.log().iter().rev().filter(wanted).take(limit.unwrap_or(usize::MAX));
-        let mut chosen: Vec<(Message, bool)> =
-            newest.map(|message| (message.clone(), state.is_in_view(message.number))).collect();
+        let mut chosen: Vec<(Arc<Message>, bool)> =
+            newest.map(|message| (Arc::clone(message), state.is_in_view(message.number))).collect();
         chosen.reverse();
         let bytes = chosen.iter().map(|(message, _)| message.content.len() + 64).sum();
         Ok(Finish::of_size(bytes, move || Value::List(chosen.iter().map(standing).collect())))
     })
 }
 
-fn standing((message, in_view): &(Message, bool)) -> Value {
+fn standing((message, in_view): &(Arc<Message>, bool)) -> Value {
     let mut value = present::message(message);
     if let Value::Map(map) = &mut value {
         map.push(entry("in-view", *in_view));

@@ -7,18 +7,23 @@
 mod call;
 mod checkpoints;
 mod context;
+mod curate;
 mod error;
 mod files;
+mod memories;
 mod messages;
 mod params;
 pub(crate) mod present;
 mod query;
 mod refresh;
+mod report;
 mod server;
 mod sessions;
 mod sets;
 mod table;
 mod transcript;
+mod turn;
+mod window;
 
 pub use self::call::{Call, Limits, Peer, Tools, Topic};
 pub use self::error::engine_error;

@@ -63,15 +63,17 @@ pub(crate) fn message(message: &Message) -> Value {
         entry("pinned", message.pinned),
     ];
     if !message.tool_calls.is_empty() {
-        map.push(entry(
-            "tool-calls",
-            Value::List(message.tool_calls.iter().map(tool_call).collect()),
-        ));
+        map.push(entry("tool-calls", tool_calls(&message.tool_calls)));
     }
     if let Some(id) = &message.tool_call_id {
         map.push(entry("tool-call-id", &**id));
     }
     Value::Map(map)
+}
+
+/// The tools that a message calls.
+pub(crate) fn tool_calls(calls: &[ToolCall]) -> Value {
+    Value::List(calls.iter().map(tool_call).collect())
 }
 
 fn tool_call(call: &ToolCall) -> Value {

@@ -116,7 +116,7 @@ fn rendered(
     fit(&pieces, format, budget, &*tools.counter).map_err(|error| budget_error(&error))
 }
 
-fn verdict(verdict: &Verdict) -> Value {
+pub(super) fn verdict(verdict: &Verdict) -> Value {
     let mut map = vec![entry("id", verdict.id.to_string())];
     match verdict.fate {
         Fate::Kept => map.push(entry("fate", keyword("kept"))),
@@ -194,7 +194,7 @@ fn standing(tools: &Tools, views: Vec<View>) -> Vec<(View, State)> {
 
 /// The items with the live ones read again; one whose file is gone or whose place in it is not
 /// sure stays as it was. Reads the disk.
-fn current(tools: &Tools, views: Vec<View>) -> Vec<View> {
+pub(super) fn current(tools: &Tools, views: Vec<View>) -> Vec<View> {
     let options = ReadOptions { max_bytes: tools.limits.max_file_bytes };
     let read = |view: View| match view.item.live {
         true => View { item: super::refresh::reread(tools, &view.item, &options).0, ..view },

@@ -165,7 +165,6 @@ pub(super) fn export_session(_: Call, params: Value) -> Result<Step, WireError> 
     Step::then(move |engine| {
         let row = engine.find_session(given.session.as_deref())?;
         let session = engine.session(row.id)?;
-        // The whole log is copied, since it is written down beside later calls.
         let (log, state) = (session.log().to_vec(), session.state().clone());
         Ok(Finish::Later(Box::new(move || {
             let text = transcript::write(format, &row, &log, &state);

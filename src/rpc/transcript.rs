@@ -1,5 +1,7 @@
 //! Sessions as text: a transcript for people, and JSON for programs, which can be read back.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 
 use super::messages::{MessageParam, counted};
@@ -34,7 +36,12 @@ pub(super) struct Read {
 }
 
 /// Writes a session's whole log.
-pub(super) fn write(format: Format, row: &SessionRow, log: &[Message], state: &State) -> String {
+pub(super) fn write(
+    format: Format,
+    row: &SessionRow,
+    log: &[Arc<Message>],
+    state: &State,
+) -> String {
     match format {
         Format::Markdown => markdown(row, log, state),
         Format::Json => json(row, log, state),
@@ -67,8 +74,8 @@ pub(super) fn read(text: &str, counter: &dyn Counter) -> Result<Read, String> {
     Ok(Read { name: file.name, project: file.project, messages })
 }
 
-fn json(row: &SessionRow, log: &[Message], state: &State) -> String {
-    let message = |message: &Message| {
+fn json(row: &SessionRow, log: &[Arc<Message>], state: &State) -> String {
+    let message = |message: &Arc<Message>| {
         let mut value = present::message(message);
         if let (Value::Map(map), Some(fate)) = (&mut value, fate(message, state)) {
             map.push(entry("fate", fate));
@@ -86,7 +93,7 @@ fn json(row: &SessionRow, log: &[Message], state: &State) -> String {
     json_text(&value) + "\n"
 }
 
-fn markdown(row: &SessionRow, log: &[Message], state: &State) -> String {
+fn markdown(row: &SessionRow, log: &[Arc<Message>], state: &State) -> String {
     let mut text = format!("# {}\n\n", one_line(&row.name));
     let project = row.project.as_deref().map_or(String::new(), |p| format!(" Project: {p}."));
     text += &format!("Begun {}.{project} Messages: {}.\n", time(row.created), log.len());

@@ -9,6 +9,7 @@ pub mod spans;
 pub mod state;
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use self::message::{Message, Role};
 use self::state::State;
@@ -16,7 +17,7 @@ use self::state::State;
 /// A session's log and its present state.
 #[derive(Debug, Clone, Default)]
 pub struct Session {
-    log: Vec<Message>,
+    log: Vec<Arc<Message>>,
     state: State,
     revision: u64,
     /// The ids of all calls of tools.
@@ -27,13 +28,14 @@ impl Session {
     /// A session as it was stored: its log from the first message, and its newest revision.
     pub fn new(log: Vec<Message>, state: State, revision: u64) -> Self {
         let calls = log.iter().flat_map(call_ids).collect();
+        let log = log.into_iter().map(Arc::new).collect();
         let mut session = Self { log, state: State::default(), revision, calls };
         session.set_state(state, revision);
         session
     }
 
     /// Every message ever said, oldest first; message N is at index N − 1.
-    pub fn log(&self) -> &[Message] {
+    pub fn log(&self) -> &[Arc<Message>] {
         &self.log
     }
 
@@ -54,16 +56,16 @@ impl Session {
 
     /// The message with this number.
     pub fn message(&self, number: u64) -> Option<&Message> {
-        self.log.get(usize::try_from(number.checked_sub(1)?).ok()?)
+        self.log.get(usize::try_from(number.checked_sub(1)?).ok()?).map(|message| &**message)
     }
 
     /// The messages of the conversation, without those that were rolled back.
-    pub fn active(&self) -> impl DoubleEndedIterator<Item = &Message> {
+    pub fn active(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
         self.log.iter().filter(|message| self.state.is_active(message.number))
     }
 
     /// The messages in view: active, and neither pruned nor summarized.
-    pub fn in_view(&self) -> impl DoubleEndedIterator<Item = &Message> {
+    pub fn in_view(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
         self.log.iter().filter(|message| self.state.is_in_view(message.number))
     }
 
@@ -81,7 +83,7 @@ impl Session {
     pub fn append(&mut self, message: Message) {
         debug_assert_eq!(message.number, self.length() + 1);
         self.calls.extend(call_ids(&message));
-        self.log.push(message);
+        self.log.push(Arc::new(message));
     }
 
     /// Whether a message of the log calls a tool by this id.
@@ -91,8 +93,12 @@ impl Session {
 
     /// Makes a revision the present one.
     pub fn set_state(&mut self, state: State, revision: u64) {
-        let pinned = &state.pinned;
-        self.log.iter_mut().for_each(|message| message.pinned = pinned.contains(message.number));
+        for message in &mut self.log {
+            let pinned = state.pinned.contains(message.number);
+            if message.pinned != pinned {
+                Arc::make_mut(message).pinned = pinned;
+            }
+        }
         self.state = state;
         self.revision = revision;
     }

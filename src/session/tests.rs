@@ -34,7 +34,7 @@ fn append(session: &mut Session, count: u64) {
 
 #[track_caller]
 fn check(session: &Session, active: &[u64], in_view: &[u64]) {
-    let numbers = |messages: Vec<&Message>| -> Vec<u64> {
+    let numbers = |messages: Vec<&Arc<Message>>| -> Vec<u64> {
         messages.iter().map(|message| message.number).collect()
     };
     assert_eq!(numbers(session.active().collect()), active);

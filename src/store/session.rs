@@ -286,4 +286,10 @@ pub trait SessionStore {
 
     /// Sums over all windows there ever were, of one session or all, in the order of the phases.
     fn usage_by_phase(&mut self, session: Option<u64>) -> Result<Vec<PhaseUsage>, StoreError>;
+
+    /// What was learned of a model's counts, as text of the engine's.
+    fn calibration(&mut self, model: &str) -> Result<Option<String>, StoreError>;
+
+    /// Keeps what was learned of a model's counts.
+    fn set_calibration(&mut self, model: &str, text: &str) -> Result<(), StoreError>;
 }

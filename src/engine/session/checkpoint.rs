@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::super::{Engine, EngineError, Event};
-use super::Opened;
+use super::{Opened, SessionSettings};
 use crate::context::change::Slot;
 use crate::context::manager::Arrival;
 use crate::session::state::{Moment, State};
@@ -38,6 +38,9 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Store`].
     pub fn checkpoint(&mut self, id: u64, message: &str) -> Result<Option<u64>, EngineError> {
+        if !self.keeps_versions(id)? {
+            return Ok(None);
+        }
         let position = self.session(id)?.length();
         self.checkpoint_at(id, position, message, false).map(Some)
     }
@@ -54,12 +57,16 @@ impl Engine {
     /// its items. The checkpoint and all later messages stay, and it can be undone.
     ///
     /// # Errors
+    /// [`EngineError::NoVersioning`] when the session keeps no versions, and
     /// [`EngineError::NoCheckpoint`] when there is none, or none with that number.
     pub fn rollback(
         &mut self,
         id: u64,
         checkpoint: Option<u64>,
     ) -> Result<RolledBack, EngineError> {
+        if !self.keeps_versions(id)? {
+            return Err(EngineError::NoVersioning { session: self.row(id)?.name });
+        }
         let target = self.find_checkpoint(id, checkpoint)?;
         let before = self.moment(id)?;
         let (turns, messages) = self.size_of(id)?;
@@ -163,6 +170,10 @@ impl Engine {
             automatic,
         });
         Ok(checkpoint)
+    }
+
+    fn keeps_versions(&mut self, id: u64) -> Result<bool, EngineError> {
+        Ok(SessionSettings::parse(&self.row(id)?.settings)?.versioning)
     }
 
     fn find_checkpoint(

@@ -1,13 +1,22 @@
 //! The use cases over sessions: opening and listing them, and adding to their logs.
 
 mod checkpoint;
+mod curate;
 mod messages;
 mod revision;
+mod settings;
+mod turn;
+mod window;
 
 use serde::{Deserialize, Serialize};
 
 pub use self::checkpoint::{RolledBack, Undone as RollbackUndone};
+pub use self::curate::{Keep, PrunedView, Summarized};
 pub use self::messages::{NewMessage, Said};
+pub use self::settings::SessionSettings;
+pub use self::turn::{Turn, TurnDone, quality_parts};
+pub(super) use self::window::Windows;
+pub use self::window::{Material, Noted};
 use super::{Engine, EngineError, Event, SessionName};
 use crate::session::Session;
 use crate::session::state::State;
@@ -213,7 +222,7 @@ impl Engine {
         new: NewSession,
         method: &'static str,
     ) -> Result<u64, EngineError> {
-        let id = self.store.create_session(&new)?;
+        let id = self.store.create_session(&NewSession { created: self.now(), ..new })?;
         self.session_changed(id, method)?;
         Ok(id)
     }

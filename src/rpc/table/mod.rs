@@ -1,6 +1,8 @@
 //! The method table: what the server can do, in the words of its documentation.
 
 mod context;
+mod curation;
+mod memory;
 mod server;
 mod session;
 
@@ -11,7 +13,9 @@ use crate::wire::message::WireError;
 
 /// Every method, in the order of the documentation.
 pub fn methods() -> impl Iterator<Item = &'static Method> + Clone {
-    [context::METHODS, session::METHODS, server::METHODS].into_iter().flatten()
+    [context::METHODS, session::METHODS, curation::METHODS, memory::METHODS, server::METHODS]
+        .into_iter()
+        .flatten()
 }
 
 /// A method: how it is called, what it answers, and how it is run.

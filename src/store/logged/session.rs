@@ -107,4 +107,12 @@ impl<S: Store> SessionStore for LoggedStore<S> {
     fn usage_by_phase(&mut self, session: Option<u64>) -> Result<Vec<PhaseUsage>, StoreError> {
         self.inner.usage_by_phase(session)
     }
+
+    fn calibration(&mut self, model: &str) -> Result<Option<String>, StoreError> {
+        self.inner.calibration(model)
+    }
+
+    fn set_calibration(&mut self, model: &str, text: &str) -> Result<(), StoreError> {
+        self.go_direct()?.set_calibration(model, text)
+    }
 }

@@ -104,6 +104,12 @@ CREATE TABLE usage_sum (
     PRIMARY KEY (session, phase)
 ) WITHOUT ROWID;
 
+-- What providers' reports have shown of a model's counts; JSON of the engine's.
+CREATE TABLE calibration (
+    model TEXT PRIMARY KEY,
+    text  TEXT NOT NULL
+) WITHOUT ROWID;
+
 -- What is remembered. The scope is 'everywhere', 'session N' or 'project PATH'.
 CREATE TABLE memory (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,

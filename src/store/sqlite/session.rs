@@ -129,6 +129,19 @@ impl SessionStore for SqliteStore {
     fn usage_by_phase(&mut self, session: Option<u64>) -> Result<Vec<PhaseUsage>, StoreError> {
         usage::by_phase(&self.db, session)
     }
+
+    fn calibration(&mut self, model: &str) -> Result<Option<String>, StoreError> {
+        let mut query = self.db.prepare_cached("SELECT text FROM calibration WHERE model = ?1")?;
+        Ok(query.query_row([model], |row| row.get(0)).optional()?)
+    }
+
+    fn set_calibration(&mut self, model: &str, text: &str) -> Result<(), StoreError> {
+        self.writing()?;
+        self.db
+            .prepare_cached("INSERT OR REPLACE INTO calibration (model, text) VALUES (?1, ?2)")?
+            .execute([model, text])?;
+        Ok(())
+    }
 }
 
 fn create(db: &Connection, session: &NewSession) -> Result<u64, StoreError> {

@@ -1,0 +1,288 @@
+//! Pruning and summarizing a session: what leaves its view, for good, and what stands for it.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::memory::{ARCHIVED, SUMMARY};
+use super::super::{Costs, Engine, EngineError, Event};
+use super::settings::SessionSettings;
+use crate::curation::prune::{HistoryStats, Pruned, prune, stats};
+use crate::curation::summary::{self, Source, Summarizer, summarize};
+use crate::curation::unit::History;
+use crate::session::message::Message;
+use crate::session::state::Summary;
+use crate::store::StoreError;
+use crate::store::memory::{MemoryOrigin, MemoryScope, NewMemory};
+
+/// How many bytes of a pruned unit become a memory at most.
+const ARCHIVED_BYTES: usize = 8 << 10;
+/// The share of a session's tokens that the ledger of its summary has at most.
+const LEDGER_SHARE: f64 = 0.2;
+/// The share that it always may have, however little is left.
+const LEAST_LEDGER_SHARE: f64 = 0.05;
+
+/// What of a session is folded into its summary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// All but so many of the last messages.
+    Messages(usize),
+    /// All but so many of the last turns.
+    Turns(usize),
+}
+
+/// What a summary did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summarized {
+    /// The tokens in view before.
+    pub tokens_before: u64,
+    /// The tokens in view after.
+    pub tokens_after: u64,
+    /// How many messages were folded by it.
+    pub messages: u64,
+    /// How many turns those are of.
+    pub turns: u64,
+    /// How many messages are still in view.
+    pub kept: u64,
+    /// Its text.
+    pub text: String,
+    /// The memory that it became.
+    pub memory: Option<u64>,
+}
+
+/// What a pruning did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PrunedView {
+    /// The tokens in view before.
+    pub original: u64,
+    /// The tokens in view after.
+    pub remaining: u64,
+    /// The messages that left, by number.
+    pub removed: Vec<u64>,
+    /// How many are still in view.
+    pub kept: u64,
+    /// How many memories they became.
+    pub archived: u64,
+}
+
+impl Engine {
+    /// How a session stands to its model's limit.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn session_stats(&mut self, id: u64, costs: &Costs) -> Result<HistoryStats, EngineError> {
+        let (messages, summary) = self.in_view(id)?;
+        let summary = summary.map_or(0, |summary| costs.measure.message(summary.tokens));
+        let history = History::new(references(&messages), &costs.measure);
+        Ok(stats(&history, &costs.model).with(summary))
+    }
+
+    /// Prunes a session's view by importance to `max_tokens`, by default to the share of the
+    /// model's limit that is aimed at. What leaves becomes memories of the session if its
+    /// settings say so.
+    ///
+    /// # Errors
+    /// [`EngineError::BudgetTooSmall`].
+    pub fn prune_session(
+        &mut self,
+        id: u64,
+        max_tokens: Option<u64>,
+        costs: &Costs,
+        method: &'static str,
+    ) -> Result<PrunedView, EngineError> {
+        let (messages, summary) = self.in_view(id)?;
+        let summary = summary.map_or(0, |summary| costs.measure.message(summary.tokens));
+        let history = History::new(references(&messages), &costs.measure);
+        let aim = max_tokens.unwrap_or(costs.model.target());
+        let pruned = prune(&history, Some(aim.saturating_sub(summary)), &costs.model)?;
+        let archived = self.take_out(id, method, &messages, &pruned, summary)?;
+        Ok(PrunedView {
+            original: pruned.stats.original + summary,
+            remaining: pruned.stats.remaining + summary,
+            kept: pruned.stats.items_kept,
+            removed: pruned.removed,
+            archived,
+        })
+    }
+
+    /// Folds older messages into a summary, which stands in their place. A second summary folds
+    /// the first one in.
+    ///
+    /// # Errors
+    /// [`EngineError::NotSummarized`] when there is nothing to fold, when the summary is not
+    /// smaller than what it folds, and when the summarizer fails.
+    pub fn summarize_session(
+        &mut self,
+        id: u64,
+        keep: Keep,
+        max_tokens: u64,
+        costs: &Costs,
+        summarizer: &dyn Summarizer,
+    ) -> Result<Summarized, EngineError> {
+        let (messages, prior) = self.in_view(id)?;
+        let history = History::new(references(&messages), &costs.measure);
+        let folding = match keep {
+            Keep::Messages(count) => summary::folding_messages(&history, count),
+            Keep::Turns(count) => summary::folding(&history, count),
+        };
+        let source = prior.as_ref().map(|prior| serde_json::from_value(prior.source.clone()));
+        let source = source.transpose().map_err(damaged)?;
+        let prior_tokens = prior.as_ref().map_or(0, |prior| costs.measure.message(prior.tokens));
+        let tokens_before = history.tokens() + prior_tokens;
+        let folded = folding.messages(&history);
+        let folded_tokens: u64 = folded.iter().map(|m| costs.measure.message(m.tokens)).sum();
+        let made = summarize(
+            &Source {
+                prior: source.as_ref(),
+                messages: &folded,
+                turns: folding.turns,
+                measure: &costs.measure,
+                ledger_tokens: ledger_tokens(max_tokens, history.tokens() - folded_tokens),
+            },
+            summarizer,
+        )
+        .map_err(EngineError::NotSummarized)?;
+        let text = made.render();
+        let tokens = costs.measure.counter().count(&text);
+        let numbers: Vec<u64> = folded.iter().map(|message| message.number).collect();
+        let after = history.tokens() - folded_tokens + costs.measure.message(tokens);
+        let summarized = Summarized {
+            tokens_before,
+            tokens_after: after,
+            messages: numbers.len() as u64,
+            turns: folding.turns,
+            kept: messages.len() as u64 - numbers.len() as u64,
+            memory: None,
+            text,
+        };
+        let source = serde_json::to_value(&made).map_err(damaged)?;
+        self.put_summary(id, &numbers, summarized, tokens, source)
+    }
+
+    /// The messages in view, and what stands for those before them.
+    pub(super) fn in_view(
+        &mut self,
+        id: u64,
+    ) -> Result<(Vec<Arc<Message>>, Option<Summary>), EngineError> {
+        let session = self.session(id)?;
+        Ok((session.in_view().cloned().collect(), session.state().summary.clone()))
+    }
+
+    fn take_out(
+        &mut self,
+        id: u64,
+        method: &'static str,
+        messages: &[Arc<Message>],
+        pruned: &Pruned,
+        summary: u64,
+    ) -> Result<u64, EngineError> {
+        if pruned.removed.is_empty() {
+            return Ok(0);
+        }
+        let session = self.session(id)?;
+        let mut state = session.state().rebased(session.length());
+        pruned.removed.iter().for_each(|&number| state.pruned.insert(number, number));
+        self.revise(id, method, state)?;
+        let is_removed =
+            |message: &&Arc<Message>| pruned.removed.binary_search(&message.number).is_ok();
+        let removed: Vec<&Arc<Message>> = messages.iter().filter(is_removed).collect();
+        let archive = SessionSettings::parse(&self.row(id)?.settings)?.archive_pruned;
+        let archived = if archive { self.archive(id, &removed)? } else { 0 };
+        let session = self.session_name(id)?;
+        self.events.push(Event::ContextPruned {
+            session,
+            before: pruned.stats.original + summary,
+            after: pruned.stats.remaining + summary,
+            removed: removed.into_iter().map(|message| Message::clone(message)).collect(),
+        });
+        self.session_changed(id, method)?;
+        Ok(archived)
+    }
+
+    /// Makes memories of messages: one of each that says something.
+    fn archive(&mut self, id: u64, removed: &[&Arc<Message>]) -> Result<u64, EngineError> {
+        let created = self.now();
+        let mut archived = 0;
+        for message in removed.iter().filter(|message| !message.content.trim().is_empty()) {
+            let end = message.content.floor_char_boundary(ARCHIVED_BYTES);
+            let content = format!("{}: {}", message.role.name(), &message.content[..end]);
+            let number = message.number;
+            self.store.add_memory(&NewMemory {
+                scope: MemoryScope::Session(id),
+                kind: ARCHIVED.to_owned(),
+                origin: Some(MemoryOrigin { session: id, first: number, last: number }),
+                content,
+                created,
+            })?;
+            archived += 1;
+        }
+        Ok(archived)
+    }
+
+    fn put_summary(
+        &mut self,
+        id: u64,
+        numbers: &[u64],
+        summarized: Summarized,
+        tokens: u64,
+        source: serde_json::Value,
+    ) -> Result<Summarized, EngineError> {
+        let session = self.session(id)?;
+        let mut state = session.state().rebased(session.length());
+        let mut covers = state.summary.take().map(|summary| summary.covers).unwrap_or_default();
+        numbers.iter().for_each(|&number| covers.insert(number, number));
+        let text = summarized.text.clone();
+        let first = numbers.first().copied().unwrap_or_default();
+        let last = numbers.last().copied().unwrap_or_default();
+        state.summary = Some(Summary { text: text.clone(), tokens, covers, source });
+        state.summaries += 1;
+        self.revise(id, "summarize-context", state)?;
+        let origin = Some(MemoryOrigin { session: id, first, last });
+        let memory = self.remember_summary(id, &text, origin)?;
+        let session = self.session_name(id)?;
+        self.events.push(Event::ContextSummarized {
+            session,
+            summarized: summarized.messages,
+            kept: summarized.kept,
+            summary: text,
+        });
+        self.session_changed(id, "summarize-context")?;
+        Ok(Summarized { memory: Some(memory), ..summarized })
+    }
+
+    fn remember_summary(
+        &mut self,
+        id: u64,
+        text: &str,
+        origin: Option<MemoryOrigin>,
+    ) -> Result<u64, EngineError> {
+        let scope = match self.row(id)?.project {
+            Some(project) => MemoryScope::Project(project),
+            None => MemoryScope::Session(id),
+        };
+        let new = NewMemory {
+            scope,
+            kind: SUMMARY.to_owned(),
+            origin,
+            content: format!("[context-summary] {text}"),
+            created: self.now(),
+        };
+        Ok(self.store.add_memory(&new)?)
+    }
+}
+
+/// The tokens that a summary's ledger may have beside `beside` others, so that the view ends below
+/// half of `max_tokens` if it can.
+fn ledger_tokens(max_tokens: u64, beside: u64) -> u64 {
+    let share = |share: f64| (max_tokens as f64 * share) as u64;
+    let left = (max_tokens / 2).saturating_sub(beside);
+    left.clamp(share(LEAST_LEDGER_SHARE), share(LEDGER_SHARE))
+}
+
+pub(super) fn references(messages: &[Arc<Message>]) -> Vec<&Message> {
+    messages.iter().map(|message| &**message).collect()
+}
+
+fn damaged(error: serde_json::Error) -> EngineError {
+    StoreError::Damaged(format!("a session's summary: {error}")).into()
+}

@@ -1,0 +1,63 @@
+//! What can be configured for a session.
+
+use serde::{Deserialize, Serialize};
+
+use super::super::EngineError;
+use crate::curation::config::TurnConfig;
+use crate::store::StoreError;
+
+/// A session's settings, stored with it as JSON. What a newer program adds is left out by an
+/// older one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct SessionSettings {
+    /// The model that windows are for; the server's by default.
+    pub model: Option<String>,
+    /// The strategy that windows are built by; the first of
+    /// [`ALL`](crate::curation::strategy::ALL) by default.
+    pub strategy: Option<String>,
+    /// How many tokens a window may have; by default what the model and the design allow.
+    pub max_tokens: Option<u64>,
+    /// Whether what is pruned becomes memories of the session.
+    pub archive_pruned: bool,
+    /// Whether checkpoints are taken.
+    pub versioning: bool,
+    /// How turns are processed.
+    pub turn: TurnConfig,
+}
+
+impl Default for SessionSettings {
+    fn default() -> Self {
+        Self {
+            model: None,
+            strategy: None,
+            max_tokens: None,
+            archive_pruned: true,
+            versioning: true,
+            turn: TurnConfig::default(),
+        }
+    }
+}
+
+impl SessionSettings {
+    /// The settings as they were stored; an empty text is the default ones.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`].
+    pub fn parse(text: &str) -> Result<Self, EngineError> {
+        if text.is_empty() {
+            return Ok(Self::default());
+        }
+        serde_json::from_str(text)
+            .map_err(|error| StoreError::Damaged(format!("a session's settings: {error}")).into())
+    }
+
+    /// The settings as they are stored.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`], which numbers that JSON has no word for bring about.
+    pub fn print(&self) -> Result<String, EngineError> {
+        serde_json::to_string(self)
+            .map_err(|error| StoreError::Damaged(format!("a session's settings: {error}")).into())
+    }
+}

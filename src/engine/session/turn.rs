@@ -1,0 +1,271 @@
+//! One turn of a conversation: the user's message comes in, and whatever keeps the context good
+//! is done.
+
+use serde::{Deserialize, Serialize};
+
+use super::super::memory::{Grounded, Query, memories_for};
+use super::super::{Costs, Engine, EngineError};
+use super::checkpoint::RolledBack;
+use super::curate::{Keep, Summarized};
+use super::messages::NewMessage;
+use super::settings::SessionSettings;
+use crate::curation::config::TurnConfig;
+use crate::curation::quality::{Observed, Quality};
+use crate::curation::summary::Summarizer;
+use crate::memory::grounding::Grounding;
+use crate::session::state::State;
+
+/// After how many summaries in a row that did not help no more are tried for a while.
+const FUTILE_AT_MOST: u64 = 2;
+/// For how many turns none is tried then.
+const TURNS_BACKED_OFF: u64 = 5;
+/// A summary helped when it took away at least this share of what was in view.
+const HELPFUL: f64 = 0.05;
+
+/// What begins a turn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Turn {
+    /// What the user says.
+    pub message: NewMessage,
+    /// How coherent the last answer was, from 0 to 1, if somebody judged it.
+    pub coherence: Option<f64>,
+    /// What a model of embeddings makes of the message, with the model's name.
+    pub vector: Option<(String, Vec<f32>)>,
+}
+
+/// What a turn brought about.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TurnDone {
+    /// The number of the user's message.
+    pub message: u64,
+    /// The memories that fit it, best first.
+    pub grounding_used: Vec<u64>,
+    /// How relevant each of them is, from 0 to 1.
+    pub relevance_scores: Vec<f64>,
+    /// The text that brings them into the window; empty without any.
+    pub grounding: String,
+    /// What was summarized.
+    pub summarized: Option<Summarized>,
+    /// Why nothing was summarized although there was too much.
+    pub not_summarized: Option<String>,
+    /// The checkpoint that was taken.
+    pub checkpoint: Option<u64>,
+    /// The rollback for want of quality.
+    pub rolled_back: Option<RolledBack>,
+    /// How good the context is, from 0 to 1.
+    pub quality_score: f64,
+    /// What that is made of: name, value, weight, reason.
+    pub quality_parts: Vec<(String, f64, f64, String)>,
+    /// What is in view costs, with the grounding.
+    pub token_count: u64,
+    /// How many turns the session has.
+    pub turn: u64,
+}
+
+impl Engine {
+    /// Processes a turn: the message is appended, memories that fit it are found, what is in view
+    /// is counted and summarized if it is too much, a checkpoint of the session before the turn is
+    /// taken when it is time, quality is reckoned, and if that is too low and the settings say so,
+    /// the session goes back to its last checkpoint and hears the message again.
+    ///
+    /// # Errors
+    /// Those of the parts, but not of a summary that cannot be made: the result says so.
+    pub fn process_turn(
+        &mut self,
+        id: u64,
+        turn: Turn,
+        costs: &Costs,
+        summarizer: &dyn Summarizer,
+    ) -> Result<TurnDone, EngineError> {
+        let settings = SessionSettings::parse(&self.row(id)?.settings)?;
+        let config = settings.turn;
+        let before = self.session(id)?;
+        let (position, turns_before) = (before.length(), before.turns());
+        let message = turn.message.clone();
+        let mut said = self.append(id, vec![turn.message])?.numbers;
+        let grounded = self.ground_turn(id, &message.content, turn.vector, &config)?;
+        let (summarized, not_summarized) =
+            self.keep_small(id, &grounded.grounding, &config, costs, summarizer)?;
+        let due = turns_before.saturating_sub(self.session(id)?.state().checkpoint_turn)
+            >= config.checkpoint_interval;
+        let checkpoint = match settings.versioning && config.auto_checkpoint && due {
+            true => {
+                let message = format!("Auto checkpoint at turn {turns_before}");
+                Some(self.checkpoint_at(id, position, &message, true)?)
+            }
+            false => None,
+        };
+        self.observe(id, grounded.grounding.relevance(), turn.coherence)?;
+        let mut quality = self.quality(id, config.max_tokens, costs, &grounded.grounding)?;
+        let mut rolled_back = None;
+        if settings.versioning
+            && config.auto_rollback
+            && quality.score < config.quality_threshold
+            && self.has_something_to_lose(id)?
+        {
+            rolled_back = Some(self.rollback(id, None)?);
+            said = self.append(id, vec![message])?.numbers;
+            quality = self.quality(id, config.max_tokens, costs, &grounded.grounding)?;
+        }
+        self.session_changed(id, "process-turn")?;
+        let token_count = self.view_tokens(id, costs, &grounded.grounding)?;
+        Ok(TurnDone {
+            message: said.last().copied().unwrap_or_default(),
+            relevance_scores: grounded.grounding.relevances,
+            grounding_used: grounded.grounding.ids,
+            grounding: grounded.grounding.text,
+            summarized,
+            not_summarized,
+            checkpoint,
+            rolled_back,
+            quality_score: quality.score,
+            quality_parts: quality_parts(&quality),
+            token_count,
+            turn: self.session(id)?.turns(),
+        })
+    }
+
+    /// How good a session's context is now.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn quality_score(&mut self, id: u64, costs: &Costs) -> Result<Quality, EngineError> {
+        let settings = SessionSettings::parse(&self.row(id)?.settings)?;
+        self.quality(id, settings.turn.max_tokens, costs, &Grounding::default())
+    }
+
+    fn ground_turn(
+        &mut self,
+        id: u64,
+        text: &str,
+        vector: Option<(String, Vec<f32>)>,
+        config: &TurnConfig,
+    ) -> Result<Grounded, EngineError> {
+        let limit = usize::try_from(config.grounding_memories).unwrap_or(usize::MAX);
+        if limit == 0 {
+            return Ok(Grounded::default());
+        }
+        let filter = memories_for(&self.row(id)?);
+        let in_view = self.session(id)?.in_view().map(|message| message.number).collect();
+        let in_view = Some((id, in_view));
+        self.ground(&Query { text: text.to_owned(), vector, filter, limit, in_view })
+    }
+
+    /// Summarizes when there is too much, unless that did not help the last times.
+    fn keep_small(
+        &mut self,
+        id: u64,
+        grounding: &Grounding,
+        config: &TurnConfig,
+        costs: &Costs,
+        summarizer: &dyn Summarizer,
+    ) -> Result<(Option<Summarized>, Option<String>), EngineError> {
+        let tokens = self.view_tokens(id, costs, grounding)?;
+        if !config.auto_summarize || tokens <= config.summarize_at() {
+            return Ok((None, None));
+        }
+        let session = self.session(id)?;
+        let (turns, state) = (session.turns(), session.state());
+        let since = turns.saturating_sub(state.tried_in_turn);
+        if state.futile >= FUTILE_AT_MOST && since < TURNS_BACKED_OFF {
+            let wait = TURNS_BACKED_OFF - since;
+            let times = state.futile;
+            return Ok((
+                None,
+                Some(format!(
+                    "{times} summaries in a row did not help, so none is tried for {wait} more \
+                     turns; raise max-tokens or prune"
+                )),
+            ));
+        }
+        let keep = Keep::Turns(usize::try_from(config.recent_turns_to_keep).unwrap_or(usize::MAX));
+        match self.summarize_session(id, keep, config.max_tokens, costs, summarizer) {
+            Ok(done) => {
+                let saved = done.tokens_before.saturating_sub(done.tokens_after);
+                let helped = saved as f64 >= HELPFUL * done.tokens_before as f64;
+                self.note_attempt(id, turns, helped)?;
+                Ok((Some(done), None))
+            }
+            Err(EngineError::NotSummarized(reason)) => {
+                self.note_attempt(id, turns, false)?;
+                Ok((None, Some(reason.to_string())))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn note_attempt(&mut self, id: u64, turn: u64, helped: bool) -> Result<(), EngineError> {
+        let session = self.session(id)?;
+        let state = session.state().rebased(session.length());
+        let futile = if helped { 0 } else { state.futile + 1 };
+        self.revise(id, "process-turn", State { futile, tried_in_turn: turn, ..state })
+    }
+
+    fn observe(
+        &mut self,
+        id: u64,
+        relevance: f64,
+        coherence: Option<f64>,
+    ) -> Result<(), EngineError> {
+        let session = self.session(id)?;
+        let known = session.state();
+        let coherence = coherence.or(known.coherence);
+        if known.relevance == relevance && known.coherence == coherence {
+            return Ok(());
+        }
+        let state = known.rebased(session.length());
+        self.revise(id, "process-turn", State { relevance, coherence, ..state })
+    }
+
+    fn quality(
+        &mut self,
+        id: u64,
+        max_tokens: u64,
+        costs: &Costs,
+        grounding: &Grounding,
+    ) -> Result<Quality, EngineError> {
+        let tokens = self.view_tokens(id, costs, grounding)?;
+        let session = self.session(id)?;
+        let state = session.state();
+        Ok(Quality::of(&Observed {
+            relevance: state.relevance,
+            coherence: state.coherence,
+            turns: session.turns(),
+            summaries: state.summaries,
+            tokens,
+            max_tokens,
+        }))
+    }
+
+    /// What is in view costs, with the grounding of the turn.
+    fn view_tokens(
+        &mut self,
+        id: u64,
+        costs: &Costs,
+        grounding: &Grounding,
+    ) -> Result<u64, EngineError> {
+        let measure = &costs.measure;
+        let session = self.session(id)?;
+        let messages: u64 = session.in_view().map(|m| measure.message(m.tokens)).sum();
+        let summary = session.state().summary.as_ref();
+        let summary = summary.map_or(0, |summary| measure.message(summary.tokens));
+        let grounding = if grounding.text.is_empty() { 0 } else { measure.note(&grounding.text) };
+        Ok(messages + summary + grounding)
+    }
+
+    /// Whether going back to the last checkpoint would take turns away beside the present one.
+    fn has_something_to_lose(&mut self, id: u64) -> Result<bool, EngineError> {
+        let Some(last) = self.list_checkpoints(id)?.pop() else { return Ok(false) };
+        let session = self.session(id)?;
+        let later = session.turn_numbers().filter(|number| *number > last.made.position).count();
+        Ok(later > 1)
+    }
+}
+
+/// The parts of a quality as they are kept with a turn.
+pub fn quality_parts(quality: &Quality) -> Vec<(String, f64, f64, String)> {
+    let part = |part: &crate::curation::quality::QualityPart| {
+        (part.name.to_owned(), part.value, part.weight, part.reason.to_owned())
+    };
+    quality.parts.iter().map(part).collect()
+}

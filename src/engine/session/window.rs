@@ -1,0 +1,147 @@
+//! From what a session's window is built, and what is kept of those that were built.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::super::{Engine, EngineError, Selection, View};
+use super::settings::SessionSettings;
+use crate::curation::report::{Fingerprint, Report};
+use crate::curation::window::{Usage, Window};
+use crate::engine::Costs;
+use crate::session::message::Message;
+use crate::session::message::Phase;
+use crate::store::session::{PhaseUsage, SessionRow, UsageRow};
+
+/// How many windows' reports are kept of all sessions together, in memory.
+const REPORTS_KEPT: usize = 64;
+
+/// What a session puts into a window.
+pub struct Material {
+    /// The session.
+    pub row: SessionRow,
+    /// Its settings.
+    pub settings: SessionSettings,
+    /// What things cost for its model.
+    pub costs: Costs,
+    /// The messages in view, oldest first.
+    pub messages: Vec<Arc<Message>>,
+    /// What stands in place of those before them, with its tokens.
+    pub summary: Option<(Arc<str>, u64)>,
+    /// The items of its manager.
+    pub items: Vec<View>,
+    /// The last window that was built.
+    pub previous: Option<Fingerprint>,
+}
+
+/// A window that was built, without its content.
+#[derive(Clone)]
+pub struct Noted {
+    /// Whose it was.
+    pub session: u64,
+    /// When, Unix seconds.
+    pub at: i64,
+    /// What it cost, and why it is as it is.
+    pub report: Arc<Report>,
+    fingerprint: Fingerprint,
+}
+
+/// The windows that were built last, newest last.
+#[derive(Default)]
+pub(in super::super) struct Windows {
+    noted: VecDeque<Noted>,
+}
+
+impl Engine {
+    /// What a session puts into a window for a model, its own unless another is named.
+    ///
+    /// # Errors
+    /// [`EngineError::NoSuchSession`].
+    pub fn material(
+        &mut self,
+        name: Option<&str>,
+        model: Option<&str>,
+    ) -> Result<Material, EngineError> {
+        let row = self.find_session(name)?;
+        let settings = SessionSettings::parse(&row.settings)?;
+        let costs = self.costs(model.or(settings.model.as_deref()))?;
+        let items =
+            self.select(&Selection { managers: vec![row.manager_name()], ..Selection::default() })?;
+        let session = self.session(row.id)?;
+        let summary = session.state().summary.as_ref();
+        let summary = summary.map(|summary| (Arc::from(&*summary.text), summary.tokens));
+        let messages = session.in_view().cloned().collect();
+        let previous = self.windows.of(row.id).next().map(|noted| noted.fingerprint.clone());
+        Ok(Material { row, settings, costs, messages, summary, items, previous })
+    }
+
+    /// Notes a window that was built of a session.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn note_window(&mut self, id: u64, window: &Window) -> Result<(), EngineError> {
+        let at = self.now();
+        self.store.log_usage(&usage_row(id, at, &window.usage, &window.report))?;
+        self.windows.note(Noted {
+            session: id,
+            at,
+            report: Arc::new(window.report.clone()),
+            fingerprint: window.fingerprint(),
+        });
+        self.session_changed(id, "build-context")
+    }
+
+    /// The windows of a session built since the server began, newest first.
+    pub fn windows(&self, id: u64) -> Vec<Noted> {
+        self.windows.of(id).cloned().collect()
+    }
+
+    /// What the last windows were made of, newest last.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn usage_log(
+        &mut self,
+        session: Option<u64>,
+        phase: Option<Phase>,
+        limit: u64,
+    ) -> Result<Vec<UsageRow>, EngineError> {
+        Ok(self.store.usage(session, phase, limit)?)
+    }
+
+    /// What all windows were made of, by phase.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn usage_by_phase(&mut self, session: Option<u64>) -> Result<Vec<PhaseUsage>, EngineError> {
+        Ok(self.store.usage_by_phase(session)?)
+    }
+}
+
+impl Windows {
+    fn note(&mut self, noted: Noted) {
+        if self.noted.len() == REPORTS_KEPT {
+            self.noted.pop_front();
+        }
+        self.noted.push_back(noted);
+    }
+
+    fn of(&self, id: u64) -> impl Iterator<Item = &Noted> {
+        self.noted.iter().rev().filter(move |noted| noted.session == id)
+    }
+}
+
+fn usage_row(session: u64, at: i64, usage: &Usage, report: &Report) -> UsageRow {
+    UsageRow {
+        session: Some(session),
+        at,
+        phase: usage.phase,
+        strategy: report.strategy.to_owned(),
+        system: usage.system,
+        design: usage.design,
+        types: usage.types,
+        current: usage.current_context,
+        messages: usage.messages,
+        total: usage.total,
+        budget: report.max_tokens,
+    }
+}

@@ -1,0 +1,225 @@
+//! Methods about what is remembered beyond a session.
+
+use serde::{Deserialize, Deserializer};
+
+use super::Step;
+use super::call::Call;
+use super::error::param_error;
+use super::params::{Name, RequestKey, decode, not_negative};
+use super::present::{entry, figure, keyword};
+use crate::engine::{Engine, EngineError, Grounded, Query, memories_for};
+use crate::store::memory::{MemoryFilter, MemoryRow, MemoryScope};
+use crate::value::Value;
+use crate::wire::message::WireError;
+
+/// How many memories a query gives unless asked for more.
+const DEFAULT_FOUND: usize = 5;
+/// How many memories a list gives unless asked for more.
+const DEFAULT_LISTED: u64 = 100;
+/// The longest memory, in bytes.
+const MAX_MEMORY_BYTES: usize = 64 << 10;
+
+/// Whom a memory is for.
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+enum Scope {
+    Session,
+    Project,
+    Everywhere,
+}
+
+/// A memory's id, `mem-N`.
+#[derive(Clone, Copy)]
+struct MemoryName(u64);
+
+impl<'de> Deserialize<'de> for MemoryName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        name.strip_prefix("mem-").and_then(|digits| digits.parse().ok()).map(Self).ok_or_else(
+            || {
+                let problem = format!("must be a memory's id such as mem-4, got {name:?}");
+                serde::de::Error::custom(problem)
+            },
+        )
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Remember {
+    content: String,
+    scope: Option<Scope>,
+    session: Option<Name>,
+    project: Option<String>,
+    request_key: Option<RequestKey>,
+}
+
+pub(super) fn remember(_: Call, params: Value) -> Result<Step, WireError> {
+    let given: Remember = decode(params)?;
+    match given.content.len() {
+        0 => return Err(param_error("content", "must not be empty")),
+        1..=MAX_MEMORY_BYTES => {}
+        long => {
+            let message = format!("must have at most {MAX_MEMORY_BYTES} bytes, got {long}");
+            return Err(param_error("content", &message));
+        }
+    }
+    let scope = given.scope.unwrap_or(match (&given.session, &given.project) {
+        (Some(_), _) => Scope::Session,
+        (None, Some(_)) => Scope::Project,
+        (None, None) => Scope::Everywhere,
+    });
+    if scope == Scope::Project && given.project.is_none() && given.session.is_none() {
+        return Err(param_error("project", "is required for memories of a project"));
+    }
+    Step::state(move |engine| {
+        let key = given.request_key.as_deref();
+        let id = engine.once("remember", key, |engine| {
+            let scope = match scope {
+                Scope::Everywhere => MemoryScope::Everywhere,
+                Scope::Session => {
+                    MemoryScope::Session(engine.find_session(given.session.as_deref())?.id)
+                }
+                Scope::Project => project_scope(engine, given.project, given.session.as_deref())?,
+            };
+            engine.remember(scope, &given.content, None)
+        })?;
+        Ok(memory(&engine.memory(id)?, None))
+    })
+}
+
+fn project_scope(
+    engine: &mut Engine,
+    project: Option<String>,
+    session: Option<&str>,
+) -> Result<MemoryScope, EngineError> {
+    let project = match project {
+        Some(project) => Some(project),
+        None => engine.find_session(session)?.project,
+    };
+    // A session without a project is its own.
+    Ok(match project {
+        Some(project) => MemoryScope::Project(project),
+        None => MemoryScope::Session(engine.find_session(session)?.id),
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Ground {
+    query: String,
+    session: Option<Name>,
+    project: Option<String>,
+    limit: Option<i64>,
+}
+
+pub(super) fn ground_query(_: Call, params: Value) -> Result<Step, WireError> {
+    let given: Ground = decode(params)?;
+    let limit = not_negative("limit", given.limit)?.unwrap_or(DEFAULT_FOUND);
+    Step::state(move |engine| {
+        let filter = filter(engine, given.session.as_deref(), given.project)?;
+        let query = Query { text: given.query, vector: None, filter, limit, in_view: None };
+        let found = engine.ground(&query)?;
+        Ok(grounded(&found))
+    })
+}
+
+/// The memories that a session may be grounded with, those of a project, or all.
+fn filter(
+    engine: &mut Engine,
+    session: Option<&str>,
+    project: Option<String>,
+) -> Result<MemoryFilter, EngineError> {
+    if session.is_some() {
+        return Ok(memories_for(&engine.find_session(session)?));
+    }
+    let scopes =
+        project.map(|project| vec![MemoryScope::Everywhere, MemoryScope::Project(project)]);
+    Ok(MemoryFilter { scopes, ..MemoryFilter::default() })
+}
+
+/// What was found, as a client is told it.
+pub(super) fn grounded(found: &Grounded) -> Value {
+    let relevances = &found.grounding.relevances;
+    let rows = found.memories.iter().zip(relevances);
+    Value::Map(vec![
+        entry("memories", Value::List(rows.map(|(row, at)| memory(row, Some(*at))).collect())),
+        entry("summary", &*found.grounding.text),
+        entry(
+            "relevance-scores",
+            Value::List(relevances.iter().copied().map(Value::from).collect()),
+        ),
+        entry("relevance", found.grounding.relevance()),
+    ])
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Forget {
+    id: MemoryName,
+    forgotten: Option<bool>,
+}
+
+pub(super) fn forget(_: Call, params: Value) -> Result<Step, WireError> {
+    let given: Forget = decode(params)?;
+    let forgotten = given.forgotten.unwrap_or(true);
+    Step::state(move |engine| Ok(memory(&engine.forget(given.id.0, forgotten)?, None)))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct ListMemories {
+    session: Option<Name>,
+    project: Option<String>,
+    forgotten: Option<bool>,
+    limit: Option<i64>,
+}
+
+pub(super) fn list_memories(_: Call, params: Value) -> Result<Step, WireError> {
+    let given: ListMemories = decode(params)?;
+    let limit = not_negative("limit", given.limit)?.unwrap_or(DEFAULT_LISTED);
+    Step::state(move |engine| {
+        let mut filter = filter(engine, given.session.as_deref(), given.project)?;
+        filter.except = None;
+        filter.with_forgotten = given.forgotten.unwrap_or(false);
+        let rows = engine.list_memories(&filter, limit)?;
+        Ok(Value::List(rows.iter().map(|row| memory(row, None)).collect()))
+    })
+}
+
+fn memory(row: &MemoryRow, relevance: Option<f64>) -> Value {
+    let mut map = vec![
+        entry("id", format!("mem-{}", row.id)),
+        entry("content", &*row.made.content),
+        entry("kind", keyword(&row.made.kind)),
+    ];
+    match &row.made.scope {
+        MemoryScope::Everywhere => map.push(entry("scope", keyword("everywhere"))),
+        MemoryScope::Project(path) => {
+            map.push(entry("scope", keyword("project")));
+            map.push(entry("project", &**path));
+        }
+        MemoryScope::Session(id) => {
+            map.push(entry("scope", keyword("session")));
+            map.push(entry("session", format!("ses-{id}")));
+        }
+    }
+    if let Some(origin) = row.made.origin {
+        map.push(entry("from", format!("ses-{}", origin.session)));
+        map.push(entry("first-message", format!("msg-{}", origin.first)));
+        map.push(entry("last-message", format!("msg-{}", origin.last)));
+    }
+    map.extend([
+        entry("created", Value::Int(row.made.created)),
+        entry("accessed", Value::Int(row.accessed)),
+        entry("accesses", figure(row.accesses)),
+    ]);
+    map.extend(row.forgotten.map(|at| entry("forgotten", Value::Int(at))));
+    map.extend(relevance.map(|relevance| entry("relevance", relevance)));
+    Value::Map(map)
+}
+
+/// The names of the scopes.
+pub(super) fn scope_names() -> Vec<&'static str> {
+    vec!["session", "project", "everywhere"]
+}

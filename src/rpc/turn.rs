@@ -1,0 +1,265 @@
+//! Methods about turns: processing one, and what decides how they are processed.
+
+use serde::Deserialize;
+
+use super::Step;
+use super::call::Call;
+use super::curate::session_costs;
+use super::error::param_error;
+use super::messages::MessageParam;
+use super::params::{Name, RequestKey, decode};
+use super::present::{entry, figure, keyword};
+use super::{checkpoints, messages, window};
+use crate::curation::config::{Range, Setting, TurnConfig, Value as Figure};
+use crate::curation::summary::Extractive;
+use crate::engine::{EngineError, SessionSettings, Turn, TurnDone, quality_parts};
+use crate::session::message::Phase;
+use crate::value::Value;
+use crate::wire::message::WireError;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct ProcessTurn {
+    session: Option<Name>,
+    content: String,
+    phase: Option<Phase>,
+    coherence: Option<f64>,
+    model: Option<String>,
+    request_key: Option<RequestKey>,
+}
+
+pub(super) fn process_turn(call: Call, params: Value) -> Result<Step, WireError> {
+    let given: ProcessTurn = decode(params)?;
+    let coherence = given.coherence;
+    if coherence.is_some_and(|coherence| !(0.0..=1.0).contains(&coherence)) {
+        return Err(param_error("coherence", "must be from 0 to 1"));
+    }
+    let message = MessageParam::of_user(given.content, given.phase);
+    let message = message.counted(&*call.tools.counter)?;
+    Step::state(move |engine| {
+        let row = engine.find_session(given.session.as_deref())?;
+        let costs = session_costs(engine, &row.settings, given.model.as_deref())?;
+        let done = engine.once("process-turn", given.request_key.as_deref(), |engine| {
+            let turn = Turn { message, coherence, vector: None };
+            engine.process_turn(row.id, turn, &costs, &Extractive)
+        })?;
+        let mut map = vec![entry("session", row.name)];
+        map.extend(turn_map(&done));
+        Ok(Value::Map(map))
+    })
+}
+
+fn turn_map(done: &TurnDone) -> Vec<(Box<str>, Value)> {
+    let memories = done.grounding_used.iter().map(|id| Value::Str(format!("mem-{id}")));
+    let relevances = done.relevance_scores.iter().copied().map(Value::from);
+    let mut map = vec![
+        entry("id", messages::name(done.message)),
+        entry("turn", figure(done.turn)),
+        entry("grounding-used", Value::List(memories.collect())),
+        entry("relevance-scores", Value::List(relevances.collect())),
+        entry("grounding", &*done.grounding),
+        entry("summarization-triggered", done.summarized.is_some()),
+        entry("checkpoint-created", done.checkpoint.map_or(Value::Nil, checkpoints::name)),
+        entry("rollback-triggered", done.rolled_back.is_some()),
+        entry("quality-score", done.quality_score),
+        entry("quality", parts(&done.quality_parts)),
+        entry("token-count", figure(done.token_count)),
+    ];
+    if let Some(summarized) = &done.summarized {
+        map.extend([
+            entry("tokens-before", figure(summarized.tokens_before)),
+            entry("tokens-after", figure(summarized.tokens_after)),
+            entry("turns-summarized", figure(summarized.turns)),
+            entry("summary", &*summarized.text),
+        ]);
+    }
+    map.extend(done.not_summarized.as_ref().map(|why| entry("not-summarized", &**why)));
+    if let Some(rolled_back) = &done.rolled_back {
+        map.push(entry("commit-restored", checkpoints::name(rolled_back.checkpoint)));
+        map.push(entry("turns-lost", figure(rolled_back.turns_lost)));
+    }
+    map
+}
+
+fn parts(parts: &[(String, f64, f64, String)]) -> Value {
+    let part = |(name, value, weight, reason): &(String, f64, f64, String)| {
+        Value::Map(vec![
+            entry("part", keyword(name)),
+            entry("value", *value),
+            entry("weight", *weight),
+            entry("reason", &**reason),
+        ])
+    };
+    Value::List(parts.iter().map(part).collect())
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct QualityScore {
+    session: Option<Name>,
+    model: Option<String>,
+}
+
+pub(super) fn quality_score(_: Call, params: Value) -> Result<Step, WireError> {
+    let given: QualityScore = decode(params)?;
+    Step::state(move |engine| {
+        let row = engine.find_session(given.session.as_deref())?;
+        let costs = session_costs(engine, &row.settings, given.model.as_deref())?;
+        let quality = engine.quality_score(row.id, &costs)?;
+        Ok(Value::Map(vec![
+            entry("session", row.name),
+            entry("quality-score", quality.score),
+            entry("quality", parts(&quality_parts(&quality))),
+        ]))
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Configure {
+    session: Option<Name>,
+    model: Option<String>,
+    strategy: Option<String>,
+    window_tokens: Option<i64>,
+    archive_pruned: Option<bool>,
+    versioning: Option<bool>,
+    max_tokens: Option<Value>,
+    summarize_at_ratio: Option<Value>,
+    quality_threshold: Option<Value>,
+    checkpoint_interval: Option<Value>,
+    grounding_memories: Option<Value>,
+    recent_turns_to_keep: Option<Value>,
+    auto_summarize: Option<bool>,
+    auto_checkpoint: Option<bool>,
+    auto_rollback: Option<bool>,
+}
+
+pub(super) fn configure_session(_: Call, params: Value) -> Result<Step, WireError> {
+    let given: Configure = decode(params)?;
+    if let Some(name) = &given.strategy {
+        window::named_strategy(name)?;
+    }
+    let window_tokens: Option<u64> =
+        super::params::not_negative("window-tokens", given.window_tokens)?;
+    // Checked here, so that the error names the parameter.
+    let changes = given.changes();
+    changes.iter().try_fold(TurnConfig::default(), |config, (name, value)| {
+        let number = number(name, value)?;
+        config.with(name, number).map_err(|error| setting_error(name, &error.to_string()))
+    })?;
+    Step::state(move |engine| {
+        let row = engine.find_session(given.session.as_deref())?;
+        let mut settings = SessionSettings::parse(&row.settings)?;
+        let before = settings.clone();
+        for (name, value) in changes {
+            if let Ok(number) = number(name, &value) {
+                settings.turn = settings.turn.with(name, number)?;
+            }
+        }
+        settings.model = given.model.or(settings.model);
+        settings.strategy = given.strategy.or(settings.strategy);
+        settings.max_tokens = window_tokens.or(settings.max_tokens);
+        settings.archive_pruned = given.archive_pruned.unwrap_or(settings.archive_pruned);
+        settings.versioning = given.versioning.unwrap_or(settings.versioning);
+        if settings != before {
+            engine.set_session_settings(row.id, &settings.print()?)?;
+        }
+        effective(row.name, &settings)
+    })
+}
+
+impl Configure {
+    /// The settings of turns that are to change.
+    fn changes(&self) -> Vec<(&'static str, Value)> {
+        let switch = |on: Option<bool>| on.map(Value::Bool);
+        let all = [
+            ("max-tokens", self.max_tokens.clone()),
+            ("summarize-at-ratio", self.summarize_at_ratio.clone()),
+            ("quality-threshold", self.quality_threshold.clone()),
+            ("checkpoint-interval", self.checkpoint_interval.clone()),
+            ("grounding-memories", self.grounding_memories.clone()),
+            ("recent-turns-to-keep", self.recent_turns_to_keep.clone()),
+            ("auto-summarize", switch(self.auto_summarize)),
+            ("auto-checkpoint", switch(self.auto_checkpoint)),
+            ("auto-rollback", switch(self.auto_rollback)),
+        ];
+        all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+}
+
+fn number(name: &str, value: &Value) -> Result<Figure, WireError> {
+    match value {
+        Value::Int(count @ 0..) => Ok(Figure::Count(count.unsigned_abs())),
+        Value::Int(negative) => Ok(Figure::Ratio(*negative as f64)),
+        Value::Float(ratio) => Ok(Figure::Ratio(*ratio)),
+        Value::Bool(on) => Ok(Figure::Switch(*on)),
+        Value::Nil => Ok(Figure::Switch(false)),
+        _ => Err(param_error(name, "must be a number")),
+    }
+}
+
+fn setting_error(name: &str, message: &str) -> WireError {
+    // The message names the setting itself; the parameter's name is not to be said twice.
+    param_error(name, message.strip_prefix(name).map_or(message, str::trim_start))
+}
+
+/// Every setting in effect, with its default and its range.
+fn effective(session: String, settings: &SessionSettings) -> Result<Value, EngineError> {
+    let text = |text: &Option<String>| text.as_deref().map_or(Value::Nil, Value::from);
+    let strategy = settings.strategy.as_deref().unwrap_or(window::strategy_names()[0]);
+    let turns: Vec<Value> = settings.turn.settings().iter().map(setting).collect();
+    Ok(Value::Map(vec![
+        entry("session", session),
+        entry("model", text(&settings.model)),
+        entry("strategy", keyword(strategy)),
+        entry("window-tokens", settings.max_tokens.map_or(Value::Nil, figure)),
+        entry("archive-pruned", settings.archive_pruned),
+        entry("versioning", settings.versioning),
+        entry("settings", Value::List(turns)),
+    ]))
+}
+
+fn setting(setting: &Setting) -> Value {
+    let value = |value: Figure| match value {
+        Figure::Count(count) => figure(count),
+        Figure::Ratio(ratio) => Value::Float(ratio),
+        Figure::Switch(on) => Value::Bool(on),
+    };
+    let mut map = vec![
+        entry("name", keyword(setting.name)),
+        entry("value", value(setting.value)),
+        entry("default", value(setting.default)),
+    ];
+    match setting.range {
+        Range::Count(least, most) => {
+            map.extend([entry("least", figure(least)), entry("most", figure(most))]);
+        }
+        Range::Ratio(least, most) => map.extend([entry("least", least), entry("most", most)]),
+        Range::Switch => {}
+    }
+    Value::Map(map)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct ReportUsage {
+    model: String,
+    counted: i64,
+    reported: i64,
+}
+
+pub(super) fn report_usage(_: Call, params: Value) -> Result<Step, WireError> {
+    let given: ReportUsage = decode(params)?;
+    let counted = super::params::not_negative("counted", Some(given.counted))?.unwrap_or(0);
+    let reported = super::params::not_negative("reported", Some(given.reported))?.unwrap_or(0);
+    Step::state(move |engine| {
+        let learned = engine.report_usage(&given.model, counted, reported)?;
+        let costs = engine.costs(Some(&given.model))?;
+        Ok(Value::Map(vec![
+            entry("model", &*given.model),
+            entry("ratio", learned.ratio()),
+            entry("reports", figure(learned.reports())),
+            entry("factor", costs.measure.factor()),
+        ]))
+    })
+}
