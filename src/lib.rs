@@ -20,6 +20,7 @@ pub mod rpc;
 pub mod server;
 pub mod session;
 pub mod store;
+pub mod template;
 pub mod tokens;
 pub mod value;
 pub mod wire;
