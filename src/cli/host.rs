@@ -71,7 +71,15 @@ impl Setup {
         let engine = Engine::new(Box::new(store), self.clock(), defaults)?;
         let counter = self.config.tokenizer.counter();
         let state_folder = self.state.clone();
-        Ok(Server::start(engine, |engine| Tools { engine, counter, limits, state_folder, notices }))
+        let template_folder = Some(self.folders.config_file.with_file_name("templates"));
+        Ok(Server::start(engine, |engine| Tools {
+            engine,
+            counter,
+            limits,
+            state_folder,
+            template_folder,
+            notices,
+        }))
     }
 
     fn clock(&self) -> Clock {

@@ -15,6 +15,7 @@ mod project;
 mod read;
 mod refresh;
 mod skipped;
+pub mod templates;
 mod tree;
 
 pub use bulk::{read_all, read_each};

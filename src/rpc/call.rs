@@ -20,6 +20,8 @@ pub struct Tools {
     pub limits: Limits,
     /// Where the state is kept; `None` when the server is ephemeral.
     pub state_folder: Option<PathBuf>,
+    /// Where the user's own templates lie.
+    pub template_folder: Option<PathBuf>,
     /// What the user should know since the start, such as a damaged database moved aside.
     pub notices: Vec<String>,
 }

@@ -21,6 +21,7 @@ mod server;
 mod sessions;
 mod sets;
 mod table;
+mod templates;
 mod transcript;
 mod turn;
 mod window;

@@ -12,13 +12,13 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         "rpc",
         &[
             "context", "curation", "engine", "files", "memory", "names", "session", "store",
-            "tokens", "value", "wire",
+            "template", "tokens", "value", "wire",
         ],
     ),
     ("engine", &["context", "curation", "memory", "names", "session", "store", "tokens"]),
     // Metadata are stored as the s-expressions that clients send.
     ("store", &["context", "memory", "retrieval", "session", "value", "wire"]),
-    ("files", &["context", "value"]),
+    ("files", &["context", "template", "value"]),
     ("wire", &["value"]),
     ("context", &["names", "tokens", "value"]),
     ("curation", &["names", "retrieval", "session", "tokens"]),

@@ -169,7 +169,14 @@ fn memory_server() -> Server {
     let counter = TokenizerName::Estimate.counter();
     let limits = Limits { max_message_bytes: 1 << 20, max_file_bytes: 1 << 20, max_items: 50 };
     let notices = Vec::new();
-    Server::start(engine, |engine| Tools { engine, counter, limits, state_folder: None, notices })
+    Server::start(engine, |engine| Tools {
+        engine,
+        counter,
+        limits,
+        state_folder: None,
+        template_folder: None,
+        notices,
+    })
 }
 
 /// What a client is told that says this, where `admission` is asked of it.
@@ -245,6 +252,7 @@ fn a_panic_is_an_error_reply_and_the_server_goes_on() {
             counter,
             limits,
             state_folder: None,
+            template_folder: None,
             notices: Vec::new(),
         });
         let mut client = server.memory();

@@ -5,6 +5,7 @@ mod curation;
 mod memory;
 mod server;
 mod session;
+mod template;
 
 use super::Step;
 use super::call::Call;
@@ -13,9 +14,16 @@ use crate::wire::message::WireError;
 
 /// Every method, in the order of the documentation.
 pub fn methods() -> impl Iterator<Item = &'static Method> + Clone {
-    [context::METHODS, session::METHODS, curation::METHODS, memory::METHODS, server::METHODS]
-        .into_iter()
-        .flatten()
+    [
+        context::METHODS,
+        session::METHODS,
+        curation::METHODS,
+        memory::METHODS,
+        template::METHODS,
+        server::METHODS,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// A method: how it is called, what it answers, and how it is run.
