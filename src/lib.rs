@@ -10,6 +10,7 @@
 pub mod cli;
 pub mod config;
 pub mod context;
+pub mod conversation;
 pub mod curation;
 pub mod engine;
 pub mod files;

@@ -113,15 +113,18 @@ impl Engine {
         Ok(outcome)
     }
 
-    /// Runs one request and commits it, without the loop.
-    #[cfg(test)]
-    pub(crate) fn run_alone<T>(
+    /// Runs one request and makes it durable, for a program that owns the engine and has no loop.
+    ///
+    /// # Errors
+    /// Those of the operation; then nothing of it was kept.
+    pub fn run_alone<T>(
         &mut self,
         operation: impl FnOnce(&mut Self) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
         let outcome = self.request(operation);
-        self.events.clear();
+        let events = std::mem::take(&mut self.events);
         self.commit()?;
+        events.iter().for_each(|event| self.statistics.note(event));
         outcome
     }
 

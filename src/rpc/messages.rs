@@ -102,8 +102,7 @@ impl MessageParam {
             })
             .collect();
         let content = self.content.unwrap_or_default();
-        let of_call = |call: &ToolCall| counter.count(&call.name) + counter.count(&call.arguments);
-        let tokens = counter.count(&content) + tool_calls.iter().map(of_call).sum::<u64>();
+        let tokens = NewMessage::tokens_of(counter, &content, &tool_calls);
         Ok(NewMessage {
             role,
             content: content.into(),

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 const MAY_NAME: &[(&str, &[&str])] = &[
     ("main", &[]),
     ("cli", &["config", "context", "engine", "files", "rpc", "server", "store", "value", "wire"]),
+    // The library is all of it put together without a wire.
+    ("conversation", &["context", "curation", "engine", "server", "session", "store", "tokens"]),
     ("config", &["context", "files", "rpc", "tokens", "wire"]),
     ("server", &["engine", "rpc", "value", "wire"]),
     (

@@ -9,6 +9,7 @@ mod docs;
 mod durability;
 mod files;
 mod house;
+mod library;
 mod lines;
 mod markdown;
 mod program;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::{Engine, EngineError};
 use crate::session::message::{Message, Phase, Role, Signals, ToolCall};
+use crate::tokens::Counter;
 
 /// A message before it has a number and a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,6 +115,12 @@ impl Engine {
 }
 
 impl NewMessage {
+    /// How many tokens a message has: its content, and the names and arguments of its calls.
+    pub fn tokens_of(counter: &dyn Counter, content: &str, calls: &[ToolCall]) -> u64 {
+        let of_call = |call: &ToolCall| counter.count(&call.name) + counter.count(&call.arguments);
+        counter.count(content) + calls.iter().map(of_call).sum::<u64>()
+    }
+
     fn into_message(self, number: u64, timestamp: i64) -> Message {
         let signals = Signals::of(self.role, &self.content, &self.tool_calls);
         Message {

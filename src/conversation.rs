@@ -1,0 +1,511 @@
+//! The library for programs that hold one conversation with a model and want its context kept
+//! good: everything of the session family without a server.
+//!
+//! A [`Conversation`] is a session in a state folder, which it owns as long as it lives, or in
+//! memory. Every method that changes something has made it durable when it returns.
+//!
+//! ```
+//! use contexture::conversation::Conversation;
+//! use contexture::curation::config::TurnConfig;
+//!
+//! # fn main() -> Result<(), contexture::conversation::ConversationError> {
+//! let mut conversation = Conversation::builder("tla")
+//!     .config(TurnConfig { max_tokens: 4096, checkpoint_interval: 5, ..TurnConfig::default() })
+//!     .open()?;
+//! let turn = conversation.process_turn("What does src/main.rs do?")?;
+//! let window = conversation.window()?;
+//! assert!(window.tokens <= 4096 && turn.quality_score > 0.0);
+//! // … send window.parts to a model …
+//! conversation.add_response("It starts the program.")?;
+//! # Ok(())
+//! # }
+//! ```
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::context::change::Settings;
+use crate::context::manager::DEFAULT_CAPACITY;
+use crate::curation::config::{ConfigError, TurnConfig};
+use crate::curation::prune::HistoryStats;
+use crate::curation::quality::Quality;
+use crate::curation::section::{Counted, Sections};
+use crate::curation::strategy::{self, Strategy};
+use crate::curation::summary::{Extractive, Summarizer};
+use crate::curation::unit::History;
+use crate::curation::window::{Request, Window, build};
+use crate::engine::{
+    Clock, Costs, Engine, EngineError, Grounded, Keep, Models, NewMessage, PrunedView, Query,
+    RollbackUndone, RolledBack, SessionSettings, Summarized, Turn, TurnDone, memories_for,
+};
+use crate::server::folder::{FolderError, Owned};
+use crate::session::Session;
+use crate::session::message::{Message, Phase, Role, ToolCall};
+use crate::store::logged::LoggedStore;
+use crate::store::memory::MemoryScope;
+use crate::store::session::{CheckpointRow, NewSession};
+use crate::store::sqlite::SqliteStore;
+use crate::store::{Store, StoreError};
+use crate::tokens::model::Override;
+use crate::tokens::{Counter, TokenizerName};
+
+/// One conversation and everything that keeps its context good.
+pub struct Conversation {
+    engine: Engine,
+    id: u64,
+    model: Option<String>,
+    counter: Arc<dyn Counter>,
+    strategy: &'static dyn Strategy,
+    summarizer: Box<dyn Summarizer>,
+    grounding: String,
+    _folder: Option<Owned>,
+}
+
+/// How a [`Conversation`] is opened.
+pub struct Builder {
+    name: String,
+    folder: Option<PathBuf>,
+    project: Option<String>,
+    model: Option<String>,
+    overrides: Vec<Override>,
+    tokenizer: TokenizerName,
+    config: TurnConfig,
+    versioning: bool,
+    strategy: Option<String>,
+    summarizer: Box<dyn Summarizer>,
+    clock: Clock,
+}
+
+/// Something that is said, other than by the user or in a plain answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Utterance {
+    /// Who says it.
+    pub role: Role,
+    /// The text.
+    pub content: String,
+    /// The tools that it calls, by an assistant.
+    pub tool_calls: Vec<ToolCall>,
+    /// The call that it answers, by a tool.
+    pub tool_call_id: Option<String>,
+    /// The phase of the work.
+    pub phase: Option<Phase>,
+    /// Whether it is never to be left out.
+    pub pinned: bool,
+}
+
+/// What a window is for; see [`Conversation::window_for`].
+#[derive(Clone, Default)]
+pub struct Purpose<'a> {
+    /// The texts beside the conversation.
+    pub sections: Sections,
+    /// The phase of the work, which decides on the sections.
+    pub phase: Option<Phase>,
+    /// What is being asked, for strategies that go by it.
+    pub query: Option<&'a str>,
+    /// How many tokens it may have; by default the `max_tokens` of the conversation's settings.
+    pub max_tokens: Option<u64>,
+}
+
+/// Why something could not be done; nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum ConversationError {
+    /// The state folder cannot be used.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A setting is out of its range.
+    #[error(transparent)]
+    Setting(#[from] ConfigError),
+    /// There is no such strategy.
+    #[error("no strategy {name:?}; there are {}", strategy_names())]
+    NoSuchStrategy {
+        /// The name asked for.
+        name: String,
+    },
+    /// The engine refused.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+impl Builder {
+    /// Keeps the conversation in a folder, which may be that of a server that is not running.
+    /// Without a folder nothing survives the process.
+    #[must_use]
+    pub fn state_folder(self, folder: impl Into<PathBuf>) -> Self {
+        Self { folder: Some(folder.into()), ..self }
+    }
+
+    /// The folder of the project that the conversation is about, whose memories it shares.
+    #[must_use]
+    pub fn project(self, project: impl Into<String>) -> Self {
+        Self { project: Some(project.into()), ..self }
+    }
+
+    /// The model that windows are for; it decides what things cost.
+    #[must_use]
+    pub fn model(self, model: impl Into<String>) -> Self {
+        Self { model: Some(model.into()), ..self }
+    }
+
+    /// What is known of models otherwise than the built-in table says.
+    #[must_use]
+    pub fn models(self, overrides: Vec<Override>) -> Self {
+        Self { overrides, ..self }
+    }
+
+    /// How tokens are counted; o200k by default.
+    #[must_use]
+    pub fn tokenizer(self, tokenizer: TokenizerName) -> Self {
+        Self { tokenizer, ..self }
+    }
+
+    /// How turns are processed.
+    #[must_use]
+    pub fn config(self, config: TurnConfig) -> Self {
+        Self { config, ..self }
+    }
+
+    /// Whether checkpoints are taken; they are by default.
+    #[must_use]
+    pub fn versioning(self, versioning: bool) -> Self {
+        Self { versioning, ..self }
+    }
+
+    /// Who chooses from the messages, by name; the first of [`strategy::ALL`] by default.
+    #[must_use]
+    pub fn strategy(self, name: impl Into<String>) -> Self {
+        Self { strategy: Some(name.into()), ..self }
+    }
+
+    /// Who tells older turns in a few words; [`Extractive`] by default. The ledger is always
+    /// added to what it says.
+    #[must_use]
+    pub fn summarizer(self, summarizer: impl Summarizer + Send + 'static) -> Self {
+        Self { summarizer: Box::new(summarizer), ..self }
+    }
+
+    /// Tells the time in Unix milliseconds; that of the system by default.
+    #[must_use]
+    pub fn clock(self, clock: impl Fn() -> i64 + Send + 'static) -> Self {
+        Self { clock: Box::new(clock), ..self }
+    }
+
+    /// Opens the conversation of this name, a new one if there is none. Settings are those given
+    /// here, also of one that there was.
+    ///
+    /// # Errors
+    /// Every [`ConversationError`].
+    pub fn open(self) -> Result<Conversation, ConversationError> {
+        self.config.check()?;
+        let strategy = match &self.strategy {
+            None => strategy::ALL[0],
+            Some(name) => strategy::find(name)
+                .ok_or_else(|| ConversationError::NoSuchStrategy { name: name.clone() })?,
+        };
+        let (store, folder) = open_store(self.folder)?;
+        let counter = self.tokenizer.counter();
+        let models = Models::new(Arc::clone(&counter), self.overrides, self.model.clone());
+        let defaults = Settings { max_items: DEFAULT_CAPACITY };
+        let mut engine = Engine::new(store, self.clock, defaults)?.with_models(models);
+        let settings = SessionSettings {
+            model: self.model.clone(),
+            strategy: self.strategy,
+            versioning: self.versioning,
+            turn: self.config,
+            ..SessionSettings::default()
+        };
+        let settings = settings.print()?;
+        let new = NewSession {
+            name: self.name,
+            project: self.project,
+            settings: settings.clone(),
+            ..NewSession::default()
+        };
+        let id = engine.run_alone(|engine| {
+            let opened = engine.open_session(new)?;
+            engine.set_session_settings(opened.id, &settings)?;
+            Ok(opened.id)
+        })?;
+        Ok(Conversation {
+            engine,
+            id,
+            model: self.model,
+            counter,
+            strategy,
+            summarizer: self.summarizer,
+            grounding: String::new(),
+            _folder: folder,
+        })
+    }
+}
+
+type OpenedStore = (Box<dyn Store>, Option<Owned>);
+
+fn open_store(folder: Option<PathBuf>) -> Result<OpenedStore, ConversationError> {
+    let Some(folder) = folder else {
+        return Ok((Box::new(LoggedStore::in_memory(SqliteStore::in_memory()?)?), None));
+    };
+    let owned = Owned::take(&folder)?;
+    let store = SqliteStore::open(&owned.database())?.store;
+    let logged = LoggedStore::open(store, &owned.log())?.store;
+    Ok((Box::new(logged), Some(owned)))
+}
+
+impl Conversation {
+    /// How the conversation of this name is opened.
+    pub fn builder(name: impl Into<String>) -> Builder {
+        Builder {
+            name: name.into(),
+            folder: None,
+            project: None,
+            model: None,
+            overrides: Vec::new(),
+            tokenizer: TokenizerName::default(),
+            config: TurnConfig::default(),
+            versioning: true,
+            strategy: None,
+            summarizer: Box::new(Extractive),
+            clock: Box::new(|| jiff::Timestamp::now().as_millisecond()),
+        }
+    }
+
+    /// Takes in what the user says and keeps the context good; see [`Engine::process_turn`].
+    ///
+    /// # Errors
+    /// [`ConversationError::Engine`].
+    pub fn process_turn(&mut self, input: &str) -> Result<TurnDone, ConversationError> {
+        self.process_judged_turn(input, None)
+    }
+
+    /// The same, with a judgement of how coherent the last answer was, from 0 to 1.
+    ///
+    /// # Errors
+    /// [`ConversationError::Engine`].
+    pub fn process_judged_turn(
+        &mut self,
+        input: &str,
+        coherence: Option<f64>,
+    ) -> Result<TurnDone, ConversationError> {
+        let message = self.counted(Utterance::of(Role::User, input));
+        let turn = Turn { message, coherence, vector: None };
+        let (id, costs) = (self.id, self.costs()?);
+        let summarizer = &*self.summarizer;
+        let done =
+            self.engine.run_alone(|engine| engine.process_turn(id, turn, &costs, summarizer))?;
+        self.grounding.clone_from(&done.grounding);
+        Ok(done)
+    }
+
+    /// Adds the model's answer, and gives its number.
+    ///
+    /// # Errors
+    /// [`ConversationError::Engine`].
+    pub fn add_response(&mut self, text: &str) -> Result<u64, ConversationError> {
+        self.say(Utterance::of(Role::Assistant, text))
+    }
+
+    /// Adds a message of any kind, and gives its number.
+    ///
+    /// # Errors
+    /// [`ConversationError::Engine`].
+    pub fn say(&mut self, utterance: Utterance) -> Result<u64, ConversationError> {
+        let (id, message) = (self.id, self.counted(utterance));
+        let said = self.engine.run_alone(|engine| engine.add_messages(id, vec![message]))?;
+        Ok(said.numbers.last().copied().unwrap_or_default())
+    }
+
+    /// The window for the model now: what was found in memory for the last turn, the summary, and
+    /// what fits of the messages.
+    ///
+    /// # Errors
+    /// [`EngineError::BudgetTooSmall`].
+    pub fn window(&mut self) -> Result<Window, ConversationError> {
+        self.window_for(Purpose::default())
+    }
+
+    /// A window with sections, for a phase, for a query, within other bounds.
+    ///
+    /// # Errors
+    /// [`EngineError::BudgetTooSmall`].
+    pub fn window_for(&mut self, purpose: Purpose<'_>) -> Result<Window, ConversationError> {
+        let material = self.engine.material(Some(&format!("ses-{}", self.id)), None)?;
+        let mut sections = purpose.sections;
+        sections.summary = material.summary.map(|(text, tokens)| Counted { text, tokens });
+        if sections.grounding.is_none() && !self.grounding.is_empty() {
+            sections.grounding = Some(Counted::new(&*self.grounding, &*self.counter));
+        }
+        let messages: Vec<&Message> = material.messages.iter().map(|message| &**message).collect();
+        let window = build(&Request {
+            sections: &sections,
+            history: &History::new(messages, &material.costs.measure),
+            phase: purpose.phase,
+            strategy: self.strategy,
+            query: purpose.query,
+            max_tokens: purpose.max_tokens.unwrap_or(material.settings.turn.max_tokens),
+            previous: material.previous.as_ref(),
+        })
+        .map_err(EngineError::from)?;
+        let id = self.id;
+        self.engine.run_alone(|engine| engine.note_window(id, &window))?;
+        Ok(window)
+    }
+
+    /// How full the model is of what is in view.
+    ///
+    /// # Errors
+    /// [`ConversationError::Engine`].
+    pub fn stats(&mut self) -> Result<HistoryStats, ConversationError> {
+        let costs = self.costs()?;
+        Ok(self.engine.session_stats(self.id, &costs)?)
+    }
+
+    /// How good the context is, from 0 to 1, with its four parts.
+    ///
+    /// # Errors
+    /// [`ConversationError::Engine`].
+    pub fn quality(&mut self) -> Result<Quality, ConversationError> {
+        let costs = self.costs()?;
+        Ok(self.engine.quality_score(self.id, &costs)?)
+    }
+
+    /// Folds all but so many of the last turns into a summary now.
+    ///
+    /// # Errors
+    /// [`EngineError::NotSummarized`] when that would not help.
+    pub fn summarize(&mut self, keep_turns: usize) -> Result<Summarized, ConversationError> {
+        let (id, costs) = (self.id, self.costs()?);
+        let max_tokens = self.settings()?.turn.max_tokens;
+        let (keep, summarizer) = (Keep::Turns(keep_turns), &*self.summarizer);
+        Ok(self.engine.run_alone(|engine| {
+            engine.summarize_session(id, keep, max_tokens, &costs, summarizer)
+        })?)
+    }
+
+    /// Leaves out the least important messages until the rest has at most `max_tokens`.
+    ///
+    /// # Errors
+    /// [`EngineError::BudgetTooSmall`].
+    pub fn prune(&mut self, max_tokens: Option<u64>) -> Result<PrunedView, ConversationError> {
+        let (id, costs) = (self.id, self.costs()?);
+        let prune = |engine: &mut Engine| engine.prune_session(id, max_tokens, &costs, "prune");
+        Ok(self.engine.run_alone(prune)?)
+    }
+
+    /// Takes a checkpoint, and gives its number; `None` without versioning.
+    ///
+    /// # Errors
+    /// [`ConversationError::Engine`].
+    pub fn checkpoint(&mut self, message: &str) -> Result<Option<u64>, ConversationError> {
+        let id = self.id;
+        Ok(self.engine.run_alone(|engine| engine.checkpoint(id, message))?)
+    }
+
+    /// The checkpoints, oldest first.
+    ///
+    /// # Errors
+    /// [`ConversationError::Engine`].
+    pub fn checkpoints(&mut self) -> Result<Vec<CheckpointRow>, ConversationError> {
+        Ok(self.engine.list_checkpoints(self.id)?)
+    }
+
+    /// Goes back to a checkpoint, the last one unless another is named.
+    ///
+    /// # Errors
+    /// [`EngineError::NoVersioning`], [`EngineError::NoCheckpoint`].
+    pub fn rollback(&mut self, checkpoint: Option<u64>) -> Result<RolledBack, ConversationError> {
+        let id = self.id;
+        Ok(self.engine.run_alone(|engine| engine.rollback(id, checkpoint))?)
+    }
+
+    /// Takes the last rollback back.
+    ///
+    /// # Errors
+    /// [`EngineError::NoRollback`].
+    pub fn undo_rollback(&mut self) -> Result<RollbackUndone, ConversationError> {
+        let id = self.id;
+        Ok(self.engine.run_alone(|engine| engine.undo_rollback(id))?)
+    }
+
+    /// Remembers a text for later turns of this conversation, and gives the memory's number.
+    ///
+    /// # Errors
+    /// [`ConversationError::Engine`].
+    pub fn remember(&mut self, text: &str) -> Result<u64, ConversationError> {
+        let scope = MemoryScope::Session(self.id);
+        Ok(self.engine.run_alone(|engine| engine.remember(scope, text, None))?)
+    }
+
+    /// The memories that fit a text best, at most as many as a turn gets.
+    ///
+    /// # Errors
+    /// [`ConversationError::Engine`].
+    pub fn ground_query(&mut self, text: &str) -> Result<Grounded, ConversationError> {
+        let limit = self.settings()?.turn.grounding_memories;
+        let query = Query {
+            text: text.to_owned(),
+            vector: None,
+            filter: memories_for(&self.engine.row(self.id)?),
+            limit: usize::try_from(limit).unwrap_or(usize::MAX),
+            in_view: None,
+        };
+        Ok(self.engine.run_alone(|engine| engine.ground(&query))?)
+    }
+
+    /// The log and what of it is in view.
+    ///
+    /// # Errors
+    /// [`ConversationError::Engine`].
+    pub fn session(&mut self) -> Result<&Session, ConversationError> {
+        Ok(self.engine.session(self.id)?)
+    }
+
+    fn settings(&mut self) -> Result<SessionSettings, ConversationError> {
+        Ok(SessionSettings::parse(&self.engine.row(self.id)?.settings)?)
+    }
+
+    fn costs(&mut self) -> Result<Costs, ConversationError> {
+        Ok(self.engine.costs(self.model.as_deref())?)
+    }
+
+    fn counted(&self, utterance: Utterance) -> NewMessage {
+        let Utterance { role, content, tool_calls, tool_call_id, phase, pinned } = utterance;
+        let tokens = NewMessage::tokens_of(&*self.counter, &content, &tool_calls);
+        NewMessage {
+            role,
+            content: content.into(),
+            phase,
+            tool_calls,
+            tool_call_id,
+            pinned,
+            tokens,
+            counted_by: self.counter.name(),
+            timestamp: None,
+        }
+    }
+}
+
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        self.engine.settle();
+    }
+}
+
+impl Utterance {
+    /// A text by somebody, with nothing else.
+    pub fn of(role: Role, content: impl Into<String>) -> Self {
+        Self {
+            role,
+            content: content.into(),
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            phase: None,
+            pinned: false,
+        }
+    }
+}
+
+fn strategy_names() -> String {
+    strategy::ALL.iter().map(|strategy| strategy.name()).collect::<Vec<_>>().join(", ")
+}
