@@ -8,6 +8,7 @@ pub mod budget;
 pub mod config;
 mod guard;
 pub mod ledger;
+pub mod managed;
 mod offer;
 pub mod phase;
 pub mod prune;

@@ -19,6 +19,7 @@ pub(super) use self::window::Windows;
 pub use self::window::{Material, Noted};
 use super::{Engine, EngineError, Event, SessionName};
 use crate::session::Session;
+use crate::session::message::Message;
 use crate::session::state::State;
 use crate::store::session::{NewSession, SearchHit, SessionRow};
 
@@ -270,7 +271,14 @@ impl Engine {
     }
 
     fn read_session(&mut self, id: u64) -> Result<Session, EngineError> {
-        let log = self.store.messages(id, 1, u64::MAX)?;
+        let mut log = self.store.messages(id, 1, u64::MAX)?;
+        let counter = self.counter();
+        // Counts are kept with the messages; only another tokenizer makes them anew.
+        for message in log.iter_mut().filter(|message| message.counted_by != counter.name()) {
+            let Message { content, tool_calls, .. } = &*message;
+            message.tokens = NewMessage::tokens_of(&*counter, content, tool_calls);
+            message.counted_by = counter.name();
+        }
         let newest = self.store.newest_state(id)?;
         let (state, revision) = match newest {
             Some(row) => (revision::parse(&row.state)?, row.number),
