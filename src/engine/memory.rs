@@ -77,7 +77,7 @@ impl Engine {
         };
         let id = self.store.add_memory(&new)?;
         if let Some((model, vector)) = vector {
-            self.store.set_memory_vector(id, model, vector)?;
+            self.set_memory_vector(id, model, vector)?;
         }
         Ok(id)
     }
@@ -171,7 +171,9 @@ impl Engine {
         model: &str,
         vector: &[f32],
     ) -> Result<(), EngineError> {
-        Ok(self.store.set_memory_vector(id, model, vector)?)
+        self.store.set_memory_vector(id, model, vector)?;
+        self.vectors.set(id, model, vector);
+        Ok(())
     }
 
     fn found_by_vector(
@@ -180,7 +182,16 @@ impl Engine {
         rows: &mut HashMap<u64, MemoryRow>,
     ) -> Result<Vec<u64>, EngineError> {
         let Some((model, vector)) = &query.vector else { return Ok(Vec::new()) };
-        let mut found = similar(vector, &self.store.memory_vectors(&query.filter, model)?);
+        let mut found = match self.vectors.of(model, &mut *self.store)? {
+            Some(known) => {
+                let ids = self.store.memory_ids(&query.filter)?;
+                similar(vector, ids.iter().filter_map(|id| Some((*id, &**known.get(id)?))))
+            }
+            None => {
+                let read = self.store.memory_vectors(&query.filter, model)?;
+                similar(vector, read.iter().map(|(id, vector)| (*id, &**vector)))
+            }
+        };
         found.truncate(LOOKED_AT as usize);
         for &id in &found {
             if let Some(row) = self.store.memory(id)? {

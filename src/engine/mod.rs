@@ -11,6 +11,7 @@ mod models;
 mod run;
 mod session;
 mod sets;
+mod vectors;
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,6 +31,7 @@ pub use self::session::{
 };
 use self::session::{Sessions, Windows};
 pub use self::sets::{Loaded, Saved};
+use self::vectors::Vectors;
 use crate::context::change::{Change, Settings};
 use crate::context::manager::Manager;
 use crate::store::{Counters, Store, StoreError};
@@ -58,6 +60,7 @@ pub struct Engine {
     sessions: Sessions,
     models: Models,
     windows: Windows,
+    vectors: Vectors,
 }
 
 impl Engine {
@@ -83,6 +86,7 @@ impl Engine {
             sessions: Sessions::default(),
             models: Models::default(),
             windows: Windows::default(),
+            vectors: Vectors::default(),
         })
     }
 
@@ -145,6 +149,7 @@ impl Engine {
             }
             self.sessions.forget_touched(sessions_before);
             self.models.forget();
+            self.vectors.forget_unsure();
             if let Err(error) = self.store.abandon() {
                 tracing::error!("a request could not be taken back: {error}");
             }
@@ -160,7 +165,9 @@ impl Engine {
             self.managers.clear();
             self.sessions.forget_all();
             self.models.forget();
+            self.vectors.forget_unsure();
         }
+        self.vectors.settle();
         self.sessions.tidy();
         if self.managers.len() > MANAGERS_KEPT {
             self.managers.retain(|_, manager| !manager.is_empty());

@@ -62,10 +62,11 @@ pub fn best(candidates: &[Candidate], found: Found<'_>, now: i64) -> Vec<u64> {
 
 /// The memories whose vectors are most like that of the query, best first, as far as they are
 /// like it at all; of equal ones the smaller number. Vectors of another length are passed over.
-pub fn similar(query: &[f32], vectors: &[(u64, Vec<f32>)]) -> Vec<u64> {
+pub fn similar<'a>(query: &[f32], vectors: impl IntoIterator<Item = (u64, &'a [f32])>) -> Vec<u64> {
+    let square = dot(query, query);
     let mut found: Vec<(u64, f64)> = vectors
-        .iter()
-        .filter_map(|(id, vector)| Some((*id, cosine(query, vector)?)))
+        .into_iter()
+        .filter_map(|(id, vector)| Some((id, cosine(query, square, vector)?)))
         .filter(|(_, cosine)| *cosine >= LEAST_SIMILARITY)
         .collect();
     found.sort_by(|(a, left), (b, right)| right.total_cmp(left).then(a.cmp(b)));
@@ -100,13 +101,28 @@ fn fused_ids(ranks: &[&[u64]]) -> Vec<u64> {
     reciprocal_rank(ranks).into_iter().map(|(id, _)| id).collect()
 }
 
-fn cosine(left: &[f32], right: &[f32]) -> Option<f64> {
-    let dot = |a: &[f32], b: &[f32]| -> f64 {
-        a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
-    };
-    let lengths = (dot(left, left) * dot(right, right)).sqrt();
-    let sound = left.len() == right.len() && lengths.is_finite() && lengths > 0.0;
-    sound.then(|| dot(left, right) / lengths)
+/// `square` is that of the left vector's length.
+fn cosine(left: &[f32], square: f64, right: &[f32]) -> Option<f64> {
+    if left.len() != right.len() {
+        return None;
+    }
+    let lengths = (square * dot(right, right)).sqrt();
+    (lengths.is_finite() && lengths > 0.0).then(|| dot(left, right) / lengths)
+}
+
+/// Summed in eight lanes, which the processor adds at once: a query is compared with thousands of
+/// vectors while everything else waits.
+fn dot(left: &[f32], right: &[f32]) -> f64 {
+    let (left, left_rest) = left.as_chunks::<8>();
+    let (right, right_rest) = right.as_chunks::<8>();
+    let mut lanes = [0.0; 8];
+    for (left, right) in left.iter().zip(right) {
+        for lane in 0..8 {
+            lanes[lane] += f64::from(left[lane]) * f64::from(right[lane]);
+        }
+    }
+    let rest = left_rest.iter().zip(right_rest).map(|(l, r)| f64::from(*l) * f64::from(*r));
+    lanes.iter().sum::<f64>() + rest.sum::<f64>()
 }
 
 #[cfg(test)]
@@ -165,7 +181,17 @@ mod tests {
             (6, vec![f32::NAN, 1.0]),
             (7, vec![-1.0, 0.0]),
         ];
-        assert_eq!(similar(&[1.0, 0.0], &vectors), [3, 2]);
-        assert!(similar(&[], &vectors).is_empty());
+        let vectors = || vectors.iter().map(|(id, vector): &(u64, Vec<f32>)| (*id, &**vector));
+        assert_eq!(similar(&[1.0, 0.0], vectors()), [3, 2]);
+        assert!(similar(&[], vectors()).is_empty());
+    }
+
+    #[test]
+    fn long_vectors_are_compared_to_their_end() {
+        let mut left = vec![0.0; 19];
+        let mut right = vec![0.0; 19];
+        (left[18], right[18], right[3]) = (2.0, 3.0, 4.0);
+        assert_eq!(dot(&left, &right), 6.0);
+        assert_eq!(cosine(&left, dot(&left, &left), &right), Some(0.6));
     }
 }

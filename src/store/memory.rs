@@ -106,6 +106,9 @@ pub trait MemoryStore {
     fn set_memory_vector(&mut self, id: u64, model: &str, vector: &[f32])
     -> Result<(), StoreError>;
 
+    /// The numbers of the memories that pass, the smallest first.
+    fn memory_ids(&mut self, filter: &MemoryFilter) -> Result<Vec<u64>, StoreError>;
+
     /// The vectors by this model of the memories that pass, by number of the memory.
     fn memory_vectors(
         &mut self,

@@ -48,6 +48,10 @@ impl<S: Store> MemoryStore for LoggedStore<S> {
         self.go_direct()?.set_memory_vector(id, model, vector)
     }
 
+    fn memory_ids(&mut self, filter: &MemoryFilter) -> Result<Vec<u64>, StoreError> {
+        self.inner.memory_ids(filter)
+    }
+
     fn memory_vectors(
         &mut self,
         filter: &MemoryFilter,

@@ -97,6 +97,13 @@ impl MemoryStore for SqliteStore {
         Ok(())
     }
 
+    fn memory_ids(&mut self, filter: &MemoryFilter) -> Result<Vec<u64>, StoreError> {
+        let passed = Passed::by(filter)?;
+        let sql = format!("SELECT id FROM memory WHERE {} AND ?6 ORDER BY id", passed.condition);
+        let mut query = self.db.prepare_cached(&sql)?;
+        query.query_and_then(&passed.with(&true)[..], |row| Ok(row.get(0)?))?.collect()
+    }
+
     fn memory_vectors(
         &mut self,
         filter: &MemoryFilter,

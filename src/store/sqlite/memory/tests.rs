@@ -148,6 +148,8 @@ fn vectors_are_kept_by_model() {
         let expected = [(1, vec![0.25, f32::MIN_POSITIVE])];
         assert_eq!(store.memory_vectors(&filter, "m").unwrap(), expected);
         assert_eq!(store.memory_vectors(&MemoryFilter::default(), "m").unwrap().len(), 2);
+        assert_eq!(store.memory_ids(&filter).unwrap(), [1, 2]);
+        assert_eq!(store.memory_ids(&MemoryFilter::default()).unwrap(), [1, 2, 3]);
         assert_eq!(ids(&store.memories_without_vector(&filter, "m", 9).unwrap()), [2]);
         assert_eq!(ids(&store.memories_without_vector(&filter, "new", 1).unwrap()), [2]);
     }
