@@ -4,7 +4,7 @@
 //! and how it is rendered; [`session`] is what was said, and [`curation`] chooses what of it a model
 //! is shown; [`memory`] chooses what is worth remembering;
 //! [`retrieval`] finds texts by words; [`tokens`] counts; [`files`] reads from disk;
-//! [`store`] keeps everything; [`engine`] owns it; [`rpc`] is what can be asked of it; [`wire`] is how clients say it; and
+//! [`store`] keeps everything; [`provider`] asks models; [`engine`] owns it; [`rpc`] is what can be asked of it; [`wire`] is how clients say it; and
 //! [`server`] is where they are heard. [`cli`] and [`config`] are the program around them.
 
 pub mod cli;
@@ -16,6 +16,7 @@ pub mod engine;
 pub mod files;
 pub mod memory;
 mod names;
+pub mod provider;
 pub mod retrieval;
 pub mod rpc;
 pub mod server;

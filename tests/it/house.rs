@@ -5,22 +5,29 @@ use std::path::{Path, PathBuf};
 /// Which top-level module may name which others. A module may always name itself.
 const MAY_NAME: &[(&str, &[&str])] = &[
     ("main", &[]),
-    ("cli", &["config", "context", "engine", "files", "rpc", "server", "store", "value", "wire"]),
+    (
+        "cli",
+        &[
+            "config", "context", "engine", "files", "provider", "rpc", "server", "store", "value",
+            "wire",
+        ],
+    ),
     // The library is all of it put together without a wire.
     ("conversation", &["context", "curation", "engine", "server", "session", "store", "tokens"]),
-    ("config", &["context", "files", "rpc", "tokens", "wire"]),
+    ("config", &["context", "files", "provider", "rpc", "tokens", "wire"]),
     ("server", &["engine", "rpc", "value", "wire"]),
     (
         "rpc",
         &[
-            "context", "curation", "engine", "files", "memory", "names", "session", "store",
-            "template", "tokens", "value", "wire",
+            "context", "curation", "engine", "files", "memory", "names", "provider", "session",
+            "store", "template", "tokens", "value", "wire",
         ],
     ),
     ("engine", &["context", "curation", "memory", "names", "session", "store", "tokens"]),
     // Metadata are stored as the s-expressions that clients send.
     ("store", &["context", "memory", "retrieval", "session", "value", "wire"]),
     ("files", &["context", "template", "value"]),
+    ("provider", &["names", "session", "tokens"]),
     ("wire", &["value"]),
     ("context", &["names", "tokens", "value"]),
     ("curation", &["names", "retrieval", "session", "tokens"]),

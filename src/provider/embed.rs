@@ -1,0 +1,167 @@
+//! Embeddings: vectors that are alike for texts that mean alike things.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use super::error::ErrorKind;
+use super::http::Endpoint;
+use super::secret::KeySource;
+use super::{Answer, ProviderError};
+
+/// How many texts are sent in one request.
+pub const BATCH: usize = 64;
+/// How much of a text is embedded, in characters: about 2,000 tokens, which models of embeddings
+/// take. What a text is about is mostly said at its beginning.
+pub const MOST_CHARS: usize = 8_000;
+/// The longest answer that is read: more than [`BATCH`] vectors of 8,192 numbers.
+const LONGEST_ANSWER: usize = 32 << 20;
+
+/// Makes vectors of texts.
+pub trait Embedder: Send + Sync {
+    /// The model, as it is called in messages.
+    fn model(&self) -> &str;
+
+    /// A vector for each text, in their order; of a text of more than [`MOST_CHARS`] only the
+    /// beginning counts. All have the same length, above 0. Gives up when the time is up.
+    fn embed<'a>(&'a self, texts: &'a [String], time: Duration) -> Answer<'a, Vec<Vec<f32>>>;
+}
+
+/// A server with the interface of `OpenAI`'s `/embeddings`, which most servers of models have.
+pub struct HttpEmbedder {
+    endpoint: Endpoint,
+    url: String,
+}
+
+#[derive(Serialize)]
+struct Asked<'a> {
+    model: &'a str,
+    input: Vec<&'a str>,
+}
+
+#[derive(Deserialize)]
+struct Answered {
+    data: Vec<Embedding>,
+}
+
+#[derive(Deserialize)]
+struct Embedding {
+    embedding: Vec<f32>,
+    index: Option<usize>,
+}
+
+impl HttpEmbedder {
+    /// `url` is that of the interface, such as `http://localhost:11434/v1`.
+    pub fn new(url: &str, model: &str, key: KeySource) -> Self {
+        let base = url.trim_end_matches('/');
+        let whole = match base.ends_with("/embeddings") {
+            true => base.to_owned(),
+            false => format!("{base}/embeddings"),
+        };
+        Self { endpoint: Endpoint::new(base.to_owned(), model.to_owned(), key), url: whole }
+    }
+
+    async fn embed_batch(
+        &self,
+        texts: &[String],
+        until: Instant,
+    ) -> Result<Vec<Vec<f32>>, ProviderError> {
+        let model = self.endpoint.model();
+        let input = texts.iter().map(|text| beginning(text)).collect();
+        let malformed = |what: String| self.endpoint.error(ErrorKind::Malformed, what);
+        let body = serde_json::to_vec(&Asked { model, input })
+            .map_err(|error| self.endpoint.error(ErrorKind::BadRequest, error.to_string()))?;
+        let response = self.endpoint.post(&self.url, body, until).await?;
+        let answer = self.endpoint.whole(response, LONGEST_ANSWER, until).await?;
+        let answered: Answered = serde_json::from_slice(&answer)
+            .map_err(|error| malformed(format!("the answer is no list of embeddings: {error}")))?;
+        in_order(answered, texts.len()).map_err(malformed)
+    }
+}
+
+impl Embedder for HttpEmbedder {
+    fn model(&self) -> &str {
+        self.endpoint.model()
+    }
+
+    fn embed<'a>(&'a self, texts: &'a [String], time: Duration) -> Answer<'a, Vec<Vec<f32>>> {
+        let until = Instant::now() + time;
+        Box::pin(async move {
+            let mut vectors: Vec<Vec<f32>> = Vec::with_capacity(texts.len());
+            for batch in texts.chunks(BATCH) {
+                vectors.extend(self.embed_batch(batch, until).await?);
+            }
+            match same_length(&vectors) {
+                true => Ok(vectors),
+                false => Err(self.endpoint.error(ErrorKind::Malformed, UNLIKE)),
+            }
+        })
+    }
+}
+
+const UNLIKE: &str = "the embeddings are not all of the same length";
+
+fn beginning(text: &str) -> &str {
+    text.char_indices().nth(MOST_CHARS).map_or(text, |(end, _)| &text[..end])
+}
+
+fn same_length(vectors: &[Vec<f32>]) -> bool {
+    vectors.windows(2).all(|pair| pair[0].len() == pair[1].len())
+}
+
+/// The vectors in the order of the texts; a phrase when there are not as many as texts, or when
+/// one is of no use.
+fn in_order(answered: Answered, texts: usize) -> Result<Vec<Vec<f32>>, String> {
+    let mut data = answered.data;
+    if data.len() != texts {
+        return Err(format!("{} embeddings came for {texts} texts", data.len()));
+    }
+    data.sort_by_key(|embedding| embedding.index);
+    let numbered = data.iter().enumerate().all(|(n, e)| e.index.is_none_or(|index| index == n));
+    if !numbered {
+        return Err("the embeddings are not numbered like the texts".to_owned());
+    }
+    let vectors: Vec<Vec<f32>> = data.into_iter().map(|embedding| embedding.embedding).collect();
+    let sound = |v: &Vec<f32>| v.iter().all(|x| x.is_finite()) && v.iter().any(|x| *x != 0.0);
+    match (vectors.iter().all(sound), same_length(&vectors)) {
+        (false, _) => Err("an embedding is empty, all zeros, or not of numbers".to_owned()),
+        (_, false) => Err(UNLIKE.to_owned()),
+        (true, true) => Ok(vectors),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(answer: &str, texts: usize, expected: Result<&[&[f32]], &str>) {
+        let found = in_order(serde_json::from_str(answer).unwrap(), texts);
+        match (found, expected) {
+            (Ok(found), Ok(expected)) => assert_eq!(found, expected),
+            (Err(error), Err(expected)) => assert!(error.contains(expected), "{error}"),
+            (found, expected) => panic!("{found:?} in place of {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn vectors_come_in_the_order_of_the_texts_or_not_at_all() {
+        let two =
+            r#"{"data": [{"index": 1, "embedding": [0, 2]}, {"index": 0, "embedding": [1.5, 0]}]}"#;
+        check(two, 2, Ok(&[&[1.5, 0.0], &[0.0, 2.0]]));
+        check(two, 3, Err("2 embeddings came for 3 texts"));
+        check(r#"{"data": [{"embedding": [1]}, {"embedding": [2]}]}"#, 2, Ok(&[&[1.0], &[2.0]]));
+        check(r#"{"data": [{"index": 4, "embedding": [1]}]}"#, 1, Err("numbered"));
+        check(r#"{"data": [{"embedding": [1]}, {"embedding": [2, 3]}]}"#, 2, Err("same length"));
+        check(r#"{"data": [{"embedding": []}]}"#, 1, Err("empty"));
+        check(r#"{"data": [{"embedding": [0, 0]}]}"#, 1, Err("zeros"));
+        check(r#"{"data": [{"embedding": [1e60]}]}"#, 1, Err("not of numbers"));
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        assert_eq!(beginning("short"), "short");
+        assert_eq!(beginning(&"é".repeat(MOST_CHARS + 1)).chars().count(), MOST_CHARS);
+    }
+}

@@ -1,0 +1,264 @@
+//! Requests to one server: the key, the retries, and what a refusal means.
+
+use std::time::Duration;
+
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::{Client, Response, StatusCode, redirect};
+use tokio::sync::{Mutex, OnceCell};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::error::{ErrorKind, ProviderError};
+use super::secret::{KeySource, Secret};
+
+/// How often a request is sent at most.
+const ATTEMPTS: u32 = 3;
+/// How long to wait before the second attempt; each later one waits twice as long, unless the
+/// server says otherwise.
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+/// How long a connection may take to be made.
+const CONNECT_TIME: Duration = Duration::from_secs(10);
+/// How much of a refusal is read, in bytes, and how much of it is told, in characters.
+const LONGEST_REFUSAL: usize = 16 << 10;
+const REFUSAL_TOLD: usize = 300;
+
+/// A server that is asked for what one model makes.
+pub(super) struct Endpoint {
+    provider: String,
+    model: String,
+    source: KeySource,
+    // What is shared here is no state of the engine, and a command that asks for a passphrase
+    // must not run twice at a time.
+    key: Mutex<Option<Secret>>,
+    /// Made at the first use, since reading the system's certificates takes a while.
+    client: OnceCell<Client>,
+}
+
+impl Endpoint {
+    pub(super) fn new(provider: String, model: String, source: KeySource) -> Self {
+        Self { provider, model, source, key: Mutex::default(), client: OnceCell::new() }
+    }
+
+    pub(super) fn model(&self) -> &str {
+        &self.model
+    }
+
+    pub(super) fn error(&self, kind: ErrorKind, what: impl Into<String>) -> ProviderError {
+        ProviderError {
+            kind,
+            provider: self.provider.clone(),
+            model: self.model.clone(),
+            what: what.into(),
+            retry_after: None,
+        }
+    }
+
+    /// Sends JSON until it is accepted, a failure will not pass, or the time is up.
+    pub(super) async fn post(
+        &self,
+        url: &str,
+        body: Vec<u8>,
+        until: Instant,
+    ) -> Result<Response, ProviderError> {
+        let mut wait = FIRST_WAIT;
+        for attempt in 1.. {
+            let asked = timeout_at(until, self.post_once(url, body.clone())).await;
+            let error = match asked.unwrap_or_else(|_| Err(self.late())) {
+                Ok(response) => return Ok(response),
+                Err(error) => error,
+            };
+            let pause = error.retry_after.unwrap_or(wait);
+            if !error.is_passing() || attempt == ATTEMPTS || Instant::now() + pause >= until {
+                return Err(error);
+            }
+            tracing::debug!("attempt {attempt} failed: {error}");
+            sleep(pause).await;
+            wait *= 2;
+        }
+        unreachable!("the loop only ends by returning")
+    }
+
+    /// The whole of an answer, as long as it is no longer than `limit` bytes.
+    pub(super) async fn whole(
+        &self,
+        mut response: Response,
+        limit: usize,
+        until: Instant,
+    ) -> Result<Vec<u8>, ProviderError> {
+        let mut whole = Vec::new();
+        loop {
+            let chunk = timeout_at(until, response.chunk()).await.map_err(|_| self.late())?;
+            match chunk.map_err(|error| self.broken(error))? {
+                None => return Ok(whole),
+                Some(chunk) if whole.len() + chunk.len() > limit => {
+                    let what = format!("the answer has more than {limit} bytes");
+                    return Err(self.error(ErrorKind::Malformed, what));
+                }
+                Some(chunk) => whole.extend_from_slice(&chunk),
+            }
+        }
+    }
+
+    /// There was no answer in time.
+    pub(super) fn late(&self) -> ProviderError {
+        self.error(ErrorKind::Unavailable, "no answer came in time")
+    }
+
+    async fn post_once(&self, url: &str, body: Vec<u8>) -> Result<Response, ProviderError> {
+        let key = self.key().await?;
+        let client = self.client.get_or_try_init(|| async { client() }).await;
+        let client = client.map_err(|error| {
+            self.error(ErrorKind::Unconfigured, format!("there can be no connections: {error}"))
+        })?;
+        let request = client.post(url).headers(self.headers(key.as_ref())?).body(body);
+        let response = request.send().await.map_err(|error| self.broken(error))?;
+        match response.status().is_success() {
+            true => Ok(response),
+            false => Err(self.refused(response, key).await),
+        }
+    }
+
+    async fn key(&self) -> Result<Option<Secret>, ProviderError> {
+        let mut known = self.key.lock().await;
+        if known.is_none() {
+            let key = self.source.key().await;
+            *known = key.map_err(|why| self.error(ErrorKind::Unconfigured, why))?;
+        }
+        Ok(known.clone())
+    }
+
+    fn headers(&self, key: Option<&Secret>) -> Result<HeaderMap, ProviderError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(key) = key {
+            let value = HeaderValue::from_str(&format!("Bearer {}", key.reveal()));
+            let what = "the key has characters that no key has";
+            let mut value = value.map_err(|_| self.error(ErrorKind::Unconfigured, what))?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        Ok(headers)
+    }
+
+    async fn refused(&self, mut response: Response, key: Option<Secret>) -> ProviderError {
+        let status = response.status();
+        let retry_after = response.headers().get(RETRY_AFTER).and_then(wanted_pause);
+        let mut body = Vec::new();
+        while body.len() < LONGEST_REFUSAL {
+            // What is missing of a refusal does not matter.
+            let Ok(Some(chunk)) = response.chunk().await else { break };
+            body.extend_from_slice(&chunk);
+        }
+        let said = said_in(&String::from_utf8_lossy(&body));
+        let said = key.map_or(said.clone(), |key| key.hidden_in(&said));
+        let kind = kind_of(status, &said);
+        if kind == ErrorKind::Authentication {
+            // The command or the variable may give another one next time.
+            *self.key.lock().await = None;
+        }
+        let told = if said.is_empty() { String::new() } else { format!(": {said}") };
+        let what = format!("it answered {}{told}", status.as_u16());
+        ProviderError { retry_after, ..self.error(kind, what) }
+    }
+
+    /// The connection failed. What reqwest says of the address is left out, since it is long.
+    fn broken(&self, error: reqwest::Error) -> ProviderError {
+        let error = error.without_url();
+        let mut what = error.to_string();
+        let mut cause = std::error::Error::source(&error);
+        while let Some(deeper) = cause {
+            what = deeper.to_string();
+            cause = deeper.source();
+        }
+        self.error(ErrorKind::Unavailable, format!("the connection failed: {what}"))
+    }
+}
+
+fn client() -> reqwest::Result<Client> {
+    // Only the first of a process is taken, and they are all the same.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Client::builder()
+        .user_agent(concat!("contexture/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(CONNECT_TIME)
+        // A key is only for the server that it was given for.
+        .redirect(redirect::Policy::none())
+        .build()
+}
+
+fn kind_of(status: StatusCode, said: &str) -> ErrorKind {
+    let said = said.to_lowercase();
+    let too_long =
+        ["context length", "context_length", "context window", "too long", "too many tokens"];
+    match status.as_u16() {
+        401 | 403 => ErrorKind::Authentication,
+        402 | 429 => ErrorKind::RateLimited,
+        408 | 425 | 500.. => ErrorKind::Unavailable,
+        413 => ErrorKind::ContextTooLong,
+        _ if too_long.iter().any(|words| said.contains(words)) => ErrorKind::ContextTooLong,
+        _ => ErrorKind::BadRequest,
+    }
+}
+
+/// What a refusal says, in a line: the message where servers put it, or else its beginning.
+fn said_in(body: &str) -> String {
+    let json: Option<serde_json::Value> = serde_json::from_str(body).ok();
+    let message = json.as_ref().and_then(|json| {
+        let places = [&json["error"]["message"], &json["error"], &json["message"]];
+        places.into_iter().find_map(serde_json::Value::as_str)
+    });
+    let words: Vec<&str> = message.unwrap_or(body).split_whitespace().collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(REFUSAL_TOLD) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+/// Reads `Retry-After`: seconds, or a date.
+fn wanted_pause(header: &HeaderValue) -> Option<Duration> {
+    let text = header.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
+    let wait = date.duration_since(jiff::Timestamp::now());
+    Some(Duration::try_from(wait).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_is_given_in_seconds_or_as_a_date() {
+        let pause = |text: &str| wanted_pause(&HeaderValue::from_str(text).unwrap());
+        assert_eq!(pause("7"), Some(Duration::from_secs(7)));
+        assert_eq!(pause("Sun, 06 Nov 1994 08:49:37 GMT"), Some(Duration::ZERO));
+        assert!(pause("Thu, 06 Nov 2994 08:49:37 GMT").unwrap() > Duration::from_secs(1 << 30));
+        assert_eq!(pause("soon"), None);
+    }
+
+    #[track_caller]
+    fn check(status: u16, body: &str, kind: ErrorKind, said: &str) {
+        let found = said_in(body);
+        let status = StatusCode::from_u16(status).unwrap();
+        assert_eq!((kind_of(status, &found), &*found), (kind, said));
+    }
+
+    #[test]
+    fn refusals_are_told_apart() {
+        use ErrorKind::{Authentication, BadRequest, ContextTooLong, RateLimited, Unavailable};
+        check(401, r#"{"error": {"message": "wrong  key"}}"#, Authentication, "wrong key");
+        check(429, r#"{"error": "slow down"}"#, RateLimited, "slow down");
+        check(529, "", Unavailable, "");
+        check(
+            400,
+            r#"{"message": "maximum context length is 8"}"#,
+            ContextTooLong,
+            "maximum context length is 8",
+        );
+        check(404, "<html>\n no </html>", BadRequest, "<html> no </html>");
+        check(307, "", BadRequest, "");
+        let long = "x".repeat(1000);
+        check(500, &long, Unavailable, &format!("{}…", &long[..REFUSAL_TOLD]));
+    }
+}

@@ -1,0 +1,16 @@
+//! Models behind the network: what is asked of them, and how failures are told.
+//!
+//! Leaves that speak to one kind of server each, behind traits that say nothing of HTTP. It knows
+//! no engine, no store and no configuration; keys are read when they are needed, and kept nowhere.
+
+pub mod embed;
+mod error;
+mod http;
+pub mod secret;
+
+use std::pin::Pin;
+
+pub use self::error::{ErrorKind, ProviderError};
+
+/// What a provider will have answered: traits with these are object safe.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, ProviderError>> + Send + 'a>>;

@@ -1,0 +1,148 @@
+//! Keys: where they come from, and a type that shows them to nobody.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::Command;
+
+/// How long a command may take to give a key; it may have to ask for a passphrase.
+const COMMAND_TIME: Duration = Duration::from_secs(60);
+/// The longest key, in bytes.
+const LONGEST_KEY: usize = 16 << 10;
+
+/// A key. It cannot be printed, compared or stored, only sent.
+#[derive(Clone)]
+pub struct Secret(Box<str>);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+impl Secret {
+    /// The first line of the text, without the space around it; `None` when that is empty.
+    pub fn new(text: &str) -> Option<Self> {
+        let line = text.trim_start().lines().next().unwrap_or_default().trim_end();
+        (!line.is_empty()).then(|| Self(line.into()))
+    }
+
+    /// The key itself, to be sent.
+    pub(super) fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// The text with the key taken out, for servers that repeat what they were sent.
+    pub(super) fn hidden_in(&self, text: &str) -> String {
+        text.replace(&*self.0, "…")
+    }
+}
+
+/// Where a key comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum KeySource {
+    /// None is sent, as to servers on one's own machine.
+    #[default]
+    None,
+    /// The environment variable of this name.
+    Environment(String),
+    /// The first line that this command prints; a shell runs it.
+    Command(String),
+}
+
+impl KeySource {
+    /// The key.
+    ///
+    /// # Errors
+    /// A phrase that says why there is none and what to do.
+    pub async fn key(&self) -> Result<Option<Secret>, String> {
+        match self {
+            Self::None => Ok(None),
+            Self::Environment(name) => from_environment(name).map(Some),
+            Self::Command(command) => from_command(command).await.map(Some),
+        }
+    }
+
+    /// Whether the key is where it should be, as far as that can be seen without asking for it.
+    ///
+    /// # Errors
+    /// A phrase that says what to do.
+    pub fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Environment(name) => from_environment(name).map(drop),
+            Self::None | Self::Command(_) => Ok(()),
+        }
+    }
+}
+
+impl std::fmt::Display for KeySource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Environment(name) => write!(f, "from the variable {name}"),
+            Self::Command(command) => write!(f, "from the command {command:?}"),
+        }
+    }
+}
+
+fn from_environment(name: &str) -> Result<Secret, String> {
+    let value = std::env::var(name).ok();
+    value.as_deref().and_then(Secret::new).ok_or_else(|| {
+        format!("the environment variable {name} has no key; set it where the server is started")
+    })
+}
+
+async fn from_command(command: &str) -> Result<Secret, String> {
+    // What it writes to standard error is its own affair and may hold the key.
+    let running = Command::new("/bin/sh")
+        .args(["-c", command])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let failed = |why: String| format!("api-key-command {command:?} {why}; try it in a shell");
+    let output = tokio::time::timeout(COMMAND_TIME, running)
+        .await
+        .map_err(|_| failed(format!("took longer than {} s", COMMAND_TIME.as_secs())))?
+        .map_err(|error| failed(format!("could not be run: {error}")))?;
+    if !output.status.success() {
+        return Err(failed(format!("failed with {}", output.status)));
+    }
+    let text = String::from_utf8(output.stdout).ok().filter(|text| text.len() <= LONGEST_KEY);
+    text.as_deref().and_then(Secret::new).ok_or_else(|| failed("printed no key".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_shows_itself_to_nobody() {
+        let secret = Secret::new("  sk-123 \nmore").unwrap();
+        assert_eq!(format!("{secret:?}"), "Secret(…)");
+        assert_eq!(secret.reveal(), "sk-123");
+        assert_eq!(secret.hidden_in("bad key sk-123!"), "bad key …!");
+        assert!(Secret::new(" \n ").is_none());
+    }
+
+    #[track_caller]
+    fn check(source: &KeySource, expected: Result<&str, &str>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        match (runtime.block_on(source.key()), expected) {
+            (Ok(Some(key)), Ok(expected)) => assert_eq!(key.reveal(), expected),
+            (Err(error), Err(expected)) => assert!(error.contains(expected), "{error}"),
+            (found, expected) => panic!("{found:?} in place of {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn keys_come_from_commands_and_variables() {
+        let command = |text: &str| KeySource::Command(text.to_owned());
+        check(&command("echo key-1; echo more"), Ok("key-1"));
+        check(&command("exit 3"), Err("failed with exit status: 3; try it in a shell"));
+        check(&command("true"), Err("printed no key"));
+        let unset = KeySource::Environment("CONTEXTURE_NO_SUCH_KEY".to_owned());
+        check(&unset, Err("CONTEXTURE_NO_SUCH_KEY has no key"));
+        assert!(unset.check().is_err());
+    }
+}
