@@ -1,5 +1,10 @@
 //! The configuration: defaults, then the file, then the environment, then flags.
 
+mod embeddings;
+mod models;
+#[cfg(test)]
+mod tests;
+
 use std::path::{Path, PathBuf};
 
 use etcetera::base_strategy::{BaseStrategy, Xdg};
@@ -11,13 +16,23 @@ use crate::rpc::Limits;
 use crate::tokens::TokenizerName;
 use crate::wire::frame::DEFAULT_MAX_MESSAGE;
 
+pub use self::embeddings::{EmbeddingSettings, Embeddings};
+pub use self::models::ModelSettings;
+use crate::tokens::model::Override;
+
 /// What the program runs with.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// The largest message and file, and the default capacity.
     pub limits: Limits,
     /// How tokens are counted.
     pub tokenizer: TokenizerName,
+    /// The model of sessions that name none.
+    pub model: Option<String>,
+    /// What the user says of models.
+    pub models: Vec<Override>,
+    /// What makes vectors of texts.
+    pub embeddings: Option<Embeddings>,
     /// The file whose content clients must know that are not sure to be the same user.
     pub secret_file: Option<PathBuf>,
     /// Each setting with its value and where that came from, for people.
@@ -36,7 +51,7 @@ pub struct Explained {
 }
 
 /// Settings from one source; absent ones are left to the sources below.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, clap::Args)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, clap::Args)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Settings {
     /// The largest message, in bytes
@@ -51,6 +66,15 @@ pub struct Settings {
     /// How tokens are counted: o200k, cl100k or estimate
     #[arg(long, global = true, help_heading = SETTINGS, value_name = "NAME", value_parser = parse_tokenizer)]
     pub tokenizer: Option<TokenizerName>,
+    /// The model that windows are for when a session names none, such as claude-sonnet-4-5
+    #[arg(long, global = true, help_heading = SETTINGS, value_name = "NAME")]
+    pub model: Option<String>,
+    /// What is said of models otherwise than the built-in table; only in the file.
+    #[arg(skip)]
+    pub models: Option<Vec<ModelSettings>>,
+    /// What makes vectors of texts; only in the file.
+    #[arg(skip)]
+    pub embeddings: Option<EmbeddingSettings>,
     /// The file with the secret that remote clients send first
     #[arg(long, global = true, help_heading = SETTINGS, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
@@ -122,6 +146,13 @@ impl Config {
             pick(&layers, &mut explained, "max-items", DEFAULT_CAPACITY, |s| s.max_items)?;
         let tokenizer =
             pick(&layers, &mut explained, "tokenizer", TokenizerName::default(), |s| s.tokenizer)?;
+        let model = pick(&layers, &mut explained, "model", Named(None), |s| {
+            s.model.clone().map(|name| Named(Some(name)))
+        })?;
+        check_range("model", &explained, !model.is_blank(), || "must not be empty".to_owned())?;
+        let [.., (_, file)] = layers.clone();
+        let models = models::overrides(file.models.unwrap_or_default(), &mut explained)?;
+        let embeddings = embeddings::embeddings(file.embeddings, &mut explained)?;
         let secret_file = layers.iter().find_map(|(_, settings)| settings.secret_file.clone());
         check_range("max-items", &explained, (1..=MAX_CAPACITY).contains(&max_items), || {
             format!("must be from 1 to {MAX_CAPACITY}, got {max_items}")
@@ -133,7 +164,22 @@ impl Config {
             || format!("must be {MIN_MESSAGE_BYTES} or more, got {max_message_bytes}"),
         )?;
         let limits = Limits { max_message_bytes, max_file_bytes, max_items };
-        Ok(Self { limits, tokenizer, secret_file, explained })
+        Ok(Self { limits, tokenizer, model: model.0, models, embeddings, secret_file, explained })
+    }
+}
+
+/// A name that may be absent, told as `none` then.
+struct Named(Option<String>);
+
+impl Named {
+    fn is_blank(&self) -> bool {
+        self.0.as_ref().is_some_and(|name| name.trim().is_empty())
+    }
+}
+
+impl std::fmt::Display for Named {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0.as_deref().unwrap_or("none"))
     }
 }
 
@@ -166,9 +212,12 @@ fn check_range(
 
 fn read(path: &Path) -> Result<Settings, ConfigError> {
     match std::fs::read_to_string(path) {
-        Ok(text) => toml::from_str(&text).map_err(|error| ConfigError::Invalid {
-            path: path.to_owned(),
-            cause: error.to_string(),
+        Ok(text) => toml::from_str(&text).map_err(|error| {
+            // Not the line itself, since it may hold a key.
+            let start = error.span().map_or(0, |span| span.start.min(text.len()));
+            let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1;
+            let cause = format!("line {line}: {}", error.message());
+            ConfigError::Invalid { path: path.to_owned(), cause }
         }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Settings::default()),
         Err(cause) => Err(ConfigError::Unreadable { path: path.to_owned(), cause }),
@@ -199,6 +248,9 @@ fn from_environment(get: impl Fn(&str) -> Option<String>) -> Result<Settings, Co
         max_file_bytes: number("max-file-bytes", get("CONTEXTURE_MAX_FILE_BYTES"))?,
         max_items: number("max-items", get("CONTEXTURE_MAX_ITEMS"))?,
         tokenizer: tokenizer.transpose()?,
+        model: get("CONTEXTURE_MODEL"),
+        models: None,
+        embeddings: None,
         secret_file: get("CONTEXTURE_SECRET_FILE").map(PathBuf::from),
     })
 }
@@ -241,47 +293,5 @@ impl Folders {
             runtime,
             home: xdg.home_dir().to_owned(),
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn load(file: &str, variable: (&str, &str), flags: Settings) -> Result<Config, String> {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("config.toml");
-        std::fs::write(&path, file).unwrap();
-        let environment = |name: &str| (name == variable.0).then(|| variable.1.to_owned());
-        Config::load(&path, environment, flags).map_err(|error| error.to_string())
-    }
-
-    #[track_caller]
-    fn check(config: &Config, name: &str, value: &str, source: &str) {
-        let found = config.explained.iter().find(|setting| setting.name == name).unwrap();
-        assert_eq!((&*found.value, found.source), (value, source));
-    }
-
-    #[test]
-    fn later_sources_win_and_are_named() {
-        let flags = Settings { max_items: Some(9), ..Settings::default() };
-        let file = "max-items = 7\nmax-file-bytes = 5\n";
-        let config = load(file, ("CONTEXTURE_MAX_FILE_BYTES", "6"), flags).unwrap();
-        check(&config, "max-items", "9", FLAGS);
-        check(&config, "max-file-bytes", "6", ENVIRONMENT);
-        check(&config, "tokenizer", "o200k", DEFAULTS);
-        let config = load(file, ("", ""), Settings::default()).unwrap();
-        check(&config, "max-items", "7", FILE);
-        assert_eq!(config.limits.max_items, 7);
-    }
-
-    #[test]
-    fn bad_values_are_refused_with_their_source() {
-        let error = load("max-items = 0", ("", ""), Settings::default()).unwrap_err();
-        assert_eq!(error, "max-items must be from 1 to 1000, got 0 (from configuration file)");
-        let error = load("", ("CONTEXTURE_MAX_ITEMS", "x"), Settings::default()).unwrap_err();
-        assert_eq!(error, "max-items must be a number, got \"x\" (from environment)");
-        let error = load("max-item = 3", ("", ""), Settings::default()).unwrap_err();
-        assert!(error.contains("config.toml") && error.contains("max-item"), "{error}");
     }
 }

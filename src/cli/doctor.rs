@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::host::Setup;
 use super::{Common, say};
+use crate::config::Embeddings;
 use crate::server::folder::{DATABASE, FolderError, Owned, make_private};
 use crate::store::StoreError;
 use crate::store::sqlite::SqliteStore;
@@ -45,6 +46,7 @@ impl Doctor {
 
 fn findings(setup: &Setup) -> Vec<Finding> {
     let mut findings = vec![counter(setup), runtime_folder(setup)];
+    findings.extend(setup.config.embeddings.as_ref().map(embeddings));
     if let Some(folder) = &setup.state {
         findings.extend(state(folder));
     }
@@ -56,6 +58,16 @@ fn counter(setup: &Setup) -> Finding {
     match counter.count("one two three") {
         0 => bad(format!("the tokenizer {} counts nothing", counter.name())),
         _ => good(format!("tokens are counted by {}", counter.name())),
+    }
+}
+
+/// What can be seen without asking: nothing is sent, and no command is run that may ask for a
+/// passphrase.
+fn embeddings(settings: &Embeddings) -> Finding {
+    let Embeddings { url, model, key, .. } = settings;
+    match key.check() {
+        Ok(()) => good(format!("memories are embedded by {model} at {url}")),
+        Err(wrong) => bad(format!("[embeddings]: {wrong}")),
     }
 }
 

@@ -1,15 +1,17 @@
 //! Puts a server together: configuration, store, engine, tools.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Context;
 use tokio::runtime::Runtime;
 
 use super::Common;
-use crate::config::{Config, Folders};
+use crate::config::{Config, Embeddings, Folders};
 use crate::context::change::Settings;
-use crate::engine::{Clock, Engine};
-use crate::rpc::Tools;
+use crate::engine::{Clock, Engine, Models};
+use crate::provider::embed::HttpEmbedder;
+use crate::rpc::{Embedding, Tools};
 use crate::server::Server;
 use crate::server::folder::Owned;
 use crate::store::logged::LoggedStore;
@@ -68,18 +70,30 @@ impl Setup {
         };
         let limits = self.config.limits;
         let defaults = Settings { max_items: limits.max_items };
-        let engine = Engine::new(Box::new(store), self.clock(), defaults)?;
         let counter = self.config.tokenizer.counter();
+        let (said, default) = (self.config.models.clone(), self.config.model.clone());
+        let models = Models::new(Arc::clone(&counter), said, default);
+        let engine = Engine::new(Box::new(store), self.clock(), defaults)?.with_models(models);
         let state_folder = self.state.clone();
         let template_folder = Some(self.folders.config_file.with_file_name("templates"));
+        let embedding = self.embedding();
         Ok(Server::start(engine, |engine| Tools {
             engine,
             counter,
             limits,
             state_folder,
             template_folder,
+            embedding,
             notices,
         }))
+    }
+
+    fn embedding(&self) -> Option<Embedding> {
+        self.config.embeddings.as_ref().map(|settings| {
+            let Embeddings { url, model, key, timeout } = settings;
+            let embedder = HttpEmbedder::new(url, model, key.clone());
+            Embedding::new(Arc::new(embedder), *timeout)
+        })
     }
 
     fn clock(&self) -> Clock {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use super::embedding::Embedding;
 use crate::engine::Handle;
 use crate::tokens::Counter;
 use crate::value::Value;
@@ -20,6 +21,8 @@ pub struct Tools {
     pub limits: Limits,
     /// Where the state is kept; `None` when the server is ephemeral.
     pub state_folder: Option<PathBuf>,
+    /// What makes vectors of texts, when something is configured to.
+    pub embedding: Option<Embedding>,
     /// Where the user's own templates lie.
     pub template_folder: Option<PathBuf>,
     /// What the user should know since the start, such as a damaged database moved aside.

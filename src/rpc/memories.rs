@@ -4,6 +4,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::Step;
 use super::call::Call;
+use super::embedding::{Embedded, embedded};
 use super::error::param_error;
 use super::params::{Name, RequestKey, decode, not_negative};
 use super::present::{entry, figure, keyword};
@@ -54,7 +55,7 @@ struct Remember {
     request_key: Option<RequestKey>,
 }
 
-pub(super) fn remember(_: Call, params: Value) -> Result<Step, WireError> {
+pub(super) fn remember(call: Call, params: Value) -> Result<Step, WireError> {
     let given: Remember = decode(params)?;
     match given.content.len() {
         0 => return Err(param_error("content", "must not be empty")),
@@ -72,20 +73,32 @@ pub(super) fn remember(_: Call, params: Value) -> Result<Step, WireError> {
     if scope == Scope::Project && given.project.is_none() && given.session.is_none() {
         return Err(param_error("project", "is required for memories of a project"));
     }
-    Step::state(move |engine| {
-        let key = given.request_key.as_deref();
-        let id = engine.once("remember", key, |engine| {
-            let scope = match scope {
-                Scope::Everywhere => MemoryScope::Everywhere,
-                Scope::Session => {
-                    MemoryScope::Session(engine.find_session(given.session.as_deref())?.id)
-                }
-                Scope::Project => project_scope(engine, given.project, given.session.as_deref())?,
-            };
-            engine.remember(scope, &given.content, None)
-        })?;
-        Ok(memory(&engine.memory(id)?, None))
+    embedded(&call, given.content.clone(), move |Embedded { vector, outcome }| {
+        Step::state(move |engine| {
+            let Remember { content, session, project, request_key, .. } = given;
+            let id = engine.once("remember", request_key.as_deref(), |engine| {
+                let scope = memory_scope(engine, scope, project, session.as_deref())?;
+                let vector = vector.as_ref().map(|(model, vector)| (&**model, &**vector));
+                engine.remember(scope, &content, vector)
+            })?;
+            let mut map = memory(&engine.memory(id)?, None);
+            map.extend(outcome.map(|outcome| entry("embedding", outcome)));
+            Ok(Value::Map(map))
+        })
     })
+}
+
+fn memory_scope(
+    engine: &mut Engine,
+    scope: Scope,
+    project: Option<String>,
+    session: Option<&str>,
+) -> Result<MemoryScope, EngineError> {
+    match scope {
+        Scope::Everywhere => Ok(MemoryScope::Everywhere),
+        Scope::Session => Ok(MemoryScope::Session(engine.find_session(session)?.id)),
+        Scope::Project => project_scope(engine, project, session),
+    }
 }
 
 fn project_scope(
@@ -113,14 +126,17 @@ struct Ground {
     limit: Option<i64>,
 }
 
-pub(super) fn ground_query(_: Call, params: Value) -> Result<Step, WireError> {
+pub(super) fn ground_query(call: Call, params: Value) -> Result<Step, WireError> {
     let given: Ground = decode(params)?;
     let limit = not_negative("limit", given.limit)?.unwrap_or(DEFAULT_FOUND);
-    Step::state(move |engine| {
-        let filter = filter(engine, given.session.as_deref(), given.project)?;
-        let query = Query { text: given.query, vector: None, filter, limit, in_view: None };
-        let found = engine.ground(&query)?;
-        Ok(grounded(&found))
+    embedded(&call, given.query.clone(), move |Embedded { vector, outcome }| {
+        Step::state(move |engine| {
+            let filter = filter(engine, given.session.as_deref(), given.project)?;
+            let query = Query { text: given.query, vector, filter, limit, in_view: None };
+            let mut map = grounded(&engine.ground(&query)?);
+            map.extend(outcome.map(|outcome| entry("embedding", outcome)));
+            Ok(Value::Map(map))
+        })
     })
 }
 
@@ -139,18 +155,19 @@ fn filter(
 }
 
 /// What was found, as a client is told it.
-pub(super) fn grounded(found: &Grounded) -> Value {
+fn grounded(found: &Grounded) -> Vec<(Box<str>, Value)> {
     let relevances = &found.grounding.relevances;
     let rows = found.memories.iter().zip(relevances);
-    Value::Map(vec![
-        entry("memories", Value::List(rows.map(|(row, at)| memory(row, Some(*at))).collect())),
+    let memories = rows.map(|(row, at)| Value::Map(memory(row, Some(*at)))).collect();
+    vec![
+        entry("memories", Value::List(memories)),
         entry("summary", &*found.grounding.text),
         entry(
             "relevance-scores",
             Value::List(relevances.iter().copied().map(Value::from).collect()),
         ),
         entry("relevance", found.grounding.relevance()),
-    ])
+    ]
 }
 
 #[derive(Deserialize)]
@@ -163,7 +180,7 @@ struct Forget {
 pub(super) fn forget(_: Call, params: Value) -> Result<Step, WireError> {
     let given: Forget = decode(params)?;
     let forgotten = given.forgotten.unwrap_or(true);
-    Step::state(move |engine| Ok(memory(&engine.forget(given.id.0, forgotten)?, None)))
+    Step::state(move |engine| Ok(Value::Map(memory(&engine.forget(given.id.0, forgotten)?, None))))
 }
 
 #[derive(Deserialize)]
@@ -183,11 +200,11 @@ pub(super) fn list_memories(_: Call, params: Value) -> Result<Step, WireError> {
         filter.except = None;
         filter.with_forgotten = given.forgotten.unwrap_or(false);
         let rows = engine.list_memories(&filter, limit)?;
-        Ok(Value::List(rows.iter().map(|row| memory(row, None)).collect()))
+        Ok(Value::List(rows.iter().map(|row| Value::Map(memory(row, None))).collect()))
     })
 }
 
-fn memory(row: &MemoryRow, relevance: Option<f64>) -> Value {
+fn memory(row: &MemoryRow, relevance: Option<f64>) -> Vec<(Box<str>, Value)> {
     let mut map = vec![
         entry("id", format!("mem-{}", row.id)),
         entry("content", &*row.made.content),
@@ -216,7 +233,7 @@ fn memory(row: &MemoryRow, relevance: Option<f64>) -> Value {
     ]);
     map.extend(row.forgotten.map(|at| entry("forgotten", Value::Int(at))));
     map.extend(relevance.map(|relevance| entry("relevance", relevance)));
-    Value::Map(map)
+    map
 }
 
 /// The names of the scopes.

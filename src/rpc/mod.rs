@@ -4,10 +4,12 @@
 //! operation; what remains after the commit (reading files again, rendering) comes last. Nothing
 //! here knows how a connection speaks.
 
+mod backfill;
 mod call;
 mod checkpoints;
 mod context;
 mod curate;
+mod embedding;
 mod error;
 mod files;
 mod memories;
@@ -26,9 +28,13 @@ mod transcript;
 mod turn;
 mod window;
 
+pub use self::backfill::backfill;
 pub use self::call::{Call, Limits, Peer, Tools, Topic};
+pub use self::embedding::Embedding;
 pub use self::error::engine_error;
 pub use self::table::{Method, Pace, Param, find, methods};
+
+use std::pin::Pin;
 
 use crate::engine::{Engine, EngineError};
 use crate::value::Value;
@@ -40,6 +46,9 @@ pub enum Step {
     Done(Value),
     /// What the engine must do; see [`Finish`].
     State(Operation),
+    /// What must come from elsewhere first, such as the network. The connection's later calls wait
+    /// for it, so it must not take long.
+    Await(Awaited),
     /// The connection is to cancel this call of its own.
     Cancel(Id),
     /// The connection is to notify its client of exactly these topics.
@@ -47,6 +56,9 @@ pub enum Step {
     /// The server is to end once the answer is sent.
     ShutDown,
 }
+
+/// Gives the next step. It is dropped when the client no longer wants the answer.
+pub type Awaited = Pin<Box<dyn Future<Output = Result<Step, WireError>> + Send>>;
 
 /// Runs in the engine; its effects are durable before what it returns is looked at.
 pub type Operation = Box<dyn FnOnce(&mut Engine) -> Result<Finish, EngineError> + Send>;

@@ -21,6 +21,7 @@ fn call() -> Call {
         counter: Arc::new(Estimate),
         limits: Limits { max_message_bytes: 1 << 20, max_file_bytes: 1 << 20, max_items: 50 },
         state_folder: None,
+        embedding: None,
         template_folder: None,
         notices: Vec::new(),
     };

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use super::Step;
 use super::call::Call;
 use super::curate::session_costs;
+use super::embedding::{Embedded, embedded};
 use super::error::param_error;
 use super::messages::MessageParam;
 use super::params::{Name, RequestKey, decode};
@@ -36,16 +37,20 @@ pub(super) fn process_turn(call: Call, params: Value) -> Result<Step, WireError>
     }
     let message = MessageParam::of_user(given.content, given.phase);
     let message = message.counted(&*call.tools.counter)?;
-    Step::state(move |engine| {
-        let row = engine.find_session(given.session.as_deref())?;
-        let costs = session_costs(engine, &row.settings, given.model.as_deref())?;
-        let done = engine.once("process-turn", given.request_key.as_deref(), |engine| {
-            let turn = Turn { message, coherence, vector: None };
-            engine.process_turn(row.id, turn, &costs, &Extractive)
-        })?;
-        let mut map = vec![entry("session", row.name)];
-        map.extend(turn_map(&done));
-        Ok(Value::Map(map))
+    let text = message.content.to_string();
+    embedded(&call, text, move |Embedded { vector, outcome }| {
+        Step::state(move |engine| {
+            let row = engine.find_session(given.session.as_deref())?;
+            let costs = session_costs(engine, &row.settings, given.model.as_deref())?;
+            let done = engine.once("process-turn", given.request_key.as_deref(), |engine| {
+                let turn = Turn { message, coherence, vector };
+                engine.process_turn(row.id, turn, &costs, &Extractive)
+            })?;
+            let mut map = vec![entry("session", row.name)];
+            map.extend(turn_map(&done));
+            map.extend(outcome.map(|outcome| entry("embedding", outcome)));
+            Ok(Value::Map(map))
+        })
     })
 }
 

@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::codec::FramedRead;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::Server;
 use super::auth::Admission;
@@ -323,7 +324,7 @@ async fn begin_aside(
 }
 
 async fn settle(server: &Server, step: Result<Step, WireError>, reply: Reply) {
-    match step {
+    match awaited(step, &reply.cancelled).await {
         Err(error) => reply.send(Err(error)),
         Ok(Step::Done(value)) => reply.send(Ok(value)),
         Ok(Step::Subscribe(topics)) => {
@@ -335,7 +336,7 @@ async fn settle(server: &Server, step: Result<Step, WireError>, reply: Reply) {
             reply.send(Ok(Value::Bool(true)));
             server.ending().cancel();
         }
-        Ok(Step::Cancel(_)) => reply.send(Err(defect("cancel"))),
+        Ok(Step::Cancel(_) | Step::Await(_)) => reply.send(Err(defect("the call"))),
         Ok(Step::State(operation)) => {
             let cancelled = Arc::clone(&reply.cancelled);
             let operation = move |engine: &mut _| match cancelled.is_cancelled() {
@@ -347,6 +348,21 @@ async fn settle(server: &Server, step: Result<Step, WireError>, reply: Reply) {
                 tracing::debug!("a call came too late: {error}");
             }
         }
+    }
+}
+
+/// The step that comes after what had to come from elsewhere. The work is given up when the call
+/// is cancelled, and a panic in it is a defect of the call alone.
+async fn awaited(
+    step: Result<Step, WireError>,
+    cancelled: &CancellationToken,
+) -> Result<Step, WireError> {
+    let Ok(Step::Await(work)) = step else { return step };
+    let work = AbortOnDropHandle::new(tokio::spawn(work));
+    tokio::select! {
+        biased;
+        () = cancelled.cancelled() => Err(engine_error(EngineError::Cancelled)),
+        step = work => step.unwrap_or_else(|_| Err(defect("waiting for what the call needs"))),
     }
 }
 

@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 
 use self::notify::Burst;
 use crate::engine::{self, Engine, Handle};
-use crate::rpc::Tools;
+use crate::rpc::{self, Tools};
 
 /// How many bursts of events a subscribed connection may be behind before it misses some.
 const EVENT_BACKLOG: usize = 256;
@@ -45,16 +45,25 @@ impl Server {
         let (handle, queue) = Handle::channel();
         let (events, _) = broadcast::channel(EVENT_BACKLOG);
         let publisher = events.clone();
+        let tools = tools(handle);
+        let embedding = tools.embedding.clone();
         let publish = move |events: &[engine::Event], engine: &Engine| {
+            if let Some(embedding) = &embedding {
+                embedding.note(events);
+            }
             if !events.is_empty() && publisher.receiver_count() > 0 {
                 let burst = Burst { events: events.to_vec(), statistics: engine.statistics() };
                 // Nobody listening any more is no error.
                 let _ = publisher.send(Arc::new(burst));
             }
         };
-        let tasks = TaskTracker::new();
+        let (tasks, ending) = (TaskTracker::new(), CancellationToken::new());
         tokio::spawn(engine::run(engine, queue, publish));
-        Self { tools: Arc::new(tools(handle)), events, ending: CancellationToken::new(), tasks }
+        if let Some(embedding) = tools.embedding.clone() {
+            let backfill = rpc::backfill(tools.engine.clone(), embedding);
+            tokio::spawn(ending.clone().run_until_cancelled_owned(backfill));
+        }
+        Self { tools: Arc::new(tools), events, ending, tasks }
     }
 
     /// Serves one client until it leaves or the server ends. `secret` is what its first message

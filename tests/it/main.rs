@@ -7,6 +7,8 @@
 mod abuse;
 mod docs;
 mod durability;
+mod embeddings;
+mod endpoint;
 mod files;
 mod house;
 mod library;

@@ -174,6 +174,7 @@ fn memory_server() -> Server {
         counter,
         limits,
         state_folder: None,
+        embedding: None,
         template_folder: None,
         notices,
     })
@@ -252,6 +253,7 @@ fn a_panic_is_an_error_reply_and_the_server_goes_on() {
             counter,
             limits,
             state_folder: None,
+            embedding: None,
             template_folder: None,
             notices: Vec::new(),
         });

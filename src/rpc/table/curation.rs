@@ -171,7 +171,8 @@ pub(super) static METHODS: &[Method] = &[
                  :summarization-triggered :checkpoint-created :rollback-triggered :quality-score \
                  :quality :token-count`; with a summary `:tokens-before :tokens-after \
                  :turns-summarized :summary`, or `:not-summarized` with the reason; with a \
-                 rollback `:commit-restored :turns-lost`.",
+                 rollback `:commit-restored :turns-lost`; with embeddings configured \
+                 `:embedding`, `:used` or why it failed.",
         pace: Pace::InOrder,
         run: turn::process_turn,
     },

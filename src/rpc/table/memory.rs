@@ -30,7 +30,8 @@ pub(super) static METHODS: &[Method] = &[
             optional("project", "string", "The project's folder; the session's by default."),
             KEY,
         ],
-        result: "The memory: `:id :content :kind :scope :created :accessed :accesses`.",
+        result: "The memory: `:id :content :kind :scope :created :accessed :accesses`; with \
+                 embeddings configured also `:embedding`, `:used` or why it failed.",
         pace: Pace::Prompt,
         run: memories::remember,
     },
@@ -38,7 +39,8 @@ pub(super) static METHODS: &[Method] = &[
         name: "ground-query",
         family: "memory",
         doc: "Finds the memories that fit a text best, by its words, their neighbours in the \
-              conversation, how recent and how strong they are. Being found makes them stronger.",
+              conversation, how recent and how strong they are, and by its meaning when embeddings \
+              are configured. Being found makes them stronger.",
         params: &[
             required("query", "string", "The text."),
             OF_SESSION,
@@ -46,7 +48,9 @@ pub(super) static METHODS: &[Method] = &[
             optional("limit", "integer", "At most so many; 5 by default."),
         ],
         result: "`:memories`, each with its `:relevance` from 0 to 1; `:summary`, the text for a \
-                 window; `:relevance-scores`, and their mean `:relevance`, 0 when nothing fits.",
+                 window; `:relevance-scores`, and their mean `:relevance`, 0 when nothing fits; \
+                 `:embedding`, when one is configured, `:used` or why it failed, so that only \
+                 words counted.",
         pace: Pace::Prompt,
         run: memories::ground_query,
     },

@@ -1,0 +1,126 @@
+//! Where settings come from, and which are refused.
+
+use super::*;
+
+fn load(file: &str, variable: (&str, &str), flags: Settings) -> Result<Config, String> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("config.toml");
+    std::fs::write(&path, file).unwrap();
+    let environment = |name: &str| (name == variable.0).then(|| variable.1.to_owned());
+    Config::load(&path, environment, flags).map_err(|error| error.to_string())
+}
+
+#[track_caller]
+fn check(config: &Config, name: &str, value: &str, source: &str) {
+    let found = config.explained.iter().find(|setting| setting.name == name).unwrap();
+    assert_eq!((&*found.value, found.source), (value, source));
+}
+
+#[test]
+fn later_sources_win_and_are_named() {
+    let flags = Settings { max_items: Some(9), ..Settings::default() };
+    let file = "max-items = 7\nmax-file-bytes = 5\n";
+    let config = load(file, ("CONTEXTURE_MAX_FILE_BYTES", "6"), flags).unwrap();
+    check(&config, "max-items", "9", FLAGS);
+    check(&config, "max-file-bytes", "6", ENVIRONMENT);
+    check(&config, "tokenizer", "o200k", DEFAULTS);
+    let config = load(file, ("", ""), Settings::default()).unwrap();
+    check(&config, "max-items", "7", FILE);
+    assert_eq!(config.limits.max_items, 7);
+}
+
+#[test]
+fn bad_values_are_refused_with_their_source() {
+    let error = load("max-items = 0", ("", ""), Settings::default()).unwrap_err();
+    assert_eq!(error, "max-items must be from 1 to 1000, got 0 (from configuration file)");
+    let error = load("", ("CONTEXTURE_MAX_ITEMS", "x"), Settings::default()).unwrap_err();
+    assert_eq!(error, "max-items must be a number, got \"x\" (from environment)");
+    let error = load("max-item = 3", ("", ""), Settings::default()).unwrap_err();
+    assert!(error.contains("config.toml") && error.contains("max-item"), "{error}");
+}
+
+fn in_file(file: &str) -> Result<Config, String> {
+    load(file, ("", ""), Settings::default())
+}
+
+#[track_caller]
+fn refused(file: &str, expected: &str) {
+    let error = in_file(file).unwrap_err();
+    assert!(error.contains(expected), "{error}");
+}
+
+#[test]
+fn models_are_the_users_to_describe() {
+    let file = "model = \"local/big\"\n[[models]]\nprefix = \"Local/\"\nlimit = 32000\n\
+                [[models]]\nprefix = \"claude\"\nfactor = 1.5\ntokenizer = \"cl100k\"\n";
+    let config = in_file(file).unwrap();
+    check(&config, "model", "local/big", FILE);
+    check(&config, "models", "local/*: limit 32000", FILE);
+    assert_eq!(config.model.as_deref(), Some("local/big"));
+    let [local, claude] = &config.models[..] else { panic!("{:?}", config.models) };
+    assert_eq!((&*local.prefix, local.limit), ("local/", Some(32_000)));
+    assert_eq!((claude.factor, claude.tokenizer), (Some(1.5), Some(TokenizerName::Cl100k)));
+    let flags = Settings { model: Some("gpt-5".into()), ..Settings::default() };
+    let config = load(file, ("CONTEXTURE_MODEL", "o3"), flags).unwrap();
+    check(&config, "model", "gpt-5", FLAGS);
+    check(&in_file("").unwrap(), "model", "none", DEFAULTS);
+}
+
+#[test]
+fn what_is_wrong_with_a_model_is_said() {
+    let model = |text: &str| format!("[[models]]\n{text}\n");
+    refused(&model("prefix = \"x\""), "[[models]] \"x\": needs a limit, a factor or a tokenizer");
+    refused(&model("prefix = \"\"\nlimit = 5000"), "must be the beginning of a model's name");
+    refused(
+        &model("prefix = \"x\"\nlimit = 5"),
+        "limit must be from 256 to 100000000 tokens, got 5",
+    );
+    refused(&model("prefix = \"x\"\nfactor = 0"), "factor must be from 0.1 to 10, got 0");
+    refused(&model("prefix = \"x\"\nfactor = nan"), "factor must be from 0.1 to 10, got NaN");
+    refused(&model("prefix = \"x\"\ntokenizer = \"bert\""), "o200k");
+    refused(
+        &model("prefix = \"x\"\nlimt = 5000"),
+        "unknown field `limt`, expected one of `prefix`",
+    );
+    refused(&model("limit = 5000"), "missing field `prefix`");
+    let once = model("prefix = \"x\"\nlimit = 5000");
+    refused(&format!("{once}{}", once.replace("\"x", "\"X")), "prefix is there twice");
+    refused("model = \" \"", "model must not be empty");
+}
+
+#[test]
+fn embeddings_are_off_until_they_are_configured() {
+    check(&in_file("").unwrap(), "embeddings", "off", DEFAULTS);
+    let file = "[embeddings]\nurl = \"http://localhost:11434/v1\"\nmodel = \"nomic\"\n\
+                api-key-env = \"NOMIC_KEY\"\ntimeout = 1\n";
+    let config = in_file(file).unwrap();
+    check(&config, "embeddings.url", "http://localhost:11434/v1", FILE);
+    check(&config, "embeddings.key", "from the variable NOMIC_KEY", FILE);
+    check(&config, "embeddings.timeout", "1 s", FILE);
+    let config = in_file(&file.replace("timeout = 1\n", "")).unwrap();
+    check(&config, "embeddings.timeout", "2 s", DEFAULTS);
+}
+
+#[test]
+fn what_is_wrong_with_embeddings_is_said() {
+    let with = |text: &str| {
+        let base = "url = \"https://e.example/v1\"\nmodel = \"m\"\n";
+        let names: Vec<&str> = text.lines().filter_map(|line| line.split(" =").next()).collect();
+        let kept = base.lines().filter(|l| !names.iter().any(|name| l.starts_with(name)));
+        format!("[embeddings]\n{}\n{text}", kept.collect::<Vec<_>>().join("\n"))
+    };
+    assert!(in_file(&with("")).is_ok());
+    refused("[embeddings]\nurl = \"http://x\"", "missing field `model`");
+    refused(&with("url = \"localhost:1\""), "[embeddings] url must begin with http://");
+    refused(&with("url = \"http:///v1\""), "url must be an address");
+    refused(&with("url = \"http://h/v1?key=k\""), "url must be an address");
+    refused(&with("model = \"\""), "model must not be empty");
+    refused(&with("timeout = 0"), "timeout must be from 0.1 to 60 seconds, got 0");
+    refused(&with("key = \"k3y\""), "expected one of `url`, `model`, `api-key-env`");
+    refused(&with("key = \"k3y\""), "line 4: unknown field `key`");
+    assert!(!in_file(&with("key = \"k3y\"")).unwrap_err().contains("k3y"));
+    let both = "api-key-env = \"A\"\napi-key-command = \"pass a\"";
+    refused(&with(both), "has both api-key-env and api-key-command; keep one");
+    let error = in_file(&with("url = \"https://me:k3y@h/v1\"")).unwrap_err();
+    assert!(error.contains("no key") && !error.contains("k3y"), "{error}");
+}

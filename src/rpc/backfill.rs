@@ -1,0 +1,122 @@
+//! Gives vectors to the memories that lack them, in the background.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use super::embedding::Embedding;
+use crate::engine::{EngineError, Handle};
+use crate::provider::embed::BATCH;
+use crate::provider::{ErrorKind, ProviderError};
+use crate::store::memory::{MemoryFilter, MemoryRow};
+
+/// How long a batch may take.
+const BATCH_TIME: Duration = Duration::from_secs(60);
+/// How long to wait after a failure: twice as long after each, up to the most.
+const FIRST_WAIT: Duration = Duration::from_secs(5);
+const LONGEST_WAIT: Duration = Duration::from_secs(600);
+/// When so many texts of a batch are refused one by one, and none is taken, it is not the texts.
+const REFUSED_AT_MOST: usize = 3;
+
+/// Runs for as long as it is polled; sends memories to whatever is configured, and to nobody else.
+pub async fn backfill(engine: Handle, embedding: Embedding) {
+    let mut backfill = Backfill { engine, embedding, refused: HashSet::new() };
+    let mut wait = FIRST_WAIT;
+    loop {
+        match backfill.fill().await {
+            Ok(()) => {
+                wait = FIRST_WAIT;
+                backfill.embedding.lacking().await;
+            }
+            Err(Failure::Engine(EngineError::Ended)) => return,
+            Err(failure) => {
+                tracing::warn!("memories wait {} s for their vectors: {failure}", wait.as_secs());
+                tokio::time::sleep(wait).await;
+                wait = (wait * 2).min(LONGEST_WAIT);
+            }
+        }
+    }
+}
+
+struct Backfill {
+    engine: Handle,
+    embedding: Embedding,
+    /// Memories whose texts are not taken.
+    refused: HashSet<u64>,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+}
+
+impl Backfill {
+    async fn fill(&mut self) -> Result<(), Failure> {
+        loop {
+            let rows = self.lacking().await?;
+            if rows.is_empty() {
+                return Ok(());
+            }
+            match self.embed(&rows).await {
+                Err(Failure::Provider(error)) if is_refusal(&error) => {
+                    self.one_by_one(&rows, error).await?;
+                }
+                outcome => outcome?,
+            }
+        }
+    }
+
+    /// Some memories without a vector, newest first.
+    async fn lacking(&self) -> Result<Vec<MemoryRow>, EngineError> {
+        let limit = (BATCH + self.refused.len()) as u64;
+        let name = self.embedding.name();
+        let rows = self.engine.ask(move |engine| match name {
+            Some(name) => engine.memories_without_vector(&name, limit),
+            // Under which name they are kept is not known before the first one is made.
+            None => engine.list_memories(&MemoryFilter::default(), 1),
+        });
+        let rows = rows.await?.into_iter().filter(|row| !self.refused.contains(&row.id));
+        Ok(rows.take(BATCH).collect())
+    }
+
+    async fn embed(&self, rows: &[MemoryRow]) -> Result<(), Failure> {
+        let texts: Vec<String> = rows.iter().map(|row| row.made.content.clone()).collect();
+        let (name, vectors) = self.embedding.vectors(&texts, BATCH_TIME).await?;
+        let ids: Vec<u64> = rows.iter().map(|row| row.id).collect();
+        let keep = self.engine.ask(move |engine| {
+            let mut both = ids.iter().zip(&vectors);
+            both.try_for_each(|(id, vector)| engine.set_memory_vector(*id, &name, vector))
+        });
+        Ok(keep.await?)
+    }
+
+    /// One text that is not taken must not keep the others waiting.
+    async fn one_by_one(
+        &mut self,
+        rows: &[MemoryRow],
+        refusal: ProviderError,
+    ) -> Result<(), Failure> {
+        let mut refused = Vec::new();
+        let mut taken = 0;
+        for row in rows {
+            match self.embed(std::slice::from_ref(row)).await {
+                Err(Failure::Provider(error)) if is_refusal(&error) => refused.push(row.id),
+                outcome => outcome.map(|()| taken += 1)?,
+            }
+            if taken == 0 && refused.len() >= REFUSED_AT_MOST {
+                return Err(refusal.into());
+            }
+        }
+        if taken == 0 && self.embedding.name().is_none() {
+            return Err(refusal.into());
+        }
+        self.refused.extend(refused);
+        Ok(())
+    }
+}
+
+fn is_refusal(error: &ProviderError) -> bool {
+    matches!(error.kind, ErrorKind::BadRequest | ErrorKind::ContextTooLong)
+}

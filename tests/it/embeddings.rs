@@ -1,0 +1,263 @@
+//! Memories found by what they mean: with a server of embeddings, and with one that fails.
+
+use std::time::Duration;
+
+use crate::endpoint::{Answer, Asked, Endpoint};
+use crate::support::*;
+
+/// Words of alike meaning have the same place in a vector.
+const MEANINGS: &[&[&str]] = &[
+    &["car", "automobile", "vehicle"],
+    &["fruit", "apple", "pear"],
+    &["database", "sqlite", "storage"],
+    &["colour", "red", "blue"],
+];
+
+/// How long a memory may take to get its vector, and a call to give up.
+const TIMEOUT: &str = "timeout = 20";
+
+fn vector(text: &str) -> Vec<f32> {
+    let counted = |words: &&[&str]| words.iter().filter(|word| text.contains(**word)).count();
+    let mut vector: Vec<f32> = MEANINGS.iter().map(|words| counted(words) as f32).collect();
+    // What has none of these words means something else, each like the others.
+    vector.push(if vector.iter().all(|count| *count == 0.0) { 1.0 } else { 0.0 });
+    vector
+}
+
+fn embeddings(asked: &Asked) -> Answer {
+    let texts = asked.body["input"].as_array().unwrap();
+    let data = texts.iter().enumerate().map(|(index, text)| {
+        serde_json::json!({"index": index, "embedding": vector(text.as_str().unwrap())})
+    });
+    let data: Vec<Json> = data.collect();
+    Answer::new(200, serde_json::json!({"object": "list", "data": data}).to_string())
+}
+
+fn configure(home: &Home, url: &str, more: &str) {
+    let folder = home.path("config/contexture");
+    std::fs::create_dir_all(&folder).unwrap();
+    let text = format!("[embeddings]\nurl = \"{url}\"\nmodel = \"test-embed\"\n{more}\n");
+    std::fs::write(folder.join("config.toml"), text).unwrap();
+}
+
+fn found(result: &Json) -> Vec<&str> {
+    let memories = result["memories"].as_array().map(Vec::as_slice).unwrap_or_default();
+    memories.iter().map(|memory| memory["content"].as_str().unwrap()).collect()
+}
+
+fn query(text: &str) -> String {
+    format!("(:query {})", quoted(text))
+}
+
+fn remember(client: &mut Client, text: &str) -> Json {
+    client.ok("remember", &format!("(:content {})", quoted(text)))
+}
+
+#[test]
+fn what_means_the_same_is_found_and_what_has_the_words_too_comes_first() {
+    let server = Endpoint::new(|asked, _| embeddings(asked));
+    let home = Home::new();
+    configure(&home, &server.url, TIMEOUT);
+    let mut client = home.ephemeral(&[]);
+    for text in ["the automobile is fast", "an apple a day", "my car is in the garage"] {
+        assert_eq!(remember(&mut client, text)["embedding"], "used");
+    }
+    let result = client.ok("ground-query", &query("where is the car"));
+    assert_eq!(result["embedding"], "used");
+    assert_eq!(found(&result), ["my car is in the garage", "the automobile is fast"]);
+    let asked = server.asked();
+    assert!(asked.iter().all(|asked| asked.path == "/v1/embeddings"));
+    assert!(asked.iter().all(|asked| asked.body["model"] == "test-embed"));
+    assert!(asked.iter().all(|asked| asked.authorization.is_none()));
+}
+
+#[test]
+fn a_turn_is_grounded_by_meaning() {
+    let server = Endpoint::new(|asked, _| embeddings(asked));
+    let home = Home::new();
+    configure(&home, &server.url, TIMEOUT);
+    let mut client = home.ephemeral(&[]);
+    let id = remember(&mut client, "we store rows with sqlite")["id"].clone();
+    client.ok("open-session", "(:name \"s\")");
+    let turn = client.ok("process-turn", "(:content \"which database do they use?\")");
+    assert_eq!((&turn["embedding"], &turn["grounding_used"][0]), (&"used".into(), &id));
+}
+
+#[test]
+fn without_configuration_nothing_is_said_of_embeddings() {
+    let mut client = Home::new().ephemeral(&[]);
+    assert!(remember(&mut client, "an apple").get("embedding").is_none());
+    let result = client.ok("ground-query", &query("an apple"));
+    assert!(result.get("embedding").is_none());
+    assert_eq!(found(&result), ["an apple"]);
+}
+
+/// Words find what they find, and the result says what is wrong with the embeddings.
+#[track_caller]
+fn check_failure(url: &str, more: &str, expected: &str) {
+    let home = Home::new();
+    configure(&home, url, more);
+    let mut client = home.ephemeral(&[]);
+    remember(&mut client, "an apple a day");
+    remember(&mut client, "the automobile is fast");
+    let result = client.ok("ground-query", &query("apple pie"));
+    assert_eq!(found(&result), ["an apple a day"]);
+    let said = result["embedding"].as_str().unwrap();
+    assert!(said.starts_with("failed: ") && said.contains("\"test-embed\""), "{said}");
+    assert!(said.contains(url) && said.contains(expected), "{said}");
+}
+
+#[track_caller]
+fn check_answer(answer: impl Fn() -> Answer + Send + Sync + 'static, expected: &str) {
+    check_failure(&Endpoint::new(move |_, _| answer()).url, TIMEOUT, expected);
+}
+
+#[test]
+fn whatever_fails_words_still_find() {
+    check_failure("http://127.0.0.1:1/v1", TIMEOUT, "the connection failed");
+    check_answer(|| Answer::new(400, r#"{"error": {"message": "bad"}}"#), "it answered 400: bad");
+    check_answer(|| Answer::new(404, r#"{"error": "no model"}"#), "check the url and the name");
+    check_answer(|| Answer::new(307, "").header("Location", "http://127.0.0.1:1/"), "307");
+    check_answer(|| Answer::new(200, "<html>hello</html>"), "no list of embeddings");
+    check_answer(|| Answer::new(200, r#"{"data": []}"#), "0 embeddings came for 1 texts");
+    check_answer(|| Answer::new(200, r#"{"data": [{"embedding": []}]}"#), "an embedding is empty");
+    check_answer(|| Answer::new(200, "{").header("Content-Length", "9"), "failed");
+    check_answer(
+        || Answer::new(429, "").header("Retry-After", "3600"),
+        "it answered 429; try again in 3600 s",
+    );
+}
+
+#[test]
+fn a_slow_server_is_not_waited_for() {
+    let slow = || Answer { after: Duration::from_secs(5), ..Answer::new(200, "") };
+    check_failure(
+        &Endpoint::new(move |_, _| slow()).url,
+        "timeout = 0.3",
+        "no answer came in time",
+    );
+}
+
+#[test]
+fn vectors_of_another_length_are_not_compared() {
+    let lengths = Endpoint::new(|asked, _| match asked.body["input"][0].as_str() {
+        Some("vehicle apple") => Answer::new(200, r#"{"data": [{"embedding": [1, 1, 1]}]}"#),
+        _ => embeddings(asked),
+    });
+    let home = Home::new();
+    configure(&home, &lengths.url, TIMEOUT);
+    let mut client = home.ephemeral(&[]);
+    for text in ["the automobile is fast", "an apple a day"] {
+        remember(&mut client, text);
+    }
+    let result = client.ok("ground-query", &query("vehicle apple"));
+    assert_eq!(found(&result), ["an apple a day"]);
+}
+
+#[test]
+fn a_server_that_is_busy_for_a_moment_is_asked_again() {
+    let server = Endpoint::new(|asked, before| match before {
+        0 => Answer::new(503, "busy").header("Retry-After", "0"),
+        1 => Answer::new(429, "busy"),
+        _ => embeddings(asked),
+    });
+    let home = Home::new();
+    configure(&home, &server.url, TIMEOUT);
+    let mut client = home.ephemeral(&[]);
+    assert_eq!(client.ok("ground-query", &query("car"))["embedding"], "used");
+    assert_eq!(server.asked().len(), 3);
+}
+
+#[test]
+fn keys_are_sent_and_shown_to_nobody() {
+    let server = Endpoint::new(|asked, _| {
+        let key = asked.authorization.as_deref().unwrap_or_default();
+        let message = format!("no such key {key}");
+        Answer::new(401, serde_json::json!({"error": {"message": message}}).to_string())
+    });
+    let home = Home::new();
+    for (setting, wrong) in [
+        ("api-key-env = \"TEST_KEY\"", "it answered 401: no such key Bearer …; check the key"),
+        ("api-key-command = \"echo sk-secret-1\"", "it answered 401: no such key Bearer …; check"),
+        ("api-key-command = \"exit 1\"", "failed with exit status: 1"),
+        ("api-key-env = \"UNSET_KEY\"", "the environment variable UNSET_KEY has no key"),
+    ] {
+        configure(&home, &server.url, &format!("{TIMEOUT}\n{setting}"));
+        let mut command = home.command(&["serve", "--stdio"]);
+        command.env("TEST_KEY", "sk-secret-1").env("CONTEXTURE_LOG", "trace");
+        let mut client = Client::over_stdio(command, Dialect::Native);
+        let result = client.ok("ground-query", &query("car"));
+        let said = result["embedding"].as_str().unwrap();
+        assert!(said.contains(wrong), "{said}");
+        client.close();
+        let log = client.process().end_and_log();
+        assert!(!log.is_empty() && !log.contains("sk-secret"), "{log}");
+    }
+    let sent: Vec<_> = server.asked().into_iter().map(|asked| asked.authorization).collect();
+    assert_eq!(sent, vec![Some("Bearer sk-secret-1".to_owned()); 2]);
+    let doctor = String::from_utf8(home.run(&["doctor"]).stdout).unwrap();
+    assert!(doctor.contains("BAD [embeddings]: the environment variable UNSET_KEY"), "{doctor}");
+}
+
+#[test]
+fn older_memories_get_vectors_in_the_background() {
+    let home = Home::new();
+    let mut client = home.stdio(&[]);
+    // Some of them are more than the server takes.
+    for text in ["the automobile is fast", "too long", "an apple a day"] {
+        remember(&mut client, text);
+    }
+    client.end();
+    let server = Endpoint::new(|asked, _| {
+        match asked.body["input"].as_array().unwrap().iter().any(|text| text == "too long") {
+            true => Answer::new(400, "maximum context length"),
+            false => embeddings(asked),
+        }
+    });
+    configure(&home, &server.url, TIMEOUT);
+    let mut client = home.stdio(&[]);
+    until("the memories to be found by meaning", || {
+        let result = client.ok("ground-query", &query("vehicle"));
+        found(&result) == ["the automobile is fast"]
+    });
+    client.end();
+}
+
+#[test]
+fn a_memory_that_got_no_vector_gets_it_later() {
+    let server = Endpoint::new(|asked, before| match before {
+        0 => Answer::new(200, "garbage"),
+        _ => embeddings(asked),
+    });
+    let home = Home::new();
+    configure(&home, &server.url, TIMEOUT);
+    let mut client = home.ephemeral(&[]);
+    let said = remember(&mut client, "the automobile is fast");
+    assert!(said["embedding"].as_str().unwrap().starts_with("failed: "));
+    until("the memory to be found by meaning", || {
+        !found(&client.ok("ground-query", &query("vehicle"))).is_empty()
+    });
+}
+
+#[test]
+fn calls_keep_their_order_and_can_be_cancelled_while_they_wait() {
+    let server = Endpoint::new(|asked, _| {
+        let slow = asked.body["input"][0] == "slow";
+        Answer {
+            after: Duration::from_millis(if slow { 10_000 } else { 100 }),
+            ..embeddings(asked)
+        }
+    });
+    let home = Home::new();
+    configure(&home, &server.url, TIMEOUT);
+    let mut client = home.ephemeral(&[]);
+    let first = client.send("ground-query", &query("car"));
+    let second = client.send("list-memories", "nil");
+    assert_eq!(client.message()["id"], first);
+    assert_eq!(client.message()["id"], second);
+    let slow = client.send("ground-query", &query("slow"));
+    let after = client.send("ping", "nil");
+    client.ok("cancel", &format!("(:id {slow})"));
+    assert_eq!(client.reply(slow).unwrap_err().code, -32800);
+    client.reply(after).unwrap();
+}
