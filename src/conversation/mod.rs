@@ -21,33 +21,31 @@
 //! # }
 //! ```
 
-use std::path::PathBuf;
+mod builder;
+
 use std::sync::Arc;
 
-use crate::context::change::Settings;
-use crate::context::manager::DEFAULT_CAPACITY;
-use crate::curation::config::{ConfigError, TurnConfig};
+use crate::curation::config::ConfigError;
 use crate::curation::prune::HistoryStats;
 use crate::curation::quality::Quality;
 use crate::curation::section::{Counted, Sections};
-use crate::curation::strategy::{self, Strategy};
-use crate::curation::summary::{Extractive, Summarizer};
+use crate::curation::strategy::Strategy;
+use crate::curation::summary::Summarizer;
 use crate::curation::unit::History;
 use crate::curation::window::{Request, Window, build};
 use crate::engine::{
-    Clock, Costs, Engine, EngineError, Grounded, Keep, Models, NewMessage, PrunedView, Query,
-    RollbackUndone, RolledBack, SessionSettings, Summarized, Turn, TurnDone, memories_for,
+    Costs, Engine, EngineError, Grounded, Keep, NewMessage, PrunedView, Query, RollbackUndone,
+    RolledBack, SessionSettings, Summarized, Turn, TurnDone, memories_for,
 };
 use crate::server::folder::{FolderError, Owned};
 use crate::session::Session;
 use crate::session::message::{Message, Phase, Role, ToolCall};
-use crate::store::logged::LoggedStore;
 use crate::store::memory::MemoryScope;
-use crate::store::session::{CheckpointRow, NewSession};
-use crate::store::sqlite::SqliteStore;
-use crate::store::{Store, StoreError};
-use crate::tokens::model::Override;
-use crate::tokens::{Counter, TokenizerName};
+use crate::store::session::CheckpointRow;
+use crate::store::StoreError;
+use crate::tokens::Counter;
+
+pub use self::builder::Builder;
 
 /// One conversation and everything that keeps its context good.
 pub struct Conversation {
@@ -59,21 +57,6 @@ pub struct Conversation {
     summarizer: Box<dyn Summarizer>,
     grounding: String,
     _folder: Option<Owned>,
-}
-
-/// How a [`Conversation`] is opened.
-pub struct Builder {
-    name: String,
-    folder: Option<PathBuf>,
-    project: Option<String>,
-    model: Option<String>,
-    overrides: Vec<Override>,
-    tokenizer: TokenizerName,
-    config: TurnConfig,
-    versioning: bool,
-    strategy: Option<String>,
-    summarizer: Box<dyn Summarizer>,
-    clock: Clock,
 }
 
 /// Something that is said, other than by the user or in a plain answer.
@@ -119,7 +102,7 @@ pub enum ConversationError {
     #[error(transparent)]
     Setting(#[from] ConfigError),
     /// There is no such strategy.
-    #[error("no strategy {name:?}; there are {}", strategy_names())]
+    #[error("no strategy {name:?}; there are {}", builder::strategy_names())]
     NoSuchStrategy {
         /// The name asked for.
         name: String,
@@ -129,146 +112,10 @@ pub enum ConversationError {
     Engine(#[from] EngineError),
 }
 
-impl Builder {
-    /// Keeps the conversation in a folder, which may be that of a server that is not running.
-    /// Without a folder nothing survives the process.
-    #[must_use]
-    pub fn state_folder(self, folder: impl Into<PathBuf>) -> Self {
-        Self { folder: Some(folder.into()), ..self }
-    }
-
-    /// The folder of the project that the conversation is about, whose memories it shares.
-    #[must_use]
-    pub fn project(self, project: impl Into<String>) -> Self {
-        Self { project: Some(project.into()), ..self }
-    }
-
-    /// The model that windows are for; it decides what things cost.
-    #[must_use]
-    pub fn model(self, model: impl Into<String>) -> Self {
-        Self { model: Some(model.into()), ..self }
-    }
-
-    /// What is known of models otherwise than the built-in table says.
-    #[must_use]
-    pub fn models(self, overrides: Vec<Override>) -> Self {
-        Self { overrides, ..self }
-    }
-
-    /// How tokens are counted; o200k by default.
-    #[must_use]
-    pub fn tokenizer(self, tokenizer: TokenizerName) -> Self {
-        Self { tokenizer, ..self }
-    }
-
-    /// How turns are processed.
-    #[must_use]
-    pub fn config(self, config: TurnConfig) -> Self {
-        Self { config, ..self }
-    }
-
-    /// Whether checkpoints are taken; they are by default.
-    #[must_use]
-    pub fn versioning(self, versioning: bool) -> Self {
-        Self { versioning, ..self }
-    }
-
-    /// Who chooses from the messages, by name; the first of [`strategy::ALL`] by default.
-    #[must_use]
-    pub fn strategy(self, name: impl Into<String>) -> Self {
-        Self { strategy: Some(name.into()), ..self }
-    }
-
-    /// Who tells older turns in a few words; [`Extractive`] by default. The ledger is always
-    /// added to what it says.
-    #[must_use]
-    pub fn summarizer(self, summarizer: impl Summarizer + Send + 'static) -> Self {
-        Self { summarizer: Box::new(summarizer), ..self }
-    }
-
-    /// Tells the time in Unix milliseconds; that of the system by default.
-    #[must_use]
-    pub fn clock(self, clock: impl Fn() -> i64 + Send + 'static) -> Self {
-        Self { clock: Box::new(clock), ..self }
-    }
-
-    /// Opens the conversation of this name, a new one if there is none. Settings are those given
-    /// here, also of one that there was.
-    ///
-    /// # Errors
-    /// Every [`ConversationError`].
-    pub fn open(self) -> Result<Conversation, ConversationError> {
-        self.config.check()?;
-        let strategy = match &self.strategy {
-            None => strategy::ALL[0],
-            Some(name) => strategy::find(name)
-                .ok_or_else(|| ConversationError::NoSuchStrategy { name: name.clone() })?,
-        };
-        let (store, folder) = open_store(self.folder)?;
-        let counter = self.tokenizer.counter();
-        let models = Models::new(Arc::clone(&counter), self.overrides, self.model.clone());
-        let defaults = Settings { max_items: DEFAULT_CAPACITY };
-        let mut engine = Engine::new(store, self.clock, defaults)?.with_models(models);
-        let settings = SessionSettings {
-            model: self.model.clone(),
-            strategy: self.strategy,
-            versioning: self.versioning,
-            turn: self.config,
-            ..SessionSettings::default()
-        };
-        let settings = settings.print()?;
-        let new = NewSession {
-            name: self.name,
-            project: self.project,
-            settings: settings.clone(),
-            ..NewSession::default()
-        };
-        let id = engine.run_alone(|engine| {
-            let opened = engine.open_session(new)?;
-            engine.set_session_settings(opened.id, &settings)?;
-            Ok(opened.id)
-        })?;
-        Ok(Conversation {
-            engine,
-            id,
-            model: self.model,
-            counter,
-            strategy,
-            summarizer: self.summarizer,
-            grounding: String::new(),
-            _folder: folder,
-        })
-    }
-}
-
-type OpenedStore = (Box<dyn Store>, Option<Owned>);
-
-fn open_store(folder: Option<PathBuf>) -> Result<OpenedStore, ConversationError> {
-    let Some(folder) = folder else {
-        return Ok((Box::new(LoggedStore::in_memory(SqliteStore::in_memory()?)?), None));
-    };
-    let owned = Owned::take(&folder)?;
-    let store = SqliteStore::open(&owned.database())?.store;
-    let logged = LoggedStore::open(store, &owned.log())?.store;
-    Ok((Box::new(logged), Some(owned)))
-}
-
 impl Conversation {
     /// How the conversation of this name is opened.
     pub fn builder(name: impl Into<String>) -> Builder {
-        Builder {
-            name: name.into(),
-            folder: None,
-            project: None,
-            model: None,
-            overrides: Vec::new(),
-            tokenizer: TokenizerName::default(),
-            config: TurnConfig::default(),
-            versioning: true,
-            strategy: None,
-            summarizer: Box::new(Extractive),
-            clock: Box::new(|| jiff::Timestamp::now().as_millisecond()),
-        }
+        Builder::named(name.into())
     }
 
     /// Takes in what the user says and keeps the context good; see [`Engine::process_turn`].
@@ -504,8 +351,4 @@ impl Utterance {
             pinned: false,
         }
     }
-}
-
-fn strategy_names() -> String {
-    strategy::ALL.iter().map(|strategy| strategy.name()).collect::<Vec<_>>().join(", ")
 }

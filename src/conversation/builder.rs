@@ -1,0 +1,179 @@
+//! How a conversation is opened.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::{Conversation, ConversationError};
+use crate::context::change::Settings;
+use crate::context::manager::DEFAULT_CAPACITY;
+use crate::curation::config::TurnConfig;
+use crate::curation::strategy;
+use crate::curation::summary::{Extractive, Summarizer};
+use crate::engine::{Clock, Engine, Models, SessionSettings};
+use crate::server::folder::Owned;
+use crate::store::Store;
+use crate::store::logged::LoggedStore;
+use crate::store::session::NewSession;
+use crate::store::sqlite::SqliteStore;
+use crate::tokens::TokenizerName;
+use crate::tokens::model::Override;
+
+/// How a [`Conversation`] is opened.
+pub struct Builder {
+    name: String,
+    folder: Option<PathBuf>,
+    project: Option<String>,
+    model: Option<String>,
+    overrides: Vec<Override>,
+    tokenizer: TokenizerName,
+    config: TurnConfig,
+    versioning: bool,
+    strategy: Option<String>,
+    summarizer: Box<dyn Summarizer>,
+    clock: Clock,
+}
+
+impl Builder {
+    pub(super) fn named(name: String) -> Self {
+        Self {
+            name,
+            folder: None,
+            project: None,
+            model: None,
+            overrides: Vec::new(),
+            tokenizer: TokenizerName::default(),
+            config: TurnConfig::default(),
+            versioning: true,
+            strategy: None,
+            summarizer: Box::new(Extractive),
+            clock: Box::new(|| jiff::Timestamp::now().as_millisecond()),
+        }
+    }
+
+    /// Keeps the conversation in a folder, which may be that of a server that is not running.
+    /// Without a folder nothing survives the process.
+    #[must_use]
+    pub fn state_folder(self, folder: impl Into<PathBuf>) -> Self {
+        Self { folder: Some(folder.into()), ..self }
+    }
+
+    /// The folder of the project that the conversation is about, whose memories it shares.
+    #[must_use]
+    pub fn project(self, project: impl Into<String>) -> Self {
+        Self { project: Some(project.into()), ..self }
+    }
+
+    /// The model that windows are for; it decides what things cost.
+    #[must_use]
+    pub fn model(self, model: impl Into<String>) -> Self {
+        Self { model: Some(model.into()), ..self }
+    }
+
+    /// What is known of models otherwise than the built-in table says.
+    #[must_use]
+    pub fn models(self, overrides: Vec<Override>) -> Self {
+        Self { overrides, ..self }
+    }
+
+    /// How tokens are counted; o200k by default.
+    #[must_use]
+    pub fn tokenizer(self, tokenizer: TokenizerName) -> Self {
+        Self { tokenizer, ..self }
+    }
+
+    /// How turns are processed.
+    #[must_use]
+    pub fn config(self, config: TurnConfig) -> Self {
+        Self { config, ..self }
+    }
+
+    /// Whether checkpoints are taken; they are by default.
+    #[must_use]
+    pub fn versioning(self, versioning: bool) -> Self {
+        Self { versioning, ..self }
+    }
+
+    /// Who chooses from the messages, by name; the first of [`strategy::ALL`] by default.
+    #[must_use]
+    pub fn strategy(self, name: impl Into<String>) -> Self {
+        Self { strategy: Some(name.into()), ..self }
+    }
+
+    /// Who tells older turns in a few words; [`Extractive`] by default. The ledger is always
+    /// added to what it says.
+    #[must_use]
+    pub fn summarizer(self, summarizer: impl Summarizer + Send + 'static) -> Self {
+        Self { summarizer: Box::new(summarizer), ..self }
+    }
+
+    /// Tells the time in Unix milliseconds; that of the system by default.
+    #[must_use]
+    pub fn clock(self, clock: impl Fn() -> i64 + Send + 'static) -> Self {
+        Self { clock: Box::new(clock), ..self }
+    }
+
+    /// Opens the conversation of this name, a new one if there is none. Settings are those given
+    /// here, also of one that there was.
+    ///
+    /// # Errors
+    /// Every [`ConversationError`].
+    pub fn open(self) -> Result<Conversation, ConversationError> {
+        self.config.check()?;
+        let strategy = match &self.strategy {
+            None => strategy::ALL[0],
+            Some(name) => strategy::find(name)
+                .ok_or_else(|| ConversationError::NoSuchStrategy { name: name.clone() })?,
+        };
+        let (store, folder) = open_store(self.folder)?;
+        let counter = self.tokenizer.counter();
+        let models = Models::new(Arc::clone(&counter), self.overrides, self.model.clone());
+        let defaults = Settings { max_items: DEFAULT_CAPACITY };
+        let mut engine = Engine::new(store, self.clock, defaults)?.with_models(models);
+        let settings = SessionSettings {
+            model: self.model.clone(),
+            strategy: self.strategy,
+            versioning: self.versioning,
+            turn: self.config,
+            ..SessionSettings::default()
+        };
+        let settings = settings.print()?;
+        let new = NewSession {
+            name: self.name,
+            project: self.project,
+            settings: settings.clone(),
+            ..NewSession::default()
+        };
+        let id = engine.run_alone(|engine| {
+            let opened = engine.open_session(new)?;
+            engine.set_session_settings(opened.id, &settings)?;
+            Ok(opened.id)
+        })?;
+        Ok(Conversation {
+            engine,
+            id,
+            model: self.model,
+            counter,
+            strategy,
+            summarizer: self.summarizer,
+            grounding: String::new(),
+            _folder: folder,
+        })
+    }
+}
+
+type OpenedStore = (Box<dyn Store>, Option<Owned>);
+
+fn open_store(folder: Option<PathBuf>) -> Result<OpenedStore, ConversationError> {
+    let Some(folder) = folder else {
+        return Ok((Box::new(LoggedStore::in_memory(SqliteStore::in_memory()?)?), None));
+    };
+    let owned = Owned::take(&folder)?;
+    let store = SqliteStore::open(&owned.database())?.store;
+    let logged = LoggedStore::open(store, &owned.log())?.store;
+    Ok((Box::new(logged), Some(owned)))
+}
+
+/// The names of the strategies, as an error lists them.
+pub(super) fn strategy_names() -> String {
+    strategy::ALL.iter().map(|strategy| strategy.name()).collect::<Vec<_>>().join(", ")
+}
