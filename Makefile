@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 PREFIX ?= $(HOME)/.local
 
-.PHONY: help setup setup-bench setup-demo build test demo pictures docs install bench clean
+.PHONY: help setup setup-bench setup-demo build test demo pictures docs install bench bench-curation clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -42,6 +42,9 @@ install: build docs ## install server, Emacs package and manual under PREFIX (~/
 
 bench: setup-bench ## measure speed and memory beside their targets, into build/bench.txt
 	@scripts/bench
+
+bench-curation: ## measure what curation keeps, costs and takes, beside its targets
+	@cargo bench --locked --quiet --bench curation
 
 clean: ## remove everything that was built
 	cargo clean

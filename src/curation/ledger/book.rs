@@ -117,7 +117,8 @@ impl Book {
         } else if let Some(meant) = self.longer_name(quantity, &amount) {
             quantity.subject = meant;
         }
-        entry.text = format!("{}: {}", quantity.subject, quantity.amount);
+        let observed = if quantity.observed { " (observed)" } else { "" };
+        entry.text = format!("{}: {}{observed}", quantity.subject, quantity.amount);
         true
     }
 

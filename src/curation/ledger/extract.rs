@@ -3,6 +3,9 @@
 //! The words of people and of the model are read as sentences; of the output of tools and of
 //! quoted code only what has a clear form is taken, and not without end.
 
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
 use serde_json::Value;
 
 use super::book::Book;
@@ -141,8 +144,7 @@ fn output<'a>(lines: impl Iterator<Item = &'a str>, place: Place, book: &mut Boo
     }
 }
 
-/// Whether a line of an output reports that something failed.
-fn reports_failure(line: &str) -> bool {
+static FAILURES: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     const MARKS: &[&str] = &[
         "rror:",
         "rror[",
@@ -156,16 +158,22 @@ fn reports_failure(line: &str) -> bool {
         "ermission denied",
         "annot find",
         "undefined reference",
+        "timed out",
         "egmentation fault",
         "ssertion",
-        "timed out",
         "FAIL ",
         "raceback",
         "onnection refused",
     ];
+    AhoCorasick::new(MARKS).ok()
+});
+
+/// Whether a line of an output reports that something failed.
+fn reports_failure(line: &str) -> bool {
     const DENIALS: &[&str] =
         &[" 0 failed", " 0 errors", "no errors", "errors: 0", "failures: 0", "error: 0"];
-    MARKS.iter().any(|mark| line.contains(mark)) && !DENIALS.iter().any(|no| line.contains(no))
+    let reports = FAILURES.as_ref().is_some_and(|marks| marks.is_match(line));
+    reports && !DENIALS.iter().any(|denial| line.contains(denial))
 }
 
 /// The number of a short line such as `build time: 34 s`.

@@ -9,6 +9,7 @@ mod book;
 mod bound;
 mod command;
 mod extract;
+mod lexicon;
 mod number;
 mod path;
 mod render;

@@ -20,9 +20,9 @@ const LONGEST: usize = 200;
 
 /// The path that a word of a text is, without the quotes, line numbers and stops around it.
 pub(super) fn path(word: &str) -> Option<&str> {
-    if word.len() > LONGEST
-        || !word.contains(['.', '/', '\\']) && !NAMES.iter().any(|n| word.contains(n))
-    {
+    let named =
+        || word.contains(char::is_uppercase) && NAMES.iter().any(|name| word.contains(name));
+    if word.len() > LONGEST || !(word.contains(['.', '/', '\\']) || named()) {
         return None;
     }
     let bare = without_place(bare(word));

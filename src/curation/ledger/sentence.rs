@@ -54,6 +54,20 @@ const CUES: &[(&str, Cue)] = &[
     ("rule:", Cue::Constraint),
     ("hard rule", Cue::Constraint),
     ("non-negotiable", Cue::Constraint),
+    ("not ok to", Cue::Constraint),
+    ("not okay to", Cue::Constraint),
+    ("not acceptable", Cue::Constraint),
+    ("not permitted", Cue::Constraint),
+    ("prohibited", Cue::Constraint),
+    ("isn't allowed", Cue::Constraint),
+    ("aren't allowed", Cue::Constraint),
+    ("will not accept", Cue::Constraint),
+    ("won't accept", Cue::Constraint),
+    ("won't let us", Cue::Constraint),
+    ("told us we can't", Cue::Constraint),
+    ("we are not to", Cue::Constraint),
+    ("nobody", Cue::Order),
+    ("no one", Cue::Order),
     ("make sure", Cue::Order),
     ("ensure", Cue::Order),
     ("always", Cue::Order),
@@ -81,6 +95,8 @@ const CUES: &[(&str, Cue)] = &[
     ("agreed to", Cue::Decision),
     ("agreed on", Cue::Decision),
     ("we agreed", Cue::Decision),
+    ("it is, for", Cue::Decision),
+    ("sold on", Cue::Decision),
     ("we chose", Cue::Decision),
     ("we picked", Cue::Decision),
     ("opted for", Cue::Decision),
@@ -220,10 +236,11 @@ fn sentence_end(text: &str) -> usize {
     for at in 0..bytes.len() {
         quoted ^= bytes[at] == b'`';
         let stop = matches!(bytes[at], b'.' | b'!' | b'?') && !quoted;
-        let space = bytes.get(at + 1).is_some_and(u8::is_ascii_whitespace);
-        let short = ["e.g", "i.e", "etc", "vs", "cf"].iter().any(|word| text[..at].ends_with(word));
-        if stop && space && !short {
-            return at + 1;
+        if stop && bytes.get(at + 1).is_some_and(u8::is_ascii_whitespace) {
+            let short = ["e.g", "i.e", "etc", "vs", "cf"];
+            if !short.iter().any(|word| text[..at].ends_with(word)) {
+                return at + 1;
+            }
         }
     }
     text.len()
@@ -278,7 +295,7 @@ mod tests {
     #[test]
     fn sentences_end_at_stops_and_not_in_names() {
         let found: Vec<&str> =
-            sentences("- See src/a.rs, e.g. here. Then `a. b` go! v1.2 ok").collect();
-        assert_eq!(found, ["See src/a.rs, e.g. here.", "Then `a. b` go!", "v1.2 ok"]);
+            sentences("- See src/a.rs, e.g. here. Then `a. b` – go! v1.2 ok").collect();
+        assert_eq!(found, ["See src/a.rs, e.g. here.", "Then `a. b` – go!", "v1.2 ok"]);
     }
 }

@@ -66,7 +66,7 @@ fn what_was_observed_does_not_supersede_what_was_laid_down() {
         &[
             "1 number: build time: 30 s",
             "1 constraint: The build time must stay under 30 s.",
-            "2 number: build time: 34 s",
+            "2 number: build time: 34 s (observed)",
         ],
     );
 }
@@ -149,7 +149,7 @@ fn of_an_output_only_what_has_a_form_is_taken() {
         &[
             "1 error: error[E0308]: mismatched types",
             "1 path: src/x.rs",
-            "1 number: build time: 3 s",
+            "1 number: build time: 3 s (observed)",
         ],
     );
     check(&[("t", "5 passed; 0 failed")], &[]);

@@ -136,15 +136,15 @@ mod tests {
         ("u", "hello to all of you"),
         ("a", "the parser is in a bad way"),
         ("a", "it fails at the last line"),
-        ("a", "cats sleep on warm roofs"),
+        ("a", "cats sleep on warm roofs all day long until it gets dark"),
         ("a", "dogs bark at the post van"),
-        ("u", "and what is next for us?"),
+        ("u", "and what is next for us, if there is anything?"),
     ];
 
     #[test]
     fn the_best_and_its_neighbours_stay_in_order() {
-        check(SAID, Some("where is the parser?"), 31, "0 1 2 [2 messages omitted] 5");
-        check(SAID, Some("do dogs bark?"), 28, "0 3 4 5");
+        check(SAID, Some("where is the parser?"), 37, "0 1 2 [2 messages omitted] 5");
+        check(SAID, Some("do dogs bark?"), 38, "0 3 4 5");
     }
 
     #[test]
@@ -156,7 +156,7 @@ mod tests {
     fn without_a_query_the_last_user_message_asks() {
         let mut said = SAID.to_vec();
         said.push(("u", "what of warm roofs"));
-        check(&said, None, 23, "0 [2 messages omitted] 3 6");
+        check(&said, None, 30, "0 [2 messages omitted] 3 6");
     }
 
     #[test]

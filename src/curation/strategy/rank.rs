@@ -4,18 +4,18 @@
 use super::Score;
 use crate::curation::unit::{History, Unit};
 use crate::retrieval::bm25::Index;
-use crate::retrieval::words::stems;
+use crate::retrieval::words::Stems;
 use crate::session::message::Role;
 
 /// How much of its neighbour's score a unit gets beside its own: an answer often names nothing
 /// that the question before it named. The shares are those that keep the most evidence in
 /// `make bench-curation`.
-const NEIGHBOUR: f64 = 0.5;
+const NEIGHBOUR: f64 = 0.85;
 /// The same of the neighbour's neighbour.
-const SECOND_NEIGHBOUR: f64 = 0.15;
+const SECOND_NEIGHBOUR: f64 = 0.1;
 /// What the newest unit gets more than the oldest, where the best match has 1. Small, so that it
 /// decides between units that fit alike: of two values the later one is the one that holds.
-const RECENCY: f64 = 0.1;
+const RECENCY: f64 = 0.05;
 /// What a unit gets for speaking of an error or changing a file, and for each of them.
 const IMPORTANCE: f64 = 0.02;
 /// What a unit of the user gets: what is asked for counts more than what is told.
@@ -57,8 +57,9 @@ pub(super) fn query<'a>(history: &History<'a>, given: Option<&'a str>) -> &'a st
 /// BM25 as shares of the best. A unit that says no more than the query itself is no answer.
 fn by_words(history: &History<'_>, query: &str) -> Vec<f64> {
     let texts = history.units.iter().map(|unit| text(history, unit));
-    let index = Index::new(texts.map(|text| stems(&text)));
-    let mut scores = index.scores(&stems(query));
+    let mut stems = Stems::default();
+    let index = Index::new(texts.map(|text| stems.of(&text)));
+    let mut scores = index.scores(&stems.of(query));
     for (unit, score) in history.units.iter().zip(&mut scores) {
         if history.members(unit).all(|message| *message.content == *query) {
             *score = 0.0;

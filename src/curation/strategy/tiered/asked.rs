@@ -22,13 +22,11 @@ pub(super) fn project(history: &History<'_>, budget: u64, query: &str) -> Projec
     for at in rank::best_first(&scores) {
         choice.take(at);
     }
-    let chosen = choice.chosen;
     let mut projection = Draft::new(history, choice.forms).within(budget);
     let fates = projection.verdicts.iter().map(|verdict| verdict.fate).collect::<Vec<Fate>>();
     let ranked = history.units.iter().zip(fates).zip(scores);
     projection.verdicts =
         ranked.map(|((unit, fate), score)| show::ranked(unit.kept, fate, score)).collect();
-    debug_assert_eq!(chosen.len(), projection.verdicts.len());
     projection
 }
 

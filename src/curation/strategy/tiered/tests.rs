@@ -1,1 +1,201 @@
-//! todo
+//! What `tiered` gives up, and what holds for whatever it is given.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::curation::strategy::{ALL, Strategy as _};
+use crate::curation::testing::{message, messages};
+use crate::session::message::{Message, ToolCall};
+use crate::tokens::{Estimate, Measure};
+
+fn measure() -> Measure {
+    Measure::plain(Arc::new(Estimate))
+}
+
+/// A run of `steps` calls of a tool, each answered with `tokens` tokens, after what the user asked.
+fn run(steps: u64, tokens: usize) -> Vec<Message> {
+    let mut log = messages(&[("s", "Be good."), ("u", "Make the tests pass.")]);
+    for step in 0..steps {
+        let number = log.len() as u64 + 1;
+        log.push(message(number, "a>1", "I look at the next one, src/a.rs."));
+        log.push(message(number + 1, "t<1", &format!("{step:4}").repeat(tokens)));
+    }
+    log
+}
+
+/// What is shown, a word each: the number, with a letter for what was done to it.
+fn project(log: &[Message], budget: u64, query: Option<&str>) -> (Vec<String>, u64) {
+    let measure = measure();
+    let history = History::new(log.iter().collect(), &measure);
+    let projection = Tiered.project(&history, &Aim { budget, query });
+    let mut tokens = 0;
+    let show = |shown: &Shown| match shown {
+        Shown::Whole(index) => {
+            tokens += log[*index].tokens;
+            log[*index].number.to_string()
+        }
+        Shown::Shortened { index, content, tokens: cost } => {
+            tokens += cost;
+            let form = if content.contains("bytes are left out") {
+                "spilled"
+            } else if content.contains("read last") {
+                "repeated"
+            } else {
+                "masked"
+            };
+            format!("{}:{form}", log[*index].number)
+        }
+        Shown::Note { content, tokens: cost } => {
+            tokens += cost;
+            content.lines().next().unwrap_or("").to_owned()
+        }
+    };
+    (projection.shown.iter().map(show).collect(), tokens)
+}
+
+#[test]
+fn old_results_give_way_to_lines_and_the_newest_stay_whole() {
+    let (shown, tokens) = project(&run(12, 100), 1600, None);
+    let expected = (1..=26).map(|number| match number {
+        4..=18 if number % 2 == 0 => format!("{number}:masked"),
+        _ => number.to_string(),
+    });
+    assert_eq!(shown, expected.collect::<Vec<_>>());
+    assert!(tokens <= 1600);
+}
+
+#[test]
+fn at_last_whole_units_go_and_their_ledger_stays() {
+    let log = run(60, 100);
+    let (shown, tokens) = project(&log, 1000, None);
+    assert!(shown[2].starts_with('[') && shown[2].contains("earlier messages are left out"));
+    assert!(tokens <= 1000, "{tokens}");
+    let measure = measure();
+    let history = History::new(log.iter().collect(), &measure);
+    let projection = Tiered.project(&history, &Aim { budget: 1000, query: None });
+    let note = projection.shown.iter().find_map(|shown| match shown {
+        Shown::Note { content, .. } => Some(content.as_str()),
+        _ => None,
+    });
+    assert!(note.unwrap().contains("- src/a.rs (msg-"), "{note:?}");
+}
+
+#[test]
+fn a_large_result_keeps_its_ends() {
+    let mut log = run(1, 5000);
+    log.extend(run(4, 300).into_iter().skip(2));
+    (1..).zip(&mut log).for_each(|(number, message)| message.number = number);
+    let (shown, _) = project(&log, 7000, None);
+    assert_eq!(shown.join(" "), "1 2 3 4:spilled 5 6 7 8 9 10 11 12");
+}
+
+#[test]
+fn an_older_reading_of_a_file_names_the_newer_one() {
+    let mut log = run(6, 200);
+    for (index, path) in [(2, "a.rs"), (4, "b.rs"), (6, "a.rs"), (8, "c.rs"), (10, "d.rs")] {
+        let arguments = format!("{{\"path\": \"{path}\"}}");
+        log[index].tool_calls =
+            vec![ToolCall { id: "1".into(), name: "read_file".into(), arguments }];
+    }
+    let (shown, _) = project(&log, 1400, None);
+    assert_eq!(shown[3], "4:repeated");
+    assert_eq!(shown[5], "6:masked");
+}
+
+#[test]
+fn with_a_query_what_fits_it_stays() {
+    let mut log = run(30, 40);
+    let content = "the parser fails in the last line of the file";
+    log[13] = Message { tool_call_id: log[13].tool_call_id.clone(), ..message(14, "t<1", content) };
+    let (shown, tokens) = project(&log, 400, Some("why does the parser fail?"));
+    assert!(shown.contains(&"13".to_owned()) && shown.contains(&"14".to_owned()), "{shown:?}");
+    assert!(shown.contains(&"62".to_owned()), "the newest are there too: {shown:?}");
+    assert!(tokens <= 400);
+}
+
+#[test]
+fn consecutive_turns_begin_alike() {
+    let log = run(200, 100);
+    let (mut before, mut broken): (Vec<String>, usize) = (Vec::new(), 0);
+    for end in (4..=log.len()).step_by(2) {
+        let (shown, tokens) = project(&log[..end], 4000, None);
+        assert!(tokens <= 4000);
+        broken += usize::from(!shown.starts_with(&before));
+        before = shown;
+    }
+    assert!(broken <= 16, "{broken} of 199 windows did not continue the one before");
+}
+
+/// A history of roles, sizes, calls and answers as they come, in flight and orphaned ones too.
+fn histories() -> impl proptest::strategy::Strategy<Value = Vec<(&'static str, usize)>> {
+    let word = prop_oneof![
+        2 => Just("u"), 2 => Just("a"), 1 => Just("s"), 2 => Just("a>1"), 1 => Just("a>1>2"),
+        2 => Just("t<1"), 1 => Just("t<2"), 1 => Just("t<9"), 1 => Just("a!"),
+    ];
+    prop::collection::vec((word, 0usize..400), 1..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn every_strategy_keeps_its_promises(
+        said in histories(),
+        room in 0u64..3000,
+        asked in any::<bool>(),
+    ) {
+        let log: Vec<Message> = (1..)
+            .zip(&said)
+            .map(|(number, (word, size))| message(number, word, &"You must. ".repeat(*size)))
+            .collect();
+        let measure = measure();
+        let history = History::new(log.iter().collect(), &measure);
+        let never_lost: u64 =
+            history.units.iter().filter(|unit| unit.kept.is_some()).map(|unit| unit.tokens).sum();
+        let budget = never_lost + room;
+        for strategy in ALL {
+            let aim = Aim { budget, query: asked.then_some("what must you do?") };
+            let projection = strategy.project(&history, &aim);
+            prop_assert_eq!(&projection, &strategy.project(&history, &aim), "{}", strategy.name());
+            keeps_its_promises(&history, &projection, budget)?;
+        }
+    }
+}
+
+fn keeps_its_promises(
+    history: &History<'_>,
+    projection: &Projection,
+    budget: u64,
+) -> Result<(), TestCaseError> {
+    let (mut tokens, mut whole, mut seen) = (0, Vec::new(), Vec::new());
+    for shown in &projection.shown {
+        match shown {
+            Shown::Whole(index) => {
+                tokens += history.measure.message(history.messages[*index].tokens);
+                whole.push(*index);
+                seen.push(*index);
+            }
+            Shown::Shortened { index, content, tokens: cost } => {
+                prop_assert_eq!(*cost, history.measure.note(content));
+                tokens += cost;
+                seen.push(*index);
+            }
+            Shown::Note { content, tokens: cost } => {
+                prop_assert_eq!(*cost, history.measure.note(content));
+                tokens += cost;
+            }
+        }
+    }
+    prop_assert!(tokens <= budget, "{} of {}", tokens, budget);
+    prop_assert_eq!(projection.verdicts.len(), history.units.len());
+    for (unit, verdict) in history.units.iter().zip(&projection.verdicts) {
+        let shown = unit.members.iter().filter(|member| seen.contains(member)).count();
+        let dropped = verdict.fate == Fate::Dropped;
+        prop_assert_eq!(shown, if dropped { 0 } else { unit.members.len() }, "a broken pair");
+        if unit.kept.is_some() {
+            prop_assert!(unit.members.iter().all(|member| whole.contains(member)));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,383 @@
+//! Coding sessions with planted specifics: paths, commands, constraints, decisions and numbers with
+//! later updates, among tool outputs full of other paths and numbers.
+//!
+//! There are two sets of phrasings. The extractor was written and corrected with the familiar ones;
+//! the held-out ones were written after that, and it was not changed for them.
+
+use contexture::session::message::Role;
+
+use crate::log::Log;
+use crate::random::Random;
+
+/// Which sentences the specifics are told in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phrasing {
+    Familiar,
+    HeldOut,
+}
+
+/// Something that a summary has to keep.
+#[derive(Debug, Clone)]
+pub(crate) struct Specific {
+    pub(crate) kind: &'static str,
+    /// What must be in the summary, word for word.
+    pub(crate) text: String,
+    /// Of a number, what it measures.
+    pub(crate) subject: Option<String>,
+    /// Values that it had before.
+    pub(crate) former: Vec<String>,
+}
+
+/// A session that goes on.
+pub(crate) struct Session {
+    random: Random,
+    phrasing: Phrasing,
+    pub(crate) specifics: Vec<Specific>,
+    round: usize,
+}
+
+const PATHS: [&[&str]; 2] = [
+    &[
+        "The bug is in {p}, I think.",
+        "Please look at `{p}` first.",
+        "I changed {p} and left the rest alone.",
+        "The handler lives in {p}:42.",
+        "Whoever touches that, the place to go is {p} (and only there).",
+        "According to the trace it dies inside \"{p}\"; odd.",
+        "{p} – that's where the old shim came from.",
+        "I diffed it against **{p}** and they disagree.",
+        "Git blame says {p} has not been touched since spring.",
+        "Your patch forgot about {p}, didn't it?",
+        "Diffstat:\n\n {p} | 14 +++---\n",
+        "(cf. {p}:88-97 and the comment over it)",
+        "Everything else moved out of the way, so {p} remains the culprit!",
+    ],
+    &[
+        "Half of {p} is dead code.",
+        "In {p} the check happens too late.",
+        "Start from <{p}>, then work outwards.",
+        "I wonder why {p}, of all files, compiles.",
+    ],
+];
+const COMMANDS: [&[&str]; 2] = [
+    &[
+        "Run `{c}` before every commit.",
+        "I checked it with `{c}` and it is fine.",
+        "```sh\n{c}\n```\nThat is how to reproduce it.",
+        "```console\n$ {c}\nok\n```",
+        "What finally worked was `{c}`, for the record.",
+        "Reproduce:\n\n    $ {c}\n\nand wait a little.",
+        "My usual incantation is `{c}`.",
+        "```bash\n# from the root\n{c}\n```\nGives the same on my box.",
+        "The CI job does nothing but `{c}` these days.",
+        "> $ {c}\n> Killed",
+        "I got it green by calling `{c}` twice.",
+        "Copy this:\n```zsh\n{c}\n```",
+        "Afterwards: `{c}`; that takes a while.",
+    ],
+    &[
+        "Can you give me the output of `{c}`?",
+        "Everything passes under `{c}` here.",
+        "The docs suggest this:\n```shell\n$ {c}\n```",
+        "It hangs when I run {c}",
+    ],
+];
+const CONSTRAINTS: [&[&str]; 2] = [
+    &[
+        "You must not {a}.",
+        "Never {a}, whatever happens.",
+        "Do not {a}.",
+        "We must always ask before you {a}.",
+        "Please make sure that nobody can {a}.",
+        "Whatever you do, don't {a}.",
+        "It's forbidden to {a} here.",
+        "One hard rule for this repository: nobody may {a}.",
+        "Under no circumstances should anything {a}.",
+        "Legal won't let us {a}, so keep clear of that.",
+        "Nobody gets to {a}, and I mean nobody.",
+        "Security told us we can't {a}.",
+        "It is not OK to {a}.",
+        "If you {a}, the audit fails, so please don't.",
+        "The one thing I will not accept: that you {a}.",
+    ],
+    &[
+        "Hands off: you are not supposed to {a}.",
+        "We promised the customer to never {a}.",
+        "There is to be no attempt to {a}.",
+        "Please do not, for any reason, {a}.",
+        "You have to ask me before you {a}.",
+    ],
+];
+const ACTIONS: &[&str] = &[
+    "add a dependency on {w}",
+    "change the public signature of {w}",
+    "write to the {w} database directly",
+    "log the contents of {w}",
+    "skip the {w} tests",
+    "rename the {w} fields on the wire",
+    "hold the {w} lock across an await",
+    "send {w} data to the old endpoint",
+];
+const NUMBERS: [&[&str]; 2] = [
+    &[
+        "The {s} is {v}.",
+        "Set the {s} to {v}.",
+        "Let's use {v} for the {s}.",
+        "We measured it, so the {s} should be {v}.",
+        "For the {s}, {v} is what ops asked for.",
+        "I'd put the {s} at {v}, give or take nothing.",
+        "{s} → {v}, agreed with the customer.",
+        "They want a {s} of {v}.",
+        "Ops gave us {v} as the {s}.",
+        "With {v} the {s} feels about right.",
+        "Our contract states a {s} of at most {v}.",
+        "{v} – that's the {s} we ship with.",
+        "| {s} | {v} |",
+    ],
+    &[
+        "I want the {s} at {v}.",
+        "Our {s} should be around {v}.",
+        "{v} of {s} is the most we can afford.",
+        "Currently the {s} equals {v}.",
+        "Keep {v} as the {s} for the time being.",
+    ],
+];
+const UPDATES: [&[&str]; 2] = [
+    &[
+        "Raise the {s} from {o} to {v}.",
+        "The {s} is now {v} instead of {o}.",
+        "Change the {s} to {v}.",
+        "Scratch that: the {s} becomes {v}.",
+        "After the load test the {s} went down to {v}.",
+        "Correction, the {s} has to be {v}, no longer {o}.",
+        "The {s}? {v} from here on.",
+        "New {s}: {v} (it had been {o}).",
+        "Ops swapped the {s} over to {v} yesterday.",
+        "We doubled down and the {s} is {v} these days.",
+    ],
+    &[
+        "We now run with a {s} of {v}.",
+        "Lower or not, the {s} shall be {v} from today.",
+        "I was wrong about the {s}: {v} is right.",
+        "Please adjust the {s} to {v}, {o} did not work.",
+    ],
+];
+const DECISIONS: [&[&str]; 2] = [
+    &[
+        "We decided to use {a} for {w}.",
+        "Let's go with {a} for {w}.",
+        "For {w} I'm settled on {a} now.",
+        "{a} wins for {w}, we went with it.",
+        "{a} it is, for {w}.",
+        "After some back and forth: {w} gets {a}.",
+        "I am sold on {a} for {w}.",
+    ],
+    &["Final call: {a} for {w}.", "We will build {w} on {a}.", "I have chosen {a} for {w}."],
+];
+const TOOLS: &[&str] =
+    &["SQLite", "a ring buffer", "protobuf", "plain files", "a trie", "LRU eviction"];
+const WORDS: &[&str] = &[
+    "parser",
+    "session",
+    "ledger",
+    "billing",
+    "router",
+    "scheduler",
+    "uploader",
+    "gateway",
+    "planner",
+    "importer",
+    "tokenizer",
+    "notifier",
+    "archive",
+    "mailer",
+    "throttle",
+    "catalog",
+    "sync",
+    "replica",
+];
+const QUANTITIES: &[(&str, &[&str])] = &[
+    ("timeout", &["5 s", "12 s", "30 s", "45 s", "90 s"]),
+    ("memory limit", &["64 MB", "128 MB", "200 MB", "512 MB", "2 GB"]),
+    ("retry delay", &["50 ms", "120 ms", "250 ms", "800 ms", "1500 ms"]),
+    ("cache hit rate", &["60 %", "75 %", "82 %", "91 %", "97 %"]),
+    ("batch size", &["16 rows", "64 rows", "200 rows", "500 rows", "1000 rows"]),
+    ("worker pool", &["2 threads", "4 threads", "8 threads", "12 threads", "24 threads"]),
+];
+const ENDINGS: &[&str] = &["rs", "py", "ts", "go", "el", "toml", "sql", "md"];
+
+impl Session {
+    pub(crate) fn new(seed: u64, phrasing: Phrasing) -> Self {
+        Self { random: Random::new(seed), phrasing, specifics: Vec::new(), round: 0 }
+    }
+
+    /// Adds about 25 turns, each with two calls of tools.
+    pub(crate) fn round(&mut self, log: &mut Log) {
+        self.round += 1;
+        let mut said: Vec<(Role, String)> = Vec::new();
+        for _ in 0..12 {
+            said.push(self.path());
+        }
+        for _ in 0..8 {
+            said.push(self.command());
+        }
+        for _ in 0..4 {
+            said.push(self.constraint());
+            said.push(self.decision());
+        }
+        for _ in 0..6 {
+            said.extend(self.number());
+        }
+        for _ in 0..3 {
+            said.extend(self.update());
+        }
+        self.random.shuffle(&mut said);
+        for turn in said.chunks(2) {
+            for role in [Role::User, Role::Assistant] {
+                let of_role = turn.iter().filter(|(by, _)| *by == role);
+                let mut text = self.talk(role);
+                of_role.for_each(|(_, sentence)| text = format!("{text}\n{sentence}"));
+                log.say(role, &text);
+            }
+            self.tools(log);
+        }
+    }
+
+    fn phrase(&mut self, phrases: [&'static [&'static str]; 2]) -> &'static str {
+        let set = phrases[usize::from(self.phrasing == Phrasing::HeldOut)];
+        self.random.of(set)
+    }
+
+    fn by_anyone(&mut self) -> Role {
+        if self.random.happens(0.5) { Role::User } else { Role::Assistant }
+    }
+
+    fn keep(&mut self, kind: &'static str, text: &str) {
+        self.specifics.push(Specific {
+            kind,
+            text: text.to_owned(),
+            subject: None,
+            former: Vec::new(),
+        });
+    }
+
+    fn path(&mut self) -> (Role, String) {
+        let path = self.new_path("src");
+        self.keep("paths", &path);
+        (self.by_anyone(), self.phrase(PATHS).replace("{p}", &path))
+    }
+
+    fn new_path(&mut self, root: &str) -> String {
+        let (folder, name) = (self.random.of(WORDS), self.random.of(WORDS));
+        let number = self.random.below(900);
+        format!("{root}/{folder}/{name}_{number}.{}", self.random.of(ENDINGS))
+    }
+
+    fn command(&mut self) -> (Role, String) {
+        let (word, number) = (self.random.of(WORDS), self.random.below(1000));
+        let command = match self.random.below(5) {
+            0 => format!("cargo test --lib {word}::case_{number} -- --nocapture"),
+            1 => format!("git bisect start HEAD v0.{number}.0"),
+            2 => format!("docker compose up {word} --scale {word}={number}"),
+            3 => format!("./scripts/{word}.sh --seed {number}"),
+            _ => format!("psql -d {word}_{number} -c 'select 1'"),
+        };
+        self.keep("commands", &command);
+        (self.by_anyone(), self.phrase(COMMANDS).replace("{c}", &command))
+    }
+
+    fn constraint(&mut self) -> (Role, String) {
+        let word = format!("{} {}", self.random.of(WORDS), self.random.of(WORDS));
+        let action = self.random.of(ACTIONS).replace("{w}", &word);
+        self.keep("constraints", &action);
+        (Role::User, self.phrase(CONSTRAINTS).replace("{a}", &action))
+    }
+
+    fn decision(&mut self) -> (Role, String) {
+        let (tool, word) = (self.random.of(TOOLS), self.random.of(WORDS));
+        let word = format!("the {word} part {}", self.random.below(900));
+        let sentence = self.phrase(DECISIONS).replace("{a}", tool).replace("{w}", &word);
+        self.keep("decisions", sentence.trim_end_matches('.'));
+        (self.by_anyone(), sentence)
+    }
+
+    fn number(&mut self) -> Option<(Role, String)> {
+        let (quantity, values) = self.random.of(QUANTITIES);
+        let subject = format!("{} {quantity}", self.random.of(WORDS));
+        if self.specifics.iter().any(|other| other.subject.as_ref() == Some(&subject)) {
+            return None;
+        }
+        let value = (self.random.of(values)).to_owned();
+        let sentence = self.phrase(NUMBERS).replace("{s}", &subject).replace("{v}", &value);
+        let (subject, former) = (Some(subject), Vec::new());
+        self.specifics.push(Specific { kind: "numbers", text: value, subject, former });
+        Some((self.by_anyone(), sentence))
+    }
+
+    /// Gives a number of an earlier round another value.
+    fn update(&mut self) -> Option<(Role, String)> {
+        let first_of_round = 12 + 8 + 8;
+        let known = self.specifics.len().saturating_sub(first_of_round + 6);
+        let numbers: Vec<usize> =
+            (0..known).filter(|at| self.specifics[*at].kind == "numbers").collect();
+        if numbers.is_empty() {
+            return None;
+        }
+        let at = self.random.of(&numbers);
+        // Once is enough: two updates in one round could come in any order.
+        if !self.specifics[at].former.is_empty() {
+            return None;
+        }
+        let old = self.specifics[at].text.clone();
+        let subject = self.specifics[at].subject.clone()?;
+        let (_, values) = QUANTITIES.iter().find(|(name, _)| subject.ends_with(name))?;
+        let value = (*values.iter().find(|value| **value != old)?).to_owned();
+        let sentence = self.phrase(UPDATES).replace("{s}", &subject).replace("{o}", &old);
+        let sentence = sentence.replace("{v}", &value);
+        self.specifics[at].former.push(old);
+        self.specifics[at].text = value;
+        Some((self.by_anyone(), sentence))
+    }
+
+    fn talk(&mut self, role: Role) -> String {
+        const USER: &[&str] = &[
+            "Can you have a look at this one next?",
+            "Good, go on.",
+            "Hm, that is not what I meant.",
+            "Could it be that the order matters here?",
+            "Nice, thanks. What is left?",
+        ];
+        const MODEL: &[&str] = &[
+            "I read the code and see what happens: the state is built twice.",
+            "This looks right to me, but the edge case with no input stays open.",
+            "It compiles; now the slow path has the same check as the fast one.",
+            "The first attempt did not hold, so I went back one step.",
+        ];
+        (self.random.of(if role == Role::User { USER } else { MODEL })).to_owned()
+    }
+
+    /// A listing and a log, full of what nobody asked for.
+    fn tools(&mut self, log: &mut Log) {
+        let mut listing = String::new();
+        for _ in 0..20 + self.random.below(60) {
+            listing.push_str(&self.new_path("vendor"));
+            listing.push('\n');
+        }
+        let word = self.random.of(WORDS);
+        log.call("", "list_files", &format!("{{\"pattern\": \"**/{word}*\"}}"), &listing);
+        let mut output = String::new();
+        for line in 0..30 + self.random.below(90) {
+            let word = self.random.of(WORDS);
+            let number = self.random.below(5000);
+            output.push_str(&match self.random.below(12) {
+                0 => format!("warning: unused variable `{word}_{number}`\n"),
+                1 => format!("error[E0{number}]: cannot find {word} in this scope\n"),
+                2 => format!("step {line}: {number} ms\n"),
+                _ => {
+                    format!("{line:04} [{word}] handled item {number} without remarks, going on\n")
+                }
+            });
+        }
+        log.call("", "read_log", &format!("{{\"lines\": {}}}", output.len() / 50), &output);
+    }
+}

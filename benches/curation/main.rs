@@ -1,0 +1,42 @@
+//! `make bench-curation`: what the strategies, summaries and ledgers keep, what a prompt cache makes
+//! of their windows, and how fast they are; each beside its target, as tables in Markdown.
+//!
+//! Everything but the speed is the same in every run: the conversations come from seeds.
+
+mod cache;
+mod coding;
+mod dialogue;
+mod evidence;
+mod log;
+mod random;
+mod specifics;
+mod speed;
+mod table;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+type Measure = fn() -> anyhow::Result<()>;
+
+const MEASURES: &[(&str, Measure)] = &[
+    ("evidence", evidence::measure),
+    ("specifics", specifics::measure),
+    ("cache", cache::measure),
+    ("speed", speed::measure),
+];
+
+/// Runs the measures that are named, or all.
+fn main() -> ExitCode {
+    let named: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    let mut code = ExitCode::SUCCESS;
+    for (name, measure) in MEASURES {
+        if !named.is_empty() && !named.iter().any(|wanted| wanted == name) {
+            continue;
+        }
+        if let Err(error) = measure() {
+            let _ = writeln!(io::stderr(), "{name} could not be measured: {error:#}");
+            code = ExitCode::FAILURE;
+        }
+    }
+    code
+}

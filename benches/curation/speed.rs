@@ -1,0 +1,99 @@
+//! How long a projection of a long history takes, and how fast the ledger reads.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use contexture::curation::ledger::Ledger;
+use contexture::curation::strategy::{ALL, Aim};
+use contexture::curation::unit::History;
+use contexture::session::message::Role;
+
+use crate::coding::{self, Phrasing};
+use crate::log::Log;
+use crate::table::print;
+
+const MESSAGES: usize = 10_000;
+const BUDGET: u64 = 96_000;
+const RUNS: usize = 40;
+const RUNS_WITH_QUERY: usize = 6;
+
+pub(crate) fn measure() -> anyhow::Result<()> {
+    let log = long_log()?;
+    let bytes: usize = log.messages.iter().map(|message| message.content.len()).sum();
+    let history = || History::new(log.messages.iter().collect(), &log.measure);
+    let mut rows = vec![row("finding the units", RUNS, "–", || {
+        black_box(history());
+    })];
+    let whole = history();
+    for strategy in ALL {
+        for query in [None, Some("why does the request timeout of the parser fail?")] {
+            let runs = if query.is_some() { RUNS_WITH_QUERY } else { RUNS };
+            let name = format!(
+                "`{}`{}",
+                strategy.name(),
+                if query.is_some() { " with a query" } else { "" }
+            );
+            let ranks = query.is_some() || strategy.name() == "query";
+            let target = if ranks { "–" } else { "p95 ≤ 10 ms" };
+            rows.push(row(&name, runs, target, || {
+                black_box(strategy.project(&whole, &Aim { budget: BUDGET, query }));
+            }));
+        }
+    }
+    let title = format!(
+        "Speed: {} messages, {:.1} MB, {} tokens, budget {BUDGET}",
+        log.messages.len(),
+        bytes as f64 / 1e6,
+        whole.tokens()
+    );
+    print(&title, &["what", "median", "p95", "target"], &rows)?;
+    ledger(&log, bytes)
+}
+
+fn ledger(log: &Log, bytes: usize) -> anyhow::Result<()> {
+    let times = sorted_times(3, || {
+        black_box(Ledger::of(&log.messages));
+    });
+    let entries = Ledger::of(&log.messages).entries.len();
+    let row = vec![
+        format!("ledger of {:.1} MB", bytes as f64 / 1e6),
+        format!("{:.0} ms", times[1] * 1e3),
+        format!("{:.1} MB/s", bytes as f64 / 1e6 / times[1]),
+        entries.to_string(),
+    ];
+    print("Speed of the ledger", &["what", "median", "rate", "entries"], &[row])
+}
+
+fn row(name: &str, runs: usize, target: &str, work: impl Fn()) -> Vec<String> {
+    let times = sorted_times(runs, work);
+    let at = |share: f64| times[((times.len() - 1) as f64 * share).round() as usize] * 1e3;
+    vec![
+        name.to_owned(),
+        format!("{:.2} ms", at(0.5)),
+        format!("{:.2} ms", at(0.95)),
+        target.to_owned(),
+    ]
+}
+
+fn sorted_times(runs: usize, work: impl Fn()) -> Vec<f64> {
+    let mut times: Vec<f64> = (0..runs)
+        .map(|_| {
+            let start = Instant::now();
+            work();
+            start.elapsed().as_secs_f64()
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times
+}
+
+/// Coding sessions one behind the other.
+fn long_log() -> anyhow::Result<Log> {
+    let mut log = Log::new("o200k")?;
+    log.say(Role::System, "You are a careful engineer.");
+    let mut session = coding::Session::new(99, Phrasing::Familiar);
+    while log.messages.len() < MESSAGES {
+        session.round(&mut log);
+    }
+    Ok(log)
+}

@@ -1,0 +1,91 @@
+//! The words by which numbers are understood, from `lexicon.txt`.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// What a word can be, as a set of bits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Classes(u16);
+
+/// A set of classes for each word, and the dimension of each unit.
+#[derive(Default)]
+struct Lexicon {
+    classes: HashMap<&'static str, Classes>,
+    dimensions: HashMap<&'static str, &'static str>,
+}
+
+static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| read(include_str!("lexicon.txt")));
+
+impl Classes {
+    pub(super) const QUALIFIER: Self = Self(1);
+    pub(super) const LINK: Self = Self(1 << 1);
+    pub(super) const WEAK_LINK: Self = Self(1 << 2);
+    pub(super) const AUXILIARY: Self = Self(1 << 3);
+    pub(super) const STOP: Self = Self(1 << 4);
+    pub(super) const JOINT: Self = Self(1 << 5);
+    pub(super) const FORMER: Self = Self(1 << 6);
+    pub(super) const OBSERVING: Self = Self(1 << 7);
+    pub(super) const BACK: Self = Self(1 << 8);
+    pub(super) const TOPIC: Self = Self(1 << 9);
+
+    const NAMES: &[(&'static str, Self)] = &[
+        ("qualifier", Self::QUALIFIER),
+        ("link", Self::LINK),
+        ("weak-link", Self::WEAK_LINK),
+        ("auxiliary", Self::AUXILIARY),
+        ("stop", Self::STOP),
+        ("joint", Self::JOINT),
+        ("former", Self::FORMER),
+        ("observing", Self::OBSERVING),
+        ("back", Self::BACK),
+        ("topic", Self::TOPIC),
+    ];
+
+    /// The classes of a word in lower case.
+    pub(super) fn of(word: &str) -> Self {
+        LEXICON.classes.get(word).copied().unwrap_or_default()
+    }
+
+    /// Whether it has one of these at least.
+    pub(super) fn any(self, of: &[Self]) -> bool {
+        of.iter().any(|class| self.0 & class.0 != 0)
+    }
+}
+
+/// What a unit in lower case measures.
+pub(super) fn dimension(unit: &str) -> Option<&'static str> {
+    LEXICON.dimensions.get(unit).copied()
+}
+
+fn read(text: &'static str) -> Lexicon {
+    let mut lexicon = Lexicon::default();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let Some((class, words)) = line.split_once(": ") else { continue };
+        let bits = Classes::NAMES.iter().find(|(name, _)| *name == class).map(|(_, bits)| *bits);
+        for word in words.split(' ') {
+            if let Some(dimension) = class.strip_prefix("unit-") {
+                lexicon.dimensions.insert(word, dimension);
+            } else if let Some(bits) = bits {
+                lexicon.classes.entry(word).or_default().0 |= bits.0;
+            }
+        }
+    }
+    lexicon
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_of_the_lexicon_is_understood() {
+        for line in include_str!("lexicon.txt").lines().filter(|line| !line.is_empty()) {
+            let class = line.split(':').next().unwrap();
+            let known = Classes::NAMES.iter().any(|(name, _)| *name == class);
+            assert!(line.starts_with("# ") || known || class.starts_with("unit-"), "{line}");
+        }
+        assert_eq!(dimension("gib"), Some("size"));
+        assert!(Classes::of("is").any(&[Classes::LINK]));
+        assert!(!Classes::of("hit").any(&[Classes::LINK]));
+    }
+}
