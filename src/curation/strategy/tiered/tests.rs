@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::curation::strategy::{ALL, Strategy as _};
-use crate::curation::testing::{message, messages};
+use crate::curation::testing::{conversation as messages, worded as message};
 use crate::session::message::{Message, ToolCall};
 use crate::tokens::{Estimate, Measure};
 
