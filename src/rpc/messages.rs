@@ -20,7 +20,7 @@ use crate::wire::message::WireError;
 const MAX_ADDED: usize = 100_000;
 
 /// A message as a client says it.
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct MessageParam {
     role: Option<Role>,
@@ -37,6 +37,10 @@ pub(super) struct MessageParam {
     _tokens: Option<Value>,
     #[serde(default, rename = "token-counter")]
     _counter: Option<Value>,
+    #[serde(default, rename = "in-view")]
+    _in_view: Option<Value>,
+    #[serde(default, rename = "fate")]
+    _fate: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -64,18 +68,7 @@ impl<'de> Deserialize<'de> for MessageName {
 impl MessageParam {
     /// What the user says.
     pub(super) fn of_user(content: String, phase: Option<Phase>) -> Self {
-        Self {
-            role: Some(Role::User),
-            content: Some(content),
-            phase,
-            tool_calls: None,
-            tool_call_id: None,
-            pinned: None,
-            timestamp: None,
-            _id: None,
-            _tokens: None,
-            _counter: None,
-        }
+        Self { role: Some(Role::User), content: Some(content), phase, ..Self::default() }
     }
 
     /// The message with its tokens counted.
@@ -159,9 +152,7 @@ pub(super) fn add_message(call: Call, params: Value) -> Result<Step, WireError> 
             tool_call_id: given.tool_call_id,
             pinned: given.pinned,
             timestamp: given.timestamp,
-            _id: None,
-            _tokens: None,
-            _counter: None,
+            ..MessageParam::default()
         }],
     };
     if messages.len() > MAX_ADDED {

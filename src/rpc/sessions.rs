@@ -194,7 +194,7 @@ pub(super) fn import_session(call: Call, params: Value) -> Result<Step, WireErro
         let opened = engine.once("import-session", given.request_key.as_deref(), |engine| {
             let name = given.name.map_or(read.name, |Name(name)| name);
             let new = NewSession { name, project: read.project, settings, ..NewSession::default() };
-            engine.import_session(new, read.messages)
+            engine.import_session(new, read.messages, read.view)
         })?;
         let row = engine.row(opened.id)?;
         Ok(Value::Map(session(&row, true)))

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::messages::{MessageParam, counted};
 use super::present::{self, entry};
 use crate::context::render::fence;
+use crate::curation::summary;
 use crate::engine::NewMessage;
 use crate::session::message::{Message, Role};
 use crate::session::state::State;
@@ -33,6 +34,8 @@ pub(super) struct Read {
     pub(super) name: String,
     pub(super) project: Option<String>,
     pub(super) messages: Vec<NewMessage>,
+    /// What of them is in view, if that was written.
+    pub(super) view: Option<State>,
 }
 
 /// Writes a session's whole log.
@@ -60,6 +63,7 @@ pub(super) fn read(text: &str, counter: &dyn Counter) -> Result<Read, String> {
         name: String,
         project: Option<String>,
         messages: Vec<MessageParam>,
+        state: Option<String>,
     }
     let value = from_json(text.as_bytes())
         .map_err(|error| format!("must be the JSON that export-session gives: {error}"))?;
@@ -71,7 +75,17 @@ pub(super) fn read(text: &str, counter: &dyn Counter) -> Result<Read, String> {
         return Err(format!("has format {found} and this program knows up to {VERSION}"));
     }
     let messages = counted(file.messages, counter).map_err(|error| error.message)?;
-    Ok(Read { name: file.name, project: file.project, messages })
+    let view = file.state.as_deref().map(view).transpose()?;
+    Ok(Read { name: file.name, project: file.project, messages, view })
+}
+
+fn view(text: &str) -> Result<State, String> {
+    let wrong = |error: serde_json::Error| format!("has a state that cannot be read: {error}");
+    let state: State = serde_json::from_str(text).map_err(wrong)?;
+    if let Some(summary) = &state.summary {
+        serde_json::from_value::<summary::Summary>(summary.source.clone()).map_err(wrong)?;
+    }
+    Ok(state)
 }
 
 fn json(row: &SessionRow, log: &[Arc<Message>], state: &State) -> String {
@@ -89,8 +103,14 @@ fn json(row: &SessionRow, log: &[Arc<Message>], state: &State) -> String {
         entry("created", Value::Int(row.created)),
         entry("summary", state.summary.as_ref().map_or(Value::Nil, |s| Value::from(&*s.text))),
         entry("messages", Value::List(log.iter().map(message).collect())),
+        // As text, since its names are the program's and not the wire's.
+        entry("state", state_text(state, log.len() as u64)),
     ]);
     json_text(&value) + "\n"
+}
+
+fn state_text(state: &State, length: u64) -> Value {
+    serde_json::to_string(&state.clone().of_log(length)).map_or(Value::Nil, Value::Str)
 }
 
 fn markdown(row: &SessionRow, log: &[Arc<Message>], state: &State) -> String {

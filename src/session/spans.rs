@@ -71,6 +71,14 @@ impl Spans {
         }
     }
 
+    /// The numbers from 1 to `last`, whatever order the ranges are in.
+    #[must_use]
+    pub fn within(&self, last: u64) -> Self {
+        let mut spans = Self::default();
+        self.0.iter().for_each(|range| spans.insert(range.0.max(1), range.1.min(last)));
+        spans
+    }
+
     /// Takes one number out.
     pub fn remove(&mut self, number: u64) {
         let Some(at) = self.0.iter().position(|&(first, last)| first <= number && number <= last)

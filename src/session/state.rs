@@ -102,6 +102,33 @@ impl State {
         state
     }
 
+    /// What another session's state says of a log of `length` messages, for a session that has no
+    /// checkpoints yet and nothing to go back to. Whatever the state was, the result is sound.
+    #[must_use]
+    pub fn of_log(self, length: u64) -> Self {
+        let within = |spans: &Spans| spans.within(length);
+        let share = |share: f64| if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) };
+        let mut active = within(&self.active);
+        active.insert(self.base.saturating_add(1), length);
+        let summary = self.summary.map(|summary| Summary {
+            covers: within(&summary.covers),
+            tokens: summary.tokens.min(u64::from(u32::MAX)),
+            ..summary
+        });
+        Self {
+            base: length,
+            active,
+            pruned: within(&self.pruned),
+            summary,
+            pinned: within(&self.pinned),
+            checkpoint_turn: 0,
+            relevance: share(self.relevance),
+            coherence: self.coherence.map(share),
+            before_rollback: None,
+            ..self
+        }
+    }
+
     fn is_hidden(&self, number: u64) -> bool {
         if self.pinned.contains(number) {
             return false;

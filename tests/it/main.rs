@@ -21,4 +21,5 @@ mod sexp_oracle;
 mod shared_script;
 mod support;
 mod transports;
+mod turns;
 mod wire_fuzz;

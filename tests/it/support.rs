@@ -329,7 +329,7 @@ impl Client {
     pub(crate) fn ok(&mut self, method: &str, params: &str) -> Json {
         match self.call(method, params) {
             Ok(result) => result,
-            Err(error) => panic!("{method} {params}: {error:?}"),
+            Err(error) => panic!("{method} {}: {error:?}", beginning(params)),
         }
     }
 
@@ -337,7 +337,11 @@ impl Client {
     #[track_caller]
     pub(crate) fn fails(&mut self, method: &str, params: &str) -> Failure {
         match self.call(method, params) {
-            Ok(result) => panic!("{method} {params} succeeded: {result}"),
+            Ok(result) => panic!(
+                "{method} {} succeeded: {}",
+                beginning(params),
+                beginning(&result.to_string())
+            ),
             Err(error) => error,
         }
     }
@@ -531,6 +535,11 @@ pub(crate) fn read_json(text: &str) -> Json {
 /// A string as an s-expression on one line.
 pub(crate) fn quoted(text: &str) -> String {
     sexp::print(&Value::Str(text.to_owned()))
+}
+
+/// The beginning of a text that may be long.
+fn beginning(text: &str) -> &str {
+    &text[..text.floor_char_boundary(1000)]
 }
 
 /// Looks until it is so, with a deadline and short naps.

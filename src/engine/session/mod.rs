@@ -2,6 +2,7 @@
 
 mod checkpoint;
 mod curate;
+mod import;
 mod messages;
 mod revision;
 mod settings;
@@ -120,29 +121,6 @@ impl Engine {
             }
         }
         unreachable!("there is always another number")
-    }
-
-    /// A new session with the messages of one that was exported, under its name or, when that is
-    /// taken, one like it.
-    ///
-    /// # Errors
-    /// [`EngineError::Store`].
-    pub fn import_session(
-        &mut self,
-        mut new: NewSession,
-        messages: Vec<NewMessage>,
-    ) -> Result<Opened, EngineError> {
-        let wanted = new.name.clone();
-        for number in 2.. {
-            if self.store.session_named(&new.name)?.is_none() {
-                break;
-            }
-            new.name = format!("{wanted} ({number})");
-        }
-        let id = self.create_session(new, "import-session")?;
-        self.append(id, messages)?;
-        self.sessions.current = Some(id);
-        Ok(Opened { id, created: true })
     }
 
     /// Gives a session another name.

@@ -1,0 +1,37 @@
+//! Taking in a session that was exported.
+
+use super::super::{Engine, EngineError};
+use super::{NewMessage, Opened};
+use crate::session::state::State;
+use crate::store::session::NewSession;
+
+impl Engine {
+    /// A new session with the messages of one that was exported, under its name or, when that is
+    /// taken, one like it. `view` is what of them was in view; all are when it is not known.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn import_session(
+        &mut self,
+        mut new: NewSession,
+        messages: Vec<NewMessage>,
+        view: Option<State>,
+    ) -> Result<Opened, EngineError> {
+        let wanted = new.name.clone();
+        for number in 2.. {
+            if self.store.session_named(&new.name)?.is_none() {
+                break;
+            }
+            new.name = format!("{wanted} ({number})");
+        }
+        let id = self.create_session(new, "import-session")?;
+        self.append(id, messages)?;
+        if let Some(view) = view {
+            let state = view.of_log(self.session(id)?.length());
+            self.revise(id, "import-session", state)?;
+        }
+        self.session_changed(id, "import-session")?;
+        self.sessions.current = Some(id);
+        Ok(Opened { id, created: true })
+    }
+}
