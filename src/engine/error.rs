@@ -102,6 +102,14 @@ pub enum EngineError {
         /// The session's name.
         session: String,
     },
+    /// No session that was deleted has this name or number.
+    #[error("no deleted session {name:?}; {}", known_deleted(.known))]
+    NotDeleted {
+        /// The name asked for.
+        name: String,
+        /// The names of those that were deleted, last changed first.
+        known: Vec<String>,
+    },
     /// No memory has this number.
     #[error("no memory mem-{0}; list-memories shows them")]
     NoSuchMemory(u64),
@@ -145,7 +153,7 @@ impl EngineError {
             Self::NothingToUndo { .. } => "nothing-to-undo",
             Self::NoSuchSet { .. } => "no-such-set",
             Self::SetChanged { .. } => "set-changed",
-            Self::NoSuchSession { .. } => "no-such-session",
+            Self::NoSuchSession { .. } | Self::NotDeleted { .. } => "no-such-session",
             Self::SessionExists { .. } | Self::Store(StoreError::NameTaken(_)) => "session-exists",
             Self::NoSuchMessage { .. } => "no-such-message",
             Self::NoSuchRevision { .. } => "no-such-revision",
@@ -178,12 +186,20 @@ fn no_session(name: Option<&str>) -> String {
     name.map_or("no session is open".to_owned(), |name| format!("no session {name:?}"))
 }
 
-fn known_checkpoints(known: &[u64]) -> String {
-    let names: Vec<String> = known.iter().map(|number| format!("chk-{number}")).collect();
-    match names.is_empty() {
-        true => "there are none yet; checkpoint takes one".to_owned(),
-        false => format!("there are {}", names.join(", ")),
+fn known_deleted(known: &[String]) -> String {
+    match known.is_empty() {
+        true => "none is deleted".to_owned(),
+        false => known_names("delete-session", known),
     }
+}
+
+fn known_checkpoints(known: &[u64]) -> String {
+    if known.is_empty() {
+        return "there are none yet; checkpoint takes one".to_owned();
+    }
+    let newest = known.iter().rev().take(NAMES_LISTED);
+    let names: Vec<String> = newest.map(|number| format!("chk-{number}")).collect();
+    format!("there are {}{}", names.join(", "), and_more(known.len()))
 }
 
 /// How many names an error lists.
@@ -194,7 +210,12 @@ fn known_names(maker: &str, known: &[String]) -> String {
         return format!("there are none yet; {maker} makes one");
     }
     let quoted: Vec<_> = known.iter().take(NAMES_LISTED).map(|name| format!("{name:?}")).collect();
-    let more = known.len().saturating_sub(NAMES_LISTED);
-    let rest = if more == 0 { String::new() } else { format!(" and {more} more") };
-    format!("there are {}{rest}", quoted.join(", "))
+    format!("there are {}{}", quoted.join(", "), and_more(known.len()))
+}
+
+fn and_more(known: usize) -> String {
+    match known.saturating_sub(NAMES_LISTED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    }
 }

@@ -1,11 +1,21 @@
 //! How errors of the layers below become errors on the wire.
 
+use super::checkpoints;
+use super::messages::name as message_name;
+use super::present::{entry, figure, keyword};
 use crate::context::manager::ManagerError;
 use crate::context::render::budget::BudgetTooSmall;
+use crate::curation::budget::Irreducible;
+use crate::curation::config::ConfigError;
+use crate::curation::summary::SummaryError;
 use crate::engine::EngineError;
 use crate::files::{FileError, TreeError};
+use crate::store::StoreError;
 use crate::value::{self, Value};
 use crate::wire::message::WireError;
+
+/// How many names of what there is an error tells to programs.
+const NAMES_TOLD: usize = 100;
 
 /// The wire error of an engine error: `:kind`, and the figures it has.
 pub fn engine_error(error: EngineError) -> WireError {
@@ -30,12 +40,62 @@ pub fn engine_error(error: EngineError) -> WireError {
             data.push(("held-by", held_by.as_deref().map_or(Value::Nil, text)));
         }
         EngineError::NothingToUndo { manager } => data.push(("manager", text(manager))),
-        EngineError::NoSuchSet { known, .. } => {
-            data.push(("known", Value::List(known.iter().map(|name| text(name)).collect())));
-        }
-        _ => {}
+        EngineError::NoSuchSet { known, .. } => data.push(("known", texts(known))),
+        error => data.extend(session_data(error)),
     }
     with_data(code, error.to_string(), data)
+}
+
+/// What errors about sessions and memories have to say to programs.
+fn session_data(error: &EngineError) -> Vec<(&'static str, Value)> {
+    match error {
+        EngineError::NoSuchSession { name, known } => vec![
+            ("session", name.as_deref().map_or(Value::Nil, text)),
+            ("known", texts(&known[..known.len().min(NAMES_TOLD)])),
+        ],
+        EngineError::NotDeleted { name, known } => {
+            vec![("session", text(name)), ("known", texts(&known[..known.len().min(NAMES_TOLD)]))]
+        }
+        EngineError::SessionExists { name } | EngineError::Store(StoreError::NameTaken(name)) => {
+            vec![("session", text(name))]
+        }
+        EngineError::NoSuchMessage { number, length } => {
+            vec![("message", message_name(*number)), ("length", figure(*length))]
+        }
+        EngineError::NoSuchRevision { number, newest } => {
+            vec![("revision", figure(*number)), ("newest", figure(*newest))]
+        }
+        EngineError::NoCheckpoint { session, known } => {
+            let newest = &known[known.len().saturating_sub(NAMES_TOLD)..];
+            let known = newest.iter().map(|number| checkpoints::name(*number)).collect();
+            vec![("session", text(session)), ("known", Value::List(known))]
+        }
+        EngineError::NoVersioning { session } | EngineError::NoRollback { session } => {
+            vec![("session", text(session))]
+        }
+        EngineError::NoSuchMemory(number) => vec![("memory", Value::Str(format!("mem-{number}")))],
+        EngineError::BudgetTooSmall(error) => vec![
+            ("needed", figure(error.needed)),
+            ("max-tokens", figure(error.max_tokens)),
+            ("parts", Value::List(error.parts.iter().map(irreducible).collect())),
+        ],
+        EngineError::BadSetting(ConfigError::OutOfRange { name, .. }) => {
+            vec![("setting", keyword(name))]
+        }
+        EngineError::NotSummarized(SummaryError::NoSmaller { summary, source_tokens }) => {
+            vec![("summary-tokens", figure(*summary)), ("source-tokens", figure(*source_tokens))]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn irreducible(part: &Irreducible) -> Value {
+    Value::Map(vec![
+        entry("what", part.what.label(part.section)),
+        entry("section", keyword(part.section.name())),
+        entry("reason", part.reason),
+        entry("tokens", figure(part.tokens)),
+    ])
 }
 
 /// The wire error of a file that could not be read.
@@ -53,7 +113,6 @@ pub(super) fn tree_error(error: &TreeError) -> WireError {
 
 /// The wire error of a rendering that cannot be made small enough.
 pub(super) fn budget_error(error: &BudgetTooSmall) -> WireError {
-    let figure = |tokens: u64| Value::Int(i64::try_from(tokens).unwrap_or(i64::MAX));
     let data = vec![("needed", figure(error.needed)), ("max-tokens", figure(error.max_tokens))];
     application("budget-too-small", error.to_string(), data)
 }
@@ -93,12 +152,12 @@ fn with_data(code: i32, message: String, data: Vec<(&'static str, Value)>) -> Wi
     WireError { code, message, data: Value::Map(data) }
 }
 
-fn keyword(name: &str) -> Value {
-    Value::Keyword(name.into())
-}
-
 fn text(text: &str) -> Value {
     Value::Str(text.to_owned())
+}
+
+fn texts(names: &[String]) -> Value {
+    Value::List(names.iter().map(|name| text(name)).collect())
 }
 
 fn integer(number: usize) -> Value {

@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::super::memory::{ARCHIVED, SUMMARY};
 use super::super::{Costs, Engine, EngineError, Event};
 use super::settings::SessionSettings;
+use crate::curation::budget::{BudgetTooSmall, Irreducible};
 use crate::curation::prune::{HistoryStats, Pruned, prune, stats};
+use crate::curation::report::What;
+use crate::curation::section::Section;
 use crate::curation::summary::{self, Source, Summarizer, summarize};
 use crate::curation::unit::History;
 use crate::session::message::Message;
@@ -94,7 +97,8 @@ impl Engine {
         let summary = summary.map_or(0, |summary| costs.measure.message(summary.tokens));
         let history = History::new(references(&messages), &costs.measure);
         let aim = max_tokens.unwrap_or(costs.model.target());
-        let pruned = prune(&history, Some(aim.saturating_sub(summary)), &costs.model)?;
+        let pruned = prune(&history, Some(aim.saturating_sub(summary)), &costs.model)
+            .map_err(|error| with_summary(error, summary, aim))?;
         let archived = self.take_out(id, method, &messages, &pruned, summary)?;
         Ok(PrunedView {
             original: pruned.stats.original + summary,
@@ -269,6 +273,22 @@ impl Engine {
         };
         Ok(self.store.add_memory(&new)?)
     }
+}
+
+/// The error in terms of the whole view: the summary stays, too.
+fn with_summary(mut error: BudgetTooSmall, summary: u64, max_tokens: u64) -> BudgetTooSmall {
+    if summary > 0 {
+        error.parts.insert(
+            0,
+            Irreducible {
+                section: Section::Summary,
+                what: What::Text,
+                reason: "the summary of what came before",
+                tokens: summary,
+            },
+        );
+    }
+    BudgetTooSmall { needed: error.needed + summary, max_tokens, ..error }
 }
 
 /// The tokens that a summary's ledger may have beside `beside` others, so that the view ends below
