@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::Step;
 use super::call::Call;
-use super::params::{ManagerName, Name, RequestKey, decode, not_negative};
+use super::params::{ManagerName, Name, RequestKey, decode, new_name, not_negative};
 use super::present::{entry, figure, keyword};
 use super::sessions::session;
 use crate::store::session::{CheckpointRow, NewSession, StateSummary};
@@ -41,16 +41,17 @@ struct TakeCheckpoint {
 pub(super) fn checkpoint(_: Call, params: Value) -> Result<Step, WireError> {
     let given: TakeCheckpoint = decode(params)?;
     Step::state(move |engine| {
-        let row = engine.find_session(given.session.as_deref())?;
+        let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
         let message = given.message.as_deref().unwrap_or("Checkpoint");
-        let taken = engine.once("checkpoint", given.request_key.as_deref(), |engine| {
+        let (row, taken) = engine.once_in("checkpoint", key, session, |engine, row| {
             engine.checkpoint(row.id, message)
         })?;
         let Some(taken) = taken else { return Ok(Value::Nil) };
+        let turn = engine.find_checkpoint(row.id, Some(taken))?.made.turn;
         Ok(Value::Map(vec![
             entry("checkpoint", name(taken)),
             entry("session", row.name),
-            entry("turn", figure(row.turns)),
+            entry("turn", figure(turn)),
         ]))
     })
 }
@@ -92,8 +93,8 @@ struct Rollback {
 pub(super) fn rollback(_: Call, params: Value) -> Result<Step, WireError> {
     let given: Rollback = decode(params)?;
     Step::state(move |engine| {
-        let row = engine.find_session(given.session.as_deref())?;
-        let done = engine.once("rollback", given.request_key.as_deref(), |engine| {
+        let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
+        let (row, done) = engine.once_in("rollback", key, session, |engine, row| {
             engine.rollback(row.id, given.checkpoint.map(|name| name.0))
         })?;
         Ok(Value::Map(vec![
@@ -115,10 +116,9 @@ struct UndoRollback {
 pub(super) fn undo_rollback(_: Call, params: Value) -> Result<Step, WireError> {
     let given: UndoRollback = decode(params)?;
     Step::state(move |engine| {
-        let row = engine.find_session(given.session.as_deref())?;
-        let undone = engine.once("undo-rollback", given.request_key.as_deref(), |engine| {
-            engine.undo_rollback(row.id)
-        })?;
+        let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
+        let (row, undone) = engine
+            .once_in("undo-rollback", key, session, |engine, row| engine.undo_rollback(row.id))?;
         Ok(Value::Map(vec![
             entry("session", row.name),
             entry("turns-restored", figure(undone.turns_restored)),
@@ -139,11 +139,12 @@ struct Fork {
 
 pub(super) fn fork_session(_: Call, params: Value) -> Result<Step, WireError> {
     let given: Fork = decode(params)?;
+    let name = given.name.map(new_name).transpose()?;
     Step::state(move |engine| {
-        let row = engine.find_session(given.session.as_deref())?;
         let opened = engine.once("fork-session", given.request_key.as_deref(), |engine| {
-            let name = match given.name {
-                Some(Name(name)) => name,
+            let row = engine.find_session(given.session.as_deref())?;
+            let name = match name {
+                Some(name) => name,
                 None => engine.free_session_name()?,
             };
             let new = NewSession {
@@ -191,15 +192,18 @@ fn revision(row: &StateSummary) -> Value {
 struct RestoreRevision {
     session: Option<Name>,
     revision: i64,
+    request_key: Option<RequestKey>,
 }
 
 pub(super) fn restore_revision(_: Call, params: Value) -> Result<Step, WireError> {
     let given: RestoreRevision = decode(params)?;
     let number = not_negative("revision", Some(given.revision))?.unwrap_or(0);
     Step::state(move |engine| {
-        let row = engine.find_session(given.session.as_deref())?;
-        engine.restore_revision(row.id, number)?;
-        let revision = engine.session(row.id)?.revision();
+        let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
+        let (row, revision) = engine.once_in("restore-revision", key, session, |engine, row| {
+            engine.restore_revision(row.id, number)?;
+            Ok(engine.session(row.id)?.revision())
+        })?;
         Ok(Value::Map(vec![
             entry("session", row.name),
             entry("restored", figure(number)),

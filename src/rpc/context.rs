@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::call::{Call, Tools};
 use super::error::param_error;
-use super::params::{ItemName, ManagerName, RequestKey, decode, ids, metadata};
+use super::params::{ItemName, ManagerName, RequestKey, decode, ids, metadata, yes};
 use super::present::{self, entry, figure};
 use super::{Finish, Step, params};
 use crate::context::change::Settings;
@@ -203,10 +203,6 @@ struct PinContext {
     #[serde(default = "yes")]
     pinned: bool,
     request_key: Option<RequestKey>,
-}
-
-fn yes() -> bool {
-    true
 }
 
 pub(super) fn pin_context(_: Call, params: Value) -> Result<Step, WireError> {

@@ -14,7 +14,7 @@ use crate::curation::prune::{HistoryStats, Pruned, SUMMARIZED_BUT, auto_manage, 
 use crate::curation::strategy::Fate;
 use crate::curation::summary::{Extractive, Source, folding_messages, summarize};
 use crate::curation::unit::History;
-use crate::engine::{Costs, Engine, EngineError, Keep, NewMessage, PrunedView};
+use crate::engine::{Costs, Engine, EngineError, Keep, NewMessage, PrunedView, SessionSettings};
 use crate::session::message::{Message, Signals};
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -102,18 +102,18 @@ fn prune_by(
         });
     }
     Step::state(move |engine| {
-        let row = engine.find_session(session.as_deref())?;
-        let costs = session_costs(engine, &row.settings, model.as_deref())?;
-        let before = engine.session_stats(row.id, &costs)?;
-        let done = engine
-            .once(method, request_key.as_deref(), |engine| of_session(engine, row.id, &costs))?;
-        let done = done.unwrap_or(PrunedView {
-            original: before.tokens,
-            remaining: before.tokens,
-            removed: Vec::new(),
-            kept: before.items,
-            archived: 0,
-        });
+        let (session, key) = (session.as_deref(), request_key.as_deref());
+        let (row, done) = engine.once_in(method, key, session, |engine, row| {
+            let costs = session_costs(engine, &row.settings, model.as_deref())?;
+            let before = engine.session_stats(row.id, &costs)?;
+            Ok(of_session(engine, row.id, &costs)?.unwrap_or(PrunedView {
+                original: before.tokens,
+                remaining: before.tokens,
+                removed: Vec::new(),
+                kept: before.items,
+                archived: 0,
+            }))
+        })?;
         let removed = messages_of(engine, row.id, &done.removed)?;
         let mut map = vec![entry("session", row.name)];
         map.push(entry("removed", told(&removed, brief)));
@@ -132,7 +132,7 @@ pub(super) fn session_costs(
     settings: &str,
     model: Option<&str>,
 ) -> Result<Costs, EngineError> {
-    let settings = crate::engine::SessionSettings::parse(settings)?;
+    let settings = SessionSettings::parse(settings)?;
     engine.costs(model.or(settings.model.as_deref()))
 }
 
@@ -277,11 +277,10 @@ pub(super) fn summarize_context(call: Call, params: Value) -> Result<Step, WireE
     }
     let keep = turns.map_or(Keep::Messages(items.unwrap_or(SUMMARIZED_BUT)), Keep::Turns);
     Step::state(move |engine| {
-        let row = engine.find_session(given.session.as_deref())?;
-        let costs = session_costs(engine, &row.settings, given.model.as_deref())?;
-        let settings = crate::engine::SessionSettings::parse(&row.settings)?;
-        let max_tokens = settings.turn.max_tokens;
-        let done = engine.once("summarize-context", given.request_key.as_deref(), |engine| {
+        let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
+        let (row, done) = engine.once_in("summarize-context", key, session, |engine, row| {
+            let costs = session_costs(engine, &row.settings, given.model.as_deref())?;
+            let max_tokens = SessionSettings::parse(&row.settings)?.turn.max_tokens;
             engine.summarize_session(row.id, keep, max_tokens, &costs, &Extractive)
         })?;
         Ok(Value::Map(vec![

@@ -6,7 +6,7 @@ use super::Step;
 use super::call::Call;
 use super::embedding::{Embedded, embedded};
 use super::error::param_error;
-use super::params::{Name, RequestKey, decode, not_negative};
+use super::params::{Name, RequestKey, decode, not_negative, yes};
 use super::present::{entry, figure, keyword};
 use crate::engine::{Engine, EngineError, Grounded, Query, memories_for};
 use crate::store::memory::{MemoryFilter, MemoryRow, MemoryScope};
@@ -174,13 +174,20 @@ fn grounded(found: &Grounded) -> Vec<(Box<str>, Value)> {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Forget {
     id: MemoryName,
-    forgotten: Option<bool>,
+    #[serde(default = "yes")]
+    forgotten: bool,
+    request_key: Option<RequestKey>,
 }
 
 pub(super) fn forget(_: Call, params: Value) -> Result<Step, WireError> {
     let given: Forget = decode(params)?;
-    let forgotten = given.forgotten.unwrap_or(true);
-    Step::state(move |engine| Ok(Value::Map(memory(&engine.forget(given.id.0, forgotten)?, None))))
+    let forgotten = given.forgotten;
+    Step::state(move |engine| {
+        let id = engine.once("forget", given.request_key.as_deref(), |engine| {
+            Ok(engine.forget(given.id.0, forgotten)?.id)
+        })?;
+        Ok(Value::Map(memory(&engine.memory(id)?, None)))
+    })
 }
 
 #[derive(Deserialize)]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::call::Call;
 use super::error::param_error;
-use super::params::{Name, RequestKey, decode, not_negative};
+use super::params::{Name, RequestKey, decode, not_negative, yes};
 use super::present::{self, entry, figure};
 use super::{Finish, Step};
 use crate::engine::{NewMessage, Said};
@@ -134,12 +134,30 @@ struct AddMessage {
     request_key: Option<RequestKey>,
 }
 
+impl AddMessage {
+    /// What was given that is of one message.
+    fn beside_messages(&self) -> Option<&'static str> {
+        let given = [
+            ("content", self.content.is_some()),
+            ("role", self.role.is_some()),
+            ("phase", self.phase.is_some()),
+            ("tool-calls", self.tool_calls.is_some()),
+            ("tool-call-id", self.tool_call_id.is_some()),
+            ("pinned", self.pinned.is_some()),
+            ("timestamp", self.timestamp.is_some()),
+        ];
+        given.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
+    }
+}
+
 pub(super) fn add_message(call: Call, params: Value) -> Result<Step, WireError> {
     let given: AddMessage = decode(params)?;
+    let of_one = given.beside_messages();
     let messages = match given.messages {
-        Some(messages) if given.content.is_none() && given.role.is_none() => messages,
+        Some(messages) if of_one.is_none() => messages,
         Some(_) => {
-            return Err(param_error("messages", "cannot be given beside content and role"));
+            let message = format!("cannot be given beside {}", of_one.unwrap_or_default());
+            return Err(param_error("messages", &message));
         }
         None if given.content.is_none() && given.tool_calls.is_none() => {
             return Err(param_error("content", "is required, or tool-calls, or messages"));
@@ -161,11 +179,9 @@ pub(super) fn add_message(call: Call, params: Value) -> Result<Step, WireError> 
     }
     let new = counted(messages, &*call.tools.counter)?;
     Step::state(move |engine| {
-        let row = engine.find_session(given.session.as_deref())?;
-        let said = engine.once("add-message", given.request_key.as_deref(), |engine| {
-            engine.add_messages(row.id, new)
-        })?;
-        let row = engine.row(row.id)?;
+        let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
+        let (row, said) = engine
+            .once_in("add-message", key, session, |engine, row| engine.add_messages(row.id, new))?;
         let mut map = said_map(&said);
         map.push(entry("session", &*row.name));
         map.push(entry("messages", figure(row.messages)));
@@ -272,7 +288,9 @@ struct PinMessage {
     session: Option<Name>,
     id: Option<MessageName>,
     ids: Option<Vec<MessageName>>,
-    pinned: Option<bool>,
+    #[serde(default = "yes")]
+    pinned: bool,
+    request_key: Option<RequestKey>,
 }
 
 pub(super) fn pin_message(_: Call, params: Value) -> Result<Step, WireError> {
@@ -282,10 +300,12 @@ pub(super) fn pin_message(_: Call, params: Value) -> Result<Step, WireError> {
     if ids.is_empty() {
         return Err(param_error("id", "is required: one id, or several as ids"));
     }
-    let pinned = given.pinned.unwrap_or(true);
+    let pinned = given.pinned;
     Step::state(move |engine| {
-        let row = engine.find_session(given.session.as_deref())?;
-        engine.pin_messages(row.id, &ids, pinned)?;
+        let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
+        let (row, ()) = engine.once_in("pin-message", key, session, |engine, row| {
+            engine.pin_messages(row.id, &ids, pinned)
+        })?;
         Ok(Value::Map(vec![
             entry("session", row.name),
             entry("ids", names(&ids)),

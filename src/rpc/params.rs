@@ -63,6 +63,20 @@ impl<'de> Deserialize<'de> for Name {
     }
 }
 
+/// Whether a text has the form of a session's id, `ses-N`.
+pub(super) fn is_session_id(text: &str) -> bool {
+    let digits = text.strip_prefix("ses-").unwrap_or_default();
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// A name for a session: what looks like an id would hide the session that has it.
+pub(super) fn new_name(Name(name): Name) -> Result<String, WireError> {
+    match is_session_id(&name) {
+        false => Ok(name),
+        true => Err(param_error("name", &format!("must not be like an id, got {name:?}"))),
+    }
+}
+
 fn check_name(name: &str) -> Result<(), String> {
     match name.len() {
         0 => Err("must not be empty".to_owned()),
@@ -172,6 +186,22 @@ pub(super) fn metadata(value: Option<Value>) -> Result<Metadata, WireError> {
     let metadata = Metadata(entries);
     check_metadata(&metadata)?;
     Ok(metadata)
+}
+
+/// The value of a parameter that is true unless it is said to be `nil`.
+pub(super) fn yes() -> bool {
+    true
+}
+
+/// A switch that stays as it is when it is not given. An `Option` would take `nil` for that, and
+/// `nil` turns it off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Switch(pub(super) Option<bool>);
+
+impl<'de> Deserialize<'de> for Switch {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        bool::deserialize(deserializer).map(|on| Self(Some(on)))
+    }
 }
 
 /// A name for a call, by which it is known when it is made again.

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::call::Call;
 use super::error::param_error;
-use super::params::{ManagerName, Name, RequestKey, decode, not_negative};
+use super::params::{ManagerName, Name, RequestKey, decode, is_session_id, new_name, not_negative};
 use super::present::{self, entry, figure};
 use super::query::Nothing;
 use super::{Finish, Step, transcript};
@@ -29,11 +29,14 @@ struct Open {
 
 pub(super) fn open_session(call: Call, params: Value) -> Result<Step, WireError> {
     let given: Open = decode(params)?;
+    let name = given.name.map(|Name(name)| name);
     let settings = call.tools.session_defaults();
     Step::state(move |engine| {
         let opened = engine.once("open-session", given.request_key.as_deref(), |engine| {
-            let name = match given.name {
-                Some(Name(name)) => name,
+            let name = match name {
+                // An id is no name to be given, but whoever has seen one may open it by that.
+                Some(name) if is_session_id(&name) => engine.switch_session(&name)?.name,
+                Some(name) => name,
                 None => engine.free_session_name()?,
             };
             engine.open_session(NewSession {
@@ -91,28 +94,40 @@ pub(super) fn switch_session(_: Call, params: Value) -> Result<Step, WireError> 
 struct Rename {
     session: Name,
     name: Name,
+    request_key: Option<RequestKey>,
 }
 
 pub(super) fn rename_session(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: Rename = decode(params)?;
-    changed(move |engine| engine.rename_session(&given.session.0, &given.name.0))
+    let Rename { session, name, request_key } = decode(params)?;
+    let name = new_name(name)?;
+    changed("rename-session", request_key, move |engine| engine.rename_session(&session, &name))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Existing {
+    session: Name,
+    request_key: Option<RequestKey>,
 }
 
 pub(super) fn delete_session(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: OneSession = decode(params)?;
-    changed(move |engine| engine.delete_session(&given.session.0))
+    let Existing { session, request_key } = decode(params)?;
+    changed("delete-session", request_key, move |engine| engine.delete_session(&session))
 }
 
 pub(super) fn restore_session(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: OneSession = decode(params)?;
-    changed(move |engine| engine.restore_session(&given.session.0))
+    let Existing { session, request_key } = decode(params)?;
+    changed("restore-session", request_key, move |engine| engine.restore_session(&session))
 }
 
 fn changed(
+    method: &'static str,
+    key: Option<RequestKey>,
     change: impl FnOnce(&mut Engine) -> Result<SessionRow, EngineError> + Send + 'static,
 ) -> Result<Step, WireError> {
     Step::state(move |engine| {
-        let row = change(engine)?;
+        let id = engine.once(method, key.as_deref(), |engine| Ok(change(engine)?.id))?;
+        let row = engine.row(id)?;
         let current = engine.find_session(None).is_ok_and(|current| current.id == row.id);
         Ok(Value::Map(session(&row, current)))
     })
@@ -187,12 +202,13 @@ struct Import {
 
 pub(super) fn import_session(call: Call, params: Value) -> Result<Step, WireError> {
     let given: Import = decode(params)?;
+    let name = given.name.map(new_name).transpose()?;
     let read = transcript::read(&given.text, &*call.tools.counter)
         .map_err(|message| param_error("text", &message))?;
     let settings = call.tools.session_defaults();
     Step::state(move |engine| {
         let opened = engine.once("import-session", given.request_key.as_deref(), |engine| {
-            let name = given.name.map_or(read.name, |Name(name)| name);
+            let name = name.unwrap_or(read.name);
             let new = NewSession { name, project: read.project, settings, ..NewSession::default() };
             engine.import_session(new, read.messages, read.view)
         })?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::messages::{MessageParam, counted};
+use super::params::{Name, is_session_id};
 use super::present::{self, entry};
 use crate::context::render::fence;
 use crate::curation::summary;
@@ -74,9 +75,16 @@ pub(super) fn read(text: &str, counter: &dyn Counter) -> Result<Read, String> {
         let found = file.contexture_session;
         return Err(format!("has format {found} and this program knows up to {VERSION}"));
     }
+    let name: Name = Value::Str(file.name)
+        .decode()
+        .map_err(|error| format!("has a name that {}", error.message))?;
+    let Name(name) = match is_session_id(&name) {
+        true => Name(format!("imported {}", name.0)),
+        false => name,
+    };
     let messages = counted(file.messages, counter).map_err(|error| error.message)?;
     let view = file.state.as_deref().map(view).transpose()?;
-    Ok(Read { name: file.name, project: file.project, messages, view })
+    Ok(Read { name, project: file.project, messages, view })
 }
 
 fn view(text: &str) -> Result<State, String> {

@@ -8,7 +8,7 @@ use super::curate::session_costs;
 use super::embedding::{Embedded, embedded};
 use super::error::param_error;
 use super::messages::MessageParam;
-use super::params::{Name, RequestKey, decode};
+use super::params::{Name, RequestKey, Switch, decode};
 use super::present::{entry, figure, keyword};
 use super::{checkpoints, messages, window};
 use crate::curation::config::{Range, Setting, TurnConfig, Value as Figure};
@@ -40,9 +40,9 @@ pub(super) fn process_turn(call: Call, params: Value) -> Result<Step, WireError>
     let text = message.content.to_string();
     embedded(&call, text, move |Embedded { vector, outcome }| {
         Step::state(move |engine| {
-            let row = engine.find_session(given.session.as_deref())?;
-            let costs = session_costs(engine, &row.settings, given.model.as_deref())?;
-            let done = engine.once("process-turn", given.request_key.as_deref(), |engine| {
+            let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
+            let (row, done) = engine.once_in("process-turn", key, session, |engine, row| {
+                let costs = session_costs(engine, &row.settings, given.model.as_deref())?;
                 let turn = Turn { message, coherence, vector };
                 engine.process_turn(row.id, turn, &costs, &Extractive)
             })?;
@@ -126,17 +126,23 @@ struct Configure {
     model: Option<String>,
     strategy: Option<String>,
     window_tokens: Option<i64>,
-    archive_pruned: Option<bool>,
-    versioning: Option<bool>,
+    #[serde(default)]
+    archive_pruned: Switch,
+    #[serde(default)]
+    versioning: Switch,
     max_tokens: Option<Value>,
     summarize_at_ratio: Option<Value>,
     quality_threshold: Option<Value>,
     checkpoint_interval: Option<Value>,
     grounding_memories: Option<Value>,
     recent_turns_to_keep: Option<Value>,
-    auto_summarize: Option<bool>,
-    auto_checkpoint: Option<bool>,
-    auto_rollback: Option<bool>,
+    #[serde(default)]
+    auto_summarize: Switch,
+    #[serde(default)]
+    auto_checkpoint: Switch,
+    #[serde(default)]
+    auto_rollback: Switch,
+    request_key: Option<RequestKey>,
 }
 
 pub(super) fn configure_session(_: Call, params: Value) -> Result<Step, WireError> {
@@ -153,30 +159,34 @@ pub(super) fn configure_session(_: Call, params: Value) -> Result<Step, WireErro
         config.with(name, number).map_err(|error| setting_error(name, &error.to_string()))
     })?;
     Step::state(move |engine| {
-        let row = engine.find_session(given.session.as_deref())?;
-        let mut settings = SessionSettings::parse(&row.settings)?;
-        let before = settings.clone();
-        for (name, value) in changes {
-            if let Ok(number) = number(name, &value) {
-                settings.turn = settings.turn.with(name, number)?;
+        let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
+        let (row, ()) = engine.once_in("configure-session", key, session, |engine, row| {
+            let mut settings = SessionSettings::parse(&row.settings)?;
+            let before = settings.clone();
+            for (name, value) in changes {
+                if let Ok(number) = number(name, &value) {
+                    settings.turn = settings.turn.with(name, number)?;
+                }
             }
-        }
-        settings.model = given.model.or(settings.model);
-        settings.strategy = given.strategy.or(settings.strategy);
-        settings.max_tokens = window_tokens.or(settings.max_tokens);
-        settings.archive_pruned = given.archive_pruned.unwrap_or(settings.archive_pruned);
-        settings.versioning = given.versioning.unwrap_or(settings.versioning);
-        if settings != before {
-            engine.set_session_settings(row.id, &settings.print()?)?;
-        }
-        effective(row.name, &settings)
+            // What is empty or 0 is the default again.
+            settings.model = given.model.or(settings.model).filter(|name| !name.is_empty());
+            settings.strategy = given.strategy.or(settings.strategy);
+            settings.max_tokens = window_tokens.or(settings.max_tokens).filter(|most| *most > 0);
+            settings.archive_pruned = given.archive_pruned.0.unwrap_or(settings.archive_pruned);
+            settings.versioning = given.versioning.0.unwrap_or(settings.versioning);
+            match settings == before {
+                true => Ok(()),
+                false => engine.set_session_settings(row.id, &settings.print()?),
+            }
+        })?;
+        effective(row.name, &SessionSettings::parse(&row.settings)?)
     })
 }
 
 impl Configure {
     /// The settings of turns that are to change.
     fn changes(&self) -> Vec<(&'static str, Value)> {
-        let switch = |on: Option<bool>| on.map(Value::Bool);
+        let switch = |on: Switch| on.0.map(Value::Bool);
         let all = [
             ("max-tokens", self.max_tokens.clone()),
             ("summarize-at-ratio", self.summarize_at_ratio.clone()),
@@ -251,6 +261,7 @@ struct ReportUsage {
     model: String,
     counted: i64,
     reported: i64,
+    request_key: Option<RequestKey>,
 }
 
 pub(super) fn report_usage(_: Call, params: Value) -> Result<Step, WireError> {
@@ -258,7 +269,10 @@ pub(super) fn report_usage(_: Call, params: Value) -> Result<Step, WireError> {
     let counted = super::params::not_negative("counted", Some(given.counted))?.unwrap_or(0);
     let reported = super::params::not_negative("reported", Some(given.reported))?.unwrap_or(0);
     Step::state(move |engine| {
-        let learned = engine.report_usage(&given.model, counted, reported)?;
+        let key = given.request_key.as_deref();
+        let learned = engine.once("report-usage", key, |engine| {
+            engine.report_usage(&given.model, counted, reported)
+        })?;
         let costs = engine.costs(Some(&given.model))?;
         Ok(Value::Map(vec![
             entry("model", &*given.model),

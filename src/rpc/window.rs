@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::call::{Call, Tools};
 use super::error::{engine_error, param_error};
-use super::params::{Name, decode, not_negative};
+use super::params::{Name, decode, not_negative, yes};
 use super::present::{self, entry, figure, keyword};
 use super::query::current;
 use super::{Finish, Step, report};
@@ -123,7 +123,8 @@ struct BuildContext {
     query: Option<String>,
     model: Option<String>,
     sections: Option<SectionTexts>,
-    items: Option<bool>,
+    #[serde(default = "yes")]
+    items: bool,
     brief: Option<bool>,
     explain: Option<bool>,
 }
@@ -140,7 +141,7 @@ pub(super) fn build_context(call: Call, params: Value) -> Result<Step, WireError
     let (brief, explain) = (given.brief.unwrap_or(false), given.explain.unwrap_or(false));
     Step::then(move |engine| {
         let mut material = engine.material(given.session.as_deref(), given.model.as_deref())?;
-        if given.items == Some(false) {
+        if !given.items {
             material.items.clear();
         }
         Ok(Finish::Later(Box::new(move || {

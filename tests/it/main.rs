@@ -17,6 +17,7 @@ mod markdown;
 mod program;
 mod protocol;
 mod recorded;
+mod sessions;
 mod sexp_oracle;
 mod shared_script;
 mod support;

@@ -176,7 +176,11 @@ impl Engine {
         Ok(SessionSettings::parse(&self.row(id)?.settings)?.versioning)
     }
 
-    fn find_checkpoint(
+    /// A checkpoint of a session, the last one unless another is named.
+    ///
+    /// # Errors
+    /// [`EngineError::NoCheckpoint`].
+    pub fn find_checkpoint(
         &mut self,
         id: u64,
         checkpoint: Option<u64>,

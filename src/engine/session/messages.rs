@@ -73,7 +73,8 @@ impl Engine {
                 false => state.pinned.remove(number),
             }
         }
-        self.revise(id, "pin-message", state)
+        self.revise(id, "pin-message", state)?;
+        self.session_changed(id, "pin-message")
     }
 
     /// Appends without an event of its own.

@@ -9,6 +9,7 @@ mod settings;
 mod turn;
 mod window;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 pub use self::checkpoint::{RolledBack, Undone as RollbackUndone};
@@ -153,14 +154,17 @@ impl Engine {
     /// Brings a deleted session back: that of this name deleted last, or the one with this number.
     ///
     /// # Errors
-    /// [`EngineError::NoSuchSession`], and [`EngineError::SessionExists`] when its name has been
-    /// taken since.
+    /// [`EngineError::NotDeleted`], and [`EngineError::SessionExists`] when its name has been taken
+    /// since.
     pub fn restore_session(&mut self, name: &str) -> Result<SessionRow, EngineError> {
         let rows = self.store.sessions(true)?;
         let is_meant = |row: &&SessionRow| row.name == name || number(name) == Some(row.id);
-        let deleted = rows.iter().filter(|row| row.deleted.is_some()).filter(is_meant);
-        let Some(row) = deleted.max_by_key(|row| row.deleted) else {
-            return Err(self.no_such_session(Some(name)));
+        let deleted = rows.iter().filter(|row| row.deleted.is_some());
+        let Some(row) = deleted.clone().filter(is_meant).max_by_key(|row| row.deleted) else {
+            let known = deleted.map(|row| row.name.clone()).collect();
+            // One that is there is as it should be.
+            let live = self.session_called(name)?;
+            return live.ok_or_else(|| EngineError::NotDeleted { name: name.to_owned(), known });
         };
         self.check_name_is_free(&row.name, row.id)?;
         self.store.set_session_deleted(row.id, None)?;
@@ -183,6 +187,26 @@ impl Engine {
     /// [`EngineError::Store`].
     pub fn session(&mut self, id: u64) -> Result<&Session, EngineError> {
         Ok(self.session_mut(id)?)
+    }
+
+    /// Runs `operation` on the session of this name as [`once`](Self::once) does. A repeated call is
+    /// about the session of the first, whatever that is called by then and whichever is current.
+    /// Gives the session's row as it is after that.
+    ///
+    /// # Errors
+    /// [`EngineError::NoSuchSession`], and those of the operation.
+    pub fn once_in<T: Serialize + DeserializeOwned>(
+        &mut self,
+        method: &str,
+        key: Option<&str>,
+        name: Option<&str>,
+        operation: impl FnOnce(&mut Self, &SessionRow) -> Result<T, EngineError>,
+    ) -> Result<(SessionRow, T), EngineError> {
+        let (id, outcome) = self.once(method, key, |engine| {
+            let row = engine.find_session(name)?;
+            Ok((row.id, operation(engine, &row)?))
+        })?;
+        Ok((self.row(id)?, outcome))
     }
 
     /// The row of a session, deleted or not.
@@ -275,7 +299,10 @@ impl Engine {
 
     fn current_session(&mut self) -> Result<Option<SessionRow>, EngineError> {
         if let Some(id) = self.sessions.current {
-            return Ok(self.store.session(id)?);
+            // One that could not be kept, or was deleted, is not the current one any more.
+            if let Some(row) = self.store.session(id)?.filter(|row| row.deleted.is_none()) {
+                return Ok(Some(row));
+            }
         }
         Ok(self.store.sessions(false)?.into_iter().next())
     }

@@ -192,10 +192,14 @@ pub(super) static METHODS: &[Method] = &[
               its range is refused, and nothing is set.",
         params: &[
             SESSION,
-            optional("model", "string", "The model that windows are for."),
+            optional("model", "string", "The model that windows are for; `\"\"` for the server's."),
             optional("strategy", "name", "Who chooses from the messages.")
                 .of(window::strategy_names),
-            optional("window-tokens", "integer", "How many tokens a window may have."),
+            optional(
+                "window-tokens",
+                "integer",
+                "How many tokens a window may have; 0 for the default.",
+            ),
             optional("archive-pruned", "boolean", "What is pruned becomes memories; `t`."),
             optional("versioning", "boolean", "Checkpoints are taken; `t`."),
             optional("max-tokens", "integer", "How much a turn may leave in view; 8192."),
@@ -207,6 +211,7 @@ pub(super) static METHODS: &[Method] = &[
             optional("auto-summarize", "boolean", "Summarize in `process-turn`; `t`."),
             optional("auto-checkpoint", "boolean", "Take checkpoints in `process-turn`; `t`."),
             optional("auto-rollback", "boolean", "Roll back in `process-turn`; `nil`."),
+            KEY,
         ],
         result: "`:session :model :strategy :window-tokens :archive-pruned :versioning`, and \
                  `:settings`, each `:name :value :default :least :most`.",
@@ -221,6 +226,7 @@ pub(super) static METHODS: &[Method] = &[
             required("model", "string", "The model's name."),
             required("counted", "integer", "The tokens that were counted, by `build-context`."),
             required("reported", "integer", "The tokens of input that the provider reported."),
+            KEY,
         ],
         result: "`:model :ratio :reports :factor`.",
         pace: Pace::Prompt,

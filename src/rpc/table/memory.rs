@@ -61,6 +61,7 @@ pub(super) static METHODS: &[Method] = &[
         params: &[
             required("id", "string", "The memory's id, `mem-N`."),
             optional("forgotten", "boolean", "`t` by default."),
+            KEY,
         ],
         result: "The memory, with the time at which it was `:forgotten`.",
         pace: Pace::Prompt,

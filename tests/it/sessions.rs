@@ -1,0 +1,448 @@
+//! Sessions, their messages, checkpoints and forks, as a client meets them.
+
+use crate::support::*;
+
+fn say(client: &mut Client, role: &str, content: &str) -> String {
+    let params = format!("(:role :{role} :content {})", quoted(content));
+    client.ok("add-message", &params)["id"].as_str().unwrap().to_owned()
+}
+
+/// The contents of a session's messages in a view.
+#[track_caller]
+fn contents(client: &mut Client, params: &str) -> Vec<String> {
+    let messages = client.ok("get-messages", params);
+    let content = |message: &Json| message["content"].as_str().unwrap().to_owned();
+    messages.as_array().into_iter().flatten().map(content).collect()
+}
+
+fn names(rows: &Json) -> Vec<String> {
+    let name = |row: &Json| row["session"].as_str().unwrap().to_owned();
+    rows.as_array().into_iter().flatten().map(name).collect()
+}
+
+#[test]
+fn sessions_are_opened_listed_switched_renamed_deleted_and_restored_across_restarts() {
+    let home = Home::new();
+    let mut client = home.stdio(&[]);
+    let opened = client.ok("open-session", "(:name \"a\" :project \"/srv/a\")");
+    assert_eq!((&opened["session"], &opened["id"]), (&"a".into(), &"ses-1".into()));
+    assert_eq!(opened["created_now"], true);
+    assert_eq!(opened["project"], "/srv/a");
+    assert_eq!(client.ok("open-session", "nil")["session"], "conversation-2");
+    say(&mut client, "user", "hello");
+    assert!(is_nil(&client.ok("open-session", "(:name \"a\")")["created_now"]));
+    assert_eq!(client.ok("open-session", "(:name \"ses-2\")")["session"], "conversation-2");
+    assert_eq!(client.ok("current-session", "nil")["messages"], 1);
+    client.ok("rename-session", "(:session \"ses-2\" :name \"b\")");
+    assert_eq!(names(&client.ok("list-sessions", "(:project \"/srv/a\")")), ["a"]);
+    client.ok("switch-session", "(:session \"a\")");
+    assert!(client.ok("delete-session", "(:session \"a\")")["deleted"].is_number());
+    assert_eq!(names(&client.ok("list-sessions", "nil")), ["b"]);
+    assert_eq!(client.ok("current-session", "nil")["session"], "b");
+    client.end();
+    let mut client = home.stdio(&[]);
+    assert_eq!(names(&client.ok("list-sessions", "(:deleted t)")).len(), 2);
+    let gone = client.fails("get-messages", "(:session \"a\")");
+    assert_eq!((gone.kind(), &gone.data["known"][0]), ("no-such-session", &"b".into()));
+    client.ok("restore-session", "(:session \"a\")");
+    // One that is there already is as it should be.
+    client.ok("restore-session", "(:session \"a\")");
+    assert_eq!(names(&client.ok("list-sessions", "nil")).len(), 2);
+    assert_eq!(contents(&mut client, "(:session \"b\")"), ["hello"]);
+    client.end();
+}
+
+#[test]
+fn deleting_and_restoring_tell_what_there_is() {
+    let home = Home::new();
+    let mut client = home.ephemeral(&[]);
+    assert_eq!(
+        client.fails("current-session", "nil").message,
+        "no session is open; there are none yet; open-session makes one"
+    );
+    client.ok("open-session", "(:name \"a\")");
+    client.ok("delete-session", "(:session \"a\")");
+    client.ok("open-session", "(:name \"a\")");
+    let taken = client.fails("restore-session", "(:session \"ses-1\")");
+    assert_eq!((taken.kind(), &taken.data["session"]), ("session-exists", &"a".into()));
+    let other = client.fails("restore-session", "(:session \"z\")");
+    assert_eq!(other.message, "no deleted session \"z\"; there are \"a\"");
+    assert_eq!(other.data["known"][0], "a");
+    let taken = client.fails("rename-session", "(:session \"ses-2\" :name \"ses-7\")");
+    assert_eq!(taken.param(), "name");
+    let missing = client.fails("open-session", "(:name \"ses-9\")");
+    assert_eq!(missing.kind(), "no-such-session");
+    client.end();
+}
+
+#[test]
+fn a_session_has_items_of_its_own() {
+    let home = Home::new();
+    let mut client = home.ephemeral(&[]);
+    let a = client.ok("open-session", "(:name \"a\")")["manager"].as_str().unwrap().to_owned();
+    let b = client.ok("open-session", "(:name \"b\")")["manager"].as_str().unwrap().to_owned();
+    assert_ne!(a, b);
+    client.add(&a, "only of a");
+    client.add("*shared*", "of nobody");
+    say(&mut client, "user", "hello b");
+    client.ok("add-message", "(:session \"a\" :content \"hello a\")");
+    let text = |client: &mut Client, name: &str| {
+        client.ok("build-context", &format!("(:session \"{name}\")"))["parts"].to_string()
+    };
+    assert!(text(&mut client, "a").contains("only of a"));
+    let of_b = text(&mut client, "b");
+    assert!(!of_b.contains("only of a") && !of_b.contains("of nobody"), "{of_b}");
+    client.end();
+}
+
+#[test]
+fn messages_keep_what_they_have_in_both_dialects() {
+    let home = Home::new();
+    let server = home.listening(&[]);
+    let mut native = server.unix(Dialect::Native);
+    native.ok("open-session", "(:name \"a\")");
+    native.ok(
+        "add-message",
+        "(:messages ((:role :system :content \"be brief\" :pinned t) \
+           (:role :user :content \"a\\nb \\\"c\\\" \u{1F600}\" :phase :testing) \
+           (:role :assistant :content \"\" :tool-calls ((:id \"1\" :name \"run\" :arguments (:cmd \"ls\" :n 3)))) \
+           (:role :tool :tool-call-id \"1\" :content \"ok\")))",
+    );
+    let expected = native.ok("get-messages", "nil");
+    assert_eq!(expected[0]["pinned"], true);
+    assert_eq!(expected[1]["content"], "a\nb \"c\" \u{1F600}");
+    assert_eq!(expected[1]["phase"], "testing");
+    assert_eq!(expected[2]["tool_calls"][0]["arguments"], "{\"cmd\":\"ls\",\"n\":3}");
+    assert_eq!(expected[3]["tool_call_id"], "1");
+    let mut json = server.tcp(Dialect::Json);
+    let same = json.ok("get-messages", "nil");
+    let content = |messages: &Json| {
+        let all = messages.as_array().unwrap().iter();
+        all.map(|m| (m["id"].clone(), m["content"].clone(), m["role"].clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(content(&same), content(&expected));
+    assert_eq!(contents(&mut json, "(:roles (:user :tool))").len(), 2);
+    assert_eq!(contents(&mut json, "(:from \"msg-2\" :to \"msg-3\")").len(), 2);
+    assert_eq!(contents(&mut json, "(:limit 1)"), ["ok"]);
+    // What one answer has of a message, another call takes.
+    let text = native.ok("get-messages", "nil");
+    let stats = json.ok("context-stats", "nil");
+    let again = Json::Object([("messages".to_owned(), text)].into_iter().collect());
+    json.write(
+        format!("{{\"id\":99,\"method\":\"context_stats\",\"params\":{again}}}\n").as_bytes(),
+    );
+    assert_eq!(json.reply(99).unwrap()["tokens"], stats["tokens"]);
+}
+
+#[test]
+fn words_are_found_in_the_names_and_messages_of_sessions() {
+    let home = Home::new();
+    let mut client = home.ephemeral(&[]);
+    client.ok("open-session", "(:name \"Parser work\")");
+    say(&mut client, "user", "why does parseHttpHeader fail?");
+    say(&mut client, "assistant", "It reads past the end.");
+    client.ok("open-session", "(:name \"other\")");
+    say(&mut client, "user", "nothing of the kind");
+    let hits = client.ok("search-sessions", "(:query \"header\")");
+    assert_eq!((hits.as_array().unwrap().len(), &hits[0]["session"]), (1, &"Parser work".into()));
+    assert_eq!((&hits[0]["message"], &hits[0]["role"]), (&"msg-1".into(), &"user".into()));
+    assert_eq!(names(&client.ok("search-sessions", "(:query \"parsers\")"))[0], "Parser work");
+    client.ok("delete-session", "(:session \"Parser work\")");
+    assert!(is_nil(&client.ok("search-sessions", "(:query \"header\")")));
+    assert_eq!(names(&client.ok("search-sessions", "(:query \"header\" :deleted t)")).len(), 1);
+    client.end();
+}
+
+#[test]
+fn a_session_is_exported_as_a_transcript_and_as_json_and_imported_equal() {
+    let home = Home::new();
+    let mut client = home.ephemeral(&[]);
+    client.ok("open-session", "(:name \"# a\\n<b>\" :project \"/srv/a\")");
+    say(&mut client, "system", "You are brief.");
+    say(&mut client, "user", "# not a heading\n```\nfence\n```");
+    client.ok(
+        "add-message",
+        "(:role :assistant :tool-calls ((:id \"1\" :name \"run\" :arguments \"{}\")))",
+    );
+    client.ok("add-message", "(:role :tool :tool-call-id \"1\" :content \"```\\n~~~\\nout\")");
+    say(&mut client, "assistant", "done");
+    client.ok("pin-message", "(:id \"msg-5\")");
+    let text = client.ok("export-session", "nil")["text"].as_str().unwrap().to_owned();
+    assert!(text.starts_with("# # a <b>\n\nBegun "), "{text}");
+    for heading in ["## System (msg-1, ", "## User (msg-2, ", "## Assistant (msg-3, "] {
+        assert_eq!(text.matches(heading).count(), 1, "{text}");
+    }
+    assert!(text.contains("## Tool (msg-4, ") && text.contains(", answers 1)"), "{text}");
+    assert!(text.contains("````text\n```\n~~~\nout\n````\n"), "{text}");
+    assert!(text.contains(", pinned)\n\ndone\n"), "{text}");
+    let json = client.ok("export-session", "(:format :json)")["text"].as_str().unwrap().to_owned();
+    let imported = client.ok("import-session", &format!("(:text {})", quoted(&json)));
+    assert_eq!(imported["session"], "# a\n<b> (2)");
+    let messages = client.ok("get-messages", "(:session \"ses-1\" :view :log)");
+    assert_eq!(client.ok("get-messages", "(:view :log)"), messages);
+    let of = |name: &str| format!("(:session \"{name}\" :explain t)");
+    let original = client.ok("build-context", &of("ses-1"));
+    assert_eq!(client.ok("build-context", &of("ses-2"))["parts"], original["parts"]);
+    client.end();
+}
+
+#[test]
+fn what_is_imported_is_checked() {
+    let home = Home::new();
+    let mut client = home.ephemeral(&[]);
+    let mut check = |text: &str, expected: &str| {
+        let error = client.fails("import-session", &format!("(:text {})", quoted(text)));
+        assert_eq!(error.param(), "text");
+        assert!(error.message.contains(expected), "{}", error.message);
+    };
+    check("", "must be the JSON that export-session gives");
+    check("{}", "contexture-session is required");
+    check("{\"contexture_session\":9,\"name\":\"a\",\"messages\":[]}", "has format 9");
+    check("{\"contexture_session\":1,\"name\":\"\",\"messages\":[]}", "must not be empty");
+    check(
+        "{\"contexture_session\":1,\"name\":\"a\",\"messages\":[{\"role\":\"king\"}]}",
+        "must be one of",
+    );
+    check("{\"contexture_session\":1,\"name\":\"a\",\"messages\":[],\"state\":\"[\"}", "state");
+    // A state that does not fit the messages is made to.
+    let state = "{\\\"base\\\":99,\\\"active\\\":[[3,90],[0,1]],\\\"relevance\\\":1e300}";
+    let messages = "[{\"content\":\"a\"},{\"content\":\"b\"},{\"content\":\"c\"}]";
+    let text = format!(
+        "{{\"contexture_session\":1,\"name\":\"ses-1\",\"messages\":{messages},\"state\":\"{state}\"}}"
+    );
+    let imported = client.ok("import-session", &format!("(:text {})", quoted(&text)));
+    assert_eq!(imported["session"], "imported ses-1");
+    assert_eq!(contents(&mut client, "nil"), ["a", "c"]);
+    let score = client.ok("quality-score", "nil")["quality_score"].as_f64().unwrap();
+    assert!((0.0..=1.0).contains(&score));
+    client.end();
+}
+
+#[test]
+fn checkpoints_are_gone_back_to_and_that_is_undone() {
+    let home = Home::new();
+    let mut client = home.stdio(&[]);
+    let manager =
+        client.ok("open-session", "(:name \"a\")")["manager"].as_str().unwrap().to_owned();
+    let none = client.fails("rollback", "nil");
+    assert_eq!((none.kind(), none.data["session"].as_str()), ("no-checkpoint", Some("a")));
+    client.add(&manager, "then");
+    say(&mut client, "user", "one");
+    say(&mut client, "assistant", "uno");
+    let taken = client.ok("checkpoint", "(:message \"a start\")");
+    assert_eq!((&taken["checkpoint"], &taken["turn"]), (&"chk-1".into(), &1.into()));
+    client.add(&manager, "later");
+    say(&mut client, "user", "two");
+    say(&mut client, "user", "three");
+    client.end();
+    let mut client = home.stdio(&[]);
+    let done = client.ok("rollback", "nil");
+    assert_eq!((&done["turns_lost"], &done["messages_lost"]), (&2.into(), &2.into()));
+    assert_eq!(contents(&mut client, "nil"), ["one", "uno"]);
+    assert_eq!(contents(&mut client, "(:view :log)").len(), 4);
+    assert_eq!(client.contents(&manager), ["then"]);
+    say(&mut client, "user", "another two");
+    client.end();
+    let mut client = home.stdio(&[]);
+    assert_eq!(client.ok("checkpoint", "nil")["turn"], 2);
+    let undone = client.ok("undo-rollback", "nil");
+    assert_eq!((&undone["turns_restored"], &undone["turns_lost"]), (&2.into(), &1.into()));
+    assert_eq!(contents(&mut client, "nil"), ["one", "uno", "two", "three"]);
+    assert_eq!(client.contents(&manager), ["then", "later"]);
+    let rows = client.ok("list-checkpoints", "nil");
+    assert_eq!((&rows[0]["message"], &rows[0]["turn"]), (&"a start".into(), &1.into()));
+    let unknown = client.fails("rollback", "(:checkpoint \"chk-9\")");
+    assert_eq!(unknown.data["known"], Json::from(vec!["chk-1", "chk-2"]));
+    client.end();
+}
+
+#[test]
+fn a_session_is_forked_at_a_checkpoint_with_copies_of_its_items() {
+    let home = Home::new();
+    let mut client = home.stdio(&[]);
+    let manager =
+        client.ok("open-session", "(:name \"a\")")["manager"].as_str().unwrap().to_owned();
+    client.add(&manager, "item");
+    say(&mut client, "user", "one");
+    client.ok("checkpoint", "nil");
+    say(&mut client, "user", "two");
+    let fork = client.ok("fork-session", "(:checkpoint \"chk-1\" :name \"b\")");
+    assert_eq!((&fork["forked_from"], &fork["shared_messages"]), (&"ses-1".into(), &1.into()));
+    say(&mut client, "user", "another");
+    let its_own = fork["manager"].as_str().unwrap().to_owned();
+    assert_eq!(client.contents(&its_own), ["item"]);
+    client.ok("clear-context", &format!("(:manager {})", quoted(&its_own)));
+    client.end();
+    let mut client = home.stdio(&[]);
+    assert_eq!(contents(&mut client, "(:session \"b\")"), ["one", "another"]);
+    assert_eq!(contents(&mut client, "(:session \"a\")"), ["one", "two"]);
+    assert_eq!(client.contents(&manager), ["item"]);
+    client.ok("delete-session", "(:session \"a\")");
+    assert_eq!(contents(&mut client, "(:session \"b\")"), ["one", "another"]);
+    let text = client.ok("export-session", "(:session \"b\" :format :json)")["text"].clone();
+    let params = format!("(:text {} :name \"c\")", quoted(text.as_str().unwrap()));
+    client.ok("import-session", &params);
+    assert_eq!(contents(&mut client, "nil"), ["one", "another"]);
+    client.end();
+}
+
+#[test]
+fn without_versions_there_are_no_checkpoints() {
+    let home = Home::new();
+    let mut client = home.ephemeral(&[]);
+    client.ok("open-session", "(:name \"a\")");
+    client.ok("configure-session", "(:versioning nil)");
+    let settings = client.ok("configure-session", "nil");
+    assert!(is_nil(&settings["versioning"]), "{settings}");
+    assert!(is_nil(&client.ok("checkpoint", "nil")));
+    let error = client.fails("rollback", "nil");
+    assert_eq!((error.kind(), &error.data["session"]), ("versioning-not-enabled", &"a".into()));
+    client.end();
+}
+
+#[test]
+fn every_change_of_view_is_a_revision_that_can_be_restored() {
+    let home = Home::new();
+    let mut client = home.ephemeral(&[]);
+    client.ok("open-session", "(:name \"a\")");
+    for number in 0..40 {
+        say(&mut client, "user", &format!("we use port {number}"));
+        say(&mut client, "assistant", &format!("fine {number}"));
+    }
+    let before = contents(&mut client, "(:view :view)");
+    client.ok("prune-context", "(:max-tokens 150)");
+    let pruned = contents(&mut client, "(:view :view)");
+    client.ok("summarize-context", "(:max-items 4)");
+    say(&mut client, "user", "since then");
+    let rows = client.ok("list-revisions", "nil");
+    let methods: Vec<_> =
+        rows.as_array().unwrap().iter().map(|row| row["method"].as_str().unwrap()).collect();
+    assert_eq!(methods, ["summarize-context", "prune-context"]);
+    client.ok("restore-revision", "(:revision 1)");
+    let and = |mut contents: Vec<String>, last: &str| {
+        contents.push(last.to_owned());
+        contents
+    };
+    assert_eq!(contents(&mut client, "(:view :view)"), and(pruned, "since then"));
+    client.ok("restore-revision", "(:revision 0)");
+    assert_eq!(contents(&mut client, "(:view :view)"), and(before, "since then"));
+    let error = client.fails("restore-revision", "(:revision 99)");
+    assert_eq!((error.kind(), &error.data["newest"]), ("no-such-revision", &4.into()));
+    client.end();
+}
+
+#[test]
+fn a_request_key_makes_every_change_of_a_session_safe_to_repeat() {
+    let home = Home::new();
+    let mut client = home.stdio(&[]);
+    client.ok("open-session", "(:name \"other\")");
+    client.ok("open-session", "(:name \"a\")");
+    for number in 0..30 {
+        say(&mut client, "user", &format!("message {number} is about port {number}"));
+    }
+    client.ok("configure-session", "(:max-tokens 300 :checkpoint-interval 1)");
+    let json = client.ok("export-session", "(:format :json)")["text"].as_str().unwrap().to_owned();
+    let id = client.ok("remember", "(:content \"port 3 is taken\")")["id"].clone();
+    let calls = [
+        ("process-turn", ":content \"which port?\"".to_owned()),
+        ("add-message", ":content \"said\" :pinned t".to_owned()),
+        ("configure-session", ":grounding-memories 3".to_owned()),
+        ("checkpoint", ":message \"x\"".to_owned()),
+        ("prune-context", ":max-tokens 150".to_owned()),
+        ("auto-manage-context", String::new()),
+        ("pin-message", ":id \"msg-29\"".to_owned()),
+        ("summarize-context", ":max-items 1".to_owned()),
+        ("restore-revision", ":revision 3".to_owned()),
+        ("rollback", String::new()),
+        ("undo-rollback", String::new()),
+        ("fork-session", String::new()),
+        ("import-session", format!(":text {}", quoted(&json))),
+        ("open-session", String::new()),
+        ("remember", ":content \"once\"".to_owned()),
+        ("report-usage", ":model \"claude-x\" :counted 1000 :reported 1500".to_owned()),
+        ("forget", format!(":id {id}")),
+        ("rename-session", ":session \"other\" :name \"renamed\"".to_owned()),
+        ("delete-session", ":session \"renamed\"".to_owned()),
+        ("restore-session", ":session \"renamed\"".to_owned()),
+    ];
+    let state = |client: &mut Client| {
+        let rows = client.ok("list-sessions", "(:deleted t)");
+        let mut rows: Vec<Json> = rows.as_array().unwrap().clone();
+        rows.sort_by_key(|row| row["id"].to_string());
+        rows.iter_mut().for_each(|row| drop(row.as_object_mut().unwrap().remove("current")));
+        let revisions = client.ok("list-revisions", "(:session \"a\")");
+        let memories = client.ok("list-memories", "(:forgotten t)");
+        (rows, revisions, memories, client.ok("list-checkpoints", "(:session \"a\")"))
+    };
+    let mut answers = Vec::new();
+    for (method, params) in &calls {
+        client.ok("switch-session", "(:session \"a\")");
+        answers.push(client.ok(method, &format!("({params} :request-key \"k\")")));
+    }
+    let after = state(&mut client);
+    client.end();
+    // The client does not know which of its calls were carried out, and another session is current.
+    let mut client = home.stdio(&[]);
+    client.ok("open-session", "(:name \"renamed\")");
+    for ((method, params), first) in calls.iter().zip(answers) {
+        let again = client.ok(method, &format!("({params} :request-key \"k\")"));
+        for field in ["session", "id", "ids", "checkpoint", "removed", "summary", "ratio", "turn"] {
+            let now_named_otherwise = method == &"rename-session" && field == "session";
+            assert!(
+                again[field] == first[field] || now_named_otherwise,
+                "{method} :{field}: {again}"
+            );
+        }
+        if *method == "process-turn" {
+            for (name, value) in first.as_object().unwrap() {
+                assert_eq!(&again[name], value, "{name}");
+            }
+        }
+    }
+    let now = state(&mut client);
+    assert_eq!(now.0, after.0);
+    assert_eq!((now.1, now.2, now.3), (after.1, after.2, after.3));
+    client.end();
+}
+
+#[test]
+fn a_session_tells_its_subscribers_what_becomes_of_it() {
+    let home = Home::new();
+    let server = home.listening(&[]);
+    let mut listener = server.unix(Dialect::Native);
+    listener.ok(
+        "subscribe",
+        "(:topics (:session-changed :context-pruned :context-summarized :checkpoint-created))",
+    );
+    let mut client = server.tcp(Dialect::Native);
+    let mut changed = |client: &mut Client, method: &str, params: &str, messages: u64| {
+        client.ok(method, params);
+        let told = listener.notification("session-changed");
+        assert_eq!((&told["session"], &told["id"]), (&"a".into(), &"ses-1".into()));
+        assert_eq!((&told["method"], &told["messages"]), (&method.into(), &messages.into()));
+    };
+    changed(&mut client, "open-session", "(:name \"a\")", 0);
+    let many: String = (0..20)
+        .map(|n| format!("(:role :assistant :content \"well {n} {}\")", ". ".repeat(40)))
+        .collect();
+    changed(&mut client, "add-message", &format!("(:messages ({many} (:content \"last\")))"), 21);
+    changed(&mut client, "pin-message", "(:id \"msg-7\")", 21);
+    changed(&mut client, "process-turn", "(:content \"go on\")", 22);
+    changed(&mut client, "configure-session", "(:grounding-memories 2)", 22);
+    client.ok("checkpoint", "(:message \"now\")");
+    let told = listener.notification("checkpoint-created");
+    assert_eq!((&told["checkpoint"], &told["message"]), (&"chk-1".into(), &"now".into()));
+    assert!(is_nil(&told["automatic"]) && told["turn"] == 2, "{told}");
+    let pruned = client.ok("prune-context", "(:max-tokens 300)");
+    let told = listener.notification("context-pruned");
+    assert_eq!(told["removed"], pruned["removed"], "the messages themselves");
+    assert!(told["removed"][0]["content"].as_str().unwrap().starts_with("well 0"));
+    assert_eq!(told["token_reduction"], pruned["stats"]["token_reduction"]);
+    let summarized = client.ok("summarize-context", "(:max-items 1)");
+    let told = listener.notification("context-summarized");
+    assert_eq!(told["summary"], summarized["summary"]);
+    assert_eq!(told["summarized"], summarized["stats"]["summarized_items"]);
+    client.ok("rollback", "nil");
+    client.ok("delete-session", "(:session \"a\")");
+    while listener.notification("session-changed")["method"] != "delete-session" {}
+}
