@@ -84,6 +84,8 @@ impl Serve {
     }
 
     async fn until_the_end(&self, server: &Server) -> anyhow::Result<()> {
+        // A file that may grow no longer is an error of the write, and not the end of the process.
+        let _too_large = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
         let mut terminated = signal(SignalKind::terminate())?;
         let mut interrupted = signal(SignalKind::interrupt())?;
         let conversation = async {
