@@ -134,6 +134,9 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NoSuchMemory`].
     pub fn forget(&mut self, id: u64, forgotten: bool) -> Result<MemoryRow, EngineError> {
+        if i64::try_from(id).is_err() {
+            return Err(EngineError::NoSuchMemory(id));
+        }
         let at = forgotten.then(|| self.now());
         match self.store.set_memory_forgotten(id, at)? {
             true => self.memory(id),

@@ -276,3 +276,166 @@ fn check_transcripts(client: &mut Client, known: &Known) {
     assert_eq!(original["parts"], copy["parts"]);
     client.ok("switch-session", "(:session \"long\")");
 }
+
+fn configured(home: &Home, settings: &str) -> Client {
+    let mut client = home.ephemeral(&[]);
+    client.ok("open-session", "(:name \"a\")");
+    client.ok("configure-session", &format!("({settings})"));
+    client
+}
+
+/// A turn of so many tokens, and an answer of as many.
+fn exchange(client: &mut Client, number: usize, tokens: usize) -> Json {
+    let filler = "word".repeat(tokens);
+    let done = client.ok("process-turn", &format!("(:content \"{number} {filler}\")"));
+    let params = format!("(:role :assistant :content \"answer {number} {filler}\")");
+    client.ok("add-message", &params);
+    done
+}
+
+#[test]
+fn a_turn_tells_everything_that_it_did() {
+    let home = Home::new();
+    let mut client = configured(&home, ":checkpoint-interval 2 :max-tokens 1000");
+    client.ok("remember", "(:content \"the port is 8080\" :scope :session :session \"a\")");
+    let done = client.ok("process-turn", "(:content \"which port do we use?\" :coherence 0.5)");
+    assert_eq!((&done["turn"], &done["id"]), (&1.into(), &"msg-1".into()));
+    assert_eq!(done["grounding_used"], Json::from(vec!["mem-1"]));
+    assert_eq!(done["grounding"], "Relevant context from memory:\n- the port is 8080");
+    let relevance = done["relevance_scores"][0].as_f64().unwrap();
+    assert!(relevance > 0.9 && relevance <= 1.0, "{relevance}");
+    for switch in ["summarization_triggered", "rollback_triggered", "checkpoint_created"] {
+        assert!(is_nil(&done[switch]), "{switch}");
+    }
+    // The question, and the grounding with its heading.
+    assert_eq!(done["token_count"], 6 + 12);
+    let parts = done["quality"].as_array().unwrap();
+    let of = |name: &str| parts.iter().find(|part| part["part"] == name).unwrap();
+    assert_eq!(of("coherence")["value"], 0.5);
+    assert_eq!(of("relevance")["value"], relevance);
+    let sum: f64 = parts
+        .iter()
+        .map(|part| part["value"].as_f64().unwrap() * part["weight"].as_f64().unwrap())
+        .sum();
+    assert!((done["quality_score"].as_f64().unwrap() - sum).abs() < 1e-9);
+    assert!(parts.iter().all(|part| !part["reason"].as_str().unwrap().is_empty()));
+    // No hit means no relevance for this turn, not that of the last.
+    let none = client.ok("process-turn", "(:content \"zebra\")");
+    assert!(is_nil(&none["grounding_used"]));
+    let relevance = none["quality"].as_array().unwrap();
+    assert_eq!(relevance.iter().find(|p| p["part"] == "relevance").unwrap()["value"], 0.0);
+    let third = client.ok("process-turn", "(:content \"lion\")");
+    assert_eq!(third["checkpoint_created"], "chk-1");
+    let rows = client.ok("list-checkpoints", "nil");
+    assert_eq!(rows[0]["message"], "Auto checkpoint at turn 2");
+    assert_eq!((&rows[0]["automatic"], &rows[0]["position"]), (&true.into(), &2.into()));
+}
+
+#[test]
+fn summaries_come_in_steps_and_not_with_every_turn() {
+    let home = Home::new();
+    let mut client = configured(&home, ":max-tokens 2000 :grounding-memories 0");
+    let mut summarized = Vec::new();
+    for number in 1..=60 {
+        let done = exchange(&mut client, number, 45);
+        let tokens = done["token_count"].as_u64().unwrap();
+        assert!(tokens <= 1600, "turn {number}: {tokens}");
+        if done["summarization_triggered"] == true {
+            let (before, after) = (&done["tokens_before"], &done["tokens_after"]);
+            assert!(before.as_u64().unwrap() > 1600 && after.as_u64().unwrap() <= 1000, "{done}");
+            assert!(done["turns_summarized"].as_u64().unwrap() > 0);
+            summarized.push(number);
+        }
+    }
+    assert!((4..=12).contains(&summarized.len()), "{summarized:?}");
+    let gaps: Vec<usize> = summarized.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(gaps.iter().all(|gap| *gap >= 4), "{summarized:?}");
+    let stats = client.ok("context-stats", "nil");
+    assert_eq!(stats["summaries"], summarized.len());
+    assert_eq!(stats["turns"], 60);
+}
+
+#[test]
+fn summaries_that_do_not_help_are_given_up_for_a_while() {
+    let home = Home::new();
+    let mut client = configured(&home, ":max-tokens 400 :recent-turns-to-keep 1000");
+    let mut told = Vec::new();
+    for number in 1..=14 {
+        let done = exchange(&mut client, number, 60);
+        assert!(is_nil(&done["summarization_triggered"]));
+        told.push(done["not_summarized"].as_str().unwrap_or_default().to_owned());
+    }
+    let kind = |text: &String| match text.as_str() {
+        "" => '-',
+        text if text.starts_with("there is nothing to summarize") => 't',
+        text if text.contains("summaries in a row did not help") => 'b',
+        text => panic!("{text}"),
+    };
+    // Two tries, then none for five turns, then one more.
+    let course: String = told.iter().map(kind).collect();
+    assert_eq!(course.trim_start_matches('-'), "ttbbbbtbbbb", "{told:?}");
+    let advised = told.iter().filter(|text| text.contains("raise max-tokens or prune")).count();
+    assert_eq!(advised, 8, "{told:?}");
+}
+
+#[test]
+fn a_session_of_low_quality_is_rolled_back_when_it_is_to_be() {
+    let home = Home::new();
+    let settings = ":auto-rollback t :quality-threshold 0.6 :checkpoint-interval 10000";
+    let mut client = configured(&home, settings);
+    exchange(&mut client, 1, 5);
+    client.ok("checkpoint", "nil");
+    for number in 2..=3 {
+        client.ok("process-turn", &format!("(:content \"{number}\" :coherence 1.0)"));
+    }
+    let done = client.ok("process-turn", "(:content \"nonsense\" :coherence 0.0)");
+    assert_eq!(
+        (&done["rollback_triggered"], &done["commit_restored"]),
+        (&true.into(), &"chk-1".into())
+    );
+    // Two turns, and the present one, which is then heard again.
+    assert_eq!((&done["turns_lost"], &done["turn"]), (&3.into(), &2.into()));
+    let view = client.ok("get-messages", "nil");
+    let last = view.as_array().unwrap().last().unwrap();
+    assert_eq!((&last["id"], &last["content"]), (&done["id"], &"nonsense".into()));
+    assert_eq!(view.as_array().unwrap().len(), 3);
+    // There is nothing more to be lost.
+    let again = client.ok("process-turn", "(:content \"nonsense\" :coherence 0.0)");
+    assert_eq!(again["rollback_triggered"] == true, again["turns_lost"].is_number());
+}
+
+#[test]
+fn settings_are_shown_with_their_ranges_and_what_is_outside_is_refused_whole() {
+    let home = Home::new();
+    let mut client = configured(&home, ":summarize-at-ratio 0.7 :auto-checkpoint nil");
+    let settings = client.ok("configure-session", "nil")["settings"].clone();
+    let of = |name: &str| {
+        settings.as_array().unwrap().iter().find(|setting| setting["name"] == name).unwrap()
+    };
+    let ratio = of("summarize-at-ratio");
+    assert_eq!((&ratio["value"], &ratio["default"]), (&0.7.into(), &0.8.into()));
+    assert_eq!((&ratio["least"], &ratio["most"]), (&0.1.into(), &1.0.into()));
+    assert!(is_nil(&of("auto-checkpoint")["value"]) && of("auto-checkpoint")["default"] == true);
+    assert_eq!(settings.as_array().unwrap().len(), 9);
+    let mut check = |params: &str, name: &str, message: &str| {
+        let error = client.fails("configure-session", &format!("({params} :grounding-memories 1)"));
+        assert_eq!((error.code, error.param(), &*error.message), (-32602, name, message));
+    };
+    let count = "max-tokens is 7, it must be a whole number from 256 to 10000000";
+    check(":max-tokens 7", "max-tokens", count);
+    let ratio = "summarize-at-ratio is 1.5, it must be a number from 0.1 to 1";
+    check(":summarize-at-ratio 1.5", "summarize-at-ratio", ratio);
+    let ratio = "quality-threshold is -1, it must be a number from 0 to 1";
+    check(":quality-threshold -1", "quality-threshold", ratio);
+    let count = "checkpoint-interval is 0, it must be a whole number from 1 to 10000";
+    check(":checkpoint-interval 0", "checkpoint-interval", count);
+    let count = "grounding-memories is -1, it must be a whole number from 0 to 100";
+    check(":grounding-memories -1", "grounding-memories", count);
+    let strategies = "strategy must be one of tiered, query, sliding, importance, got \"best\"";
+    check(":strategy :best", "strategy", strategies);
+    check(":max-tokens \"many\"", "max-tokens", "max-tokens must be a number");
+    let error = client.fails("configure-session", "(:auto-summarise t)");
+    assert!(error.message.contains("auto-summarize"), "{}", error.message);
+    let after = client.ok("configure-session", "nil")["settings"].clone();
+    assert_eq!(after, settings, "nothing of a refused call was set");
+}

@@ -186,6 +186,8 @@ impl Engine {
         checkpoint: Option<u64>,
     ) -> Result<CheckpointRow, EngineError> {
         let found = match checkpoint {
+            // No store has numbers beyond those.
+            Some(number) if i64::try_from(number).is_err() => None,
             Some(number) => self.store.checkpoint(id, number)?,
             None => self.store.checkpoints(id)?.pop(),
         };

@@ -351,7 +351,8 @@ impl Sessions {
 
 /// The number in a name of the form `ses-N`.
 fn number(name: &str) -> Option<u64> {
-    name.strip_prefix("ses-")?.parse().ok()
+    let number = name.strip_prefix("ses-")?.parse().ok()?;
+    i64::try_from(number).is_ok().then_some(number)
 }
 
 #[cfg(test)]

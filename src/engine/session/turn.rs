@@ -169,12 +169,12 @@ impl Engine {
         let since = turns.saturating_sub(state.tried_in_turn);
         if state.futile >= FUTILE_AT_MOST && since < TURNS_BACKED_OFF {
             let wait = TURNS_BACKED_OFF - since;
-            let times = state.futile;
+            let (times, s) = (state.futile, if wait == 1 { "" } else { "s" });
             return Ok((
                 None,
                 Some(format!(
                     "{times} summaries in a row did not help, so none is tried for {wait} more \
-                     turns; raise max-tokens or prune"
+                     turn{s}; raise max-tokens or prune"
                 )),
             ));
         }
