@@ -1,12 +1,14 @@
 //! The part of `make bench` that needs no Emacs: rows of tab-separated fields on stdout.
 //!
-//! `in_process` times the library itself; `server` times and weighs the binary from outside. Each
+//! `in_process` times the library itself; `server` times and weighs the binary from outside;
+//! `sessions` does both with long conversations. Each
 //! measure is one function that returns its [`Row`]s, so that a part that fails is named and the
 //! others still run.
 
 mod in_process;
 mod row;
 mod server;
+mod sessions;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -23,6 +25,9 @@ const MEASURES: &[(&str, Measure)] = &[
     ("start of the server", server::start),
     ("memory of an idle server", server::idle_memory),
     ("memory of a full server", server::full_memory),
+    ("appends to sessions", sessions::appends),
+    ("opening a long session", sessions::opening),
+    ("windows of long sessions", sessions::windows),
 ];
 
 fn main() -> ExitCode {

@@ -81,6 +81,12 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
+/// What at most five of a hundred of `values` exceed; there must be some.
+pub(crate) fn p95(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[(values.len() * 95).div_ceil(100) - 1]
+}
+
 /// The least of `values`: what the work costs when nothing else runs on the machine.
 pub(crate) fn least(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)

@@ -71,37 +71,37 @@ pub(crate) fn full_memory() -> anyhow::Result<Vec<Row>> {
 }
 
 /// A server process over stdio, with a state folder of its own; both end with this value.
-struct Server {
+pub(crate) struct Server {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     /// Dropped last, when the server no longer writes there.
-    _state: TempDir,
+    state: TempDir,
 }
 
 impl Server {
-    fn start() -> anyhow::Result<Self> {
+    pub(crate) fn start() -> anyhow::Result<Self> {
         // Below `target`, on a disk: where `/tmp` lies in memory, durability would cost nothing.
         let state = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
-        let mut child = Command::new(env!("CARGO_BIN_EXE_contexture"))
-            .args(["serve", "--stdio", "--state"])
-            .arg(state.path().join("state"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()?;
-        let input = child.stdin.take().context("the server has no standard input")?;
-        let output = child.stdout.take().context("the server has no standard output")?;
-        Ok(Self { child, input, output: BufReader::new(output), _state: state })
+        let (child, input, output) = spawn(&state)?;
+        Ok(Self { child, input, output, state })
     }
 
-    fn call(&mut self, method: &str, params: &str) -> anyhow::Result<String> {
+    /// Ends the process and starts another over the same state.
+    pub(crate) fn restart(&mut self) -> anyhow::Result<()> {
+        self.call("shutdown", "nil")?;
+        self.child.wait()?;
+        (self.child, self.input, self.output) = spawn(&self.state)?;
+        Ok(())
+    }
+
+    pub(crate) fn call(&mut self, method: &str, params: &str) -> anyhow::Result<String> {
         writeln!(self.input, "(:id 0 :method {method} :params {params})")?;
         self.reply()
     }
 
     /// Sends all of `lines` while reading `replies` replies.
-    fn pipeline(&mut self, lines: &str, replies: usize) -> anyhow::Result<()> {
+    pub(crate) fn pipeline(&mut self, lines: &str, replies: usize) -> anyhow::Result<()> {
         let Self { input, output, .. } = self;
         std::thread::scope(|scope| {
             let writer = scope.spawn(move || input.write_all(lines.as_bytes()));
@@ -117,13 +117,26 @@ impl Server {
     }
 
     /// `VmRSS` of the process, in megabytes of 10⁶ bytes.
-    fn resident_mb(&self) -> anyhow::Result<f64> {
+    pub(crate) fn resident_mb(&self) -> anyhow::Result<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kib = line.and_then(|rest| rest.trim().strip_suffix(" kB"));
         let kib: f64 = kib.context("no VmRSS in /proc")?.trim().parse()?;
         Ok(kib * 1024.0 / 1e6)
     }
+}
+
+fn spawn(state: &TempDir) -> anyhow::Result<(Child, ChildStdin, BufReader<ChildStdout>)> {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_contexture"))
+        .args(["serve", "--stdio", "--state"])
+        .arg(state.path().join("state"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let input = child.stdin.take().context("the server has no standard input")?;
+    let output = child.stdout.take().context("the server has no standard output")?;
+    Ok((child, input, BufReader::new(output)))
 }
 
 impl Drop for Server {
