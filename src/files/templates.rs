@@ -53,6 +53,9 @@ pub enum FindError {
     Malformed(#[from] TemplateError),
 }
 
+/// A folder, and how a file in it is told of.
+type Place = (PathBuf, fn(String) -> Source);
+
 impl TemplateFolders {
     /// The template of this name, with or without `.md`: the project's before the user's, and
     /// that before the one in the program. Reads the file anew each time.
@@ -102,8 +105,8 @@ impl TemplateFolders {
     }
 
     /// The folders, that which wins first.
-    fn places(&self) -> Vec<(PathBuf, fn(String) -> Source)> {
-        let mut places: Vec<(PathBuf, fn(String) -> Source)> = Vec::new();
+    fn places(&self) -> Vec<Place> {
+        let mut places: Vec<Place> = Vec::new();
         if let Some(project) = &self.project {
             places.push((project.join(PROJECT_FOLDER), Source::Project));
         }

@@ -297,5 +297,7 @@ mod tests {
         let found: Vec<&str> =
             sentences("- See src/a.rs, e.g. here. Then `a. b` – go! v1.2 ok").collect();
         assert_eq!(found, ["See src/a.rs, e.g. here.", "Then `a. b` – go!", "v1.2 ok"]);
+        let found: Vec<&str> = sentences("Größe: 3 µs. Schön! … \u{202e}").collect();
+        assert_eq!(found, ["Größe: 3 µs.", "Schön!", "… \u{202e}"]);
     }
 }
