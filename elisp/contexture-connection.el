@@ -27,61 +27,13 @@
 (require 'cl-lib)
 (require 'eieio)
 (require 'jsonrpc)
+(require 'contexture-base)
 (require 'contexture-log)
 (require 'contexture-wire)
 (eval-when-compile (require 'subr-x))
 
-(defgroup contexture-rpc nil
-  "How Emacs reaches the Contexture server."
-  :group 'contexture
-  :prefix "contexture-")
-
-(defcustom contexture-reconnect-delay 0.25
-  "Seconds before the first attempt to reach a server that went away.
-Each attempt that fails, or after which the server dies before it has
-answered a call, doubles it, up to `contexture-reconnect-max-delay'."
-  :type 'number)
-
-(defcustom contexture-reconnect-max-delay 30
-  "Most seconds between two attempts to reach the server."
-  :type 'number)
-
-(defcustom contexture-resend-limit 10
-  "How often the server may die at one call before that is given up.
-The call in question is the oldest unanswered one, and its error
-handler is told.  The attempts are further and further apart, see
-`contexture-reconnect-delay'."
-  :type 'natnum)
-
-(defcustom contexture-queue-limit (* 64 1024 1024)
-  "Most characters of calls that may wait for an answer.
-Beyond it new calls are refused: the server is not keeping up."
-  :type 'natnum)
-
-(defcustom contexture-events-buffer-size 0
-  "Most characters in the buffer that shows all messages; 0 turns it off."
-  :type 'natnum)
-
-(defcustom contexture-secret-file "~/.config/contexture/secret"
-  "File whose first line is sent first to a server on another machine."
-  :type 'file)
-
-(defvar contexture-connected-hook nil
-  "Normal hook run when a server has been reached, also for a second time.")
-
-(defvar contexture-disconnected-hook nil
-  "Normal hook run when the server was left, or could not be reached again.")
-
-(defvar contexture-notification-functions nil
-  "Abnormal hook for what the server says unasked.
-Each function is called with METHOD, a symbol, and PARAMS, a plist.
-Use `contexture-watch' to add one: it makes the server speak.")
-
 (defconst contexture--topics '("context-changed")
   "What the server is asked to tell.")
-
-(defvar contexture--last-replaced 0
-  "How many characters of the last message were no text.")
 
 (defvar contexture--wire-functions nil
   "Abnormal hook for every line, called with `sent' or `received', and it.")
@@ -360,12 +312,6 @@ only when the server has been reached."
     ;; Last, since a first call makes the connection send its own.
     (setq contexture--last-replaced (cdr encoded))))
 
-(defun contexture--replaced-text (number)
-  "Return words for NUMBER of characters that could not be sent."
-  (concat (contexture--count number "character that is no text was"
-                             "characters that are no text were")
-          " replaced by U+FFFD"))
-
 (defun contexture--wire-message (args)
   "Return ARGS, a message as jsonrpc.el has it, as it goes out."
   (cl-loop for (key value) on args by #'cddr
@@ -529,14 +475,6 @@ Answers nobody waits for any more are dropped."
 An error that left a filter would end a batch Emacs."
   (message "Contexture: %s" (contexture--problem-text problem)))
 
-(defun contexture--problem-text (problem)
-  "Return what to tell the user of PROBLEM, a condition."
-  (pcase problem
-    (`(contexture-unreadable ,line)
-     (format "ignored a line that is no message: %s" line))
-    (`(contexture-error ,(and (pred stringp) text) . ,_) text)
-    (_ (error-message-string problem))))
-
 (defun contexture--queue-news (connection method params)
   "Have METHOD with PARAMS, told by CONNECTION, handled outside the filter."
   (unless (oref connection news)
@@ -550,10 +488,6 @@ An error that left a filter would end a batch Emacs."
     (dolist (entry news)
       (with-demoted-errors "Contexture: %S"
         (apply #'run-hook-with-args 'contexture-notification-functions entry)))))
-
-(defun contexture--later (function &rest args)
-  "Call FUNCTION with ARGS as soon as Emacs waits for something."
-  (apply #'run-at-time 0 nil function args))
 
 (defun contexture--forget-call (connection call)
   "Take CALL out of CONNECTION's books."
@@ -592,14 +526,6 @@ What the server has acknowledged is saved, so force does no harm."
         (accept-process-output process 0.05))
     (error nil))
   (contexture--delete-process process))
-
-(defun contexture-show-error (problem)
-  "Show PROBLEM, the error of a call, in the echo area."
-  (message "Contexture: %s" (plist-get problem :message)))
-
-(defun contexture--count (number noun &optional plural)
-  "Return NUMBER with NOUN, or with PLURAL (default NOUN and s)."
-  (format "%d %s" number (if (= number 1) noun (or plural (concat noun "s")))))
 
 (provide 'contexture-connection)
 ;;; contexture-connection.el ends here

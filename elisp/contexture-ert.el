@@ -32,6 +32,7 @@
 (require 'ert)
 (require 'project)
 (require 'contexture)
+(require 'contexture-connection)
 (require 'contexture-ert-exchange)
 (eval-when-compile (require 'subr-x))
 

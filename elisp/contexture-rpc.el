@@ -23,9 +23,21 @@
 ;;; Code:
 
 (require 'cl-lib)
-(require 'jsonrpc)
-(require 'contexture-connection)
-(eval-when-compile (require 'subr-x))
+(require 'contexture-base)
+
+;; Loaded by the first call: jsonrpc.el takes longer than all the rest.
+(autoload 'contexture--new-connection "contexture-connection")
+(autoload 'contexture--subscribe "contexture-connection")
+(autoload 'contexture--call "contexture-call")
+(autoload 'contexture--wait "contexture-call")
+(autoload 'contexture--cancel "contexture-call")
+(autoload 'contexture--confirm-leaving "contexture-call")
+(autoload 'contexture-connect "contexture-call" nil t)
+
+;; There is no connection to call these on before that is loaded.
+(declare-function jsonrpc-notify "jsonrpc" (connection method params))
+(declare-function jsonrpc-running-p "jsonrpc" (conn))
+(declare-function jsonrpc-shutdown "jsonrpc" (conn &optional cleanup))
 
 (defcustom contexture-server-command nil
   "The program that serves, as a string or a list of program and arguments.
@@ -114,7 +126,8 @@ ERROR the message is shown.  The call is kept and made again for as
 long as the server cannot be reached.  Return the call's id."
   (let ((success (or success #'ignore))
         (failure (or error #'contexture-show-error)))
-    (contexture--call (contexture-current-connection) method params
+    (contexture--call (contexture-current-connection)
+                      method (contexture--with-request-key method params)
                       (lambda (result) (contexture--later success result))
                       (lambda (problem) (contexture--later failure problem)))))
 
@@ -126,7 +139,8 @@ no answer within TIMEOUT seconds.  Quitting cancels the call.  Not for
 timers and filters, where waiting holds up everything else."
   (let* ((connection (contexture-current-connection))
          (answer nil)
-         (id (contexture--call connection method params
+         (id (contexture--call connection
+                               method (contexture--with-request-key method params)
                                (lambda (result) (setq answer (list t result)))
                                (lambda (problem) (setq answer (list nil problem))))))
     (unwind-protect
@@ -159,14 +173,6 @@ It gets METHOD, a symbol, and PARAMS, a plist.  No server is started."
   "Whether a server has been reached and not been lost."
   (and contexture--connection (jsonrpc-running-p contexture--connection)))
 
-(defun contexture--call (connection method params success failure)
-  "Call METHOD with PARAMS on CONNECTION and return the call's id.
-SUCCESS or FAILURE is called from the filter."
-  (jsonrpc-async-request
-   connection method (contexture--with-request-key method params)
-   :timeout nil :success-fn success :error-fn failure)
-  (oref connection last-id))
-
 (defun contexture--with-request-key (method params)
   "Return PARAMS with a request key if METHOD changes something."
   (if (and (memq method contexture--changing-methods)
@@ -183,85 +189,7 @@ SUCCESS or FAILURE is called from the filter."
   (format "%s-%d" contexture--request-key-prefix
           (cl-incf contexture--request-key-count)))
 
-(defun contexture--wait (connection timeout done)
-  "Wait until DONE returns non-nil, at most TIMEOUT seconds.
-Signal `contexture-error' if it does not.  CONNECTION's process is
-watched, so that its answer ends the wait at once."
-  (let ((end (+ (float-time) timeout))
-        (read-process-output-max (max read-process-output-max 1048576)))
-    (with-local-quit
-      (while (not (funcall done))
-        (let ((process (oref connection process))
-              (left (- end (float-time))))
-          (when (<= left 0)
-            (signal 'contexture-error
-                    (list (contexture--timeout-text connection timeout))))
-          (if (and process (memq (process-status process) '(run open)))
-              (accept-process-output process (min left 0.5))
-            (accept-process-output nil (min left 0.05))))))))
-
-(defun contexture--timeout-text (connection timeout)
-  "Return the explanation that CONNECTION was silent for TIMEOUT seconds."
-  (if (jsonrpc-running-p connection)
-      (format "no answer within %s s (see `contexture-request-timeout')" timeout)
-    (format "cannot reach the server: %s"
-            (or (oref connection reason)
-                (format "no answer within %s s" timeout)))))
-
-(defun contexture--cancel (connection id)
-  "Forget CONNECTION's call ID, and have the server stop it if it began."
-  (let ((waiting (assq id (oref connection outbox))))
-    (contexture--settle connection id '(:code -32800 :message "cancelled"))
-    (when (and (jsonrpc-running-p connection) (not waiting))
-      (jsonrpc-notify connection 'cancel (list :id id)))))
-
-;;;; Joining and leaving
-
-;;;###autoload
-(defun contexture-connect (address)
-  "Join the server at ADDRESS instead of running one.
-ADDRESS is the path of a Unix socket, or HOST:PORT."
-  (interactive
-   (let ((default (contexture--running-socket)))
-     (contexture--confirm-leaving)
-     (list (read-string (format-prompt "Server (socket path or HOST:PORT)" default)
-                        nil 'contexture-connect-history default))))
-  (let ((connection (contexture--new-connection
-                     (contexture--parse-address address))))
-    (contexture-disconnect)
-    (setq contexture--connection connection)
-    (contexture--start connection)
-    (condition-case problem
-        (contexture--wait connection contexture-request-timeout
-                          (lambda () (memq (oref connection state) '(ready down))))
-      (contexture-error (oset connection reason (cadr problem))))
-    (unless (jsonrpc-running-p connection)
-      (contexture-disconnect)
-      (user-error "Cannot reach %s: %s" address (oref connection reason)))
-    (message "Connected to %s (version %s)" address
-             (plist-get (oref connection info) :version))))
-
-(defvar contexture-connect-history nil
-  "Addresses that were connected to.")
-
-(defun contexture--running-socket ()
-  "Return the socket of the server that owns the usual state folder, or nil.
-The server leaves a note there: its process id, and the socket."
-  (let ((note (expand-file-name "contexture/server"
-                                (or (getenv "XDG_STATE_HOME") "~/.local/state"))))
-    (when (file-readable-p note)
-      (with-temp-buffer
-        (insert-file-contents note)
-        (forward-line)
-        (unless (eolp)
-          (buffer-substring (point) (line-end-position)))))))
-
-(defun contexture--parse-address (address)
-  "Return the target that ADDRESS, typed by the user, stands for."
-  (if (string-match "\\`\\[?\\([^][/]+?\\)\\]?:\\([0-9]+\\)\\'" address)
-      (list :tcp (match-string 1 address)
-            (string-to-number (match-string 2 address)))
-    (list :unix (expand-file-name address))))
+;;;; Leaving
 
 (defun contexture-disconnect ()
   "Leave the server; the next call reaches it again.
@@ -271,15 +199,6 @@ A server that was started by this Emacs ends; what it keeps is saved."
     (jsonrpc-shutdown contexture--connection)
     (setq contexture--connection nil)
     (run-hooks 'contexture-disconnected-hook)))
-
-(defun contexture--confirm-leaving ()
-  "Have the user agree that unanswered calls are lost, if there are any."
-  (when contexture--connection
-    (let ((waiting (hash-table-count (oref contexture--connection unanswered))))
-      (unless (or (= waiting 0)
-                  (y-or-n-p (format "Drop %s that the server has not answered? "
-                                    (contexture--count waiting "call"))))
-        (user-error "Still connected")))))
 
 (provide 'contexture-rpc)
 ;;; contexture-rpc.el ends here

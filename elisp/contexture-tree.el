@@ -20,6 +20,9 @@
 (require 'contexture)
 (eval-when-compile (require 'subr-x))
 
+(declare-function jsonrpc-notify "jsonrpc" (connection method params))
+(declare-function jsonrpc-running-p "jsonrpc" (conn))
+
 (cl-defstruct (contexture-tree--walk (:constructor contexture-tree--make-walk)
                                      (:copier nil))
   "A directory that is on its way into a context.

@@ -155,20 +155,26 @@
 (ert-deftest contexture-rpc-loading-changes-nothing ()
   (should (equal (contexture-rpc-tests--emacs
                   '(require 'jsonrpc)
-                  '(let ((timers timer-list)
+                  '(let ((timers (append timer-list timer-idle-list))
                          (hooks (list find-file-hook kill-buffer-hook
-                                      post-command-hook after-change-functions
+                                      post-command-hook post-self-insert-hook
+                                      after-change-functions
+                                      after-change-major-mode-hook
+                                      completion-at-point-functions
                                       kill-emacs-hook)))
-                     (require 'contexture)
-                     (require 'contexture-list)
-                     (require 'contexture-preview)
-                     (require 'contexture-symbol)
+                     (dolist (file (directory-files (file-name-directory (locate-library "contexture"))
+                                                    nil "\\`contexture.*\\.el\\'"))
+                       (unless (string-search "gptel" file)
+                         (require (intern (file-name-sans-extension file)))))
                      (prin1 (list (process-list)
-                                  (equal timers timer-list)
+                                  (equal timers (append timer-list timer-idle-list))
                                   (equal hooks
                                          (list find-file-hook kill-buffer-hook
                                                post-command-hook
+                                               post-self-insert-hook
                                                after-change-functions
+                                               after-change-major-mode-hook
+                                               completion-at-point-functions
                                                kill-emacs-hook))
                                   (let (bound)
                                     (mapatoms
@@ -180,6 +186,28 @@
                                     bound)
                                   contexture--connection))))
                  "(nil t t nil nil)")))
+
+(ert-deftest contexture-rpc-loading-waits-with-what-is-slow-to-load ()
+  "What takes long is loaded by the first call, the menu or a list."
+  (should (equal (contexture-rpc-tests--emacs
+                  '(require 'contexture)
+                  '(prin1 (cl-remove-if-not
+                           #'featurep
+                           '(jsonrpc eieio project xref imenu transient json
+                             compile flymake
+                             contexture-connection contexture-call
+                             contexture-list contexture-menu
+                             contexture-mention))))
+                 "nil")))
+
+(ert-deftest contexture-rpc-watching-waits-for-the-first-call-too ()
+  "So `contexture-global-mode' in an init file costs little."
+  (should (equal (contexture-rpc-tests--emacs
+                  '(require 'contexture)
+                  '(contexture-global-mode)
+                  '(prin1 (list contexture-global-mode (featurep 'jsonrpc)
+                                (contexture-running-p) (process-list))))
+                 "(t nil nil nil)")))
 
 (ert-deftest contexture-rpc-says-what-to-do-without-a-server ()
   (let ((contexture-server-command nil)
