@@ -62,6 +62,9 @@ Beyond it new calls are refused: the server is not keeping up."
 Each function is called with METHOD, a symbol, and PARAMS, a plist.
 Use `contexture-watch' to add one: it makes the server speak.")
 
+(defconst contexture--max-items 1000
+  "The largest capacity of a context that the server allows.")
+
 (defvar contexture--last-replaced 0
   "How many characters of the last message were no text.")
 
@@ -79,7 +82,36 @@ Use `contexture-watch' to add one: it makes the server speak.")
 
 (defun contexture-show-error (problem)
   "Show PROBLEM, the error of a call, in the echo area."
-  (message "Contexture: %s" (plist-get problem :message)))
+  (message "Contexture: %s" (contexture--error-text problem)))
+
+(defun contexture--error-text (problem)
+  "Return what to tell the user of PROBLEM, the error of a call.
+Where the server names a way out, this names the command for it."
+  (let ((data (plist-get problem :data)))
+    (if (eq (plist-get data :kind) :capacity-full)
+        (contexture--full-text (plist-get data :count) (plist-get data :tokens)
+                               (plist-get data :capacity) (plist-get data :pinned))
+      (plist-get problem :message))))
+
+(defun contexture--full-text (files tokens capacity pinned)
+  "Return words for a context that has no room.
+FILES with TOKENS, which are nil for anything but a directory, should
+have come to its CAPACITY of items, of which some are PINNED."
+  (let ((needed (and files (+ files pinned))))
+    (concat
+     (if files
+         (format "%s (%s) do not fit, as it holds at most %d"
+                 (contexture--count files "file") (contexture--count tokens "token")
+                 capacity)
+       (format "it is full, as it holds at most %d" capacity))
+     (if (> pinned 0) (format " (%d pinned)" pinned) "")
+     (cond ((and needed (<= needed contexture--max-items))
+            (format "; raise that to %d or more with M-x contexture-set-capacity, \
+or add a listing" needed))
+           (files (format ", and can never hold more than %d; add a smaller \
+directory or a listing" contexture--max-items))
+           (t "; unpin or remove some, or raise that with \
+M-x contexture-set-capacity")))))
 
 (defun contexture--problem-text (problem)
   "Return what to tell the user of PROBLEM, a condition."

@@ -13,7 +13,9 @@
 ;; says which one this buffer's commands work on, `contexture-save-set'
 ;; and its kin keep copies under a name, and `contexture-remove'
 ;; and `contexture-clear' take out items without a detour through the
-;; list, and `contexture-undo' takes back whatever was done.
+;; list, `contexture-refresh' reads their files again,
+;; `contexture-set-capacity' makes room, and `contexture-undo' takes back
+;; whatever was done.
 
 ;;; Code:
 
@@ -160,6 +162,52 @@ Repeat it to go further back."
                          (contexture--label manager)
                          (contexture--size (plist-get result :count)
                                            (plist-get result :total-tokens)))))))
+
+;;;; Refreshing and making room
+
+;;;###autoload
+(defun contexture-refresh ()
+  "Read the files of this buffer's context again.
+Text that moved in its file is found again; what is no longer there
+stays as it is and is shown as stale."
+  (interactive)
+  (contexture-request-async
+   'refresh-context (list :manager (contexture-current-manager))
+   :success #'contexture-list--tell-refreshed))
+
+;;;###autoload
+(defun contexture-set-capacity (items)
+  "Have this buffer's context hold at most ITEMS items, from 1 to 1000.
+If it holds more, the oldest that are not pinned leave it;
+`contexture-undo' brings them back."
+  (interactive (list (contexture-sets--read-capacity)))
+  (unless (and (natnump items) (<= 1 items contexture--max-items))
+    (user-error "A context holds from 1 to %d items" contexture--max-items))
+  (let ((manager (contexture-current-manager)))
+    (contexture-request-async
+     'configure-manager (list :manager manager :max-items items)
+     :success
+     (lambda (result)
+       (let ((evicted (length (plist-get result :evicted))))
+         (message "%s now holds at most %s%s"
+                  (contexture--capitalized (contexture--label manager))
+                  (contexture--count items "item")
+                  (if (> evicted 0)
+                      (format "; the oldest %s went, and %s brings back"
+                              (contexture--count evicted "item")
+                              (substitute-command-keys "\\[contexture-undo]"))
+                    "")))))))
+
+(defun contexture-sets--read-capacity ()
+  "Read how many items this buffer's context may hold."
+  (let* ((manager (contexture-current-manager))
+         (entry (cl-find manager (contexture--ask 'list-managers nil)
+                         :key (lambda (entry) (plist-get entry :manager))
+                         :test #'equal))
+         (now (plist-get entry :max-items)))
+    (read-number (format "Most items in %s (1 to %d): " (contexture--label manager)
+                         contexture--max-items)
+                 now)))
 
 ;;;; Sets
 

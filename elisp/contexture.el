@@ -45,6 +45,8 @@
 ;;     e  contexture-add-diagnostics  L  contexture-load-set
 ;;     v  contexture-add-diff         D  contexture-drop-set
 ;;     o  contexture-add-compilation  m  contexture-switch
+;;     g  contexture-refresh          C  contexture-set-capacity
+;;     ?  contexture-menu, which shows all of this
 ;;
 ;; Nothing is added without one of these commands.  Each says what it
 ;; added, where to, and what that costs in tokens.  The text is taken
@@ -317,7 +319,7 @@ METHOD is `add-context' unless given."
 (defun contexture--tell-refused (manager problem)
   "Tell that MANAGER has received nothing because of PROBLEM."
   (message "Nothing added to %s: %s" (contexture--label manager)
-           (plist-get problem :message)))
+           (contexture--error-text problem)))
 
 (defun contexture--note-totals (manager items tokens)
   "Remember that MANAGER holds ITEMS with TOKENS, both numbers."
@@ -531,14 +533,14 @@ choose one."
                   contexture-add-diagnostics contexture-add-compilation)
                  ("contexture-tree"
                   contexture-add-directory contexture-add-project contexture-cancel)
+                 ("contexture-menu" contexture-menu)
+                 ("contexture-mode" contexture-mode contexture-global-mode)
                  ("contexture-sets"
                   contexture-remove contexture-clear contexture-undo
-                  contexture-switch
+                  contexture-refresh contexture-set-capacity contexture-switch
                   contexture-save-set contexture-load-set contexture-drop-set)))
   (dolist (command (cdr entry))
     (autoload command (car entry) nil t)))
-(autoload 'contexture-mode "contexture-mode" nil t)
-(autoload 'contexture-global-mode "contexture-mode" nil t)
 
 ;;;; Keys
 
@@ -569,6 +571,9 @@ choose one."
     (define-key map "D" #'contexture-drop-set)
     (define-key map "m" #'contexture-switch)
     (define-key map "q" #'contexture-cancel)
+    (define-key map "g" #'contexture-refresh)
+    (define-key map "C" #'contexture-set-capacity)
+    (define-key map "?" #'contexture-menu)
     map)
   "Keymap of Contexture's commands, bound to no key.
 Bind it to a prefix of your own:

@@ -176,7 +176,8 @@ If CHOICE is a function it is called with the candidates and the table."
                         (list :manager (contexture-current-manager) :max-items 1))
     (let ((message (contexture-test-message "^Nothing added to"
                      (contexture-add-directory (contexture-test-tree)))))
-      (should (string-match-p "2 files (4 tokens) do not fit .*:mode :listing" message)))
+      (should (string-match-p "2 files (4 tokens) do not fit.*contexture-set-capacity, or add a listing"
+                              message)))
     (should-not (contexture-test-items))))
 
 (ert-deftest contexture-tree-refuses-what-is-no-directory ()

@@ -1,0 +1,136 @@
+;;; contexture-menu.el --- A menu of all commands  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, convenience
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; `contexture-menu' shows what there is to do, with the keys that
+;; `contexture-command-map' has for it too, and which context all of it
+;; is about.  Its heading has the size that is known; if a server runs,
+;; it is asked for the present one, and the heading is corrected when
+;; the answer is there.  The menu never waits.
+;;
+;; Written for transient 0.3.7, which comes with Emacs 28, and later ones.
+
+;;; Code:
+
+(require 'transient)
+(require 'contexture)
+
+(declare-function transient--show "transient" ())
+
+(defvar contexture-token-budget)
+(defvar contexture-tree--walks)
+(defvar transient--prefix)
+(defvar transient--showp)
+
+;;;###autoload (autoload 'contexture-menu "contexture-menu" nil t)
+(transient-define-prefix contexture-menu ()
+  "Show the commands of Contexture, and the size of this buffer's context.
+They have the keys that they have in the keymap of the package, and a
+prefix argument can be typed before any of them."
+  [:description contexture-menu--heading
+   ["Add"
+    ("a" "what is at hand" contexture-add-dwim)
+    ("r" "region" contexture-add-region)
+    ("d" "definition" contexture-add-defun)
+    ("b" "buffer" contexture-add-buffer)
+    ("f" "file" contexture-add-file)
+    ("s" "symbol" contexture-add-symbol)]
+   [" "
+    ("t" "directory" contexture-add-directory)
+    ("P" "project" contexture-add-project)
+    ("k" "latest kill" contexture-add-kill)
+    ("e" "diagnostics" contexture-add-diagnostics)
+    ("v" "changes (diff)" contexture-add-diff)
+    ("o" "compile error" contexture-add-compilation)]
+   ["See"
+    ("l" "list" contexture-list)
+    ("p" "preview" contexture-preview)
+    ("w" "copy" contexture-copy)
+    ("i" "insert" contexture-insert)
+    ("m" "switch context" contexture-switch)
+    ("M" contexture-mode :description contexture-menu--marks)]
+   ["Change"
+    ("x" "remove item" contexture-remove)
+    ("c" "clear" contexture-clear)
+    ("u" "undo" contexture-undo)
+    ("g" "refresh" contexture-refresh)
+    ("C" "capacity" contexture-set-capacity)
+    ("q" "stop adding" contexture-cancel :if contexture-menu--walking-p)]]
+  [["Sets"
+    ("S" "save" contexture-save-set)
+    ("L" "load" contexture-load-set)
+    ("D" "drop" contexture-drop-set)]
+   ["Server"
+    ("J" "join another" contexture-connect)
+    ("Q" "leave" contexture-disconnect :if contexture-running-p)]
+   [" "
+    ("I" "about it" contexture-info
+     :if (lambda () (commandp 'contexture-info)))
+    ("H" "check set-up" contexture-doctor
+     :if (lambda () (commandp 'contexture-doctor)))]]
+  (interactive)
+  (contexture-menu--fetch (contexture-current-manager))
+  (transient-setup 'contexture-menu))
+
+;;;; The heading
+
+(defun contexture-menu--heading ()
+  "Return which context the commands work on, and its size if known."
+  (let ((manager (contexture--known-manager)))
+    (format "Context of %s: %s" (contexture--label manager)
+            (pcase (gethash manager contexture--totals)
+              (`(,items . ,tokens) (contexture-menu--size items (or tokens 0)))
+              (_ "its size is known after the first command")))))
+
+(defun contexture-menu--size (items tokens)
+  "Return words for ITEMS with TOKENS, of the budget if there is one."
+  (let ((budget (bound-and-true-p contexture-token-budget)))
+    (if budget
+        (format "%s, %d of %s (%d %%)" (contexture--count items "item") tokens
+                (contexture--count budget "token")
+                (/ (* 100 tokens) (max 1 budget)))
+      (contexture--size items tokens))))
+
+(defun contexture-menu--marks ()
+  "Return what turning the marks of this buffer on or off is called."
+  (if (bound-and-true-p contexture-mode) "hide marks" "show marks"))
+
+(defun contexture-menu--walking-p ()
+  "Whether a directory is being added."
+  (bound-and-true-p contexture-tree--walks))
+
+;;;; The present size
+
+(defun contexture-menu--fetch (manager)
+  "Ask a server that runs for the size of MANAGER, and show that."
+  (when (contexture-running-p)
+    (contexture-request-async
+     'context-summary (list :manager manager)
+     :success (apply-partially #'contexture-menu--fetched manager)
+     :error #'ignore)))
+
+(defun contexture-menu--fetched (manager summary)
+  "Note what SUMMARY says of MANAGER; draw the menu again if it shows."
+  (let ((before (gethash manager contexture--totals)))
+    (contexture--note-totals manager (plist-get summary :count)
+                             (plist-get summary :tokens))
+    (unless (equal before (gethash manager contexture--totals))
+      (contexture-menu--redraw))))
+
+(defun contexture-menu--redraw ()
+  "Draw the menu again if it is the one that shows."
+  (when (and (bound-and-true-p transient--prefix)
+             (bound-and-true-p transient--showp)
+             (eq (oref transient--prefix command) 'contexture-menu)
+             (fboundp 'transient--show))
+    (transient--show)))
+
+(provide 'contexture-menu)
+;;; contexture-menu.el ends here

@@ -1,0 +1,168 @@
+;;; contexture-menu-tests.el --- Tests of the menu  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What the menu shows, and the commands for a whole context that it
+;; names: refreshing and making room.
+
+;;; Code:
+
+(require 'contexture-test-helper)
+(require 'contexture-menu)
+
+(defun contexture-menu-tests--suffixes (&optional layout)
+  "Return pairs of key and command in LAYOUT, the menu's unless given."
+  (let ((layout (or layout (get 'contexture-menu 'transient--layout))))
+    (cond ((and (proper-list-p layout) (keywordp (car layout))
+                (plist-get layout :command))
+           (list (cons (plist-get layout :key) (plist-get layout :command))))
+          ((consp layout)
+           (append (contexture-menu-tests--suffixes (car layout))
+                   (and (cdr layout)
+                        (contexture-menu-tests--suffixes (cdr layout)))))
+          ((vectorp layout)
+           (mapcan #'contexture-menu-tests--suffixes
+                   (delq nil (append layout nil)))))))
+
+(defmacro contexture-menu-tests--in-buffer (&rest body)
+  "Run BODY in a buffer of three lines, with a server."
+  (declare (indent 0) (debug t))
+  `(contexture-test-with-server
+     (clrhash contexture--totals)
+     (contexture-test-visiting (contexture-test-file "a.txt" "one" "two" "three")
+       ,@body)))
+
+;;;; The menu
+
+(ert-deftest contexture-menu-has-the-keys-of-the-command-map ()
+  (let ((suffixes (contexture-menu-tests--suffixes)))
+    (map-keymap (lambda (event command)
+                  (unless (eq command 'contexture-menu)
+                    (should (equal (cons (string event) command)
+                                   (rassq command suffixes)))))
+                contexture-command-map)
+    (should (eq (lookup-key contexture-command-map "?") 'contexture-menu))))
+
+(ert-deftest contexture-menu-gives-no-key-a-second-meaning ()
+  (pcase-dolist (`(,key . ,command) (contexture-menu-tests--suffixes))
+    (should (memq (lookup-key contexture-command-map key) (list command nil)))))
+
+(ert-deftest contexture-menu-names-commands-only ()
+  "Those that other files may lack are shown only if they are there."
+  (pcase-dolist (`(,_ . ,command) (contexture-menu-tests--suffixes))
+    (should (or (commandp command)
+                (memq command '(contexture-info contexture-doctor))))))
+
+(ert-deftest contexture-menu-heading-shows-context-items-and-tokens ()
+  (contexture-menu-tests--in-buffer
+    (should (equal (contexture-menu--heading)
+                   "Context of buffer a.txt: its size is known after the first command"))
+    (contexture--note-totals "a.txt" 3 412)
+    (let ((contexture-token-budget nil))
+      (should (equal (contexture-menu--heading)
+                     "Context of buffer a.txt: 3 items, 412 tokens")))
+    (let ((contexture-token-budget 800))
+      (should (equal (contexture-menu--heading)
+                     "Context of buffer a.txt: 3 items, 412 of 800 tokens (51 %)")))))
+
+(ert-deftest contexture-menu-asks-no-server-that-does-not-run ()
+  (contexture-menu-tests--in-buffer
+    (contexture-menu--fetch "a.txt")
+    (should-not contexture--connection)))
+
+(ert-deftest contexture-menu-corrects-its-heading ()
+  (contexture-menu-tests--in-buffer
+    (contexture-request 'add-context '(:manager "a.txt" :content "one"))
+    (let ((drawn 0))
+      (cl-letf (((symbol-function 'contexture-menu--redraw)
+                 (lambda () (cl-incf drawn))))
+        (contexture-menu--fetch "a.txt")
+        (contexture-test-until (= drawn 1))
+        (should (string-match-p "1 item, 1 token\\'" (contexture-menu--heading)))
+        (contexture-menu--fetch "a.txt") ; the same again
+        (contexture-test-settle)
+        (should (= drawn 1))))))
+
+(ert-deftest contexture-menu-says-what-the-marks-will-do ()
+  (contexture-menu-tests--in-buffer
+    (should (equal (contexture-menu--marks) "show marks"))
+    (contexture-mode)
+    (should (equal (contexture-menu--marks) "hide marks"))
+    (contexture-mode -1)))
+
+;;;; Refreshing
+
+(ert-deftest contexture-refresh-finds-moved-text ()
+  (contexture-menu-tests--in-buffer
+    (contexture-add-file buffer-file-name 2 2)
+    (contexture-test-only-item)         ; it was read
+    (contexture-test-file "a.txt" "zero" "one" "two" "three")
+    (contexture-test-message "^1 item read again"
+      (contexture-refresh))
+    (should (equal (contexture-test-metadata (contexture-test-only-item)
+                                             :start-line :end-line)
+                   '(3 3)))))
+
+;;;; Making room
+
+(defun contexture-menu-tests--capacity ()
+  "Return the capacity of the current buffer's context."
+  (plist-get (cl-find (contexture-current-manager) (contexture-request 'list-managers)
+                      :key (lambda (entry) (plist-get entry :manager)) :test #'equal)
+             :max-items))
+
+(ert-deftest contexture-set-capacity-makes-room-and-takes-it ()
+  (contexture-menu-tests--in-buffer
+    (contexture-test-message "^Buffer a\\.txt now holds at most 200 items$"
+      (contexture-set-capacity 200))
+    (should (equal (contexture-menu-tests--capacity) 200))
+    (dotimes (line 3)
+      (contexture-add-file buffer-file-name (1+ line) (1+ line)))
+    (contexture-test-message "at most 2 items; the oldest 1 item went"
+      (contexture-set-capacity 2))
+    (contexture-undo)
+    (should (= (length (contexture-test-items)) 3))))
+
+(ert-deftest contexture-set-capacity-offers-the-present-one ()
+  (contexture-menu-tests--in-buffer
+    (contexture-request 'configure-manager '(:manager "a.txt" :max-items 7))
+    (cl-letf (((symbol-function 'read-number)
+               (lambda (prompt &optional default &rest _)
+                 (should (equal prompt "Most items in buffer a.txt (1 to 1000): "))
+                 (should (equal default 7))
+                 9)))
+      (contexture-test-message "at most 9 items"
+        (call-interactively #'contexture-set-capacity)))))
+
+(ert-deftest contexture-set-capacity-has-limits ()
+  (contexture-menu-tests--in-buffer
+    (dolist (items '(0 1001 -1 1.5))
+      (contexture-test-user-error "from 1 to 1000"
+        (contexture-set-capacity items)))))
+
+(ert-deftest contexture-a-full-context-names-the-command-that-makes-room ()
+  (contexture-menu-tests--in-buffer
+    (contexture-set-capacity 1)
+    (contexture-add-file buffer-file-name 1 1)
+    (contexture-request 'pin-context '(:manager "a.txt" :id "ctx-1"))
+    (contexture-test-message
+        "^Nothing added to buffer a\\.txt: it is full, as it holds at most 1 (1 \
+pinned); unpin or remove some, or raise that with M-x contexture-set-capacity$"
+      (contexture-add-file buffer-file-name 2 2))))
+
+(ert-deftest contexture-a-directory-that-does-not-fit-names-the-way-out ()
+  (dolist (case '((80 "; raise that to 82 or more with M-x contexture-set-capacity, \
+or add a listing")
+                  (2000 ", and can never hold more than 1000; add a smaller directory \
+or a listing")))
+    (pcase-let ((`(,count ,end) case))
+      (should (equal (contexture--error-text
+                      `( :message "…" :data ( :kind :capacity-full :count ,count
+                                              :tokens 9 :capacity 50 :pinned 2)))
+                     (format "%d files (9 tokens) do not fit, as it holds at most 50 \
+(2 pinned)%s" count end))))))
+
+(provide 'contexture-menu-tests)
+;;; contexture-menu-tests.el ends here
