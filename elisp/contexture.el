@@ -535,12 +535,17 @@ choose one."
                   contexture-add-directory contexture-add-project contexture-cancel)
                  ("contexture-menu" contexture-menu)
                  ("contexture-mode" contexture-mode contexture-global-mode)
+                 ("contexture-mention"
+                  contexture-mention-mode contexture-global-mention-mode)
                  ("contexture-sets"
                   contexture-remove contexture-clear contexture-undo
                   contexture-refresh contexture-set-capacity contexture-switch
                   contexture-save-set contexture-load-set contexture-drop-set)))
   (dolist (command (cdr entry))
     (autoload command (car entry) nil t)))
+
+(autoload 'contexture-mention-at-point "contexture-mention")
+(autoload 'contexture-mention-in-string "contexture-mention-read")
 
 ;;;; Keys
 

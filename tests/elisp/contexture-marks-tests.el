@@ -429,6 +429,20 @@
                do (should (equal (list key value)
                                  (list key (plist-get before key))))))))
 
+;; The same for completion after @ is in contexture-mention-tests.el.
+(ert-deftest contexture-global-mode-off-leaves-nothing-at-all ()
+  (contexture-marks-tests--with-lines
+    (contexture-mode -1)
+    (let ((before (contexture-marks-tests--state)))
+      (contexture-global-mode)
+      (contexture-marks-tests--add 2 4)
+      (should (contexture-marks--overlays))
+      (contexture-global-mode -1)
+      (contexture-test-settle)
+      (cl-loop for (key value) on (contexture-marks-tests--state) by #'cddr
+               do (should (equal (list key value)
+                                 (list key (plist-get before key))))))))
+
 (ert-deftest contexture-mode-goes-with-a-killed-buffer ()
   (contexture-marks-tests--with-lines
     (contexture-marks-tests--add 4 5)

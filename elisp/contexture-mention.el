@@ -1,0 +1,577 @@
+;;; contexture-mention.el --- Name files, symbols and items after @  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, convenience
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; While you write a question, `@' at the beginning of a word and TAB
+;; (`completion-at-point') offer the files of the project, the symbols of
+;; the buffer, and the items of its context.  What you accept is added
+;; to the context and stays in the text as "@src/main.rs".
+;; `contexture-mention-mode' does this in one buffer,
+;; `contexture-global-mention-mode' wherever `contexture-mention-modes'
+;; says.  What reads mentions is in contexture-mention-read.el.
+;;
+;; A mention is `@' and a name without blanks, quotes, brackets, commas
+;; and semicolons, or `@' and any name in double quotes.
+;;
+;; Nothing here waits for a disk: contexture-files.el lists files, and
+;; the server is asked for items only if it runs, both on the side.  The
+;; first completion of a project waits for them a moment, which ends
+;; when a key is pressed; later ones take what is there.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'contexture)
+(require 'contexture-files)
+(eval-when-compile (require 'subr-x))
+
+(declare-function contexture-symbol--imenu "contexture-symbol" ())
+
+(defvar tags-completion-table)
+(defvar tags-table-list)
+
+(defcustom contexture-mention-modes '((not texinfo-mode) text-mode)
+  "Where `contexture-global-mention-mode' turns completion after `@' on.
+Each element is a major mode, which stands for those derived from it
+too, or (not MODE).  The first that fits a buffer decides."
+  :type '(repeat (choice (symbol :tag "Major mode")
+                         (list :tag "Not in" (const not) (symbol :tag "Major mode"))))
+  :group 'contexture)
+
+(defcustom contexture-mention-action 'add
+  "What accepting a file or symbol after `@' does besides inserting it.
+`add' adds it to the buffer's context, unless this mention has done so
+before; `insert' does nothing more."
+  :type '(choice (const :tag "Add it to the context" add)
+                 (const :tag "Only insert it" insert))
+  :group 'contexture)
+
+(defcustom contexture-mention-limit 200
+  "How many candidates are shown at most after `@'.
+Type more of the name to see others."
+  :type 'natnum
+  :group 'contexture)
+
+(defconst contexture-mention--patience 0.03
+  "For how many seconds the first completion waits for names.")
+
+(defconst contexture-mention--symbols-fresh 5
+  "For how many seconds the symbols of a buffer are taken to be the same.")
+
+(defconst contexture-mention--largest-buffer 300000
+  "Most characters of a buffer that is searched for symbols.")
+
+(defconst contexture-mention--plain "[^][ \t\r\n\"'`(){},;]"
+  "Regexp for one character of a name that needs no quotes.")
+
+(defconst contexture-mention--before "\\(?:^\\|[][ \t\n\"'`({]\\)"
+  "Regexp for what may be before the `@' of a mention.")
+
+(defvar contexture-mention--items (make-hash-table :test #'equal)
+  "From the name of a context to (TIME STATE . ITEMS).
+TIME is when they were asked for, and STATE is `asked' or `known'.")
+
+(defvar contexture-mention--quoted nil
+  "The names of files that were wanted last, and them as candidates.")
+
+(defvar-local contexture-mention--symbols nil
+  "The symbols of this buffer, as (TIME TICK . NAMES).")
+
+(defvar-local contexture-mention--from-global-mode nil
+  "Non-nil if it was the global mode that turned the mode on here.")
+
+;; One types the name of a file, not that of the folder that it is in, and
+;; there may be so many that only the best should be made ready to be seen.
+(add-to-list 'completion-styles-alist
+             '(contexture-mention contexture-mention--style-try
+                                  contexture-mention--style-all
+                                  "Completion of what is after @, anywhere in a name."))
+(add-to-list 'completion-category-defaults
+             '(contexture-mention (styles contexture-mention)))
+
+(cl-defstruct (contexture-mention--session (:constructor contexture-mention--make-session)
+                                           (:copier nil))
+  "One completion: in BUFFER, after START, of what is below ROOT.
+FILES is a list of contexture-files.el, ITEMS a table from names to the
+items of MANAGER, and SYMBOLS are names.  TABLE keeps what was made of
+them, as (FILES INPUT . CANDIDATES)."
+  buffer start root files manager items symbols table)
+
+;;;; The modes
+
+(defvar contexture-mention-mode-map
+  (let ((map (make-sparse-keymap))
+        (complete '(menu-item "Complete" completion-at-point
+                              :filter contexture-mention--if-at-point)))
+    (define-key map (kbd "TAB") complete)
+    (define-key map (kbd "M-TAB") complete) ; in Text mode up to Emacs 29, Ispell's
+    map)
+  "Keymap of `contexture-mention-mode', in force within a mention only.")
+
+(defun contexture-mention--if-at-point (command)
+  "Return COMMAND if point is within a mention, else nil."
+  (and (contexture-mention--bounds) command))
+
+;;;###autoload
+(define-minor-mode contexture-mention-mode
+  "Complete files, symbols and items after `@'.
+Type `@' at the beginning of a word, some of a name, and TAB; or have a
+package show what there is while you type.  In the buffer of a program
+this is done in comments and strings only.  A file or symbol that you
+accept is added to the buffer's context, see
+`contexture-mention-action'."
+  :lighter nil
+  :group 'contexture
+  (cond (contexture-mention-mode
+         (add-hook 'completion-at-point-functions #'contexture-mention-at-point nil t)
+         ;; Here, not while you type, is the time to look for the project.
+         (with-demoted-errors "Contexture: %S" (contexture-mention--root)))
+        (t
+         (remove-hook 'completion-at-point-functions #'contexture-mention-at-point t)
+         (kill-local-variable 'contexture-mention--symbols)
+         (kill-local-variable 'contexture-mention--from-global-mode)
+         (unless (contexture-mention--buffers)
+           (contexture-files--forget)
+           (setq contexture-mention--quoted nil)
+           (clrhash contexture-mention--items)))))
+
+;;;###autoload
+(define-minor-mode contexture-global-mention-mode
+  "Turn `contexture-mention-mode' on wherever `contexture-mention-modes' says.
+Turned off, it goes off where this turned it on."
+  :global t
+  :group 'contexture
+  (cond (contexture-global-mention-mode
+         (add-hook 'after-change-major-mode-hook #'contexture-mention--turn-on)
+         (dolist (buffer (buffer-list))
+           (with-current-buffer buffer (contexture-mention--turn-on))))
+        (t
+         (remove-hook 'after-change-major-mode-hook #'contexture-mention--turn-on)
+         (dolist (buffer (contexture-mention--buffers))
+           (with-current-buffer buffer
+             (when contexture-mention--from-global-mode
+               (contexture-mention-mode -1)))))))
+
+(defun contexture-mention--turn-on ()
+  "Turn the mode on if this buffer is one for it."
+  (when (and (not contexture-mention-mode)
+             (not (string-prefix-p " " (buffer-name)))
+             (contexture-mention--wanted-p contexture-mention-modes))
+    (contexture-mention-mode 1)
+    (setq contexture-mention--from-global-mode t)))
+
+(defun contexture-mention--wanted-p (modes)
+  "Whether the first of MODES that fits this buffer wants it."
+  (cl-loop for entry in modes
+           for mode = (if (consp entry) (cadr entry) entry)
+           when (derived-mode-p mode) return (symbolp entry)))
+
+(defun contexture-mention--buffers ()
+  "Return the buffers that have the mode."
+  (cl-remove-if-not (lambda (buffer)
+                      (buffer-local-value 'contexture-mention-mode buffer))
+                    (buffer-list)))
+
+;;;; Completion at point
+
+;;;###autoload
+(defun contexture-mention-at-point ()
+  "Complete the mention at point.
+This is a function for `completion-at-point-functions'."
+  (when-let ((bounds (contexture-mention--bounds)))
+    (let ((session (contexture-mention--begin (car bounds))))
+      (list (car bounds) (cdr bounds)
+            (contexture-mention--table session)
+            :exclusive 'no
+            :company-prefix-length t
+            :company-kind (apply-partially #'contexture-mention--kind session)
+            :annotation-function (apply-partially #'contexture-mention--annotate session)
+            :affixation-function (apply-partially #'contexture-mention--affixate session)
+            :exit-function (apply-partially #'contexture-mention--accepted session)))))
+
+(defun contexture-mention--bounds ()
+  "Return the bounds of the name after `@' around point, or nil."
+  (when (and (looking-back (concat contexture-mention--before "@\\(\"[^\"\n]*\\|"
+                                   contexture-mention--plain "*\\)")
+                           (max (line-beginning-position) (- (point) 300)))
+             (not (and (derived-mode-p 'prog-mode)
+                       (save-match-data (not (nth 8 (syntax-ppss)))))))
+    (let ((start (match-beginning 1)))
+      (cons start
+            (if (eq (char-after start) ?\")
+                (+ (point) (if (eq (char-after) ?\") 1 0))
+              (contexture-mention--plain-end))))))
+
+(defun contexture-mention--plain-end ()
+  "Return where the name around point ends.
+Punctuation behind it belongs to the sentence."
+  (save-excursion
+    (let ((point (point)))
+      (while (looking-at-p contexture-mention--plain) (forward-char))
+      (skip-chars-backward ".:!?" point)
+      (point))))
+
+(defun contexture-mention--root ()
+  "Return the folder that names of files are relative to."
+  (file-name-as-directory
+   (or (contexture--project-root) (expand-file-name default-directory))))
+
+(defun contexture-mention--begin (start)
+  "Return what is known for completing the name at START."
+  (let* ((root (contexture-mention--root))
+         (manager (contexture-current-manager))
+         (files (contexture-files--of root (not (contexture--project-root)))))
+    (contexture-mention--ask-items manager)
+    (contexture-mention--wait
+     (lambda ()
+       (pcase-let ((`(,time ,state) (gethash manager contexture-mention--items)))
+         (and (or (not (eq state 'asked)) (contexture-mention--old-p time))
+              (or (null files) (contexture-files--list-done files)
+                  (contexture-mention--old-p (contexture-files--list-time files)))))))
+    (contexture-mention--make-session
+     :buffer (current-buffer) :start start :root root :files files
+     :manager manager
+     :items (contexture-mention--name-items
+             root (cddr (gethash manager contexture-mention--items)))
+     :symbols (contexture-mention--symbols))))
+
+(defun contexture-mention--old-p (time)
+  "Whether TIME is so long ago that what was begun then is slow.
+Nobody waits for that a second time."
+  (> (float-time (time-subtract nil time)) 1))
+
+(defun contexture-mention--wait (done)
+  "Wait until DONE returns non-nil, for a moment, or until a key is pressed."
+  (let ((end (+ (float-time) contexture-mention--patience)))
+    (while-no-input
+      (while (not (or (funcall done) (> (float-time) end)))
+        (accept-process-output nil 0.002)))))
+
+(defun contexture-mention--table (session)
+  "Return the completion table of SESSION."
+  (lambda (string predicate action)
+    (pcase action
+      ('metadata
+       (let ((sort (apply-partially #'contexture-mention--best session)))
+         `(metadata (category . contexture-mention)
+                    (contexture-mention-partial
+                     . ,(contexture-mention--partial-p session))
+                    (display-sort-function . ,sort)
+                    (cycle-sort-function . ,sort))))
+      (`(boundaries . ,_) nil)
+      (_ ;; A key that is pressed meanwhile makes it t, and so no list.
+       (car-safe
+        (while-no-input
+          (list (let ((candidates (contexture-mention--candidates session)))
+                  (if action
+                      (complete-with-action action candidates string predicate)
+                    (contexture-mention--try session string
+                                             candidates predicate))))))))))
+
+(defun contexture-mention--try (session string candidates predicate)
+  "Return what `try-completion' should say of STRING in SESSION.
+CANDIDATES and PREDICATE are its other arguments.  Emacs asks this to
+find out whether there is anything to complete, so what has STRING in
+the middle counts.  While files are still being found, nothing may be
+made of what the first of them have in common."
+  (cond ((and (not (contexture-mention--partial-p session))
+              (try-completion string candidates predicate)))
+        ((cl-some (lambda (candidate) (string-search string candidate)) candidates)
+         string)))
+
+(defun contexture-mention--partial-p (session)
+  "Whether more files are still being found for SESSION."
+  (when-let ((list (contexture-mention--session-files session)))
+    (not (contexture-files--list-done list))))
+
+(defun contexture-mention--candidates (session)
+  "Return all candidates of SESSION: items, symbols and files."
+  (let* ((list (contexture-mention--session-files session))
+         (files (and list (contexture-files--list-names list)))
+         (input (contexture-mention--symbol-prefix session))
+         (known (contexture-mention--session-table session)))
+    (if (and known (eq (car known) files) (equal (cadr known) input))
+        (cddr known)
+      (let* ((items (contexture-mention--session-items session))
+             (candidates (append (hash-table-keys items)
+                                 (contexture-mention--session-symbols session)
+                                 (contexture-mention--lisp-symbols session input)
+                                 (contexture-mention--file-names files items))))
+        (setf (contexture-mention--session-table session)
+              (cons files (cons input candidates)))
+        candidates))))
+
+(defun contexture-mention--file-names (files items)
+  "Return FILES as candidates, without those that are among ITEMS."
+  (unless (eq files (car contexture-mention--quoted))
+    (setq contexture-mention--quoted
+          (cons files (delq nil (mapcar #'contexture-mention--quote files)))))
+  (let ((names (cdr contexture-mention--quoted)))
+    (if (= (hash-table-count items) 0) names
+      (cl-remove-if (lambda (name) (gethash name items)) names))))
+
+(defun contexture-mention--quote (name)
+  "Return NAME with quotes if it needs them, or nil if it cannot be written."
+  (cond ((not (string-match-p "[][ \t\r\n\"'`(){},;]" name)) name)
+        ((string-match-p "[\"\n\r]" name) nil)
+        (t (concat "\"" name "\""))))
+
+(defun contexture-mention--unquote (name)
+  "Return NAME, of a mention, without its quotes."
+  (string-trim name "\"" "\""))
+
+(defun contexture-mention--input (session)
+  "Return what has been typed after the `@' of SESSION, or the empty string.
+It is not known where completion is done in the minibuffer."
+  (with-current-buffer (contexture-mention--session-buffer session)
+    (let ((start (contexture-mention--session-start session)))
+      (if (<= start (point) (line-end-position))
+          (buffer-substring-no-properties start (point))
+        ""))))
+
+(defun contexture-mention--best (session candidates)
+  "Return the best of CANDIDATES of SESSION, the best first.
+Those are items, symbols, and files whose own name begins with what
+was typed; among equals, short ones.  There may be very many, so this
+sorts into buckets first."
+  (let* ((input (string-trim-left (contexture-mention--input session) "\""))
+         (begins (if (string-empty-p input) ""
+                   (concat "\\(?:\\`\"?\\|/\\)" (regexp-quote input) "[^/]*\\'")))
+         (buckets (make-vector 384 nil))
+         (left contexture-mention-limit)
+         best)
+    (dolist (candidate candidates)
+      (push candidate
+            (aref buckets (+ (* 128 (contexture-mention--rank session candidate begins))
+                             (min 127 (length candidate))))))
+    (cl-loop for bucket across buckets while (> left 0)
+             for chosen = (seq-take (sort bucket #'string<) left)
+             do (push chosen best) (cl-decf left (length chosen)))
+    (apply #'append (nreverse best))))
+
+(defun contexture-mention--rank (session candidate begins)
+  "Return 0 to 2 for CANDIDATE of SESSION.
+BEGINS is a regexp for files whose own names begin with what was typed."
+  (cond ((gethash candidate (contexture-mention--session-items session)) 0)
+        ((or (get-text-property 0 'contexture-symbol candidate)
+             (string-match-p begins candidate))
+         1)
+        (t 2)))
+
+;;;; Matching
+
+(defun contexture-mention--style-matches (string table predicate)
+  "Return the candidates of TABLE that have STRING in them and fit PREDICATE."
+  (let ((completion-regexp-list
+         (cons (regexp-quote string) completion-regexp-list)))
+    (all-completions "" table predicate)))
+
+(defun contexture-mention--style-try (string table predicate _point)
+  "Return what completion makes of STRING with TABLE and PREDICATE.
+As long as there are matches that do not begin with STRING, or more may
+come, it stays as it is."
+  (let ((matches (contexture-mention--style-matches string table predicate)))
+    (cond ((null matches) nil)
+          ((completion-metadata-get (completion-metadata string table predicate)
+                                    'contexture-mention-partial)
+           (cons string (length string)))
+          ((cdr matches)
+           (let ((common (try-completion "" matches)))
+             (if (and (stringp common) (string-prefix-p string common))
+                 (cons common (length common))
+               (cons string (length string)))))
+          ((equal string (car matches)) t)
+          (t (cons (substring-no-properties (car matches)) (length (car matches)))))))
+
+(defun contexture-mention--style-all (string table predicate _point)
+  "Return the best candidates for STRING of TABLE that fit PREDICATE."
+  (when-let ((matches (contexture-mention--style-matches string table predicate)))
+    (let ((best (completion-metadata-get
+                 (completion-metadata string table predicate)
+                 'display-sort-function)))
+      (nconc (mapcar (apply-partially #'contexture-mention--highlight string)
+                     (if best (funcall best matches) matches))
+             0))))
+
+(defun contexture-mention--highlight (string candidate)
+  "Return CANDIDATE with STRING in it shown as what was typed."
+  (let ((copy (copy-sequence candidate))
+        (start (string-search string candidate)))
+    (when start
+      (add-face-text-property start (+ start (length string))
+                              'completions-common-part nil copy))
+    copy))
+
+;;;; Items
+
+(defun contexture-mention--ask-items (manager)
+  "Have the items of MANAGER fetched, if a server runs."
+  (pcase-let ((`(,time ,state . ,items)
+               (gethash manager contexture-mention--items)))
+    (when (and (contexture-running-p)
+               (or (null time)
+                   (and (eq state 'known) (contexture-mention--old-p time))))
+      (puthash manager `(,(current-time) ,(if time 'known 'asked) ,@items)
+               contexture-mention--items)
+      (contexture-request-async
+       'get-context (list :manager manager :brief t)
+       :success (lambda (items)
+                  (puthash manager `(,(current-time) known ,@items)
+                           contexture-mention--items))
+       :error (lambda (_) (remhash manager contexture-mention--items))))))
+
+(defun contexture-mention--name-items (root items)
+  "Return a table from names to ITEMS.
+A file's name is relative to ROOT; what is not simply text of a file
+has its id for a name."
+  (let ((table (make-hash-table :test #'equal)))
+    (dolist (item items table)
+      (let ((name (contexture-mention--item-name root item)))
+        (puthash (if (gethash name table) (plist-get item :id) name)
+                 item table)))))
+
+(defun contexture-mention--item-name (root item)
+  "Return the name for ITEM; a file's is relative to ROOT."
+  (let ((metadata (plist-get item :metadata)))
+    (or (and (plist-get metadata :filename)
+             (not (memq (plist-get metadata :origin)
+                        '(:diff :diagnostic :compilation :tree :listing)))
+             (contexture-mention--quote
+              (contexture--source (append (list :project root) metadata))))
+        (plist-get item :id))))
+
+;;;; Symbols
+
+(defun contexture-mention--symbols ()
+  "Return the names of the symbols of this buffer, as known."
+  (pcase-let ((`(,time ,tick . ,names) contexture-mention--symbols))
+    (if (or (equal tick (buffer-chars-modified-tick))
+            (and time (< (float-time (time-subtract nil time))
+                         contexture-mention--symbols-fresh))
+            (> (buffer-size) contexture-mention--largest-buffer))
+        names
+      (let ((found (while-no-input
+                     (list (contexture-mention--find-symbols)))))
+        (if (not (consp found))
+            names
+          (setq contexture-mention--symbols
+                `(,(current-time) ,(buffer-chars-modified-tick) ,@(car found)))
+          (car found))))))
+
+(defun contexture-mention--find-symbols ()
+  "Return the names in this buffer's imenu and in the tags that are loaded."
+  (require 'contexture-symbol)
+  (let ((plain (concat "\\`" contexture-mention--plain "+\\'")))
+    (cl-loop for name in (append (save-excursion
+                                   (mapcar #'car (contexture-symbol--imenu)))
+                                 (contexture-mention--tags))
+             when (string-match-p plain name)
+             collect (propertize name 'contexture-symbol t))))
+
+(defun contexture-mention--tags ()
+  "Return the names of all tags, if some command has read them before."
+  (cl-loop for file in (bound-and-true-p tags-table-list)
+           for buffer = (get-file-buffer file)
+           for table = (and buffer
+                            (buffer-local-value 'tags-completion-table buffer))
+           when (or (consp table) (obarrayp table))
+           append (all-completions "" table)))
+
+(defun contexture-mention--symbol-prefix (session)
+  "Return what symbols of Emacs Lisp should begin with in SESSION, or nil.
+There are none outside of Emacs Lisp, and too many for one letter."
+  (when (with-current-buffer (contexture-mention--session-buffer session)
+          (derived-mode-p 'emacs-lisp-mode 'inferior-emacs-lisp-mode))
+    (let ((input (contexture-mention--input session)))
+      (and (> (length input) 1) input))))
+
+(defun contexture-mention--lisp-symbols (session prefix)
+  "Return the symbols of Emacs Lisp that begin with PREFIX, unless it is nil.
+Those of SESSION's own buffer are left out."
+  (when prefix
+    (let ((own (contexture-mention--session-symbols session))
+          (plain (concat "\\`" contexture-mention--plain "+\\'")))
+      (cl-loop for name in (all-completions prefix obarray
+                                            (lambda (symbol)
+                                              (or (fboundp symbol) (boundp symbol))))
+               when (and (string-match-p plain name) (not (member name own)))
+               collect (propertize name 'contexture-symbol t)))))
+
+;;;; What is shown
+
+(defun contexture-mention--kind (session candidate)
+  "Return the kind of CANDIDATE of SESSION, for an icon."
+  (cond ((gethash candidate (contexture-mention--session-items session)) 'reference)
+        ((get-text-property 0 'contexture-symbol candidate) 'function)
+        (t 'file)))
+
+(defun contexture-mention--annotate (session candidate)
+  "Return what to show behind CANDIDATE of SESSION."
+  (let ((item (gethash candidate (contexture-mention--session-items session))))
+    (cond (item
+           (format " in context%s, %s"
+                   (if (equal candidate (plist-get item :id))
+                       (concat ": " (contexture--description
+                                     (plist-get item :metadata)))
+                     "")
+                   (contexture--count (or (plist-get item :tokens) 0) "token")))
+          ((get-text-property 0 'contexture-symbol candidate) " symbol")
+          (t ""))))
+
+(defun contexture-mention--affixate (session candidates)
+  "Return CANDIDATES of SESSION with what to show before and behind each."
+  (let ((column (+ 2 (min 50 (cl-loop for candidate in candidates
+                                      maximize (length candidate))))))
+    (mapcar (lambda (candidate)
+              (let ((note (contexture-mention--annotate session candidate)))
+                (list candidate ""
+                      (if (string-empty-p note) ""
+                        (propertize
+                         (concat (make-string (max 1 (- column (length candidate)))
+                                              ?\s)
+                                 (string-trim-left note))
+                         'face 'completions-annotations)))))
+            candidates)))
+
+;;;; Accepting
+
+(defun contexture-mention--accepted (session name status)
+  "Add NAME, which was chosen in SESSION, if STATUS says that it is final."
+  (when (memq status '(finished sole))
+    (with-current-buffer (contexture-mention--session-buffer session)
+      (let ((start (- (point) (length name))))
+        (unless (or (< start (point-min))
+                    (gethash name (contexture-mention--session-items session))
+                    (equal (get-text-property start 'contexture-mention) name))
+          (with-silent-modifications
+            (add-text-properties start (point)
+                                 (list 'contexture-mention (substring-no-properties name)
+                                       'rear-nonsticky '(contexture-mention))))
+          (when (eq contexture-mention-action 'add)
+            (contexture-mention--add session name)))))))
+
+(defun contexture-mention--add (session name)
+  "Add the file or symbol NAME of SESSION to this buffer's context."
+  (condition-case problem
+      (if (contexture-mention--file-p session name)
+          (contexture-add-file
+           (expand-file-name (contexture-mention--unquote name)
+                             (contexture-mention--session-root session)))
+        (contexture-add-symbol name))
+    (user-error (message "%s" (error-message-string problem)))))
+
+(defun contexture-mention--file-p (session name)
+  "Whether NAME is one of SESSION's files."
+  (when-let ((list (contexture-mention--session-files session)))
+    (member (contexture-mention--unquote name)
+            (contexture-files--list-names list))))
+
+(provide 'contexture-mention)
+;;; contexture-mention.el ends here

@@ -1,0 +1,411 @@
+;;; contexture-mention-tests.el --- Tests of what follows an @  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Where completion begins, what it offers, what accepting does, how
+;; mentions are read, and that nothing of it waits or stays behind.
+
+;;; Code:
+
+(require 'contexture-test-helper)
+(require 'contexture-mention)
+
+(defmacro contexture-mention-tests--in-project (&rest body)
+  "Run BODY with a server, in a Text mode buffer of a small project."
+  (declare (indent 0) (debug t))
+  `(contexture-test-with-server
+     (dolist (name '("src/main.rs" "src/lib.rs" "my file.txt" "docs/main.texi"
+                     ".hidden" "old.txt~" "#new.txt#"))
+       (make-directory (or (file-name-directory name) ".") t)
+       (contexture-test-file name "one" "two" "three"))
+     (contexture-mention-tests--git "init" "-q")
+     (unwind-protect
+         (contexture-test-visiting (contexture-test-file "question.txt")
+           (text-mode)
+           (contexture-mention-mode)
+           (erase-buffer)
+           (contexture-mention-tests--listed)
+           ,@body)
+       (contexture-files--forget)
+       (clrhash contexture-mention--items))))
+
+(defun contexture-mention-tests--git (&rest args)
+  "Run Git with ARGS."
+  (should (eql 0 (apply #'call-process "git" nil nil nil args))))
+
+(defun contexture-mention-tests--listed ()
+  "Wait until the files of this buffer's project are known."
+  (let ((list (contexture-files--of (contexture-mention--root)
+                                    (not (contexture--project-root)))))
+    (contexture-test-until (contexture-files--list-done list))
+    list))
+
+(defun contexture-mention-tests--offered (text)
+  "Insert TEXT and return what is offered at its end, best first."
+  (insert text)
+  (let ((capf (contexture-mention-at-point)))
+    (should capf)
+    (pcase-let* ((`(,start ,end ,table . ,_) capf)
+                 (input (buffer-substring-no-properties start end))
+                 (metadata (completion-metadata input table nil))
+                 (all (completion-all-completions input table nil (length input)
+                                                  metadata)))
+      (when (consp all)
+        (setcdr (last all) nil)
+        (mapcar #'substring-no-properties
+                (funcall (completion-metadata-get metadata 'display-sort-function)
+                         all))))))
+
+(defun contexture-mention-tests--complete (text)
+  "Insert TEXT and complete it as the user does; return the line."
+  (insert text)
+  (completion-at-point)
+  (buffer-substring-no-properties (line-beginning-position) (line-end-position)))
+
+;;;; Where
+
+(ert-deftest contexture-mention-begins-words-only ()
+  (pcase-dolist (`(,text ,name)
+                 '(("@" "") ("@ma" "ma") ("see @src/ma" "src/ma") ("(@x" "x")
+                   ("`@x" "x") ("\"@x" "x") ("@\"my fi" "\"my fi")
+                   ("@a/@types/b" "a/@types/b") ("@foo->bar" "foo->bar")
+                   ("me@home" nil) ("a.b@c.de" nil) ("@x y" nil) ("x" nil)
+                   (",@x" nil) ("\\@x" nil) ("@x," nil) ("@\"x\" y" nil)))
+    (with-temp-buffer
+      (insert text)
+      (let ((bounds (contexture-mention--bounds)))
+        (should (equal (list text (and bounds
+                                       (buffer-substring (car bounds) (cdr bounds))))
+                       (list text name)))))))
+
+(ert-deftest contexture-mention-reaches-to-the-end-of-the-name ()
+  (pcase-dolist (`(,before ,after ,name)
+                 '(("@src/ma" "in.rs." "src/main.rs") ("@\"my" "\" x" "\"my\"")
+                   ("(@ma" ") x" "ma") ("@ma" " x" "ma") ("@ma" "...?" "ma")))
+    (with-temp-buffer
+      (insert before)
+      (save-excursion (insert after))
+      (let ((bounds (contexture-mention--bounds)))
+        (should (equal (buffer-substring (car bounds) (cdr bounds)) name))))))
+
+(ert-deftest contexture-mention-is-in-comments-and-strings-of-programs-only ()
+  (with-temp-buffer
+    (emacs-lisp-mode)
+    (insert "@x")
+    (should-not (contexture-mention--bounds))
+    (insert " ;; @x")
+    (should (contexture-mention--bounds))
+    (insert "\n\"@x")
+    (should (contexture-mention--bounds))))
+
+(ert-deftest contexture-mention-keys-are-those-of-others-elsewhere ()
+  (with-temp-buffer
+    (text-mode)
+    (contexture-mention-mode)
+    (insert "x")
+    (should-not (eq (key-binding (kbd "TAB")) 'completion-at-point))
+    (insert " @x")
+    (should (eq (key-binding (kbd "TAB")) 'completion-at-point))
+    (should (eq (key-binding (kbd "M-TAB")) 'completion-at-point))
+    (contexture-mention-mode -1)
+    (should-not (eq (key-binding (kbd "TAB")) 'completion-at-point))))
+
+;;;; What
+
+(ert-deftest contexture-mention-offers-files-of-the-project ()
+  (contexture-mention-tests--in-project
+    (should (equal (sort (contexture-mention-tests--offered "@") #'string<)
+                   '("\"my file.txt\"" ".hidden" "docs/main.texi" "question.txt"
+                     "src/lib.rs" "src/main.rs")))))
+
+(ert-deftest contexture-mention-finds-names-below-folders-and-in-quotes ()
+  (contexture-mention-tests--in-project
+    (should (equal (contexture-mention-tests--offered "@main")
+                   '("src/main.rs" "docs/main.texi")))
+    (should (equal (contexture-mention-tests--offered " @src/") '("src/lib.rs" "src/main.rs")))
+    (should (equal (contexture-mention-tests--offered " @my") '("\"my file.txt\"")))
+    (should (equal (contexture-mention-tests--offered " @\"my f") '("\"my file.txt\"")))
+    (should-not (contexture-mention-tests--offered " @nothing"))))
+
+(ert-deftest contexture-mention-shows-the-best-first-and-not-too-many ()
+  (let* ((session (contexture-mention--make-session
+                   :buffer (current-buffer) :start (point)
+                   :items (make-hash-table :test #'equal)))
+         (names '("zz/long/app.el" "app.el" "z/app.el" "my-app/other.el" "x-app"))
+         (contexture-mention-limit 4))
+    (cl-letf (((symbol-function 'contexture-mention--input) (lambda (_) "app")))
+      (should (equal (contexture-mention--best session names)
+                     '("app.el" "z/app.el" "zz/long/app.el" "x-app"))))))
+
+(ert-deftest contexture-mention-offers-items-with-their-tokens ()
+  (contexture-mention-tests--in-project
+    (contexture-request 'add-file (list :manager "question.txt" :start-line 2 :end-line 3
+                                        :path (expand-file-name "src/main.rs")))
+    (contexture-request 'add-file (list :manager "question.txt"
+                                        :path (expand-file-name "src/lib.rs")))
+    (contexture-request 'add-context '( :manager "question.txt" :content "text"
+                                        :metadata (:origin :kill)))
+    (should (equal (contexture-mention-tests--offered "@")
+                   '("ctx-3" "src/lib.rs" "src/main.rs:2-3"
+                     ".hidden" "src/main.rs" "question.txt" "\"my file.txt\""
+                     "docs/main.texi")))
+    (let* ((capf (contexture-mention-at-point))
+           (affixate (plist-get (nthcdr 3 capf) :affixation-function))
+           (kind (plist-get (nthcdr 3 capf) :company-kind)))
+      (should (equal (mapcar (lambda (row) (mapcar #'substring-no-properties row))
+                             (funcall affixate '("ctx-3" "src/main.rs:2-3" "src/main.rs")))
+                     '(("ctx-3" "" "            in context: killed text, 1 token")
+                       ("src/main.rs:2-3" "" "  in context, 4 tokens")
+                       ("src/main.rs" "" ""))))
+      (should (eq (funcall kind "ctx-3") 'reference))
+      (should (eq (funcall kind "src/main.rs") 'file)))))
+
+(ert-deftest contexture-mention-starts-no-server ()
+  (contexture-mention-tests--in-project
+    (contexture-mention-tests--offered "@main")
+    (should-not contexture--connection)))
+
+(ert-deftest contexture-mention-offers-symbols ()
+  (with-temp-buffer
+    (emacs-lisp-mode)
+    (setq default-directory "/")
+    (insert "(defun contexture-mention-tests-local () 1)\n;; ")
+    (cl-letf (((symbol-function 'contexture-files--of) #'ignore))
+      (should (equal (contexture-mention-tests--offered "@")
+                     '("contexture-mention-tests-local")))
+      (should (member "contexture-mention-at-point"
+                      (contexture-mention-tests--offered "contexture-men")))
+      (let ((capf (contexture-mention-at-point)))
+        (should (equal (funcall (plist-get (nthcdr 3 capf) :annotation-function)
+                                (propertize "x" 'contexture-symbol t))
+                       " symbol"))))))
+
+;;;; Accepting
+
+(ert-deftest contexture-mention-adds-the-file-that-is-accepted-once ()
+  (contexture-mention-tests--in-project
+    (contexture-test-message "^Added src/main\\.rs to buffer question\\.txt"
+      (should (equal (contexture-mention-tests--complete "see @main.r")
+                     "see @src/main.rs")))
+    (let ((minibuffer-message-timeout 0))
+      (completion-at-point)
+      (completion-at-point))
+    (contexture-test-settle)
+    (should (equal (contexture-test-metadata (contexture-test-only-item) :filename)
+                   (list (expand-file-name "src/main.rs"))))))
+
+(ert-deftest contexture-mention-adds-a-file-with-blanks-in-its-name ()
+  (contexture-mention-tests--in-project
+    (contexture-test-message "^Added my file\\.txt"
+      (should (equal (contexture-mention-tests--complete "@my f")
+                     "@my f"))          ; that is another word
+      (should (equal (contexture-mention-tests--complete " @\"my")
+                     "@my f @\"my file.txt\"")))))
+
+(ert-deftest contexture-mention-only-inserts-if-wanted ()
+  (contexture-mention-tests--in-project
+    (let ((contexture-mention-action 'insert))
+      (should (equal (contexture-mention-tests--complete "@main.r") "@src/main.rs"))
+      (should-not contexture--connection))))
+
+(ert-deftest contexture-mention-adds-the-definition-of-a-symbol ()
+  (contexture-test-with-server
+    (contexture-test-visiting
+        (contexture-test-file "a.el" "(defun contexture-mention-tests-mine ()" "  1)" ";; ")
+      (contexture-mention-mode)
+      (goto-char (1- (point-max)))
+      (cl-letf (((symbol-function 'contexture-files--of) #'ignore))
+        (contexture-test-message "^Added .*a\\.el:1-2 to"
+          (contexture-mention-tests--complete "@contexture-mention-tests-mi")))
+      (should (equal (contexture-test-metadata (contexture-test-only-item) :symbol)
+                     '("contexture-mention-tests-mine"))))))
+
+(ert-deftest contexture-mention-leaves-no-match-to-others ()
+  (contexture-mention-tests--in-project
+    (add-hook 'completion-at-point-functions
+              (lambda () (list (- (point) 3) (point) '("nix-da"))) 90 t)
+    (should (equal (contexture-mention-tests--complete "@nix") "@nix-da"))))
+
+;;;; Reading
+
+(ert-deftest contexture-mention-in-string-tells-what-is-meant ()
+  (contexture-mention-tests--in-project
+    (pcase-dolist
+        (`(,text . ,expected)
+         '(("no mention, me@home.de" . nil)
+           ("see @src/main.rs." (4 16 file "src/main.rs"))
+           ("@src/main.rs:2" (0 14 file "src/main.rs" 2 2))
+           ("(@src/main.rs:2-3)" (1 17 file "src/main.rs" 2 3))
+           ("@\"my file.txt\":" (0 14 file "my file.txt"))
+           ("@\"my file.txt:5\"" (0 16 file "my file.txt" 5 5))
+           ("@\"not there\"" (0 12 file "not there"))
+           ("@src/, @src" (0 5 directory "src/") (7 11 directory "src/"))
+           ("@ctx-12!" (0 7 item "ctx-12"))
+           ("@foo->bar\n@car" (0 9 symbol "foo->bar") (10 14 symbol "car"))
+           ("@ @? @" . nil)))
+      (should (equal (list text (contexture-mention-in-string text))
+                     (list text
+                           (mapcar (pcase-lambda (`(,start ,end ,kind ,target . ,lines))
+                                     `(,start ,end ,kind
+                                              ,(if (memq kind '(file directory))
+                                                   (expand-file-name target)
+                                                 target)
+                                              ,@lines))
+                                   expected)))))
+    (should (equal (contexture-mention-in-string "@main.rs" "src")
+                   `((0 8 file ,(expand-file-name "src/main.rs")))))))
+
+(ert-deftest contexture-mention-looks-at-no-other-machine ()
+  (cl-letf (((symbol-function 'file-exists-p) #'ert-fail)
+            ((symbol-function 'file-directory-p) #'ert-fail))
+    (should (equal (contexture-mention-in-string "@a.rs" "/ssh:host:/")
+                   '((0 5 symbol "a.rs"))))
+    (should-not (contexture-files--of "/ssh:host:/" nil))))
+
+;;;; Lists of files
+
+(ert-deftest contexture-files-does-not-list-what-is-ignored ()
+  (contexture-mention-tests--in-project
+    (contexture-test-file ".gitignore" "docs/")
+    (contexture-files--forget)
+    (should-not (contexture-mention-tests--offered "@texi"))))
+
+(ert-deftest contexture-files-lists-a-project-that-git-cannot ()
+  "A folder that only looks like a work tree is listed by find."
+  (contexture-test-with-server
+    (make-directory ".git")
+    (make-directory "a")
+    (contexture-test-file "a/b.txt")
+    (unwind-protect
+        (with-temp-buffer
+          (should (equal (contexture-files--list-names
+                          (contexture-mention-tests--listed))
+                         '("a/b.txt"))))
+      (contexture-files--forget))))
+
+(ert-deftest contexture-files-lists-one-level-outside-of-projects ()
+  (contexture-test-with-server
+    (make-directory "a")
+    (contexture-test-file "a/b.txt")
+    (contexture-test-file "c.txt")
+    (unwind-protect
+        (with-temp-buffer
+          (should (equal (contexture-files--list-names
+                          (contexture-mention-tests--listed))
+                         '("c.txt"))))
+      (contexture-files--forget))))
+
+(ert-deftest contexture-files-finds-new-files-and-keeps-the-old-list-meanwhile ()
+  (contexture-mention-tests--in-project
+    (contexture-test-file "src/new.rs")
+    (let* ((contexture-files--fresh -1)
+           (list (contexture-files--of (contexture-mention--root) nil)))
+      (should (contexture-files--list-process list))
+      (should (member "src/main.rs" (contexture-files--list-names list)))
+      (should-not (member "src/new.rs" (contexture-files--list-names list)))
+      (contexture-test-until (member "src/new.rs" (contexture-files--list-names list))))))
+
+(ert-deftest contexture-files-gives-what-is-there-so-far ()
+  (let ((list (contexture-files--make-list :root "/")))
+    (contexture-files--filter list nil "./a\0./b/c\0./d")
+    (should (equal (contexture-files--list-names list) '("b/c" "a")))
+    (contexture-files--filter list nil "e\0")
+    (should (equal (contexture-files--list-names list) '("de" "b/c" "a")))))
+
+;;;; Not waiting, and leaving nothing
+
+(ert-deftest contexture-mention-waits-for-no-list-that-takes-long ()
+  (contexture-mention-tests--in-project
+    (contexture-files--forget)
+    (cl-letf (((symbol-function 'contexture-files--git)
+               (lambda (_) '("sh" "-c" "printf 'early\\0'; exec sleep 30"))))
+      (contexture-mention-at-point)     ; begins it
+      (let ((start (float-time)))
+        (contexture-mention-tests--offered "@")
+        (should (< (- (float-time) start) 1)))
+      (contexture-test-until (equal (contexture-mention-tests--offered " @ear")
+                                    '("early")))
+      ;; More may come, so it is not the only one yet.
+      (should (string-suffix-p " @ear" (contexture-mention-tests--complete " @ear"))))))
+
+(ert-deftest contexture-mention-waits-for-no-server-that-is-stopped ()
+  (contexture-mention-tests--in-project
+    (contexture-request 'ping)
+    (signal-process (contexture-test-process) 'SIGSTOP)
+    (unwind-protect
+        (let ((start (float-time)))
+          (should (equal (contexture-mention-tests--offered "@lib") '("src/lib.rs")))
+          (should (< (- (float-time) start) 1)))
+      (signal-process (contexture-test-process) 'SIGCONT))))
+
+(defun contexture-mention-tests--state ()
+  "Return all that the modes could leave behind."
+  (list :hooks (mapcar (lambda (hook)
+                         (list hook (default-value hook) (local-variable-p hook)
+                               (symbol-value hook)))
+                       '(completion-at-point-functions after-change-major-mode-hook
+                         contexture-notification-functions contexture-connected-hook
+                         contexture-disconnected-hook kill-buffer-hook
+                         post-command-hook pre-command-hook post-self-insert-hook
+                         after-change-functions after-save-hook))
+        :timers (append timer-list timer-idle-list)
+        :overlays (overlays-in (point-min) (point-max))
+        :processes (process-list)
+        :lists (hash-table-count contexture-files--lists)
+        :items (hash-table-count contexture-mention--items)
+        :local (cl-remove-if-not
+                (lambda (name) (string-prefix-p "contexture-mention" name))
+                (mapcar (lambda (entry)
+                          (symbol-name (if (consp entry) (car entry) entry)))
+                        (buffer-local-variables)))))
+
+(ert-deftest contexture-mention-mode-off-leaves-nothing ()
+  (contexture-mention-tests--in-project
+    (contexture-mention-mode -1)
+    (let ((before (contexture-mention-tests--state)))
+      (contexture-mention-mode)
+      (contexture-mention-at-point)
+      (let ((contexture-files--fresh -1))
+        (contexture-mention-tests--offered "@ma"))
+      (should-not (equal (contexture-mention-tests--state) before))
+      (contexture-mention-mode -1)
+      (cl-loop for (key value) on (contexture-mention-tests--state) by #'cddr
+               do (should (equal (list key value)
+                                 (list key (plist-get before key))))))))
+
+(ert-deftest contexture-global-mention-mode-undoes-itself ()
+  (let ((before (contexture-mention-tests--state))
+        (earlier (generate-new-buffer "earlier"))
+        (by-hand (generate-new-buffer "by hand"))
+        (later (generate-new-buffer "later")))
+    (unwind-protect
+        (progn
+          (with-current-buffer earlier (text-mode))
+          (with-current-buffer by-hand (emacs-lisp-mode) (contexture-mention-mode))
+          (contexture-global-mention-mode)
+          (with-current-buffer later (text-mode))
+          (should (equal (mapcar (lambda (buffer)
+                                   (buffer-local-value 'contexture-mention-mode buffer))
+                                 (list earlier by-hand later))
+                         '(t t t)))
+          (with-current-buffer later (texinfo-mode)
+                               (should-not contexture-mention-mode))
+          (contexture-global-mention-mode -1)
+          (should (equal (contexture-mention--buffers) (list by-hand))))
+      (contexture-global-mention-mode -1)
+      (mapc #'kill-buffer (list earlier by-hand later)))
+    (contexture-files--forget)
+    (should (equal (contexture-mention-tests--state) before))))
+
+(ert-deftest contexture-mention-modes-are-looked-at-in-order ()
+  (with-temp-buffer
+    (text-mode)
+    (should (contexture-mention--wanted-p '(prog-mode text-mode)))
+    (should-not (contexture-mention--wanted-p '(prog-mode)))
+    (should-not (contexture-mention--wanted-p '((not text-mode) text-mode)))
+    (should (contexture-mention--wanted-p '((not texinfo-mode) text-mode)))))
+
+(provide 'contexture-mention-tests)
+;;; contexture-mention-tests.el ends here
