@@ -171,9 +171,26 @@ Repeat it to go further back."
 Text that moved in its file is found again; what is no longer there
 stays as it is and is shown as stale."
   (interactive)
-  (contexture-request-async
-   'refresh-context (list :manager (contexture-current-manager))
-   :success #'contexture-list--tell-refreshed))
+  (let ((manager (contexture-current-manager)))
+    (contexture-request-async
+     'refresh-context (list :manager manager)
+     :success (lambda (result)
+                (message "%s" (contexture-sets--refreshed-text manager result))))))
+
+(defun contexture-sets--refreshed-text (manager result)
+  "Return what to tell of RESULT, of reading the files of MANAGER again."
+  (let* ((outcomes (mapcar (lambda (item) (plist-get item :outcome))
+                           (plist-get result :items)))
+         (count (lambda (&rest kinds)
+                  (cl-count-if (lambda (outcome) (memq outcome kinds)) outcomes)))
+         (parts (cl-loop for (words . kinds) in '(("changed" :updated)
+                                                  ("moved in its file" :moved)
+                                                  ("no longer found there" :stale)
+                                                  ("without its file" :missing))
+                         for number = (apply count kinds)
+                         when (> number 0) collect (format "%d %s" number words))))
+    (format "Read the files of %s again: %s" (contexture--label manager)
+            (if parts (string-join parts ", ") "nothing has changed"))))
 
 ;;;###autoload
 (defun contexture-set-capacity (items)
@@ -204,7 +221,9 @@ If it holds more, the oldest that are not pinned leave it;
          (entry (cl-find manager (contexture--ask 'list-managers nil)
                          :key (lambda (entry) (plist-get entry :manager))
                          :test #'equal))
-         (now (plist-get entry :max-items)))
+         (now (or (plist-get entry :max-items)
+                  (plist-get (plist-get (contexture--ask 'server-info nil) :limits)
+                             :max-items))))
     (read-number (format "Most items in %s (1 to %d): " (contexture--label manager)
                          contexture--max-items)
                  now)))

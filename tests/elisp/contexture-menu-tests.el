@@ -94,16 +94,24 @@
 
 ;;;; Refreshing
 
-(ert-deftest contexture-refresh-finds-moved-text ()
+(ert-deftest contexture-refresh-tells-what-became-of-the-files ()
   (contexture-menu-tests--in-buffer
-    (contexture-add-file buffer-file-name 2 2)
+    (contexture-add-file (contexture-test-file "b.txt" "one" "two") 2 2)
     (contexture-test-only-item)         ; it was read
-    (contexture-test-file "a.txt" "zero" "one" "two" "three")
-    (contexture-test-message "^1 item read again"
+    (contexture-test-message "files of buffer a\\.txt again: nothing has changed$"
+      (contexture-refresh))
+    (contexture-test-file "b.txt" "zero" "one" "two")
+    (contexture-test-message "again: 1 moved in its file$"
       (contexture-refresh))
     (should (equal (contexture-test-metadata (contexture-test-only-item)
                                              :start-line :end-line)
-                   '(3 3)))))
+                   '(3 3)))
+    (contexture-test-file "b.txt" "zero")
+    (contexture-test-message "again: 1 no longer found there$"
+      (contexture-refresh))
+    (delete-file "b.txt")
+    (contexture-test-message "again: 1 without its file$"
+      (contexture-refresh))))
 
 ;;;; Making room
 
