@@ -104,6 +104,16 @@ items of MANAGER, and SYMBOLS are names.  TABLE keeps what was made of
 them, as (FILES INPUT . CANDIDATES)."
   buffer start root files manager items symbols table)
 
+(defmacro contexture-mention--giving-way (&rest body)
+  "Return the value of BODY, or nil if a key is pressed meanwhile.
+When the user asked for completion, and not a package that shows what
+there is while one types, BODY is run to its end."
+  (declare (indent 0) (debug t))
+  `(if (memq this-command '(completion-at-point indent-for-tab-command))
+       (progn ,@body)
+     ;; A key makes it t, which is no list.
+     (car-safe (while-no-input (list (progn ,@body))))))
+
 ;;;; The modes
 
 (defvar contexture-mention-mode-map
@@ -250,7 +260,7 @@ Nobody waits for that a second time."
 (defun contexture-mention--wait (done)
   "Wait until DONE returns non-nil, for a moment, or until a key is pressed."
   (let ((end (+ (float-time) contexture-mention--patience)))
-    (while-no-input
+    (contexture-mention--giving-way
       (while (not (or (funcall done) (> (float-time) end)))
         (accept-process-output nil 0.002)))))
 
@@ -266,14 +276,12 @@ Nobody waits for that a second time."
                     (display-sort-function . ,sort)
                     (cycle-sort-function . ,sort))))
       (`(boundaries . ,_) nil)
-      (_ ;; A key that is pressed meanwhile makes it t, and so no list.
-       (car-safe
-        (while-no-input
-          (list (let ((candidates (contexture-mention--candidates session)))
-                  (if action
-                      (complete-with-action action candidates string predicate)
-                    (contexture-mention--try session string
-                                             candidates predicate))))))))))
+      (_
+       (contexture-mention--giving-way
+         (let ((candidates (contexture-mention--candidates session)))
+           (if action
+               (complete-with-action action candidates string predicate)
+             (contexture-mention--try session string candidates predicate))))))))
 
 (defun contexture-mention--try (session string candidates predicate)
   "Return what `try-completion' should say of STRING in SESSION.
@@ -457,13 +465,13 @@ has its id for a name."
                          contexture-mention--symbols-fresh))
             (> (buffer-size) contexture-mention--largest-buffer))
         names
-      (let ((found (while-no-input
-                     (list (contexture-mention--find-symbols)))))
-        (if (not (consp found))
-            names
-          (setq contexture-mention--symbols
-                `(,(current-time) ,(buffer-chars-modified-tick) ,@(car found)))
-          (car found))))))
+      (pcase (contexture-mention--giving-way
+               (list (contexture-mention--find-symbols)))
+        ('nil names)
+        (`(,found)
+         (setq contexture-mention--symbols
+               `(,(current-time) ,(buffer-chars-modified-tick) ,@found))
+         found)))))
 
 (defun contexture-mention--find-symbols ()
   "Return the names in this buffer's imenu and in the tags that are loaded."

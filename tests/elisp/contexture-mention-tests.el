@@ -316,6 +316,14 @@
 
 ;;;; Not waiting, and leaving nothing
 
+(ert-deftest contexture-mention-gives-way-to-keys-unless-asked ()
+  (contexture-mention-tests--in-project
+    (let ((unread-command-events (list ?x))
+          (this-command nil))
+      (should-not (contexture-mention-tests--offered "@main"))
+      (let ((this-command 'completion-at-point))
+        (should (contexture-mention-tests--offered " @main"))))))
+
 (ert-deftest contexture-mention-waits-for-no-list-that-takes-long ()
   (contexture-mention-tests--in-project
     (contexture-files--forget)
