@@ -47,10 +47,12 @@ watched, so that its answer ends the wait at once."
               (accept-process-output process (min left 0.5))
             (accept-process-output nil (min left 0.05))))))))
 
-(defun contexture--timeout-text (connection timeout)
-  "Return the explanation that CONNECTION was silent for TIMEOUT seconds."
+(defun contexture--timeout-text (connection timeout &optional option)
+  "Return the explanation that CONNECTION was silent for TIMEOUT seconds.
+OPTION is what sets that, `contexture-request-timeout' unless given."
   (if (jsonrpc-running-p connection)
-      (format "no answer within %s s (see `contexture-request-timeout')" timeout)
+      (format "no answer within %s s (see `%s')" timeout
+              (or option 'contexture-request-timeout))
     (format "cannot reach the server: %s"
             (or (oref connection reason)
                 (format "no answer within %s s" timeout)))))

@@ -478,6 +478,7 @@ choose one."
 
 (autoload 'contexture-mention-at-point "contexture-mention")
 (autoload 'contexture-mention-in-string "contexture-mention-read")
+(autoload 'contexture-gptel-mode "contexture-gptel" nil t)
 
 ;;;; Keys
 

@@ -1,0 +1,227 @@
+;;; contexture-gptel.el --- Send the context with gptel  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, convenience
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; `contexture-gptel-mode' makes gptel send what was marked.  It puts
+;; one asynchronous function on `gptel-prompt-transform-functions', so
+;; Emacs does not wait while the server renders the text; and the
+;; request goes on without it when the server does not answer in time.
+;;
+;; Of gptel, 0.9.9 or later, this uses that hook, `gptel-fsm-info' with
+;; `:data' and `:buffer', `gptel-use-context', `gptel-system-prompt' and
+;; `gptel-prompt-prefix-string'; nothing of it is changed or advised.
+
+;;; Code:
+
+(require 'contexture)
+(require 'contexture-call)
+(require 'contexture-mode)
+
+(declare-function gptel-fsm-info "ext:gptel-request" (fsm))
+(declare-function gptel-prompt-prefix-string "ext:gptel-request" ())
+(defvar gptel-model)
+(defvar gptel-prompt-transform-functions)
+(defvar gptel-system-prompt)
+(defvar gptel-use-context)
+
+(defcustom contexture-gptel-timeout 2
+  "Seconds that a request of gptel waits for its context.
+Emacs does not wait meanwhile.  After that the request goes on without
+the context, and a message says so."
+  :type 'number
+  :group 'contexture)
+
+(defvar contexture-gptel--told nil
+  "Names of the empty contexts that the user has been told of.")
+
+;;;###autoload
+(define-minor-mode contexture-gptel-mode
+  "Send the context of the buffer with each request of gptel.
+It is the context that `contexture-add-region' and its like work on in
+the buffer where gptel was called, see `contexture-scope'; in a buffer
+of a chat, choose one with `contexture-switch'.  It goes where gptel's
+option `gptel-use-context' says, to the system message or the prompt;
+nothing is sent when that is nil.  `contexture-token-budget' is the
+most that is sent.  The echo area tells what was."
+  :global t
+  :group 'contexture
+  (setq contexture-gptel--told nil)
+  (if contexture-gptel-mode
+      (contexture-gptel--turn-on)
+    (remove-hook 'after-load-functions #'contexture-gptel--loaded)
+    (when (boundp 'gptel-prompt-transform-functions)
+      (remove-hook 'gptel-prompt-transform-functions
+                   #'contexture-gptel--transform))))
+
+(defun contexture-gptel--turn-on ()
+  "Join gptel, or wait until it is loaded.
+Its hook must not be touched before: gptel would then not give it the
+default value."
+  (cond ((boundp 'gptel-prompt-transform-functions)
+         (add-hook 'gptel-prompt-transform-functions
+                   #'contexture-gptel--transform t))
+        ((featurep 'gptel)
+         (setq contexture-gptel-mode nil)
+         (user-error "This gptel is too old; Contexture needs 0.9.9 or later"))
+        (t
+         (add-hook 'after-load-functions #'contexture-gptel--loaded)
+         (unless (locate-library "gptel")
+           (message "Contexture: gptel is not installed; its requests get \
+the context once it is")))))
+
+(defun contexture-gptel--loaded (_file)
+  "Join gptel if it was gptel that was just loaded."
+  (when (or (boundp 'gptel-prompt-transform-functions) (featurep 'gptel))
+    (remove-hook 'after-load-functions #'contexture-gptel--loaded)
+    (with-demoted-errors "Contexture: %S"
+      (contexture-gptel--turn-on))))
+
+;;;; A request
+
+(defun contexture-gptel--transform (callback fsm)
+  "Put the context into the prompt of the request FSM, then call CALLBACK.
+This is an asynchronous function of `gptel-prompt-transform-functions'."
+  (let* ((info (gptel-fsm-info fsm))
+         (prompt (plist-get info :data))
+         (origin (plist-get info :buffer)))
+    (if (not (and (buffer-live-p origin)
+                  (buffer-local-value 'gptel-use-context prompt)))
+        (funcall callback)
+      (contexture-gptel--fetch
+       (with-current-buffer origin (contexture-current-manager))
+       (lambda (manager rendered problem)
+         (when (buffer-live-p prompt)
+           (with-demoted-errors "Contexture: %S"
+             (contexture-gptel--put prompt manager rendered problem))
+           (funcall callback)))))))
+
+(defun contexture-gptel--fetch (manager function)
+  "Have the context named MANAGER rendered, and call FUNCTION, once.
+It gets MANAGER, the result of `render-context' or nil, and what went
+wrong or nil."
+  (let* ((done nil)
+         (timer nil)
+         (finish (lambda (rendered problem)
+                   (unless done
+                     (setq done t)
+                     (when timer (cancel-timer timer))
+                     (funcall function manager rendered problem)))))
+    (condition-case problem
+        (let ((id (contexture-request-async
+                   'render-context
+                   (contexture--plist :manager manager
+                                      :max-tokens contexture-token-budget)
+                   :success (lambda (rendered) (funcall finish rendered nil))
+                   :error (lambda (problem)
+                            (funcall finish nil (plist-get problem :message)))))
+              (connection (contexture-current-connection)))
+          (setq timer (run-at-time contexture-gptel-timeout nil
+                                   #'contexture-gptel--give-up
+                                   connection id finish)))
+      (error (funcall finish nil (contexture--problem-text problem))))))
+
+(defun contexture-gptel--give-up (connection id finish)
+  "Forget the call ID of CONNECTION, and call FINISH with the reason."
+  (funcall finish nil (contexture--timeout-text
+                       connection contexture-gptel-timeout
+                       'contexture-gptel-timeout))
+  (contexture--cancel connection id))
+
+(defun contexture-gptel--put (prompt manager rendered problem)
+  "Put RENDERED, the context named MANAGER, into the buffer PROMPT, and say so.
+Without it, say why: because of PROBLEM, or because there is nothing."
+  (cond (problem
+         (message "Contexture: gptel's request goes without context: %s" problem))
+        ((null (plist-get rendered :report))
+         (contexture-gptel--tell-empty manager))
+        (t
+         (with-current-buffer prompt
+           (contexture-gptel--insert (string-trim-right (plist-get rendered :text))))
+         (contexture-gptel--tell-sent manager rendered))))
+
+(defun contexture-gptel--tell-empty (manager)
+  "Tell, once for each, that the context named MANAGER is empty."
+  (unless (member manager contexture-gptel--told)
+    (push manager contexture-gptel--told)
+    (message "Contexture: nothing sent with gptel: the context of %s is empty%s"
+             (contexture--label manager)
+             (if contexture--last-manager
+                 (format "; M-x contexture-switch chooses another, such as %s"
+                         contexture--last-manager)
+               ""))))
+
+(defun contexture-gptel--tell-sent (manager rendered)
+  "Tell that RENDERED, the context named MANAGER, is sent, and what is not."
+  (let* ((fates (mapcar (lambda (item) (plist-get item :fate))
+                        (plist-get rendered :report)))
+         (cut (cl-count :cut fates))
+         (dropped (cl-count :dropped fates)))
+    (message "Contexture: sent the context of %s with gptel (%s%s%s)"
+             (contexture--label manager)
+             (contexture--size (- (length fates) dropped)
+                               (plist-get rendered :tokens))
+             (if (> cut 0) "; one of them cut" "")
+             (if (> dropped 0)
+                 (format "; %d left out to fit the budget" dropped)
+               ""))))
+
+;;;; Where in the request
+
+(defun contexture-gptel--insert (text)
+  "Insert TEXT into the request whose prompt is in the current buffer.
+It goes to the system message if gptel's context does and there can be
+one, else to the last thing that the user said."
+  (unless (and (eq gptel-use-context 'system)
+               (contexture-gptel--insert-in-system text))
+    (contexture-gptel--insert-in-prompt text)))
+
+(defun contexture-gptel--insert-in-system (text)
+  "Append TEXT to the system message; return non-nil if that can be done.
+Instructions come first: they change less often, so that what a
+provider has cached of them holds."
+  (when (and (boundp 'gptel-system-prompt)
+             (not (memq 'nosystem (and (symbolp gptel-model)
+                                       (get gptel-model :capabilities))))
+             (or (stringp gptel-system-prompt) (listp gptel-system-prompt))
+             (not (functionp gptel-system-prompt)))
+    (let* ((parts (ensure-list gptel-system-prompt))
+           (message (if (car parts) (concat (car parts) "\n\n" text) text)))
+      (setq-local gptel-system-prompt
+                  (if (cdr parts) (cons message (cdr parts)) message))
+      t)))
+
+(defun contexture-gptel--insert-in-prompt (text)
+  "Insert TEXT before the last thing that the user said.
+What the model said has the text property `gptel'.  The mark before a
+prompt in a chat is no part of it, and gptel only takes it away at the
+very beginning."
+  (goto-char (contexture-gptel--prompt-start))
+  (let ((start (point))
+        (prefix (if (fboundp 'gptel-prompt-prefix-string)
+                    (gptel-prompt-prefix-string)
+                  "")))
+    (skip-chars-forward " \t\n")
+    (when (and (not (string-empty-p (or prefix "")))
+               (looking-at (regexp-quote prefix)))
+      (goto-char (match-end 0)))
+    (delete-region start (point))
+    (insert (if (bobp) "" "\n\n") text "\n\n")))
+
+(defun contexture-gptel--prompt-start ()
+  "Return the position where the last thing that the user said begins."
+  (let ((position (point-max)))
+    (while (and (> position (point-min))
+                (not (get-text-property (1- position) 'gptel)))
+      (setq position (previous-single-property-change
+                      position 'gptel nil (point-min))))
+    position))
+
+(provide 'contexture-gptel)
+;;; contexture-gptel.el ends here

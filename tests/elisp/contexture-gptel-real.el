@@ -1,0 +1,164 @@
+;;; contexture-gptel-real.el --- With gptel itself  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Loaded by contexture-gptel-tests.el into an Emacs of its own.  gptel
+;; asks a model that this Emacs plays itself: an HTTP server on the
+;; loopback interface, which keeps what it was asked.
+
+;;; Code:
+
+(require 'contexture-test-helper)
+(require 'contexture-gptel)
+(require 'gptel)
+(require 'gptel-openai)
+(require 'json)
+
+(defconst contexture-gptel-real-curl (and (executable-find "curl") t)
+  "Whether gptel can use curl.
+Without it, it cannot send text that is not ASCII.")
+
+(defconst contexture-gptel-real-text
+  (if contexture-gptel-real-curl "(marked λ)" "(marked l)")
+  "A text to mark.")
+
+(defvar contexture-gptel-real-asked nil
+  "The requests that the model received, newest first.")
+
+(defconst contexture-gptel-real-answer
+  "{\"choices\": [{\"message\": {\"role\": \"assistant\", \"content\": \"Because.\"}, \
+\"finish_reason\": \"stop\"}]}"
+  "What the model answers.")
+
+(defun contexture-gptel-real-filter (process text)
+  "Collect TEXT from PROCESS, and answer when it is a whole request."
+  (let ((heard (concat (process-get process 'heard) text)))
+    (process-put process 'heard heard)
+    (when (and (string-match "\r\n\r\n" heard)
+               (let ((body (match-end 0)))
+                 (and (string-match "^content-length: *\\([0-9]+\\)" heard)
+                      (>= (- (length heard) body)
+                          (string-to-number (match-string 1 heard)))
+                      (push (json-parse-string (decode-coding-string
+                                                (substring heard body) 'utf-8)
+                                               :object-type 'plist
+                                               :array-type 'list)
+                            contexture-gptel-real-asked))))
+      (process-send-string
+       process (format "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\
+Content-Length: %d\r\nConnection: close\r\n\r\n%s"
+                       (length contexture-gptel-real-answer)
+                       contexture-gptel-real-answer))
+      (process-send-eof process))))
+
+(defmacro contexture-gptel-real-with-model (&rest body)
+  "Run BODY with gptel asking a model in this Emacs."
+  (declare (indent 0) (debug t))
+  `(let* ((listener (make-network-process
+                     :name "model" :server t :host "127.0.0.1" :service t
+                     :family 'ipv4 :coding 'binary :noquery t
+                     :filter #'contexture-gptel-real-filter))
+          (case-fold-search t)
+          (contexture-gptel-real-asked nil)
+          (process-environment (cons "no_proxy=127.0.0.1" process-environment))
+          (gptel-use-curl contexture-gptel-real-curl)
+          (gptel-stream nil)
+          (gptel-model 'played)
+          (gptel-backend
+           (gptel-make-openai "played"
+             :protocol "http" :models '(played) :key "none"
+             :host (format "127.0.0.1:%d" (process-contact listener :service)))))
+     (contexture-test-with-server
+       (unwind-protect (progn ,@body)
+         (contexture-gptel-mode -1)
+         (delete-process listener)))))
+
+(defun contexture-gptel-real-ask (text)
+  "Send TEXT with gptel from this buffer; return what the model was asked.
+That is an alist of roles and texts."
+  (goto-char (point-max))
+  (insert text)
+  (let ((before (how-many "Because\\." (point-min) (point-max)))
+        (answered (make-symbol "answered")))
+    (set answered nil)
+    (let ((note (lambda (&rest _) (set answered t))))
+      (add-hook 'gptel-post-response-functions note nil t)
+      (gptel-send)
+      (contexture-test-until (symbol-value answered))
+      (remove-hook 'gptel-post-response-functions note t))
+    (should (= (1+ before) (how-many "Because\\." (point-min) (point-max)))))
+  (should (= 1 (length contexture-gptel-real-asked)))
+  (mapcar (lambda (message)
+            (cons (plist-get message :role) (plist-get message :content)))
+          (plist-get (pop contexture-gptel-real-asked) :messages)))
+
+(defun contexture-gptel-real-times (text messages)
+  "Return how often TEXT is in MESSAGES."
+  (let ((all (mapconcat #'cdr messages "\n")) (start 0) (times 0))
+    (while (setq start (string-search text all start))
+      (cl-incf start)
+      (cl-incf times))
+    times))
+
+(defun contexture-gptel-real-mark ()
+  "Add a text to the context of this buffer."
+  (contexture-request 'add-context
+                      (list :manager (contexture-current-manager)
+                            :content contexture-gptel-real-text :type :code)))
+
+(ert-deftest contexture-gptel-real-system-message-has-the-context-once ()
+  (contexture-gptel-real-with-model
+    (with-temp-buffer
+      (contexture-gptel-real-mark)
+      (contexture-gptel-mode 1)
+      (let ((messages (contexture-gptel-real-ask "Why?")))
+        (should (equal (mapcar #'car messages) '("system" "user")))
+        (should (string-search contexture-gptel-real-text (cdar messages)))
+        (should (= 1 (contexture-gptel-real-times "## Context" messages)))
+        (should (equal (cdadr messages) "Why?")))
+      (should-not (string-search "marked" (buffer-string))))))
+
+(ert-deftest contexture-gptel-real-prompt-has-the-context-once-in-a-chat ()
+  (contexture-gptel-real-with-model
+    (with-temp-buffer
+      (text-mode)
+      (gptel-mode 1)
+      (setq-local gptel-use-context 'user)
+      (contexture-gptel-real-mark)
+      (contexture-gptel-mode 1)
+      (insert (gptel-prompt-prefix-string))
+      (should (= 1 (contexture-gptel-real-times
+                    contexture-gptel-real-text (contexture-gptel-real-ask "Why?"))))
+      (let ((messages (contexture-gptel-real-ask "And then?")))
+        (should (equal (mapcar #'car messages) '("system" "user" "assistant" "user")))
+        (should (= 1 (contexture-gptel-real-times contexture-gptel-real-text
+                                                   messages)))
+        (should (string-match-p "\\`## Context\n\\(?:.\\|\n\\)*```\n\nAnd then\\?\\'"
+                                (cdr (nth 3 messages))))))))
+
+(ert-deftest contexture-gptel-real-mode-off-sends-nothing ()
+  (contexture-gptel-real-with-model
+    (let ((before (copy-sequence gptel-prompt-transform-functions)))
+      (with-temp-buffer
+        (contexture-gptel-real-mark)
+        (contexture-gptel-mode 1)
+        (contexture-gptel-mode -1)
+        (should (equal gptel-prompt-transform-functions before))
+        (should (= 0 (contexture-gptel-real-times
+                      "marked" (contexture-gptel-real-ask "Why?"))))))))
+
+(ert-deftest contexture-gptel-real-a-stopped-server-does-not-hold-it-up ()
+  (contexture-gptel-real-with-model
+    (with-temp-buffer
+      (contexture-gptel-real-mark)
+      (contexture-gptel-mode 1)
+      (let ((contexture-gptel-timeout 0.2))
+        (signal-process (contexture-test-process) 'SIGSTOP)
+        (should (= 0 (contexture-gptel-real-times
+                      "marked" (contexture-gptel-real-ask "Why?"))))
+        (signal-process (contexture-test-process) 'SIGCONT)))))
+
+(provide 'contexture-gptel-real)
+;;; contexture-gptel-real.el ends here
