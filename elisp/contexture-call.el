@@ -94,16 +94,23 @@ ADDRESS is the path of a Unix socket, or HOST:PORT."
   "Addresses that were connected to.")
 
 (defun contexture--running-socket ()
-  "Return the socket of the server that owns the usual state folder, or nil.
-The server leaves a note there: its process id, and the socket."
-  (let ((note (expand-file-name "contexture/server"
-                                (or (getenv "XDG_STATE_HOME") "~/.local/state"))))
+  "Return the socket of the server that owns the usual state folder, or nil."
+  (cdr (contexture--server-note (contexture--usual-state-folder))))
+
+(defun contexture--usual-state-folder ()
+  "Return where a server keeps its state unless told otherwise."
+  (expand-file-name "contexture" (or (getenv "XDG_STATE_HOME") "~/.local/state")))
+
+(defun contexture--server-note (folder)
+  "Return (PID . SOCKET) of the server that owns the state FOLDER, or nil.
+That is what the server noted there; SOCKET may be nil."
+  (let ((note (expand-file-name "server" folder)))
     (when (file-readable-p note)
       (with-temp-buffer
         (insert-file-contents note)
-        (forward-line)
-        (unless (eolp)
-          (buffer-substring (point) (line-end-position)))))))
+        (let ((lines (split-string (buffer-string) "\n")))
+          (cons (string-to-number (car lines))
+                (unless (member (cadr lines) '(nil "")) (cadr lines))))))))
 
 (defun contexture--parse-address (address)
   "Return the target that ADDRESS, typed by the user, stands for."

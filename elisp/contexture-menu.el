@@ -71,10 +71,8 @@ prefix argument can be typed before any of them."
     ("J" "join another" contexture-connect)
     ("Q" "leave" contexture-disconnect :if contexture-running-p)]
    [" "
-    ("I" "about it" contexture-info
-     :if (lambda () (commandp 'contexture-info)))
-    ("H" "check set-up" contexture-doctor
-     :if (lambda () (commandp 'contexture-doctor)))]]
+    ("I" "about it" contexture-info)
+    ("H" "check set-up" contexture-doctor)]]
   (interactive)
   (contexture-menu--fetch (contexture-current-manager))
   (transient-setup 'contexture-menu))

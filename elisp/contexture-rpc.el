@@ -102,16 +102,17 @@ package, then `contexture' in the variable `exec-path'.  The arguments
        (user-error "There is no program %s; set `contexture-server-command' \
 to the server's, or to nil to have it found" name))))
 
+(defun contexture--server-places ()
+  "Return the file names that the server has beside this package."
+  (mapcar (lambda (place) (expand-file-name place contexture--directory))
+          ;; Built in the sources, and installed with them.
+          '("../target/release/contexture"
+            "../target/debug/contexture"
+            "../../../../bin/contexture")))
+
 (defun contexture--find-server ()
   "Return the server's file name, or explain how to get it."
-  (or (cl-find-if #'file-executable-p
-                  (mapcar (lambda (place)
-                            (expand-file-name
-                             place contexture--directory))
-                          ;; Built in the sources, and installed with them.
-                          '("../target/release/contexture"
-                            "../target/debug/contexture"
-                            "../../../../bin/contexture")))
+  (or (cl-find-if #'file-executable-p (contexture--server-places))
       (executable-find "contexture")
       (user-error "Contexture's server is not installed: run `make install' \
 in its sources, or set `contexture-server-command'")))

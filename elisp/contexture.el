@@ -467,6 +467,9 @@ choose one."
                   contexture-add-directory contexture-add-project contexture-cancel)
                  ("contexture-menu" contexture-menu)
                  ("contexture-mode" contexture-mode contexture-global-mode)
+                 ("contexture-gptel" contexture-gptel-mode)
+                 ("contexture-doctor" contexture-doctor)
+                 ("contexture-info" contexture-info)
                  ("contexture-mention"
                   contexture-mention-mode contexture-global-mention-mode)
                  ("contexture-sets"
@@ -478,7 +481,6 @@ choose one."
 
 (autoload 'contexture-mention-at-point "contexture-mention")
 (autoload 'contexture-mention-in-string "contexture-mention-read")
-(autoload 'contexture-gptel-mode "contexture-gptel" nil t)
 
 ;;;; Keys
 
@@ -511,6 +513,8 @@ choose one."
     (define-key map "q" #'contexture-cancel)
     (define-key map "g" #'contexture-refresh)
     (define-key map "C" #'contexture-set-capacity)
+    (define-key map "I" #'contexture-info)
+    (define-key map "H" #'contexture-doctor)
     (define-key map "?" #'contexture-menu)
     map)
   "Keymap of Contexture's commands, bound to no key.

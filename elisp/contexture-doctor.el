@@ -1,0 +1,590 @@
+;;; contexture-doctor.el --- Find what is wrong with the set-up  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, convenience
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; `contexture-doctor' looks at everything that must be right for the
+;; commands to work and says of each whether it is, and what to do.  The
+;; checks run one after the other, each with a limit of time, while
+;; Emacs goes on; so the program's own check, which holds the state
+;; folder for a moment, is never in the way of a server.
+;;
+;; A finding is a property list: `:status', one of `ok', `note', `warn'
+;; and `fail'; `:text'; `:advice', what to do, or nil; and `:actions', an
+;; alist of buttons and functions.  The checks only look, though a
+;; server may be started for a question; what changes something is a
+;; button.
+
+;;; Code:
+
+(require 'contexture)
+(require 'contexture-call)
+(require 'contexture-probe)
+(eval-when-compile (require 'subr-x))
+
+(declare-function contexture-gptel-mode "contexture-gptel" (&optional arg))
+(declare-function contexture-info "contexture-info" ())
+(defvar contexture-gptel-mode)
+(defvar contexture-mode)
+(defvar jsonrpc-default-request-timeout)
+
+(defcustom contexture-doctor-timeout 3
+  "Seconds after which what `contexture-doctor' asks counts as silent."
+  :type 'number
+  :group 'contexture)
+
+(defconst contexture--version "0.1.0"
+  "Version of this package; that of the server should be the same.")
+
+(defconst contexture-doctor-buffer "*contexture: doctor*"
+  "Name of the buffer that shows what `contexture-doctor' found.")
+
+(defconst contexture-doctor--checks
+  '(("Emacs" . contexture-doctor--check-emacs)
+    ("The program" . contexture-doctor--check-program)
+    ("What it says of itself" . contexture-doctor--check-itself)
+    ("The state" . contexture-doctor--check-state)
+    ("The server" . contexture-doctor--check-server)
+    ("Where you were" . contexture-doctor--check-buffer)
+    ("Keys" . contexture-doctor--check-keys)
+    ("gptel" . contexture-doctor--check-gptel))
+  "The checks in order: heading, and a function.
+The function is called in the doctor's buffer with a function that
+wants a list of findings, now or later.")
+
+(defvar-local contexture-doctor--origin nil
+  "The buffer in which the command was called.")
+
+(defvar-local contexture-doctor--address nil
+  "The address of a server to check, in place of the usual one, or nil.")
+
+(defvar-local contexture-doctor--results nil
+  "Pairs of a heading and findings, the newest first.")
+
+(defvar-local contexture-doctor--waiting nil
+  "The checks that are still to be done, the one under way first.")
+
+(defvar-local contexture-doctor--run 0
+  "Number of the run; what an earlier one still hears is dropped.")
+
+(defvar contexture-doctor-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map "i" #'contexture-info)
+    (define-key map (kbd "TAB") #'forward-button)
+    (define-key map (kbd "<backtab>") #'backward-button)
+    map)
+  "Keymap of `contexture-doctor-mode'.")
+
+(define-derived-mode contexture-doctor-mode special-mode "Doctor"
+  "Major mode for the findings of `contexture-doctor'.
+\\<contexture-doctor-mode-map>\\[revert-buffer] checks again, and \
+\\[contexture-info] tells what is connected."
+  (setq-local word-wrap t
+              truncate-lines nil
+              revert-buffer-function #'contexture-doctor--again)
+  (add-hook 'kill-buffer-hook #'contexture--end-probes nil t))
+
+;;;###autoload
+(defun contexture-doctor (&optional address)
+  "Check what Contexture needs, and say what is wrong and what to do.
+With a prefix argument, check the server at ADDRESS, the path of a
+socket or HOST:PORT, in place of the one that Emacs would use."
+  (interactive
+   (list (and current-prefix-arg
+              (read-string "Check the server (socket path or HOST:PORT): "
+                           (contexture--running-socket)
+                           'contexture-connect-history))))
+  (let ((origin (current-buffer)))
+    (pop-to-buffer (get-buffer-create contexture-doctor-buffer))
+    (unless (derived-mode-p 'contexture-doctor-mode)
+      (contexture-doctor-mode))
+    (unless (string-prefix-p "*contexture: " (buffer-name origin))
+      (setq contexture-doctor--origin origin))
+    (setq contexture-doctor--address address)
+    (goto-char (point-min))
+    (contexture-doctor--again)))
+
+;;;; Running the checks
+
+(defun contexture-doctor--again (&rest _)
+  "Run all checks, from the first."
+  (contexture--end-probes)
+  (setq contexture-doctor--results nil
+        contexture-doctor--waiting contexture-doctor--checks)
+  (cl-incf contexture-doctor--run)
+  (contexture-doctor--next))
+
+(defun contexture-doctor--next ()
+  "Run the next check, if there is one, and show what is known."
+  (contexture-doctor--show)
+  (if-let ((check (car contexture-doctor--waiting)))
+      (let ((buffer (current-buffer))
+            (run contexture-doctor--run))
+        (funcall (cdr check)
+                 (lambda (findings)
+                   (when (and (buffer-live-p buffer)
+                              (eq run (buffer-local-value 'contexture-doctor--run
+                                                          buffer)))
+                     (with-current-buffer buffer
+                       (pop contexture-doctor--waiting)
+                       (push (cons (car check) findings)
+                             contexture-doctor--results)
+                       (contexture-doctor--next))))))
+    (message "Contexture: %s" (contexture-doctor--summary))))
+
+(defun contexture-doctor--finding (status text &optional advice &rest actions)
+  "Return a finding of STATUS that says TEXT, with ADVICE and ACTIONS."
+  (list :status status :text text :advice advice :actions actions))
+
+(defun contexture-doctor--findings ()
+  "Return all findings so far."
+  (apply #'append (mapcar #'cdr (reverse contexture-doctor--results))))
+
+(defun contexture-doctor--summary ()
+  "Return how many problems there are, in words."
+  (let* ((all (contexture-doctor--findings))
+         (count (lambda (status)
+                  (cl-count status all
+                            :key (lambda (one) (plist-get one :status)))))
+         (problems (funcall count 'fail))
+         (warnings (funcall count 'warn)))
+    (if (= 0 problems warnings)
+        "everything is in order"
+      (string-join
+       (delq nil (list (and (> problems 0) (contexture--count problems "problem"))
+                       (and (> warnings 0) (contexture--count warnings "warning"))))
+       ", "))))
+
+;;;; Showing
+
+(defun contexture-doctor--show ()
+  "Show the findings so far, first those that want something done."
+  (let ((inhibit-read-only t)
+        (line (line-number-at-pos))
+        (bad (lambda (one) (memq (plist-get one :status) '(fail warn)))))
+    (erase-buffer)
+    (insert (propertize "Contexture's set-up" 'face 'bold)
+            (if contexture-doctor--waiting
+                (format ": looking at %s..."
+                        (downcase (caar contexture-doctor--waiting)))
+              (concat ": " (contexture-doctor--summary)))
+            "\n")
+    (contexture-doctor--insert-section
+     "What to do" (cl-remove-if-not bad (contexture-doctor--findings)))
+    (pcase-dolist (`(,heading . ,findings) (reverse contexture-doctor--results))
+      (contexture-doctor--insert-section heading (cl-remove-if bad findings)))
+    (insert (substitute-command-keys
+             "\n\\<contexture-doctor-mode-map>\\[revert-buffer] checks again, \
+\\[contexture-info] tells what is connected, \\[quit-window] leaves\n"))
+    (goto-char (point-min))
+    (forward-line (1- line))))
+
+(defun contexture-doctor--insert-section (heading findings)
+  "Insert FINDINGS, if there are any, below HEADING."
+  (when findings
+    (insert "\n" (propertize heading 'face 'bold) "\n")
+    (mapc #'contexture-doctor--insert findings)))
+
+(defun contexture-doctor--insert (finding)
+  "Insert FINDING, its advice and its buttons."
+  (let ((status (plist-get finding :status)))
+    (insert (propertize
+             (format "  %s  %s\n"
+                     (propertize (format "%-4s" status)
+                                 'face (pcase status
+                                         ('ok 'success)
+                                         ('note 'shadow)
+                                         ('warn 'warning)
+                                         (_ 'error)))
+                     (plist-get finding :text))
+             'wrap-prefix (make-string 8 ?\s)))
+    (when-let ((advice (plist-get finding :advice)))
+      (dolist (line (split-string advice "\n"))
+        (insert (propertize (format "        %s\n" line)
+                            'wrap-prefix (make-string 8 ?\s)))))
+    (pcase-dolist (`(,label . ,function) (plist-get finding :actions))
+      (insert "        ")
+      (insert-text-button (format "[%s]" label) 'action (lambda (_) (funcall function))
+                          'follow-link t)
+      (insert "\n"))))
+
+;;;; The checks
+
+(defun contexture-doctor--check-emacs (then)
+  "Give THEN what there is to say of Emacs."
+  (funcall then
+           (list (contexture-doctor--finding
+                  'ok (format "Emacs %s, the package %s in %s" emacs-version
+                              contexture--version
+                              (abbreviate-file-name contexture--directory))))))
+
+(defun contexture-doctor--check-program (then)
+  "Give THEN whether the server's program is there and of the right version."
+  (let ((command (contexture-doctor--command)))
+    (if (null command)
+        (funcall then (list (contexture-doctor--no-program)))
+      (contexture--probe-program
+       (append command '("--version")) contexture-doctor-timeout
+       (lambda (status output)
+         (funcall then (list (contexture-doctor--judge-program
+                              (car command) status output))))))))
+
+(defun contexture-doctor--command ()
+  "Return the server's program and its own arguments, or nil if it is not there."
+  (condition-case nil
+      (let ((command (contexture--server-command)))
+        (seq-take command (max 1 (length (ensure-list contexture-server-command)))))
+    (user-error nil)))
+
+(defun contexture-doctor--no-program ()
+  "Return the finding that the server's program is not there."
+  (let ((customize (cons "Customize contexture-server-command"
+                         (lambda () (customize-variable 'contexture-server-command))))
+        (name (car (ensure-list contexture-server-command))))
+    (cond ((null name)
+           (contexture-doctor--finding
+            'fail "The server's program is not installed"
+            (format "Build and install it: make install, in the sources of Contexture.
+If it is installed already, set contexture-server-command to its file name.
+It is not in the folders of exec-path, nor here:\n%s"
+                    (mapconcat (lambda (place)
+                                 (concat "  " (abbreviate-file-name place)))
+                               (contexture--server-places) "\n"))
+            customize))
+          ((and (file-exists-p name) (not (file-directory-p name)))
+           (contexture-doctor--finding
+            'fail (format "%s may not be run" name)
+            (format "Allow it: chmod u+x %s" (shell-quote-argument name))))
+          (t
+           (contexture-doctor--finding
+            'fail (format "There is no program %s" name)
+            "It is what contexture-server-command says.
+Correct that, or set it to nil to have the program found."
+            customize)))))
+
+(defun contexture-doctor--judge-program (program status output)
+  "Return the finding for PROGRAM, which ended with STATUS and said OUTPUT."
+  (cond ((eq status 'silent)
+         (contexture-doctor--finding
+          'fail (format "%s does not answer" program)
+          "It should print its version and end.  See whether it is the right program."))
+        ((and (eq status 0)
+              (string-match "\\`contexture \\([0-9]+\\(?:\\.[0-9]+\\)*\\)" output))
+         (contexture-doctor--judge-version (match-string 1 output) program
+                                           "Install it anew from the sources \
+of this package: make install"))
+        (t
+         (contexture-doctor--finding
+          'fail (format "%s is not Contexture's server; asked for its version, it said: %s"
+                        program (contexture-doctor--first-line output status))
+          "Set contexture-server-command to the right program, or to nil to have \
+it found."))))
+
+(defun contexture-doctor--first-line (output status)
+  "Return the first line of OUTPUT, or what STATUS says if there is none."
+  (let ((line (car (split-string (string-trim output) "\n"))))
+    (if (string-empty-p line)
+        (if (stringp status) status (format "nothing (it ended with %s)" status))
+      (truncate-string-to-width line 100 nil nil t))))
+
+(defun contexture-doctor--judge-version (version what advice)
+  "Return a finding on the VERSION that WHAT has; ADVICE is for an old one."
+  (let ((said (format "%s is version %s" what version)))
+    (cond ((equal version contexture--version)
+           (contexture-doctor--finding 'ok said))
+          ((version< version contexture--version)
+           (contexture-doctor--finding
+            'fail (format "%s, older than the package (%s)" said contexture--version)
+            advice))
+          (t
+           (contexture-doctor--finding
+            'warn (format "%s, newer than the package (%s)" said contexture--version)
+            "Update the Emacs package to the same version.")))))
+
+(defun contexture-doctor--check-itself (then)
+  "Give THEN what `contexture doctor' says."
+  (let ((command (contexture-doctor--command)))
+    (if (or (null command) (contexture-doctor--failed-p))
+        (funcall then nil)
+      (contexture--probe-program
+       (append command '("doctor") (contexture-doctor--own-arguments))
+       contexture-doctor-timeout
+       (lambda (status output)
+         (funcall then (contexture-doctor--judge-itself status output)))))))
+
+(defun contexture-doctor--failed-p ()
+  "Whether a check has failed already."
+  (cl-find 'fail (contexture-doctor--findings)
+           :key (lambda (finding) (plist-get finding :status))))
+
+(defun contexture-doctor--own-arguments ()
+  "Return `contexture-server-args' without those for serving only."
+  (let ((left contexture-server-args) result)
+    (while left
+      (let ((argument (pop left)))
+        (cond ((member argument '("--unix" "--tcp"))
+               (unless (string-prefix-p "-" (or (car left) "-")) (pop left)))
+              ((string-match-p "\\`--\\(?:unix\\|tcp\\)=" argument))
+              (t (push argument result)))))
+    (nreverse result)))
+
+(defun contexture-doctor--judge-itself (status output)
+  "Return findings for the OUTPUT of `contexture doctor', ended with STATUS."
+  (or (cl-loop for line in (split-string output "\n")
+               when (and (string-match "\\`\\(ok \\|BAD\\) \\(.*\\)" line)
+                         ;; Whether a server runs is looked at more closely here.
+                         (not (string-match-p "\\`ok  .*server \\(?:is running\\|runs\\)"
+                                              line)))
+               collect (contexture-doctor--finding
+                        (if (equal (match-string 1 line) "BAD") 'fail 'ok)
+                        (match-string 2 line)))
+      (list (contexture-doctor--finding
+             'fail (format "`contexture doctor' could not check: %s"
+                           (if (eq status 'silent)
+                               "it does not answer"
+                             (contexture-doctor--first-line output status)))
+             "See whether contexture-server-args is right."
+             (cons "Customize contexture-server-args"
+                   (lambda () (customize-variable 'contexture-server-args)))))))
+
+;;;; The state folder
+
+(defun contexture-doctor--check-state (then)
+  "Give THEN whether the state folder can be used, and by nobody else."
+  (funcall then
+           (if (contexture-doctor--remote-p)
+               nil
+             (list (contexture-doctor--judge-folder
+                    (contexture-doctor--state-folder))))))
+
+(defun contexture-doctor--target ()
+  "Return the server to check, as in the connection, or nil."
+  (cond (contexture-doctor--address
+         (contexture--parse-address contexture-doctor--address))
+        (contexture--connection (oref contexture--connection target))
+        (t (ignore-errors (contexture--server-command)))))
+
+(defun contexture-doctor--remote-p ()
+  "Whether the server to check was started by somebody else.
+Where it keeps its state is then not ours to know."
+  (keywordp (car (contexture-doctor--target))))
+
+(defun contexture-doctor--state-folder ()
+  "Return the folder in which a server would keep its state, or nil."
+  (let ((args contexture-server-args))
+    (cond ((member "--ephemeral" args) nil)
+          ((cadr (member "--state" args)))
+          ((cl-some (lambda (argument)
+                      (and (string-prefix-p "--state=" argument)
+                           (substring argument (length "--state="))))
+                    args))
+          ((getenv "CONTEXTURE_STATE"))
+          (t (contexture--usual-state-folder)))))
+
+(defun contexture-doctor--judge-folder (folder)
+  "Return the finding on FOLDER, where the state is kept."
+  (let* ((attributes (and folder (file-attributes folder)))
+         (shown (and folder (abbreviate-file-name folder)))
+         (quoted (and folder (shell-quote-argument (expand-file-name folder)))))
+    (cond ((null folder)
+           (contexture-doctor--finding
+            'warn "Nothing is kept: contexture-server-args has --ephemeral"))
+          ((null attributes)
+           (contexture-doctor--finding 'ok (format "%s will be made" shown)))
+          ((not (file-directory-p folder))
+           (contexture-doctor--finding
+            'fail (format "%s is no folder" shown)
+            "Move it away, or name another folder with --state in contexture-server-args."))
+          ((/= (file-attribute-user-id attributes) (user-uid))
+           (contexture-doctor--finding
+            'fail (format "%s belongs to another user" shown)
+            (format "Make it yours: sudo chown -R %s %s" (user-login-name) quoted)))
+          ((not (and (file-accessible-directory-p folder) (file-writable-p folder)))
+           (contexture-doctor--finding
+            'fail (format "%s may not be used" shown)
+            (format "Allow it: chmod u+rwx %s" quoted)))
+          ((/= 0 (logand #o077 (file-modes folder)))
+           (contexture-doctor--finding
+            'warn (format "%s is open to other users" shown)
+            (format "Close it: chmod 700 %s" quoted)))
+          (t (contexture-doctor--finding 'ok (format "%s is yours alone" shown))))))
+
+;;;; The server
+
+(defun contexture-doctor--check-server (then)
+  "Give THEN whether the server can be reached and answers."
+  (let* ((target (contexture-doctor--target))
+         (wrong (and (eq (car target) :unix)
+                     (contexture-doctor--judge-socket (cadr target))))
+         (judge (lambda (outcome value)
+                  (funcall then (contexture-doctor--judge-server
+                                 target outcome value)))))
+    (cond ((and (contexture-running-p) (not contexture-doctor--address))
+           (contexture--probe-connection contexture-doctor-timeout judge))
+          (wrong (funcall then (list wrong)))
+          ((or (null target)
+               (and (not (keywordp (car target))) (contexture-doctor--failed-p)))
+           (funcall then nil))
+          (t (contexture--probe-server target contexture-doctor-timeout judge)))))
+
+(defun contexture-doctor--judge-socket (path)
+  "Return a finding if nobody can be reached through the socket PATH, else nil."
+  (let ((attributes (file-attributes path)))
+    (cond ((null attributes)
+           (contexture-doctor--finding
+            'fail (format "There is no socket %s" path)
+            (format "Start a server there: contexture serve --unix %s
+Or let Emacs start one of its own: M-x contexture-disconnect" path)))
+          ((not (string-prefix-p "s" (file-attribute-modes attributes)))
+           (contexture-doctor--finding
+            'fail (format "%s is no socket" path)
+            "Name the path that the server was given with --unix."))
+          ((not (and (file-readable-p path) (file-writable-p path)))
+           (contexture-doctor--finding
+            'fail (format "You may not use the socket %s" path)
+            "A server admits only the user who started it.")))))
+
+(defun contexture-doctor--judge-server (target outcome value)
+  "Return findings on the server at TARGET, of which OUTCOME was learned.
+VALUE is what it said or why it said nothing, see `contexture-probe'."
+  (pcase outcome
+    ('answered (contexture-doctor--judge-answer value))
+    ('silent (list (contexture-doctor--silent target)))
+    ('stranger
+     (list (contexture-doctor--finding
+            'fail (format "Who listens at %s is not Contexture's server; it said: %s"
+                          (contexture--target-name target)
+                          (truncate-string-to-width value 60 nil nil t))
+            "Connect to the right address: M-x contexture-connect")))
+    (_ (list (contexture-doctor--refused target value)))))
+
+(defun contexture-doctor--judge-answer (info)
+  "Return findings on a server that says INFO of itself."
+  `(,(contexture-doctor--judge-version
+      (or (plist-get info :version) "0") "It answers; it"
+      "End it, so that the new one is started: M-x contexture-disconnect
+in each Emacs that uses it.")
+    ,@(mapcar (lambda (notice) (contexture-doctor--finding 'warn notice))
+              (plist-get info :notices))
+    ,(contexture-doctor--finding
+      'note (cond (contexture-doctor--address
+                   "This is the one that you named; to join it, M-x contexture-connect")
+                  ((contexture-running-p) "This Emacs is connected to it")
+                  (t "This Emacs is not connected; the first command connects it")))))
+
+(defun contexture-doctor--silent (target)
+  "Return the finding that the server at TARGET does not answer."
+  (let* ((pid (contexture-doctor--pid target))
+         (stopped (and pid (equal "T" (alist-get 'state (process-attributes pid))))))
+    (apply #'contexture-doctor--finding
+           'fail
+           (if stopped
+               (format "The server (process %d) is stopped" pid)
+             (format "The server%s does not answer within %s s"
+                     (if pid (format " (process %d)" pid) "")
+                     contexture-doctor-timeout))
+           (format "%s
+What you add meanwhile is kept here and sent when it answers.  What it has
+acknowledged is saved, so it may be ended: the next call starts another one.%s"
+                   (if stopped (format "Let it go on: kill -CONT %d" pid)
+                     "It may be busy: wait and check again.")
+                   (if pid (format "\nEnd it: kill -KILL %d" pid) ""))
+           (and stopped
+                (list (cons (format "Let process %d go on" pid)
+                            (lambda () (signal-process pid 'SIGCONT))))))))
+
+(defun contexture-doctor--pid (target)
+  "Return the process id of the server at TARGET, or nil.
+It is what the server said, or else what it noted in its state folder."
+  (or (and contexture--connection
+           (not contexture-doctor--address)
+           (plist-get (oref contexture--connection info) :pid))
+      (let ((folder (contexture-doctor--state-folder)))
+        (and folder
+             (not (keywordp (car target)))
+             (car (contexture--server-note folder))))))
+
+(defun contexture-doctor--refused (target reason)
+  "Return the finding that the server at TARGET cannot be reached, for REASON."
+  (let ((text (format "Cannot reach %s: %s" (contexture--target-name target) reason)))
+    (pcase target
+      (`(:unix ,path)
+       (contexture-doctor--finding
+        'fail text
+        (format "The server that made this socket has ended.
+Start one again: contexture serve --unix %s
+Or let Emacs start one of its own: M-x contexture-disconnect" path)))
+      (`(:tcp . ,_)
+       (contexture-doctor--finding
+        'fail text
+        (format "See whether a server runs there (contexture serve --tcp HOST:PORT).
+One on another machine wants to hear the secret first; Emacs takes it from %s."
+                contexture-secret-file)))
+      (_
+       (contexture-doctor--finding
+        'fail text "The server's own words may tell more."
+        (cons "Show the server's log"
+              (lambda () (pop-to-buffer
+                          (get-buffer-create contexture--log-buffer)))))))))
+
+;;;; What is around
+
+(defun contexture-doctor--check-buffer (then)
+  "Give THEN which context the buffer of the user works on."
+  (funcall
+   then
+   (when (buffer-live-p contexture-doctor--origin)
+     (with-current-buffer contexture-doctor--origin
+       (list (contexture-doctor--finding
+              'ok (format "In buffer %s, commands work on the context of %s (%s)"
+                          (buffer-name)
+                          (contexture--label (contexture-current-manager))
+                          (if contexture-manager "chosen with contexture-switch"
+                            (format "contexture-scope is %s" contexture-scope))))
+             (contexture-doctor--finding
+              'note (format "contexture-mode, which shows it, is %s there"
+                            (if (bound-and-true-p contexture-mode) "on" "off"))))))))
+
+(defun contexture-doctor--check-keys (then)
+  "Give THEN whether the commands can be reached by keys."
+  (let ((found (with-current-buffer (if (buffer-live-p contexture-doctor--origin)
+                                        contexture-doctor--origin
+                                      (current-buffer))
+                 (cl-some (lambda (command)
+                            (when-let ((key (where-is-internal command nil t)))
+                              (cons command (key-description key))))
+                          '(contexture-add-dwim contexture-list contexture-menu)))))
+    (funcall
+     then
+     (list (cond (found (contexture-doctor--finding
+                         'ok (format "%s is on %s" (car found) (cdr found))))
+                 (t (contexture-doctor--finding
+                     'note "The commands are on no key"
+                     "The package binds none by itself.  In your init file, say:
+(global-set-key (kbd \"C-c x\") 'contexture-command-map)")))))))
+
+(defun contexture-doctor--check-gptel (then)
+  "Give THEN whether gptel is there and sends the context."
+  (funcall
+   then
+   (list (cond ((bound-and-true-p contexture-gptel-mode)
+                (contexture-doctor--finding
+                 'ok (if (featurep 'gptel) "gptel sends the context"
+                       "gptel will send the context once it is loaded")))
+               ((locate-library "gptel")
+                (contexture-doctor--finding
+                 'note "gptel is installed, and does not send the context"
+                 "If it should, turn on contexture-gptel-mode."
+                 (cons "Turn on contexture-gptel-mode"
+                       (lambda () (contexture-gptel-mode 1)
+                         (revert-buffer)))))
+               (t (contexture-doctor--finding 'note "gptel is not installed"))))))
+
+(provide 'contexture-doctor)
+;;; contexture-doctor.el ends here

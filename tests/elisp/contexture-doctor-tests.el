@@ -1,0 +1,354 @@
+;;; contexture-doctor-tests.el --- Each mistake, made for real  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'contexture-test-helper)
+(require 'contexture-doctor)
+(require 'contexture-info)
+(require 'lisp-mnt)
+
+(defun contexture-doctor-test-run (&optional address)
+  "Run the doctor, with ADDRESS, to the end, and return what it shows."
+  (save-window-excursion
+    (contexture-doctor address)
+    (contexture-test-until (null contexture-doctor--waiting))
+    (buffer-substring-no-properties (point-min) (point-max))))
+
+(defun contexture-doctor-test-says (text &rest regexps)
+  "Check that TEXT matches REGEXPS, in that order."
+  (let ((start 0))
+    (dolist (regexp regexps)
+      (if (string-match regexp text start)
+          (setq start (match-end 0))
+        (ert-fail (list 'not-said regexp text))))))
+
+(defun contexture-doctor-test-script (&rest lines)
+  "Write a program of the shell LINES and return its file name."
+  (let ((file (apply #'contexture-test-file "program" "#!/bin/sh" lines)))
+    (set-file-modes file #o700)
+    file))
+
+(defmacro contexture-doctor-test-with-program (program &rest body)
+  "Run BODY with PROGRAM, a form, as the server's, and no connection."
+  (declare (indent 1) (debug t))
+  `(contexture-test-with-server
+     (let ((contexture-server-command ,program)
+           (contexture-server-args nil)
+           (contexture-doctor-timeout 2))
+       ,@body
+       (should-not contexture--probes))))
+
+;;;; All is well
+
+(ert-deftest contexture-doctor-finds-nothing-wrong ()
+  (contexture-test-with-state
+    (contexture-doctor-test-says
+     (contexture-doctor-test-run)
+     "set-up: everything is in order"
+     "ok    Emacs" "ok    .*contexture is version" "ok    tokens are counted"
+     "state will be made" "ok    It answers; it is version"
+     "note  This Emacs is not connected" "note  The commands are on no key")
+    (should-not contexture--connection)
+    (contexture-request 'ping)
+    (set-file-modes (concat contexture-test-directory "state") #o700)
+    (contexture-doctor-test-says
+     (contexture-doctor-test-run)
+     "everything is in order" "state is yours alone" "This Emacs is connected")))
+
+(ert-deftest contexture-doctor-knows-the-version-of-the-package ()
+  (should (equal contexture--version
+                 (lm-version (locate-library "contexture.el")))))
+
+(ert-deftest contexture-doctor-does-not-wait ()
+  (contexture-doctor-test-with-program (contexture-doctor-test-script "exec sleep 60")
+    (save-window-excursion
+      (contexture-doctor)
+      (should contexture-doctor--waiting)
+      (should contexture--probes)
+      (kill-buffer contexture-doctor-buffer))))
+
+;;;; The program
+
+(ert-deftest contexture-doctor-misses-the-program ()
+  (contexture-doctor-test-with-program nil
+    (let ((exec-path nil)
+          (contexture--directory "/no/where/at/all/elisp/"))
+      (contexture-doctor-test-says
+       (contexture-doctor-test-run)
+       "1 problem" "fail  The server's program is not installed" "make install"
+       "/no/where/at/all/target/release/contexture" "\\[Customize"))))
+
+(ert-deftest contexture-doctor-misses-the-named-program ()
+  (contexture-doctor-test-with-program "/no/such/program"
+    (contexture-doctor-test-says
+     (contexture-doctor-test-run)
+     "fail  There is no program /no/such/program" "contexture-server-command says")))
+
+(ert-deftest contexture-doctor-sees-that-the-program-may-not-be-run ()
+  (contexture-doctor-test-with-program (contexture-test-file "program" "x")
+    (contexture-doctor-test-says
+     (contexture-doctor-test-run)
+     "fail  .*/program may not be run" "chmod u\\+x .*/program")))
+
+(ert-deftest contexture-doctor-knows-an-old-program ()
+  (contexture-doctor-test-with-program
+      (contexture-doctor-test-script "echo contexture 0.0.9")
+    (contexture-doctor-test-says
+     (contexture-doctor-test-run)
+     "1 problem" "fail  .* is version 0.0.9, older than the package" "make install")))
+
+(ert-deftest contexture-doctor-knows-a-new-program ()
+  (contexture-doctor-test-with-program
+      (contexture-doctor-test-script
+       "[ $1 = --version ] && echo contexture 7.0.1 && exit"
+       (format "exec %s \"$@\"" contexture-test-binary))
+    (contexture-doctor-test-says
+     (contexture-doctor-test-run)
+     "1 warning" "warn  .* is version 7.0.1, newer than the package" "Update"
+     "ok    It answers")))
+
+(ert-deftest contexture-doctor-knows-another-program ()
+  (contexture-doctor-test-with-program "echo"
+    (contexture-doctor-test-says
+     (contexture-doctor-test-run)
+     "fail  .*echo is not Contexture's server; .* it said: ")))
+
+(ert-deftest contexture-doctor-knows-a-program-that-says-nothing ()
+  (contexture-doctor-test-with-program
+      (contexture-doctor-test-script "exec sleep 60")
+    (let ((contexture-doctor-timeout 0.3))
+      (contexture-doctor-test-says
+       (contexture-doctor-test-run) "fail  .*/program does not answer"))))
+
+(ert-deftest contexture-doctor-shows-what-the-program-finds ()
+  (contexture-test-with-server
+    (let ((contexture-server-args (append '("--max-items" "99999" "--unix" "/x")
+                                          contexture-server-args)))
+      (contexture-doctor-test-says
+       (contexture-doctor-test-run)
+       "What to do\n  fail  configuration: max-items must be"))))
+
+(ert-deftest contexture-doctor-shows-that-an-argument-is-wrong ()
+  (contexture-test-with-server
+    (let ((contexture-server-args '("--no-such-flag")))
+      (contexture-doctor-test-says
+       (contexture-doctor-test-run)
+       "fail  .contexture doctor. could not check: .*--no-such-flag"
+       "contexture-server-args"))))
+
+;;;; Permissions
+
+(defun contexture-doctor-test-folder (folder)
+  "Return what the doctor says of the state in FOLDER."
+  (let ((contexture-server-args (list "--state" folder)))
+    (contexture-doctor-test-run)))
+
+(ert-deftest contexture-doctor-sees-that-the-sockets-are-not-private ()
+  (contexture-test-with-server
+    (let ((process-environment
+           (cons (concat "XDG_RUNTIME_DIR=" contexture-test-directory)
+                 process-environment)))
+      (make-directory (concat contexture-test-directory "contexture"))
+      (set-file-modes (concat contexture-test-directory "contexture") #o755)
+      (contexture-doctor-test-says
+       (contexture-doctor-test-run)
+       "fail  the folder .*contexture must belong to you alone; remove it"))))
+
+(ert-deftest contexture-doctor-sees-that-the-state-is-open-to-others ()
+  (contexture-test-with-server
+    (let ((folder (concat contexture-test-directory "open")))
+      (make-directory folder)
+      (set-file-modes folder #o777)
+      (contexture-doctor-test-says
+       (contexture-doctor-test-folder folder)
+       "1 warning" "warn  .*open is open to other users" "chmod 700 .*open"
+       "It answers"))))
+
+(ert-deftest contexture-doctor-sees-that-the-state-is-no-folder ()
+  (contexture-test-with-server
+    (contexture-doctor-test-says
+     (contexture-doctor-test-folder (contexture-test-file "file" "x"))
+     "fail  .*/file is no folder" "--state")))
+
+(ert-deftest contexture-doctor-sees-that-the-state-is-closed ()
+  (skip-unless (/= 0 (user-uid)))       ; to root nothing is closed
+  (contexture-test-with-server
+    (let ((folder (concat contexture-test-directory "closed")))
+      (make-directory folder)
+      (set-file-modes folder #o000)
+      (unwind-protect
+          (contexture-doctor-test-says
+           (contexture-doctor-test-folder folder)
+           "fail  .*closed may not be used" "chmod u\\+rwx .*closed")
+        (set-file-modes folder #o700)))))
+
+(ert-deftest contexture-doctor-sees-that-the-state-is-of-another-user ()
+  (skip-unless (= 0 (user-uid)))        ; only root may give things away
+  (contexture-test-with-server
+    (let ((folder (concat contexture-test-directory "theirs")))
+      (make-directory folder)
+      (call-process "chown" nil nil nil "65534" folder)
+      (contexture-doctor-test-says
+       (contexture-doctor-test-folder folder)
+       "fail  .*theirs belongs to another user" "chown -R"))))
+
+(ert-deftest contexture-doctor-says-that-nothing-is-kept ()
+  (contexture-test-with-server
+    (contexture-doctor-test-says
+     (contexture-doctor-test-run) "1 warning" "warn  Nothing is kept")))
+
+;;;; Sockets
+
+(ert-deftest contexture-doctor-misses-a-socket ()
+  (contexture-test-with-server
+    (contexture-doctor-test-says
+     (contexture-doctor-test-run "/no/such/socket")
+     "fail  There is no socket /no/such/socket" "serve --unix /no/such/socket"
+     "M-x contexture-disconnect")))
+
+(ert-deftest contexture-doctor-knows-what-is-no-socket ()
+  (contexture-test-with-server
+    (contexture-doctor-test-says
+     (contexture-doctor-test-run (contexture-test-file "file" "x"))
+     "fail  .*/file is no socket")))
+
+(ert-deftest contexture-doctor-knows-a-socket-nobody-listens-at ()
+  (contexture-test-with-server
+    (let ((path (concat contexture-test-directory "s")))
+      (delete-process (make-network-process :name "gone" :server t :family 'local
+                                            :service path))
+      (unless (file-exists-p path) (ert-skip "Emacs removes sockets here"))
+      (contexture-doctor-test-says
+       (contexture-doctor-test-run path)
+       "fail  Cannot reach .*/s: .*refused" "server that made this socket has ended"))))
+
+(ert-deftest contexture-doctor-knows-a-server-that-is-not-ours ()
+  (contexture-test-with-server
+    (let* ((path (concat contexture-test-directory "s"))
+           (other (make-network-process
+                   :name "other" :server t :family 'local :service path :noquery t
+                   :filter (lambda (process _)
+                             (process-send-string process "220 mail.example\r\n")))))
+      (contexture-doctor-test-says
+       (contexture-doctor-test-run path)
+       "fail  Who listens at .*/s is not Contexture's server; it said: 220 mail"
+       "M-x contexture-connect")
+      (delete-process other))))
+
+(ert-deftest contexture-doctor-knows-a-port-nobody-listens-at ()
+  (contexture-test-with-server
+    (let* ((server (make-network-process :name "gone" :server t :service t
+                                         :host "127.0.0.1" :family 'ipv4))
+           (port (process-contact server :service)))
+      (delete-process server)
+      (contexture-doctor-test-says
+       (contexture-doctor-test-run (format "127.0.0.1:%d" port))
+       (format "fail  Cannot reach 127.0.0.1:%d" port) "serve --tcp"))))
+
+(ert-deftest contexture-doctor-checks-the-server-that-is-named ()
+  (contexture-test-with-state
+    (contexture-request 'ping)
+    (contexture-doctor-test-says
+     (contexture-doctor-test-run
+      (cdr (contexture--server-note (concat contexture-test-directory "state"))))
+     "ok    It answers; it is version" "This is the one that you named")))
+
+;;;; A server that does not answer
+
+(ert-deftest contexture-doctor-knows-a-stopped-server ()
+  (contexture-test-with-state
+    (contexture-request 'ping)
+    (let ((contexture-doctor-timeout 2)
+          (pid (process-id (contexture-test-process))))
+      (signal-process pid 'SIGSTOP)
+      (contexture-doctor-test-says
+       (contexture-doctor-test-run)
+       (format "fail  The server (process %d) is stopped" pid)
+       (format "kill -CONT %d" pid) (format "kill -KILL %d" pid)
+       (format "\\[Let process %d go on\\]" pid))
+      (with-current-buffer contexture-doctor-buffer
+        (goto-char (point-min))
+        (search-forward "[Let process")
+        (push-button (match-beginning 0)))
+      (should (eq :pong (contexture-request 'ping)))
+      (contexture-doctor-test-says (contexture-doctor-test-run) "It answers"))))
+
+(ert-deftest contexture-doctor-knows-a-stopped-server-of-another-emacs ()
+  (contexture-test-with-state
+    (contexture-request 'ping)
+    (let ((contexture-doctor-timeout 2)
+          (pid (process-id (contexture-test-process)))
+          (other nil))
+      (signal-process pid 'SIGSTOP)
+      (contexture-test-as-other-emacs other
+        (contexture-doctor-test-says
+         (contexture-doctor-test-run)
+         (format "fail  The server (process %d) is stopped" pid)))
+      (signal-process pid 'SIGCONT))))
+
+;;;; What is around
+
+(ert-deftest contexture-doctor-tells-of-the-buffer-and-keys ()
+  (contexture-test-with-server
+    (let ((map (current-global-map)))
+      (unwind-protect
+          (with-temp-buffer
+            (rename-buffer "main.rs")
+            (use-global-map (copy-keymap map))
+            (global-set-key (kbd "C-c x") 'contexture-command-map)
+            (contexture-doctor-test-says
+             (contexture-doctor-test-run)
+             "In buffer main.rs, commands work on the context of buffer main.rs"
+             "contexture-mode, which shows it, is off"
+             "ok    contexture-add-dwim is on C-c x a"))
+        (use-global-map map)))))
+
+;;;; contexture-info
+
+(defun contexture-info-test-run ()
+  "Return what `contexture-info' shows when it has its answers."
+  (save-window-excursion
+    (contexture-info)
+    (contexture-test-until (not (string-prefix-p "Asking" (buffer-string))))
+    (buffer-substring-no-properties (point-min) (point-max))))
+
+(ert-deftest contexture-info-tells-what-is-connected ()
+  (contexture-test-with-state
+    (contexture-request 'add-context '(:manager "a" :content "one" :type :text))
+    (contexture-request 'add-context '(:manager "b" :content "two" :type :text))
+    (contexture-doctor-test-says
+     (contexture-info-test-run)
+     (format "Server +contexture %s" (regexp-quote contexture--version))
+     (format "Process +%d, up " (process-id (contexture-test-process)))
+     "Connected +through a pipe; this Emacs started" "State +.*/state"
+     "Contexts +2 with 2 items, 2 tokens" "1 of 50 +1 tokens  [ab]\n")))
+
+(ert-deftest contexture-info-tells-of-a-server-of-another-emacs ()
+  (contexture-test-with-state
+    (contexture-request 'ping)
+    (let ((other nil))
+      (contexture-test-as-other-emacs other
+        (contexture-request 'ping)
+        (contexture-doctor-test-says
+         (contexture-info-test-run)
+         "Connected +through process [0-9]+, to a server that runs already")
+        (contexture-disconnect)))))
+
+(ert-deftest contexture-info-starts-nothing ()
+  (contexture-test-with-server
+    (contexture-doctor-test-says
+     (contexture-info-test-run) "This Emacs is not connected")
+    (should-not contexture--connection)))
+
+(ert-deftest contexture-info-says-that-the-server-is-silent ()
+  (contexture-test-with-server
+    (contexture-request 'ping)
+    (let ((contexture-doctor-timeout 0.2))
+      (signal-process (contexture-test-process) 'SIGSTOP)
+      (contexture-doctor-test-says
+       (contexture-info-test-run) "The server does not answer")
+      (signal-process (contexture-test-process) 'SIGCONT))))
+
+;;; contexture-doctor-tests.el ends here
