@@ -4,6 +4,7 @@ SHELL := /bin/bash
 PREFIX ?= $(HOME)/.local
 
 .PHONY: help setup setup-bench setup-demo build test demo pictures docs install bench bench-curation clean
+.PHONY: help setup setup-bench setup-demo build test demo pictures docs dist install bench clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -37,6 +38,9 @@ build/contexture.info: docs/contexture.texi $(wildcard docs/*.texi)
 	@mkdir -p build
 	makeinfo --no-split --output=$@ docs/contexture.texi
 
+dist: setup ## pack the Emacs package into dist/, for package-install-file
+	@scripts/dist
+
 install: build docs ## install server, Emacs package and manual under PREFIX (~/.local)
 	@scripts/install '$(DESTDIR)$(PREFIX)'
 
@@ -48,5 +52,5 @@ bench-curation: ## measure what curation keeps, costs and takes, beside its targ
 
 clean: ## remove everything that was built
 	cargo clean
-	rm -rf build
+	rm -rf build dist
 	rm -f elisp/*.elc elisp/*-autoloads.el tests/elisp/*.elc

@@ -255,7 +255,10 @@ If it is installed already, set contexture-server-command to its file name.
 It is not in the folders of exec-path, nor here:\n%s"
                     (mapconcat (lambda (place)
                                  (concat "  " (abbreviate-file-name place)))
-                               (contexture--server-places) "\n"))
+                               (contexture--server-in
+                                (append contexture--places-beside
+                                        contexture--places-at-home))
+                               "\n"))
             customize))
           ((and (file-exists-p name) (not (file-directory-p name)))
            (contexture-doctor--finding

@@ -41,8 +41,9 @@
 
 (defcustom contexture-server-command nil
   "The program that serves, as a string or a list of program and arguments.
-Nil means to look for it: first a binary built beside the Emacs
-package, then `contexture' in the variable `exec-path'.  The arguments
+Nil means to look for it: first a binary built or installed beside the
+Emacs package, then `contexture' in the variable `exec-path', then in
+\"~/.local/bin\" and \"~/.cargo/bin\".  The arguments
 \"serve --stdio\" and those of `contexture-server-args' are added."
   :type '(choice (const :tag "Find it" nil)
                  (file :tag "Program")
@@ -102,18 +103,25 @@ package, then `contexture' in the variable `exec-path'.  The arguments
        (user-error "There is no program %s; set `contexture-server-command' \
 to the server's, or to nil to have it found" name))))
 
-(defun contexture--server-places ()
-  "Return the file names that the server has beside this package."
-  (mapcar (lambda (place) (expand-file-name place contexture--directory))
-          ;; Built in the sources, and installed with them.
-          '("../target/release/contexture"
-            "../target/debug/contexture"
-            "../../../../bin/contexture")))
+(defconst contexture--places-beside
+  '("../target/release/contexture" "../target/debug/contexture" ; in the sources
+    "../../../../bin/contexture")                               ; installed with it
+  "Where the server may be, relative to this package.
+There it is of the same version.")
+
+(defconst contexture--places-at-home
+  '("~/.local/bin/contexture" "~/.cargo/bin/contexture")
+  "Where the server may be if the variable `exec-path' does not lead there.")
+
+(defun contexture--server-in (places)
+  "Return the file names of PLACES, relative to this package."
+  (mapcar (lambda (place) (expand-file-name place contexture--directory)) places))
 
 (defun contexture--find-server ()
   "Return the server's file name, or explain how to get it."
-  (or (cl-find-if #'file-executable-p (contexture--server-places))
+  (or (cl-find-if #'file-executable-p (contexture--server-in contexture--places-beside))
       (executable-find "contexture")
+      (cl-find-if #'file-executable-p (contexture--server-in contexture--places-at-home))
       (user-error "Contexture's server is not installed: run `make install' \
 in its sources, or set `contexture-server-command'")))
 

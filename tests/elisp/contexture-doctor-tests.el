@@ -74,11 +74,13 @@
 (ert-deftest contexture-doctor-misses-the-program ()
   (contexture-doctor-test-with-program nil
     (let ((exec-path nil)
+          (process-environment (cons "HOME=/no/home" process-environment))
           (contexture--directory "/no/where/at/all/elisp/"))
       (contexture-doctor-test-says
        (contexture-doctor-test-run)
        "1 problem" "fail  The server's program is not installed" "make install"
-       "/no/where/at/all/target/release/contexture" "\\[Customize"))))
+       "/no/where/at/all/target/release/contexture" ".local/bin/contexture"
+       "\\[Customize"))))
 
 (ert-deftest contexture-doctor-misses-the-named-program ()
   (contexture-doctor-test-with-program "/no/such/program"
