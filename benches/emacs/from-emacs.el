@@ -189,31 +189,42 @@ with full ones, and against the echo, whose reply is always brief."
       (write-region (bench-text 200) nil (format "%s/file-%d.lisp" folder number)
                     nil 'silent))))
 
-(defun bench-tree (connection directory)
-  "Time the listing of 4,000 files below DIRECTORY, asked for at CONNECTION.
-A timer that is due every millisecond tells for how long Emacs did not
-get to do anything else."
-  (bench-make-tree directory 4000)
+(defun bench-with-ticks (function)
+  "Call FUNCTION and return for how long Emacs was blocked, in seconds.
+A timer that is due every millisecond tells when Emacs did not get to
+do anything else."
   (garbage-collect)
-  (let* ((start (float-time))
-         (last start)
+  (let* ((last (float-time))
          (longest 0)
-         (result nil)
          (tick (lambda ()
                  (setq longest (max longest (- (float-time) last))
                        last (float-time))))
          (timer (run-at-time 0 0.001 tick)))
-    (let ((contexture--connection connection))
-      (contexture-request-async
-       'add-tree (list :manager "tree" :path directory :mode :listing)
-       :success (lambda (item) (setq result (list item)))
-       :error (lambda (problem) (setq result problem)))
-      (while (not result)
-        (accept-process-output nil 0.01)))
-    (funcall tick)
-    (cancel-timer timer)
-    (when (plist-get result :code)
-      (error "The tree was refused: %S" result))
+    (unwind-protect (funcall function)
+      (funcall tick)
+      (cancel-timer timer))
+    longest))
+
+(defun bench-list-tree (connection directory)
+  "Have the server at CONNECTION list DIRECTORY; return its answer."
+  (let ((contexture--connection connection)
+        (result nil))
+    (contexture-request-async
+     'add-tree (list :manager "tree" :path directory :mode :listing)
+     :success (lambda (item) (setq result item))
+     :error (lambda (problem) (setq result problem)))
+    (while (not result)
+      (accept-process-output nil 0.01))
+    (unless (eql 4000 (plist-get result :files))
+      (error "The tree was not listed: %S" result))
+    result))
+
+(defun bench-tree (connection directory)
+  "Time the listing of 4,000 files below DIRECTORY, asked for at CONNECTION."
+  (bench-make-tree directory 4000)
+  (let* ((start (float-time))
+         (longest (bench-with-ticks
+                   (lambda () (bench-list-tree connection directory)))))
     (bench-row-limit "listing of 4,000 files with add-tree"
                      (* 1e3 (- (float-time) start)) 1000)
     (bench-row-limit "longest block of Emacs meanwhile" (* 1e3 longest) 50)))
