@@ -408,12 +408,20 @@ If this buffer has none, it is the one that was added to last."
                (null contexture--last-manager)
                (equal own contexture--last-manager))
            own)
-          ((< 0 (or (plist-get (contexture--ask 'context-summary
-                                                (list :manager own))
-                               :count)
-                    0))
-           own)
+          ((contexture--holds-anything-p own) own)
           (t contexture--last-manager))))
+
+(defun contexture--holds-anything-p (manager)
+  "Whether the context named MANAGER has items.
+A server that does not answer at once is not waited for; then what was
+heard last counts."
+  (< 0 (or (condition-case nil
+               (plist-get (contexture-request 'context-summary
+                                              (list :manager manager)
+                                              :timeout 0.08)
+                          :count)
+             (contexture-error (car (gethash manager contexture--totals))))
+           0)))
 
 (defun contexture--choose-manager (all names own)
   "Have the user choose one of NAMES, described by the entries ALL.

@@ -230,7 +230,7 @@ your own Emacs you choose the prefix.
 
 4. \\`C-c x l' lists the context. There, \\`RET' goes to the
    source, \\`SPC' shows an item, \\`P' pins it, \\`d' and \\`x'
-   remove it, \\`U' takes anything back. \\`q' leaves.
+   remove it, \\`C-/' takes anything back. \\`q' leaves.
 
 5. \\`C-c x p' shows what a model would get. \\`C-c x w' copies
    it, \\`C-c x i' inserts it at point.

@@ -9,6 +9,9 @@
 ;;; Code:
 
 (require 'contexture-test-helper)
+(require 'contexture-list-item)
+(require 'contexture-list-order)
+(require 'contexture-sets)
 
 (defun contexture-list-tests--add (content &rest metadata)
   "Add CONTENT with METADATA to the context \"m\"."
@@ -53,6 +56,20 @@
              collect (substring-no-properties (aref it column))
              do (forward-line))))
 
+(defun contexture-list-tests--tags ()
+  "Return the marks of the items, from top to bottom."
+  (save-excursion
+    (goto-char (point-min))
+    (cl-loop while (not (eobp))
+             when (tabulated-list-get-id)
+             collect (buffer-substring-no-properties (point) (1+ (point)))
+             do (forward-line))))
+
+(defun contexture-list-tests--order ()
+  "Return the texts of the context's items, in the order the server has."
+  (mapcar (lambda (item) (string-trim (plist-get item :content)))
+          (contexture-test-items "m")))
+
 (defun contexture-list-tests--until-rows (number)
   "Wait until the list has NUMBER rows."
   (contexture-test-until (= (length (contexture-list-tests--column 0)) number)))
@@ -77,12 +94,27 @@
 
 (ert-deftest contexture-list-sorts-numbers-as-numbers ()
   (contexture-list-tests--with-list
-    (pcase-dolist (`(,column ,index) '(("Lines" 3) ("Tokens" 4) ("Age" 5)))
-      (setq tabulated-list-sort-key (cons column nil))
-      (tabulated-list-init-header)
-      (tabulated-list-print)
+    (pcase-dolist (`(,column ,index) '(("Lines" 3) ("Tokens" 4)))
+      (contexture-list-sort column)
       (let ((shown (mapcar #'string-to-number (contexture-list-tests--column index))))
-        (should (equal shown (sort (copy-sequence shown) #'<)))))))
+        (should (equal shown (sort (copy-sequence shown) #'<))))
+      (contexture-list-sort column)
+      (let ((shown (mapcar #'string-to-number (contexture-list-tests--column index))))
+        (should (equal shown (sort (copy-sequence shown) #'>)))))))
+
+(ert-deftest contexture-list-sorts-the-youngest-first-by-age ()
+  (should (equal (contexture-list--sort '((:id 1 :timestamp 10) (:id 2 :timestamp 30))
+                                        '("Age"))
+                 '((:id 2 :timestamp 30) (:id 1 :timestamp 10)))))
+
+(ert-deftest contexture-list-goes-back-to-the-order-of-the-context ()
+  (contexture-list-tests--with-list
+    (let ((order (contexture-list-tests--column 2)))
+      (contexture-list-sort "Source")
+      (contexture-list-sort "Source")
+      (should-not (equal order (contexture-list-tests--column 2)))
+      (contexture-list-unsort)
+      (should (equal order (contexture-list-tests--column 2))))))
 
 (ert-deftest contexture-list-sort-asks-for-a-column-outside-of-one ()
   (contexture-list-tests--with-list
@@ -93,6 +125,34 @@
       (beginning-of-line)
       (call-interactively #'contexture-list-sort))
     (should (equal tabulated-list-sort-key '("Tokens")))))
+
+(ert-deftest contexture-list-sorts-by-the-column-at-point ()
+  (contexture-list-tests--with-list
+    (dolist (column '("Type" "Source" "Lines" "Tokens" "Age" "State"))
+      (contexture-list-tests--go-to 1)
+      (let ((start (save-excursion (goto-char (point-min))
+                                   (search-forward column (line-end-position))
+                                   (backward-char)
+                                   (current-column))))
+        (move-to-column start)
+        (call-interactively #'contexture-list-sort)
+        (should (equal tabulated-list-sort-key (list column)))))))
+
+(ert-deftest contexture-list-keeps-its-headings-above-their-columns ()
+  (contexture-list-tests--with-list
+    (cl-flet ((columns ()
+                (save-excursion
+                  (goto-char (point-min))
+                  (cl-loop for name in '("Type" "Source" "Lines" "Tokens" "Age" "State")
+                           collect (progn (search-forward name)
+                                          (- (current-column) (length name)))))))
+      (let ((before (columns)))
+        (dolist (name '("Type" "Source" "Lines" "Tokens" "Age" "State"))
+          (contexture-list-sort name)
+          (should (equal (columns) before))
+          (goto-char (point-min))
+          (should (looking-at-p (concat ".*\\(" name " \\^\\|\\^ " name "\\)")))
+          (should (= (length (contexture-list-tests--column 0)) 3)))))))
 
 (ert-deftest contexture-list-visits-the-line ()
   (contexture-list-tests--with-list
@@ -112,6 +172,7 @@
 (ert-deftest contexture-list-shows-the-text-of-what-is-gone ()
   (contexture-list-tests--with-list
     (delete-file "a.el")
+    (contexture-list-tests--go-to 1)
     (contexture-test-message "a.el is gone" (contexture-list-visit))
     (with-current-buffer contexture-list--item-buffer
       (should (equal (buffer-string) "two\nthree\n")))))
@@ -120,13 +181,14 @@
   (contexture-list-tests--with-list
     (contexture-list-tests--go-to 2)
     (contexture-list-show)
-    (with-current-buffer contexture-list--item-buffer
+    (with-current-buffer (contexture-test-until
+                          (get-buffer contexture-list--item-buffer))
       (should (equal (buffer-string) "some more words that cost more tokens"))
       (should buffer-read-only))))
 
 (ert-deftest contexture-list-copies-an-items-text ()
   (contexture-list-tests--with-list
-    (contexture-list-copy)
+    (contexture-test-message "Copied 10 characters" (contexture-list-copy))
     (should (equal (car kill-ring) "two\nthree\n"))))
 
 (ert-deftest contexture-list-removes-what-is-flagged ()
@@ -135,21 +197,84 @@
     (contexture-list-flag)
     (contexture-list-flag)
     (contexture-list-tests--go-to 2)
-    (contexture-list-unflag)
-    (contexture-test-message "Removed 2 items; U undoes it"
+    (contexture-list-unmark)
+    (contexture-test-message "Removed 2 items; .* undoes it"
       (contexture-list-execute))
     (contexture-list-tests--until-rows 1)
     (should (equal (contexture-list-tests--column 2) '("notes")))
-    (should-not contexture-list--flagged)))
+    (should (zerop (hash-table-count contexture-list--tags)))))
 
 (ert-deftest contexture-list-flags-survive-an-update ()
   (contexture-list-tests--with-list
     (contexture-list-flag)
     (contexture-list-tests--add "new")
     (contexture-list-tests--until-rows 4)
-    (should (= (length contexture-list--flagged) 1))
+    (should (= (length (contexture-list--tagged ?D)) 1))
     (contexture-list-tests--go-to 1)
     (should (looking-at "D"))))
+
+;;;; Marks
+
+(ert-deftest contexture-list-commands-are-for-what-is-marked ()
+  (contexture-list-tests--with-list
+    (contexture-list-mark)
+    (contexture-list-mark)
+    (should (equal (contexture-list-tests--tags) '(">" ">" " ")))
+    (contexture-test-message "2 items pinned" (contexture-list-pin))
+    (contexture-test-until (equal (contexture-list-tests--column 0) '("*" "*" "")))
+    (should (equal (contexture-list-tests--tags) '(">" ">" " ")))
+    (contexture-test-message "Copied .* of 2 items" (contexture-list-copy))
+    (should (equal (car kill-ring)
+                   "two\nthree\nsome more words that cost more tokens"))
+    (contexture-test-message "2 items unpinned" (contexture-list-pin))
+    (contexture-test-message "Removed 2 items" (contexture-list-remove))
+    (contexture-list-tests--until-rows 1)
+    (should (equal (contexture-list-tests--tags) '(" ")))))
+
+(ert-deftest contexture-list-pins-all-unless-all-are-pinned ()
+  (contexture-list-tests--with-list
+    (contexture-list-pin)
+    (contexture-test-until (equal (contexture-list-tests--column 0) '("*" "" "")))
+    (contexture-list-mark)
+    (contexture-list-mark)
+    (contexture-list-pin)
+    (contexture-test-until (equal (contexture-list-tests--column 0) '("*" "*" "")))))
+
+(ert-deftest contexture-list-unmarks ()
+  (contexture-list-tests--with-list
+    (contexture-list-mark)
+    (contexture-list-flag)
+    (contexture-list-mark)
+    (should (equal (contexture-list-tests--tags) '(">" "D" ">")))
+    (contexture-list-unmark-backward)
+    (should (equal (contexture-list-tests--tags) '(">" "D" " ")))
+    (contexture-list-unmark-backward)
+    (should (equal (contexture-list-tests--tags) '(">" " " " ")))
+    (contexture-list-flag)
+    (contexture-test-message "2 items unmarked" (contexture-list-unmark-all))
+    (should (equal (contexture-list-tests--tags) '(" " " " " ")))
+    (should-not (buffer-modified-p))))
+
+(ert-deftest contexture-list-marks-stay-when-lines-move ()
+  (contexture-list-tests--with-list
+    (contexture-list-mark)
+    (contexture-list-sort "Source")
+    (contexture-list-sort "Source")
+    (should (equal (contexture-list-tests--tags) '(" " " " ">")))
+    (contexture-list-unsort)
+    (should (equal (contexture-list-tests--tags) '(">" " " " ")))))
+
+(ert-deftest contexture-list-commands-spare-what-is-not-shown ()
+  (contexture-list-tests--with-list
+    (contexture-list-mark)
+    (contexture-list-tests--go-to 3)
+    (contexture-list-mark)
+    (contexture-list-filter-name "notes")
+    (contexture-test-message "Removed 1 item" (contexture-list-remove))
+    (contexture-list-unfilter)
+    (contexture-list-tests--until-rows 2)
+    (should (equal (contexture-list-tests--column 2) '("a.el" "notes")))
+    (should (equal (contexture-list-tests--tags) '(">" " ")))))
 
 (ert-deftest contexture-list-execute-wants-flags ()
   (contexture-list-tests--with-list
@@ -173,6 +298,249 @@
                  t t)
       (contexture-list-remove))
     (contexture-list-tests--until-rows 1)))
+
+;;;; Moving
+
+(ert-deftest contexture-list-moves-items-in-the-context ()
+  (contexture-list-tests--with-list
+    (contexture-list-move-down)
+    (should (equal (contexture-list-tests--column 2)
+                   '("notes" "a.el" "my-symbol (notes)")))
+    (should (equal (aref (tabulated-list-get-entry) 2) "a.el"))
+    (contexture-list-move-down)
+    (contexture-test-user-error "last item" (contexture-list-move-down))
+    (contexture-test-settle)
+    (should (equal (contexture-list-tests--order)
+                   '("some more words that cost more tokens" "x" "two\nthree")))
+    (contexture-list-move-up)
+    (contexture-list-move-up)
+    (contexture-test-user-error "first item" (contexture-list-move-up))
+    (contexture-test-settle)
+    (should (equal (contexture-list-tests--column 2)
+                   '("a.el" "notes" "my-symbol (notes)")))
+    (should (equal (car (contexture-list-tests--order)) "two\nthree"))))
+
+(ert-deftest contexture-list-moves-past-what-is-shown ()
+  (contexture-list-tests--with-list
+    (contexture-list-filter-name "a\\.el\\|symbol")
+    (contexture-list-move-down)
+    (should (equal (contexture-list-tests--column 2) '("my-symbol (notes)" "a.el")))
+    (contexture-test-settle)
+    (should (equal (contexture-list-tests--order)
+                   '("some more words that cost more tokens" "x" "two\nthree")))))
+
+(ert-deftest contexture-list-does-not-move-what-is-sorted ()
+  (contexture-list-tests--with-list
+    (contexture-list-sort "Tokens")
+    (contexture-test-user-error "sorted by tokens, so moving would not be seen; o shows"
+      (contexture-list-move-down))))
+
+(ert-deftest contexture-list-shows-the-servers-order-when-a-move-is-refused ()
+  (contexture-list-tests--with-list
+    (let ((id (plist-get (car contexture-list--items) :id)))
+      (contexture-test-with-stopped-server
+        (contexture-request-async 'remove-context (list :manager "m" :ids (list id)))
+        (contexture-test-at-once (contexture-list-move-down)))
+      (contexture-list-tests--until-rows 2)
+      (should (equal (contexture-list-tests--column 2)
+                     '("notes" "my-symbol (notes)"))))))
+
+;;;; Filters
+
+(ert-deftest contexture-list-filters-by-type-state-and-name ()
+  (contexture-list-tests--with-list
+    (contexture-list-filter-type "region")
+    (should (equal (contexture-list-tests--column 2) '("a.el")))
+    (should (string-match-p "3 items .*; 1 shown: type region" header-line-format))
+    (contexture-list-filter-type "code")
+    (should (= (length (contexture-list-tests--column 2)) 3))
+    (contexture-list-filter-name "NOTES\\'")
+    (should (equal (contexture-list-tests--column 2) nil))
+    (should (string-match-p "no item passes the filters; / / removes" (buffer-string)))
+    (contexture-list-filter-name "^notes")
+    (should (equal (contexture-list-tests--column 2) '("notes")))
+    (should (string-match-p "1 shown: type code, name ^notes" header-line-format))
+    (contexture-list-filter-name "")
+    (contexture-list-filter-state "stale")
+    (should (equal (contexture-list-tests--column 2) nil))
+    (contexture-list-unfilter)
+    (should (= (length (contexture-list-tests--column 2)) 3))
+    (should-not (string-match-p "shown" header-line-format))))
+
+(ert-deftest contexture-list-filters-by-contents ()
+  (contexture-list-tests--with-list
+    (contexture-list-filter-contents "WORDS\\|three")
+    (contexture-test-until (not contexture-list--updating))
+    (should (equal (contexture-list-tests--column 2) '("a.el")))
+    (contexture-list-filter-contents "words\\|three")
+    (contexture-list-tests--until-rows 2)
+    (contexture-list-tests--add "more words")
+    (contexture-list-tests--until-rows 3)))
+
+(ert-deftest contexture-list-filters-offer-what-there-is ()
+  (contexture-list-tests--with-list
+    (let (offered)
+      (cl-letf (((symbol-function 'completing-read)
+                 (lambda (_prompt values &rest _) (setq offered values) "")))
+        (call-interactively #'contexture-list-filter-type)
+        (should (equal offered '("code" "region")))
+        (call-interactively #'contexture-list-filter-state)
+        (should (equal offered '("fresh")))))
+    (contexture-test-user-error "no regexp" (contexture-list-filter-name "\\("))))
+
+;;;; Editing
+
+(defmacro contexture-list-tests--editing (&rest body)
+  "Run BODY in the buffer that edits the first item of the list."
+  (declare (indent 0) (debug t))
+  `(contexture-list-tests--with-list
+     (contexture-list-edit)
+     (with-current-buffer (contexture-test-until
+                           (get-buffer "*contexture: edit a.el:2-3*"))
+       ,@body)))
+
+(ert-deftest contexture-list-edits-an-item ()
+  (contexture-list-tests--editing
+    (should (eq major-mode 'emacs-lisp-mode))
+    (should (string-match-p "C-c C-c keeps the change" header-line-format))
+    (goto-char (point-max))
+    (insert (propertize "füür\n" 'face 'bold 'read-only t))
+    (contexture-test-message "Changed a.el:2-3 ([0-9]+ tokens)"
+      (contexture-list-edit-finish))
+    (should-not (get-buffer "*contexture: edit a.el:2-3*"))
+    (should (equal (car (contexture-list-tests--order)) "two\nthree\nfüür"))
+    (should (equal (contexture-test-metadata (car (contexture-test-items "m"))
+                                             :start-line :origin)
+                   '(2 :region)))))
+
+(ert-deftest contexture-list-edits-are-given-up ()
+  (contexture-list-tests--editing
+    (contexture-list-edit-finish)
+    (should-not (get-buffer "*contexture: edit a.el:2-3*")))
+  (contexture-list-tests--editing
+    (insert "unwanted")
+    (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
+      (contexture-list-edit-abort)
+      (should (get-buffer "*contexture: edit a.el:2-3*")))
+    (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) t)))
+      (contexture-list-edit-abort))
+    (should-not (get-buffer "*contexture: edit a.el:2-3*"))
+    (should (equal (car (contexture-list-tests--order)) "two\nthree"))))
+
+(ert-deftest contexture-list-edits-overwrite-nothing-unseen ()
+  (contexture-list-tests--editing
+    (insert "mine ")
+    (contexture-request 'update-context
+                        (list :manager "m" :content "theirs"
+                              :id (plist-get contexture-list-item--edited :id)))
+    (contexture-test-message "changed elsewhere meanwhile.* again overwrites"
+      (contexture-list-edit-finish))
+    (should (equal (car (contexture-list-tests--order)) "theirs"))
+    (should (equal (with-current-buffer contexture-list--item-buffer (buffer-string))
+                   "theirs"))
+    (contexture-test-message "Changed a.el" (contexture-list-edit-finish))
+    (should (equal (car (contexture-list-tests--order)) "mine two\nthree"))))
+
+(ert-deftest contexture-list-edits-of-removed-items-are-not-lost ()
+  (contexture-list-tests--editing
+    (insert "mine ")
+    (contexture-request 'clear-context (list :manager "m"))
+    (contexture-test-message "was removed meanwhile.*your text is still here"
+      (contexture-list-edit-finish))
+    (should (equal (buffer-string) "mine two\nthree\n"))
+    (contexture-request 'undo (list :manager "m"))
+    (contexture-test-message "Changed a.el" (contexture-list-edit-finish))))
+
+(ert-deftest contexture-list-edits-are-never-empty ()
+  (contexture-list-tests--editing
+    (erase-buffer)
+    (contexture-test-user-error "cannot be empty" (contexture-list-edit-finish))))
+
+(ert-deftest contexture-list-edits-an-item-in-one-buffer-only ()
+  (contexture-list-tests--editing
+    (insert "mine ")
+    (with-current-buffer contexture-list-buffer (contexture-list-edit))
+    (should (equal (buffer-name (window-buffer)) "*contexture: edit a.el:2-3*"))
+    (contexture-test-with-stopped-server
+      (contexture-test-at-once (contexture-list-edit-finish))
+      (contexture-test-user-error "not answered yet" (contexture-list-edit-finish))
+      (goto-char (point-max))
+      (insert "later"))
+    (contexture-test-message "Changed a.el\\|Kept, but not what you typed since"
+      (accept-process-output nil 0.01))))
+
+(ert-deftest contexture-list-edits-keep-what-is-typed-meanwhile ()
+  (contexture-list-tests--editing
+    (insert "mine ")
+    (let ((item contexture-list-item--edited))
+      (contexture-test-with-stopped-server
+        (contexture-list-item--save item)
+        (goto-char (point-max))
+        (insert "later"))
+      (contexture-test-until (null contexture-list-item--saving))
+      (contexture-test-settle))
+    (should (equal (buffer-string) "mine two\nthree\nlater"))
+    (should (buffer-modified-p))
+    (should (equal (car (contexture-list-tests--order)) "mine two\nthree"))))
+
+(ert-deftest contexture-list-does-not-edit-live-items ()
+  (contexture-test-with-server
+    (contexture-request 'add-file (list :manager "m" :live t
+                                        :path (contexture-test-file "a.el" "x")))
+    (contexture-list-tests--open
+     (lambda ()
+       (contexture-test-user-error "read anew from its file" (contexture-list-edit))))))
+
+;;;; Drawing
+
+(ert-deftest contexture-list-draws-only-what-is-different ()
+  (contexture-list-tests--with-list
+    (let ((lines (mapcar #'cdr contexture-list--rows))
+          drawn)
+      (add-hook 'after-change-functions
+                (lambda (beg end _) (push (count-lines beg end) drawn)) nil t)
+      (contexture-list-tests--add "new")
+      (contexture-list-tests--until-rows 4)
+      (should (equal (seq-take (mapcar #'cdr contexture-list--rows) 3) lines))
+      (should (equal (apply #'+ drawn) 1)))))
+
+(ert-deftest contexture-list-keeps-what-its-window-shows ()
+  (contexture-test-with-server
+    (dotimes (n 50) (contexture-list-tests--add (number-to-string n)))
+    (contexture-list-tests--open
+     (lambda ()
+       (let ((top (plist-get (nth 20 contexture-list--items) :id))
+             (id (plist-get (nth 22 contexture-list--items) :id)))
+         (set-window-start nil (contexture-list--find top))
+         (set-window-point nil (contexture-list--find id))
+         (contexture-request 'remove-context
+                             (list :manager "m" :ids
+                                   (list (plist-get (nth 3 contexture-list--items) :id)
+                                         (plist-get (nth 40 contexture-list--items) :id))))
+         (contexture-list-tests--until-rows 48)
+         (should (equal (tabulated-list-get-id (window-start)) top))
+         (should (equal (tabulated-list-get-id (window-point)) id)))))))
+
+(ert-deftest contexture-list-says-that-it-is-empty ()
+  (contexture-test-with-server
+    (contexture-list "m")
+    (with-current-buffer contexture-list-buffer
+      (contexture-test-until (string-match-p "no items yet" (buffer-string)))
+      (contexture-list-tests--add "x")
+      (contexture-list-tests--until-rows 1)
+      (should-not (string-match-p "no items yet" (buffer-string))))))
+
+(ert-deftest contexture-list-help-shows-the-menu-if-there-is-one ()
+  (contexture-list-tests--with-list
+    (let (shown)
+      (cl-letf (((symbol-function 'contexture-menu)
+                 (lambda () (interactive) (setq shown 'menu)))
+                ((symbol-function 'describe-mode) (lambda () (setq shown 'mode))))
+        (contexture-list-help)
+        (should (eq shown 'menu))
+        (fmakunbound 'contexture-menu)
+        (contexture-list-help)
+        (should (eq shown 'mode))))))
 
 (ert-deftest contexture-list-pins-and-unpins ()
   (contexture-list-tests--with-list
@@ -243,6 +611,7 @@
     (contexture-list-refresh)
     (contexture-test-until
      (equal (car (contexture-list-tests--column 6)) "stale"))
+    (contexture-list-tests--go-to 1)
     (should (eq (get-text-property 0 'face (aref (tabulated-list-get-entry) 2))
                 'contexture-list-stale))
     (delete-file "a.el")
@@ -288,10 +657,17 @@
   (should (equal (contexture-symbol--label-name "plain-name" nil) "plain-name")))
 
 (ert-deftest contexture-list-fits-a-terminal ()
-  (dolist (width '(80 110 200))
-    (should (< (cl-loop for column across (contexture-list--format width)
-                        sum (1+ (cadr column)))
-               (- width 2)))))
+  (dolist (width '(66 80 110 200))
+    (let* ((columns (contexture-list--format width))
+           (row (contexture-list--row
+                 '(:id "ctx-1" :type :code :state :missing :tokens 12345
+                   :metadata (:filename "/a/very/long/name/of/a/file/that/does/not/fit.el"
+                              :start-line 10000 :end-line 20000 :origin :region))
+                 9999999)))
+      (dolist (line (list (contexture-list--heading columns '("State"))
+                          (contexture-list--line
+                           row columns (contexture-list--template columns))))
+        (should (< (string-width (string-trim-right line)) width))))))
 
 (ert-deftest contexture-list-refresh-finds-text-that-moved ()
   (contexture-list-tests--with-list

@@ -12,6 +12,7 @@
 (require 'cl-lib)
 (require 'ert)
 (require 'ert-x)
+(require 'tramp)
 (require 'contexture)
 (require 'contexture-ert)
 (require 'contexture-list)
@@ -126,6 +127,22 @@ Its clock goes.  It keeps nothing, unless STATE is `:state'."
   `(should (string-match-p
             ,regexp (cadr (should-error (progn ,@body) :type 'user-error)))))
 
+(defmacro contexture-test-with-mock-method (&rest body)
+  "Run BODY with a TRAMP method that reaches this machine by a shell."
+  (declare (indent 0) (debug t))
+  `(let ((tramp-methods
+          (cons '("mock" (tramp-login-program "/bin/sh")
+                  (tramp-login-args (("-i")))
+                  (tramp-remote-shell "/bin/sh")
+                  (tramp-remote-shell-args ("-c"))
+                  (tramp-connection-timeout 10))
+                tramp-methods))
+         (tramp-default-host "localhost")
+         (tramp-persistency-file-name nil)
+         (tramp-verbose 0))
+     (unwind-protect (progn ,@body)
+       (tramp-cleanup-all-connections))))
+
 (defun contexture-test-process ()
   "Return the process of the connection in use."
   (oref contexture--connection process))
@@ -133,6 +150,23 @@ Its clock goes.  It keeps nothing, unless STATE is `:state'."
 (defun contexture-test-kill-server ()
   "Kill the server as `kill -9' does, leaving Emacs to find out."
   (signal-process (contexture-test-process) 'SIGKILL))
+
+(defmacro contexture-test-with-stopped-server (&rest body)
+  "Run BODY while the server is stopped as by SIGSTOP, then let it go on."
+  (declare (indent 0) (debug t))
+  `(let ((process (contexture-test-process)))
+     (signal-process process 'SIGSTOP)
+     (unwind-protect (progn ,@body)
+       (signal-process process 'SIGCONT))))
+
+(defmacro contexture-test-at-once (&rest body)
+  "Run BODY and check that Emacs was not held up, for 100 ms or longer.
+A collection of garbage, which may fall into it, is not BODY's fault."
+  (declare (indent 0) (debug t))
+  `(let ((gc-cons-threshold most-positive-fixnum)
+         (start (float-time)))
+     (prog1 (progn ,@body)
+       (should (< (- (float-time) start) 0.1)))))
 
 (provide 'contexture-test-helper)
 ;;; contexture-test-helper.el ends here

@@ -300,26 +300,8 @@
       (should (equal offered (buffer-file-name)))
       (should (eq (plist-get (contexture-test-only-item) :type) :file)))))
 
-(require 'tramp)
-
-(defmacro contexture-tests--with-mock-method (&rest body)
-  "Run BODY with a TRAMP method that reaches this machine by a shell."
-  (declare (indent 0) (debug t))
-  `(let ((tramp-methods
-          (cons '("mock" (tramp-login-program "/bin/sh")
-                  (tramp-login-args (("-i")))
-                  (tramp-remote-shell "/bin/sh")
-                  (tramp-remote-shell-args ("-c"))
-                  (tramp-connection-timeout 10))
-                tramp-methods))
-         (tramp-default-host "localhost")
-         (tramp-persistency-file-name nil)
-         (tramp-verbose 0))
-     (unwind-protect (progn ,@body)
-       (tramp-cleanup-all-connections))))
-
 (ert-deftest contexture-add-file-reads-remote-files-itself ()
-  (contexture-tests--with-mock-method
+  (contexture-test-with-mock-method
     (contexture-test-with-server
       (let ((file (concat "/mock::" (contexture-test-file "r.py" "1" "2" "3"))))
         (contexture-add-file file 2 3)
@@ -330,7 +312,7 @@
                          (list (expand-file-name file) "python-mode" 2))))))))
 
 (ert-deftest contexture-add-buffer-of-a-remote-file ()
-  (contexture-tests--with-mock-method
+  (contexture-test-with-mock-method
     (contexture-test-with-server
       (let ((file (concat "/mock::" (contexture-test-file "r.py" "1" "2" "3"))))
         (contexture-test-visiting file
@@ -362,7 +344,7 @@
                                  (cl-remove-if-not #'buffer-file-name (buffer-list))
                                  buffers))))
     (let ((item (contexture-test-only-item)))
-      (should (string-prefix-p "(defun contexture-add-region (beg end)"
+      (should (string-prefix-p "(defun contexture-add-region (beg end"
                                (plist-get item :content)))
       (should (string-suffix-p "/elisp/contexture.el"
                                (car (contexture-test-metadata item :filename))))

@@ -1,0 +1,255 @@
+;;; contexture-list-draw.el --- Draw a list of items  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, convenience
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; How the items that the buffer of a list knows get onto the screen.
+;; Only the lines that became different are drawn again, so marks,
+;; point and what each window shows stay where they are, and a change
+;; of one item among a thousand costs little.  This file knows neither
+;; the server nor any command.
+
+;;; Code:
+
+(require 'tabulated-list)
+(require 'contexture-list-rows)
+(eval-when-compile (require 'subr-x))
+
+(defface contexture-list-marked '((t :inherit font-lock-constant-face))
+  "Face of the mark of an item that the next command is for."
+  :group 'contexture)
+
+(defface contexture-list-flagged '((t :inherit error))
+  "Face of the flag of an item that is to be removed."
+  :group 'contexture)
+
+(defvar-local contexture-list--items nil
+  "The items of the context as plists, the oldest first.")
+
+(defvar-local contexture-list--capacity nil
+  "How many items the context can hold, or nil if it was never told.")
+
+(defvar-local contexture-list--rows nil
+  "What is drawn, from top to bottom: pairs of an item's id and its line.")
+
+(defvar-local contexture-list--width nil
+  "Width of the window that the columns were made for.")
+
+(defvar-local contexture-list--filters nil
+  "What restricts the items shown: an alist of a kind and its value.")
+
+(defvar-local contexture-list--tags nil
+  "Hash table from an item's id to its mark, a character.")
+
+(defvar-local contexture-list--loaded nil
+  "Whether the items have been fetched since the list was opened.")
+
+;;;; Drawing
+
+(defun contexture-list--draw ()
+  "Show the items that are known, drawing only what became different."
+  (let ((inhibit-read-only t)
+        ;; Of 255 ms for a thousand items, 220 were collections of garbage.
+        (gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024)))
+        (items (contexture-list--shown-items)))
+    (contexture-list--drop-tags)
+    (setq header-line-format
+          (contexture-list--header contexture-manager contexture-list--items
+                                   contexture-list--capacity (length items)
+                                   contexture-list--filters))
+    (contexture-list--draw-heading)
+    (contexture-list--draw-rows (contexture-list--make-rows items))
+    (set-buffer-modified-p nil)))
+
+(defun contexture-list--shown-items ()
+  "Return the items to show, in the order in which they are shown."
+  (contexture-list--sort
+   (if (null contexture-list--filters)
+       contexture-list--items
+     (cl-remove-if-not (lambda (item)
+                         (contexture-list--passes-p item contexture-list--filters))
+                       contexture-list--items))
+   tabulated-list-sort-key))
+
+(defun contexture-list--make-rows (items)
+  "Return pairs of id and line for ITEMS, or one with a remark if it is nil."
+  (let* ((now (truncate (float-time)))
+         (columns tabulated-list-format)
+         (template (contexture-list--template columns)))
+    (setq tabulated-list-entries
+          (mapcar (lambda (item) (contexture-list--row item now)) items))
+    (or (mapcar (lambda (row)
+                  (cons (car row) (contexture-list--line row columns template)))
+                tabulated-list-entries)
+        (list (cons nil (contexture-list--remark))))))
+
+(defun contexture-list--remark ()
+  "Return the line that stands where there are no items."
+  (concat "  "
+          (cond ((not contexture-list--loaded) "")
+                (contexture-list--items
+                 (substitute-command-keys
+                  "(no item passes the filters; \\[contexture-list-unfilter] \
+removes them)"))
+                (t (substitute-command-keys
+                    "(no items yet; \\[contexture-add-dwim] in a buffer adds some)")))
+          "\n"))
+
+(defun contexture-list--draw-heading ()
+  "Draw the headings of the columns on the first line, if they changed."
+  (let ((width (window-width (get-buffer-window nil t))))
+    (unless (eql width contexture-list--width)
+      (setq contexture-list--width width
+            tabulated-list-format (contexture-list--format width))))
+  (let ((heading (contexture-list--heading tabulated-list-format
+                                           tabulated-list-sort-key))
+        (new (= (point-min) (point-max))))
+    (save-excursion
+      (goto-char (point-min))
+      (unless (equal heading (buffer-substring-no-properties
+                              (point) (line-beginning-position 2)))
+        ;; Before the old one goes, so that point stays below them.
+        (insert heading)
+        (add-face-text-property (point-min) (point) 'tabulated-list-fake-header t)
+        (delete-region (point) (line-beginning-position 2))))
+    (when new
+      (setq contexture-list--rows nil)
+      (goto-char (point-max)))))
+
+(defun contexture-list--draw-rows (rows)
+  "Make the lines below the heading those of ROWS.
+Lines at the beginning and at the end that stay are not touched, and
+each window stays on its items."
+  (let* ((old contexture-list--rows)
+         (places (contexture-list--places))
+         (same (contexture-list--same old rows))
+         (same-tail (contexture-list--same (reverse (nthcdr same old))
+                                           (reverse (nthcdr same rows))))
+         (fresh (butlast (nthcdr same rows) same-tail))
+         (deleted (- (length old) same same-tail)))
+    (setq contexture-list--rows rows)
+    (when (or fresh (> deleted 0))
+      (save-excursion
+        (goto-char (contexture-list--row-position same))
+        (delete-region (point) (line-beginning-position (1+ deleted)))
+        (insert (mapconcat #'cdr fresh "")))
+      (contexture-list--show-tags fresh same)
+      (mapc #'contexture-list--restore-place places))))
+
+(defun contexture-list--same (a b)
+  "Return how many of the first elements of A and B are equal."
+  (let ((count 0))
+    (while (and a b (equal (car a) (car b)))
+      (cl-incf count)
+      (setq a (cdr a) b (cdr b)))
+    count))
+
+(defun contexture-list--row-position (number)
+  "Return where the row NUMBER, counted from 0, begins."
+  (save-excursion
+    (goto-char (point-min))
+    (forward-line (1+ number))
+    (point)))
+
+(defun contexture-list--places ()
+  "Return where point and the top of each window are.
+Each place is a list (WINDOW ID LINE COLUMN START-ID START-LINE);
+WINDOW is nil for point itself."
+  (cl-loop for window in (cons nil (get-buffer-window-list nil nil t))
+           collect (save-excursion
+                     (when window (goto-char (window-point window)))
+                     `(,window ,(tabulated-list-get-id) ,(line-number-at-pos)
+                               ,(current-column)
+                               ,@(when window
+                                   (goto-char (window-start window))
+                                   (list (tabulated-list-get-id)
+                                         (line-number-at-pos)))))))
+
+(defun contexture-list--restore-place (place)
+  "Put point, and the top of its window, where PLACE says.
+That is on the same item, or if it is gone, on the same line."
+  (pcase-let* ((`(,window ,id ,line ,column ,start-id ,start-line) place)
+               (position (contexture-list--place-position id line column)))
+    (if (null window)
+        (goto-char position)
+      (set-window-point window position)
+      (set-window-start window (contexture-list--place-position
+                                start-id start-line 0)
+                        t))))
+
+(defun contexture-list--place-position (id line column)
+  "Return the position of COLUMN of the item ID, or else of LINE."
+  (save-excursion
+    (goto-char (or (and id (contexture-list--find id)) (point-min)))
+    (when (bobp)
+      (forward-line (1- line))
+      (when (and (eobp) (> line 2)) (forward-line -1)))
+    (move-to-column column)
+    (point)))
+
+(defun contexture-list--find (id)
+  "Return the position of the row of the item ID, or nil."
+  (when-let ((number (cl-position id contexture-list--rows
+                                  :key #'car :test #'equal)))
+    (contexture-list--row-position number)))
+
+(defun contexture-list--resized (window)
+  "Fit the columns to WINDOW, which shows this list."
+  (with-current-buffer (window-buffer window)
+    (unless (eql contexture-list--width
+                 (window-width (get-buffer-window nil t)))
+      (contexture-list--draw))))
+
+;;;; Marks
+
+(defun contexture-list--show-tags (rows number)
+  "Show the marks of ROWS, the first of which is row NUMBER."
+  (unless (zerop (hash-table-count contexture-list--tags))
+    (save-excursion
+      (goto-char (contexture-list--row-position number))
+      (dolist (row rows)
+        (when-let ((tag (gethash (car row) contexture-list--tags)))
+          (contexture-list--put-tag tag))
+        (forward-line)))))
+
+(defun contexture-list--put-tag (tag)
+  "Show the mark TAG, a character or nil, on this line."
+  (tabulated-list-put-tag
+   (pcase tag
+     (?D (propertize "D" 'face 'contexture-list-flagged))
+     ('nil " ")
+     (_ (propertize (char-to-string tag) 'face 'contexture-list-marked)))))
+
+(defun contexture-list--drop-tags ()
+  "Forget the marks of items that have left."
+  (unless (zerop (hash-table-count contexture-list--tags))
+    (let ((ids (mapcar (lambda (item) (plist-get item :id))
+                       contexture-list--items)))
+      (maphash (lambda (id _)
+                 (unless (member id ids) (remhash id contexture-list--tags)))
+               contexture-list--tags))))
+
+(defun contexture-list--tagged (tag)
+  "Return the ids of the items shown that have the mark TAG."
+  (cl-loop for (id . _) in contexture-list--rows
+           when (eql tag (gethash id contexture-list--tags)) collect id))
+
+(defun contexture-list--tag (ids tag)
+  "Give the items IDS the mark TAG, a character or nil."
+  (dolist (id ids)
+    (if tag (puthash id tag contexture-list--tags)
+      (remhash id contexture-list--tags))
+    (when-let ((position (contexture-list--find id)))
+      (save-excursion
+        (goto-char position)
+        (contexture-list--put-tag tag))))
+  (set-buffer-modified-p nil))
+
+(provide 'contexture-list-draw)
+;;; contexture-list-draw.el ends here

@@ -1,0 +1,161 @@
+;;; contexture-list-order.el --- Sort, filter and move in the list  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, convenience
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Which items the list shows and in which order, and the order of the
+;; context itself, which is what a model sees.  The first two change
+;; nothing but the list; moving an item changes the context.
+
+;;; Code:
+
+(require 'contexture-list)
+(eval-when-compile (require 'subr-x))
+
+;;;; Sorting
+
+(defun contexture-list-sort (column)
+  "Sort the list by COLUMN, a name: that at point, or one that you choose.
+The same column again reverses the order.  The context itself keeps its
+order, and \\<contexture-list-mode-map>\\[contexture-list-unsort] shows that again."
+  (interactive (list (contexture-list-order--column last-input-event)))
+  (setq tabulated-list-sort-key
+        (cons column (and (equal column (car tabulated-list-sort-key))
+                          (not (cdr tabulated-list-sort-key)))))
+  (contexture-list--draw)
+  (message "Sorted by %s%s; %s shows the context's order"
+           (downcase column)
+           (if (cdr tabulated-list-sort-key) ", backwards" "")
+           (substitute-command-keys "\\[contexture-list-unsort]")))
+
+(defun contexture-list-order--column (event)
+  "Return the column that EVENT clicked on, or point is in, or a chosen one."
+  (when (mouse-event-p event)
+    (mouse-set-point event))
+  (or (get-text-property (point) 'contexture-list-column)
+      (and (or (mouse-event-p event)
+               (and (tabulated-list-get-id) (> (current-column) 3)))
+           (contexture-list--column-at (current-column) tabulated-list-format))
+      (let ((completion-ignore-case t))
+        (completing-read "Sort by: " (cl-loop for (name _ sortable)
+                                              across tabulated-list-format
+                                              when sortable collect name)
+                         nil t))))
+
+(defun contexture-list-unsort ()
+  "Show the items in the order of the context, which is what a model sees."
+  (interactive)
+  (setq tabulated-list-sort-key nil)
+  (contexture-list--draw)
+  (message "In the order of the context"))
+
+;;;; Moving
+
+(defun contexture-list-move-up ()
+  "Move the item at point before the one above it."
+  (interactive)
+  (contexture-list-order--move -1))
+
+(defun contexture-list-move-down ()
+  "Move the item at point behind the one below it."
+  (interactive)
+  (contexture-list-order--move 1))
+
+(defun contexture-list-order--move (step)
+  "Move the item at point by STEP lines, 1 or -1, in the context too.
+The list does not wait for the server, so that keys can follow fast."
+  (when tabulated-list-sort-key
+    (user-error "The list is sorted by %s, so moving would not be seen; \
+%s shows the context's order"
+                (downcase (car tabulated-list-sort-key))
+                (substitute-command-keys "\\[contexture-list-unsort]")))
+  (let* ((item (contexture-list--item))
+         (shown (contexture-list--shown-items))
+         (place (+ step (cl-position item shown)))
+         (neighbour (or (and (>= place 0) (nth place shown))
+                        (user-error "This is the %s item"
+                                    (if (< step 0) "first" "last")))))
+    (contexture-list--draw-ahead
+     (contexture-list-order--put item neighbour (> step 0)
+                                 contexture-list--items))
+    (contexture-list--change 'move-context
+                             (list :id (plist-get item :id)
+                                   (if (> step 0) :after :before)
+                                   (plist-get neighbour :id)))))
+
+(defun contexture-list-order--put (item neighbour after items)
+  "Return ITEMS with ITEM before NEIGHBOUR, or if AFTER is non-nil behind it."
+  (cl-loop for each in items
+           if (eq each neighbour)
+           append (if after (list neighbour item) (list item neighbour))
+           else unless (eq each item) collect each))
+
+;;;; Filtering
+
+(defun contexture-list-filter-type (type)
+  "Show only the items of TYPE, which may also be how they were taken.
+Empty input shows all types."
+  (interactive (list (contexture-list-order--choose
+                      "type" #'contexture-list--kinds)))
+  (contexture-list-order--filter 'type type))
+
+(defun contexture-list-filter-state (state)
+  "Show only the items in STATE, such as stale.
+Empty input shows all states."
+  (interactive (list (contexture-list-order--choose
+                      "state" (lambda (item) (list (contexture-list--state item))))))
+  (contexture-list-order--filter 'state state))
+
+(defun contexture-list-filter-name (regexp)
+  "Show only the items whose source, as the list shows it, matches REGEXP.
+Empty input shows all."
+  (interactive (list (read-regexp "Show only sources that match: ")))
+  (contexture-list-order--filter 'name (contexture-list-order--check regexp)))
+
+(defun contexture-list-filter-contents (regexp)
+  "Show only the items in whose text REGEXP matches.
+Empty input shows all."
+  (interactive (list (read-regexp "Show only texts that match: ")))
+  (contexture-list-order--filter 'contents (contexture-list-order--check regexp)))
+
+(defun contexture-list-unfilter ()
+  "Show all items of the context again."
+  (interactive)
+  (setq contexture-list--filters nil)
+  (contexture-list--draw)
+  (message "All items are shown"))
+
+(defun contexture-list-order--choose (noun values)
+  "Have the user choose among what VALUES returns for each item.
+NOUN says what that is; VALUES returns a list of strings."
+  (completing-read (format "Show only the %s: " noun)
+                   (sort (delete-dups (mapcan (lambda (item)
+                                                (copy-sequence (funcall values item)))
+                                              (copy-sequence contexture-list--items)))
+                         #'string<)
+                   nil t))
+
+(defun contexture-list-order--check (regexp)
+  "Return REGEXP, or complain of it."
+  (condition-case problem
+      (progn (string-match-p regexp "") regexp)
+    (invalid-regexp (user-error "That is no regexp: %s" (cadr problem)))))
+
+(defun contexture-list-order--filter (kind value)
+  "Show only the items that have VALUE of KIND, besides what other filters say.
+An empty VALUE takes the filter of that kind away."
+  (setq contexture-list--filters
+        (append (unless (string-empty-p value) (list (cons kind value)))
+                (assq-delete-all kind contexture-list--filters)))
+  (if (and (eq kind 'contents) (not (string-empty-p value)))
+      (contexture-list--update)         ; the texts are fetched first
+    (contexture-list--draw)))
+
+(provide 'contexture-list-order)
+;;; contexture-list-order.el ends here
