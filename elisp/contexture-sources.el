@@ -23,6 +23,7 @@
 (eval-when-compile (require 'subr-x))
 
 (autoload 'contexture-tree--read-mode "contexture-tree")
+(declare-function apply-on-rectangle "rect" (function start end &rest args))
 (declare-function compilation--ensure-parse "compile" (limit))
 (declare-function compilation--file-struct->file-spec "compile" t t)
 (declare-function compilation--loc->file-struct "compile" t t)
@@ -32,6 +33,7 @@
 (declare-function compilation-buffer-p "compile" (buffer))
 (declare-function dired-get-marked-files "dired"
                   (&optional localp arg filter distinguish-one-marked error))
+(declare-function extract-rectangle-line "rect" (startcol endcol lines))
 (declare-function flymake-diagnostic-beg "flymake" t t)
 (declare-function flymake-diagnostic-text "flymake" t t)
 (declare-function flymake-diagnostic-type "flymake" t t)
@@ -60,6 +62,44 @@ METADATA is a plist of what else is known."
   (cl-loop for (key value) on (contexture--buffer-metadata) by #'cddr
            when (memq key keys) nconc (list key value)))
 
+;;;; Rectangles
+
+(defun contexture-sources--block-selection ()
+  "Return (BEG END t) if a rectangle is selected, also one of Evil, or nil."
+  (cond ((and (bound-and-true-p rectangle-mark-mode) (use-region-p))
+         (list (region-beginning) (region-end) t))
+        ((and (eq (bound-and-true-p evil-state) 'visual)
+              (fboundp 'evil-visual-type) (fboundp 'evil-visual-range)
+              (eq (funcall 'evil-visual-type) 'block))
+         (pcase-let ((`(,beg ,end . ,_) (funcall 'evil-visual-range)))
+           (list beg end t)))))
+
+(defun contexture-sources--capture-rectangle (beg end)
+  "Return parameters that add the rectangle with corners at BEG and END.
+Its lines and columns, counted from 1 and inclusive, are in the
+metadata.  What fills up lines that are shorter is left out."
+  (require 'rect)
+  (let ((rows (list nil)) columns)
+    (save-excursion
+      (apply-on-rectangle (lambda (from to)
+                            (setq columns (cons from to))
+                            (extract-rectangle-line from to rows))
+                          beg end))
+    (let ((text (mapconcat (lambda (row) (string-trim-right row "[ \t]+"))
+                           (reverse (cdr rows)) "\n"))
+          (params (contexture--capture beg end :region
+                                       :start-column (1+ (car columns))
+                                       :end-column (cdr columns))))
+      (when (string-blank-p text)
+        (user-error "The rectangle is empty"))
+      (let ((metadata (plist-get params :metadata)))
+        ;; Here a line counts even if the rectangle ends at its beginning.
+        (setq metadata (plist-put metadata :end-line
+                                  (line-number-at-pos (max beg end) t)))
+        (plist-put (plist-put params :content
+                              (concat (substring-no-properties text) "\n"))
+                   :metadata (plist-put metadata :partial t))))))
+
 ;;;; What is most likely meant
 
 ;;;###autoload
@@ -69,7 +109,8 @@ That is the region if it is active; in Dired and Ibuffer, the marked
 files or buffers, or the one at point; else the definition around
 point; else the buffer."
   (interactive)
-  (cond ((use-region-p) (call-interactively #'contexture-add-region))
+  (cond ((or (use-region-p) (contexture-sources--block-selection))
+         (call-interactively #'contexture-add-region))
         ((derived-mode-p 'dired-mode) (contexture-sources--add-dired))
         ((derived-mode-p 'ibuffer-mode) (contexture-sources--add-ibuffer))
         ((contexture-sources--in-defun-p) (contexture-add-defun))

@@ -172,6 +172,10 @@ The server then looks for it within lines, not only between them."
         (start (plist-get metadata :start-line))
         (end (plist-get metadata :end-line)))
     (cond ((null start) place)
+          ((plist-get metadata :start-column)
+           (format "%s:%d-%d columns %d-%d" place start end
+                   (plist-get metadata :start-column)
+                   (plist-get metadata :end-column)))
           ((or (null end) (eql start end)) (format "%s:%d" place start))
           (t (format "%s:%d-%d" place start end)))))
 
@@ -259,16 +263,20 @@ METHOD is `add-context' unless given."
   (force-mode-line-update t))
 
 ;;;###autoload
-(defun contexture-add-region (beg end)
+(defun contexture-add-region (beg end &optional rectangle)
   "Add the text between BEG and END to this buffer's context.
-Interactively, that is the region."
+Interactively, that is the region.  With RECTANGLE non-nil, as when
+`rectangle-mark-mode' is on, it is what the rectangle with these corners
+has of each line."
   (interactive
-   (if (or (use-region-p) (and (mark t) (not transient-mark-mode)))
-       (list (region-beginning) (region-end))
-     (user-error "Mark a region first")))
+   (cond ((contexture-sources--block-selection))
+         ((or (use-region-p) (and (mark t) (not transient-mark-mode)))
+          (list (region-beginning) (region-end)))
+         (t (user-error "Mark a region first"))))
   (when (= beg end)
     (user-error "The region is empty"))
-  (contexture--add (contexture--capture beg end :region))
+  (contexture--add (if rectangle (contexture-sources--capture-rectangle beg end)
+                     (contexture--capture beg end :region)))
   (setq deactivate-mark t))
 
 ;;;###autoload
@@ -466,6 +474,8 @@ choose one."
     (insert text)))
 
 (autoload 'contexture-add-symbol "contexture-symbol" nil t)
+(autoload 'contexture-sources--block-selection "contexture-sources")
+(autoload 'contexture-sources--capture-rectangle "contexture-sources")
 (autoload 'contexture-list "contexture-list" nil t)
 (autoload 'contexture-preview "contexture-preview" nil t)
 (dolist (entry '(("contexture-sources"
