@@ -38,6 +38,11 @@
 (defvar-local contexture-list--rows nil
   "What is drawn, from top to bottom: pairs of an item's id and its line.")
 
+(defvar-local contexture-list--made nil
+  "What was made of the items that are shown, and what it depends on.
+The car is the minute and the columns; the cdr is a hash table from an
+item, as it was read, to its row and its pair of id and line.")
+
 (defvar-local contexture-list--width nil
   "Width of the window that the columns were made for.")
 
@@ -78,16 +83,31 @@
    tabulated-list-sort-key))
 
 (defun contexture-list--make-rows (items)
-  "Return pairs of id and line for ITEMS, or one with a remark if it is nil."
+  "Return pairs of id and line for ITEMS, or one with a remark if it is nil.
+Items that were drawn before, in this minute, keep their lines."
   (let* ((now (truncate (float-time)))
-         (columns tabulated-list-format)
-         (template (contexture-list--template columns)))
+         (key (list (/ now 60) tabulated-list-format))
+         (known (if (equal key (car contexture-list--made))
+                    (cdr contexture-list--made)
+                  (make-hash-table :test #'eq)))
+         (made (make-hash-table :test #'eq :size (length items)))
+         (template (contexture-list--template tabulated-list-format)))
     (setq tabulated-list-entries
-          (mapcar (lambda (item) (contexture-list--row item now)) items))
-    (or (mapcar (lambda (row)
-                  (cons (car row) (contexture-list--line row columns template)))
-                tabulated-list-entries)
+          (mapcar (lambda (item)
+                    (car (puthash item
+                                  (or (gethash item known)
+                                      (contexture-list--make-row item now template))
+                                  made)))
+                  items)
+          contexture-list--made (cons key made))
+    (or (mapcar (lambda (item) (cdr (gethash item made))) items)
         (list (cons nil (contexture-list--remark))))))
+
+(defun contexture-list--make-row (item now template)
+  "Return the row of ITEM at the time NOW, and id and line made with TEMPLATE."
+  (let ((row (contexture-list--row item now)))
+    (cons row (cons (car row)
+                    (contexture-list--line row tabulated-list-format template)))))
 
 (defun contexture-list--remark ()
   "Return the line that stands where there are no items."

@@ -197,14 +197,20 @@ edit the file"))
                 (buffer-list))))
 
 (defun contexture-list-item--edit (items)
-  "Open a buffer to edit the first of ITEMS.
+  "Open a buffer to edit the first of ITEMS, unless there is one already.
 It is selected unless the user went elsewhere meanwhile."
   (let* ((item (car items))
-         (manager contexture-manager)
          (here (eq (window-buffer) (current-buffer)))
-         (source (contexture--description (plist-get item :metadata)))
-         (buffer (generate-new-buffer (format "*contexture: edit %s*" source))))
-    (with-current-buffer buffer
+         (buffer (or (contexture-list-item--edit-buffer (plist-get item :id))
+                     (contexture-list-item--make-edit-buffer item))))
+    (if here (pop-to-buffer buffer) (display-buffer buffer))))
+
+(defun contexture-list-item--make-edit-buffer (item)
+  "Return a new buffer to edit ITEM of this list's context."
+  (let ((manager contexture-manager)
+        (source (contexture--description (plist-get item :metadata))))
+    (with-current-buffer (generate-new-buffer
+                          (format "*contexture: edit %s*" source))
       (contexture-list-item--insert item)
       (setq buffer-undo-list nil
             contexture-manager manager
@@ -216,8 +222,8 @@ It is selected unless the user went elsewhere meanwhile."
                       "\\<contexture-list-edit-mode-map>: \
 \\[contexture-list-edit-finish] keeps the change, \
 \\[contexture-list-edit-abort] gives it up"))))
-      (contexture-list-edit-mode))
-    (if here (pop-to-buffer buffer) (display-buffer buffer))))
+      (contexture-list-edit-mode)
+      (current-buffer))))
 
 (defun contexture-list-edit-finish ()
   "Make the text of this buffer that of the item, and leave.

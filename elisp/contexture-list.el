@@ -214,11 +214,26 @@ They are not shown if the list is ahead of them."
              (other (and manager (not (equal manager contexture-manager)))))
         (setq contexture-list--updating nil)
         (unless (or (null manager) other (eq state 'outdated))
-          (setq contexture-list--items items
+          (setq contexture-list--items (contexture-list--keep-same items)
                 contexture-list--loaded t)
           (contexture-list--draw))
         (when (or other (memq state '(again outdated)))
           (contexture-list--update))))))
+
+(defun contexture-list--keep-same (items)
+  "Return ITEMS with those that did not change as the objects they were.
+What is drawn of these is not made anew.  What is drawn of text that was
+not saved depends on its file, too."
+  (let ((known (make-hash-table :test #'equal)))
+    (dolist (item contexture-list--items)
+      (puthash (plist-get item :id) item known))
+    (mapcar (lambda (item)
+              (let ((old (gethash (plist-get item :id) known)))
+                (if (and (equal item old)
+                         (not (plist-get (plist-get item :metadata) :modified)))
+                    old
+                  item)))
+            items)))
 
 (defun contexture-list--draw-ahead (items)
   "Show ITEMS, which are newer than what an update may be about to bring."

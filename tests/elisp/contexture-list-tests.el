@@ -461,6 +461,15 @@
     (insert "mine ")
     (with-current-buffer contexture-list-buffer (contexture-list-edit))
     (should (equal (buffer-name (window-buffer)) "*contexture: edit a.el:2-3*"))
+    (with-current-buffer contexture-list-buffer
+      (contexture-list-tests--go-to 2)
+      (contexture-list-edit)
+      (contexture-list-edit)            ; before the answer to the first
+      (contexture-test-settle))
+    (should (= 1 (cl-count-if (lambda (buffer)
+                                (string-prefix-p "*contexture: edit notes"
+                                                 (buffer-name buffer)))
+                              (buffer-list))))
     (contexture-test-with-stopped-server
       (contexture-test-at-once (contexture-list-edit-finish))
       (contexture-test-user-error "not answered yet" (contexture-list-edit-finish))
@@ -503,6 +512,22 @@
       (contexture-list-tests--until-rows 4)
       (should (equal (seq-take (mapcar #'cdr contexture-list--rows) 3) lines))
       (should (equal (apply #'+ drawn) 1)))))
+
+(ert-deftest contexture-list-makes-lines-only-of-what-is-different ()
+  (contexture-list-tests--with-list
+    (let (made)
+      (cl-letf* ((line (symbol-function 'contexture-list--line))
+                 ((symbol-function 'contexture-list--line)
+                  (lambda (row &rest arguments)
+                    (push (car row) made)
+                    (apply line row arguments)))
+                 (id (plist-get (nth 1 contexture-list--items) :id)))
+        (contexture-request 'pin-context (list :manager "m" :id id))
+        (contexture-test-until (equal (contexture-list-tests--column 0) '("" "*" "")))
+        (should (member (delete-dups made) ; the minute may have ended
+                        (list (list id)
+                              (mapcar (lambda (item) (plist-get item :id))
+                                      (reverse contexture-list--items)))))))))
 
 (ert-deftest contexture-list-keeps-what-its-window-shows ()
   (contexture-test-with-server
@@ -627,6 +652,19 @@
     (contexture-list-tests--open
      (lambda ()
        (should (equal (contexture-list-tests--column 6) '("unsaved" "remote")))))))
+
+(ert-deftest contexture-list-sees-that-text-was-saved ()
+  (contexture-test-with-server
+    (let ((file (contexture-test-file "a.el" "y")))
+      (contexture-list-tests--add "x\n" :filename file :modified t)
+      (contexture-list-tests--open
+       (lambda ()
+         (should (equal (contexture-list-tests--column 6) '("unsaved")))
+         (contexture-test-file "a.el" "x")
+         (set-file-times file (time-add nil 60))
+         (contexture-list-refresh)
+         (contexture-test-until
+          (equal (contexture-list-tests--column 6) '("fresh"))))))))
 
 (ert-deftest contexture-list-takes-saved-text-for-saved ()
   (contexture-test-with-server
