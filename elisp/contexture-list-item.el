@@ -217,7 +217,7 @@ It is selected unless the user went elsewhere meanwhile."
             contexture-list-item--edited item
             header-line-format
             (contexture-list-item--header
-             (concat source ", as an item of " (contexture--label manager)
+             (concat (format "Editing %s" source)
                      (substitute-command-keys
                       "\\<contexture-list-edit-mode-map>: \
 \\[contexture-list-edit-finish] keeps the change, \

@@ -120,14 +120,16 @@ A symbol comes first, since a narrow column may cut the rest."
 
 (defun contexture-list--format (width)
   "Return the columns for a window of WIDTH; the source gets what is left.
-Each is wide enough for its heading with an arrow behind it."
-  (vector '("" 1 nil)
-          '("Type" 13 t)
-          (list "Source" (max 12 (- width 54)) t)
-          '("Lines" 10 t)
-          '("Tokens" 8 t :right-align t)
-          '("Age" 5 t)
-          '("State" 7 t)))
+Each is wide enough for its heading with an arrow behind it, and that of
+the types for all of them if there is room."
+  (let ((types (if (< width 90) 13 17)))
+    (vector '("" 1 nil)
+            (list "Type" types t)
+            (list "Source" (max 12 (- width types 41)) t)
+            '("Lines" 10 t)
+            '("Tokens" 8 t :right-align t)
+            '("Age" 5 t)
+            '("State" 7 t))))
 
 (defun contexture-list--template (columns)
   "Return the format string of a line with COLUMNS.

@@ -58,33 +58,43 @@ DESCRIBE is called with what ALIST has for the name."
 ;;;; Removing and undoing
 
 ;;;###autoload
-(defun contexture-remove (ids)
+(defun contexture-remove (ids &optional name)
   "Remove the items IDS, a list, from this buffer's context.
 Interactively, that is the item of the text at point; if there is none
-or several, or with a prefix argument, choose one."
-  (interactive (list (list (contexture-sets--read-item current-prefix-arg))))
+or several, or with a prefix argument, choose one.  NAME is what to call
+the items when all is done."
+  (interactive
+   (let ((item (contexture-sets--read-item current-prefix-arg)))
+     (list (list (plist-get item :id))
+           (contexture--description (plist-get item :metadata)))))
   (let ((manager (contexture-current-manager)))
     (contexture-request-async
      'remove-context (list :manager manager :ids ids)
      :success (lambda (result)
                 (message "Removed %s from %s; %s undoes it"
-                         (contexture--count (plist-get result :removed) "item")
+                         (or name
+                             (contexture--count (plist-get result :removed) "item"))
                          (contexture--label manager)
                          (substitute-command-keys "\\[contexture-undo]"))))))
 
 (defun contexture-sets--read-item (ask)
-  "Return the id of the item at point; if unclear or with ASK, a chosen one."
+  "Return the item at point; if that is unclear or with ASK, a chosen one.
+Items of these lines go before those of the whole file."
   (let* ((manager (contexture-current-manager))
          (items (or (contexture--ask 'get-context
                                      (list :manager manager :brief t))
                     (user-error "%s has no items" (contexture--capitalized
                                                    (contexture--label manager)))))
-         (here (cl-remove-if-not #'contexture-sets--here-p items)))
-    (plist-get (if (and here (null (cdr here)) (not ask))
-                   (car here)
-                 (contexture-sets--choose-item
-                  (if ask items (or here items)) (car (last here))))
-               :id)))
+         (whole (cl-remove-if-not #'contexture-sets--here-p items))
+         (here (or (cl-remove-if-not #'contexture-sets--lines-p whole) whole)))
+    (if (and here (null (cdr here)) (not ask))
+        (car here)
+      (contexture-sets--choose-item
+       (if ask items (or here items)) (car (last here))))))
+
+(defun contexture-sets--lines-p (item)
+  "Whether ITEM is of certain lines, not of a whole file or buffer."
+  (plist-get (plist-get item :metadata) :start-line))
 
 (defun contexture-sets--here-p (item)
   "Whether ITEM is text of this buffer's file, or buffer, at point's line."
@@ -105,7 +115,7 @@ or several, or with a prefix argument, choose one."
   (let* ((alist (contexture-sets--name-items (reverse items)))
          (default (or (car (rassq default alist)) (caar alist)))
          (name (completing-read
-                (format-prompt "Remove" default)
+                (format-prompt "Remove item" default)
                 (contexture-sets--table
                  (mapcar #'car alist) 'contexture-item
                  (contexture-sets--annotate alist #'contexture-sets--item-text))
@@ -158,10 +168,25 @@ Repeat it to go further back."
      'undo (list :manager manager)
      :success (lambda (result)
                 (message "Undid %s in %s (%s)"
-                         (contexture--name (plist-get result :undone))
+                         (contexture-sets--change (plist-get result :undone))
                          (contexture--label manager)
                          (contexture--size (plist-get result :count)
                                            (plist-get result :total-tokens)))))))
+
+(defun contexture-sets--change (method)
+  "Return words for a change that METHOD made, a name from the server."
+  (pcase (contexture--name method)
+    ((or "add-context" "add-file" "add-tree") "an addition")
+    ("remove-context" "a removal")
+    ("clear-context" "the clearing")
+    ("update-context" "an edit")
+    ("move-context" "a move")
+    ("pin-context" "a change of pins")
+    ("refresh-context" "a refresh")
+    ("load-set" "the loading of a set")
+    ("configure-manager" "a change of capacity")
+    ("drop-manager" "that it was dropped")
+    (other other)))
 
 ;;;; Refreshing and making room
 
@@ -346,7 +371,8 @@ input, or with a prefix argument, `contexture-scope' decides again."
                      (contexture-sets--table
                       (mapcar #'car alist) 'contexture-manager
                       (contexture-sets--annotate
-                       alist #'contexture-sets--manager-text)))))
+                       alist #'contexture-sets--manager-text))
+                     nil 'confirm)))    ; that a new one is meant
 
 (defun contexture-sets--manager-text (entry)
   "Return what completion shows of ENTRY, one of `list-managers'."

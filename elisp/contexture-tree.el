@@ -96,7 +96,7 @@ Call it again to forget about a server that does not answer."
                (lambda (mode)
                  (if (equal mode "files") "  each file is an item"
                    "  one item with names, sizes and tokens")))))
-    (intern (completing-read (format-prompt "Add as" "files") '("files" "listing")
+    (intern (completing-read (format-prompt "Add files or a listing" "files") '("files" "listing")
                              nil t nil nil "files"))))
 
 ;;;; A walk

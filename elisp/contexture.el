@@ -164,7 +164,18 @@ The server then looks for it within lines, not only between them."
             (:diff "the diff of ")
             (:diagnostic "the diagnostics of ")
             (:compilation "the errors at "))
-          (contexture--source metadata)))
+          (contexture--named-source metadata)))
+
+(defun contexture--named-source (metadata)
+  "Return where METADATA says that a text came from.
+A symbol that was asked for by its name comes first, as that is how it
+is known."
+  (let ((symbol (plist-get metadata :symbol))
+        (source (contexture--source metadata)))
+    (if (and symbol (eq (plist-get metadata :origin) :symbol)
+             (not (equal symbol source)))
+        (format "%s (%s)" symbol source)
+      source)))
 
 (defun contexture--source (metadata)
   "Return where METADATA, a plist, says that a text came from."

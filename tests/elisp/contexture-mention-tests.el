@@ -217,7 +217,7 @@
       (contexture-mention-mode)
       (goto-char (1- (point-max)))
       (cl-letf (((symbol-function 'contexture-files--of) #'ignore))
-        (contexture-test-message "^Added .*a\\.el:1-2 to"
+        (contexture-test-message "^Added .*a\\.el:1-2) to"
           (contexture-mention-tests--complete "@contexture-mention-tests-mi")))
       (should (equal (contexture-test-metadata (contexture-test-only-item) :symbol)
                      '("contexture-mention-tests-mine"))))))

@@ -430,7 +430,7 @@
         "^Removed 2 items from buffer a.el; M-x contexture-undo undoes it"
       (contexture-clear))
     (should-not (contexture-test-items))
-    (contexture-test-message "^Undid clear-context in buffer a.el (2 items, "
+    (contexture-test-message "^Undid the clearing in buffer a.el (2 items, "
       (contexture-undo))
     (should (= (length (contexture-test-items)) 2))))
 
