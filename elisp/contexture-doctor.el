@@ -81,10 +81,12 @@ wants a list of findings, now or later.")
     map)
   "Keymap of `contexture-doctor-mode'.")
 
-(define-derived-mode contexture-doctor-mode special-mode "Doctor"
+(define-derived-mode contexture-doctor-mode special-mode "Contexture-Doctor"
   "Major mode for the findings of `contexture-doctor'.
 \\<contexture-doctor-mode-map>\\[revert-buffer] checks again, and \
-\\[contexture-info] tells what is connected."
+\\[contexture-info] tells what is connected.
+
+\\{contexture-doctor-mode-map}"
   (setq-local word-wrap t
               truncate-lines nil
               revert-buffer-function #'contexture-doctor--again)

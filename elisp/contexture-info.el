@@ -31,10 +31,12 @@
     map)
   "Keymap of `contexture-info-mode'.")
 
-(define-derived-mode contexture-info-mode special-mode "Info"
+(define-derived-mode contexture-info-mode special-mode "Contexture-Info"
   "Major mode for what `contexture-info' tells.
 \\<contexture-info-mode-map>\\[revert-buffer] asks again, and \
-\\[contexture-doctor] looks for what is wrong."
+\\[contexture-doctor] looks for what is wrong.
+
+\\{contexture-info-mode-map}"
   (setq-local truncate-lines t
               revert-buffer-function (lambda (&rest _) (contexture-info--ask))))
 

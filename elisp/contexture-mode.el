@@ -47,7 +47,15 @@ tokens in `contexture-token-budget', if that is set.  What of this
 buffer is in the context carries a mark in the fringe, or in the
 margin of a terminal; with point on such a line the echo area tells
 more.  All this appears once a command has reached the server, and
-follows every change, whoever makes it."
+follows every change, whoever makes it.
+
+\\[contexture-add-dwim] adds what is at hand, \\[contexture-list] lists \
+what there is, \\[contexture-preview] shows
+what a model gets, and \\[contexture-menu] shows all commands.  Behind \
+your prefix
+for the symbol `contexture-command-map', these are:
+
+\\{contexture-command-map}"
   :lighter (:eval (contexture--lighter))
   :group 'contexture
   (if contexture-mode

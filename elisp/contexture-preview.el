@@ -32,7 +32,9 @@
 
 (define-minor-mode contexture-preview-mode
   "Keys for looking at a context as the model gets it.
-The major mode is a Markdown mode, if one is installed."
+The major mode is a Markdown mode, if one is installed.
+
+\\{contexture-preview-mode-map}"
   :lighter " Preview"
   (setq buffer-read-only contexture-preview-mode)
   (setq-local revert-buffer-function
