@@ -193,7 +193,7 @@ A batch Emacs has no window that would align columns and cut cells."
   (dolist (regexp '("\\`## Context\n\n### Code (from elisp/contexture\\.el:[0-9]+-[0-9]+)\n\
 ```elisp\n(defgroup contexture nil\n"
                     "\n```\n\n### File (from src/main\\.rs)\n```rust\n//! "
-                    "\n```\n\n### Code (from elisp/contexture-connection\\.el:[0-9]+-[0-9]+)\n\
+                    "\n```\n\n### Code (from elisp/contexture-base\\.el:[0-9]+-[0-9]+)\n\
 ```elisp\n(defun contexture--count "
                     "\n```\n\n### Code (from elisp/contexture\\.el:[0-9]+-[0-9]+)\n\
 ```elisp\n;; A line that is in no file\\.\n(provide 'contexture)\n```\n\n\\'"))
@@ -260,7 +260,7 @@ have any, is not touched. The manual: docs/contexture.texi, or
   (find-file (expand-file-name "elisp/contexture.el" contexture-demo-root))
   (contexture-mode)
   (goto-char (point-min))
-  (search-forward "(defun contexture-current-manager")
+  (search-forward "(defun contexture-add-region")
   (beginning-of-line)
   (recenter 3)
   (set-window-dedicated-p

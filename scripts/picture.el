@@ -54,7 +54,7 @@
   (find-file (expand-file-name "elisp/contexture.el" contexture-demo-root))
   (contexture-mode)
   (goto-char (point-min))
-  (search-forward "(defun contexture-current-manager")
+  (search-forward "(defun contexture-add-region")
   (recenter 3))
 
 ;;;; The drawing
