@@ -157,8 +157,9 @@ That is this buffer's; with a prefix argument, choose one."
                           (get-buffer contexture-list-buffer))))
     (with-current-buffer buffer
       (when (equal (plist-get params :manager) contexture-manager)
-        (when (member (plist-get params :method)
-                      '("configure-manager" "drop-manager" "undo"))
+        (when (or (null contexture-list--capacity) ; there was no context yet
+                  (member (plist-get params :method)
+                          '("configure-manager" "drop-manager" "undo")))
           (contexture-list--update-capacity))
         (contexture-list--update)))))
 
