@@ -51,9 +51,9 @@ follows every change, whoever makes it.
 
 \\[contexture-add-dwim] adds what is at hand, \\[contexture-list] lists \
 what there is, \\[contexture-preview] shows
-what a model gets, and \\[contexture-menu] shows all commands.  Behind \
-your prefix
-for the symbol `contexture-command-map', these are:
+what a model gets, and \\[contexture-menu] shows all commands.  These \
+are behind
+the prefix that you bound the variable `contexture-command-map' to:
 
 \\{contexture-command-map}"
   :lighter (:eval (contexture--lighter))
