@@ -28,8 +28,9 @@ test: setup ## check and test everything; ends with one line of counts
 demo: setup-demo build ## show it on its own sources; opens Emacs if there is a terminal
 	@scripts/demo
 
-pictures: setup-demo build ## take the picture of the README again
+pictures: setup-demo build ## take the pictures and screens of the documentation again
 	@scripts/picture docs/images/session.svg
+	@scripts/screens
 
 docs: setup build build/contexture.info ## make the Info manual and the method reference
 	@docs/update-methods "$${CARGO_TARGET_DIR:-target}/release/contexture"

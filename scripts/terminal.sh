@@ -1,0 +1,40 @@
+# What scripts/picture and scripts/screens share: an Emacs in a terminal of its own (tmux), into
+# which keys are typed. To be read by a shell script that has set $log, the file for what the
+# Emacs says on its standard error.
+
+# A server of tmux's own, so that no session of the user's is near.
+readonly tmux=(tmux -u -L "contexture-$(basename "$0")-$$" -f /dev/null)
+trap '"${tmux[@]}" kill-server 2>/dev/null || true' EXIT
+
+# Usage: open_terminal COLUMNS ROWS COMMAND   runs the shell command COMMAND in it
+open_terminal() {
+    "${tmux[@]}" new-session -d -x "$1" -y "$2" \
+        "env -u TMUX TERM=tmux-256color COLORTERM=truecolor LC_ALL=C.UTF-8 $3 2>'$log'"
+    "${tmux[@]}" set-option -g status off >/dev/null
+}
+
+# Usage: type KEY…   in the notation of tmux: C-x, M-Up, Enter, or text
+type() {
+    "${tmux[@]}" send-keys "$@"
+}
+
+# Usage: expect REGEXP [LINES]   waits until that many lines (1) of the screen match.
+expect() {
+    local look screen
+    for look in {1..200}; do
+        screen=$("${tmux[@]}" capture-pane -p) || break
+        (($(grep -c -- "$1" <<<"$screen") >= ${2-1})) && return
+        sleep 0.05
+    done
+    printf '%s failed: there is no %s on the screen:\n%s\n' "$0" "$1" "${screen-}" >&2
+    cat "$log" >&2
+    exit 1
+}
+
+# Usage: draw OUTPUT.svg COLUMNS   draws the screen as an SVG whose text is text.
+draw() {
+    "${tmux[@]}" capture-pane -p -e -N >"$log.screen"
+    emacs -Q --batch -l scripts/picture.el --eval \
+        "(picture-draw \"$log.screen\" \"$1\" $2 $("${tmux[@]}" display-message -p '#{cursor_x} #{cursor_y}'))"
+    rm "$log.screen"
+}
