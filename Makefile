@@ -3,8 +3,7 @@
 SHELL := /bin/bash
 PREFIX ?= $(HOME)/.local
 
-.PHONY: help setup setup-bench setup-demo build test demo pictures docs install bench bench-curation clean
-.PHONY: help setup setup-bench setup-demo build test demo pictures docs dist install bench clean
+.PHONY: help setup setup-bench setup-demo build test demo pictures docs dist install bench bench-curation clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets

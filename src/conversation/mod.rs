@@ -40,9 +40,9 @@ use crate::engine::{
 use crate::server::folder::{FolderError, Owned};
 use crate::session::Session;
 use crate::session::message::{Message, Phase, Role, ToolCall};
+use crate::store::StoreError;
 use crate::store::memory::MemoryScope;
 use crate::store::session::CheckpointRow;
-use crate::store::StoreError;
 use crate::tokens::Counter;
 
 pub use self::builder::Builder;
