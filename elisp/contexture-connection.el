@@ -32,8 +32,7 @@
 (require 'contexture-wire)
 (eval-when-compile (require 'subr-x))
 
-(defconst contexture--topics '("context-changed")
-  "What the server is asked to tell.")
+(declare-function contexture--wanted-topics "contexture-rpc" ())
 
 (defvar contexture--wire-functions nil
   "Abnormal hook for every line, called with `sent' or `received', and it.")
@@ -81,7 +80,7 @@
    (news :initform nil
          :documentation "Notifications not yet handed on, the newest first.")
    (subscribed :initform nil
-               :documentation "Whether this process was asked for notifications."))
+               :documentation "The topics that this process was asked to tell."))
   :documentation "A server that is kept reachable, one message a line.")
 
 (cl-defstruct (contexture--call (:constructor contexture--make-call)
@@ -194,14 +193,15 @@ OWN calls are those that each connect makes anew."
     (contexture--later #'run-hooks 'contexture-connected-hook)))
 
 (defun contexture--subscribe (connection)
-  "Ask on CONNECTION for notifications if anybody here wants them."
-  (when (and contexture-notification-functions
-             (jsonrpc-running-p connection)
-             (not (oref connection subscribed)))
-    (let ((contexture--own-call t))
-      (oset connection subscribed t)
+  "Ask on CONNECTION for the notifications that are wanted here.
+That is done when they are not those that it was asked for last."
+  (let ((topics (contexture--wanted-topics))
+        (contexture--own-call t))
+    (when (and (jsonrpc-running-p connection)
+               (not (equal topics (oref connection subscribed))))
+      (oset connection subscribed topics)
       (jsonrpc-async-request
-       connection 'subscribe (list :topics contexture--topics)
+       connection 'subscribe (list :topics topics)
        :timeout nil :success-fn #'ignore :error-fn #'contexture-show-error))))
 
 (defun contexture--resend (connection)

@@ -67,11 +67,17 @@ Emacs package, then `contexture' in the variable `exec-path', then in
 (defconst contexture--changing-methods
   '(add-context add-file add-tree update-context remove-context move-context
     pin-context clear-context undo refresh-context configure-manager
-    drop-manager save-set load-set drop-set)
+    drop-manager save-set load-set drop-set
+    open-session import-session add-message checkpoint rollback undo-rollback
+    fork-session prune-context auto-manage-context summarize-context
+    process-turn remember)
   "Methods that change the state, and so must not be applied twice.")
 
 (defvar contexture--connection nil
   "The connection in use, or nil before the first call.")
+
+(defvar contexture--watched-topics nil
+  "From a function that watches to what it wants to hear, an alist.")
 
 (defvar contexture--request-key-prefix nil
   "What the request keys of this Emacs begin with.")
@@ -167,16 +173,33 @@ timers and filters, where waiting holds up everything else."
 It is told only a server that has been reached."
   (jsonrpc-notify (contexture-current-connection) method params))
 
-(defun contexture-watch (function)
+(defun contexture-watch (function &optional topics)
   "Call FUNCTION with what the server tells, now and after each reconnect.
-It gets METHOD, a symbol, and PARAMS, a plist.  No server is started."
+It gets METHOD, a symbol, and PARAMS, a plist.  TOPICS, a list of
+symbols, are what is to be told besides `context-changed'; all functions
+hear of what any of them wants.  No server is started."
+  (setf (alist-get function contexture--watched-topics nil t) topics)
   (add-hook 'contexture-notification-functions function)
   (when contexture--connection
     (contexture--subscribe contexture--connection)))
 
 (defun contexture-unwatch (function)
-  "Call FUNCTION no more when the server tells something."
-  (remove-hook 'contexture-notification-functions function))
+  "Call FUNCTION no more when the server tells something.
+What only FUNCTION wanted to hear the server tells no more."
+  (remove-hook 'contexture-notification-functions function)
+  (setf (alist-get function contexture--watched-topics nil t) nil)
+  (when contexture--connection
+    (contexture--subscribe contexture--connection)))
+
+(defun contexture--wanted-topics ()
+  "Return the names of the topics that anybody here wants to be told."
+  (when contexture-notification-functions
+    (cons "context-changed"
+          (sort (delete-dups
+                 (cl-loop for (function . topics) in contexture--watched-topics
+                          when (memq function contexture-notification-functions)
+                          append (mapcar #'symbol-name topics)))
+                #'string<))))
 
 (defun contexture-running-p ()
   "Whether a server has been reached and not been lost."
