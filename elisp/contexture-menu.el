@@ -67,6 +67,11 @@ prefix argument can be typed before any of them."
     ("S" "save" contexture-save-set)
     ("L" "load" contexture-load-set)
     ("D" "drop" contexture-drop-set)]
+   ["Session"
+    ("n o" "open" contexture-session-open)
+    ("n v" "dashboard" contexture-dashboard)
+    ("n e" "explain" contexture-explain)
+    ("n ?" "more" contexture-session-menu)]
    ["Server"
     ("J" "join another" contexture-connect)
     ("Q" "leave" contexture-disconnect :if contexture-running-p)]
@@ -76,6 +81,39 @@ prefix argument can be typed before any of them."
   (interactive)
   (contexture-menu--fetch (contexture-current-manager))
   (transient-setup 'contexture-menu))
+
+;;;###autoload (autoload 'contexture-session-menu "contexture-menu" nil t)
+(transient-define-prefix contexture-session-menu ()
+  "Show the commands for sessions, which are conversations that are kept.
+They have the keys that they have behind `n' in the keymap of the
+package, and a prefix argument can be typed before any of them."
+  [["Session"
+    ("o" "open" contexture-session-open)
+    ("n" "begin" contexture-session-new)
+    ("s" "switch" contexture-session-switch)
+    ("r" "rename" contexture-session-rename)
+    ("d" "delete" contexture-session-delete)
+    ("D" "bring back" contexture-session-restore)
+    ("f" "fork" contexture-session-fork)]
+   ["See"
+    ("v" "dashboard" contexture-dashboard)
+    ("e" "explain a window" contexture-explain)
+    ("t" "transcript" contexture-session-transcript)
+    ("/" "search all" contexture-session-search)
+    ("x" "export" contexture-session-export)
+    ("i" "import" contexture-session-import)]
+   ["Say"
+    ("a" "add a message" contexture-session-add-message)
+    ("A" "add the region" contexture-session-add-region)
+    ("C" "settings" contexture-session-configure)]
+   ["Keep it good"
+    ("p" "prune" contexture-session-prune)
+    ("S" "summarize" contexture-session-summarize)
+    ("c" "checkpoint" contexture-session-checkpoint)
+    ("b" "roll back" contexture-session-rollback)
+    ("B" "undo rollback" contexture-session-undo-rollback)
+    ("u" "undo" contexture-session-undo)
+    ("R" "earlier view" contexture-session-restore-revision)]])
 
 ;;;; The heading
 

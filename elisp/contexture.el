@@ -46,6 +46,7 @@
 ;;     v  contexture-add-diff         D  contexture-drop-set
 ;;     o  contexture-add-compilation  m  contexture-switch
 ;;     g  contexture-refresh          C  contexture-set-capacity
+;;     n  the commands for sessions, conversations that are kept
 ;;     ?  contexture-menu, which shows all of this
 ;;
 ;; Nothing is added without one of these commands.  Each says what it
@@ -494,7 +495,24 @@ choose one."
                   contexture-add-diagnostics contexture-add-compilation)
                  ("contexture-tree"
                   contexture-add-directory contexture-add-project contexture-cancel)
-                 ("contexture-menu" contexture-menu)
+                 ("contexture-menu" contexture-menu contexture-session-menu)
+                 ("contexture-session"
+                  contexture-session-open contexture-session-new
+                  contexture-session-switch contexture-session-rename
+                  contexture-session-delete contexture-session-restore)
+                 ("contexture-session-edit"
+                  contexture-session-add-message contexture-session-add-region
+                  contexture-session-checkpoint contexture-session-rollback
+                  contexture-session-undo-rollback contexture-session-fork
+                  contexture-session-prune contexture-session-summarize
+                  contexture-session-undo contexture-session-restore-revision
+                  contexture-session-configure)
+                 ("contexture-session-show"
+                  contexture-session-transcript contexture-session-search
+                  contexture-session-export contexture-session-import)
+                 ("contexture-session-line" contexture-session-mode-line-mode)
+                 ("contexture-dashboard" contexture-dashboard)
+                 ("contexture-explain" contexture-explain)
                  ("contexture-mode" contexture-mode contexture-global-mode)
                  ("contexture-gptel" contexture-gptel-mode)
                  ("contexture-doctor" contexture-doctor)
@@ -508,6 +526,7 @@ choose one."
   (dolist (command (cdr entry))
     (autoload command (car entry) nil t)))
 
+(autoload 'contexture-session-map "contexture-session" nil nil 'keymap)
 (autoload 'contexture-mention-at-point "contexture-mention")
 (autoload 'contexture-mention-in-string "contexture-mention-read")
 
@@ -547,6 +566,7 @@ choose one."
     (define-key map "Q" #'contexture-disconnect)
     (define-key map "I" #'contexture-info)
     (define-key map "H" #'contexture-doctor)
+    (define-key map "n" 'contexture-session-map)
     (define-key map "?" #'contexture-menu)
     map)
   "Keymap of Contexture's commands, bound to no key.

@@ -39,7 +39,7 @@
 (ert-deftest contexture-menu-has-the-keys-of-the-command-map ()
   (let ((suffixes (contexture-menu-tests--suffixes)))
     (map-keymap (lambda (event command)
-                  (unless (eq command 'contexture-menu)
+                  (unless (memq command '(contexture-menu contexture-session-map))
                     (should (equal (cons (string event) command)
                                    (rassq command suffixes)))))
                 contexture-command-map)
@@ -47,7 +47,25 @@
 
 (ert-deftest contexture-menu-gives-no-key-a-second-meaning ()
   (pcase-dolist (`(,key . ,command) (contexture-menu-tests--suffixes))
-    (should (eq (lookup-key contexture-command-map key) command))))
+    (should (eq (contexture-menu-tests--binding key) command))))
+
+(defun contexture-menu-tests--binding (key)
+  "Return what KEY, as the menu writes it, is behind the prefix."
+  (require 'contexture-session)
+  (lookup-key contexture-command-map (kbd key)))
+
+(ert-deftest contexture-menu-of-sessions-has-the-keys-of-their-map ()
+  (require 'contexture-session)
+  (let ((suffixes (contexture-menu-tests--suffixes
+                   (get 'contexture-session-menu 'transient--layout))))
+    (map-keymap (lambda (event command)
+                  (unless (eq command 'contexture-session-menu)
+                    (should (equal (cons (string event) command)
+                                   (rassq command suffixes)))))
+                contexture-session-map)
+    (pcase-dolist (`(,key . ,command) suffixes)
+      (should (eq (lookup-key contexture-session-map key) command))
+      (should (commandp command)))))
 
 (ert-deftest contexture-menu-names-commands-only ()
   (pcase-dolist (`(,_ . ,command) (contexture-menu-tests--suffixes))

@@ -1,0 +1,397 @@
+;;; contexture-dashboard-draw.el --- What the dashboard looks like  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, convenience
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; From what the server answered to the text of the dashboard.  Nothing
+;; here asks the server or knows of windows and hooks.
+
+;;; Code:
+
+(require 'button)
+(require 'contexture-session)
+(require 'contexture-session-line)
+(require 'contexture-session-show)
+(eval-when-compile (require 'subr-x))
+
+(declare-function contexture-dashboard-rollback "contexture-dashboard"
+                  (&optional checkpoint))
+(declare-function contexture-dashboard-follow "contexture-dashboard" ())
+
+(defface contexture-dashboard-bar '((t :inherit success))
+  "Face of the bar that shows how full a session is."
+  :group 'contexture-session)
+
+(defface contexture-dashboard-button '((t :inherit link))
+  "Face of what one can press in the dashboard."
+  :group 'contexture-session)
+
+(defconst contexture-dashboard--bar-width 40
+  "Columns of the bar that shows how full a session is.")
+
+(defconst contexture-dashboard--parts 5
+  "How many of a section's largest parts are shown.")
+
+;;;; Words
+
+(defun contexture-dashboard--header (data stale)
+  "Return the header line for DATA, which may be out of date for STALE."
+  (let ((session (plist-get data :session)))
+    (contexture-session--header
+     (concat
+      (cond (session
+             (format "Session %s: %s" (plist-get session :session)
+                     (contexture-session-state (plist-get data :stats))))
+            ((null data) "Asking the server...")
+            ((plist-get data :gone) "This session is deleted")
+            (t "No session is open"))
+      (if stale (format "  (%s)" stale) "")))))
+
+(defun contexture-dashboard--heading (text &rest more)
+  "Return TEXT as a heading, with MORE, strings, behind it."
+  (concat "\n" (propertize text 'face 'contexture-session-heading)
+          (if more (concat "  " (apply #'concat more)) "") "\n"))
+
+(defun contexture-dashboard--button (name label action help)
+  "Return a button that shows LABEL and calls ACTION, a command.
+NAME tells it apart from others; HELP says what it does."
+  (with-temp-buffer
+    (insert-text-button label 'action (lambda (_) (call-interactively action))
+                        'contexture-name name 'follow-link t
+                        'face 'contexture-dashboard-button 'help-echo help)
+    (buffer-string)))
+
+(defun contexture-dashboard--of (number whole)
+  "Return words for NUMBER of WHOLE."
+  (format "%s of %s" (contexture-session--number number)
+          (contexture-session--number whole)))
+
+;;;; All of it
+
+(defun contexture-dashboard--text (data)
+  "Return the text of the dashboard for DATA."
+  (cond ((null data) "")
+        ((plist-get data :gone) (contexture-dashboard--gone))
+        ((null (plist-get data :session)) (contexture-dashboard--empty))
+        (t (concat (contexture-dashboard--session data)
+                   (contexture-dashboard--fullness (plist-get data :stats))
+                   (contexture-dashboard--settings (plist-get data :settings))
+                   (contexture-dashboard--warning (plist-get data :stats))
+                   (contexture-dashboard--buttons data)
+                   (contexture-dashboard--quality (plist-get data :quality))
+                   (contexture-dashboard--window data)
+                   (contexture-dashboard--checkpoints (plist-get data :checkpoints))
+                   (contexture-dashboard--usage (plist-get data :usage))))))
+
+(defun contexture-dashboard--gone ()
+  "Return the text of the dashboard when its session is deleted."
+  (concat "The session that was shown here is deleted; nothing of it is lost.\n\n  "
+          (contexture-dashboard--button 'restore "[Bring it back]"
+                                        #'contexture-session-restore
+                                        "Bring a deleted session back")
+          "  "
+          (contexture-dashboard--button 'follow "[Show the current session]"
+                                        #'contexture-dashboard-follow
+                                        "f: show whichever session is the current one")
+          "\n"))
+
+(defun contexture-dashboard--empty ()
+  "Return the text of the dashboard while no session is open."
+  (concat "No session is open.  A session is a conversation with a model.\n\n  "
+          (contexture-dashboard--button 'open "[Open or begin a session]"
+                                        #'contexture-session-open
+                                        "Open a session, or begin one")
+          "\n"))
+
+;;;; The session
+
+(defun contexture-dashboard--session (data)
+  "Return what the session of DATA holds."
+  (let* ((session (plist-get data :session))
+         (stats (plist-get data :stats))
+         (items (plist-get data :items))
+         (log (or (plist-get stats :log) 0)))
+    (concat
+     (contexture-dashboard--row
+      "Messages" (if (eql log (plist-get stats :items))
+                     (contexture-session--number log)
+                   (contexture-dashboard--of (plist-get stats :items) log))
+      (contexture-dashboard--whereabouts stats))
+     (contexture-dashboard--row
+      "Turns" (contexture-session--number (plist-get stats :turns))
+      (format "last changed %s"
+              (contexture-session--time (plist-get session :updated))))
+     (contexture-dashboard--row
+      "Items" (contexture-session--number (length items))
+      (format "%s, in %s"
+              (contexture-session--many
+               (apply #'+ (mapcar (lambda (it) (or (plist-get it :tokens) 0)) items))
+               "token")
+              (contexture-dashboard--manager (plist-get session :manager)))))))
+
+(defun contexture-dashboard--manager (name)
+  "Return what to call the context named NAME, that a session shows."
+  (if (string-prefix-p "*session " name) "the session's own context"
+    (contexture--label name)))
+
+(defun contexture-dashboard--whereabouts (stats)
+  "Return words for the messages that STATS count as out of view."
+  (let ((parts (cl-loop for (number . words)
+                        in `((,(plist-get stats :pruned) . "pruned")
+                             (,(plist-get stats :summarized) . "in a summary")
+                             (,(contexture-dashboard--rolled-back stats) . "rolled back")
+                             (,(plist-get stats :pinned) . "pinned"))
+                        when (> (or number 0) 0)
+                        collect (format "%s %s" (contexture-session--number number)
+                                        words))))
+    (if (eql (plist-get stats :items) (plist-get stats :log))
+        (string-join (cons "all in view" parts) ", ")
+      (string-join (cons "in view" parts) ", "))))
+
+(defun contexture-dashboard--rolled-back (stats)
+  "Return how many messages STATS count that are not in the conversation."
+  (apply #'- (plist-get stats :log)
+         (mapcar (lambda (key) (or (plist-get stats key) 0))
+                 '(:items :pruned :summarized))))
+
+(defun contexture-dashboard--row (name value more)
+  "Return a line that shows NAME with VALUE, and MORE in words."
+  (concat (propertize (format "%-11s" name) 'face 'bold)
+          (string-join (delete "" (list value (propertize more 'face 'shadow))) "  ")
+          "\n"))
+
+;;;; How full it is
+
+(defun contexture-dashboard--fullness (stats)
+  "Return how full STATS say that the model's window is."
+  (let* ((percent (or (plist-get stats :utilization-percent) 0))
+         (warning (plist-get stats :needs-pruning))
+         (face (if warning 'contexture-session-warning 'contexture-dashboard-bar)))
+    (concat
+     (contexture-dashboard--row
+      "Tokens" (propertize (contexture-dashboard--of (plist-get stats :tokens)
+                                                     (plist-get stats :limit))
+                           'face (if warning 'contexture-session-warning 'default))
+      (format "%s%s%s" (if (equal (plist-get stats :model) "default")
+                           "for a model that is not named"
+                         (format "for %s" (plist-get stats :model)))
+              (if (or (plist-get stats :model-known)
+                      (equal (plist-get stats :model) "default"))
+                  "" ", which is not known")
+              (if (plist-get stats :exact) "" ", estimated")))
+     (contexture-dashboard--row
+      "Used" (concat (contexture-dashboard--bar percent face)
+                     (propertize (format " %.1f %%" percent) 'face face))
+      ""))))
+
+(defun contexture-dashboard--warning (stats)
+  "Return a warning if STATS say that the window is nearly full."
+  (if (plist-get stats :needs-pruning)
+      (propertize "\n! More than 80 % is used: prune or summarize, before the \
+model's window is full.\n" 'face 'contexture-session-warning)
+    ""))
+
+(defun contexture-dashboard--bar (percent face)
+  "Return a bar of which PERCENT are filled, in FACE.
+It is drawn with letters where there are no blocks."
+  (let* ((width contexture-dashboard--bar-width)
+         (filled (min width (max (if (> percent 0) 1 0)
+                                 (round (* width (/ percent 100.0))))))
+         (blocks (char-displayable-p ?█)))
+    (concat (propertize (make-string filled (if blocks ?█ ?#)) 'face face)
+            (propertize (make-string (- width filled) (if blocks ?░ ?-))
+                        'face 'shadow))))
+
+(defun contexture-dashboard--buttons (data)
+  "Return the buttons for the session of DATA."
+  (concat
+   "\n"
+   (mapconcat
+    (pcase-lambda (`(,name ,label ,command ,help))
+      (contexture-dashboard--button name label command help))
+    `((prune "[Prune now]" contexture-session-prune
+             "P: leave out the least important messages")
+      (summarize "[Summarize]" contexture-session-summarize
+                 "S: put a summary in the place of older messages")
+      (checkpoint "[Checkpoint]" contexture-session-checkpoint
+                  "c: note this state, to go back to")
+      ,@(when (plist-get data :checkpoints)
+          '((rollback "[Roll back]" contexture-dashboard-rollback
+                      "b: go back to a checkpoint")))
+      (undo "[Undo]" contexture-session-undo
+            "u: undo the last pruning, summary or rollback")
+      (explain "[Explain]" contexture-explain
+               "e: why each part of the last window is in or out")
+      (transcript "[Transcript]" contexture-session-transcript
+                  "t: what was said"))
+    "  ")
+   "\n"))
+
+(defun contexture-dashboard--settings (settings)
+  "Return what process-turn does by itself, as SETTINGS have it."
+  (let* ((value (lambda (name)
+                  (plist-get (cl-find name (plist-get settings :settings)
+                                      :key (lambda (it) (plist-get it :name)))
+                             :value)))
+         (parts
+          (delq nil
+                (list
+                 (when (funcall value :auto-summarize)
+                   (format "summary above %s tokens"
+                           (contexture-session--number
+                            (truncate (* (funcall value :max-tokens)
+                                         (funcall value :summarize-at-ratio))))))
+                 (when (funcall value :auto-checkpoint)
+                   (format "checkpoint every %s"
+                           (contexture--count
+                            (funcall value :checkpoint-interval) "turn")))
+                 (when (funcall value :auto-rollback)
+                   (format "rollback below a quality of %.2f"
+                           (funcall value :quality-threshold)))))))
+    (if settings
+        (contexture-dashboard--row
+         "By itself" "" (concat (if parts (string-join parts ", ") "nothing")
+                                " (C changes that)"))
+      "")))
+
+;;;; Quality
+
+(defun contexture-dashboard--quality (quality)
+  "Return QUALITY, with its parts and their reasons."
+  (concat
+   (contexture-dashboard--heading
+    "Quality" (format "%.2f of 1" (or (plist-get quality :quality-score) 0)))
+   (mapconcat
+    (lambda (part)
+      (format "  %-10s %.2f × %.1f   %s\n" (contexture--name (plist-get part :part))
+              (plist-get part :value) (plist-get part :weight)
+              (plist-get part :reason)))
+    (plist-get quality :quality) "")))
+
+;;;; The last window
+
+(defun contexture-dashboard--window (data)
+  "Return what the last window of the session of DATA was made of."
+  (let ((report (car (plist-get data :reports))))
+    (if (null report)
+        (concat (contexture-dashboard--heading "Last window")
+                "  None was built since the server began.\n")
+      (concat
+       (contexture-dashboard--heading
+        "Last window"
+        (format "%s tokens, %s offered; %s, %s"
+                (contexture-dashboard--of (plist-get report :tokens-after)
+                                          (plist-get report :max-tokens))
+                (contexture-session--number (plist-get report :tokens-before))
+                (contexture--name (plist-get report :strategy))
+                (contexture-session--time (plist-get report :at))))
+       (propertize (format "  %-24s %9s %9s\n" "Section" "Offered" "Taken")
+                   'face 'shadow)
+       (mapconcat (lambda (section)
+                    (contexture-dashboard--section section report
+                                                   (plist-get data :items)))
+                  (plist-get report :sections) "")))))
+
+(defun contexture-dashboard--section (section report items)
+  "Return the lines of SECTION of REPORT; ITEMS are those of the session."
+  (let* ((name (plist-get section :section))
+         (parts (if (eq name :context-items)
+                    (mapcar #'contexture-dashboard--item-part items)
+                  (cl-remove-if-not (lambda (part) (eq name (plist-get part :section)))
+                                    (plist-get report :parts))))
+         (largest (contexture-dashboard--largest parts))
+         (rest (- (length parts) (length largest))))
+    (concat
+     (contexture-dashboard--counts
+      2 (contexture--name name) (plist-get section :before) (plist-get section :after) "")
+     (unless (and (null (cdr parts)) (equal (plist-get (car parts) :what)
+                                            (contexture--name name)))
+       (mapconcat (lambda (part)
+                    (contexture-dashboard--counts
+                     4 (plist-get part :what) (plist-get part :before)
+                     (plist-get part :after) (plist-get part :reason)))
+                  largest ""))
+     (if (> rest 0)
+         (propertize (format "    and %s\n" (contexture--count rest "smaller one"))
+                     'face 'shadow)
+       ""))))
+
+(defun contexture-dashboard--item-part (item)
+  "Return ITEM of a context in the shape of a part of a window."
+  (list :what (contexture--description (plist-get item :metadata))
+        :before (or (plist-get item :tokens) 0)
+        :reason (if (plist-get item :pinned) "an item, pinned" "an item")))
+
+(defun contexture-dashboard--largest (parts)
+  "Return the largest of PARTS, in their order."
+  (let ((chosen (seq-take
+                 (sort (copy-sequence parts)
+                       (lambda (a b) (> (plist-get a :before) (plist-get b :before))))
+                 contexture-dashboard--parts)))
+    (cl-remove-if-not (lambda (part) (memq part chosen)) parts)))
+
+(defun contexture-dashboard--counts (indent name before after reason)
+  "Return a line that shows NAME, INDENT columns in, with its tokens.
+BEFORE is what was offered and AFTER, nil if unknown, what was taken,
+for REASON."
+  (concat (make-string indent ?\s)
+          (contexture-session--fit name (- 26 indent)) " "
+          (format "%9s %9s" (contexture-session--number before)
+                  (cond ((null after) "")
+                        ((= after 0) "-")
+                        (t (contexture-session--number after))))
+          (if (string-empty-p reason) ""
+            (concat "  " (propertize reason 'face 'shadow)))
+          "\n"))
+
+;;;; Checkpoints and windows
+
+(defun contexture-dashboard--checkpoints (checkpoints)
+  "Return CHECKPOINTS, the newest first, each as a button."
+  (concat
+   (contexture-dashboard--heading "Checkpoints")
+   (if checkpoints "" "  None yet.\n")
+   (mapconcat
+    (lambda (checkpoint)
+      (let ((id (plist-get checkpoint :checkpoint)))
+        (concat "  "
+                (contexture-dashboard--button
+                 id (format "%-8s" id)
+                 (lambda () (interactive) (contexture-dashboard-rollback id))
+                 "RET: go back to it, after a question")
+                (format " turn %-5d %s  %s\n" (plist-get checkpoint :turn)
+                        (contexture-session--time (plist-get checkpoint :created))
+                        (plist-get checkpoint :message)))))
+    (seq-take (reverse checkpoints) 8) "")
+   (if (nthcdr 8 checkpoints)
+       (propertize (format "  and %d older\n" (- (length checkpoints) 8)) 'face 'shadow)
+     "")))
+
+(defun contexture-dashboard--usage (usage)
+  "Return the last windows of USAGE, from `usage-log', the newest first."
+  (let ((windows (reverse (plist-get usage :windows))))
+    (if (null windows) ""
+      (concat
+       (contexture-dashboard--heading "Last windows")
+       (propertize (format "  %-16s %-11s %-14s %9s %9s  %s\n" "Built" "Strategy" "Phase"
+                           "Tokens" "Allowed" "Messages")
+                   'face 'shadow)
+       (mapconcat
+        (lambda (it)
+          (format "  %-16s %-11s %-14s %9s %9s  %8s\n"
+                  (contexture-session--time (plist-get it :at))
+                  (contexture--name (plist-get it :strategy))
+                  (contexture--name (or (plist-get it :phase) "-"))
+                  (contexture-session--number (plist-get it :total))
+                  (contexture-session--number (plist-get it :budget))
+                  (contexture-session--number (plist-get it :messages))))
+        windows "")))))
+
+(provide 'contexture-dashboard-draw)
+;;; contexture-dashboard-draw.el ends here

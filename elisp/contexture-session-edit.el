@@ -1,0 +1,431 @@
+;;; contexture-session-edit.el --- Change a conversation, and take it back  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, convenience
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What changes a session: adding to it, taking checkpoints and going
+;; back to them, pruning and summarizing, and its settings.  Every
+;; command here calls and returns; only questions wait, for the names
+;; among which one chooses.
+
+;;; Code:
+
+(require 'contexture-session)
+(eval-when-compile (require 'subr-x))
+
+;;;; Adding
+
+(defconst contexture-session--roles '("user" "assistant" "system" "tool")
+  "Who can say a message, the usual one first.")
+
+(defun contexture-session--read-role (ask)
+  "Return who says a message: the user, unless ASK is non-nil."
+  (if ask
+      (completing-read (format-prompt "Said by" "user") contexture-session--roles
+                       nil t nil nil "user")
+    "user"))
+
+;;;###autoload
+(defun contexture-session-add-message (text &optional role)
+  "Append TEXT to the session as a message of the user.
+With a prefix argument, choose the ROLE of who says it."
+  (interactive
+   (let ((role (contexture-session--read-role current-prefix-arg)))
+     (list (read-string (format "Message of the %s: " role)) role)))
+  (when (string-blank-p text)
+    (user-error "The message is empty"))
+  (contexture-session--call
+   'add-message
+   (contexture-session--params :content text :role (intern (or role "user")))
+   (lambda (result)
+     (message "Added %s to session %s (%s)" (plist-get result :id)
+              (plist-get result :session) (contexture-session--size result)))))
+
+;;;###autoload
+(defun contexture-session-add-region (beg end &optional role)
+  "Append the text between BEG and END to the session as a message.
+With a prefix argument, choose the ROLE of who says it; else that is the
+user.  The text has no reference to where it comes from:
+`contexture-add-region' keeps that."
+  (interactive
+   (progn
+     (unless (use-region-p)
+       (user-error "Mark a region first"))
+     (list (region-beginning) (region-end)
+           (contexture-session--read-role current-prefix-arg))))
+  (contexture-session-add-message (buffer-substring-no-properties beg end) role)
+  (setq deactivate-mark t))
+
+;;;; Checkpoints
+
+;;;###autoload
+(defun contexture-session-checkpoint (&optional text)
+  "Take a checkpoint of the session, to which one can go back.
+TEXT says what for."
+  (interactive (list (read-string "Checkpoint before: ")))
+  (contexture-session--call
+   'checkpoint
+   (contexture-session--params
+    :message (unless (string-blank-p (or text "")) (string-trim text)))
+   (lambda (result)
+     (if result
+         (message "Took %s of session %s at turn %d; %s goes back to it"
+                  (plist-get result :checkpoint) (plist-get result :session)
+                  (plist-get result :turn)
+                  (contexture-session--key 'contexture-session-rollback))
+       (message "This session keeps no checkpoints; its setting \
+\"versioning\" is off (%s)" (contexture-session--key 'contexture-session-configure))))))
+
+(defun contexture-session--checkpoint-text (checkpoint turns)
+  "Return what completion shows of CHECKPOINT of a session of TURNS."
+  (let ((lost (max 0 (- turns (plist-get checkpoint :turn)))))
+    (format "turn %d, %s%s, %s" (plist-get checkpoint :turn)
+            (contexture-session--time (plist-get checkpoint :created))
+            (if (plist-get checkpoint :automatic) ", automatic" "")
+            (if (= lost 0) "loses no turn"
+              (concat "loses " (contexture--count lost "turn"))))))
+
+(defun contexture-session--choose-checkpoint (prompt checkpoints turns &optional default)
+  "Have the user choose one of CHECKPOINTS, asking PROMPT; return its id.
+They are in the order in which they were taken, in a session that has
+TURNS now.  DEFAULT is an id, the last one's unless given."
+  (let* ((alist (mapcar (lambda (it)
+                          (cons (format "%s %s" (plist-get it :checkpoint)
+                                        (plist-get it :message))
+                                it))
+                        (reverse checkpoints)))
+         (default (or (car (cl-find default alist :test #'equal
+                                    :key (lambda (it) (plist-get (cdr it) :checkpoint))))
+                      (caar alist)))
+         (name (completing-read
+                (format-prompt prompt default)
+                (contexture-sets--table
+                 (mapcar #'car alist) 'contexture-checkpoint
+                 (contexture-sets--annotate
+                  alist (lambda (it) (contexture-session--checkpoint-text it turns))))
+                nil t nil nil default)))
+    (or (plist-get (cdr (assoc name alist)) :checkpoint)
+        (user-error "No checkpoint was chosen"))))
+
+(defun contexture-session--read-checkpoint (prompt)
+  "Ask with PROMPT for a checkpoint of this buffer's session."
+  (let* ((params (contexture-session--params))
+         (stats (contexture--ask 'context-stats params))
+         (checkpoints (contexture--ask 'list-checkpoints params)))
+    (unless checkpoints
+      (user-error "Session %s has no checkpoint; %s takes one"
+                  (plist-get stats :session)
+                  (contexture-session--key 'contexture-session-checkpoint)))
+    (contexture-session--choose-checkpoint prompt checkpoints
+                                           (plist-get stats :turns))))
+
+;;;###autoload
+(defun contexture-session-rollback (checkpoint)
+  "Go back to CHECKPOINT, an id such as \"chk-3\".
+What was said since leaves the conversation and stays in the log;
+`contexture-session-undo-rollback' takes this back."
+  (interactive (list (contexture-session--read-checkpoint "Go back to")))
+  (contexture-session--call
+   'rollback (contexture-session--params :checkpoint checkpoint)
+   (lambda (result)
+     (message "Session %s is as at %s: %s, %s lost; %s takes this back"
+              (plist-get result :session) (plist-get result :commit-restored)
+              (contexture--count (plist-get result :turns-lost) "turn")
+              (contexture--count (plist-get result :messages-lost) "message")
+              (contexture-session--key 'contexture-session-undo-rollback)))))
+
+;;;###autoload
+(defun contexture-session-undo-rollback ()
+  "Take the last rollback of the session back.
+What was said since it leaves the conversation and stays in the log."
+  (interactive)
+  (contexture-session--call
+   'undo-rollback (contexture-session--params)
+   (lambda (result)
+     (message "The rollback of session %s is taken back: %s again%s"
+              (plist-get result :session)
+              (contexture--count (plist-get result :turns-restored) "turn")
+              (let ((lost (or (plist-get result :turns-lost) 0)))
+                (if (> lost 0)
+                    (format ", %s since it lost" (contexture--count lost "turn"))
+                  ""))))))
+
+;;;###autoload
+(defun contexture-session-fork (name &optional checkpoint)
+  "Begin a session called NAME that goes on from where this one is.
+With a prefix argument, it goes on from a CHECKPOINT.  An empty NAME has
+the server choose one.  The new session is the current one."
+  (interactive
+   (let ((checkpoint (and current-prefix-arg
+                          (contexture-session--read-checkpoint "Go on from"))))
+     (list (read-string "Name of the new session (empty for any): ") checkpoint)))
+  (contexture-session--call
+   'fork-session
+   (contexture-session--params
+    :name (unless (string-blank-p (or name "")) (string-trim name))
+    :checkpoint checkpoint)
+   (lambda (entry)
+     (message "Session %s goes on from %s (%s); it is the current one"
+              (plist-get entry :session) (or checkpoint "there")
+              (contexture-session--size entry)))))
+
+;;;; Pruning and summarizing
+
+;;;###autoload
+(defun contexture-session-prune (&optional tokens)
+  "Take the least important messages of the session out of view.
+That is done until the rest has at most TOKENS, a prefix argument; by
+default 80 percent of what the model takes.  `contexture-session-undo'
+brings them back."
+  (interactive (list (and current-prefix-arg
+                          (prefix-numeric-value current-prefix-arg))))
+  (contexture-session--call
+   'prune-context (contexture-session--params :max-tokens tokens :brief t)
+   (lambda (result)
+     (let* ((stats (plist-get result :stats))
+            (removed (plist-get stats :items-removed)))
+       (if (= removed 0)
+           (message "Nothing to prune: session %s has %s" (plist-get result :session)
+                    (contexture-session--many (plist-get stats :final) "token"))
+         (message "Pruned %s of session %s: %s → %s tokens; %s brings them back"
+                  (contexture--count removed "message")
+                  (plist-get result :session)
+                  (contexture-session--number (plist-get stats :original))
+                  (contexture-session--number (plist-get stats :final))
+                  (contexture-session--key 'contexture-session-undo)))))))
+
+;;;###autoload
+(defun contexture-session-summarize (&optional keep)
+  "Put a summary in the place of the older messages of the session.
+The last KEEP messages, a prefix argument and 10 by default, stay as
+they are.  The summary is shown.  `contexture-session-undo' brings the
+messages back."
+  (interactive (list (and current-prefix-arg
+                          (prefix-numeric-value current-prefix-arg))))
+  (contexture-session--call
+   'summarize-context (contexture-session--params :max-items keep)
+   (lambda (result)
+     (contexture-session--show-summary (plist-get result :summary))
+     (message "Summarized %s of session %s: %s → %s tokens; %s brings them back"
+              (contexture--count
+               (plist-get (plist-get result :stats) :summarized-items) "message")
+              (plist-get result :session)
+              (contexture-session--number (plist-get result :tokens-before))
+              (contexture-session--number (plist-get result :tokens-after))
+              (contexture-session--key 'contexture-session-undo)))))
+
+(defun contexture-session--show-summary (summary)
+  "Show SUMMARY, the text that is in the place of messages."
+  (let ((buffer (get-buffer-create "*contexture: summary*")))
+    (with-current-buffer buffer
+      (special-mode)
+      (let ((inhibit-read-only t))
+        (erase-buffer)
+        (insert (if (stringp summary) summary (plist-get summary :content))))
+      (goto-char (point-min)))
+    (display-buffer buffer)))
+
+;;;; Going back to another view
+
+(defun contexture-session--revision-before (revision revisions)
+  "Return the number of the one before REVISION among REVISIONS."
+  (or (plist-get (cadr (member revision revisions)) :revision) 0))
+
+(defun contexture-session--undoable (revisions)
+  "Return the newest of REVISIONS, newest first, that is not undone yet.
+Those that only note something, as a checkpoint does, are passed over."
+  (let ((undone 0))
+    (cl-dolist (revision revisions)
+      (pcase (plist-get revision :method)
+        ((or :restore-revision :undo-rollback) (cl-incf undone))
+        ((or :prune-context :auto-manage-context :summarize-context
+             :process-turn :rollback)
+         (if (= undone 0)
+             (cl-return revision)
+           (cl-decf undone)))))))
+
+;;;###autoload
+(defun contexture-session-undo ()
+  "Undo what last changed the view of the session.
+That is a pruning, a summary or a rollback.  Repeat it to undo the one
+before, too.  `contexture-session-restore-revision' chooses which."
+  (interactive)
+  (let ((params (contexture-session--params)))
+    (contexture-session--call
+     'list-revisions params
+     (lambda (revisions)
+       (let ((revision (contexture-session--undoable revisions)))
+         (pcase (plist-get revision :method)
+           ('nil (message "Nothing to undo in this session"))
+           (:rollback (contexture-session--undo-rollback-of params))
+           (method
+            (contexture-session--restore
+             params (contexture-session--revision-before revision revisions)
+             (contexture-session--deed method)))))))))
+
+(defun contexture-session--deed (method)
+  "Return what to call the change that METHOD, a keyword, made."
+  (pcase method
+    ((or :prune-context :auto-manage-context) "the pruning")
+    (:summarize-context "the summary")
+    (_ "what the last turn changed")))
+
+(defun contexture-session--undo-rollback-of (params)
+  "Take back the last rollback of the session that PARAMS name."
+  (let ((contexture-session--shown (plist-get params :session)))
+    (contexture-session-undo-rollback)))
+
+(defun contexture-session--restore (params revision what)
+  "Have the session that PARAMS name show again what it did in REVISION.
+WHAT names what that undoes, or is nil."
+  (contexture-session--call
+   'restore-revision (append params (list :revision revision))
+   (lambda (result)
+     (if what
+         (message "Undid %s of session %s" what (plist-get result :session))
+       (message "Session %s shows again what it did in revision %d"
+                (plist-get result :session) (plist-get result :restored))))))
+
+;;;###autoload
+(defun contexture-session-restore-revision (revision)
+  "Bring back what was in view in REVISION, a number; 0 is the beginning.
+So a pruning or a summary is undone.  What came into view since stays."
+  (interactive (list (contexture-session--read-revision)))
+  (contexture-session--restore (contexture-session--params) revision nil))
+
+(defun contexture-session--read-revision ()
+  "Ask which change of the session to undo; return the revision before it."
+  (let* ((revisions (or (contexture--ask 'list-revisions (contexture-session--params))
+                        (user-error "Nothing has changed the view of this session")))
+         (alist (mapcar (lambda (it)
+                          (cons (format "%d %s" (plist-get it :revision)
+                                        (contexture--name (plist-get it :method)))
+                                it))
+                        revisions))
+         (default (or (car (rassq (contexture-session--undoable revisions) alist))
+                      (caar alist)))
+         (name (completing-read
+                (format-prompt "Show what was in view before" default)
+                (contexture-sets--table
+                 (mapcar #'car alist) 'contexture-revision
+                 (contexture-sets--annotate
+                  alist (lambda (it)
+                          (format "after message %d, %s" (plist-get it :position)
+                                  (contexture-session--time
+                                   (plist-get it :created))))))
+                nil t nil nil default)))
+    (contexture-session--revision-before
+     (or (cdr (assoc name alist)) (user-error "Nothing was chosen"))
+     revisions)))
+
+;;;; Settings
+
+(defconst contexture-session--more-settings
+  '((:model :type string :doc "the model that windows are for")
+    (:strategy :values ("tiered" "query" "sliding" "importance")
+               :doc "who chooses what is in a window" :default :tiered)
+    (:window-tokens :type integer :doc "how much a window may have")
+    (:archive-pruned :type boolean :doc "what is pruned becomes memories" :default t)
+    (:versioning :type boolean :doc "checkpoints are taken" :default t))
+  "The settings that the server tells beside those with a range.")
+
+(defun contexture-session--settings (result)
+  "Return all settings of RESULT, of `configure-session', as plists."
+  (append (plist-get result :settings)
+          (cl-loop for (name . more) in contexture-session--more-settings
+                   collect `(:name ,name :value ,(plist-get result name) ,@more))))
+
+(defun contexture-session--setting-type (setting)
+  "Return the type of SETTING: `boolean', `name', `string', `integer' or `number'."
+  (cond ((plist-get setting :type))
+        ((plist-get setting :values) 'name)
+        ((memq (plist-get setting :default) '(t nil)) 'boolean)
+        ((integerp (plist-get setting :default)) 'integer)
+        (t 'number)))
+
+(defun contexture-session--setting-text (setting)
+  "Return what completion shows of SETTING: value, default and range."
+  (let ((show (lambda (value)
+                (pcase (cons value (contexture-session--setting-type setting))
+                  (`(t . boolean) "on")
+                  (`(nil . boolean) "off")
+                  (`(nil . ,_) "not set")
+                  (_ (contexture--name value))))))
+    (string-join
+     (delq nil
+           (list (funcall show (plist-get setting :value))
+                 (unless (equal (plist-get setting :value)
+                                (plist-get setting :default))
+                   (format "default %s" (funcall show (plist-get setting :default))))
+                 (when (plist-get setting :least)
+                   (format "%s to %s" (plist-get setting :least)
+                           (plist-get setting :most)))
+                 (plist-get setting :doc)))
+     ", ")))
+
+(defun contexture-session--read-value (setting)
+  "Ask for a value of SETTING, and return it as the server wants it."
+  (let* ((name (contexture--name (plist-get setting :name)))
+         (value (plist-get setting :value))
+         (prompt (format "%s (%s): " name (contexture-session--setting-text setting))))
+    (pcase (contexture-session--setting-type setting)
+      ('boolean (equal (completing-read prompt '("on" "off") nil t nil nil
+                                        (if value "off" "on"))
+                       "on"))
+      ('name (intern (completing-read prompt (plist-get setting :values) nil t nil nil
+                                      (contexture--name value))))
+      ('string (read-string prompt nil nil value))
+      (type
+       (let ((number (read-number prompt (or value (plist-get setting :default)))))
+         (contexture-session--check-range
+          setting (if (eq type 'integer) (truncate number) number)))))))
+
+(defun contexture-session--check-range (setting number)
+  "Return NUMBER if it is in the range of SETTING."
+  (let ((least (plist-get setting :least))
+        (most (plist-get setting :most)))
+    (if (and least (not (<= least number most)))
+        (user-error "%s must be from %s to %s"
+                    (contexture--name (plist-get setting :name)) least most)
+      number)))
+
+;;;###autoload
+(defun contexture-session-configure (name value)
+  "Set the setting NAME, a keyword, of the session to VALUE.
+Completion shows the value, the default and the range of each."
+  (interactive
+   (let* ((settings (contexture-session--settings
+                     (contexture--ask 'configure-session
+                                      (contexture-session--params))))
+          (alist (mapcar (lambda (it)
+                           (cons (contexture--name (plist-get it :name)) it))
+                         settings))
+          (setting (cdr (assoc (completing-read
+                                "Setting: "
+                                (contexture-sets--table
+                                 (mapcar #'car alist) 'contexture-setting
+                                 (contexture-sets--annotate
+                                  alist #'contexture-session--setting-text))
+                                nil t)
+                               alist))))
+     (unless setting
+       (user-error "No setting was chosen"))
+     (list (plist-get setting :name) (contexture-session--read-value setting))))
+  (contexture-session--call
+   'configure-session
+   (append (contexture-session--params) (list name value))
+   (lambda (result)
+     (let ((setting (cl-find name (contexture-session--settings result)
+                             :key (lambda (it) (plist-get it :name)))))
+       (message "%s of session %s: %s" (contexture--name name)
+                (plist-get result :session)
+                (contexture-session--setting-text setting))))))
+
+(provide 'contexture-session-edit)
+;;; contexture-session-edit.el ends here

@@ -1,0 +1,101 @@
+;;; contexture-session-line.el --- A session in the mode line  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, convenience
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; `contexture-session-mode-line-mode' shows in the mode line whether the
+;; current session is idle, active or nearly full.  It listens to a
+;; server that runs, and starts none; nothing polls.
+
+;;; Code:
+
+(require 'contexture-session)
+
+(defvar contexture-session-line--stats nil
+  "What `context-stats' told of the current session last, or nil.")
+
+(defvar contexture-session-line--asking nil
+  "Non-nil while the server is asked; `again' if it changed meanwhile.")
+
+;;;###autoload
+(define-minor-mode contexture-session-mode-line-mode
+  "Show the state of the current session in the mode line.
+It is \"ses:idle\" while nothing is said in it, \"ses:45%\" while it is
+active, and \"ses:85%!\", in the face `contexture-session-warning', when
+it fills more of its model's window than it should.  Nothing is shown
+while no session is open."
+  :global t
+  :group 'contexture-session
+  :lighter (:eval (contexture-session-line--lighter))
+  (setq contexture-session-line--stats nil
+        contexture-session-line--asking nil)
+  (if contexture-session-mode-line-mode
+      (progn
+        (contexture-watch #'contexture-session-line--changed
+                          contexture-session--topics)
+        (add-hook 'contexture-connected-hook #'contexture-session-line--ask)
+        (add-hook 'contexture-disconnected-hook #'contexture-session-line--forget)
+        (contexture-session-line--ask))
+    (contexture-unwatch #'contexture-session-line--changed)
+    (remove-hook 'contexture-connected-hook #'contexture-session-line--ask)
+    (remove-hook 'contexture-disconnected-hook #'contexture-session-line--forget))
+  (force-mode-line-update t))
+
+(defun contexture-session-state (stats)
+  "Return `idle', `active' or `warning' for STATS, from `context-stats'."
+  (cond ((plist-get stats :needs-pruning) 'warning)
+        ((> (or (plist-get stats :tokens) 0) 0) 'active)
+        (t 'idle)))
+
+(defun contexture-session-line--lighter ()
+  "Return what the mode line shows.
+It is a list where there is a face, since the mode line gives a string
+one face."
+  (when-let ((stats contexture-session-line--stats))
+    (let ((percent (plist-get stats :utilization-percent)))
+      (pcase (contexture-session-state stats)
+        ('idle " ses:idle")
+        ('active (format " ses:%d%%%%" percent))
+        ('warning (list " " (propertize (format "ses:%d%%%%!" percent)
+                                        'face 'contexture-session-warning)))))))
+
+(defun contexture-session-line--changed (method _params)
+  "Ask again if METHOD tells of sessions."
+  (when (memq method contexture-session--topics)
+    (contexture-session-line--ask)))
+
+(defun contexture-session-line--ask ()
+  "Ask a server that runs how full the current session is.
+While it is asked, changes are only noted."
+  (cond (contexture-session-line--asking
+         (setq contexture-session-line--asking 'again))
+        ((contexture-running-p)
+         (setq contexture-session-line--asking t)
+         (contexture-request-async
+          'context-stats nil
+          :success #'contexture-session-line--answered
+          :error (lambda (_) (contexture-session-line--answered nil))))))
+
+(defun contexture-session-line--answered (stats)
+  "Show STATS, which the server answered, or nothing if they are nil."
+  (let ((again (eq contexture-session-line--asking 'again)))
+    (setq contexture-session-line--asking nil)
+    (when contexture-session-mode-line-mode
+      (setq contexture-session-line--stats stats)
+      (force-mode-line-update t)
+      (when again
+        (contexture-session-line--ask)))))
+
+(defun contexture-session-line--forget ()
+  "Show nothing any more: the server is gone."
+  (setq contexture-session-line--stats nil)
+  (force-mode-line-update t))
+
+(provide 'contexture-session-line)
+;;; contexture-session-line.el ends here

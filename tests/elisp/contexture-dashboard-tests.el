@@ -1,0 +1,460 @@
+;;; contexture-dashboard-tests.el --- Tests of the dashboard  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The dashboard and the account of a window, with a real server whose
+;; clock stands still.  A batch Emacs draws nothing and so runs no hook
+;; of windows; the tests run these where Emacs would.
+
+;;; Code:
+
+(require 'contexture-test-helper)
+(require 'contexture-dashboard)
+(require 'contexture-explain)
+
+(defmacro contexture-dashboard-tests--with (&rest body)
+  "Run BODY with a server of its own, whose clock stands still."
+  (declare (indent 0) (debug t))
+  `(let ((contexture-ert-server-command contexture-test-binary)
+         (window-state-change-hook nil)
+         (contexture-dashboard--pause 0.01))
+     (contexture-ert-with-server
+       (save-window-excursion
+         (delete-other-windows)
+         ,@body))))
+
+(defun contexture-dashboard-tests--fill (name count)
+  "Make the session NAME, in which COUNT messages were said."
+  (contexture-request 'open-session (list :name name))
+  (when (> count 0)
+    (contexture-request
+     'add-message
+     (list :messages
+           (cl-loop for number from 1 to count
+                    collect
+                    (list :role (if (cl-oddp number) :user :assistant)
+                          :content (format "step %d about src/file%d.rs: %s" number number
+                                           (apply #'concat (make-list 20 "word ")))))))))
+
+(defun contexture-dashboard-tests--text ()
+  "Return what the dashboard shows, with its header line."
+  (with-current-buffer contexture-dashboard-buffer
+    (concat header-line-format "\n"
+            (buffer-substring-no-properties (point-min) (point-max)))))
+
+(defmacro contexture-dashboard-tests--shows (regexp)
+  "Wait until the dashboard shows what REGEXP matches."
+  `(contexture-ert-wait-for
+       (string-match-p ,regexp (contexture-dashboard-tests--text))
+     :message (concat "not shown: " ,regexp)))
+
+(defun contexture-dashboard-tests--press (name)
+  "Press the button NAME of the dashboard."
+  (with-current-buffer contexture-dashboard-buffer
+    (push-button (or (contexture-dashboard--find name)
+                     (ert-fail (list 'no-button name))))))
+
+(defun contexture-dashboard-tests--quiet ()
+  "Wait until the dashboard has nothing more to ask."
+  (contexture-test-until
+   (with-current-buffer contexture-dashboard-buffer
+     (not (or contexture-dashboard--updating contexture-dashboard--timer))))
+  (contexture-test-settle))
+
+(defun contexture-dashboard-tests--timers ()
+  "Return the timers of the dashboard."
+  (cl-remove-if-not (lambda (timer)
+                      (eq (timer--function timer) #'contexture-dashboard--pause-over))
+                    timer-list))
+
+(defun contexture-dashboard-tests--traces ()
+  "Return what is left of a dashboard that listens."
+  (append (contexture-dashboard-tests--timers)
+          (cl-loop for (hook . function)
+                   in '((contexture-notification-functions
+                         . contexture-dashboard--changed)
+                        (contexture-connected-hook . contexture-dashboard--connected)
+                        (contexture-disconnected-hook
+                         . contexture-dashboard--disconnected)
+                        (window-state-change-hook
+                         . contexture-dashboard--windows-changed))
+                   when (memq function (symbol-value hook)) collect function)))
+
+;;;; What it shows
+
+(ert-deftest contexture-dashboard-without-a-session-offers-one ()
+  (contexture-dashboard-tests--with
+    (contexture-test-at-once (contexture-dashboard))
+    (contexture-dashboard-tests--shows "\\` No session is open\nNo session is open")
+    (cl-letf (((symbol-function 'completing-read) (lambda (&rest _) "work")))
+      (contexture-dashboard-tests--press 'open))
+    (contexture-dashboard-tests--shows "\\` Session work: idle")))
+
+(ert-deftest contexture-dashboard-shows-an-idle-session ()
+  (contexture-dashboard-tests--with
+    (contexture-dashboard-tests--fill "work" 0)
+    (contexture-dashboard)
+    (contexture-dashboard-tests--shows "Session work: idle")
+    (contexture-dashboard-tests--shows "Messages   0  all in view")
+    (contexture-dashboard-tests--shows "Tokens     0 of 100,000")
+    (contexture-dashboard-tests--shows "░\\{40\\} 0.0 %")
+    (contexture-dashboard-tests--shows "None was built")
+    (contexture-dashboard-tests--shows "Checkpoints\n  None yet")))
+
+(ert-deftest contexture-dashboard-shows-an-active-session ()
+  (contexture-dashboard-tests--with
+    (contexture-dashboard-tests--fill "work" 10)
+    (contexture-dashboard)
+    (contexture-dashboard-tests--shows "Session work: active")
+    (contexture-dashboard-tests--shows "Messages   10  all in view")
+    (contexture-dashboard-tests--shows "Turns      5")
+    (should-not (string-match-p "80 %" (contexture-dashboard-tests--text)))))
+
+(ert-deftest contexture-dashboard-warns-above-80-percent ()
+  (contexture-dashboard-tests--with
+    (contexture-dashboard-tests--fill "work" 0)
+    (contexture-request 'add-message
+                        (list :content (apply #'concat (make-list 85000 " word"))))
+    (contexture-dashboard)
+    (contexture-dashboard-tests--shows "Session work: warning")
+    (contexture-dashboard-tests--shows "! More than 80 % is used")
+    (contexture-dashboard-tests--shows "█\\{34\\}░\\{6\\} 85.0 %")
+    (with-current-buffer contexture-dashboard-buffer
+      (goto-char (point-min))
+      (search-forward "█")
+      (should (eq (get-text-property (1- (point)) 'face) 'contexture-session-warning)))))
+
+(ert-deftest contexture-dashboard-bar-has-letters-where-there-are-no-blocks ()
+  (cl-letf (((symbol-function 'char-displayable-p) #'ignore))
+    (should (equal (substring-no-properties
+                    (contexture-dashboard--bar 50.0 'contexture-dashboard-bar))
+                   (concat (make-string 20 ?#) (make-string 20 ?-)))))
+  (dolist (case '((0 . 0) (0.01 . 1) (100 . 40) (250.0 . 40)))
+    (should (= (cdr case)
+               (cl-count ?█ (contexture-dashboard--bar (car case) 'default))))))
+
+(ert-deftest contexture-dashboard-shows-quality-with-its-parts ()
+  (contexture-dashboard-tests--with
+    (contexture-dashboard-tests--fill "work" 2)
+    (contexture-dashboard)
+    (contexture-dashboard-tests--shows "Quality  0\\.[0-9]+ of 1")
+    (dolist (part '("relevance" "coherence" "session" "room"))
+      (contexture-dashboard-tests--shows
+       (concat "  " part " +[01]\\.[0-9]+ × 0\\.[23]   [a-z]")))))
+
+(ert-deftest contexture-dashboard-shows-sections-and-items-of-the-last-window ()
+  (contexture-dashboard-tests--with
+    (contexture-dashboard-tests--fill "work" 20)
+    (contexture-request 'add-context
+                        '(:manager "*session 1*" :content "(defun foo ())"
+                          :metadata (:filename "/src/foo.el" :start-line 3 :end-line 4)))
+    (contexture-request 'build-context '(:max-tokens 500 :brief t
+                                         :sections (:system-prompt "Be terse.")))
+    (contexture-dashboard)
+    (contexture-dashboard-tests--shows
+     "Last window  [0-9]+ of 500 tokens, [0-9]+ offered; tiered")
+    (contexture-dashboard-tests--shows "  system-prompt +[0-9]+ +[0-9]+\n")
+    (contexture-dashboard-tests--shows
+     "  context-items +[0-9]+ +[0-9]+\n    /src/foo.el:3-4 +[0-9]+ +an item")
+    (contexture-dashboard-tests--shows "  messages +[0-9]+ +[0-9]+\n    msg-")
+    (contexture-dashboard-tests--shows "Last windows\n.*\n.*tiered")
+    (contexture-dashboard-tests--shows "Items      1  [0-9]+ tokens, in the session's own")))
+
+(ert-deftest contexture-dashboard-of-1000-messages-is-quick ()
+  (contexture-dashboard-tests--with
+    (contexture-dashboard-tests--fill "long" 1000)
+    (contexture-request 'build-context '(:max-tokens 5000 :brief t))
+    (contexture-test-at-once (contexture-dashboard))
+    (contexture-dashboard-tests--shows "Messages   1,000")
+    (with-current-buffer contexture-dashboard-buffer
+      (let ((data contexture-dashboard--data))
+        (contexture-test-at-once (contexture-dashboard--text data))
+        (should (< (count-lines (point-min) (point-max)) 80))))))
+
+(ert-deftest contexture-dashboard-shows-names-of-any-script ()
+  (contexture-dashboard-tests--with
+    (contexture-dashboard-tests--fill "100% Überblick 会話 🎉" 2)
+    (contexture-request 'checkpoint '(:message "vor dem Größten"))
+    (contexture-dashboard)
+    (contexture-dashboard-tests--shows "Session 100%% Überblick 会話 🎉: active")
+    (contexture-dashboard-tests--shows "chk-1 +turn 1 .*vor dem Größten")))
+
+;;;; That it follows
+
+(ert-deftest contexture-dashboard-follows-every-change ()
+  (contexture-dashboard-tests--with
+    (contexture-dashboard-tests--fill "work" 0)
+    (contexture-dashboard)
+    (contexture-dashboard-tests--shows "Messages   0")
+    (contexture-request 'add-message '(:content "hello"))
+    (contexture-dashboard-tests--shows "Messages   1")
+    (contexture-request 'process-turn '(:content "hello again"))
+    (contexture-dashboard-tests--shows "Messages   2")
+    (contexture-request 'checkpoint '(:message "here"))
+    (contexture-dashboard-tests--shows "chk-1")
+    (contexture-request 'build-context '(:brief t))
+    (contexture-dashboard-tests--shows "Last window  [0-9]+ of 96,000")
+    (contexture-request 'rename-session '(:session "work" :name "play"))
+    (contexture-dashboard-tests--shows "Session play")
+    (contexture-request 'add-context '(:manager "*session 1*" :content "item"))
+    (contexture-dashboard-tests--shows "Items      1")
+    (contexture-request 'rollback)
+    (contexture-dashboard-tests--shows "Turns      2")))
+
+(ert-deftest contexture-dashboard-follows-what-others-do ()
+  (contexture-ert-with-files nil
+    (let ((contexture-ert-server-command contexture-test-binary)
+          (window-state-change-hook nil) other)
+      (contexture-ert-with-server
+        :state (concat contexture-ert-directory "state")
+        (save-window-excursion
+          (contexture-request 'open-session '(:name "work"))
+          (contexture-dashboard)
+          (contexture-dashboard-tests--shows "Messages   0")
+          (contexture-test-as-other-emacs other
+            (contexture-request 'add-message '(:session "work" :content "hi")))
+          (contexture-dashboard-tests--shows "Messages   1")
+          (contexture-test-as-other-emacs other (contexture-disconnect)))))))
+
+(ert-deftest contexture-dashboard-follows-the-current-session ()
+  (contexture-dashboard-tests--with
+    (contexture-dashboard-tests--fill "one" 1)
+    (contexture-dashboard-tests--fill "two" 2)
+    (contexture-dashboard)
+    (contexture-dashboard-tests--shows "Session two")
+    (contexture-session-switch "one")
+    (contexture-dashboard-tests--shows "Session one")
+    (contexture-request 'open-session '(:name "three"))
+    (contexture-dashboard-tests--shows "Session three: idle")
+    (contexture-request 'delete-session '(:session "three"))
+    (contexture-dashboard-tests--shows "Session \\(one\\|two\\)\\|No session")))
+
+(ert-deftest contexture-dashboard-keeps-a-chosen-session ()
+  (contexture-dashboard-tests--with
+    (contexture-dashboard-tests--fill "one" 1)
+    (contexture-dashboard-tests--fill "two" 2)
+    (contexture-dashboard "ses-1")
+    (contexture-dashboard-tests--shows "Session one")
+    (contexture-request 'open-session '(:name "three"))
+    (contexture-request 'add-message '(:session "ses-1" :content "more"))
+    (contexture-dashboard-tests--shows "Session one: active\nMessages   2")
+    (contexture-request 'delete-session '(:session "ses-1"))
+    (contexture-dashboard-tests--shows "This session is deleted\n.*nothing of it is lost")
+    (contexture-request 'restore-session '(:session "ses-1"))
+    (contexture-dashboard-tests--shows "Session one: active\nMessages   2")
+    (contexture-request 'delete-session '(:session "ses-1"))
+    (contexture-dashboard-tests--shows "This session is deleted")
+    (contexture-dashboard-tests--press 'follow)
+    (contexture-dashboard-tests--shows "Session three")
+    (with-current-buffer contexture-dashboard-buffer
+      (contexture-dashboard-switch "ses-2"))
+    (contexture-dashboard-tests--shows "Session two")))
+
+(ert-deftest contexture-dashboard-asks-little-in-a-burst ()
+  (contexture-dashboard-tests--with
+    (contexture-dashboard-tests--fill "work" 0)
+    (let ((contexture-dashboard--pause 0.5))
+      (contexture-dashboard)
+      (contexture-dashboard-tests--quiet)
+      (let ((before (length (contexture-ert-calls 'quality-score))))
+        (dotimes (_ 100)
+          (contexture-request 'add-message '(:content "hello")))
+        (contexture-dashboard-tests--shows "Messages   100")
+        (contexture-dashboard-tests--quiet)
+        (should (< (- (length (contexture-ert-calls 'quality-score)) before) 5))))))
+
+(ert-deftest contexture-dashboard-does-nothing-while-nothing-happens ()
+  (contexture-dashboard-tests--with
+    (contexture-dashboard-tests--fill "work" 3)
+    (contexture-dashboard)
+    (contexture-dashboard-tests--quiet)
+    (let ((calls (length (contexture-ert-calls))))
+      (accept-process-output nil 0.3)
+      (should (= calls (length (contexture-ert-calls))))
+      (should-not (contexture-dashboard-tests--timers)))))
+
+(ert-deftest contexture-dashboard-leaves-point-where-it-is ()
+  (contexture-dashboard-tests--with
+    (contexture-dashboard-tests--fill "work" 3)
+    (contexture-request 'checkpoint '(:message "one"))
+    (contexture-dashboard)
+    (contexture-dashboard-tests--shows "chk-1")
+    (with-current-buffer contexture-dashboard-buffer
+      (goto-char (contexture-dashboard--find "chk-1")))
+    (contexture-request 'checkpoint '(:message "two"))
+    (contexture-dashboard-tests--shows "chk-2")
+    (with-current-buffer contexture-dashboard-buffer
+      (should (looking-at "chk-1"))
+      (should (= (point) (window-point (get-buffer-window)))))))
+
+;;;; That it stops
+
+(ert-deftest contexture-dashboard-hidden-hears-nothing ()
+  (contexture-dashboard-tests--with
+    (contexture-dashboard-tests--fill "work" 1)
+    (contexture-dashboard)
+    (contexture-dashboard-tests--quiet)
+    (run-hooks 'window-state-change-hook)
+    (should (contexture-dashboard--following-p)) ; it is shown
+    (switch-to-buffer "*scratch*")
+    (delete-other-windows)
+    (run-hooks 'window-state-change-hook)
+    (should-not (contexture-dashboard-tests--traces))
+    (contexture-test-settle)
+    (should (equal (car (last (contexture-ert-calls 'subscribe))) '(:topics nil)))
+    (let ((calls (length (contexture-ert-calls 'context-stats))))
+      (contexture-request 'add-message '(:session "work" :content "unseen"))
+      (contexture-test-settle)
+      (should (= calls (length (contexture-ert-calls 'context-stats)))))))
+
+(ert-deftest contexture-dashboard-shown-again-is-up-to-date ()
+  (contexture-dashboard-tests--with
+    (contexture-dashboard-tests--fill "work" 1)
+    (contexture-dashboard)
+    (contexture-dashboard-tests--shows "Messages   1")
+    (switch-to-buffer "*scratch*")
+    (delete-other-windows)
+    (run-hooks 'window-state-change-hook)
+    (contexture-request 'add-message '(:session "work" :content "unseen"))
+    (switch-to-buffer contexture-dashboard-buffer)
+    (with-current-buffer contexture-dashboard-buffer
+      (run-hook-with-args 'window-buffer-change-functions (selected-window)))
+    (contexture-dashboard-tests--shows "Messages   2")
+    (contexture-request 'add-message '(:session "work" :content "seen"))
+    (contexture-dashboard-tests--shows "Messages   3")))
+
+(ert-deftest contexture-dashboard-killed-leaves-nothing ()
+  (contexture-dashboard-tests--with
+    (contexture-dashboard-tests--fill "work" 1)
+    (let ((processes (process-list)))
+      (contexture-dashboard)
+      (contexture-request 'add-message '(:content "a"))
+      (kill-buffer contexture-dashboard-buffer)
+      (should-not (contexture-dashboard-tests--traces))
+      (contexture-request 'add-message '(:content "b"))
+      (contexture-test-settle) ; answers that are for it find nobody
+      (should-not (contexture-dashboard-tests--traces))
+      (should-not (get-buffer contexture-dashboard-buffer))
+      (should (equal processes (process-list))))))
+
+(ert-deftest contexture-dashboard-killed-in-its-pause-leaves-no-timer ()
+  (contexture-dashboard-tests--with
+    (contexture-dashboard-tests--fill "work" 1)
+    (let ((contexture-dashboard--pause 60))
+      (contexture-dashboard)
+      (contexture-dashboard-tests--shows "Messages   1")
+      (contexture-request 'add-message '(:content "a"))
+      (contexture-test-until (contexture-dashboard-tests--timers))
+      (kill-buffer contexture-dashboard-buffer)
+      (should-not (contexture-dashboard-tests--timers)))))
+
+(ert-deftest contexture-dashboard-of-another-mode-leaves-nothing ()
+  (contexture-dashboard-tests--with
+    (contexture-dashboard-tests--fill "work" 1)
+    (contexture-dashboard)
+    (with-current-buffer contexture-dashboard-buffer (fundamental-mode))
+    (should-not (contexture-dashboard-tests--traces))))
+
+(ert-deftest contexture-dashboard-comes-through-a-death-of-the-server ()
+  (contexture-ert-with-files nil
+    (let ((contexture-ert-server-command contexture-test-binary)
+          (window-state-change-hook nil))
+      (contexture-ert-with-server
+        :state (concat contexture-ert-directory "state")
+        (save-window-excursion
+          (contexture-dashboard-tests--fill "work" 2)
+          (contexture-dashboard)
+          (contexture-dashboard-tests--shows "Messages   2")
+          (contexture-dashboard-tests--quiet)
+          (contexture-test-kill-server)
+          (contexture-request 'add-message '(:session "work" :content "after"))
+          (contexture-dashboard-tests--shows "Messages   3"))))))
+
+(ert-deftest contexture-dashboard-does-not-wait-for-a-stopped-server ()
+  (contexture-dashboard-tests--with
+    (contexture-dashboard-tests--fill "work" 2)
+    (contexture-dashboard)
+    (contexture-dashboard-tests--shows "Messages   2")
+    (contexture-dashboard-tests--quiet)
+    (contexture-test-with-stopped-server
+      (contexture-test-at-once
+        (with-current-buffer contexture-dashboard-buffer
+          (revert-buffer)
+          (contexture-session-prune)))
+      (contexture-test-message "waiting for the server"
+        (with-current-buffer contexture-dashboard-buffer (revert-buffer))))
+    (contexture-dashboard-tests--quiet)
+    (contexture-dashboard-tests--shows "Session work: active\nMessages   2")))
+
+(ert-deftest contexture-dashboard-says-that-it-is-disconnected ()
+  (contexture-dashboard-tests--with
+    (contexture-dashboard-tests--fill "work" 2)
+    (contexture-dashboard)
+    (contexture-dashboard-tests--shows "Messages   2")
+    (contexture-disconnect)
+    (contexture-dashboard-tests--shows "Session work: active  (the server is away)")
+    (accept-process-output nil 0.1)
+    (should-not contexture--connection))) ; it starts no server by itself
+
+;;;; Its buttons
+
+(ert-deftest contexture-dashboard-buttons-prune-and-undo ()
+  (contexture-dashboard-tests--with
+    (contexture-dashboard-tests--fill "work" 20)
+    (contexture-dashboard)
+    (contexture-dashboard-tests--shows "Messages   20  all in view")
+    (with-current-buffer contexture-dashboard-buffer (contexture-session-prune 200))
+    (contexture-dashboard-tests--shows "Messages   [0-9]+ of 20  in view, [0-9]+ pruned")
+    (contexture-dashboard-tests--press 'undo)
+    (contexture-dashboard-tests--shows "Messages   20  all in view")
+    (contexture-test-message "Nothing to prune" (contexture-dashboard-tests--press 'prune))))
+
+(ert-deftest contexture-dashboard-buttons-summarize ()
+  (contexture-dashboard-tests--with
+    (contexture-dashboard-tests--fill "work" 60)
+    (contexture-dashboard)
+    (contexture-dashboard-tests--shows "Messages   60")
+    (contexture-test-message "Summarized" (contexture-dashboard-tests--press 'summarize))
+    (contexture-dashboard-tests--shows "Messages   [0-9]+ of 60  in view, [0-9]+ in a summary")))
+
+(ert-deftest contexture-dashboard-buttons-take-checkpoints-and-roll-back ()
+  (contexture-dashboard-tests--with
+    (contexture-dashboard-tests--fill "work" 4)
+    (contexture-dashboard)
+    (contexture-dashboard-tests--shows "Turns      2")
+    (should-not (with-current-buffer contexture-dashboard-buffer
+                  (contexture-dashboard--find 'rollback)))
+    (cl-letf (((symbol-function 'read-string) (lambda (&rest _) "the storm")))
+      (contexture-dashboard-tests--press 'checkpoint))
+    (contexture-dashboard-tests--shows "chk-1 .*the storm")
+    (contexture-dashboard-tests--fill "work" 2)
+    (contexture-dashboard-tests--shows "Turns      3")
+    (cl-letf (((symbol-function 'completing-read)
+               (lambda (_ table &rest _) (car (all-completions "" table)))))
+      (contexture-test-message "as at chk-1: 1 turn, 2 messages lost"
+        (contexture-dashboard-tests--press "chk-1")))
+    (contexture-dashboard-tests--shows "Turns      2")))
+
+(ert-deftest contexture-dashboard-keys-go-from-button-to-button ()
+  (contexture-dashboard-tests--with
+    (contexture-dashboard-tests--fill "work" 4)
+    (contexture-dashboard)
+    (contexture-dashboard-tests--shows "Prune now")
+    (with-current-buffer contexture-dashboard-buffer
+      (goto-char (point-min))
+      (contexture-test-user-error "no button here" (contexture-dashboard-act))
+      (contexture-dashboard-next)
+      (should (looking-at "\\[Prune now\\]"))
+      (contexture-dashboard-next)
+      (should (looking-at "\\[Summarize\\]"))
+      (contexture-dashboard-previous)
+      (should (looking-at "\\[Prune now\\]"))
+      (contexture-test-message "Nothing to prune" (contexture-dashboard-act))
+      (contexture-test-user-error "no checkpoint yet" (contexture-dashboard-rollback))
+      (dolist (key '("g" "n" "p" "q" "RET" "?"))
+        (should (commandp (key-binding (kbd key))))))))
+
+(provide 'contexture-dashboard-tests)
+;;; contexture-dashboard-tests.el ends here

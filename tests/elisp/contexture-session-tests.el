@@ -1,0 +1,577 @@
+;;; contexture-session-tests.el --- Tests of the commands for sessions  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Sessions by the commands that a user has for them, with a real server
+;; whose clock stands still.
+
+;;; Code:
+
+(require 'contexture-test-helper)
+(require 'contexture-session)
+(require 'contexture-session-edit)
+(require 'contexture-session-show)
+(require 'contexture-session-line)
+
+(defmacro contexture-session-tests--with (&rest body)
+  "Run BODY with a server of its own, whose clock stands still."
+  (declare (indent 0) (debug t))
+  `(let ((contexture-ert-server-command contexture-test-binary))
+     (contexture-ert-with-server
+       (save-window-excursion
+         (unwind-protect (progn ,@body)
+           (contexture-session-mode-line-mode -1))))))
+
+(defmacro contexture-session-tests--answering (input &rest body)
+  "Run BODY with INPUT, strings, as the answers to its questions.
+An answer that is nil takes the default."
+  (declare (indent 1) (debug t))
+  `(let ((answers ,input))
+     (cl-letf (((symbol-function 'completing-read)
+                (lambda (_prompt table &optional predicate match _initial _history default
+                         &rest _)
+                  (let ((answer (or (pop answers) default "")))
+                    (when (eq match t)
+                      (should (member answer (all-completions "" table predicate))))
+                    answer)))
+               ((symbol-function 'read-string)
+                (lambda (_prompt &optional _initial _history default &rest _)
+                  (or (pop answers) default "")))
+               ((symbol-function 'read-number)
+                (lambda (_prompt &optional default) (or (pop answers) default))))
+       ,@body)))
+
+(defun contexture-session-tests--fill (name &rest contents)
+  "Make the session NAME, in which CONTENTS were said in turn."
+  (contexture-request 'open-session (list :name name))
+  (when contents
+    (contexture-request
+     'add-message
+     (list :messages
+           (cl-loop for text in contents
+                    for role = :user then (if (eq role :user) :assistant :user)
+                    collect (list :role role :content text))))))
+
+(defun contexture-session-tests--long (count)
+  "Return COUNT texts of some length."
+  (cl-loop for number from 1 to count
+           collect (format "step %d about src/file%d.rs: %s" number number
+                           (mapconcat #'identity (make-list 20 "word") " "))))
+
+(defun contexture-session-tests--current ()
+  "Return the current session."
+  (contexture-request 'current-session))
+
+(defun contexture-session-tests--in-view ()
+  "Return how many messages of the current session are in view."
+  (plist-get (contexture-request 'context-stats) :items))
+
+;;;; Opening and naming
+
+(ert-deftest contexture-session-open-begins-a-session ()
+  (contexture-session-tests--with
+    (contexture-test-message "Began session work$"
+      (contexture-session-tests--answering '("work")
+        (call-interactively #'contexture-session-open)))
+    (should (equal (plist-get (contexture-session-tests--current) :session) "work"))))
+
+(ert-deftest contexture-session-open-goes-back-to-one ()
+  (contexture-session-tests--with
+    (contexture-session-tests--fill "one" "hello" "yes?")
+    (contexture-session-tests--fill "two")
+    (contexture-test-message "Session one is open (2 messages, [0-9]+ tokens)"
+      (contexture-session-open "one"))
+    (should (equal (plist-get (contexture-session-tests--current) :session) "one"))))
+
+(ert-deftest contexture-session-open-refuses-an-empty-name ()
+  (contexture-session-tests--with
+    (contexture-session-tests--answering '("  ")
+      (contexture-test-user-error "No session was chosen"
+        (call-interactively #'contexture-session-open)))))
+
+(ert-deftest contexture-session-new-lets-the-server-name-it ()
+  (contexture-session-tests--with
+    (contexture-test-message "Began session conversation-1"
+      (contexture-session-tests--answering '("")
+        (call-interactively #'contexture-session-new)))))
+
+(ert-deftest contexture-session-new-can-show-a-buffers-context ()
+  (contexture-session-tests--with
+    (with-temp-buffer
+      (rename-buffer "notes.txt")
+      (contexture-test-message "Began session n, which shows the items of buffer notes.txt"
+        (let ((current-prefix-arg '(4)))
+          (contexture-session-tests--answering '("n")
+            (call-interactively #'contexture-session-new))))
+      (should (equal (plist-get (contexture-session-tests--current) :manager)
+                     "notes.txt")))))
+
+(ert-deftest contexture-session-names-can-be-of-any-script ()
+  (contexture-session-tests--with
+    (contexture-test-message "Began session Überblick 会話 🎉"
+      (contexture-session-new "Überblick 会話 🎉"))
+    (contexture-test-message "Added msg-1 to session Überblick 会話 🎉"
+      (contexture-session-add-message "grüße"))
+    (contexture-session-transcript nil)
+    (contexture-test-until (get-buffer "*contexture: session Überblick 会話 🎉*"))
+    (with-current-buffer "*contexture: session Überblick 会話 🎉*"
+      (should (string-match-p "grüße" (buffer-string))))))
+
+(ert-deftest contexture-session-switch-wants-one-that-exists ()
+  (contexture-session-tests--with
+    (contexture-session-tests--fill "one" "a")
+    (contexture-session-tests--fill "two" "b")
+    (contexture-test-message "Session one is open"
+      (contexture-session-tests--answering '("one")
+        (call-interactively #'contexture-session-switch)))
+    (contexture-test-message "no session \"none\""
+      (contexture-session-switch "none"))))
+
+(ert-deftest contexture-session-switch-says-that-there-is-none ()
+  (contexture-session-tests--with
+    (contexture-test-user-error "There is no session yet; \\(?:M-x contexture-session-\\|C-c x n \\)[-a-zA-Z]+"
+      (call-interactively #'contexture-session-switch))))
+
+(ert-deftest contexture-session-completion-tells-of-each ()
+  (contexture-session-tests--with
+    (contexture-session-tests--fill "one" "a")
+    (contexture-session-tests--fill "two" "b" "c")
+    (let (table)
+      (cl-letf (((symbol-function 'completing-read)
+                 (lambda (_ candidates &rest _) (setq table candidates) "two")))
+        (contexture-session--read "Session"))
+      (should (equal (all-completions "" table) '("two" "one")))
+      (let* ((metadata (completion-metadata "" table nil))
+             (annotate (completion-metadata-get metadata 'annotation-function)))
+        (should (eq (completion-metadata-get metadata 'category) 'contexture-session))
+        (should (string-match-p "2 messages, 2 tokens, .* ago, current"
+                                (funcall annotate "two")))
+        (should (string-match-p "1 message, 1 token, .* ago\\'"
+                                (funcall annotate "one")))))))
+
+(ert-deftest contexture-session-rename-keeps-all-of-it ()
+  (contexture-session-tests--with
+    (contexture-session-tests--fill "old" "a" "b")
+    (contexture-test-message "The session is called new now"
+      (contexture-session-tests--answering '("old" "new")
+        (call-interactively #'contexture-session-rename)))
+    (should (equal (plist-get (contexture-session-tests--current) :session) "new"))
+    (should (equal (plist-get (contexture-session-tests--current) :messages) 2))
+    (contexture-test-user-error "needs a name" (contexture-session-rename "new" " "))))
+
+(ert-deftest contexture-session-deleted-ones-come-back ()
+  (contexture-session-tests--with
+    (contexture-session-tests--fill "work" "a" "b")
+    (contexture-test-message "Deleted session work (2 messages.*; \\(?:M-x\\|C-c\\) .* brings it back"
+      (contexture-session-tests--answering '("work")
+        (call-interactively #'contexture-session-delete)))
+    (should-not (contexture-request 'list-sessions))
+    (contexture-test-message "Session work is back (2 messages"
+      (contexture-session-tests--answering '(nil)
+        (call-interactively #'contexture-session-restore)))
+    (should (= 1 (length (contexture-request 'list-sessions))))
+    (contexture-test-user-error "No session is deleted"
+      (call-interactively #'contexture-session-restore))))
+
+(ert-deftest contexture-session-restore-tells-two-of-one-name-apart ()
+  (contexture-session-tests--with
+    (dotimes (_ 2)
+      (contexture-session-tests--fill "work" "a")
+      (contexture-request 'delete-session '(:session "work")))
+    (let ((names (mapcar #'car (contexture-session--name-entries
+                                (contexture-request 'list-sessions '(:deleted t))))))
+      (should (= 2 (length (delete-dups names))))
+      (should (cl-some (lambda (name) (string-match-p "\\`work <ses-[12]>\\'" name))
+                       names)))))
+
+(ert-deftest contexture-session-commands-say-how-to-open-one ()
+  (contexture-session-tests--with
+    (contexture-test-message "no session is open; \\(?:M-x contexture-session-\\|C-c x n \\)[-a-zA-Z]+ opens one"
+      (contexture-session-add-message "hello"))))
+
+;;;; Adding
+
+(ert-deftest contexture-session-add-message-asks-for-the-role ()
+  (contexture-session-tests--with
+    (contexture-session-tests--fill "work")
+    (contexture-test-message "Added msg-1 to session work (1 message,"
+      (let ((current-prefix-arg '(4)))
+        (contexture-session-tests--answering '("system" "You are terse.")
+          (call-interactively #'contexture-session-add-message))))
+    (should (eq :system (plist-get (car (contexture-request 'get-messages)) :role)))
+    (contexture-test-user-error "empty" (contexture-session-add-message "  "))))
+
+(ert-deftest contexture-session-add-region-adds-the-region ()
+  (contexture-session-tests--with
+    (contexture-session-tests--fill "work")
+    (with-temp-buffer
+      (insert "one two three")
+      (contexture-test-user-error "Mark a region"
+        (call-interactively #'contexture-session-add-region))
+      (contexture-session-add-region 5 8))
+    (contexture-test-until (contexture-request 'get-messages))
+    (should (equal (plist-get (car (contexture-request 'get-messages)) :content)
+                   "two"))))
+
+;;;; Checkpoints
+
+(ert-deftest contexture-session-rollback-says-what-it-costs ()
+  (contexture-session-tests--with
+    (contexture-session-tests--fill "work" "a" "b")
+    (contexture-test-message "Took chk-1 of session work at turn 1"
+      (contexture-session-tests--answering '("the refactoring")
+        (call-interactively #'contexture-session-checkpoint)))
+    (contexture-session-tests--fill "work" "c" "d" "e")
+    (contexture-test-message "Session work is as at chk-1: 2 turns, 3 messages lost"
+      (contexture-session-tests--answering '("chk-1 the refactoring")
+        (call-interactively #'contexture-session-rollback)))
+    (should (= 2 (length (contexture-request 'get-messages))))
+    (contexture-test-message "The rollback of session work is taken back: 2 turns again"
+      (contexture-session-undo-rollback))
+    (should (= 5 (length (contexture-request 'get-messages))))))
+
+(ert-deftest contexture-session-rollback-offers-the-last-checkpoint ()
+  (contexture-session-tests--with
+    (contexture-session-tests--fill "work" "a" "b")
+    (contexture-request 'checkpoint '(:message "first"))
+    (contexture-session-tests--fill "work" "c" "d")
+    (contexture-request 'checkpoint '(:message "second"))
+    (should (equal (contexture-session-tests--answering '(nil)
+                     (contexture-session--read-checkpoint "Go back to"))
+                   "chk-2"))
+    (let ((checkpoints (contexture-request 'list-checkpoints)))
+      (should (string-match-p "turn 1, .*, loses 1 turn\\'"
+                              (contexture-session--checkpoint-text
+                               (car checkpoints) 2)))
+      (should (string-match-p "loses no turn"
+                              (contexture-session--checkpoint-text
+                               (cadr checkpoints) 2))))))
+
+(ert-deftest contexture-session-rollback-needs-a-checkpoint ()
+  (contexture-session-tests--with
+    (contexture-session-tests--fill "work" "a")
+    (contexture-test-user-error "has no checkpoint; \\(?:M-x contexture-session-\\|C-c x n \\)[-a-zA-Z]+"
+      (call-interactively #'contexture-session-rollback))
+    (contexture-test-message "no rollback of \"work\" to undo"
+      (contexture-session-undo-rollback))))
+
+(ert-deftest contexture-session-checkpoint-tells-when-none-are-kept ()
+  (contexture-session-tests--with
+    (contexture-session-tests--fill "work" "a")
+    ;; As the server answers while "versioning" is off.
+    (cl-letf (((symbol-function 'contexture-session--call)
+               (lambda (_method _params success) (funcall success nil))))
+      (contexture-test-message "keeps no checkpoints"
+        (contexture-session-checkpoint "")))))
+
+(ert-deftest contexture-session-fork-goes-on-from-a-checkpoint ()
+  (contexture-session-tests--with
+    (contexture-session-tests--fill "work" "a" "b")
+    (contexture-request 'checkpoint '(:message "here"))
+    (contexture-session-tests--fill "work" "c" "d")
+    (contexture-test-message "Session other goes on from chk-1 (2 messages"
+      (let ((current-prefix-arg '(4)))
+        (contexture-session-tests--answering '(nil "other")
+          (call-interactively #'contexture-session-fork))))
+    (should (equal (plist-get (contexture-session-tests--current) :session) "other"))))
+
+;;;; Pruning and summarizing
+
+(ert-deftest contexture-session-prune-is-undone ()
+  (contexture-session-tests--with
+    (apply #'contexture-session-tests--fill "work" (contexture-session-tests--long 20))
+    (contexture-test-message "Pruned [0-9]+ messages of session work: [0-9]+ → [0-9]+ tokens"
+      (let ((current-prefix-arg 300))
+        (call-interactively #'contexture-session-prune)))
+    (should (< (contexture-session-tests--in-view) 20))
+    (contexture-test-message "Undid the pruning of session work"
+      (contexture-session-undo))
+    (should (= (contexture-session-tests--in-view) 20))
+    (contexture-test-message "Nothing to undo" (contexture-session-undo))))
+
+(ert-deftest contexture-session-undo-goes-further-back ()
+  (contexture-session-tests--with
+    (apply #'contexture-session-tests--fill "work" (contexture-session-tests--long 30))
+    (contexture-test-message "Pruned" (contexture-session-prune 700))
+    (let ((between (contexture-session-tests--in-view)))
+      (contexture-test-message "Pruned" (contexture-session-prune 300))
+      (contexture-test-message "Undid" (contexture-session-undo))
+      (should (= (contexture-session-tests--in-view) between))
+      (contexture-test-message "Undid" (contexture-session-undo))
+      (should (= (contexture-session-tests--in-view) 30)))))
+
+(ert-deftest contexture-session-undo-takes-a-rollback-back ()
+  (contexture-session-tests--with
+    (contexture-session-tests--fill "work" "a" "b")
+    (contexture-request 'checkpoint)
+    (contexture-session-tests--fill "work" "c" "d")
+    (contexture-request 'rollback)
+    (contexture-test-message "is taken back: 1 turn again" (contexture-session-undo))
+    (should (= 4 (length (contexture-request 'get-messages))))
+    (contexture-test-message "Nothing to undo" (contexture-session-undo))))
+
+(ert-deftest contexture-session-prune-says-when-there-is-nothing-to-do ()
+  (contexture-session-tests--with
+    (contexture-session-tests--fill "work" "a")
+    (contexture-test-message "Nothing to prune: session work has [0-9]+ tokens"
+      (contexture-session-prune))))
+
+(ert-deftest contexture-session-summarize-is-undone ()
+  (contexture-session-tests--with
+    (apply #'contexture-session-tests--fill "work" (contexture-session-tests--long 40))
+    (contexture-test-message "Summarized [0-9]+ messages of session work: [0-9,]+ → [0-9,]+"
+      (contexture-session-summarize 4))
+    (should (< (contexture-session-tests--in-view) 10))
+    (with-current-buffer "*contexture: summary*"
+      (should (string-match-p "src/file" (buffer-string))))
+    (contexture-test-message "Undid the summary of" (contexture-session-undo))
+    (should (= 40 (cl-count-if (lambda (it) (plist-get it :in-view))
+                               (contexture-request 'get-messages))))))
+
+(ert-deftest contexture-session-summarize-says-why-it-does-not ()
+  (contexture-session-tests--with
+    (contexture-session-tests--fill "work" "a" "b")
+    (contexture-test-message "Contexture: " (contexture-session-summarize 1))))
+
+(ert-deftest contexture-session-restore-revision-offers-what-changed-the-view ()
+  (contexture-session-tests--with
+    (contexture-test-message "no session is open"
+      (contexture-session-restore-revision 0))
+    (apply #'contexture-session-tests--fill "work" (contexture-session-tests--long 20))
+    (contexture-test-user-error "Nothing has changed the view"
+      (call-interactively #'contexture-session-restore-revision))
+    (contexture-request 'prune-context '(:max-tokens 300))
+    (contexture-request 'checkpoint)
+    (contexture-test-message "Session work shows again what it did in revision 0"
+      (contexture-session-tests--answering '(nil)
+        (call-interactively #'contexture-session-restore-revision)))
+    (should (= (contexture-session-tests--in-view) 20))))
+
+;;;; Settings
+
+(ert-deftest contexture-session-configure-shows-value-default-and-range ()
+  (contexture-session-tests--with
+    (contexture-session-tests--fill "work")
+    (contexture-test-message "max-tokens of session work: 3000, default 8192, 256 to 10000000"
+      (contexture-session-tests--answering '("max-tokens" 3000)
+        (call-interactively #'contexture-session-configure)))
+    (contexture-test-user-error "max-tokens must be from 256 to 10000000"
+      (contexture-session-tests--answering '("max-tokens" 1)
+        (call-interactively #'contexture-session-configure)))
+    (contexture-test-message "auto-rollback of session work: on, default off"
+      (contexture-session-tests--answering '("auto-rollback" "on")
+        (call-interactively #'contexture-session-configure)))
+    (contexture-test-message "strategy of session work: sliding, default tiered"
+      (contexture-session-tests--answering '("strategy" "sliding")
+        (call-interactively #'contexture-session-configure)))
+    (contexture-session-configure :versioning nil)
+    (contexture-test-settle)
+    (should (equal (car (last (contexture-ert-calls 'configure-session)))
+                   '(:versioning nil)))
+    (contexture-test-message "model of session work: gpt-5"
+      (contexture-session-configure :model "gpt-5"))))
+
+(ert-deftest contexture-session-configure-knows-every-setting-of-the-server ()
+  (contexture-session-tests--with
+    (contexture-session-tests--fill "work")
+    (let ((method (cl-find "configure-session" (contexture-request 'methods)
+                           :key (lambda (it) (format "%s" (plist-get it :name)))
+                           :test (lambda (a b) (equal a (string-trim-left b ":"))))))
+      (should (equal
+               (sort (mapcar (lambda (it)
+                               (contexture--name (plist-get it :name)))
+                             (contexture-session--settings
+                              (contexture-request 'configure-session)))
+                     #'string<)
+               (sort (delete "session"
+                             (mapcar (lambda (it)
+                                       (contexture--name (plist-get it :name)))
+                                     (plist-get method :params)))
+                     #'string<))))))
+
+;;;; Showing
+
+(ert-deftest contexture-session-transcript-shows-who-said-what ()
+  (contexture-session-tests--with
+    (contexture-session-tests--fill "work" "first words" "an answer")
+    (contexture-request
+     'add-message '(:role :assistant :content "look"
+                    :tool-calls ((:id "c1" :name "read_file" :arguments "{\"p\":1}"))))
+    (contexture-request 'add-message
+                        '(:role :tool :content "contents" :tool-call-id "c1"))
+    (contexture-session-transcript nil)
+    (contexture-test-until (get-buffer "*contexture: session work*"))
+    (with-current-buffer "*contexture: session work*"
+      (should buffer-read-only)
+      (should (string-match-p "4 messages, 4 in view" (format "%s" header-line-format)))
+      (should (string-match-p "user  msg-1,.*\n  first words" (buffer-string)))
+      (should (string-match-p "→ read_file {\"p\":1}" (buffer-string)))
+      (should (string-match-p "tool  msg-4,.*answers c1" (buffer-string)))
+      (should (looking-at "tool"))
+      (contexture-session-transcript-previous)
+      (should (looking-at "assistant  msg-3"))
+      (contexture-session-transcript-next)
+      (should (looking-at "tool  msg-4")))))
+
+(ert-deftest contexture-session-transcript-pins-and-copies ()
+  (contexture-session-tests--with
+    (contexture-session-tests--fill "work" "first words" "an answer")
+    (contexture-session-transcript nil "msg-1")
+    (contexture-test-until (get-buffer "*contexture: session work*"))
+    (with-current-buffer "*contexture: session work*"
+      (contexture-session-transcript-copy)
+      (should (equal (current-kill 0) "first words"))
+      (contexture-session-transcript-pin)
+      (contexture-test-until (looking-at "user  msg-1.*, pinned"))
+      (contexture-session-transcript-pin)
+      (contexture-test-settle)
+      (should (plist-member (car (last (contexture-ert-calls 'pin-message))) :pinned))
+      (should-not (plist-get (car (last (contexture-ert-calls 'pin-message)))
+                             :pinned)))))
+
+(ert-deftest contexture-session-transcript-shows-what-was-rolled-back-when-asked ()
+  (contexture-session-tests--with
+    (contexture-session-tests--fill "work" "a" "b")
+    (contexture-request 'checkpoint)
+    (contexture-session-tests--fill "work" "lost words")
+    (contexture-request 'rollback)
+    (contexture-session-transcript nil)
+    (contexture-test-until (get-buffer "*contexture: session work*"))
+    (with-current-buffer "*contexture: session work*"
+      (should-not (string-match-p "lost words" (buffer-string)))
+      (contexture-session-transcript-toggle-log)
+      (contexture-test-until (string-match-p "lost words" (buffer-string)))
+      (contexture-session-transcript-toggle-log)
+      (contexture-test-until (not (string-match-p "lost words" (buffer-string)))))))
+
+(ert-deftest contexture-session-transcript-of-an-empty-session-says-so ()
+  (contexture-session-tests--with
+    (contexture-session-tests--fill "work")
+    (contexture-session-transcript nil)
+    (contexture-test-until (get-buffer "*contexture: session work*"))
+    (with-current-buffer "*contexture: session work*"
+      (should (string-match-p "Nothing was said yet" (buffer-string)))
+      (contexture-test-user-error "no message here"
+        (contexture-session-transcript-pin)))))
+
+(ert-deftest contexture-session-transcript-of-1000-messages-is-quick ()
+  (contexture-session-tests--with
+    (apply #'contexture-session-tests--fill "long" (contexture-session-tests--long 1000))
+    (contexture-test-at-once (contexture-session-transcript nil "msg-500"))
+    (contexture-test-until (get-buffer "*contexture: session long*"))
+    (with-current-buffer "*contexture: session long*"
+      (should (looking-at "assistant  msg-500"))
+      (should (string-match-p "1,000 messages" (format "%s" header-line-format))))))
+
+(ert-deftest contexture-session-search-leads-to-the-message ()
+  (contexture-session-tests--with
+    (contexture-session-tests--fill "one" "nothing here" "the flux capacitor is broken")
+    (contexture-session-tests--fill "two" "a" "b")
+    (contexture-test-message "No session has zebra"
+      (contexture-session-search "zebra"))
+    (contexture-session-search "capacitor")
+    (contexture-test-until (get-buffer contexture-session-search-buffer))
+    (with-current-buffer contexture-session-search-buffer
+      (should (looking-at "one  assistant *the flux capacitor is broken"))
+      (contexture-session-search-visit))
+    (contexture-test-until (get-buffer "*contexture: session one*"))
+    (with-current-buffer "*contexture: session one*"
+      (should (looking-at "assistant  msg-2")))
+    (contexture-test-user-error "what to search for" (contexture-session-search " "))))
+
+(ert-deftest contexture-session-search-finds-names ()
+  (contexture-session-tests--with
+    (contexture-session-tests--fill "parser-rewrite" "a" "b")
+    (contexture-session-search "parser")
+    (contexture-test-until (get-buffer contexture-session-search-buffer))
+    (with-current-buffer contexture-session-search-buffer
+      (should (looking-at "parser-rewrite  name"))
+      (goto-char (point-max))
+      (contexture-test-user-error "no hit here" (contexture-session-search-visit)))))
+
+;;;; Exporting and importing
+
+(ert-deftest contexture-session-export-shows-markdown ()
+  (contexture-session-tests--with
+    (contexture-session-tests--fill "work" "hello" "yes?")
+    (contexture-session-tests--answering '(nil)
+      (call-interactively #'contexture-session-export))
+    (contexture-test-until (get-buffer "*contexture: export of work*"))
+    (with-current-buffer "*contexture: export of work*"
+      (should (string-match-p "\\`# work\n" (buffer-string)))
+      (should (string-match-p "hello" (buffer-string)))
+      (should-not (buffer-modified-p)))))
+
+(ert-deftest contexture-session-export-is-read-again ()
+  (contexture-session-tests--with
+    (contexture-ert-with-files nil
+      (contexture-session-tests--fill "wörk" "grüße 🎉" "ja?")
+      (let ((file (expand-file-name "work.json")))
+        (contexture-test-message "Wrote session wörk (2 messages)"
+          (cl-letf (((symbol-function 'read-file-name) (lambda (&rest _) file))
+                    (current-prefix-arg '(4)))
+            (call-interactively #'contexture-session-export)))
+        (contexture-test-message "Imported session again (2 messages"
+          (contexture-session-import file "again"))
+        (contexture-request 'switch-session '(:session "again"))
+        (should (equal (plist-get (car (contexture-request 'get-messages)) :content)
+                       "grüße 🎉"))
+        (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
+          (contexture-test-user-error "Nothing was written"
+            (contexture-session-export nil 'json file)))))))
+
+(ert-deftest contexture-session-import-refuses-what-is-no-export ()
+  (contexture-session-tests--with
+    (contexture-ert-with-files '(("a.json" . "{\"a\": 1}"))
+      (contexture-test-user-error "no file that can be read"
+        (contexture-session-import (expand-file-name "none.json")))
+      (contexture-test-message "Contexture: "
+        (contexture-session-import (expand-file-name "a.json"))))))
+
+;;;; The mode line
+
+(defun contexture-session-tests--lighter ()
+  "Return what the mode line shows of the session, as text."
+  (let ((lighter (contexture-session-line--lighter)))
+    (substring-no-properties (if (listp lighter) (string-join lighter) lighter))))
+
+(ert-deftest contexture-session-mode-line-follows-the-session ()
+  (contexture-session-tests--with
+    (contexture-session-mode-line-mode 1)
+    (should-not contexture--connection) ; it starts no server
+    (should-not (contexture-session-line--lighter))
+    (contexture-request 'open-session '(:name "work"))
+    (contexture-test-until (equal (contexture-session-tests--lighter) " ses:idle"))
+    (contexture-request 'add-message '(:content "hello"))
+    (contexture-test-until (equal (contexture-session-tests--lighter) " ses:0%%"))
+    (contexture-request 'add-message (list :content (apply #'concat (make-list 90000 " word"))))
+    (contexture-test-until (equal (contexture-session-tests--lighter) " ses:90%%!"))
+    (should (eq 'contexture-session-warning
+                (get-text-property 0 'face (cadr (contexture-session-line--lighter)))))
+    (contexture-request 'delete-session '(:session "work"))
+    (contexture-test-until (null (contexture-session-line--lighter)))))
+
+(ert-deftest contexture-session-mode-line-leaves-nothing-behind ()
+  (contexture-session-tests--with
+    (contexture-session-tests--fill "work" "a")
+    (contexture-session-mode-line-mode 1)
+    (contexture-test-until (contexture-session-line--lighter))
+    (contexture-test-settle)
+    (should (equal (contexture-ert-calls 'subscribe)
+                   '((:topics ("context-changed" "checkpoint-created" "context-pruned"
+                               "context-summarized" "session-changed")))))
+    (contexture-session-mode-line-mode -1)
+    (should-not contexture-notification-functions)
+    (should-not contexture-connected-hook)
+    (should-not contexture-disconnected-hook)
+    (contexture-test-settle)
+    (should (equal (car (last (contexture-ert-calls 'subscribe))) '(:topics nil)))))
+
+(ert-deftest contexture-session-map-is-behind-the-prefix ()
+  (should (commandp (lookup-key contexture-command-map (kbd "n o"))))
+  (map-keymap (lambda (_ command) (should (commandp command))) contexture-session-map))
+
+(provide 'contexture-session-tests)
+;;; contexture-session-tests.el ends here
