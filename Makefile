@@ -30,6 +30,7 @@ demo: setup-demo build ## show it on its own sources; opens Emacs if there is a 
 pictures: setup-demo build ## take the pictures and screens of the documentation again
 	@scripts/picture docs/images/session.svg
 	@scripts/screens
+	@scripts/screens-sessions
 
 docs: setup build build/contexture.info ## make the Info manual and the method reference
 	@docs/update-methods "$${CARGO_TARGET_DIR:-target}/release/contexture"

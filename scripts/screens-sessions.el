@@ -1,0 +1,72 @@
+;;; screens-sessions.el --- The Emacs in the screens of sessions  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What scripts/screens-sessions loads: Emacs as a user has it after
+;; reading the README, and an agent that talks.
+
+;;; Code:
+
+(require 'contexture)
+
+(declare-function contexture-session-switch "contexture-session" (session))
+
+(defun screens-sessions-set-up ()
+  "Set up the package as the README says."
+  (setq inhibit-startup-screen t
+        initial-scratch-message nil
+        ring-bell-function #'ignore
+        contexture-server-args '("--fixed-time" "1893456000"))
+  (menu-bar-mode -1)
+  (load-theme 'modus-vivendi t)
+  (global-set-key (kbd "C-c x") 'contexture-command-map)
+  (contexture-session-mode-line-mode))
+
+(defun screens-sessions--say (role text &rest more)
+  "Have ROLE say TEXT; MORE are further parameters of the message."
+  (contexture-request 'add-message (append (list :role role :content text) more)))
+
+(defun screens-sessions-talk (turns)
+  "Talk for so many TURNS, as an agent that works on a parser does."
+  (screens-sessions--say :system "You write Rust. Never touch src/generated.rs.")
+  (contexture-request
+   'add-context '(:manager "*session 1*" :content "pub fn parse(text: &str) -> Tree {\n}\n"
+                  :metadata (:filename "/src/parser.rs" :start-line 12 :end-line 14)))
+  (dotimes (turn turns)
+    (contexture-request
+     'process-turn
+     (list :content (format "Step %d: make the lexer recovery of rule %d pass its test." turn
+                            (% turn 5))))
+    (screens-sessions--say
+     :assistant "I read the file first."
+     :tool-calls (list (list :id (format "call-%d" turn) :name "read_file"
+                             :arguments (format "{\"path\": \"src/rule%d.rs\"}" (% turn 5)))))
+    (screens-sessions--say
+     :tool (format "fn rule%d() {\n%s}\n" (% turn 5)
+                   (apply #'concat (make-list 12 "    expect(Token::Comma, \"a comma\");\n")))
+     :tool-call-id (format "call-%d" turn))
+    (screens-sessions--say
+     :assistant (format "%s: src/rule%d.rs:%d now skips to the next comma."
+                        (if (= 0 (% turn 4)) "ERROR: 1 test failed" "Done")
+                        (% turn 5) (+ 10 turn)))
+    (when (memq turn '(5 11 23))
+      (contexture-request
+       'build-context '(:max-tokens 1500 :query "lexer recovery of rule 3" :brief t
+                        :sections (:system-prompt "Answer in one sentence."))))))
+
+(defun screens-sessions-paste ()
+  "Say something that fills most of the window."
+  (dotimes (part 30)
+    (screens-sessions--say :user (format "Part %d of the log:\n%s" (1+ part)
+                                         (apply #'concat
+                                                (make-list 330 "expected a comma, found a brace\n"))))
+    (screens-sessions--say :assistant "It says the same thing over and over."))
+  (screens-sessions--say :user "Then go on with rule 4.")
+  (contexture-request 'open-session '(:name "release notes"))
+  (screens-sessions--say :user "What is new in 0.2?")
+  (contexture-session-switch "parser rewrite"))
+
+(provide 'screens-sessions)
+;;; screens-sessions.el ends here
