@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::header::{
+    AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
+};
 use reqwest::{Client, Response, StatusCode, redirect};
 use tokio::sync::{Mutex, OnceCell};
 use tokio::time::{Instant, sleep, timeout_at};
@@ -21,11 +23,22 @@ const CONNECT_TIME: Duration = Duration::from_secs(10);
 const LONGEST_REFUSAL: usize = 16 << 10;
 const REFUSAL_TOLD: usize = 300;
 
+/// How a key is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeyHeader {
+    /// As the token of an authorization.
+    Bearer,
+    /// In a header of its own.
+    Named(&'static str),
+}
+
 /// A server that is asked for what one model makes.
 pub(super) struct Endpoint {
     provider: String,
     model: String,
     source: KeySource,
+    key_header: KeyHeader,
+    headers: &'static [(&'static str, &'static str)],
     // What is shared here is no state of the engine, and a command that asks for a passphrase
     // must not run twice at a time.
     key: Mutex<Option<Secret>>,
@@ -35,7 +48,28 @@ pub(super) struct Endpoint {
 
 impl Endpoint {
     pub(super) fn new(provider: String, model: String, source: KeySource) -> Self {
-        Self { provider, model, source, key: Mutex::default(), client: OnceCell::new() }
+        Self {
+            provider,
+            model,
+            source,
+            key_header: KeyHeader::Bearer,
+            headers: &[],
+            key: Mutex::default(),
+            client: OnceCell::new(),
+        }
+    }
+
+    /// Sends the key so, and these headers with every request.
+    pub(super) fn with_headers(
+        self,
+        key_header: KeyHeader,
+        headers: &'static [(&'static str, &'static str)],
+    ) -> Self {
+        Self { key_header, headers, ..self }
+    }
+
+    pub(super) fn provider(&self) -> &str {
+        &self.provider
     }
 
     pub(super) fn model(&self) -> &str {
@@ -129,12 +163,19 @@ impl Endpoint {
     fn headers(&self, key: Option<&Secret>) -> Result<HeaderMap, ProviderError> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        for (name, value) in self.headers {
+            headers.insert(*name, HeaderValue::from_static(value));
+        }
         if let Some(key) = key {
-            let value = HeaderValue::from_str(&format!("Bearer {}", key.reveal()));
+            let (name, text) = match self.key_header {
+                KeyHeader::Bearer => (AUTHORIZATION, format!("Bearer {}", key.reveal())),
+                KeyHeader::Named(name) => (HeaderName::from_static(name), key.reveal().to_owned()),
+            };
+            let value = HeaderValue::from_str(&text);
             let what = "the key has characters that no key has";
             let mut value = value.map_err(|_| self.error(ErrorKind::Unconfigured, what))?;
             value.set_sensitive(true);
-            headers.insert(AUTHORIZATION, value);
+            headers.insert(name, value);
         }
         Ok(headers)
     }
@@ -161,7 +202,7 @@ impl Endpoint {
     }
 
     /// The connection failed. What reqwest says of the address is left out, since it is long.
-    fn broken(&self, error: reqwest::Error) -> ProviderError {
+    pub(super) fn broken(&self, error: reqwest::Error) -> ProviderError {
         let error = error.without_url();
         let mut what = error.to_string();
         let mut cause = std::error::Error::source(&error);

@@ -3,14 +3,21 @@
 //! Leaves that speak to one kind of server each, behind traits that say nothing of HTTP. It knows
 //! no engine, no store and no configuration; keys are read when they are needed, and kept nowhere.
 
+pub mod chat;
 pub mod embed;
 mod error;
+mod family;
 mod http;
+mod lines;
+pub mod scripted;
 pub mod secret;
+mod served;
 
 use std::pin::Pin;
 
 pub use self::error::{ErrorKind, ProviderError};
+pub use self::family::Family;
+pub use self::served::{HttpProvider, Times};
 
 /// What a provider will have answered: traits with these are object safe.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, ProviderError>> + Send + 'a>>;

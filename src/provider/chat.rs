@@ -1,0 +1,205 @@
+//! Conversations with models: what is sent, and what comes back piece by piece.
+
+use std::sync::Arc;
+
+use super::{Answer, ErrorKind, ProviderError};
+use crate::session::message::{Message, Role, ToolCall};
+
+/// A model that can be talked to.
+pub trait Provider: Send + Sync {
+    /// The provider, as people know it: a name or an address.
+    fn name(&self) -> &str;
+
+    /// The model's name there.
+    fn model(&self) -> &str;
+
+    /// What would be sent for a request, to the byte. It holds no key.
+    fn payload(&self, request: &Request) -> String;
+
+    /// Sends the request and waits for the answer to begin. The request may be sent again when the
+    /// provider is busy, but never once the answer has begun. Dropping the future, or the reply,
+    /// closes the connection, so that the provider stops working.
+    fn chat<'a>(&'a self, request: &'a Request) -> Answer<'a, Box<dyn Reply>>;
+}
+
+/// An answer that is coming.
+pub trait Reply: Send {
+    /// The next piece; `None` after [`Piece::Stopped`], which every whole answer ends with.
+    /// An answer that breaks off is an error, and so is everything asked for after an error.
+    fn next(&mut self) -> Answer<'_, Option<Piece>>;
+}
+
+/// A part of an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Piece {
+    /// More of the text.
+    Text(String),
+    /// More of what the model says it thinks.
+    Reasoning(String),
+    /// A call of a tool, whole.
+    Call(ToolCall),
+    /// What the request and the answer cost, as far as it is known; a later one counts more.
+    Usage(Usage),
+    /// The end.
+    Stopped(Stop),
+}
+
+/// What a provider reports, in its own tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// Of the whole request, with what was read from a cache.
+    pub input: Option<u64>,
+    /// Of the whole answer, with the reasoning.
+    pub output: Option<u64>,
+    /// Of the request, what was read from a cache.
+    pub cache_read: Option<u64>,
+    /// Of the request, what was written to a cache.
+    pub cache_written: Option<u64>,
+    /// Of the answer, what was reasoning.
+    pub reasoning: Option<u64>,
+}
+
+/// Why an answer ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// The model had no more to say.
+    Finished,
+    /// It was allowed no more tokens.
+    Length,
+    /// Its calls of tools are to be carried out.
+    Calls,
+    /// The provider did not let it say more.
+    Refused,
+    /// Something else, in the provider's word.
+    Other(String),
+}
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Request {
+    /// What was said, oldest first.
+    pub messages: Vec<Said>,
+    /// How many messages from the first are the same in the next request: providers that are told
+    /// what to cache are told to cache these.
+    pub stable: usize,
+    /// The tools that the model may call.
+    pub tools: Vec<Tool>,
+    /// How many tokens the answer may have; the provider's default when `None`.
+    pub max_tokens: Option<u64>,
+    /// From 0, the likeliest words, upwards; the provider's default when `None`.
+    pub temperature: Option<f64>,
+}
+
+/// One message of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    /// Who says it.
+    pub role: Role,
+    /// The text.
+    pub content: Arc<str>,
+    /// The tools that it calls.
+    pub tool_calls: Vec<ToolCall>,
+    /// Which call it answers.
+    pub tool_call_id: Option<String>,
+}
+
+/// A tool that a model may call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// Its arguments as a JSON schema.
+    pub schema: serde_json::Value,
+}
+
+impl Said {
+    /// A text without calls.
+    pub fn new(role: Role, content: &str) -> Self {
+        Self { role, content: content.into(), tool_calls: Vec::new(), tool_call_id: None }
+    }
+}
+
+impl From<&Message> for Said {
+    fn from(message: &Message) -> Self {
+        Self {
+            role: message.role,
+            content: Arc::clone(&message.content),
+            tool_calls: message.tool_calls.clone(),
+            tool_call_id: message.tool_call_id.clone(),
+        }
+    }
+}
+
+impl Request {
+    /// The name of the tool whose call has this id.
+    pub(super) fn called(&self, id: &str) -> Option<&str> {
+        let mut calls = self.messages.iter().flat_map(|said| &said.tool_calls);
+        calls.rfind(|call| call.id == id).map(|call| &*call.name)
+    }
+}
+
+impl Usage {
+    /// This, and what is newer where it is known.
+    #[must_use]
+    pub fn with(self, newer: Self) -> Self {
+        Self {
+            input: newer.input.or(self.input),
+            output: newer.output.or(self.output),
+            cache_read: newer.cache_read.or(self.cache_read),
+            cache_written: newer.cache_written.or(self.cache_written),
+            reasoning: newer.reasoning.or(self.reasoning),
+        }
+    }
+}
+
+/// A whole answer.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Whole {
+    /// The text.
+    pub text: String,
+    /// What the model said it thought.
+    pub reasoning: String,
+    /// The calls of tools.
+    pub calls: Vec<ToolCall>,
+    /// What it cost.
+    pub usage: Usage,
+    /// Why it ended; `None` when it did not.
+    pub stop: Option<Stop>,
+}
+
+impl Whole {
+    /// Adds a piece.
+    pub fn add(&mut self, piece: Piece) {
+        match piece {
+            Piece::Text(text) => self.text += &text,
+            Piece::Reasoning(text) => self.reasoning += &text,
+            Piece::Call(call) => self.calls.push(call),
+            Piece::Usage(usage) => self.usage = self.usage.with(usage),
+            Piece::Stopped(stop) => self.stop = Some(stop),
+        }
+    }
+
+    /// Reads a reply to its end. What came before an error is kept.
+    ///
+    /// # Errors
+    /// Those of the reply.
+    pub async fn read(&mut self, reply: &mut dyn Reply) -> Result<(), ProviderError> {
+        while let Some(piece) = reply.next().await? {
+            self.add(piece);
+        }
+        Ok(())
+    }
+}
+
+/// The error of a conversation that somebody no longer wants.
+pub fn cancelled(provider: &dyn Provider) -> ProviderError {
+    ProviderError {
+        kind: ErrorKind::Cancelled,
+        provider: provider.name().to_owned(),
+        model: provider.model().to_owned(),
+        what: "the request was cancelled".to_owned(),
+        retry_after: None,
+    }
+}

@@ -1,0 +1,188 @@
+//! Anthropic's messages.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::{Broken, Decoder, add_text, arguments, set};
+use crate::provider::chat::{Piece, Request, Said, Stop, Tool, Usage};
+use crate::provider::error::ErrorKind;
+use crate::session::message::{Role, ToolCall};
+
+/// The version of the interface that this file speaks.
+pub(super) const VERSION: &str = "2023-06-01";
+
+/// How many tokens an answer may have when the request does not say; this interface demands a
+/// number, and every model of today takes this one.
+const DEFAULT_MAX_TOKENS: u64 = 8192;
+
+pub(super) fn body(model: &str, request: &Request) -> Value {
+    let leading = request.messages.iter().take_while(|said| said.role == Role::System).count();
+    let (instructions, rest) = request.messages.split_at(leading);
+    let mut system: Vec<Value> = instructions.iter().filter_map(text_block).collect();
+    if request.stable > 0 {
+        mark(system.last_mut());
+    }
+    let mut messages: Vec<(&str, Vec<Value>)> = Vec::new();
+    for (at, said) in rest.iter().enumerate() {
+        let (role, mut blocks) = (role(said.role), blocks(said));
+        if leading + at + 1 == request.stable {
+            mark(blocks.last_mut());
+        }
+        match messages.last_mut() {
+            // Those who speak take turns, and all results of calls are one turn.
+            Some((last, known)) if *last == role => known.append(&mut blocks),
+            _ => messages.push((role, blocks)),
+        }
+    }
+    let message = |(role, blocks): (&str, Vec<Value>)| json!({"role": role, "content": blocks});
+    let mut body = json!({
+        "model": model,
+        "max_tokens": request.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS),
+        "messages": messages.into_iter().map(message).collect::<Vec<_>>(),
+        "stream": true,
+    });
+    set(&mut body, "system", (!system.is_empty()).then_some(system));
+    set(&mut body, "temperature", request.temperature);
+    if !request.tools.is_empty() {
+        let tool = |tool: &Tool| {
+            json!({"name": tool.name, "description": tool.description,
+                   "input_schema": tool.schema})
+        };
+        body["tools"] = request.tools.iter().map(tool).collect();
+    }
+    body
+}
+
+/// Instructions in the middle and results of tools are for the model, so the user says them.
+fn role(role: Role) -> &'static str {
+    match role {
+        Role::Assistant => "assistant",
+        Role::System | Role::User | Role::Tool => "user",
+    }
+}
+
+fn blocks(said: &Said) -> Vec<Value> {
+    if let (Role::Tool, Some(id)) = (said.role, &said.tool_call_id) {
+        return vec![json!({"type": "tool_result", "tool_use_id": id, "content": &*said.content})];
+    }
+    let call = |call: &ToolCall| {
+        json!({"type": "tool_use", "id": call.id, "name": call.name,
+               "input": arguments(&call.arguments)})
+    };
+    text_block(said).into_iter().chain(said.tool_calls.iter().map(call)).collect()
+}
+
+/// Blocks of text must not be empty.
+fn text_block(said: &Said) -> Option<Value> {
+    let text = &*said.content;
+    (!text.trim().is_empty()).then(|| json!({"type": "text", "text": text}))
+}
+
+/// What comes up to here is to be cached.
+fn mark(block: Option<&mut Value>) {
+    if let Some(block) = block {
+        block["cache_control"] = json!({"type": "ephemeral"});
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Decode {
+    /// By the index of their blocks.
+    calls: BTreeMap<u64, ToolCall>,
+    stop: Option<Stop>,
+    ended: bool,
+}
+
+impl Decoder for Decode {
+    fn take(&mut self, said: &Value, pieces: &mut Vec<Piece>) -> Result<(), Broken> {
+        let index = said["index"].as_u64().unwrap_or_default();
+        match said["type"].as_str() {
+            Some("message_start") => pieces.push(Piece::Usage(usage(&said["message"]["usage"]))),
+            Some("content_block_start") => self.begin(index, &said["content_block"], pieces),
+            Some("content_block_delta") => self.go_on(index, &said["delta"], pieces),
+            Some("content_block_stop") => {
+                pieces.extend(self.calls.remove(&index).map(Piece::Call));
+            }
+            Some("message_delta") => {
+                self.stop = said["delta"]["stop_reason"].as_str().map(stop);
+                pieces.push(Piece::Usage(usage(&said["usage"])));
+            }
+            Some("message_stop") => {
+                pieces.push(Piece::Stopped(self.stop.take().unwrap_or(Stop::Finished)));
+                self.ended = true;
+            }
+            Some("error") => return Err(failure(&said["error"])),
+            // A ping, or what the interface may yet bring.
+            Some(_) => {}
+            None => return Err(Broken::malformed("an event of the answer has no type")),
+        }
+        Ok(())
+    }
+
+    fn closed(&mut self, _: &mut Vec<Piece>) -> bool {
+        self.ended
+    }
+}
+
+impl Decode {
+    fn begin(&mut self, index: u64, block: &Value, pieces: &mut Vec<Piece>) {
+        let text = |name: &str| block[name].as_str().unwrap_or_default().to_owned();
+        match block["type"].as_str() {
+            Some("tool_use") => {
+                let (id, name) = (text("id"), text("name"));
+                self.calls.insert(index, ToolCall { id, name, arguments: String::new() });
+            }
+            Some("thinking") => add_text(pieces, &block["thinking"], Piece::Reasoning),
+            _ => add_text(pieces, &block["text"], Piece::Text),
+        }
+    }
+
+    fn go_on(&mut self, index: u64, delta: &Value, pieces: &mut Vec<Piece>) {
+        match delta["type"].as_str() {
+            Some("text_delta") => add_text(pieces, &delta["text"], Piece::Text),
+            Some("thinking_delta") => add_text(pieces, &delta["thinking"], Piece::Reasoning),
+            Some("input_json_delta") => {
+                if let Some(call) = self.calls.get_mut(&index) {
+                    call.arguments += delta["partial_json"].as_str().unwrap_or_default();
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn stop(reason: &str) -> Stop {
+    match reason {
+        "end_turn" | "stop_sequence" => Stop::Finished,
+        "max_tokens" | "model_context_window_exceeded" => Stop::Length,
+        "tool_use" => Stop::Calls,
+        "refusal" => Stop::Refused,
+        other => Stop::Other(other.to_owned()),
+    }
+}
+
+/// Here the input is only what no cache had to do with.
+fn usage(said: &Value) -> Usage {
+    let cache_read = said["cache_read_input_tokens"].as_u64();
+    let cache_written = said["cache_creation_input_tokens"].as_u64();
+    let cached = cache_read.unwrap_or_default() + cache_written.unwrap_or_default();
+    Usage {
+        input: said["input_tokens"].as_u64().map(|input| input + cached),
+        output: said["output_tokens"].as_u64(),
+        cache_read,
+        cache_written,
+        reasoning: None,
+    }
+}
+
+fn failure(error: &Value) -> Broken {
+    let kind = match error["type"].as_str() {
+        Some("authentication_error" | "permission_error") => ErrorKind::Authentication,
+        Some("rate_limit_error" | "billing_error") => ErrorKind::RateLimited,
+        Some("request_too_large") => ErrorKind::ContextTooLong,
+        Some("invalid_request_error" | "not_found_error") => ErrorKind::BadRequest,
+        _ => ErrorKind::Unavailable,
+    };
+    Broken::told(kind, error["message"].as_str().unwrap_or("no reason given"))
+}

@@ -1,0 +1,154 @@
+//! Google's Gemini.
+
+use serde_json::{Value, json};
+
+use super::{Broken, CallIds, Decoder, add_text, arguments, set};
+use crate::provider::chat::{Piece, Request, Said, Stop, Tool, Usage};
+use crate::provider::error::ErrorKind;
+use crate::session::message::{Role, ToolCall};
+
+pub(super) fn address(base: &str, model: &str) -> String {
+    let base = base.trim_end_matches("/v1beta");
+    let model = model.strip_prefix("models/").unwrap_or(model);
+    format!("{base}/v1beta/models/{model}:streamGenerateContent?alt=sse")
+}
+
+pub(super) fn body(request: &Request) -> Value {
+    let leading = request.messages.iter().take_while(|said| said.role == Role::System).count();
+    let (instructions, rest) = request.messages.split_at(leading);
+    let mut contents: Vec<(&str, Vec<Value>)> = Vec::new();
+    for said in rest {
+        let role = if said.role == Role::Assistant { "model" } else { "user" };
+        let mut parts = parts(said, request);
+        match contents.last_mut() {
+            Some((last, known)) if *last == role => known.append(&mut parts),
+            _ => contents.push((role, parts)),
+        }
+    }
+    let content = |(role, parts): (&str, Vec<Value>)| json!({"role": role, "parts": parts});
+    let mut body = json!({"contents": contents.into_iter().map(content).collect::<Vec<_>>()});
+    if leading > 0 {
+        let part = |said: &Said| json!({"text": &*said.content});
+        body["systemInstruction"] =
+            json!({"parts": instructions.iter().map(part).collect::<Vec<_>>()});
+    }
+    let mut config = json!({});
+    set(&mut config, "maxOutputTokens", request.max_tokens);
+    set(&mut config, "temperature", request.temperature);
+    set(&mut body, "generationConfig", (config != json!({})).then_some(config));
+    if !request.tools.is_empty() {
+        let tool = |tool: &Tool| {
+            json!({"name": tool.name, "description": tool.description,
+                   "parametersJsonSchema": tool.schema})
+        };
+        let tools: Vec<Value> = request.tools.iter().map(tool).collect();
+        body["tools"] = json!([{"functionDeclarations": tools}]);
+    }
+    body
+}
+
+fn parts(said: &Said, request: &Request) -> Vec<Value> {
+    if let (Role::Tool, Some(id)) = (said.role, &said.tool_call_id) {
+        // Results are named after the function.
+        let name = request.called(id).unwrap_or(id);
+        let response = json!({"result": &*said.content});
+        return vec![json!({"functionResponse": {"name": name, "response": response}})];
+    }
+    let text = (!said.content.is_empty() || said.tool_calls.is_empty())
+        .then(|| json!({"text": &*said.content}));
+    let call = |call: &ToolCall| json!({"functionCall": {"name": call.name, "args": arguments(&call.arguments)}});
+    text.into_iter().chain(said.tool_calls.iter().map(call)).collect()
+}
+
+pub(super) struct Decode {
+    ids: CallIds,
+    stop: Option<Stop>,
+    ended: bool,
+}
+
+impl Decoder for Decode {
+    fn take(&mut self, said: &Value, pieces: &mut Vec<Piece>) -> Result<(), Broken> {
+        if let Some(error) = said.get("error") {
+            return Err(failure(error));
+        }
+        let known = ["candidates", "usageMetadata", "promptFeedback"];
+        if !known.iter().any(|name| said.get(name).is_some()) {
+            return Err(Broken::malformed("the answer has no candidates"));
+        }
+        let candidate = &said["candidates"][0];
+        for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
+            self.add_part(part, pieces);
+        }
+        if said["usageMetadata"].is_object() {
+            pieces.push(Piece::Usage(usage(&said["usageMetadata"])));
+        }
+        if let Some(reason) = candidate["finishReason"].as_str() {
+            self.stop = Some(stop(reason));
+        }
+        if said["promptFeedback"]["blockReason"].is_string() {
+            self.stop = Some(Stop::Refused);
+        }
+        Ok(())
+    }
+
+    fn closed(&mut self, pieces: &mut Vec<Piece>) -> bool {
+        if let Some(stop) = self.stop.take() {
+            let calls = stop == Stop::Finished && self.ids.calls > 0;
+            pieces.push(Piece::Stopped(if calls { Stop::Calls } else { stop }));
+            self.ended = true;
+        }
+        self.ended
+    }
+}
+
+impl Decode {
+    pub(super) fn new(stamp: i64) -> Self {
+        Self { ids: CallIds { stamp, calls: 0 }, stop: None, ended: false }
+    }
+
+    fn add_part(&mut self, part: &Value, pieces: &mut Vec<Piece>) {
+        let thought = part["thought"].as_bool().unwrap_or_default();
+        add_text(pieces, &part["text"], if thought { Piece::Reasoning } else { Piece::Text });
+        let call = &part["functionCall"];
+        if let Some(name) = call["name"].as_str() {
+            // Most calls have names only; an id tells two of one name apart.
+            let id = self.ids.next(&call["id"]);
+            let arguments = match &call["args"] {
+                Value::Null => "{}".to_owned(),
+                arguments => arguments.to_string(),
+            };
+            pieces.push(Piece::Call(ToolCall { id, name: name.to_owned(), arguments }));
+        }
+    }
+}
+
+fn stop(reason: &str) -> Stop {
+    match reason {
+        "STOP" => Stop::Finished,
+        "MAX_TOKENS" => Stop::Length,
+        "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" => Stop::Refused,
+        other => Stop::Other(other.to_owned()),
+    }
+}
+
+fn usage(said: &Value) -> Usage {
+    let thoughts = said["thoughtsTokenCount"].as_u64();
+    let output = said["candidatesTokenCount"].as_u64();
+    Usage {
+        input: said["promptTokenCount"].as_u64(),
+        output: output.map(|output| output + thoughts.unwrap_or_default()),
+        cache_read: said["cachedContentTokenCount"].as_u64(),
+        cache_written: None,
+        reasoning: thoughts,
+    }
+}
+
+fn failure(error: &Value) -> Broken {
+    let kind = match error["status"].as_str() {
+        Some("UNAUTHENTICATED" | "PERMISSION_DENIED") => ErrorKind::Authentication,
+        Some("RESOURCE_EXHAUSTED") => ErrorKind::RateLimited,
+        Some("INVALID_ARGUMENT" | "NOT_FOUND" | "FAILED_PRECONDITION") => ErrorKind::BadRequest,
+        _ => ErrorKind::Unavailable,
+    };
+    Broken::told(kind, error["message"].as_str().unwrap_or("no reason given"))
+}

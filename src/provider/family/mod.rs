@@ -1,0 +1,163 @@
+//! The kinds of servers: how each is asked, and how it answers. One file each, pure functions
+//! over JSON.
+
+mod anthropic;
+mod gemini;
+mod ollama;
+mod openai;
+
+use serde_json::Value;
+
+use super::chat::{Piece, Request};
+use super::error::ErrorKind;
+use super::http::KeyHeader;
+use super::lines::Framing;
+use crate::names::names;
+
+names! {
+    /// A kind of server.
+    Family {
+        /// `OpenAI`'s chat completions, which most servers of models have: `OpenAI`, `OpenRouter`,
+        /// llama.cpp, vLLM, LM Studio.
+        Openai => "openai",
+        /// Anthropic's messages.
+        Anthropic => "anthropic",
+        /// Google's Gemini.
+        Gemini => "gemini",
+        /// Ollama's own interface.
+        Ollama => "ollama",
+    }
+}
+
+/// Turns what a server says into pieces of an answer.
+pub(super) trait Decoder: Send {
+    /// Takes one JSON text.
+    fn take(&mut self, said: &Value, pieces: &mut Vec<Piece>) -> Result<(), Broken>;
+
+    /// Takes the word with which some servers end, which is no JSON. Whether it was that.
+    fn is_end(&mut self, _text: &str, _pieces: &mut Vec<Piece>) -> bool {
+        false
+    }
+
+    /// The connection was closed as it should be: whether the answer was whole, in which case the
+    /// last pieces are given.
+    fn closed(&mut self, pieces: &mut Vec<Piece>) -> bool;
+}
+
+/// What is wrong with an answer that had begun.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Broken {
+    pub(super) kind: ErrorKind,
+    pub(super) what: String,
+}
+
+impl Broken {
+    pub(super) fn malformed(what: impl Into<String>) -> Self {
+        Self { kind: ErrorKind::Malformed, what: what.into() }
+    }
+
+    /// The server says that it failed.
+    fn told(kind: ErrorKind, message: &str) -> Self {
+        Self { kind, what: format!("it broke off: {message}") }
+    }
+}
+
+impl Family {
+    /// Where the interface of this kind is when the configuration does not say.
+    pub fn usual_url(self) -> &'static str {
+        match self {
+            Self::Openai => "https://api.openai.com/v1",
+            Self::Anthropic => "https://api.anthropic.com",
+            Self::Gemini => "https://generativelanguage.googleapis.com",
+            Self::Ollama => "http://localhost:11434",
+        }
+    }
+
+    pub(super) fn framing(self) -> Framing {
+        match self {
+            Self::Openai | Self::Anthropic | Self::Gemini => Framing::Events,
+            Self::Ollama => Framing::Lines,
+        }
+    }
+
+    pub(super) fn key_header(self) -> KeyHeader {
+        match self {
+            Self::Openai | Self::Ollama => KeyHeader::Bearer,
+            Self::Anthropic => KeyHeader::Named("x-api-key"),
+            Self::Gemini => KeyHeader::Named("x-goog-api-key"),
+        }
+    }
+
+    pub(super) fn headers(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Anthropic => &[("anthropic-version", anthropic::VERSION)],
+            _ => &[],
+        }
+    }
+
+    pub(super) fn address(self, base: &str, model: &str) -> String {
+        let base = base.trim_end_matches('/');
+        match self {
+            Self::Openai => format!("{base}/chat/completions"),
+            Self::Anthropic => format!("{}/v1/messages", base.trim_end_matches("/v1")),
+            Self::Gemini => gemini::address(base, model),
+            Self::Ollama => format!("{}/api/chat", base.trim_end_matches("/v1")),
+        }
+    }
+
+    pub(super) fn body(self, base: &str, model: &str, request: &Request) -> Value {
+        match self {
+            Self::Openai => openai::body(base, model, request),
+            Self::Anthropic => anthropic::body(model, request),
+            Self::Gemini => gemini::body(request),
+            Self::Ollama => ollama::body(model, request),
+        }
+    }
+
+    /// `stamp` makes the ids of calls unlike those of other answers, for the kinds that give none.
+    pub(super) fn decoder(self, stamp: i64) -> Box<dyn Decoder> {
+        match self {
+            Self::Openai => Box::<openai::Decode>::default(),
+            Self::Anthropic => Box::<anthropic::Decode>::default(),
+            Self::Gemini => Box::new(gemini::Decode::new(stamp)),
+            Self::Ollama => Box::new(ollama::Decode::new(stamp)),
+        }
+    }
+}
+
+/// Numbers the calls of an answer whose server gives them no ids.
+struct CallIds {
+    stamp: i64,
+    calls: usize,
+}
+
+impl CallIds {
+    fn next(&mut self, given: &Value) -> String {
+        self.calls += 1;
+        let numbered = || format!("call-{:x}-{}", self.stamp, self.calls);
+        given.as_str().map_or_else(numbered, str::to_owned)
+    }
+}
+
+/// Adds a text that is there and not empty.
+fn add_text(pieces: &mut Vec<Piece>, text: &Value, piece: fn(String) -> Piece) {
+    if let Some(text) = text.as_str().filter(|text| !text.is_empty()) {
+        pieces.push(piece(text.to_owned()));
+    }
+}
+
+/// Arguments as JSON; what a model wrote that is none is passed on as a text.
+fn arguments(text: &str) -> Value {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(map)) => Value::Object(map),
+        _ if text.trim().is_empty() => Value::Object(serde_json::Map::new()),
+        _ => serde_json::json!({"arguments": text}),
+    }
+}
+
+/// Sets an entry that is there.
+fn set(body: &mut Value, name: &str, value: Option<impl Into<Value>>) {
+    if let Some(value) = value {
+        body[name] = value.into();
+    }
+}

@@ -1,0 +1,96 @@
+//! Ollama's own interface.
+
+use serde_json::{Value, json};
+
+use super::{Broken, CallIds, Decoder, add_text, arguments, set};
+use crate::provider::chat::{Piece, Request, Said, Stop, Tool, Usage};
+use crate::provider::error::ErrorKind;
+use crate::session::message::ToolCall;
+
+pub(super) fn body(model: &str, request: &Request) -> Value {
+    let messages: Vec<Value> = request.messages.iter().map(|said| message(said, request)).collect();
+    let mut body = json!({"model": model, "messages": messages, "stream": true});
+    let mut options = json!({});
+    set(&mut options, "num_predict", request.max_tokens);
+    set(&mut options, "temperature", request.temperature);
+    set(&mut body, "options", (options != json!({})).then_some(options));
+    if !request.tools.is_empty() {
+        let tool = |tool: &Tool| {
+            json!({"type": "function", "function": {
+                "name": tool.name, "description": tool.description, "parameters": tool.schema,
+            }})
+        };
+        body["tools"] = request.tools.iter().map(tool).collect();
+    }
+    body
+}
+
+fn message(said: &Said, request: &Request) -> Value {
+    let mut message = json!({"role": said.role.name(), "content": &*said.content});
+    if !said.tool_calls.is_empty() {
+        let call = |call: &ToolCall| json!({"function": {"name": call.name, "arguments": arguments(&call.arguments)}});
+        message["tool_calls"] = said.tool_calls.iter().map(call).collect();
+    }
+    let called = said.tool_call_id.as_deref().and_then(|id| request.called(id));
+    set(&mut message, "tool_name", called);
+    message
+}
+
+pub(super) struct Decode {
+    ids: CallIds,
+    ended: bool,
+}
+
+impl Decoder for Decode {
+    fn take(&mut self, said: &Value, pieces: &mut Vec<Piece>) -> Result<(), Broken> {
+        if let Some(error) = said["error"].as_str() {
+            return Err(Broken::told(ErrorKind::Unavailable, error));
+        }
+        let message = &said["message"];
+        if !message.is_object() && said["done"].as_bool().is_none() {
+            return Err(Broken::malformed("the answer has no message"));
+        }
+        add_text(pieces, &message["thinking"], Piece::Reasoning);
+        add_text(pieces, &message["content"], Piece::Text);
+        for call in message["tool_calls"].as_array().into_iter().flatten() {
+            let id = self.ids.next(&call["id"]);
+            let function = &call["function"];
+            let name = function["name"].as_str().unwrap_or_default().to_owned();
+            let arguments = function["arguments"].to_string();
+            pieces.push(Piece::Call(ToolCall { id, name, arguments }));
+        }
+        if said["done"].as_bool() == Some(true) {
+            self.ended = true;
+            pieces.push(Piece::Usage(usage(said)));
+            pieces.push(Piece::Stopped(self.stop(&said["done_reason"])));
+        }
+        Ok(())
+    }
+
+    fn closed(&mut self, _: &mut Vec<Piece>) -> bool {
+        self.ended
+    }
+}
+
+impl Decode {
+    pub(super) fn new(stamp: i64) -> Self {
+        Self { ids: CallIds { stamp, calls: 0 }, ended: false }
+    }
+
+    fn stop(&self, reason: &Value) -> Stop {
+        match reason.as_str() {
+            Some("length") => Stop::Length,
+            Some("stop") | None if self.ids.calls > 0 => Stop::Calls,
+            Some("stop") | None => Stop::Finished,
+            Some(other) => Stop::Other(other.to_owned()),
+        }
+    }
+}
+
+fn usage(said: &Value) -> Usage {
+    Usage {
+        input: said["prompt_eval_count"].as_u64(),
+        output: said["eval_count"].as_u64(),
+        ..Usage::default()
+    }
+}

@@ -1,0 +1,254 @@
+//! A provider that plays answers from a file: for tests, demonstrations, and people without a key.
+//!
+//! A script is TOML, a list of answers:
+//!
+//! ```toml
+//! [[answer]]
+//! when = "tests"                     # only when the last message has this text; any by default
+//! reasoning = "They ask for tests."  # said before the text
+//! text = ["Here is ", "a test."]     # in these pieces, or one string
+//! delay = 0.02                       # seconds before each piece
+//! calls = [{ name = "read_file", arguments = '{"path": "a.rs"}' }]
+//! usage = { input = 12, output = 4 }
+//!
+//! [[answer]]
+//! error = "rate-limited"             # fails so, before it begins
+//! message = "too many requests"
+//! retry-after = 2
+//!
+//! [[answer]]
+//! text = "This breaks o"
+//! cut = true                         # breaks off after the text
+//!
+//! [[answer]]
+//! text = "Nothing more com"
+//! hang = true                        # says nothing more, and never ends
+//! ```
+//!
+//! Of the answers that fit, each is played once, in their order; after the last, the first again.
+//! An answer without `when` fits everything, but gives way to one that fits by its `when`.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::chat::{Piece, Provider, Reply, Request, Stop, Usage};
+use super::{Answer, ErrorKind, ProviderError};
+use crate::session::message::ToolCall;
+
+/// The longest that a piece may be waited for, in seconds.
+const LONGEST_DELAY: f64 = 3600.0;
+
+/// A provider that follows a script.
+pub struct Scripted {
+    name: String,
+    model: String,
+    answers: Vec<Line>,
+    /// How often each answer was played.
+    played: Vec<AtomicUsize>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Script {
+    #[serde(rename = "answer")]
+    answers: Vec<Line>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Line {
+    when: Option<String>,
+    reasoning: Option<String>,
+    #[serde(default)]
+    text: Text,
+    #[serde(default)]
+    delay: f64,
+    #[serde(default)]
+    calls: Vec<Call>,
+    #[serde(default)]
+    usage: Used,
+    error: Option<ErrorKind>,
+    message: Option<String>,
+    retry_after: Option<u32>,
+    #[serde(default)]
+    cut: bool,
+    #[serde(default)]
+    hang: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Text {
+    Whole(String),
+    Pieces(Vec<String>),
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Self::Pieces(Vec::new())
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Call {
+    name: String,
+    #[serde(default)]
+    arguments: String,
+    id: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Used {
+    input: Option<u64>,
+    output: Option<u64>,
+}
+
+impl Scripted {
+    /// A provider that plays this script; `model` is what it calls itself.
+    ///
+    /// # Errors
+    /// A phrase with the line and what is wrong there.
+    pub fn new(script: &str, model: &str) -> Result<Self, String> {
+        let script: Script = toml::from_str(script).map_err(|error| {
+            let start = error.span().map_or(0, |span| span.start.min(script.len()));
+            let line = script.as_bytes()[..start].iter().filter(|b| **b == b'\n').count() + 1;
+            format!("line {line}: {}", error.message())
+        })?;
+        let answers = script.answers;
+        if answers.is_empty() {
+            return Err("the script has no [[answer]]".to_owned());
+        }
+        if answers.iter().any(|line| !(0.0..=LONGEST_DELAY).contains(&line.delay)) {
+            return Err(format!("delay must be from 0 to {LONGEST_DELAY} seconds"));
+        }
+        let played = answers.iter().map(|_| AtomicUsize::new(0)).collect();
+        Ok(Self { name: "scripted".to_owned(), model: model.to_owned(), answers, played })
+    }
+
+    /// The answer whose turn it is, and how often it was played before.
+    fn next_line(&self, request: &Request) -> Option<(&Line, usize)> {
+        let last = request.messages.last().map_or("", |said| &*said.content);
+        let by_text = |line: &Line| line.when.as_ref().is_some_and(|when| last.contains(when));
+        let by_text = |at: &usize| by_text(&self.answers[*at]);
+        let mut fitting: Vec<usize> = (0..self.answers.len()).filter(by_text).collect();
+        if fitting.is_empty() {
+            fitting.extend((0..self.answers.len()).filter(|at| self.answers[*at].when.is_none()));
+        }
+        let times = |at: &usize| self.played[*at].load(Ordering::Relaxed);
+        let at = fitting.into_iter().min_by_key(times)?;
+        Some((&self.answers[at], self.played[at].fetch_add(1, Ordering::Relaxed)))
+    }
+
+    fn error(&self, kind: ErrorKind, what: &str) -> ProviderError {
+        ProviderError {
+            kind,
+            provider: self.name.clone(),
+            model: self.model.clone(),
+            what: what.to_owned(),
+            retry_after: None,
+        }
+    }
+}
+
+impl Provider for Scripted {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn model(&self) -> &str {
+        &self.model
+    }
+
+    fn payload(&self, request: &Request) -> String {
+        let said = request
+            .messages
+            .iter()
+            .map(|said| serde_json::json!({"role": said.role.name(), "content": &*said.content}));
+        let messages: Vec<_> = said.collect();
+        serde_json::json!({"model": self.model, "messages": messages}).to_string()
+    }
+
+    fn chat<'a>(&'a self, request: &'a Request) -> Answer<'a, Box<dyn Reply>> {
+        Box::pin(async move {
+            let Some((line, before)) = self.next_line(request) else {
+                let what = "the script has no answer for this message";
+                return Err(self.error(ErrorKind::Unconfigured, what));
+            };
+            if let Some(kind) = line.error {
+                let what = line.message.as_deref().unwrap_or("the script says so");
+                let retry_after = line.retry_after.map(|wait| Duration::from_secs(wait.into()));
+                return Err(ProviderError { retry_after, ..self.error(kind, what) });
+            }
+            let cut = "the answer broke off in the middle, as the script says";
+            let reply: Box<dyn Reply> = Box::new(Playing {
+                pieces: line.pieces(before).into(),
+                delay: Duration::from_secs_f64(line.delay),
+                cut: line.cut.then(|| self.error(ErrorKind::Unavailable, cut)),
+                hang: line.hang,
+            });
+            Ok(reply)
+        })
+    }
+}
+
+impl Line {
+    fn pieces(&self, before: usize) -> Vec<Piece> {
+        let texts = match &self.text {
+            Text::Whole(text) => std::slice::from_ref(text),
+            Text::Pieces(texts) => texts,
+        };
+        let mut pieces: Vec<Piece> = Vec::new();
+        pieces.extend(self.reasoning.clone().map(Piece::Reasoning));
+        pieces.extend(texts.iter().cloned().map(Piece::Text));
+        let call = |(at, call): (usize, &Call)| {
+            // Unlike those of the answer when it was played before.
+            let numbered = || format!("call-{before}-{at}");
+            let id = call.id.clone().unwrap_or_else(numbered);
+            let Call { name, arguments, .. } = call;
+            Piece::Call(ToolCall { id, name: name.clone(), arguments: arguments.clone() })
+        };
+        pieces.extend(self.calls.iter().enumerate().map(call));
+        if !self.cut && !self.hang {
+            let Used { input, output } = self.usage;
+            pieces.push(Piece::Usage(Usage { input, output, ..Usage::default() }));
+            let stop = if self.calls.is_empty() { Stop::Finished } else { Stop::Calls };
+            pieces.push(Piece::Stopped(stop));
+        }
+        pieces
+    }
+}
+
+struct Playing {
+    pieces: VecDeque<Piece>,
+    delay: Duration,
+    cut: Option<ProviderError>,
+    hang: bool,
+}
+
+impl Reply for Playing {
+    fn next(&mut self) -> Answer<'_, Option<Piece>> {
+        Box::pin(async move {
+            let waits = matches!(
+                self.pieces.front(),
+                Some(Piece::Text(_) | Piece::Reasoning(_) | Piece::Call(_))
+            );
+            if waits && !self.delay.is_zero() {
+                tokio::time::sleep(self.delay).await;
+            }
+            match (self.pieces.pop_front(), &self.cut) {
+                (Some(piece), _) => Ok(Some(piece)),
+                (None, Some(cut)) => Err(cut.clone()),
+                (None, None) if self.hang => std::future::pending().await,
+                (None, None) => Ok(None),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+//! Scripts, and what becomes of them.
+
+use super::super::chat::{Said, Whole};
+use super::*;
+use crate::session::message::Role;
+
+fn request(text: &str) -> Request {
+    Request { messages: vec![Said::new(Role::User, text)], ..Request::default() }
+}
+
+/// What is answered, with the error that it ended with.
+fn played(provider: &Scripted, text: &str) -> (Whole, Option<ProviderError>) {
+    let mut whole = Whole::default();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let failure = runtime.block_on(async {
+        let mut reply = provider.chat(&request(text)).await?;
+        whole.read(&mut *reply).await
+    });
+    (whole, failure.err())
+}
+
+#[test]
+fn the_script_of_the_documentation_plays() {
+    let documentation = include_str!("../scripted.rs");
+    let lines = documentation.lines().skip_while(|line| *line != "//! ```toml").skip(1);
+    let lines = lines.take_while(|line| *line != "//! ```");
+    let script: Vec<&str> = lines.map(|line| line.trim_start_matches("//!")).collect();
+    let provider = Scripted::new(&script.join("\n"), "m").unwrap();
+    let (whole, failure) = played(&provider, "please write tests");
+    assert_eq!((&*whole.text, failure), ("Here is a test.", None));
+    assert_eq!((&*whole.reasoning, whole.calls.len()), ("They ask for tests.", 1));
+    assert_eq!((whole.usage.input, whole.stop), (Some(12), Some(Stop::Calls)));
+    let (_, failure) = played(&provider, "x");
+    let failure = failure.unwrap();
+    assert_eq!(failure.kind, ErrorKind::RateLimited);
+    assert!(failure.to_string().contains("too many requests; try again in 2 s"), "{failure}");
+    let (whole, failure) = played(&provider, "x");
+    assert_eq!((&*whole.text, whole.stop), ("This breaks o", None));
+    assert_eq!(failure.unwrap().kind, ErrorKind::Unavailable);
+}
+
+#[test]
+fn an_answer_can_stop_coming() {
+    let provider = Scripted::new("[[answer]]\ntext = \"a\"\nhang = true", "m").unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut reply = provider.chat(&request("x")).await.unwrap();
+        assert_eq!(reply.next().await.unwrap(), Some(Piece::Text("a".to_owned())));
+        let next = tokio::time::timeout(Duration::from_millis(5), reply.next());
+        assert!(next.await.is_err());
+    });
+}
+
+#[test]
+fn answers_take_turns_and_those_that_fit_go_first() {
+    let script = "[[answer]]\ntext = \"1\"\n[[answer]]\ntext = \"2\"\n\
+                  [[answer]]\nwhen = \"fit\"\ntext = \"3\"\ncalls = [{ name = \"f\" }]";
+    let provider = Scripted::new(script, "m").unwrap();
+    let texts: Vec<String> =
+        ["a", "it fits", "b", "c"].iter().map(|text| played(&provider, text).0.text).collect();
+    assert_eq!(texts, ["1", "3", "2", "1"]);
+    let id = |whole: Whole| whole.calls[0].id.clone();
+    assert_ne!(id(played(&provider, "fit").0), id(played(&provider, "fit").0));
+}
+
+#[track_caller]
+fn check_refused(script: &str, expected: &str) {
+    let error = Scripted::new(script, "m").err().unwrap();
+    assert!(error.contains(expected), "{error}");
+}
+
+#[test]
+fn what_is_wrong_with_a_script_is_said() {
+    check_refused("", "missing field `answer`");
+    check_refused("answer = []", "no [[answer]]");
+    check_refused("[[answer]]\ntxt = \"a\"", "line 2: unknown field `txt`");
+    check_refused("[[answer]]\nerror = \"bad\"", "unknown variant `bad`");
+    check_refused("[[answer]]\ndelay = -1", "delay must be from 0");
+    let provider = Scripted::new("[[answer]]\nwhen = \"a\"\ntext = \"b\"", "m").unwrap();
+    let (_, failure) = played(&provider, "x");
+    assert_eq!(failure.unwrap().kind, ErrorKind::Unconfigured);
+}

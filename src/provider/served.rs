@@ -1,0 +1,206 @@
+//! Models on servers: any [`Family`] over HTTP, its answer decoded as it comes.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use reqwest::Response;
+use tokio::time::{Instant, timeout};
+
+use super::Answer;
+use super::chat::{Piece, Provider, Reply, Request};
+use super::error::{ErrorKind, ProviderError};
+use super::family::{Broken, Decoder, Family};
+use super::http::Endpoint;
+use super::lines::Unframer;
+use super::secret::KeySource;
+
+/// The longest answer that is read, in bytes.
+const LONGEST_ANSWER: usize = 256 << 20;
+
+/// How long the end of a connection is waited for once the answer is whole.
+const FAREWELL: Duration = Duration::from_millis(50);
+
+/// How long is waited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Times {
+    /// For an answer to begin, with all attempts. Local servers may have to load the model first.
+    pub begin: Duration,
+    /// For more of an answer that has begun.
+    pub silence: Duration,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self { begin: Duration::from_secs(180), silence: Duration::from_secs(120) }
+    }
+}
+
+/// A model on a server.
+pub struct HttpProvider {
+    endpoint: std::sync::Arc<Endpoint>,
+    family: Family,
+    base: String,
+    times: Times,
+}
+
+impl HttpProvider {
+    /// `name` is for messages; `base` is the address, such as [`Family::usual_url`].
+    pub fn new(family: Family, name: &str, base: &str, model: &str, key: KeySource) -> Self {
+        let endpoint = Endpoint::new(name.to_owned(), model.to_owned(), key)
+            .with_headers(family.key_header(), family.headers());
+        let (endpoint, base) = (std::sync::Arc::new(endpoint), base.to_owned());
+        Self { endpoint, family, base, times: Times::default() }
+    }
+
+    /// Waits so long.
+    #[must_use]
+    pub fn waiting(self, times: Times) -> Self {
+        Self { times, ..self }
+    }
+}
+
+impl Provider for HttpProvider {
+    fn name(&self) -> &str {
+        self.endpoint.provider()
+    }
+
+    fn model(&self) -> &str {
+        self.endpoint.model()
+    }
+
+    fn payload(&self, request: &Request) -> String {
+        self.family.body(&self.base, self.endpoint.model(), request).to_string()
+    }
+
+    fn chat<'a>(&'a self, request: &'a Request) -> Answer<'a, Box<dyn Reply>> {
+        Box::pin(async move {
+            let url = self.family.address(&self.base, self.endpoint.model());
+            let body = self.payload(request).into_bytes();
+            let until = Instant::now() + self.times.begin;
+            let response = self.endpoint.post(&url, body, until).await?;
+            let reply: Box<dyn Reply> = Box::new(HttpReply {
+                endpoint: std::sync::Arc::clone(&self.endpoint),
+                response: Some(response),
+                unframer: Unframer::new(self.family.framing()),
+                decoder: self.family.decoder(jiff::Timestamp::now().as_millisecond()),
+                pieces: VecDeque::new(),
+                silence: self.times.silence,
+                bytes: 0,
+                failure: None,
+                stopped: false,
+                ended: false,
+            });
+            Ok(reply)
+        })
+    }
+}
+
+struct HttpReply {
+    endpoint: std::sync::Arc<Endpoint>,
+    /// `None` once nothing more is read, which closes the connection.
+    response: Option<Response>,
+    unframer: Unframer,
+    decoder: Box<dyn Decoder>,
+    pieces: VecDeque<Piece>,
+    silence: Duration,
+    bytes: usize,
+    failure: Option<ProviderError>,
+    /// The answer is whole, though the connection may not be closed yet.
+    stopped: bool,
+    ended: bool,
+}
+
+impl Reply for HttpReply {
+    fn next(&mut self) -> Answer<'_, Option<Piece>> {
+        Box::pin(async move {
+            loop {
+                // What came before a failure is told before it.
+                if let Some(piece) = self.pieces.pop_front() {
+                    return Ok(Some(piece));
+                }
+                if let Some(failure) = &self.failure {
+                    return Err(failure.clone());
+                }
+                if self.ended {
+                    return Ok(None);
+                }
+                if let Err(failure) = self.read().await {
+                    self.response = None;
+                    self.failure = Some(failure);
+                }
+            }
+        })
+    }
+}
+
+impl HttpReply {
+    async fn read(&mut self) -> Result<(), ProviderError> {
+        let Some(response) = &mut self.response else { return Ok(self.ended = true) };
+        if self.stopped {
+            // Read to its end, a connection serves the next request, too.
+            let rest = async { while let Ok(Some(_)) = response.chunk().await {} };
+            let _ = timeout(FAREWELL, rest).await;
+            self.response = None;
+            return Ok(());
+        }
+        let chunk = timeout(self.silence, response.chunk()).await.map_err(|_| {
+            let what = format!("nothing more came for {} s", self.silence.as_secs_f64());
+            self.endpoint.error(ErrorKind::Unavailable, what)
+        })?;
+        let chunk = match chunk {
+            Ok(chunk) => chunk,
+            Err(error) => return Err(self.endpoint.broken(error)),
+        };
+        self.bytes += chunk.as_ref().map_or(0, |chunk| chunk.len());
+        if self.bytes > LONGEST_ANSWER {
+            let what = format!("the answer has more than {LONGEST_ANSWER} bytes");
+            return Err(self.endpoint.error(ErrorKind::Malformed, what));
+        }
+        self.decode(chunk.as_deref())
+    }
+
+    /// Takes a part of the answer, or its end.
+    fn decode(&mut self, chunk: Option<&[u8]>) -> Result<(), ProviderError> {
+        let mut pieces = Vec::new();
+        let mut broken = None;
+        let decoder = &mut *self.decoder;
+        let mut take = |text: &str| {
+            decode_text(decoder, text, &mut pieces).map_err(|failure| {
+                let what = failure.what.clone();
+                broken = Some(failure);
+                what
+            })
+        };
+        let read = match chunk {
+            Some(chunk) => self.unframer.push(chunk, &mut take),
+            None => self.unframer.end(&mut take),
+        };
+        let outcome = read.map_err(|what| broken.unwrap_or(Broken::malformed(what)));
+        let outcome = match (outcome, chunk) {
+            (Ok(()), None) if !decoder.closed(&mut pieces) => {
+                let what = "the answer broke off in the middle".to_owned();
+                Err(Broken { kind: ErrorKind::Unavailable, what })
+            }
+            (outcome, _) => outcome,
+        };
+        self.stopped = pieces.iter().any(|piece| matches!(piece, Piece::Stopped(_)));
+        if chunk.is_none() {
+            self.response = None;
+        }
+        self.pieces.extend(pieces);
+        outcome.map_err(|Broken { kind, what }| self.endpoint.error(kind, what))
+    }
+}
+
+fn decode_text(
+    decoder: &mut dyn Decoder,
+    text: &str,
+    pieces: &mut Vec<Piece>,
+) -> Result<(), Broken> {
+    if decoder.is_end(text, pieces) {
+        return Ok(());
+    }
+    let said: serde_json::Value = serde_json::from_str(text)
+        .map_err(|error| Broken::malformed(format!("a piece of the answer is no JSON: {error}")))?;
+    decoder.take(&said, pieces)
+}
