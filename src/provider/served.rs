@@ -135,7 +135,10 @@ impl Reply for HttpReply {
 
 impl HttpReply {
     async fn read(&mut self) -> Result<(), ProviderError> {
-        let Some(response) = &mut self.response else { return Ok(self.ended = true) };
+        let Some(response) = &mut self.response else {
+            self.ended = true;
+            return Ok(());
+        };
         if self.stopped {
             // Read to its end, a connection serves the next request, too.
             let rest = async { while let Ok(Some(_)) = response.chunk().await {} };

@@ -1,8 +1,10 @@
 //! A server of models that a test has to itself, on this machine: it hears HTTP requests and
 //! answers as the test says.
 
+use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,7 +14,8 @@ use crate::support::Json;
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) path: String,
-    pub(crate) authorization: Option<String>,
+    /// By their names in lower case.
+    pub(crate) headers: HashMap<String, String>,
     pub(crate) body: Json,
 }
 
@@ -21,12 +24,29 @@ pub(crate) struct Answer {
     pub(crate) after: Duration,
     pub(crate) status: u16,
     pub(crate) headers: String,
-    pub(crate) body: String,
+    pub(crate) body: Body,
+}
+
+pub(crate) enum Body {
+    Whole(String),
+    /// Each is sent for itself, and then the end as it should be.
+    Chunks(Vec<Vec<u8>>),
+    /// The connection is closed in the middle.
+    Cut(Vec<u8>),
+    /// More and more of the same comes, until nobody listens.
+    Endless(Vec<u8>),
+    /// Nothing more comes.
+    Silent(Vec<u8>),
 }
 
 impl Answer {
     pub(crate) fn new(status: u16, body: impl Into<String>) -> Self {
-        Self { after: Duration::ZERO, status, headers: String::new(), body: body.into() }
+        let (after, headers) = (Duration::ZERO, String::new());
+        Self { after, status, headers, body: Body::Whole(body.into()) }
+    }
+
+    pub(crate) fn streaming(body: Body) -> Self {
+        Self { body, ..Self::new(200, "") }
     }
 
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
@@ -36,22 +56,28 @@ impl Answer {
 }
 
 pub(crate) struct Endpoint {
+    /// Where it listens.
+    pub(crate) root: String,
+    /// The same with `/v1`.
     pub(crate) url: String,
     asked: Arc<Mutex<Vec<Asked>>>,
+    left: Arc<AtomicUsize>,
 }
 
 impl Endpoint {
     /// Answers each request as `answer` says, which is told how many came before.
     pub(crate) fn new(answer: impl Fn(&Asked, usize) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}/v1", listener.local_addr().unwrap());
+        let root = format!("http://{}", listener.local_addr().unwrap());
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
-        let (answer, heard) = (Arc::new(answer), Arc::clone(&asked));
+        let left: Arc<AtomicUsize> = Arc::default();
+        let (answer, heard, gone) = (Arc::new(answer), Arc::clone(&asked), Arc::clone(&left));
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let (answer, heard) = (Arc::clone(&answer), Arc::clone(&heard));
+                let (answer, heard, gone) = (answer.clone(), heard.clone(), gone.clone());
                 let stream = stream.unwrap();
                 std::thread::spawn(move || {
+                    stream.set_nodelay(true).unwrap();
                     let mut reader = BufReader::new(stream.try_clone().unwrap());
                     while let Some(asked) = hear(&mut reader) {
                         let before = {
@@ -59,20 +85,25 @@ impl Endpoint {
                             heard.push(asked.clone());
                             heard.len() - 1
                         };
-                        // Whoever asked may have gone.
                         if say(&stream, &answer(&asked, before)).is_err() {
+                            gone.fetch_add(1, Ordering::SeqCst);
                             return;
                         }
                     }
                 });
             }
         });
-        Self { url, asked }
+        Self { url: format!("{root}/v1"), root, asked, left }
     }
 
     /// What was asked so far.
     pub(crate) fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
+    }
+
+    /// How many left before they were told everything.
+    pub(crate) fn left(&self) -> usize {
+        self.left.load(Ordering::SeqCst)
     }
 }
 
@@ -82,27 +113,56 @@ fn hear(reader: &mut BufReader<TcpStream>) -> Option<Asked> {
         return None;
     }
     let path = line.split(' ').nth(1)?.to_owned();
-    let (mut length, mut authorization) = (0, None);
+    let mut headers = HashMap::new();
     loop {
         line.clear();
         reader.read_line(&mut line).ok()?;
         let Some((name, value)) = line.trim_end().split_once(": ") else { break };
-        match name.to_ascii_lowercase().as_str() {
-            "content-length" => length = value.parse().unwrap(),
-            "authorization" => authorization = Some(value.to_owned()),
-            _ => {}
-        }
+        headers.insert(name.to_ascii_lowercase(), value.to_owned());
     }
+    let length = headers.get("content-length").map_or(0, |length| length.parse().unwrap());
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    Some(Asked { path, authorization, body: serde_json::from_slice(&body).unwrap() })
+    Some(Asked { path, headers, body: serde_json::from_slice(&body).unwrap() })
 }
 
 fn say(mut stream: &TcpStream, answer: &Answer) -> std::io::Result<()> {
     std::thread::sleep(answer.after);
     let Answer { status, headers, body, .. } = answer;
-    let length = body.len();
-    let head = format!("HTTP/1.1 {status} Said\r\nContent-Length: {length}\r\n{headers}\r\n");
-    stream.write_all(head.as_bytes())?;
-    stream.write_all(body.as_bytes())
+    let framing = match body {
+        Body::Whole(text) => format!("Content-Length: {}\r\n", text.len()),
+        _ => "Transfer-Encoding: chunked\r\n".to_owned(),
+    };
+    stream.write_all(format!("HTTP/1.1 {status} Said\r\n{framing}{headers}\r\n").as_bytes())?;
+    match body {
+        Body::Whole(text) => stream.write_all(text.as_bytes()),
+        Body::Chunks(chunks) => {
+            let framed: Vec<u8> = chunks.iter().flat_map(|bytes| chunk(bytes)).collect();
+            stream.write_all(&framed)?;
+            stream.write_all(b"0\r\n\r\n")
+        }
+        Body::Cut(bytes) => {
+            stream.write_all(&chunk(bytes))?;
+            stream.shutdown(std::net::Shutdown::Both)
+        }
+        Body::Endless(bytes) => loop {
+            stream.write_all(&chunk(bytes))?;
+            std::thread::sleep(Duration::from_millis(1));
+        },
+        Body::Silent(bytes) => {
+            stream.write_all(&chunk(bytes))?;
+            // Ends when the other side leaves.
+            match stream.read(&mut [0])? {
+                0 => Err(std::io::ErrorKind::BrokenPipe.into()),
+                _ => Ok(()),
+            }
+        }
+    }
+}
+
+fn chunk(bytes: &[u8]) -> Vec<u8> {
+    let mut framed = format!("{:x}\r\n", bytes.len()).into_bytes();
+    framed.extend_from_slice(bytes);
+    framed.extend_from_slice(b"\r\n");
+    framed
 }

@@ -18,6 +18,7 @@ mod markdown;
 mod memories;
 mod program;
 mod protocol;
+mod providers;
 mod recorded;
 mod session_input;
 mod sessions;

@@ -1,0 +1,315 @@
+//! Every kind of server of models against one suite, from a server on this machine that answers
+//! as its public documentation says.
+
+mod families;
+
+use std::time::Duration;
+
+use contexture::provider::chat::{Piece, Provider, Request, Said, Stop, Tool, Usage, Whole};
+use contexture::provider::secret::KeySource;
+use contexture::provider::{ErrorKind, Family, HttpProvider, ProviderError, Times};
+use contexture::session::message::{Role, ToolCall};
+
+use self::families::{FAMILIES, Kind};
+use crate::endpoint::{Answer, Body, Endpoint};
+use crate::support::*;
+
+const TIMES: Times = Times { begin: Duration::from_secs(20), silence: Duration::from_secs(20) };
+
+fn provider(kind: &Kind, server: &Endpoint) -> HttpProvider {
+    let base = if kind.family == Family::Openai { &server.url } else { &server.root };
+    let key = KeySource::Command("echo k-123".to_owned());
+    HttpProvider::new(kind.family, "here", base, "test-model", key).waiting(TIMES)
+}
+
+fn request() -> Request {
+    let call = ToolCall {
+        id: "call_1".to_owned(),
+        name: "read_file".to_owned(),
+        arguments: "{\"path\":\"a.rs\"}".to_owned(),
+    };
+    let calls = Said { tool_calls: vec![call], ..Said::new(Role::Assistant, "") };
+    let result =
+        Said { tool_call_id: Some("call_1".to_owned()), ..Said::new(Role::Tool, "fn a()") };
+    Request {
+        messages: vec![
+            Said::new(Role::System, "Be brief."),
+            Said::new(Role::User, "What is in a.rs?"),
+            calls,
+            result,
+            Said::new(Role::User, "Go on."),
+        ],
+        stable: 2,
+        tools: vec![Tool {
+            name: "read_file".to_owned(),
+            description: "Reads a file".to_owned(),
+            schema: serde_json::json!({"type": "object"}),
+        }],
+        max_tokens: Some(100),
+        temperature: Some(0.5),
+    }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+/// What came, and the error with which it ended.
+async fn asked(provider: &dyn Provider) -> (Whole, Option<ProviderError>) {
+    let mut whole = Whole::default();
+    let failure = async {
+        let request = request();
+        let mut reply = provider.chat(&request).await?;
+        whole.read(&mut *reply).await?;
+        assert_eq!(reply.next().await.unwrap(), None, "what has ended stays so");
+        Ok(())
+    };
+    let failure = failure.await.err();
+    (whole, failure)
+}
+
+fn ask(
+    kind: &Kind,
+    answer: impl Fn() -> Answer + Send + Sync + 'static,
+) -> (Whole, Option<ProviderError>) {
+    let server = Endpoint::new(move |_, _| answer());
+    runtime().block_on(asked(&provider(kind, &server)))
+}
+
+/// Ids that a server does not give are made up anew each time.
+fn without_made_up_ids(mut whole: Whole) -> Whole {
+    let made_up = |call: &&mut ToolCall| call.id.starts_with("call-");
+    whole.calls.iter_mut().filter(made_up).for_each(|call| call.id = "made-up".to_owned());
+    whole
+}
+
+fn expected(kind: &Kind) -> Whole {
+    let id = if kind.gives_ids { "call_2" } else { "made-up" };
+    Whole {
+        text: "Grüße 😀, done.".to_owned(),
+        reasoning: if kind.reasons { "Hmm, é.".to_owned() } else { String::new() },
+        calls: vec![ToolCall {
+            id: id.to_owned(),
+            name: "read_file".to_owned(),
+            arguments: "{\"path\":\"ä.rs\"}".to_owned(),
+        }],
+        usage: Usage { input: Some(25), output: Some(15), ..kind.usage },
+        stop: Some(Stop::Calls),
+    }
+}
+
+#[test]
+fn answers_are_whole_wherever_the_bytes_are_split() {
+    for kind in FAMILIES {
+        for stream in [kind.stream.to_owned(), kind.stream.replace('\n', "\r\n")] {
+            let bytes = stream.into_bytes();
+            let server = {
+                let bytes = bytes.clone();
+                // The first is cut at every byte, the others in two.
+                Endpoint::new(move |_, before| {
+                    let chunks = match before {
+                        0 => bytes.chunks(1).map(<[u8]>::to_vec).collect(),
+                        cut => vec![bytes[..cut].to_vec(), bytes[cut..].to_vec()],
+                    };
+                    Answer::streaming(Body::Chunks(chunks))
+                })
+            };
+            let provider = provider(kind, &server);
+            runtime().block_on(async {
+                for cut in 0..bytes.len() {
+                    let (whole, failure) = asked(&provider).await;
+                    assert_eq!(failure, None, "{:?} cut at {cut}", kind.family);
+                    let whole = without_made_up_ids(whole);
+                    assert_eq!(whole, expected(kind), "{:?} cut at {cut}", kind.family);
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn requests_are_what_the_documentation_says() {
+    for kind in FAMILIES {
+        let server =
+            Endpoint::new(|_, _| Answer::streaming(Body::Chunks(vec![kind.stream.into()])));
+        let provider = provider(kind, &server);
+        runtime().block_on(asked(&provider));
+        let heard = server.asked().remove(0);
+        assert_eq!(heard.path, kind.path);
+        assert_eq!(heard.headers.get(kind.key.0).map(String::as_str), Some(kind.key.1));
+        let expected: Json = serde_json::from_str(kind.body).unwrap();
+        assert_eq!(heard.body, expected, "{:?}", kind.family);
+        let payload: Json = serde_json::from_str(&provider.payload(&request())).unwrap();
+        assert_eq!(payload, expected, "what is inspected is what is sent");
+    }
+}
+
+#[track_caller]
+fn check_refused(kind: &Kind, status: u16, body: &str, expected: ErrorKind) {
+    let text = body.to_owned();
+    let (whole, failure) =
+        ask(kind, move || Answer::new(status, text.clone()).header("Retry-After", "3600"));
+    let failure = failure.unwrap();
+    assert_eq!((failure.kind, whole), (expected, Whole::default()), "{failure}");
+    let said = failure.to_string();
+    assert!(said.starts_with("here with the model \"test-model\": "), "{said}");
+    assert!(!said.contains("k-123"), "{said}");
+}
+
+#[test]
+fn refusals_are_told_apart() {
+    for kind in FAMILIES {
+        let error = |message: &str| kind.refusal.replace("MESSAGE", message);
+        check_refused(kind, 401, &error("no such key k-123"), ErrorKind::Authentication);
+        check_refused(kind, 403, &error("not for you"), ErrorKind::Authentication);
+        check_refused(kind, 404, &error("no such model"), ErrorKind::BadRequest);
+        check_refused(kind, 400, &error("prompt is too long: 9 > 8"), ErrorKind::ContextTooLong);
+        check_refused(kind, 400, &error("maximum context length is 8"), ErrorKind::ContextTooLong);
+        check_refused(kind, 429, &error("slow down"), ErrorKind::RateLimited);
+        check_refused(kind, 500, &error("oops"), ErrorKind::Unavailable);
+        check_refused(kind, 529, "", ErrorKind::Unavailable);
+        check_refused(kind, 302, "", ErrorKind::BadRequest);
+    }
+}
+
+#[test]
+fn a_server_that_is_busy_is_asked_again_but_not_for_ever() {
+    let kind = &FAMILIES[0];
+    let server = Endpoint::new(|_, before| match before {
+        0 => Answer::new(429, "").header("Retry-After", "0"),
+        1 => Answer::new(503, ""),
+        _ => Answer::streaming(Body::Chunks(vec![kind.stream.into()])),
+    });
+    let (_, failure) = runtime().block_on(asked(&provider(kind, &server)));
+    assert_eq!((failure, server.asked().len()), (None, 3));
+    let server = Endpoint::new(|_, _| Answer::new(503, "").header("Retry-After", "0"));
+    let (_, failure) = runtime().block_on(asked(&provider(kind, &server)));
+    assert_eq!((failure.unwrap().kind, server.asked().len()), (ErrorKind::Unavailable, 3));
+}
+
+#[test]
+fn what_came_before_a_failure_is_kept() {
+    for kind in FAMILIES {
+        let begun = kind.stream.as_bytes()[..kind.stream.find(kind.after_text).unwrap()].to_vec();
+        let (cut, silent) = (begun.clone(), begun.clone());
+        let check = |(whole, failure): (Whole, Option<ProviderError>), expected, said: &str| {
+            let failure = failure.unwrap();
+            assert_eq!((&*whole.text, whole.stop), ("Grüße 😀, done.", None), "{failure}");
+            assert_eq!(failure.kind, expected, "{:?}: {failure}", kind.family);
+            assert!(failure.to_string().contains(said), "{failure}");
+        };
+        let closed = ask(kind, move || Answer::streaming(Body::Cut(cut.clone())));
+        check(closed, ErrorKind::Unavailable, "the connection failed");
+        let ended = begun.clone();
+        let ended = ask(kind, move || Answer::streaming(Body::Chunks(vec![ended.clone()])));
+        check(ended, ErrorKind::Unavailable, "broke off in the middle");
+        let wrong = [&begun[..], kind.failure.as_bytes()].concat();
+        let told = ask(kind, move || Answer::streaming(Body::Chunks(vec![wrong.clone()])));
+        check(told, ErrorKind::Unavailable, "it broke off: overloaded");
+        for garbage in ["data: {]\n\n{]\n", "data: 7\n\n7\n", "<html>\n"] {
+            let wrong = [&begun[..], garbage.as_bytes()].concat();
+            let garbage = ask(kind, move || Answer::streaming(Body::Chunks(vec![wrong.clone()])));
+            check(garbage, ErrorKind::Malformed, "answer");
+        }
+        let no_text = [&begun[..], b"data: \xff\xfe\n\n"].concat();
+        let no_text = ask(kind, move || Answer::streaming(Body::Chunks(vec![no_text.clone()])));
+        check(no_text, ErrorKind::Malformed, "not UTF-8");
+        let server = Endpoint::new(move |_, _| Answer::streaming(Body::Silent(silent.clone())));
+        let times = Times { silence: Duration::from_millis(50), ..TIMES };
+        let impatient = provider(kind, &server).waiting(times);
+        check(runtime().block_on(asked(&impatient)), ErrorKind::Unavailable, "nothing more came");
+        until("the connection to be closed", || server.left() == 1);
+    }
+}
+
+#[test]
+fn servers_that_are_none_are_told() {
+    for kind in FAMILIES {
+        let check = |answer: fn() -> Answer, expected| {
+            let (whole, failure) = ask(kind, answer);
+            assert_eq!((whole, failure.unwrap().kind), (Whole::default(), expected));
+        };
+        check(|| Answer::new(200, "<html>hello</html>"), ErrorKind::Malformed);
+        check(|| Answer::new(200, ""), ErrorKind::Unavailable);
+        let nobody =
+            HttpProvider::new(kind.family, "here", "http://127.0.0.1:1", "m", KeySource::None);
+        let (_, failure) = runtime().block_on(asked(&nobody));
+        assert_eq!(failure.unwrap().kind, ErrorKind::Unavailable);
+        let server = Endpoint::new(|_, _| Answer { after: TIMES.begin, ..Answer::new(200, "") });
+        let times = Times { begin: Duration::from_millis(50), ..TIMES };
+        let (_, failure) = runtime().block_on(asked(&provider(kind, &server).waiting(times)));
+        assert!(failure.unwrap().to_string().contains("no answer came in time"));
+    }
+}
+
+#[test]
+fn dropping_an_answer_stops_it() {
+    for kind in FAMILIES {
+        let server = Endpoint::new(|_, _| Answer::streaming(Body::Endless(kind.piece.into())));
+        let provider = provider(kind, &server);
+        runtime().block_on(async {
+            let request = request();
+            let mut reply = provider.chat(&request).await.unwrap();
+            while !matches!(reply.next().await.unwrap(), Some(Piece::Text(_))) {}
+            assert_eq!(server.left(), 0);
+            drop(reply);
+            // The runtime closes the connection.
+            tokio::task::yield_now().await;
+        });
+        until("the server to see it", || server.left() == 1);
+    }
+}
+
+#[test]
+fn long_answers_come_whole_and_in_order() {
+    for kind in FAMILIES {
+        // 10 MB in pieces, and 10 MB in one.
+        let piece = |text: &str| kind.piece.replace("\"x\"", &format!("\"{text}\"")).into_bytes();
+        let padding = "x".repeat(10_000);
+        let chunks: Vec<Vec<u8>> = (0..1000).map(|n| piece(&format!("<{n}>{padding}"))).collect();
+        let (whole, _) = ask(kind, move || Answer::streaming(Body::Chunks(chunks.clone())));
+        let expected: String = (0..1000).map(|n| format!("<{n}>{padding}")).collect();
+        assert!(whole.text == expected, "{:?}: {}", kind.family, whole.text.len());
+        let one = piece(&"x".repeat(10_000_000));
+        let (whole, _) = ask(kind, move || Answer::streaming(Body::Chunks(vec![one.clone()])));
+        assert_eq!(whole.text.len(), 10_000_000);
+    }
+}
+
+#[test]
+fn a_hundred_answers_at_once_lose_nothing() {
+    let kind = &FAMILIES[0];
+    let pieces = (0..200).map(|n| kind.piece.replace("\"x\"", &format!("\"<{n}>\"")).into_bytes());
+    let mut chunks: Vec<Vec<u8>> = pieces.collect();
+    chunks.push(b"data: [DONE]\n\n".to_vec());
+    let server = Endpoint::new(move |_, _| Answer::streaming(Body::Chunks(chunks.clone())));
+    let provider = std::sync::Arc::new(provider(kind, &server));
+    let expected: String = (0..200).map(|n| format!("<{n}>")).collect();
+    runtime().block_on(async {
+        let ask = |_| {
+            let provider = std::sync::Arc::clone(&provider);
+            tokio::spawn(async move { asked(&*provider).await })
+        };
+        for answer in (0..100).map(ask).collect::<Vec<_>>() {
+            let (whole, failure) = answer.await.unwrap();
+            assert_eq!((&whole.text, failure), (&expected, None));
+        }
+    });
+}
+
+#[test]
+fn connections_are_used_again() {
+    for kind in FAMILIES {
+        let server =
+            Endpoint::new(|_, _| Answer::streaming(Body::Chunks(vec![kind.stream.into()])));
+        let provider = provider(kind, &server);
+        let begun = std::time::Instant::now();
+        runtime().block_on(async {
+            for _ in 0..20 {
+                assert_eq!(asked(&provider).await.1, None);
+            }
+        });
+        // A connection that is not read to its end is waited for.
+        assert!(begun.elapsed() < Duration::from_secs(5));
+    }
+}

@@ -1,0 +1,219 @@
+//! What each kind of server is sent and says, after its public documentation.
+
+use contexture::provider::Family;
+use contexture::provider::chat::Usage;
+
+/// A kind of server, as the suite needs it.
+pub(super) struct Kind {
+    pub(super) family: Family,
+    pub(super) path: &'static str,
+    pub(super) key: (&'static str, &'static str),
+    /// The whole request.
+    pub(super) body: &'static str,
+    /// A whole answer.
+    pub(super) stream: &'static str,
+    /// What follows the last of its text.
+    pub(super) after_text: &'static str,
+    /// A piece of text, `x`.
+    pub(super) piece: &'static str,
+    /// A failure in the middle of an answer, of being overloaded.
+    pub(super) failure: &'static str,
+    /// The body of a refusal.
+    pub(super) refusal: &'static str,
+    pub(super) reasons: bool,
+    pub(super) gives_ids: bool,
+    /// What is said beside input and output.
+    pub(super) usage: Usage,
+}
+
+const NOTHING: Usage =
+    Usage { input: None, output: None, cache_read: None, cache_written: None, reasoning: None };
+
+pub(super) const FAMILIES: &[Kind] = &[
+    Kind {
+        family: Family::Openai,
+        path: "/v1/chat/completions",
+        key: ("authorization", "Bearer k-123"),
+        body: r#"{
+            "model": "test-model", "stream": true, "stream_options": {"include_usage": true},
+            "max_tokens": 100, "temperature": 0.5,
+            "messages": [
+                {"role": "system", "content": "Be brief."},
+                {"role": "user", "content": "What is in a.rs?"},
+                {"role": "assistant", "content": null, "tool_calls": [{"id": "call_1",
+                    "type": "function",
+                    "function": {"name": "read_file", "arguments": "{\"path\":\"a.rs\"}"}}]},
+                {"role": "tool", "content": "fn a()", "tool_call_id": "call_1"},
+                {"role": "user", "content": "Go on."}],
+            "tools": [{"type": "function", "function": {"name": "read_file",
+                "description": "Reads a file", "parameters": {"type": "object"}}}]}"#,
+        stream: r#": OPENROUTER PROCESSING
+
+data: {"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}
+
+data: {"choices":[{"index":0,"delta":{"reasoning_content":"Hmm, é."},"finish_reason":null}]}
+
+data: {"choices":[{"index":0,"delta":{"content":"Grüße 😀"},"finish_reason":null}]}
+
+data: {"choices":[{"index":0,"delta":{"content":", done."},"finish_reason":null}]}
+
+data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call_2","type":"function","function":{"name":"read_file","arguments":""}}]},"finish_reason":null}]}
+
+data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"path\":"}}]},"finish_reason":null}]}
+
+data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\"ä.rs\"}"}}]},"finish_reason":null}]}
+
+data: {"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}
+
+data: {"choices":[],"usage":{"prompt_tokens":25,"completion_tokens":15,"prompt_tokens_details":{"cached_tokens":10},"completion_tokens_details":{"reasoning_tokens":4}}}
+
+data: [DONE]
+
+"#,
+        after_text: "data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\"",
+        piece: "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"x\"},\"finish_reason\":null}]}\n\n",
+        failure: "data: {\"error\":{\"code\":502,\"message\":\"overloaded\"},\"choices\":[{\"finish_reason\":\"error\"}]}\n\n",
+        refusal: r#"{"error": {"message": "MESSAGE", "type": "t", "param": null, "code": null}}"#,
+        reasons: true,
+        gives_ids: true,
+        usage: Usage { cache_read: Some(10), reasoning: Some(4), ..NOTHING },
+    },
+    Kind {
+        family: Family::Anthropic,
+        path: "/v1/messages",
+        key: ("x-api-key", "k-123"),
+        body: r#"{
+            "model": "test-model", "stream": true, "max_tokens": 100, "temperature": 0.5,
+            "system": [{"type": "text", "text": "Be brief.",
+                "cache_control": {"type": "ephemeral"}}],
+            "messages": [
+                {"role": "user", "content": [{"type": "text", "text": "What is in a.rs?",
+                    "cache_control": {"type": "ephemeral"}}]},
+                {"role": "assistant", "content": [{"type": "tool_use", "id": "call_1",
+                    "name": "read_file", "input": {"path": "a.rs"}}]},
+                {"role": "user", "content": [
+                    {"type": "tool_result", "tool_use_id": "call_1", "content": "fn a()"},
+                    {"type": "text", "text": "Go on."}]}],
+            "tools": [{"name": "read_file", "description": "Reads a file",
+                "input_schema": {"type": "object"}}]}"#,
+        stream: r#"event: message_start
+data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","content":[],"stop_reason":null,"usage":{"input_tokens":12,"cache_read_input_tokens":10,"cache_creation_input_tokens":3,"output_tokens":1}}}
+
+event: content_block_start
+data: {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}
+
+event: ping
+data: {"type":"ping"}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"Hmm, é."}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"c2ln"}}
+
+event: content_block_stop
+data: {"type":"content_block_stop","index":0}
+
+event: content_block_start
+data: {"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"Grüße 😀"}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":", done."}}
+
+event: content_block_stop
+data: {"type":"content_block_stop","index":1}
+
+event: content_block_start
+data: {"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"call_2","name":"read_file","input":{}}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{\"path\":"}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"\"ä.rs\"}"}}
+
+event: content_block_stop
+data: {"type":"content_block_stop","index":2}
+
+event: message_delta
+data: {"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},"usage":{"output_tokens":15}}
+
+event: message_stop
+data: {"type":"message_stop"}
+
+"#,
+        after_text: "event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":1}",
+        piece: "data: {\"type\":\"content_block_delta\",\"index\":1,\"delta\":{\"type\":\"text_delta\",\"text\":\"x\"}}\n\n",
+        failure: "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"overloaded\"}}\n\n",
+        refusal: r#"{"type": "error", "error": {"type": "t", "message": "MESSAGE"}}"#,
+        reasons: true,
+        gives_ids: true,
+        usage: Usage { cache_read: Some(10), cache_written: Some(3), ..NOTHING },
+    },
+    Kind {
+        family: Family::Gemini,
+        path: "/v1beta/models/test-model:streamGenerateContent?alt=sse",
+        key: ("x-goog-api-key", "k-123"),
+        body: r#"{
+            "systemInstruction": {"parts": [{"text": "Be brief."}]},
+            "contents": [
+                {"role": "user", "parts": [{"text": "What is in a.rs?"}]},
+                {"role": "model", "parts": [{"functionCall": {"name": "read_file",
+                    "args": {"path": "a.rs"}}}]},
+                {"role": "user", "parts": [
+                    {"functionResponse": {"name": "read_file", "response": {"result": "fn a()"}}},
+                    {"text": "Go on."}]}],
+            "generationConfig": {"maxOutputTokens": 100, "temperature": 0.5},
+            "tools": [{"functionDeclarations": [{"name": "read_file",
+                "description": "Reads a file", "parametersJsonSchema": {"type": "object"}}]}]}"#,
+        stream: r#"data: {"candidates": [{"content": {"parts": [{"text": "Hmm, é.","thought": true}],"role": "model"},"index": 0}],"usageMetadata": {"promptTokenCount": 25,"totalTokenCount": 25},"modelVersion": "test-model"}
+
+data: {"candidates": [{"content": {"parts": [{"text": "Grüße 😀"}],"role": "model"},"index": 0}],"usageMetadata": {"promptTokenCount": 25,"candidatesTokenCount": 3,"thoughtsTokenCount": 4}}
+
+data: {"candidates": [{"content": {"parts": [{"text": ", done."}],"role": "model"},"index": 0}]}
+
+data: {"candidates": [{"content": {"parts": [{"functionCall": {"name": "read_file","args": {"path": "ä.rs"}}}],"role": "model"},"finishReason": "STOP","index": 0}],"usageMetadata": {"promptTokenCount": 25,"candidatesTokenCount": 11,"thoughtsTokenCount": 4,"cachedContentTokenCount": 10,"totalTokenCount": 40}}
+
+"#,
+        after_text: "data: {\"candidates\": [{\"content\": {\"parts\": [{\"functionCall\"",
+        piece: "data: {\"candidates\": [{\"content\": {\"parts\": [{\"text\": \"x\"}]}}]}\n\n",
+        failure: "data: {\"error\": {\"code\": 503,\"message\": \"overloaded\",\"status\": \"UNAVAILABLE\"}}\n\n",
+        refusal: r#"{"error": {"code": 1, "message": "MESSAGE", "status": "S"}}"#,
+        reasons: true,
+        gives_ids: false,
+        usage: Usage { cache_read: Some(10), reasoning: Some(4), ..NOTHING },
+    },
+    Kind {
+        family: Family::Ollama,
+        path: "/api/chat",
+        key: ("authorization", "Bearer k-123"),
+        body: r#"{
+            "model": "test-model", "stream": true,
+            "messages": [
+                {"role": "system", "content": "Be brief."},
+                {"role": "user", "content": "What is in a.rs?"},
+                {"role": "assistant", "content": "", "tool_calls": [{"function":
+                    {"name": "read_file", "arguments": {"path": "a.rs"}}}]},
+                {"role": "tool", "content": "fn a()", "tool_name": "read_file"},
+                {"role": "user", "content": "Go on."}],
+            "options": {"num_predict": 100, "temperature": 0.5},
+            "tools": [{"type": "function", "function": {"name": "read_file",
+                "description": "Reads a file", "parameters": {"type": "object"}}}]}"#,
+        stream: r#"{"model":"test-model","created_at":"2026-01-01T00:00:00Z","message":{"role":"assistant","content":"","thinking":"Hmm, é."},"done":false}
+{"model":"test-model","message":{"role":"assistant","content":"Grüße 😀"},"done":false}
+{"model":"test-model","message":{"role":"assistant","content":", done."},"done":false}
+{"model":"test-model","message":{"role":"assistant","content":"","tool_calls":[{"function":{"name":"read_file","arguments":{"path":"ä.rs"}}}]},"done":false}
+{"model":"test-model","message":{"role":"assistant","content":""},"done":true,"done_reason":"stop","total_duration":1,"prompt_eval_count":25,"eval_count":15}
+"#,
+        after_text: "{\"model\":\"test-model\",\"message\":{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\"",
+        piece: "{\"message\":{\"role\":\"assistant\",\"content\":\"x\"},\"done\":false}\n",
+        failure: "{\"error\":\"overloaded\"}\n",
+        refusal: r#"{"error": "MESSAGE"}"#,
+        reasons: true,
+        gives_ids: false,
+        usage: NOTHING,
+    },
+];
