@@ -2,6 +2,7 @@
 
 mod embeddings;
 mod models;
+mod providers;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +19,7 @@ use crate::wire::frame::DEFAULT_MAX_MESSAGE;
 
 pub use self::embeddings::{EmbeddingSettings, Embeddings};
 pub use self::models::ModelSettings;
+pub use self::providers::{Configured, From, ProviderSettings};
 use crate::tokens::model::Override;
 
 /// What the program runs with.
@@ -33,6 +35,8 @@ pub struct Config {
     pub models: Vec<Override>,
     /// What makes vectors of texts.
     pub embeddings: Option<Embeddings>,
+    /// The models that can be talked to; the first is meant when none is named.
+    pub providers: Vec<Configured>,
     /// The file whose content clients must know that are not sure to be the same user.
     pub secret_file: Option<PathBuf>,
     /// Each setting with its value and where that came from, for people.
@@ -75,6 +79,9 @@ pub struct Settings {
     /// What makes vectors of texts; only in the file.
     #[arg(skip)]
     pub embeddings: Option<EmbeddingSettings>,
+    /// The models that can be talked to; only in the file.
+    #[arg(skip)]
+    pub providers: Option<Vec<ProviderSettings>>,
     /// The file with the secret that remote clients send first
     #[arg(long, global = true, help_heading = SETTINGS, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
@@ -153,6 +160,7 @@ impl Config {
         let [.., (_, file)] = layers.clone();
         let models = models::overrides(file.models.unwrap_or_default(), &mut explained)?;
         let embeddings = embeddings::embeddings(file.embeddings, &mut explained)?;
+        let providers = providers::providers(file.providers.unwrap_or_default(), &mut explained)?;
         let secret_file = layers.iter().find_map(|(_, settings)| settings.secret_file.clone());
         check_range("max-items", &explained, (1..=MAX_CAPACITY).contains(&max_items), || {
             format!("must be from 1 to {MAX_CAPACITY}, got {max_items}")
@@ -164,7 +172,16 @@ impl Config {
             || format!("must be {MIN_MESSAGE_BYTES} or more, got {max_message_bytes}"),
         )?;
         let limits = Limits { max_message_bytes, max_file_bytes, max_items };
-        Ok(Self { limits, tokenizer, model: model.0, models, embeddings, secret_file, explained })
+        Ok(Self {
+            limits,
+            tokenizer,
+            model: model.0,
+            models,
+            embeddings,
+            providers,
+            secret_file,
+            explained,
+        })
     }
 }
 
@@ -251,6 +268,7 @@ fn from_environment(get: impl Fn(&str) -> Option<String>) -> Result<Settings, Co
         model: get("CONTEXTURE_MODEL"),
         models: None,
         embeddings: None,
+        providers: None,
         secret_file: get("CONTEXTURE_SECRET_FILE").map(PathBuf::from),
     })
 }

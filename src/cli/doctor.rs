@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::host::Setup;
 use super::{Common, say};
-use crate::config::Embeddings;
+use crate::config::{Configured, Embeddings, From};
 use crate::server::folder::{DATABASE, FolderError, Owned, make_private};
 use crate::store::StoreError;
 use crate::store::sqlite::SqliteStore;
@@ -47,6 +47,7 @@ impl Doctor {
 fn findings(setup: &Setup) -> Vec<Finding> {
     let mut findings = vec![counter(setup), runtime_folder(setup)];
     findings.extend(setup.config.embeddings.as_ref().map(embeddings));
+    findings.extend(setup.config.providers.iter().map(provider));
     if let Some(folder) = &setup.state {
         findings.extend(state(folder));
     }
@@ -68,6 +69,18 @@ fn embeddings(settings: &Embeddings) -> Finding {
     match key.check() {
         Ok(()) => good(format!("memories are embedded by {model} at {url}")),
         Err(wrong) => bad(format!("[embeddings]: {wrong}")),
+    }
+}
+
+fn provider(configured: &Configured) -> Finding {
+    let Configured { name, model, from } = configured;
+    let key = match from {
+        From::Server { key, .. } => key.check(),
+        From::Script(_) => Ok(()),
+    };
+    match key.and_then(|()| configured.open()) {
+        Ok(_) => good(format!("{name} is {model} of {from}")),
+        Err(wrong) => bad(format!("[[providers]] {name:?}: {wrong}")),
     }
 }
 

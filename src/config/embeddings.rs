@@ -68,21 +68,10 @@ pub(super) fn embeddings(
 fn checked(said: EmbeddingSettings) -> Result<Embeddings, String> {
     let EmbeddingSettings { url, model, api_key_env, api_key_command, timeout } = said;
     check_url(&url)?;
-    let named = [("model", Some(&model)), ("api-key-env", api_key_env.as_ref())];
-    let named = named.into_iter().chain([("api-key-command", api_key_command.as_ref())]);
-    for (name, text) in named {
-        if text.is_some_and(|text| text.trim().is_empty()) {
-            return Err(format!("{name} must not be empty"));
-        }
+    if model.trim().is_empty() {
+        return Err("model must not be empty".to_owned());
     }
-    let key = match (api_key_env, api_key_command) {
-        (Some(_), Some(_)) => {
-            return Err("has both api-key-env and api-key-command; keep one".to_owned());
-        }
-        (Some(name), None) => KeySource::Environment(name),
-        (None, Some(command)) => KeySource::Command(command),
-        (None, None) => KeySource::None,
-    };
+    let key = key_source(api_key_env, api_key_command)?;
     let timeout = timeout.unwrap_or(DEFAULT_TIMEOUT);
     let (least, most) = TIMEOUTS;
     if !(least..=most).contains(&timeout) {
@@ -91,7 +80,25 @@ fn checked(said: EmbeddingSettings) -> Result<Embeddings, String> {
     Ok(Embeddings { url, model, key, timeout: Duration::from_secs_f64(timeout) })
 }
 
-fn check_url(url: &str) -> Result<(), String> {
+/// Where a key comes from, which is told in one of two ways.
+pub(super) fn key_source(
+    variable: Option<String>,
+    command: Option<String>,
+) -> Result<KeySource, String> {
+    for (name, text) in [("api-key-env", &variable), ("api-key-command", &command)] {
+        if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
+            return Err(format!("{name} must not be empty"));
+        }
+    }
+    match (variable, command) {
+        (Some(_), Some(_)) => Err("has both api-key-env and api-key-command; keep one".to_owned()),
+        (Some(name), None) => Ok(KeySource::Environment(name)),
+        (None, Some(command)) => Ok(KeySource::Command(command)),
+        (None, None) => Ok(KeySource::None),
+    }
+}
+
+pub(super) fn check_url(url: &str) -> Result<(), String> {
     let example = "such as \"http://localhost:11434/v1\"";
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     let Some(rest) = rest else {

@@ -124,3 +124,47 @@ fn what_is_wrong_with_embeddings_is_said() {
     let error = in_file(&with("url = \"https://me:k3y@h/v1\"")).unwrap_err();
     assert!(error.contains("no key") && !error.contains("k3y"), "{error}");
 }
+
+#[test]
+fn providers_are_served_or_scripted() {
+    check(&in_file("").unwrap(), "providers", "none", DEFAULTS);
+    let file = "[[providers]]\nname = \"claude\"\nkind = \"anthropic\"\nmodel = \"m-1\"\n\
+                [[providers]]\nname = \"here\"\nkind = \"openai\"\nmodel = \"m-2\"\n\
+                url = \"http://localhost:8080/v1\"\n\
+                [[providers]]\nname = \"play\"\nkind = \"scripted\"\nmodel = \"m-3\"\n\
+                script = \"/none/play.toml\"\n";
+    let config = in_file(file).unwrap();
+    let told: Vec<&str> = config
+        .explained
+        .iter()
+        .filter(|setting| setting.name == "providers")
+        .map(|setting| &*setting.value)
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "claude: m-1 of anthropic at https://api.anthropic.com, key from the variable \
+             ANTHROPIC_API_KEY",
+            "here: m-2 of openai at http://localhost:8080/v1, key none",
+            "play: m-3 of the script /none/play.toml",
+        ]
+    );
+    let opened = config.providers[1].open().unwrap();
+    assert_eq!((opened.name(), opened.model()), ("here", "m-2"));
+    let missing = config.providers[2].open().err().unwrap();
+    assert!(missing.contains("/none/play.toml"), "{missing}");
+}
+
+#[test]
+fn what_is_wrong_with_a_provider_is_said() {
+    let with =
+        |more: &str| format!("[[providers]]\nname = \"a\"\nmodel = \"m\"\nkind = \"{}", more);
+    refused(&with("gpt\""), "[[providers]] \"a\": kind must be one of openai, anthropic, gemini");
+    refused(&with("scripted\""), "\"a\": needs a script");
+    refused(&with("ollama\"\nscript = \"x\""), "only the kind scripted has a script");
+    refused(&with("ollama\"\nurl = \"x\""), "url must begin with http://");
+    refused(&with("ollama\"\nkey = \"k3y\""), "unknown field `key`, expected one of `name`");
+    refused(&with("ollama\"\napi-key-env = \"\""), "api-key-env must not be empty");
+    let once = with("ollama\"\n");
+    refused(&format!("{once}{once}"), "name is there twice");
+}

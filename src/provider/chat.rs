@@ -16,6 +16,9 @@ pub trait Provider: Send + Sync {
     /// What would be sent for a request, to the byte. It holds no key.
     fn payload(&self, request: &Request) -> String;
 
+    /// The names of the models that there are, in the provider's order.
+    fn models(&self) -> Answer<'_, Vec<String>>;
+
     /// Sends the request and waits for the answer to begin. The request may be sent again when the
     /// provider is busy, but never once the answer has begun. Dropping the future, or the reply,
     /// closes the connection, so that the provider stops working.

@@ -86,16 +86,17 @@ impl Endpoint {
         }
     }
 
-    /// Sends JSON until it is accepted, a failure will not pass, or the time is up.
-    pub(super) async fn post(
+    /// Sends JSON, or asks without any, until that is accepted, a failure will not pass, or the
+    /// time is up.
+    pub(super) async fn ask(
         &self,
         url: &str,
-        body: Vec<u8>,
+        body: Option<Vec<u8>>,
         until: Instant,
     ) -> Result<Response, ProviderError> {
         let mut wait = FIRST_WAIT;
         for attempt in 1.. {
-            let asked = timeout_at(until, self.post_once(url, body.clone())).await;
+            let asked = timeout_at(until, self.ask_once(url, body.clone())).await;
             let error = match asked.unwrap_or_else(|_| Err(self.late())) {
                 Ok(response) => return Ok(response),
                 Err(error) => error,
@@ -137,13 +138,17 @@ impl Endpoint {
         self.error(ErrorKind::Unavailable, "no answer came in time")
     }
 
-    async fn post_once(&self, url: &str, body: Vec<u8>) -> Result<Response, ProviderError> {
+    async fn ask_once(&self, url: &str, body: Option<Vec<u8>>) -> Result<Response, ProviderError> {
         let key = self.key().await?;
         let client = self.client.get_or_try_init(|| async { client() }).await;
         let client = client.map_err(|error| {
             self.error(ErrorKind::Unconfigured, format!("there can be no connections: {error}"))
         })?;
-        let request = client.post(url).headers(self.headers(key.as_ref())?).body(body);
+        let request = match body {
+            Some(body) => client.post(url).body(body),
+            None => client.get(url),
+        };
+        let request = request.headers(self.headers(key.as_ref())?);
         let response = request.send().await.map_err(|error| self.broken(error))?;
         match response.status().is_success() {
             true => Ok(response),

@@ -173,6 +173,10 @@ impl Provider for Scripted {
         serde_json::json!({"model": self.model, "messages": messages}).to_string()
     }
 
+    fn models(&self) -> Answer<'_, Vec<String>> {
+        Box::pin(std::future::ready(Ok(vec![self.model.clone()])))
+    }
+
     fn chat<'a>(&'a self, request: &'a Request) -> Answer<'a, Box<dyn Reply>> {
         Box::pin(async move {
             let Some((line, before)) = self.next_line(request) else {

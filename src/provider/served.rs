@@ -17,6 +17,10 @@ use super::secret::KeySource;
 /// The longest answer that is read, in bytes.
 const LONGEST_ANSWER: usize = 256 << 20;
 
+/// How long a list of models may take, and how long it may be, in bytes.
+const LIST_TIME: Duration = Duration::from_secs(20);
+const LONGEST_LIST: usize = 16 << 20;
+
 /// How long the end of a connection is waited for once the answer is whole.
 const FAREWELL: Duration = Duration::from_millis(50);
 
@@ -72,12 +76,16 @@ impl Provider for HttpProvider {
         self.family.body(&self.base, self.endpoint.model(), request).to_string()
     }
 
+    fn models(&self) -> Answer<'_, Vec<String>> {
+        Box::pin(self.list())
+    }
+
     fn chat<'a>(&'a self, request: &'a Request) -> Answer<'a, Box<dyn Reply>> {
         Box::pin(async move {
             let url = self.family.address(&self.base, self.endpoint.model());
             let body = self.payload(request).into_bytes();
             let until = Instant::now() + self.times.begin;
-            let response = self.endpoint.post(&url, body, until).await?;
+            let response = self.endpoint.ask(&url, Some(body), until).await?;
             let reply: Box<dyn Reply> = Box::new(HttpReply {
                 endpoint: std::sync::Arc::clone(&self.endpoint),
                 response: Some(response),
@@ -91,6 +99,19 @@ impl Provider for HttpProvider {
                 ended: false,
             });
             Ok(reply)
+        })
+    }
+}
+
+impl HttpProvider {
+    async fn list(&self) -> Result<Vec<String>, ProviderError> {
+        let url = self.family.models_address(&self.base);
+        let until = Instant::now() + LIST_TIME;
+        let response = self.endpoint.ask(&url, None, until).await?;
+        let answer = self.endpoint.whole(response, LONGEST_LIST, until).await?;
+        let said = serde_json::from_slice(&answer).unwrap_or_default();
+        self.family.models(&said).ok_or_else(|| {
+            self.endpoint.error(ErrorKind::Malformed, "the answer is no list of models")
         })
     }
 }

@@ -123,7 +123,7 @@ fn hear(reader: &mut BufReader<TcpStream>) -> Option<Asked> {
     let length = headers.get("content-length").map_or(0, |length| length.parse().unwrap());
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    Some(Asked { path, headers, body: serde_json::from_slice(&body).unwrap() })
+    Some(Asked { path, headers, body: serde_json::from_slice(&body).unwrap_or_default() })
 }
 
 fn say(mut stream: &TcpStream, answer: &Answer) -> std::io::Result<()> {

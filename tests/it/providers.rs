@@ -298,6 +298,26 @@ fn a_hundred_answers_at_once_lose_nothing() {
 }
 
 #[test]
+fn the_models_that_there_are_can_be_listed() {
+    for kind in FAMILIES {
+        let (path, list) = kind.models;
+        let server = Endpoint::new(move |_, before| match before {
+            0 => Answer::new(503, "").header("Retry-After", "0"),
+            1 => Answer::new(200, list),
+            2 => Answer::new(200, "{\"models\": 1, \"data\": [{}]}"),
+            _ => Answer::new(401, ""),
+        });
+        let provider = provider(kind, &server);
+        runtime().block_on(async {
+            assert_eq!(provider.models().await.unwrap(), ["m-1", "m-2"], "{:?}", kind.family);
+            assert_eq!(provider.models().await.unwrap_err().kind, ErrorKind::Malformed);
+            assert_eq!(provider.models().await.unwrap_err().kind, ErrorKind::Authentication);
+        });
+        assert_eq!(server.asked()[1].path, path);
+    }
+}
+
+#[test]
 fn connections_are_used_again() {
     for kind in FAMILIES {
         let server =

@@ -105,6 +105,31 @@ impl Family {
         }
     }
 
+    pub(super) fn models_address(self, base: &str) -> String {
+        let base = base.trim_end_matches('/');
+        match self {
+            Self::Openai => format!("{base}/models"),
+            Self::Anthropic => format!("{}/v1/models?limit=1000", base.trim_end_matches("/v1")),
+            Self::Gemini => {
+                format!("{}/v1beta/models?pageSize=1000", base.trim_end_matches("/v1beta"))
+            }
+            Self::Ollama => format!("{}/api/tags", base.trim_end_matches("/v1")),
+        }
+    }
+
+    /// The names in a list of models.
+    pub(super) fn models(self, said: &Value) -> Option<Vec<String>> {
+        let (list, name) = match self {
+            Self::Openai | Self::Anthropic => ("data", "id"),
+            Self::Gemini | Self::Ollama => ("models", "name"),
+        };
+        let names = said[list].as_array()?.iter().map(|model| {
+            let name = model[name].as_str()?;
+            Some(name.strip_prefix("models/").unwrap_or(name).to_owned())
+        });
+        names.collect()
+    }
+
     pub(super) fn body(self, base: &str, model: &str, request: &Request) -> Value {
         match self {
             Self::Openai => openai::body(base, model, request),

@@ -20,6 +20,8 @@ pub(super) struct Kind {
     pub(super) failure: &'static str,
     /// The body of a refusal.
     pub(super) refusal: &'static str,
+    /// Where its models are listed, and how.
+    pub(super) models: (&'static str, &'static str),
     pub(super) reasons: bool,
     pub(super) gives_ids: bool,
     /// What is said beside input and output.
@@ -74,6 +76,10 @@ data: [DONE]
         piece: "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"x\"},\"finish_reason\":null}]}\n\n",
         failure: "data: {\"error\":{\"code\":502,\"message\":\"overloaded\"},\"choices\":[{\"finish_reason\":\"error\"}]}\n\n",
         refusal: r#"{"error": {"message": "MESSAGE", "type": "t", "param": null, "code": null}}"#,
+        models: (
+            "/v1/models",
+            r#"{"object": "list", "data": [{"id": "m-1", "object": "model"}, {"id": "m-2"}]}"#,
+        ),
         reasons: true,
         gives_ids: true,
         usage: Usage { cache_read: Some(10), reasoning: Some(4), ..NOTHING },
@@ -149,6 +155,10 @@ data: {"type":"message_stop"}
         piece: "data: {\"type\":\"content_block_delta\",\"index\":1,\"delta\":{\"type\":\"text_delta\",\"text\":\"x\"}}\n\n",
         failure: "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"overloaded\"}}\n\n",
         refusal: r#"{"type": "error", "error": {"type": "t", "message": "MESSAGE"}}"#,
+        models: (
+            "/v1/models?limit=1000",
+            r#"{"data": [{"type": "model", "id": "m-1"}, {"id": "m-2"}], "has_more": false}"#,
+        ),
         reasons: true,
         gives_ids: true,
         usage: Usage { cache_read: Some(10), cache_written: Some(3), ..NOTHING },
@@ -182,6 +192,10 @@ data: {"candidates": [{"content": {"parts": [{"functionCall": {"name": "read_fil
         piece: "data: {\"candidates\": [{\"content\": {\"parts\": [{\"text\": \"x\"}]}}]}\n\n",
         failure: "data: {\"error\": {\"code\": 503,\"message\": \"overloaded\",\"status\": \"UNAVAILABLE\"}}\n\n",
         refusal: r#"{"error": {"code": 1, "message": "MESSAGE", "status": "S"}}"#,
+        models: (
+            "/v1beta/models?pageSize=1000",
+            r#"{"models": [{"name": "models/m-1"}, {"name": "models/m-2"}]}"#,
+        ),
         reasons: true,
         gives_ids: false,
         usage: Usage { cache_read: Some(10), reasoning: Some(4), ..NOTHING },
@@ -212,6 +226,7 @@ data: {"candidates": [{"content": {"parts": [{"functionCall": {"name": "read_fil
         piece: "{\"message\":{\"role\":\"assistant\",\"content\":\"x\"},\"done\":false}\n",
         failure: "{\"error\":\"overloaded\"}\n",
         refusal: r#"{"error": "MESSAGE"}"#,
+        models: ("/api/tags", r#"{"models": [{"name": "m-1", "model": "m-1"}, {"name": "m-2"}]}"#),
         reasons: true,
         gives_ids: false,
         usage: NOTHING,
