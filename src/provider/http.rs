@@ -140,9 +140,10 @@ impl Endpoint {
 
     async fn ask_once(&self, url: &str, body: Option<Vec<u8>>) -> Result<Response, ProviderError> {
         let key = self.key().await?;
-        let client = self.client.get_or_try_init(|| async { client() }).await;
+        let client = self.client.get_or_try_init(|| async { client(url) }).await;
         let client = client.map_err(|error| {
-            self.error(ErrorKind::Unconfigured, format!("there can be no connections: {error}"))
+            let what = format!("there can be no connections: {}", deepest(&error));
+            self.error(ErrorKind::Unconfigured, what)
         })?;
         let request = match body {
             Some(body) => client.post(url).body(body),
@@ -208,21 +209,29 @@ impl Endpoint {
 
     /// The connection failed. What reqwest says of the address is left out, since it is long.
     pub(super) fn broken(&self, error: reqwest::Error) -> ProviderError {
-        let error = error.without_url();
-        let mut what = error.to_string();
-        let mut cause = std::error::Error::source(&error);
-        while let Some(deeper) = cause {
-            what = deeper.to_string();
-            cause = deeper.source();
-        }
-        self.error(ErrorKind::Unavailable, format!("the connection failed: {what}"))
+        let what = format!("the connection failed: {}", deepest(&error.without_url()));
+        self.error(ErrorKind::Unavailable, what)
     }
 }
 
-fn client() -> reqwest::Result<Client> {
+/// The cause of an error that says most.
+fn deepest(error: &dyn std::error::Error) -> String {
+    let mut deepest = error;
+    while let Some(cause) = deepest.source() {
+        deepest = cause;
+    }
+    deepest.to_string()
+}
+
+fn client(url: &str) -> reqwest::Result<Client> {
     // Only the first of a process is taken, and they are all the same.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Client::builder()
+    let builder = match url.starts_with("https:") {
+        true => Client::builder(),
+        // A server on one's own machine must not need the system's certificates: there may be none.
+        false => Client::builder().tls_certs_only([]),
+    };
+    builder
         .user_agent(concat!("contexture/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT_TIME)
         // A key is only for the server that it was given for.
