@@ -73,7 +73,7 @@ fn embeddings(settings: &Embeddings) -> Finding {
 }
 
 fn provider(configured: &Configured) -> Finding {
-    let Configured { name, model, from } = configured;
+    let Configured { name, model, from, .. } = configured;
     let key = match from {
         From::Server { key, .. } => key.check(),
         From::Script(_) => Ok(()),

@@ -7,11 +7,11 @@ use anyhow::Context;
 use tokio::runtime::Runtime;
 
 use super::Common;
-use crate::config::{Config, Embeddings, Folders};
+use crate::config::{self, Config, Embeddings, Folders};
 use crate::context::change::Settings;
 use crate::engine::{Clock, Engine, Models};
 use crate::provider::embed::HttpEmbedder;
-use crate::rpc::{Embedding, Tools};
+use crate::rpc::{Configured, Embedding, Providers, Tools};
 use crate::server::Server;
 use crate::server::folder::Owned;
 use crate::store::logged::LoggedStore;
@@ -77,6 +77,7 @@ impl Setup {
         let state_folder = self.state.clone();
         let template_folder = Some(self.folders.config_file.with_file_name("templates"));
         let embedding = self.embedding();
+        let providers = self.providers()?;
         Ok(Server::start(engine, |engine| Tools {
             engine,
             counter,
@@ -84,6 +85,7 @@ impl Setup {
             state_folder,
             template_folder,
             embedding,
+            providers,
             notices,
         }))
     }
@@ -94,6 +96,16 @@ impl Setup {
             let embedder = HttpEmbedder::new(url, model, key.clone());
             Embedding::new(Arc::new(embedder), *timeout)
         })
+    }
+
+    fn providers(&self) -> anyhow::Result<Providers> {
+        let open = |said: &config::Configured| -> anyhow::Result<Configured> {
+            let (name, max_tokens, price) = (said.name.clone(), said.max_tokens, said.price);
+            let provider =
+                said.open().map_err(|why| anyhow::anyhow!("provider {name:?}: {why}"))?;
+            Ok(Configured { name, provider, max_tokens, price })
+        };
+        self.config.providers.iter().map(open).collect::<anyhow::Result<_>>().map(Providers)
     }
 
     fn clock(&self) -> Clock {

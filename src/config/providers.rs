@@ -16,7 +16,7 @@ use crate::provider::{Family, HttpProvider};
 const SCRIPTED: &str = "scripted";
 
 /// A provider as it is written.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ProviderSettings {
     /// How people call it.
@@ -33,10 +33,16 @@ pub struct ProviderSettings {
     pub api_key_command: Option<String>,
     /// The file that is played.
     pub script: Option<PathBuf>,
+    /// How many tokens an answer may have.
+    pub max_tokens: Option<u64>,
+    /// What a million tokens of input cost, in any currency.
+    pub price_input: Option<f64>,
+    /// What a million tokens of output cost.
+    pub price_output: Option<f64>,
 }
 
 /// A provider in effect.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Configured {
     /// How people call it.
     pub name: String,
@@ -44,6 +50,10 @@ pub struct Configured {
     pub model: String,
     /// What is asked.
     pub from: From,
+    /// How many tokens an answer may have.
+    pub max_tokens: Option<u64>,
+    /// What a million tokens of input and of output cost, when both are known.
+    pub price: Option<(f64, f64)>,
 }
 
 /// What a provider asks.
@@ -111,7 +121,7 @@ pub(super) fn providers(
             message: format!("{name:?}: {message}"),
             origin: FILE,
         })?;
-        let Configured { name, model, from } = &configured;
+        let Configured { name, model, from, .. } = &configured;
         let value = format!("{name}: {model} of {from}");
         explained.push(Explained { name: "providers", value, source: FILE });
         providers.push(configured);
@@ -120,7 +130,22 @@ pub(super) fn providers(
 }
 
 fn checked(said: ProviderSettings) -> Result<Configured, String> {
-    let ProviderSettings { name, kind, model, url, api_key_env, api_key_command, script } = said;
+    let price = match (said.price_input, said.price_output) {
+        (Some(input), Some(output)) if input >= 0.0 && output >= 0.0 => Some((input, output)),
+        (None, None) => None,
+        _ => return Err("needs both price-input and price-output, 0 or more, or neither".into()),
+    };
+    let ProviderSettings {
+        name,
+        kind,
+        model,
+        url,
+        api_key_env,
+        api_key_command,
+        script,
+        max_tokens,
+        ..
+    } = said;
     for (what, text) in [("name", &name), ("model", &model)] {
         if text.trim().is_empty() {
             return Err(format!("{what} must not be empty"));
@@ -147,7 +172,7 @@ fn checked(said: ProviderSettings) -> Result<Configured, String> {
             From::Server { family, url, key }
         }
     };
-    Ok(Configured { name, model, from })
+    Ok(Configured { name, model, from, max_tokens, price })
 }
 
 /// The variable that the programs of a kind's vendor take the key from.

@@ -110,6 +110,12 @@ pub enum EngineError {
         /// The names of those that were deleted, last changed first.
         known: Vec<String>,
     },
+    /// A model is answering in the session.
+    #[error("a model is still answering in {session:?}; wait for it, or cancel it")]
+    SessionBusy {
+        /// The session's name.
+        session: String,
+    },
     /// No memory has this number.
     #[error("no memory mem-{0}; list-memories shows them")]
     NoSuchMemory(u64),
@@ -160,6 +166,7 @@ impl EngineError {
             Self::NoCheckpoint { .. } => "no-checkpoint",
             Self::NoVersioning { .. } => "versioning-not-enabled",
             Self::NoRollback { .. } => "no-rollback",
+            Self::SessionBusy { .. } => "session-busy",
             Self::NoSuchMemory(_) => "no-such-memory",
             Self::BudgetTooSmall(_) => "budget-too-small",
             Self::BadSetting(_) => "bad-setting",

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::embedding::Embedding;
+use super::providers::Providers;
 use crate::engine::Handle;
 use crate::tokens::Counter;
 use crate::value::Value;
@@ -23,6 +24,8 @@ pub struct Tools {
     pub state_folder: Option<PathBuf>,
     /// What makes vectors of texts, when something is configured to.
     pub embedding: Option<Embedding>,
+    /// The models that can be talked to.
+    pub providers: Providers,
     /// Where the user's own templates lie.
     pub template_folder: Option<PathBuf>,
     /// What the user should know since the start, such as a damaged database moved aside.

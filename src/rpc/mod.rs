@@ -6,6 +6,7 @@
 
 mod backfill;
 mod call;
+mod chat;
 mod checkpoints;
 mod context;
 mod curate;
@@ -16,6 +17,7 @@ mod memories;
 mod messages;
 mod params;
 pub(crate) mod present;
+mod providers;
 mod query;
 mod refresh;
 mod report;
@@ -32,6 +34,7 @@ pub use self::backfill::backfill;
 pub use self::call::{Call, Limits, Peer, Tools, Topic};
 pub use self::embedding::Embedding;
 pub use self::error::engine_error;
+pub use self::providers::{Configured, Providers};
 pub use self::table::{Method, Pace, Param, find, methods};
 
 use std::pin::Pin;

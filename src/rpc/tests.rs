@@ -22,6 +22,7 @@ fn call() -> Call {
         limits: Limits { max_message_bytes: 1 << 20, max_file_bytes: 1 << 20, max_items: 50 },
         state_folder: None,
         embedding: None,
+        providers: Default::default(),
         template_folder: None,
         notices: Vec::new(),
     };

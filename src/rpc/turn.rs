@@ -54,7 +54,8 @@ pub(super) fn process_turn(call: Call, params: Value) -> Result<Step, WireError>
     })
 }
 
-fn turn_map(done: &TurnDone) -> Vec<(Box<str>, Value)> {
+/// What a turn brought about, as a client is told it.
+pub(super) fn turn_map(done: &TurnDone) -> Vec<(Box<str>, Value)> {
     let memories = done.grounding_used.iter().map(|id| Value::Str(format!("mem-{id}")));
     let relevances = done.relevance_scores.iter().copied().map(Value::from);
     let mut map = vec![

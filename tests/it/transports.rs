@@ -175,6 +175,7 @@ fn memory_server() -> Server {
         limits,
         state_folder: None,
         embedding: None,
+        providers: Default::default(),
         template_folder: None,
         notices,
     })
@@ -254,6 +255,7 @@ fn a_panic_is_an_error_reply_and_the_server_goes_on() {
             limits,
             state_folder: None,
             embedding: None,
+            providers: Default::default(),
             template_folder: None,
             notices: Vec::new(),
         });

@@ -122,7 +122,8 @@ impl NewMessage {
         counter.count(content) + calls.iter().map(of_call).sum::<u64>()
     }
 
-    fn into_message(self, number: u64, timestamp: i64) -> Message {
+    /// The message with its number and time, in Unix seconds.
+    pub fn into_message(self, number: u64, timestamp: i64) -> Message {
         let signals = Signals::of(self.role, &self.content, &self.tool_calls);
         Message {
             number,

@@ -37,6 +37,8 @@ pub(super) struct Sessions {
     touched: Vec<u64>,
     /// The one that calls without a name are about, once one was chosen.
     current: Option<u64>,
+    /// Those in which a model is answering.
+    answering: Vec<u64>,
 }
 
 /// A session that was opened.
@@ -179,6 +181,23 @@ impl Engine {
     pub fn set_session_settings(&mut self, id: u64, settings: &str) -> Result<(), EngineError> {
         self.store.set_session_settings(id, settings)?;
         self.session_changed(id, "configure-session")
+    }
+
+    /// Notes that a model is about to answer in a session: one turn at a time.
+    ///
+    /// # Errors
+    /// [`EngineError::SessionBusy`].
+    pub fn begin_turn(&mut self, id: u64) -> Result<(), EngineError> {
+        if self.sessions.answering.contains(&id) {
+            return Err(EngineError::SessionBusy { session: self.row(id)?.name });
+        }
+        self.sessions.answering.push(id);
+        Ok(())
+    }
+
+    /// Notes that the answer has ended.
+    pub fn end_turn(&mut self, id: u64) {
+        self.sessions.answering.retain(|answering| *answering != id);
     }
 
     /// A session with its log and state, read from the store at its first use.

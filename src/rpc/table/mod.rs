@@ -3,6 +3,7 @@
 mod context;
 mod curation;
 mod memory;
+mod model;
 mod server;
 mod session;
 mod template;
@@ -20,6 +21,7 @@ pub fn methods() -> impl Iterator<Item = &'static Method> + Clone {
         curation::METHODS,
         memory::METHODS,
         template::METHODS,
+        model::METHODS,
         server::METHODS,
     ]
     .into_iter()

@@ -1,0 +1,147 @@
+//! Chats with a model that plays a script, through the program itself.
+
+use crate::support::*;
+
+/// A server whose model plays these answers, in TOML, and an open session.
+fn begin(home: &Home, answers: &str) -> Client {
+    let script = home.write("answers.toml", answers);
+    let config = home.path("config/contexture/config.toml");
+    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+    let provider = format!(
+        "[[providers]]\nname = \"play\"\nkind = \"scripted\"\nmodel = \"m-1\"\n\
+         script = {script:?}\nprice-input = 2.0\nprice-output = 10.0\n"
+    );
+    std::fs::write(config, provider).unwrap();
+    let mut client = home.ephemeral(&[]);
+    client.ok("open-session", "(:name \"s\")");
+    client
+}
+
+fn said(client: &mut Client) -> Vec<String> {
+    let messages = client.ok("get-messages", "nil");
+    let line =
+        |message: &Json| format!("{}: {}", text(&message["role"]), text(&message["content"]));
+    // An empty list is `nil`, and that is null.
+    messages.as_array().into_iter().flatten().map(line).collect()
+}
+
+fn text(value: &Json) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// The messages until the answer to the call with this id, with the answer.
+fn heard(client: &mut Client, id: i64) -> (Vec<Json>, Json) {
+    let mut progress = Vec::new();
+    loop {
+        let message = client.message();
+        match message["id"] == id {
+            true => return (progress, message),
+            false => progress.push(message),
+        }
+    }
+}
+
+#[test]
+fn an_answer_is_streamed_logged_and_accounted_for() {
+    let home = Home::new();
+    let answers = "[[answer]]\ntext = [\"Hello \", \"λ.\"]\nreasoning = \"greet\"\n\
+                   usage = { input = 1000, output = 100 }\n";
+    let mut client = begin(&home, answers);
+    let id = client.send("chat", "(:content \"hi\")");
+    let (progress, answer) = heard(&mut client, id);
+    let shown: Vec<(&str, &str)> = progress
+        .iter()
+        .map(|message| (text(&message["params"]["kind"]), text(&message["params"]["text"])))
+        .collect();
+    assert_eq!(shown, [("reasoning", "greet"), ("text", "Hello "), ("text", "λ.")]);
+    let result = &answer["result"];
+    assert_eq!(text(&result["content"]), "Hello λ.");
+    assert_eq!(result["cost"], 0.003);
+    assert_eq!(text(&result["stop_reason"]), "stop");
+    assert_eq!(said(&mut client), ["user: hi", "assistant: Hello λ."]);
+}
+
+#[test]
+fn what_would_be_sent_can_be_seen_and_changes_nothing() {
+    let home = Home::new();
+    let mut client = begin(&home, "[[answer]]\ntext = \"x\"\n");
+    let shown =
+        client.ok("chat", "(:content \"hi\" :dry-run t :sections (:system-prompt \"Be brief.\"))");
+    assert!(text(&shown["payload"]).contains("Be brief."), "{shown}");
+    let parts = shown["parts"].as_array().unwrap();
+    let tokens: i64 = parts.iter().map(|part| part["tokens"].as_i64().unwrap()).sum();
+    assert_eq!(shown["tokens"], tokens);
+    assert!(said(&mut client).is_empty());
+}
+
+#[test]
+fn an_answer_that_breaks_off_keeps_what_had_come() {
+    let home = Home::new();
+    let mut client = begin(&home, "[[answer]]\ntext = \"This breaks o\"\ncut = true\n");
+    let failure = client.fails("chat", "(:content \"hi\")");
+    assert_eq!(failure.kind(), "unavailable");
+    assert_eq!(said(&mut client), ["user: hi", "assistant: This breaks o"]);
+}
+
+#[test]
+fn every_refusal_leaves_the_question_in_the_log() {
+    for kind in ["authentication", "rate-limited", "bad-request", "malformed", "unavailable"] {
+        let home = Home::new();
+        let answers = format!("[[answer]]\nerror = \"{kind}\"\nmessage = \"no\"\n");
+        let mut client = begin(&home, &answers);
+        let failure = client.fails("chat", "(:content \"hi\")");
+        assert_eq!(failure.kind(), kind);
+        assert_eq!(said(&mut client), ["user: hi"]);
+    }
+}
+
+#[test]
+fn a_window_that_is_too_long_is_made_smaller_once() {
+    let home = Home::new();
+    let answers = "[[answer]]\nerror = \"context-too-long\"\nmessage = \"too long\"\n\
+                   [[answer]]\ntext = \"fits\"\n\
+                   [[answer]]\nerror = \"context-too-long\"\nmessage = \"too long\"\n\
+                   [[answer]]\nerror = \"context-too-long\"\nmessage = \"too long\"\n";
+    let mut client = begin(&home, answers);
+    for number in 0..20 {
+        let content = format!("message {number} {}", "word ".repeat(40));
+        client.ok("add-message", &format!("(:role :assistant :content {content:?})"));
+    }
+    let answer = client.ok("chat", "(:content \"hi\")");
+    assert_eq!(text(&answer["content"]), "fits");
+    assert!(answer["window_tokens"].as_i64().unwrap() < 600, "{answer}");
+    assert_eq!(client.fails("chat", "(:content \"more\")").kind(), "context-too-long");
+}
+
+#[test]
+fn a_cancelled_answer_keeps_what_had_come_and_frees_the_session() {
+    let home = Home::new();
+    let answers =
+        "[[answer]]\ntext = \"Nothing more com\"\nhang = true\n[[answer]]\ntext = \"ok\"\n";
+    let mut client = begin(&home, answers);
+    let id = client.send("chat", "(:content \"hi\")");
+    assert_eq!(text(&client.message()["params"]["text"]), "Nothing more com");
+    let busy = client.send("chat", "(:content \"meanwhile\")");
+    let (_, refused) = heard(&mut client, busy);
+    assert!(refused["error"]["data"].to_string().contains("session-busy"), "{refused}");
+    client.send("cancel", &format!("(:id {id})"));
+    let (_, answer) = heard(&mut client, id);
+    assert_eq!(answer["error"]["code"], -32800);
+    // The session is free once what had come is in the log.
+    while said(&mut client).len() < 2 {}
+    assert_eq!(said(&mut client), ["user: hi", "assistant: Nothing more com"]);
+    while client.call("chat", "(:content \"again\")").is_err() {}
+    assert_eq!(said(&mut client).last().unwrap(), "assistant: ok");
+}
+
+#[test]
+fn without_a_provider_it_says_how_to_set_one_up() {
+    let home = Home::new();
+    let mut client = home.ephemeral(&[]);
+    client.ok("open-session", "(:name \"s\")");
+    let failure = client.fails("chat", "(:content \"hi\")");
+    assert_eq!(failure.kind(), "unconfigured");
+    assert!(failure.message.contains("[[providers]]"), "{}", failure.message);
+    assert!(said(&mut client).is_empty());
+    assert_eq!(client.ok("list-providers", "nil"), Json::Null);
+}
