@@ -5,13 +5,13 @@
 pub(crate) mod sexp {
     use contexture::value::Value;
     use contexture::value::json::{from_json, to_json};
-    use contexture::wire::dialect::Dialect;
+    use contexture::wire::dialect::{Dialect, Encoder};
     use contexture::wire::message::{Id, Incoming, Outgoing};
     use contexture::wire::sexp::{print, read};
 
     pub(crate) fn check(data: &[u8]) {
-        for dialect in [Dialect::Native, Dialect::Json] {
-            check_message(dialect, data);
+        for dialect in Dialect::ALL {
+            check_message(*dialect, data);
         }
         if let Ok(value) = read(&String::from_utf8_lossy(data)) {
             check_printed(&value);
@@ -22,20 +22,29 @@ pub(crate) mod sexp {
         }
     }
 
-    /// Any answer to any message is one line.
+    /// Any answer to any message is one line, or a payload of the length that is said.
     fn check_message(dialect: Dialect, data: &[u8]) {
         let answer = match dialect.decode(data) {
             Incoming::Ignored => return,
             Incoming::Call(call) => Outgoing::Reply(call.id, Ok(call.params)),
             Incoming::Invalid(id, error) => Outgoing::Reply(id.or(Some(Id::Int(0))), Err(error)),
+            Incoming::Methods(id) => Outgoing::Reply(id, Ok(Value::Nil)),
+            Incoming::Talk(talk) => Outgoing::Event(Value::Str(format!("{talk:?}"))),
         };
-        let mut line = Vec::new();
-        dialect.encode(&answer, &mut line);
-        assert_eq!(memchr_all(&line), [line.len() - 1], "{answer:?}");
-        let text = String::from_utf8(line).expect("answers are UTF-8");
+        let mut written = Vec::new();
+        let length = Encoder::new(dialect).encode(&answer, &mut written);
+        let text = String::from_utf8(written).expect("answers are UTF-8");
+        if let Some(payload) = text.get(6..).filter(|_| dialect.is_framed()) {
+            assert_eq!((&text[..6], payload.len()), (&*format!("{length:06x}"), length));
+            if !payload.is_empty() {
+                read(payload).expect("answers are readable");
+            }
+            return;
+        }
+        assert_eq!((memchr_all(text.as_bytes()), length), (vec![text.len() - 1], text.len()));
         match dialect {
-            Dialect::Native => drop(read(&text).expect("answers are readable")),
             Dialect::Json => drop(from_json(text.as_bytes()).expect("answers are JSON")),
+            _ => drop(read(&text).expect("answers are readable")),
         }
     }
 
@@ -67,33 +76,71 @@ pub(crate) mod sexp {
 
 /// A stream gives the same frames however it is cut, and the frames are those of a plain split.
 pub(crate) mod frame {
-    use bytes::BytesMut;
-    use contexture::wire::frame::{Frame, LineDecoder};
+    use bytes::{Bytes, BytesMut};
+    use contexture::wire::frame::{Frame, HEADER_BYTES, StreamDecoder};
     use tokio_util::codec::Decoder;
 
     /// The first two bytes choose the limit and the size of the pieces.
     pub(crate) fn check(data: &[u8]) {
         let [limit, piece, stream @ ..] = data else { return };
-        let limit = usize::from(*limit % 32);
-        let expected = split(stream, limit);
-        for size in [usize::from(*piece % 16) + 1, 1, stream.len().max(1)] {
+        check_stream(stream, *limit, *piece);
+        // The same as payloads, so that most streams are not lost at their first header.
+        let framed = stream.split_inclusive(|byte| *byte == b'(').flat_map(|payload| {
+            let mut framed = format!("{:06x}", payload.len()).into_bytes();
+            framed.extend_from_slice(payload);
+            framed
+        });
+        check_stream(&framed.collect::<Vec<u8>>(), *limit, *piece);
+    }
+
+    fn check_stream(stream: &[u8], limit: u8, piece: u8) {
+        let limit = usize::from(limit % 32);
+        let header =
+            stream.get(..HEADER_BYTES).is_some_and(|h| h.iter().all(u8::is_ascii_hexdigit));
+        let expected = if header { payloads(stream, limit) } else { split(stream, limit) };
+        for size in [usize::from(piece % 16) + 1, 1, stream.len().max(1)] {
             let frames = decode(stream, limit, size);
             assert_eq!(frames, expected, "limit {limit}, pieces of {size}");
         }
     }
 
     fn decode(stream: &[u8], limit: usize, size: usize) -> Vec<Frame> {
-        let mut decoder = LineDecoder::new(limit);
+        let mut decoder = StreamDecoder::new(limit);
         let (mut buffer, mut frames) = (BytesMut::new(), Vec::new());
         for piece in stream.chunks(size) {
             buffer.extend_from_slice(piece);
             while let Some(frame) = decoder.decode(&mut buffer).expect("lines never fail") {
                 frames.push(frame);
             }
-            assert!(buffer.len() <= limit + 1, "an overlong line is kept in memory");
+            assert!(
+                buffer.len() <= limit.max(HEADER_BYTES) + 1,
+                "an overlong line is kept in memory"
+            );
         }
         while let Some(frame) = decoder.decode_eof(&mut buffer).expect("lines never fail") {
             frames.push(frame);
+        }
+        frames
+    }
+
+    /// The payloads of a stream that begins with a header.
+    fn payloads(mut stream: &[u8], limit: usize) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        while let Some(header) = stream.get(..HEADER_BYTES) {
+            let digits = header.iter().all(u8::is_ascii_hexdigit);
+            let length = std::str::from_utf8(header).ok().filter(|_| digits);
+            let Some(length) = length.and_then(|digits| usize::from_str_radix(digits, 16).ok())
+            else {
+                frames.push(Frame::Lost { header: Bytes::copy_from_slice(header) });
+                break;
+            };
+            let rest = &stream[HEADER_BYTES..];
+            let Some(payload) = rest.get(..length) else { break };
+            frames.push(match length > limit {
+                true => Frame::TooLong { bytes: length as u64, limit },
+                false => Frame::Payload(Bytes::copy_from_slice(payload)),
+            });
+            stream = &rest[length..];
         }
         frames
     }

@@ -10,6 +10,7 @@ use super::query::Nothing;
 use super::table::{self, Param};
 use super::{Finish, Step};
 use crate::value::{Value, to_value};
+use crate::wire::dialect::Dialect;
 use crate::wire::message::{Id, WireError};
 use crate::wire::sexp::MAX_DEPTH;
 
@@ -27,11 +28,12 @@ pub(super) fn server_info(call: Call, params: Value) -> Result<Step, WireError> 
             let limits = tools.limits;
             let folder =
                 tools.state_folder.as_ref().map(|path| path.to_string_lossy().into_owned());
+            let dialects = Dialect::ALL.iter().map(|dialect| keyword(dialect.name())).collect();
             let notices = tools.notices.iter().map(|text| Value::from(&**text)).collect();
             Ok(Value::Map(vec![
                 entry("name", "contexture"),
                 entry("version", env!("CARGO_PKG_VERSION")),
-                entry("dialects", Value::List(vec![keyword("native"), keyword("json")])),
+                entry("dialects", Value::List(dialects)),
                 entry("pid", figure(u64::from(std::process::id()))),
                 entry("state", folder.map_or(Value::Nil, Value::from)),
                 entry("token-counter", keyword(tools.counter.name())),

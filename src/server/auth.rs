@@ -35,7 +35,7 @@ impl Secret {
     }
 
     /// Whether a line is the secret; hashes are compared in constant time.
-    fn is(&self, line: &[u8]) -> bool {
+    pub(super) fn is(&self, line: &[u8]) -> bool {
         self.0 == blake3::hash(line)
     }
 }
@@ -55,6 +55,14 @@ impl Admission {
         }
         *self = Self::Granted;
         Some(!was_secret)
+    }
+
+    /// The secret that may or must come first.
+    pub(super) fn secret(&self) -> Option<Secret> {
+        match self {
+            Self::Offered(secret) | Self::Demanded(secret) => Some(secret.clone()),
+            Self::Granted | Self::Refused => None,
+        }
     }
 
     /// Whether something must still be shown.

@@ -5,6 +5,7 @@
 
 pub mod auth;
 mod connection;
+mod dispatch;
 pub mod folder;
 pub mod listen;
 pub mod notify;

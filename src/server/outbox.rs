@@ -11,7 +11,7 @@ use super::notify::{Burst, notification, notifications, topic};
 use crate::engine::Event;
 use crate::rpc::{Peer, Topic};
 use crate::value::Value;
-use crate::wire::dialect::Dialect;
+use crate::wire::dialect::{Dialect, Encoder};
 use crate::wire::message::{Id, Outgoing, WireError};
 
 /// A client that has this many bytes of progress and notifications unread gets no more of them.
@@ -76,7 +76,7 @@ pub(super) struct Writer<W> {
     queue: mpsc::UnboundedReceiver<Out>,
     subscription: Option<broadcast::Receiver<Arc<Burst>>>,
     topics: Vec<Topic>,
-    dialect: Dialect,
+    encoder: Encoder,
     /// Events that came while the client had too much unread; the latest of each kind and subject
     /// is told once it has not.
     missed: Vec<Event>,
@@ -105,7 +105,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
             queue,
             subscription: None,
             topics: Vec::new(),
-            dialect: Dialect::Native,
+            encoder: Encoder::new(Dialect::Native),
             missed: Vec::new(),
             places: Vec::new(),
             buffer: Vec::new(),
@@ -144,11 +144,12 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
 
     fn take(&mut self, out: Out) -> Result<(), WriteError> {
         match out {
-            Out::Speak(dialect) => self.dialect = dialect,
+            Out::Speak(dialect) => self.encoder = Encoder::new(dialect),
             Out::Subscribe(topics, events) => {
                 self.subscription = (!topics.is_empty()).then_some(events);
                 self.topics = topics;
             }
+            Out::Message(Outgoing::Notify(..)) if !self.encoder.dialect().has_progress() => {}
             Out::Message(message) => self.encode(message),
             Out::Large(message, place) => {
                 self.encode(message);
@@ -164,21 +165,23 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
 
     fn encode(&mut self, message: Outgoing) {
         let start = self.buffer.len();
-        self.dialect.encode(&message, &mut self.buffer);
-        let bytes = self.buffer.len() - start;
-        if bytes > self.max_message
-            && let Outgoing::Reply(id, _) = message
-        {
+        let bytes = self.encoder.encode(&message, &mut self.buffer);
+        let longest = self.encoder.dialect().longest(self.max_message);
+        if bytes > longest {
             self.buffer.truncate(start);
+            let Outgoing::Reply(id, _) = message else { return };
+            let advice = match longest < self.max_message {
+                true => "which is all that six hex digits can say",
+                false => "or raise max-message-bytes",
+            };
             let error = WireError::new(
                 WireError::INVALID_REQUEST,
                 format!(
-                    "the answer would have {bytes} bytes and at most {} may be sent; ask for less \
-                     with :limit, :types or :brief, or raise max-message-bytes",
-                    self.max_message
+                    "the answer would have {bytes} bytes and at most {longest} may be sent; ask \
+                     for less with :limit, :types or :brief, {advice}"
                 ),
             );
-            self.dialect.encode(&Outgoing::Reply(id, Err(error)), &mut self.buffer);
+            self.encoder.encode(&Outgoing::Reply(id, Err(error)), &mut self.buffer);
         }
     }
 

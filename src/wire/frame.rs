@@ -1,24 +1,39 @@
-//! Bytes to lines: where one message ends and the next begins. It does not look into them.
+//! Bytes to messages: where one ends and the next begins, by lines or by lengths. It does not look
+//! into them.
+
+mod length;
+mod stream;
 
 use std::io;
 
 use bytes::{Buf, Bytes, BytesMut};
 use tokio_util::codec::Decoder;
 
+pub use self::length::{HEADER_BYTES, MAX_PAYLOAD};
+pub(crate) use self::length::{show_header, write_framed};
+pub use self::stream::{FirstLine, LONGEST_FIRST_LINE, StreamDecoder};
+
 /// The longest message that is accepted unless configured otherwise, in bytes: 64 MiB.
 pub const DEFAULT_MAX_MESSAGE: usize = 64 << 20;
 
-/// One line of a client, or the fact that it was too long.
+/// One message of a client, or why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
     /// A line without its `\n` or `\r\n`.
     Line(Bytes),
-    /// A line that was skipped and never held in memory; said once, at its end.
+    /// What followed a header, in the length that the header gave.
+    Payload(Bytes),
+    /// A message that was skipped and never held in memory; said once, at its end.
     TooLong {
-        /// The line's length without its end, in bytes.
+        /// Its length without a line's end or a header, in bytes.
         bytes: u64,
         /// The longest length that is accepted, in bytes.
         limit: usize,
+    },
+    /// Something that is no header where one had to be; nothing more can be found.
+    Lost {
+        /// The six bytes that were there instead.
+        header: Bytes,
     },
 }
 

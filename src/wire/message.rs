@@ -38,8 +38,61 @@ pub enum Incoming {
     Call(Request),
     /// Something else, with the error to answer; the id is known when it could be read.
     Invalid(Option<Id>, WireError),
+    /// EPC's question which methods there are, whose answer has a form of its own.
+    Methods(Option<Id>),
+    /// Something that SLY or SLIME say and that is no call of a method.
+    Talk(Talk),
     /// A comment or an empty line, a reply nobody asked for: nothing to do.
     Ignored,
+}
+
+/// What SLY and SLIME say apart from calling methods.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Talk {
+    /// Evaluate a form and answer under this id.
+    Evaluate {
+        /// The id of the answer.
+        id: i64,
+        /// The form.
+        form: Form,
+        /// The thread in which to do so: a number, `t` or a keyword.
+        thread: Value,
+    },
+    /// A message to a channel of the server's.
+    Channel {
+        /// The channel's number.
+        channel: i64,
+        /// A keyword and what goes with it.
+        message: Vec<Value>,
+    },
+    /// Stop what the thread does.
+    Interrupt {
+        /// The thread: a number, `t` or a keyword.
+        thread: Value,
+    },
+    /// The answer to a question of the server's.
+    Answer {
+        /// The question's tag.
+        tag: Value,
+        /// What was answered.
+        value: Value,
+    },
+}
+
+/// A Lisp form to be evaluated.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Form {
+    /// `(PACKAGE:NAME ARGUMENTS…)`, the names in lower case, the arguments without their quotes.
+    Call {
+        /// The package; empty when the name has none.
+        package: String,
+        /// The function's name.
+        name: String,
+        /// The arguments.
+        arguments: Vec<Value>,
+    },
+    /// Anything else.
+    Datum(Value),
 }
 
 /// What the server says to a client.
@@ -49,6 +102,8 @@ pub enum Outgoing {
     Reply(Option<Id>, Result<Value, WireError>),
     /// A notification: method and parameters.
     Notify(&'static str, Value),
+    /// What only SLY and SLIME understand, whole.
+    Event(Value),
 }
 
 /// An error as clients see it: JSON-RPC's codes, 1 and up for the application's own.

@@ -67,10 +67,7 @@ fn abuse(seed: u64, batch: impl Fn(&mut Random, Dialect) -> (Vec<u8>, Option<usi
 
 #[track_caller]
 fn one_batch(mut client: Client, bytes: &[u8], replies: Option<usize>, number: usize) {
-    let begin = match client.dialect {
-        Dialect::Native => "(:id \"begin\" :method ping)\n",
-        Dialect::Json => "{\"id\":\"begin\",\"method\":\"ping\"}\n",
-    };
+    let begin = request(client.dialect, "\"begin\"", "ping", "nil");
     client.number_from(1_000_000);
     client.write(begin.as_bytes());
     assert!(client.line().unwrap().contains("begin"));

@@ -137,7 +137,7 @@ fn nesting_512_deep_is_read_and_513_is_an_error() {
                 Dialect::Native => format!(
                     "(:id 1 :method add-context :params (:content \"x\" :metadata (:deep {deep})))\n"
                 ),
-                Dialect::Json => format!(
+                _ => format!(
                     "{{\"id\":1,\"method\":\"add-context\",\"params\":{{\"content\":\"x\",\"metadata\":{{\"deep\":{deep}}}}}}}\n"
                 ),
             }

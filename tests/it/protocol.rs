@@ -632,7 +632,7 @@ fn server_info_says_what_it_is() {
     let mut client = home.stdio(&["--max-message-bytes", "12345"]);
     let info = client.ok("server-info", "nil");
     assert_eq!(info["version"], env!("CARGO_PKG_VERSION"));
-    assert_eq!(info["dialects"], serde_json::json!(["native", "json"]));
+    assert_eq!(info["dialects"], serde_json::json!(["native", "json", "epc", "slynk"]));
     assert_eq!(info["limits"]["max_message_bytes"], 12345);
     assert_eq!(info["limits"]["max_depth"], 512);
     assert_eq!(info["state"], home.state().to_str().unwrap());

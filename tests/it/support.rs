@@ -213,6 +213,31 @@ impl Listening {
 pub(crate) enum Dialect {
     Native,
     Json,
+    Epc,
+    Slynk,
+}
+
+impl Dialect {
+    /// Whether messages have their lengths before them.
+    pub(crate) fn is_framed(self) -> bool {
+        matches!(self, Self::Epc | Self::Slynk)
+    }
+}
+
+/// A payload with its length before it.
+pub(crate) fn framed(payload: &str) -> String {
+    format!("{:06x}{payload}", payload.len())
+}
+
+/// Reads one payload; `None` at the end.
+pub(crate) fn read_payload(reader: &mut impl Read) -> Option<String> {
+    let mut header = [0; 6];
+    reader.read_exact(&mut header).ok()?;
+    let digits = std::str::from_utf8(&header).expect("a header is hex digits");
+    let length = usize::from_str_radix(digits, 16);
+    let mut payload = vec![0; length.unwrap_or_else(|_| panic!("no header: {digits:?}"))];
+    reader.read_exact(&mut payload).ok()?;
+    Some(String::from_utf8(payload).expect("the server writes UTF-8"))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -312,6 +337,15 @@ impl Client {
     ) -> Self {
         let (sender, lines) = channel();
         std::thread::spawn(move || {
+            if dialect.is_framed() {
+                let mut reader = BufReader::new(reader);
+                while let Some(payload) = read_payload(&mut reader) {
+                    if sender.send(payload).is_err() {
+                        return;
+                    }
+                }
+                return;
+            }
             for line in BufReader::new(reader).split(b'\n') {
                 let Ok(line) = line else { return };
                 let line = String::from_utf8(line).expect("the server writes UTF-8");
@@ -490,6 +524,10 @@ pub(crate) fn request(dialect: Dialect, id: &str, method: &str, params: &str) ->
             let params = json_object(&sexp::read(params).unwrap());
             format!("{{\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}\n")
         }
+        Dialect::Epc => framed(&format!("(call {id} {method} {params})\n")),
+        Dialect::Slynk => {
+            framed(&format!("(:emacs-rex (contexture:{method} '{params}) nil t {id})\n"))
+        }
     }
 }
 
@@ -520,8 +558,32 @@ pub(crate) fn parse(dialect: Dialect, line: &str) -> Json {
     let value = match dialect {
         Dialect::Native => sexp::read(line).unwrap_or_else(|error| panic!("{error}: {line}")),
         Dialect::Json => from_json(line.as_bytes()).unwrap_or_else(|e| panic!("{e}: {line}")),
+        Dialect::Epc | Dialect::Slynk => return parse_framed(line),
     };
     read_json(&json_text(&value))
+}
+
+/// An answer of EPC or Slynk in the form of the others. Errors have no codes there.
+#[track_caller]
+fn parse_framed(payload: &str) -> Json {
+    let value = sexp::read(payload).unwrap_or_else(|error| panic!("{error}: {payload}"));
+    let Value::List(mut parts) = value else { panic!("{payload}") };
+    if parts[0] == Value::Keyword("return".into()) {
+        let Value::List(outcome) = parts.remove(1) else { panic!("{payload}") };
+        let kind = if outcome[0] == Value::Keyword("ok".into()) { "return" } else { "abort" };
+        parts = vec![Value::Symbol(kind.into()), parts.remove(1), outcome[1].clone()];
+    }
+    let json = |value: &Value| read_json(&json_text(value));
+    let value = json(&parts[2]);
+    match &parts[0] {
+        Value::Symbol(head) if &**head == "return" => {
+            serde_json::json!({"id": json(&parts[1]), "result": value})
+        }
+        Value::Symbol(head) if &**head == "call" => {
+            serde_json::json!({"method": value, "params": json(&parts[3])[0]})
+        }
+        _ => serde_json::json!({"id": json(&parts[1]), "error": {"code": 0, "message": value}}),
+    }
 }
 
 /// A JSON text, however deep.

@@ -46,6 +46,10 @@ pub(super) fn write(message: &Outgoing, out: &mut Vec<u8>) {
                 to_json(params, out);
             }
         }
+        Outgoing::Event(event) => {
+            out.extend_from_slice(br#""event":"#);
+            to_json(event, out);
+        }
     }
     out.push(b'}');
 }

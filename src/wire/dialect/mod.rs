@@ -1,22 +1,43 @@
-//! The dialects in which a line can be a message, and what they have in common: which data make a
-//! request. Reading and writing the data is left to the submodules.
+//! The dialects in which a line or a payload can be a message, and what they have in common: which
+//! data make a request. Reading and writing the data is left to the submodules.
 
+mod epc;
 mod json;
 mod native;
+mod slynk;
 
+use super::frame::{MAX_PAYLOAD, write_framed};
 use super::message::{Id, Incoming, Outgoing, Request, WireError};
 use crate::value::{Value, kebab};
 
-/// A way to write messages, one per line.
+/// A way to write messages. The first two are one message per line, the others have the length
+/// before each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// Property lists: `(:id 1 :method ping)`.
     Native,
     /// JSON-RPC 2.0: `{"id":1,"method":"ping"}`.
     Json,
+    /// EPC: `(call 1 ping nil)`.
+    Epc,
+    /// What SLY and SLIME speak: `(:emacs-rex (contexture:ping) nil t 1)`.
+    Slynk,
 }
 
 impl Dialect {
+    /// Every dialect.
+    pub const ALL: &'static [Self] = &[Self::Native, Self::Json, Self::Epc, Self::Slynk];
+
+    /// Its name in `server-info`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Json => "json",
+            Self::Epc => "epc",
+            Self::Slynk => "slynk",
+        }
+    }
+
     /// The dialect of a connection whose first line this is, if it is any of ours.
     pub fn of_line(line: &[u8]) -> Option<Self> {
         match line.iter().find(|byte| !byte.is_ascii_whitespace())? {
@@ -26,28 +47,86 @@ impl Dialect {
         }
     }
 
-    /// What a line without its end says. Never fails: a bad line is [`Incoming::Invalid`].
-    pub fn decode(self, line: &[u8]) -> Incoming {
-        if is_skipped(line) {
+    /// The dialect of a connection whose first payload this is, if it is any of ours.
+    pub fn of_payload(payload: &[u8]) -> Option<Self> {
+        let inside = payload.trim_ascii_start().strip_prefix(b"(")?.trim_ascii_start();
+        let end = inside.iter().position(|b| b.is_ascii_whitespace() || *b == b')');
+        let head = std::str::from_utf8(&inside[..end.unwrap_or(inside.len())]).ok()?;
+        match head {
+            head if head.starts_with(slynk::HEAD) => Some(Self::Slynk),
+            head if epc::HEADS.contains(&head) => Some(Self::Epc),
+            _ => None,
+        }
+    }
+
+    /// Whether messages have their lengths before them.
+    pub fn is_framed(self) -> bool {
+        matches!(self, Self::Epc | Self::Slynk)
+    }
+
+    /// Whether a client is told how a call of its own gets on without having asked to be: in
+    /// dialects that know no such message it is not.
+    pub fn has_progress(self) -> bool {
+        !self.is_framed()
+    }
+
+    /// The longest message that may be sent where `limit` bytes are allowed.
+    pub fn longest(self, limit: usize) -> usize {
+        if self.is_framed() { limit.min(MAX_PAYLOAD) } else { limit }
+    }
+
+    /// What a line without its end, or a payload, says. Never fails: a bad one is
+    /// [`Incoming::Invalid`].
+    pub fn decode(self, message: &[u8]) -> Incoming {
+        if is_skipped(message) {
             return Incoming::Ignored;
         }
         let value = match self {
-            Self::Native => native::read(line),
-            Self::Json => json::read(line),
+            Self::Native => native::read(message),
+            Self::Json => json::read(message),
+            Self::Epc => return epc::decode(message),
+            Self::Slynk => return slynk::decode(message),
         };
         match value {
             Ok(value) => incoming(value),
             Err(error) => Incoming::Invalid(None, error),
         }
     }
+}
 
-    /// Appends `message` as one line, its `\n` included.
-    pub fn encode(self, message: &Outgoing, out: &mut Vec<u8>) {
-        match self {
-            Self::Native => native::write(message, out),
-            Self::Json => json::write(message, out),
+/// Writes messages in one dialect.
+#[derive(Debug)]
+pub struct Encoder {
+    dialect: Dialect,
+    /// How many calls of an EPC client's methods were made.
+    calls: u64,
+}
+
+impl Encoder {
+    /// An encoder for a new connection.
+    pub fn new(dialect: Dialect) -> Self {
+        Self { dialect, calls: 0 }
+    }
+
+    /// The dialect.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Appends `message`, with the `\n` of a line or the header of a payload, and gives its length
+    /// with the former and without the latter.
+    pub fn encode(&mut self, message: &Outgoing, out: &mut Vec<u8>) -> usize {
+        let start = out.len();
+        match self.dialect {
+            Dialect::Native => native::write(message, out),
+            Dialect::Json => json::write(message, out),
+            Dialect::Epc => {
+                return write_framed(out, |out| epc::write(message, &mut self.calls, out));
+            }
+            Dialect::Slynk => return write_framed(out, |out| slynk::write(message, out)),
         }
         out.push(b'\n');
+        out.len() - start
     }
 }
 
@@ -155,8 +234,11 @@ fn invalid(message: impl Into<String>) -> WireError {
 }
 
 fn no_message(value: &Value) -> WireError {
-    let got = value.describe();
-    invalid(format!("a message is a property list such as (:id 1 :method ping), got {got}"))
+    no_message_of("a property list such as (:id 1 :method ping)", value)
+}
+
+fn no_message_of(shape: &str, value: &Value) -> WireError {
+    invalid(format!("a message is {shape}, got {}", value.describe()))
 }
 
 fn id_of(id: Value) -> Result<Option<Id>, WireError> {

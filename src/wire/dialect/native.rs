@@ -22,6 +22,11 @@ pub(super) fn read(line: &[u8]) -> Result<Value, WireError> {
     })
 }
 
+/// Reads a message that is not bound to one line.
+pub(super) fn read_payload(payload: &[u8]) -> Result<Value, WireError> {
+    sexp::read(text_of(payload)?).map_err(|error| parse_error(error.to_string(), error.column))
+}
+
 pub(super) fn write(message: &Outgoing, out: &mut Vec<u8>) {
     match message {
         Outgoing::Reply(id, result) => {
@@ -44,11 +49,12 @@ pub(super) fn write(message: &Outgoing, out: &mut Vec<u8>) {
             out.extend_from_slice(b" :params ");
             print_into(params, out);
         }
+        Outgoing::Event(event) => return print_into(event, out),
     }
     out.push(b')');
 }
 
-fn write_id(id: Option<&Id>, out: &mut Vec<u8>) {
+pub(super) fn write_id(id: Option<&Id>, out: &mut Vec<u8>) {
     match id {
         None => out.extend_from_slice(b"nil"),
         Some(Id::Int(number)) => out.extend_from_slice(number.to_string().as_bytes()),

@@ -1,8 +1,9 @@
 //! Tests of what a line says and how an answer is written.
 
-use super::Dialect::{Json, Native};
+use super::Dialect::{Epc, Json, Native, Slynk};
 use super::*;
 use crate::wire::message::Outgoing::{Notify, Reply};
+use crate::wire::message::{Form, Talk};
 use crate::wire::sexp::{print, read};
 
 /// `ID METHOD PARAMS` of a call, `ID CODE MESSAGE DATA` of anything invalid.
@@ -14,7 +15,26 @@ fn show(incoming: &Incoming) -> String {
         Incoming::Invalid(id, WireError { code, message, data }) => {
             format!("{} {code} {message} {}", show_id(id.as_ref()), print(data))
         }
+        Incoming::Methods(id) => format!("{} methods", show_id(id.as_ref())),
+        Incoming::Talk(talk) => show_talk(talk),
         Incoming::Ignored => "ignored".to_owned(),
+    }
+}
+
+fn show_talk(talk: &Talk) -> String {
+    match talk {
+        Talk::Evaluate { id, form: Form::Call { package, name, arguments }, thread } => {
+            let arguments = print(&Value::List(arguments.clone()));
+            format!("{id} {package} {name} {arguments} in {}", print(thread))
+        }
+        Talk::Evaluate { id, form: Form::Datum(datum), thread } => {
+            format!("{id} {} in {}", print(datum), print(thread))
+        }
+        Talk::Channel { channel, message } => {
+            format!("channel {channel} {}", print(&Value::List(message.clone())))
+        }
+        Talk::Interrupt { thread } => format!("interrupt {}", print(thread)),
+        Talk::Answer { tag, value } => format!("answer {} {}", print(tag), print(value)),
     }
 }
 
@@ -34,8 +54,15 @@ fn check(dialect: Dialect, line: &str, expected: &str) {
 #[track_caller]
 fn check_written(dialect: Dialect, message: Outgoing, expected: &str) {
     let mut out = b"before".to_vec();
-    dialect.encode(&message, &mut out);
-    assert_eq!(String::from_utf8(out).unwrap(), format!("before{expected}\n"));
+    let length = Encoder::new(dialect).encode(&message, &mut out);
+    let text = String::from_utf8(out).unwrap();
+    if dialect.is_framed() {
+        assert_eq!(text, format!("before{length:06x}{expected}"));
+        assert_eq!(length, expected.len());
+    } else {
+        assert_eq!(text, format!("before{expected}\n"));
+        assert_eq!(length, expected.len() + 1);
+    }
 }
 
 #[test]
@@ -207,4 +234,121 @@ fn answers_in_json() {
     check_written(Json, Notify("stats", Value::Map(vec![("a-b".into(), Value::Bool(true))])), {
         r#"{"jsonrpc":"2.0","method":"stats","params":{"a_b":true}}"#
     });
+}
+
+#[test]
+fn the_first_payload_tells_the_dialect() {
+    for (payload, dialect) in [
+        ("(call 1 ping nil)", Some(Epc)),
+        (" ( methods 4)\n", Some(Epc)),
+        ("(return-error 1 2)", Some(Epc)),
+        ("(:emacs-rex (slynk:connection-info) nil t 1)\n", Some(Slynk)),
+        ("(:emacs-interrupt t)", Some(Slynk)),
+        ("(:id 1 :method ping)", None),
+        ("{\"id\":1}", None),
+        ("s3cret", None),
+        ("(", None),
+        ("", None),
+    ] {
+        assert_eq!(Dialect::of_payload(payload.as_bytes()), dialect, "{payload}");
+    }
+}
+
+#[test]
+fn calls_in_epc() {
+    check(Epc, "(call 7 ping nil)\n", "7 ping nil");
+    check(Epc, "(call 7 ping)", "7 ping nil");
+    check(Epc, "(call 7 ping ())", "7 ping nil");
+    check(Epc, "(call 7 \"add_context\" (:content \"λ\"))", "7 add-context (:content \"λ\")");
+    check(Epc, "(call 7 get-context ((:limit 3)))", "7 get-context (:limit 3)");
+    check(Epc, "(call 7 get-context (nil))", "7 get-context nil");
+    check(Epc, "(methods 4)\n", "4 methods");
+    for ignored in ["(return 1 2)", "(return-error 1 2)", "(epc-error 1 \"x\")", "\n", "; x"] {
+        check(Epc, ignored, "ignored");
+    }
+    let params = "params must be a property list or map, got";
+    check(Epc, "(call 7 ping (3))", &format!("7 -32600 {params} 3 nil"));
+    check(Epc, "(call 7 ping (1 2))", &format!("7 -32600 {params} a list of another form nil"));
+    check(Epc, "(call 7)", "7 -32600 no message (call UID …) has 0 parts more nil");
+    check(Epc, "(dance 7)", "7 -32600 no message (dance UID …) has 0 parts more nil");
+    check(Epc, "(call 7 nil nil)", "7 -32600 the message has no method nil");
+    let shape = "a message is (call 1 ping nil) or (methods 2), got";
+    check(
+        Epc,
+        "(:emacs-rex (x) nil t 1)",
+        "- -32600 id must be a 64-bit integer or a string, got a list nil",
+    );
+    check(Epc, "5", &format!("- -32600 {shape} 5 nil"));
+}
+
+#[test]
+fn answers_in_epc() {
+    check_written(Epc, Reply(Some(Id::Int(7)), Ok(read("(:id \"é\")").unwrap())), {
+        "(return 7 (:id \"é\"))"
+    });
+    let error = |code| Err(WireError::new(code, "no\nway"));
+    check_written(Epc, Reply(Some(Id::Int(7)), error(-32602)), r#"(return-error 7 "no\nway")"#);
+    check_written(Epc, Reply(Some(Id::Int(7)), error(-32601)), r#"(epc-error 7 "no\nway")"#);
+    check_written(Epc, Reply(None, error(-32700)), r#"(epc-error nil "no\nway")"#);
+    check_written(Epc, Notify("stats", read("(:count 1)").unwrap()), "(call 1 stats ((:count 1)))");
+}
+
+#[test]
+fn forms_that_call_methods() {
+    let check = |form: &str, expected: &str| {
+        check(Slynk, &format!("(:emacs-rex {form} \"COMMON-LISP-USER\" t 9)\n"), expected);
+    };
+    check("(contexture:ping)", "9 ping nil");
+    check("(contexture::get_context :limit 3)", "9 get-context (:limit 3)");
+    check("(CONTEXTURE:PING nil)", "9 ping nil");
+    check(
+        "(contexture:add-context :content \"a\nb\" :metadata (quote (:start-line 3 :quote 'x)))",
+        "9 add-context (:content \"a\\nb\" :metadata (:start-line 3 :quote (quote x)))",
+    );
+    check("(contexture:get-context '(:types (:code) :limit -1.5))", {
+        "9 get-context (:types (:code) :limit -1.5)"
+    });
+    let odd = "the arguments of (contexture:ping …) must be keywords and values in turn";
+    check("(contexture:ping 3)", &format!("9 -32600 {odd} nil"));
+    check("(contexture:ping :a)", &format!("9 -32600 {odd} nil"));
+    check("(contexture:ping (:a))", &format!("9 -32600 {odd} nil"));
+}
+
+#[test]
+fn what_editors_say() {
+    check(Slynk, "(:emacs-rex (slynk-mrepl:create-mrepl 1) nil t 4)\n", {
+        "4 slynk-mrepl create-mrepl (1) in t"
+    });
+    check(Slynk, "(:emacs-rex (swank-repl:listener-eval \"it's (un\n\") \"X\" :repl-thread 5)", {
+        "5 swank-repl listener-eval (\"it's (un\\n\") in :repl-thread"
+    });
+    check(Slynk, "(:emacs-rex \"PONG\" nil t 5)", "5 \"PONG\" in t");
+    check(Slynk, "(:emacs-rex (slynk::autodoc '(\"a\" slynk::%cursor-marker%) :w 3) nil 3 8)", {
+        "8 slynk autodoc ((\"a\" slynk::%cursor-marker%) :w 3) in 3"
+    });
+    check(Slynk, "(:emacs-channel-send 1 (:process \"x\"))", "channel 1 (:process \"x\")");
+    check(Slynk, "(:emacs-interrupt :repl-thread)", "interrupt :repl-thread");
+    check(Slynk, "(:emacs-return 1 2 t)", "answer 2 t");
+    check(Slynk, "(:emacs-pong 1 2)", "ignored");
+    // Whoever waits for an answer gets one.
+    check(Slynk, "(:emacs-rex (f #<buffer x>) nil t 12)\n", {
+        "12 -32700 column 16: an object that has no printed form, #<buffer x>, cannot be sent (:column 16)"
+    });
+    check(Slynk, "(:emacs-dance)", "- -32600 no message of an Emacs is (:emacs-dance …) nil");
+    check(Slynk, "(call 1 ping nil)", {
+        "- -32600 a message is (:emacs-rex (swank:connection-info) nil t 1), got the symbol call nil"
+    });
+}
+
+#[test]
+fn answers_to_editors() {
+    let ok = read("(:id \"é\" :x nil :y t)").unwrap();
+    check_written(Slynk, Reply(Some(Id::Int(9)), Ok(ok)), {
+        "(:return (:ok (:id \"é\" :x nil :y t)) 9)"
+    });
+    let error = || Err(WireError::new(-32602, "no\nway"));
+    check_written(Slynk, Reply(Some(Id::Int(9)), error()), r#"(:return (:abort "no\nway") 9)"#);
+    check_written(Slynk, Reply(None, error()), r#"(:background-message "no\nway")"#);
+    let event = Outgoing::Event(read("(:channel-send 1 (:prompt \"a\" \"b\" 0 0))").unwrap());
+    check_written(Slynk, event, r#"(:channel-send 1 (:prompt "a" "b" 0 0))"#);
 }

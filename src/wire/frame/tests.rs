@@ -1,10 +1,16 @@
-//! Tests of the line decoder; random streams are in `tests/it/wire_fuzz.rs`.
+//! Tests of the decoders; random streams are in `tests/it/wire_fuzz.rs`.
 
 use super::*;
 
 /// The frames of a stream that arrives in the given pieces, and what its end brings.
 fn frames(limit: usize, pieces: &[&str]) -> Vec<String> {
-    let mut decoder = LineDecoder::new(limit);
+    decoded(LineDecoder::new(limit), pieces)
+}
+
+fn decoded(
+    mut decoder: impl Decoder<Item = Frame, Error = io::Error>,
+    pieces: &[&str],
+) -> Vec<String> {
     let (mut buffer, mut frames) = (BytesMut::new(), Vec::new());
     for piece in pieces {
         buffer.extend_from_slice(piece.as_bytes());
@@ -21,7 +27,9 @@ fn frames(limit: usize, pieces: &[&str]) -> Vec<String> {
 fn show(frame: &Frame) -> String {
     match frame {
         Frame::Line(line) => String::from_utf8_lossy(line).into_owned(),
+        Frame::Payload(payload) => format!("<{}>", String::from_utf8_lossy(payload)),
         Frame::TooLong { bytes, limit } => format!("{bytes} > {limit}"),
+        Frame::Lost { header } => format!("lost at {}", show_header(header)),
     }
 }
 
@@ -73,4 +81,46 @@ fn an_overlong_line_is_not_kept() {
     buffer.extend_from_slice(b"\n");
     let expected = Frame::TooLong { bytes: 10_000_000, limit: 1000 };
     assert_eq!(decoder.decode(&mut buffer).unwrap(), Some(expected));
+}
+
+/// A stream gives these frames whole and when it comes byte by byte.
+#[track_caller]
+fn check_stream(stream: &str, expected: &[&str]) {
+    assert_eq!(decoded(StreamDecoder::new(9), &[stream]), expected);
+    let bytes: Vec<&str> = stream.split("").collect();
+    assert_eq!(decoded(StreamDecoder::new(9), &bytes), expected);
+}
+
+#[test]
+fn six_hex_digits_make_a_stream_of_payloads() {
+    check_stream("000003abc00000A(é\n(\"\0\0\")000000", &["<abc>", "10 > 9", "<>"]);
+    check_stream("000003(a)000000000002\n\n", &["<(a)>", "<>", "<\n\n>"]);
+    check_stream("00000(a)\n000003", &["00000(a)", "000003"]);
+    check_stream("00000", &["00000"]);
+    check_stream("", &[]);
+}
+
+#[test]
+fn a_wrong_length_ends_what_can_be_found() {
+    check_stream("000003abcd(methods)", &["<abc>", "lost at d(meth"]);
+    check_stream("000003abc\n", &["<abc>"]);
+    check_stream("00000aabcdefghij000001x", &["10 > 9", "<x>"]);
+    check_stream("ffffffabc", &[]);
+    check_stream("000009abc", &[]);
+}
+
+#[test]
+fn a_first_line_may_look_like_a_header() {
+    let decoder = |limit| {
+        StreamDecoder::new(limit).with_first_line(Box::new(|line| line == b"deadbeefdeadbeef"))
+    };
+    let check = |stream: &str, expected: &[&str]| {
+        let bytes: Vec<&str> = stream.split("").collect();
+        assert_eq!(decoded(decoder(99), &bytes), expected);
+        assert_eq!(decoded(decoder(99), &[stream]), expected);
+    };
+    check("deadbeefdeadbeef\r\n(a)\n", &["deadbeefdeadbeef", "(a)"]);
+    check("deadbeefdeadbeef", &["deadbeefdeadbeef"]);
+    check("000010deadbeefdeadbeef000003(a)", &["<deadbeefdeadbeef>", "<(a)>"]);
+    check("00000c(methods 4)\n000003(a)", &["<(methods 4)\n>", "<(a)>"]);
 }

@@ -1,0 +1,213 @@
+//! The calls of one client, run one after the other; their answers go to the client or to whoever
+//! called within the server. A panic in a method is an error reply.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::Server;
+use super::outbox::{Out, Outbox};
+use crate::engine::EngineError;
+use crate::rpc::{self, Call, Finish, Method, Pace, Step, Work, engine_error};
+use crate::value::Value;
+use crate::wire::message::{Id, Request, WireError};
+
+/// How many calls of one client may wait for their turn; then its messages wait in the transport.
+pub(super) const WAITING_CALLS: usize = 4096;
+/// Messages above this are decoded, and their calls begun, on a thread of their own.
+pub(super) const LARGE_MESSAGE: usize = 64 << 10;
+/// How many calls of one client run beside its others, such as walks of directories.
+const CALLS_ASIDE: usize = 4;
+/// How many large answers of one client may be made and unread at a time: one is written while the
+/// next is made. The calls beyond wait, and hold no copy of any content.
+const LARGE_ANSWERS: usize = 2;
+
+/// What became of a call.
+pub(super) type Outcome = Result<Value, WireError>;
+
+/// A call on its way to the dispatcher.
+pub(super) struct Waiting {
+    pub(super) request: Request,
+    /// Who waits for the answer, when it is not the client.
+    pub(super) answer_to: Option<oneshot::Sender<Outcome>>,
+    pub(super) cancelled: Arc<CancellationToken>,
+    /// The length of its message.
+    pub(super) bytes: usize,
+    pub(super) room: Option<OwnedSemaphorePermit>,
+}
+
+/// Runs a client's calls, each begun after the one before it.
+pub(super) async fn dispatch(server: Server, outbox: Outbox, mut waiting: mpsc::Receiver<Waiting>) {
+    let peer: Arc<dyn rpc::Peer> = Arc::new(outbox.clone());
+    let places = Arc::new(Semaphore::new(LARGE_ANSWERS));
+    let aside = Arc::new(Semaphore::new(CALLS_ASIDE));
+    while let Some(Waiting { request, answer_to, cancelled, bytes, room }) = waiting.recv().await {
+        let Request { id, method, params } = request;
+        let reply = Reply {
+            outbox: outbox.clone(),
+            to: answer_to.map_or(To::Client(id.clone()), To::Caller),
+            cancelled: cancelled.clone(),
+            places: places.clone(),
+            _room: room,
+        };
+        let method = match rpc::find(&method) {
+            Ok(method) => method,
+            Err(error) => {
+                reply.send(Err(error));
+                continue;
+            }
+        };
+        let call = Call { tools: Arc::clone(server.tools()), peer: peer.clone(), id, cancelled };
+        match method.pace {
+            Pace::Prompt if bytes <= LARGE_MESSAGE => {
+                let step = begin(method, call, params);
+                settle(&server, step, reply).await;
+            }
+            Pace::Prompt | Pace::InOrder => begin_aside(&server, method, call, params, reply).await,
+            Pace::Aside => {
+                let (server, aside) = (server.clone(), aside.clone());
+                tokio::spawn(async move {
+                    // The semaphore is never closed.
+                    let _place = aside.acquire().await.ok();
+                    begin_aside(&server, method, call, params, reply).await;
+                });
+            }
+        }
+    }
+}
+
+/// Where the answer of a call goes.
+enum To {
+    /// To the client, under the id; nowhere for a notification.
+    Client(Option<Id>),
+    /// To whoever calls within the server.
+    Caller(oneshot::Sender<Outcome>),
+}
+
+struct Reply {
+    outbox: Outbox,
+    to: To,
+    cancelled: Arc<CancellationToken>,
+    places: Arc<Semaphore>,
+    /// What the call's message took of the client's room, until it is answered.
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+impl Reply {
+    fn send(self, outcome: Outcome) {
+        self.send_from(outcome, None);
+    }
+
+    /// Sends an answer that has a place among the large ones.
+    fn send_from(self, outcome: Outcome, place: Option<OwnedSemaphorePermit>) {
+        match (self.to, &outcome) {
+            (To::Client(id @ Some(_)), _) => self.outbox.reply_from(id, outcome, place),
+            (To::Client(None), Err(error)) => tracing::debug!("a notification failed: {error}"),
+            (To::Client(None), Ok(_)) => {}
+            // Who no longer waits needs no answer.
+            (To::Caller(caller), _) => drop(caller.send(outcome)),
+        }
+    }
+}
+
+fn begin(method: &'static Method, call: Call, params: Value) -> Result<Step, WireError> {
+    catch_unwind(AssertUnwindSafe(|| method.run(call, params)))
+        .unwrap_or_else(|_| Err(defect(method.name)))
+}
+
+/// Begins a call on a thread that may block. A cancelled call is answered at once; what its
+/// thread still finds out is dropped.
+async fn begin_aside(
+    server: &Server,
+    method: &'static Method,
+    call: Call,
+    params: Value,
+    reply: Reply,
+) {
+    let cancelled = Arc::clone(&reply.cancelled);
+    let work = tokio::task::spawn_blocking(move || begin(method, call, params));
+    let step = tokio::select! {
+        step = work => step.unwrap_or_else(|_| Err(defect(method.name))),
+        () = cancelled.cancelled() => Err(engine_error(EngineError::Cancelled)),
+    };
+    settle(server, step, reply).await;
+}
+
+async fn settle(server: &Server, step: Result<Step, WireError>, reply: Reply) {
+    match awaited(step, &reply.cancelled).await {
+        Err(error) => reply.send(Err(error)),
+        Ok(Step::Done(value)) => reply.send(Ok(value)),
+        Ok(Step::Subscribe(topics)) => {
+            let names = topics.iter().map(|topic| Value::Keyword(topic.name().into())).collect();
+            reply.outbox.send(Out::Subscribe(topics, server.events.subscribe()));
+            reply.send(Ok(Value::Map(vec![("topics".into(), Value::List(names))])));
+        }
+        Ok(Step::ShutDown) => {
+            reply.send(Ok(Value::Bool(true)));
+            server.ending().cancel();
+        }
+        Ok(Step::Cancel(_) | Step::Await(_)) => reply.send(Err(defect("the call"))),
+        Ok(Step::State(operation)) => {
+            let cancelled = Arc::clone(&reply.cancelled);
+            let operation = move |engine: &mut _| match cancelled.is_cancelled() {
+                true => Err(EngineError::Cancelled),
+                false => operation(engine),
+            };
+            let answer = move |outcome| finish(outcome, reply);
+            if let Err(error) = server.tools().engine.submit(operation, answer).await {
+                tracing::debug!("a call came too late: {error}");
+            }
+        }
+    }
+}
+
+/// The step that comes after what had to come from elsewhere. The work is given up when the call
+/// is cancelled, and a panic in it is a defect of the call alone.
+async fn awaited(
+    step: Result<Step, WireError>,
+    cancelled: &CancellationToken,
+) -> Result<Step, WireError> {
+    let Ok(Step::Await(work)) = step else { return step };
+    let work = AbortOnDropHandle::new(tokio::spawn(work));
+    tokio::select! {
+        biased;
+        () = cancelled.cancelled() => Err(engine_error(EngineError::Cancelled)),
+        step = work => step.unwrap_or_else(|_| Err(defect("waiting for what the call needs"))),
+    }
+}
+
+/// What is left to do after the commit.
+fn finish(outcome: Result<Finish, EngineError>, reply: Reply) {
+    match outcome {
+        Err(error) => reply.send(Err(engine_error(error))),
+        Ok(Finish::Now(value)) => reply.send(Ok(value)),
+        Ok(Finish::Refused(error)) => reply.send(Err(error)),
+        Ok(Finish::Later(work)) => drop(tokio::spawn(finish_later(work, reply))),
+    }
+}
+
+/// Does what is left once there is a place for its answer.
+async fn finish_later(work: Work, reply: Reply) {
+    let cancelled = Arc::clone(&reply.cancelled);
+    let places = Arc::clone(&reply.places);
+    let working = async {
+        // The semaphore is never closed.
+        let place = places.acquire_owned().await.ok();
+        let outcome = tokio::task::spawn_blocking(work).await;
+        (outcome.unwrap_or_else(|_| Err(defect("finishing the call"))), place)
+    };
+    tokio::select! {
+        // First, so that the work of a client that has gone is not even begun.
+        biased;
+        () = cancelled.cancelled() => reply.send(Err(engine_error(EngineError::Cancelled))),
+        (outcome, place) = working => reply.send_from(outcome, place),
+    }
+}
+
+pub(super) fn defect(what: &str) -> WireError {
+    let message = format!("internal error in {what}; the server goes on, its log says more");
+    WireError::new(WireError::INTERNAL, message)
+}

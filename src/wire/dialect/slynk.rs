@@ -1,0 +1,158 @@
+//! Messages of SLY and SLIME, in both directions. What the forms mean that are no call of a method
+//! is for others to know; here they are only taken apart.
+
+use super::{invalid, native, no_message_of};
+use crate::value::{Value, kebab};
+use crate::wire::message::{Form, Id, Incoming, Outgoing, Request, Talk, WireError};
+use crate::wire::sexp::{print_into, print_str};
+
+/// With what every message of an Emacs begins.
+pub(super) const HEAD: &str = ":emacs-";
+/// Whose forms are calls of methods: `(contexture:ping)`.
+const OURS: &str = "contexture";
+const SHAPE: &str = "(:emacs-rex (swank:connection-info) nil t 1)";
+/// As many bytes as a message's id may be from its end.
+const ID_WITHIN: usize = 32;
+
+pub(super) fn decode(payload: &[u8]) -> Incoming {
+    let items = match native::read_payload(payload) {
+        Ok(Value::List(items)) => items,
+        Ok(other) => return Incoming::Invalid(None, no_message_of(SHAPE, &other)),
+        Err(error) => return Incoming::Invalid(last_id(payload), error),
+    };
+    let mut items = items.into_iter();
+    let head = items.next().unwrap_or_default();
+    let Value::Keyword(head) = head else {
+        return Incoming::Invalid(None, no_message_of(SHAPE, &head));
+    };
+    let mut next = || items.next().unwrap_or_default();
+    match &*head {
+        "emacs-rex" => {
+            let (form, _package, thread) = (next(), next(), next());
+            match next() {
+                Value::Int(id) => rex(form, thread, id),
+                other => Incoming::Invalid(None, no_message_of(SHAPE, &other)),
+            }
+        }
+        "emacs-channel-send" => match (next(), next()) {
+            (Value::Int(channel), Value::List(message)) => {
+                Incoming::Talk(Talk::Channel { channel, message })
+            }
+            (_, other) => Incoming::Invalid(None, no_message_of(SHAPE, &other)),
+        },
+        "emacs-interrupt" => Incoming::Talk(Talk::Interrupt { thread: next() }),
+        "emacs-return" | "emacs-return-string" => {
+            let (_thread, tag) = (next(), next());
+            Incoming::Talk(Talk::Answer { tag, value: next() })
+        }
+        "emacs-pong" => Incoming::Ignored,
+        other => {
+            Incoming::Invalid(None, invalid(format!("no message of an Emacs is (:{other} …)")))
+        }
+    }
+}
+
+fn rex(form: Value, thread: Value, id: i64) -> Incoming {
+    match form_of(form) {
+        Form::Call { package, name, arguments } if package == OURS => {
+            let method = kebab(&name).into_owned();
+            match params(&method, arguments) {
+                Ok(params) => Incoming::Call(Request { id: Some(Id::Int(id)), method, params }),
+                Err(error) => Incoming::Invalid(Some(Id::Int(id)), error),
+            }
+        }
+        form => Incoming::Talk(Talk::Evaluate { id, form, thread }),
+    }
+}
+
+/// A form with its arguments as they would be evaluated, as far as they are constant.
+fn form_of(form: Value) -> Form {
+    let items = match form {
+        Value::List(items) if matches!(items.first(), Some(Value::Symbol(_))) => items,
+        other => return Form::Datum(other),
+    };
+    let mut items = items.into_iter();
+    let Some(Value::Symbol(function)) = items.next() else { return Form::Datum(Value::Nil) };
+    let (package, name) = match function.split_once(':') {
+        Some((package, name)) => (package, name.strip_prefix(':').unwrap_or(name)),
+        None => ("", &*function),
+    };
+    let (package, name) = (package.to_ascii_lowercase(), name.to_ascii_lowercase());
+    Form::Call { package, name, arguments: items.map(unquoted).collect() }
+}
+
+/// `'x` as x; everything else is itself.
+fn unquoted(argument: Value) -> Value {
+    match argument {
+        Value::List(mut pair)
+            if pair.len() == 2 && matches!(&pair[0], Value::Symbol(name) if &**name == "quote") =>
+        {
+            pair.pop().unwrap_or_default()
+        }
+        other => other,
+    }
+}
+
+/// The parameters in arguments: keywords and values, or one list of them.
+fn params(method: &str, mut arguments: Vec<Value>) -> Result<Value, WireError> {
+    if arguments.is_empty() {
+        return Ok(Value::Nil);
+    }
+    if let [Value::Nil | Value::List(_)] = arguments.as_slice() {
+        let list = arguments.pop().unwrap_or_default();
+        return match list == Value::Nil || list.is_plist() {
+            true => Ok(list),
+            false => Err(no_plist(method)),
+        };
+    }
+    let list = Value::List(arguments);
+    if list.is_plist() { Ok(list) } else { Err(no_plist(method)) }
+}
+
+fn no_plist(method: &str) -> WireError {
+    invalid(format!("the arguments of ({OURS}:{method} …) must be keywords and values in turn"))
+}
+
+/// The id of a call that cannot be read otherwise: its sender waits for an answer.
+fn last_id(payload: &[u8]) -> Option<Id> {
+    let begins = payload.trim_ascii_start().starts_with(b"(:emacs-rex ");
+    let text = payload.trim_ascii_end().strip_suffix(b")").filter(|_| begins)?;
+    let end = std::str::from_utf8(&text[text.len().saturating_sub(ID_WITHIN)..]).ok()?;
+    end.rsplit(' ').next()?.parse().ok().map(Id::Int)
+}
+
+/// Appends a message without its header.
+pub(super) fn write(message: &Outgoing, out: &mut Vec<u8>) {
+    match message {
+        Outgoing::Reply(Some(id), Ok(value)) => {
+            out.extend_from_slice(b"(:return (:ok ");
+            print_into(value, out);
+            end_return(id, out);
+        }
+        Outgoing::Reply(Some(id), Err(error)) => {
+            out.extend_from_slice(b"(:return (:abort ");
+            print_str(&error.message, out);
+            end_return(id, out);
+        }
+        Outgoing::Reply(None, outcome) => {
+            let said = outcome.as_ref().err().map_or("", |error| &*error.message);
+            out.extend_from_slice(b"(:background-message ");
+            print_str(said, out);
+            out.push(b')');
+        }
+        Outgoing::Notify(method, params) => {
+            out.extend_from_slice(b"(:contexture ");
+            print_str(method, out);
+            out.push(b' ');
+            print_into(params, out);
+            out.push(b')');
+        }
+        Outgoing::Event(event) => print_into(event, out),
+    }
+}
+
+fn end_return(id: &Id, out: &mut Vec<u8>) {
+    out.extend_from_slice(b") ");
+    native::write_id(Some(id), out);
+    out.push(b')');
+}

@@ -1,0 +1,90 @@
+//! Other people's clients, as they are packaged: they run a script against the real server. One
+//! that is not installed is reported as skipped.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use contexture::value::Value;
+use contexture::wire::sexp;
+
+use crate::support::*;
+
+fn tests_folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)
+}
+
+/// Says on standard error, where the test's own reporting cannot, that nothing was tested.
+fn skipped(what: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "skipped: {what} is not installed");
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    command.output().is_ok_and(|output| output.status.success())
+}
+
+#[track_caller]
+fn check(output: &Output, said: &str) {
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && stdout.contains(said), "{stdout}\n{stderr}");
+}
+
+fn script() -> PathBuf {
+    tests_folder("epc/script.sexp")
+}
+
+/// The methods that the script calls.
+fn calls() -> Vec<String> {
+    let text = std::fs::read_to_string(script()).unwrap();
+    let Value::List(calls) = sexp::read(&format!("({text}\n)")).unwrap() else { panic!() };
+    let method = |call: &Value| match call {
+        Value::List(call) => sexp::print(&call[0]),
+        other => panic!("{other:?}"),
+    };
+    calls.iter().map(method).collect()
+}
+
+/// A folder as the script wants it.
+fn folder(home: &Home) -> PathBuf {
+    home.write("a.txt", "one\ntwo\n");
+    home.file("")
+}
+
+#[test]
+fn the_script_calls_every_method_about_context() {
+    let called = calls();
+    for method in contexture::rpc::methods().filter(|method| method.family == "context") {
+        assert!(called.iter().any(|name| name == method.name), "{}", method.name);
+    }
+}
+
+#[test]
+fn epc_of_emacs_runs_the_script() {
+    let probe = ["--batch", "-f", "package-initialize", "--eval", "(require 'epc)"];
+    if !succeeds(Command::new("emacs").args(probe)) {
+        return skipped("elpa-epc");
+    }
+    let home = Home::new();
+    let mut emacs = Command::new("emacs");
+    emacs.args(["--batch", "-f", "package-initialize", "-l"]).arg(tests_folder("epc/client.el"));
+    emacs.args(["-f", "epc-script-run", env!("CARGO_BIN_EXE_contexture")]);
+    emacs.arg(script()).arg(folder(&home)).env("HOME", home.path("home"));
+    emacs.env("CONTEXTURE_TOKENIZER", "estimate");
+    check(&emacs.output().unwrap(), &format!("EPC: {} calls", calls().len()));
+}
+
+#[test]
+fn epc_of_python_runs_the_script() {
+    // The one that belongs to the Debian package.
+    let python = "/usr/bin/python3";
+    if !succeeds(Command::new(python).args(["-c", "import epc.client, sexpdata"])) {
+        return skipped("python3-epc");
+    }
+    let home = Home::new();
+    let server = home.listening(&["--ephemeral"]);
+    let mut client = Command::new(python);
+    client.arg(tests_folder("epc/client.py")).arg(server.port.to_string());
+    client.arg(script()).arg(folder(&home));
+    check(&client.output().unwrap(), &format!("EPC: {} calls", calls().len()));
+}
