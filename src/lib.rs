@@ -17,6 +17,7 @@ pub mod files;
 pub mod memory;
 mod names;
 pub mod provider;
+pub mod repl;
 pub mod retrieval;
 pub mod rpc;
 pub mod server;

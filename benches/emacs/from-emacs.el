@@ -8,16 +8,17 @@
 ;; takes, and for how long Emacs is blocked while the server walks a
 ;; tree.
 ;;
-;; The add is timed on three contestants: contexture over stdio, a
+;; The add is timed on four contestants: contexture over stdio, a
 ;; server over the same transport that only echoes, both called by the
-;; package's own client, and a function in an SBCL image that is called
-;; through SLIME and Swank.  They take turns in short rounds, so that
-;; whatever else the machine does hits all of them alike.
+;; package's own client, a function in an SBCL image that is called
+;; through SLIME and Swank, and contexture called through SLIME in the
+;; same way.  They take turns in short rounds, so that whatever else the
+;; machine does hits all of them alike.
 ;;
 ;; Prints rows of tab-separated fields: measure, ours, peer or limit,
 ;; ratio, target, verdict.  The environment names the contestants:
-;; CONTEXTURE_BIN with CONTEXTURE_STATE, ECHO_BINARY and SWANK_PORT;
-;; one that is not named does not take part.
+;; CONTEXTURE_BIN with CONTEXTURE_STATE, ECHO_BINARY, SWANK_PORT and
+;; CONTEXTURE_PORT; one that is not named does not take part.
 
 ;;; Code:
 
@@ -26,8 +27,11 @@
 
 (declare-function slime-connect "slime")
 (declare-function slime-connected-p "slime")
+(declare-function slime-connection "slime")
 (declare-function slime-eval "slime")
+(defvar slime-dispatching-connection)
 (defvar slime-log-events)
+(defvar slime-net-processes)
 (defvar slime-protocol-version)
 (defvar slime-setup-contribs)
 
@@ -109,28 +113,51 @@ Like `bench-row-faster', but TARGET is the factor not to exceed."
                          :metadata (:filename "bench.lisp")
                          ,@(and brief '(:brief t)))))))
 
-(defun bench-swank-contestant (port)
-  "The contestant that is called through SLIME on PORT."
+(defun bench-slime-connection (port)
+  "A connection of SLIME's to PORT."
   (require 'slime)
   (setq slime-log-events nil
         slime-setup-contribs nil
         slime-protocol-version 'ignore)
-  (slime-connect "127.0.0.1" port)
-  (with-timeout (20 (error "Swank on port %d does not answer" port))
-    (while (not (slime-connected-p))
-      (accept-process-output nil 0.05)))
-  (cons "swank"
-        (lambda (text brief)
-          (slime-eval `(cl-user::bench-add ,text ,brief)))))
+  (let ((others slime-net-processes)
+        (process (slime-connect "127.0.0.1" port)))
+    (with-timeout (20 (error "Swank on port %d does not answer" port))
+      (while (let ((slime-dispatching-connection process))
+               (or (memq process others) (not (slime-connected-p))))
+        (accept-process-output nil 0.05)))
+    process))
+
+(defun bench-slime-contestant (name port form)
+  "The contestant NAME, called through SLIME on PORT.
+FORM makes the form to evaluate of the text and whether to be brief."
+  (let ((connection (bench-slime-connection port)))
+    (cons name
+          (lambda (text brief)
+            (let ((slime-dispatching-connection connection))
+              (slime-eval (funcall form text brief)))))))
+
+(defun bench-swank-form (text brief)
+  "What adds TEXT in an image, with a BRIEF reply or a full one."
+  `(cl-user::bench-add ,text ,brief))
+
+(defun bench-our-form (text brief)
+  "What adds TEXT on our side of SLIME, with a BRIEF reply or a full one."
+  `(contexture:add-context :manager "bench" :content ,text :type :code
+                           :metadata '(:filename "bench.lisp")
+                           ,@(and brief '(:brief t))))
 
 (defun bench-contestants (ours)
   "The contestants that the environment names, with OURS, a connection or nil."
   (let ((echo (getenv "ECHO_BINARY"))
-        (port (getenv "SWANK_PORT")))
+        (port (getenv "SWANK_PORT"))
+        (our-port (getenv "CONTEXTURE_PORT")))
     (delq nil
           (list (and ours (bench-line-contestant "ours" ours))
                 (and echo (bench-line-contestant "echo" (bench-connection echo)))
-                (and port (bench-swank-contestant (string-to-number port)))))))
+                (and port (bench-slime-contestant "swank" (string-to-number port)
+                                                  #'bench-swank-form))
+                (and our-port (bench-slime-contestant "slime" (string-to-number our-port)
+                                                      #'bench-our-form))))))
 
 ;;; Adding
 
@@ -174,6 +201,9 @@ with full ones, and against the echo, whose reply is always brief."
         (message "%s%s %s, n = %d" measure who (bench-show-times sorted)
                  (length sorted)))
       (bench-row-faster (concat measure "Swank") ours (cdr (assoc "swank" times))
+                        (plist-get targets (if brief :brief :full)))
+      (bench-row-faster (concat measure "by slime-eval, Swank")
+                        (cdr (assoc "slime" times)) (cdr (assoc "swank" times))
                         (plist-get targets (if brief :brief :full)))
       (when brief
         (bench-row-within (concat measure "echo") ours (cdr (assoc "echo" times))

@@ -11,7 +11,7 @@ use crate::config::{self, Config, Embeddings, Folders};
 use crate::context::change::Settings;
 use crate::engine::{Clock, Engine, Models};
 use crate::provider::embed::HttpEmbedder;
-use crate::rpc::{Configured, Embedding, Providers, Tools};
+use crate::rpc::{Configured, Embedding, Providers, ReplSettings, Tools};
 use crate::server::Server;
 use crate::server::folder::Owned;
 use crate::store::logged::LoggedStore;
@@ -23,6 +23,8 @@ pub(super) struct Setup {
     pub(super) config: Config,
     /// `None` when the server is ephemeral.
     pub(super) state: Option<PathBuf>,
+    /// What the REPLs of SLY and SLIME are like.
+    pub(super) repl: ReplSettings,
     fixed_time: Option<i64>,
 }
 
@@ -36,7 +38,8 @@ impl Common {
             (true, None) => None,
             (false, state) => Some(state.clone().unwrap_or_else(|| folders.state.clone())),
         };
-        Ok(Setup { folders, config, state, fixed_time: self.fixed_time })
+        let repl = ReplSettings::default();
+        Ok(Setup { folders, config, state, repl, fixed_time: self.fixed_time })
     }
 }
 
@@ -78,6 +81,7 @@ impl Setup {
         let template_folder = Some(self.folders.config_file.with_file_name("templates"));
         let embedding = self.embedding();
         let providers = self.providers()?;
+        let repl = self.repl.clone();
         Ok(Server::start(engine, |engine| Tools {
             engine,
             counter,
@@ -87,6 +91,7 @@ impl Setup {
             embedding,
             providers,
             notices,
+            repl,
         }))
     }
 

@@ -3,6 +3,7 @@
 mod call;
 mod doctor;
 mod host;
+mod inferior;
 mod methods;
 mod render;
 mod serve;

@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
 use super::host::{Setup, runtime};
-use super::{Common, say};
+use super::{Common, inferior, say};
 use crate::server::auth::{Admission, Secret, read_secret};
 use crate::server::folder::{FolderError, Owned, make_private, owner};
 use crate::server::listen::{UnixSocket, serve_tcp};
@@ -34,15 +34,33 @@ pub(super) struct Serve {
     /// Listen on a TCP address, HOST:PORT; port 0 takes a free one and prints it
     #[arg(long, value_name = "ADDR")]
     tcp: Option<String>,
+    /// Serve the Emacs that started this with `M-x sly` or `M-x slime`, over TCP
+    #[arg(long)]
+    inferior: bool,
+    /// The release of SLY that connects; without this one, SLY asks whether to go on
+    #[arg(long, value_name = "VERSION")]
+    slynk_version: Option<String>,
+    /// The release of SLIME that connects; without this one, SLIME asks whether to go on
+    #[arg(long, value_name = "VERSION")]
+    swank_version: Option<String>,
 }
 
 impl Serve {
     pub(super) fn run(self, common: &Common) -> anyhow::Result<()> {
-        if !self.stdio && self.unix.is_none() && self.tcp.is_none() {
+        if !self.stdio && self.unix.is_none() && self.tcp.is_none() && !self.inferior {
             bail!("say where to serve: --stdio, --unix or --tcp ADDR");
         }
+        if self.stdio && self.inferior {
+            bail!("--inferior reads standard input itself; leave --stdio out");
+        }
         log_to_stderr();
-        let setup = common.setup()?;
+        let mut setup = common.setup()?;
+        if let Some(version) = &self.slynk_version {
+            setup.repl.slynk_version.clone_from(version);
+        }
+        if let Some(version) = &self.swank_version {
+            setup.repl.swank_version.clone_from(version);
+        }
         let runtime = runtime()?;
         let served = runtime.block_on(self.serve(&setup));
         // A blocked read of standard input or of a hung disk must not keep the process.
@@ -55,6 +73,7 @@ impl Serve {
             None => None,
             Some(folder) => match take(folder, self.only_stdio()).await? {
                 Taken::Here(owned) => Some(owned),
+                Taken::By(socket) if self.inferior => return inferior::relay(&socket).await,
                 Taken::By(socket) => return Ok(stdio::bridge(&socket).await?),
             },
         };
@@ -75,20 +94,32 @@ impl Serve {
                 say(&format!("{}\n", listener.local_addr()?.port()))?;
             }
             tracing::info!("listening on {}", listener.local_addr()?);
-            listeners.spawn(serve_tcp(listener, server.clone(), secret));
+            listeners.spawn(serve_tcp(listener, server.clone(), secret.clone()));
         }
-        self.until_the_end(&server).await?;
+        let port = match self.inferior {
+            true => {
+                let listener = inferior::listener().await?;
+                let port = listener.local_addr()?.port();
+                listeners.spawn(serve_tcp(listener, server.clone(), secret));
+                Some(port)
+            }
+            false => None,
+        };
+        self.until_the_end(&server, port).await?;
         server.finish().await;
         listeners.shutdown().await;
         Ok(())
     }
 
-    async fn until_the_end(&self, server: &Server) -> anyhow::Result<()> {
+    async fn until_the_end(&self, server: &Server, port: Option<u16>) -> anyhow::Result<()> {
         // A file that may grow no longer is an error of the write, and not the end of the process.
         let _too_large = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
         let mut terminated = signal(SignalKind::terminate())?;
         let mut interrupted = signal(SignalKind::interrupt())?;
         let conversation = async {
+            if let Some(port) = port {
+                return inferior::attend(port).await;
+            }
             if !self.stdio {
                 return std::future::pending().await;
             }
@@ -107,15 +138,17 @@ impl Serve {
     }
 
     fn only_stdio(&self) -> bool {
-        self.stdio && self.unix.is_none() && self.tcp.is_none()
+        (self.stdio || self.inferior) && self.unix.is_none() && self.tcp.is_none()
     }
 
     fn secret(&self, setup: &Setup) -> anyhow::Result<Option<Secret>> {
-        if self.tcp.is_none() {
+        if self.tcp.is_none() && !self.inferior {
             return Ok(None);
         }
         let own = setup.folders.config_file.with_file_name("secret");
-        let usual = [own, setup.folders.home.join(".sly-secret")];
+        let [sly, slime] =
+            [".sly-secret", ".slime-secret"].map(|name| setup.folders.home.join(name));
+        let usual = [own, sly, slime];
         Ok(read_secret(setup.config.secret_file.as_deref(), &usual)?)
     }
 

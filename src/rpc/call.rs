@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use super::agent::{Agent, NoModel};
 use super::embedding::Embedding;
 use super::providers::Providers;
 use crate::engine::Handle;
@@ -30,6 +31,29 @@ pub struct Tools {
     pub template_folder: Option<PathBuf>,
     /// What the user should know since the start, such as a damaged database moved aside.
     pub notices: Vec<String>,
+    /// What REPLs are like.
+    pub repl: ReplSettings,
+}
+
+/// What the REPLs of SLY and SLIME are like.
+#[derive(Clone)]
+pub struct ReplSettings {
+    /// Who answers what is typed there.
+    pub agent: Arc<dyn Agent>,
+    /// The release of SLY that users have; it asks before it speaks with another.
+    pub slynk_version: String,
+    /// The release of SLIME that users have; it asks before it speaks with another.
+    pub swank_version: String,
+}
+
+impl Default for ReplSettings {
+    fn default() -> Self {
+        Self {
+            agent: Arc::new(NoModel),
+            slynk_version: "1.0.43".to_owned(),
+            swank_version: "2.27".to_owned(),
+        }
+    }
 }
 
 impl Tools {

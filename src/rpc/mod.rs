@@ -4,6 +4,7 @@
 //! operation; what remains after the commit (reading files again, rendering) comes last. Nothing
 //! here knows how a connection speaks.
 
+mod agent;
 mod backfill;
 mod call;
 mod chat;
@@ -30,8 +31,9 @@ mod transcript;
 mod turn;
 mod window;
 
+pub use self::agent::{Agent, Approval, Caller, Decision, Later, Listener, NoModel, Turn};
 pub use self::backfill::backfill;
-pub use self::call::{Call, Limits, Peer, Tools, Topic};
+pub use self::call::{Call, Limits, Peer, ReplSettings, Tools, Topic};
 pub use self::embedding::Embedding;
 pub use self::error::engine_error;
 pub use self::providers::{Configured, Providers};

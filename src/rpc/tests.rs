@@ -25,6 +25,7 @@ fn call() -> Call {
         providers: Default::default(),
         template_folder: None,
         notices: Vec::new(),
+        repl: ReplSettings::default(),
     };
     let cancelled = Arc::new(CancellationToken::new());
     Call { tools: Arc::new(tools), peer: Arc::new(Nobody), id: None, cancelled }

@@ -15,8 +15,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::Server;
 use super::auth::Admission;
-use super::dispatch::{LARGE_MESSAGE, WAITING_CALLS, Waiting, defect, dispatch};
+use super::dispatch::{Inside, LARGE_MESSAGE, WAITING_CALLS, Waiting, defect, dispatch};
 use super::outbox::{Out, Outbox, Writer};
+use crate::repl::Repls;
 use crate::rpc::{self, Call, Step};
 use crate::value::Value;
 use crate::wire::dialect::Dialect;
@@ -65,6 +66,7 @@ pub(super) async fn serve(
             is_new: true,
             running: HashMap::new(),
             room,
+            repls: None,
             gone: gone.clone(),
         },
         FramedRead::new(reader, decoder),
@@ -88,6 +90,7 @@ struct Reader {
     is_new: bool,
     running: HashMap<Id, Weak<CancellationToken>>,
     room: Arc<Semaphore>,
+    repls: Option<Box<Repls>>,
     gone: CancellationToken,
 }
 
@@ -184,7 +187,7 @@ impl Reader {
             Incoming::Ignored => {}
             Incoming::Invalid(id, error) => self.outbox.reply(id, Err(error)),
             Incoming::Methods(id) => self.outbox.reply(id, Ok(method_rows())),
-            Incoming::Talk(_) => {}
+            Incoming::Talk(talk) => return self.repls().take(talk),
             Incoming::Call(request) if request.method == "cancel" => self.cancel(request),
             Incoming::Call(request) => {
                 let cancelled = Arc::new(self.gone.child_token());
@@ -232,6 +235,16 @@ impl Reader {
             }
         }
         self.dialect
+    }
+
+    /// The REPLs of the connection, of which most have none.
+    fn repls(&mut self) -> &mut Repls {
+        self.repls.get_or_insert_with(|| {
+            let caller = Inside { calls: self.calls.clone(), gone: self.gone.clone() };
+            let editor = Arc::new(self.outbox.clone());
+            let settings = self.server.tools().repl.clone();
+            Box::new(Repls::new(editor, Arc::new(caller), settings))
+        })
     }
 
     fn remember(&mut self, request: &Request, cancelled: &Arc<CancellationToken>) {

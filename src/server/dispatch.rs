@@ -39,6 +39,28 @@ pub(super) struct Waiting {
     pub(super) room: Option<OwnedSemaphorePermit>,
 }
 
+/// Calls methods from within the server as the client would; the calls are cancelled with it.
+pub(super) struct Inside {
+    pub(super) calls: mpsc::Sender<Waiting>,
+    pub(super) gone: CancellationToken,
+}
+
+impl rpc::Caller for Inside {
+    fn call(&self, method: &str, params: Value) -> rpc::Later<'_, Outcome> {
+        let request = Request { id: None, method: method.to_owned(), params };
+        Box::pin(async move {
+            let cancelled = Arc::new(self.gone.child_token());
+            let _dropped = (*cancelled).clone().drop_guard();
+            let (answer_to, answer) = oneshot::channel();
+            let answer_to = Some(answer_to);
+            let waiting = Waiting { request, answer_to, cancelled, bytes: 0, room: None };
+            // Either fails only once the connection has ended.
+            let _ = self.calls.send(waiting).await;
+            answer.await.unwrap_or_else(|_| Err(engine_error(EngineError::Cancelled)))
+        })
+    }
+}
+
 /// Runs a client's calls, each begun after the one before it.
 pub(super) async fn dispatch(server: Server, outbox: Outbox, mut waiting: mpsc::Receiver<Waiting>) {
     let peer: Arc<dyn rpc::Peer> = Arc::new(outbox.clone());

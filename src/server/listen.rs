@@ -108,6 +108,35 @@ fn serve_stream(server: &Server, stream: TcpStream, peer: SocketAddr, secret: Op
     tokio::spawn(async move { server.serve(reader, writer, admission).await });
 }
 
+/// Carries what clients of the same user say over TCP to the server that listens on a Unix socket,
+/// for as long as this is polled.
+pub async fn relay_tcp(listener: TcpListener, socket: &Path) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                let socket = socket.to_owned();
+                tokio::spawn(async move {
+                    if let Err(error) = relay(stream, peer, &socket).await {
+                        tracing::debug!("{peer}: {error}");
+                    }
+                });
+            }
+            Err(error) => pause_after(&error).await,
+        }
+    }
+}
+
+async fn relay(mut stream: TcpStream, peer: SocketAddr, socket: &Path) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    if !matches!(tcp_admission(peer, stream.local_addr()?, None), Admission::Granted) {
+        tracing::warn!("a client of another user was turned away");
+        return Ok(());
+    }
+    let mut server = UnixStream::connect(socket).await?;
+    tokio::io::copy_bidirectional(&mut stream, &mut server).await?;
+    Ok(())
+}
+
 /// Out of file handles, most likely: give clients time to leave.
 async fn pause_after(error: &io::Error) {
     tracing::warn!("a client could not be accepted: {error}");

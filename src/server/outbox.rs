@@ -9,6 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::notify::{Burst, notification, notifications, topic};
 use crate::engine::Event;
+use crate::repl::Editor;
 use crate::rpc::{Peer, Topic};
 use crate::value::Value;
 use crate::wire::dialect::{Dialect, Encoder};
@@ -59,6 +60,16 @@ impl Outbox {
     pub(super) fn send(&self, out: Out) {
         // A client that has gone needs no answer.
         let _ = self.sender.send(out);
+    }
+}
+
+impl Editor for Outbox {
+    fn tell(&self, event: Value) {
+        self.send(Out::Message(Outgoing::Event(event)));
+    }
+
+    fn answer(&self, id: i64, outcome: Result<Value, WireError>) {
+        self.reply(Some(Id::Int(id)), outcome);
     }
 }
 

@@ -15,7 +15,9 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     // The library is all of it put together without a wire.
     ("conversation", &["context", "curation", "engine", "server", "session", "store", "tokens"]),
     ("config", &["context", "files", "provider", "rpc", "tokens", "wire"]),
-    ("server", &["engine", "rpc", "value", "wire"]),
+    ("server", &["engine", "repl", "rpc", "value", "wire"]),
+    // What is typed becomes calls of methods, by their names.
+    ("repl", &["rpc", "value", "wire"]),
     (
         "rpc",
         &[

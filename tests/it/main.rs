@@ -23,6 +23,7 @@ mod program;
 mod protocol;
 mod providers;
 mod recorded;
+mod scripted;
 mod session_input;
 mod sessions;
 mod sexp_oracle;

@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 use contexture::value::Value;
 use contexture::wire::sexp;
 
+use crate::scripted;
 use crate::support::*;
 
 fn tests_folder(name: &str) -> PathBuf {
@@ -16,7 +17,7 @@ fn tests_folder(name: &str) -> PathBuf {
 /// Says on standard error, where the test's own reporting cannot, that nothing was tested.
 fn skipped(what: &str) {
     use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "skipped: {what} is not installed");
+    let _ = writeln!(std::io::stderr(), "skipped: there is no {what}");
 }
 
 fn succeeds(command: &mut Command) -> bool {
@@ -87,4 +88,42 @@ fn epc_of_python_runs_the_script() {
     client.arg(tests_folder("epc/client.py")).arg(server.port.to_string());
     client.arg(script()).arg(folder(&home));
     check(&client.output().unwrap(), &format!("EPC: {} calls", calls().len()));
+}
+
+/// Lets a client of Emacs hold the conversation of `tests/repl/client.el`.
+#[track_caller]
+fn converse(directory: &Path, function: &str) {
+    let home = Home::new();
+    let temporary = home.path("tmp");
+    std::fs::create_dir(&temporary).unwrap();
+    let output = scripted::serving(|port| {
+        let mut emacs = Command::new("emacs");
+        emacs.args(["--batch", "-Q", "-L"]).arg(directory).arg("-L");
+        emacs.arg(directory.join("contrib")).arg("-l").arg(tests_folder("repl/client.el"));
+        emacs.args(["-f", function]).arg(port.to_string());
+        emacs.env("HOME", home.path("home")).env("TMPDIR", &temporary);
+        emacs.env("LANG", "C.UTF-8").output().unwrap()
+    });
+    check(&output, "REPL: ");
+}
+
+#[test]
+fn slime_holds_a_conversation() {
+    let Some(directory) = slime() else { return skipped("slime") };
+    converse(&directory, "repl-script-slime");
+}
+
+#[test]
+fn sly_holds_a_conversation() {
+    let Some(directory) = std::env::var_os("SLY_DIR") else {
+        return skipped("SLY (SLY_DIR names a checkout)");
+    };
+    converse(Path::new(&directory), "repl-script-sly");
+}
+
+/// Where Debian's package has SLIME.
+fn slime() -> Option<PathBuf> {
+    let packages = std::fs::read_dir("/usr/share/emacs/site-lisp/elpa").ok()?;
+    let mut found = packages.flatten().map(|entry| entry.path());
+    found.find(|path| path.join("slime.el").exists())
 }

@@ -2,10 +2,11 @@
 
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
 
 use contexture::context::change::Settings;
 use contexture::engine::Engine;
-use contexture::rpc::{Limits, Tools};
+use contexture::rpc::{Limits, ReplSettings, Tools};
 use contexture::server::Server;
 use contexture::server::auth::{Admission, Secret};
 use contexture::store::sqlite::SqliteStore;
@@ -178,6 +179,7 @@ fn memory_server() -> Server {
         providers: Default::default(),
         template_folder: None,
         notices,
+        repl: ReplSettings::default(),
     })
 }
 
@@ -258,6 +260,7 @@ fn a_panic_is_an_error_reply_and_the_server_goes_on() {
             providers: Default::default(),
             template_folder: None,
             notices: Vec::new(),
+            repl: ReplSettings::default(),
         });
         let mut client = server.memory();
         let calls = "(:id 1 :method add-context :params (:content \"bomb\"))\n\
@@ -466,4 +469,62 @@ fn the_log_goes_to_stderr() {
     let mut log = String::new();
     client.process().child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
     assert!(log.contains("listening on 127.0.0.1"), "{log}");
+}
+
+/// Starts `serve --inferior` as `M-x sly` does and gives the port that it writes.
+fn inferior(home: &Home, said: impl Fn(&str) -> String, args: &[&str]) -> (Process, u16) {
+    let mut all = vec!["serve", "--inferior"];
+    all.extend(args);
+    let mut command = home.command(&all);
+    command.stdin(Stdio::piped());
+    let mut process = Process::start(command);
+    let path = home.path("port");
+    let _ = std::fs::remove_file(&path);
+    let mut stdin = process.child.stdin.take().unwrap();
+    stdin.write_all(said(path.to_str().unwrap()).as_bytes()).unwrap();
+    let mut port = String::new();
+    until("the port to be written", || {
+        port = std::fs::read_to_string(&path).unwrap_or_default();
+        !port.is_empty()
+    });
+    process.child.stdin = Some(stdin);
+    (process, port.trim_end().parse().unwrap())
+}
+
+#[test]
+fn an_emacs_that_starts_the_server_is_told_the_port_and_ends_it() {
+    let home = Home::new();
+    let said = |path: &str| {
+        format!(
+            "(progn (load \"/s/slynk-loader.lisp\" :verbose t) (funcall (read-from-string \
+             \"slynk:start-server\") {}))\n\n",
+            quoted(path)
+        )
+    };
+    let args = ["--ephemeral", "--slynk-version", "9.9", "--swank-version", "8.8"];
+    let (mut process, port) = inferior(&home, said, &args);
+    let mut client = Client::over_tcp(port, Dialect::Slynk);
+    assert_eq!(client.ok("ping", "nil"), "pong");
+    for (package, version) in [("slynk", "9.9"), ("swank", "8.8")] {
+        client
+            .write(framed(&format!("(:emacs-rex ({package}:connection-info) nil t 7)")).as_bytes());
+        assert!(client.line().unwrap().contains(&format!(":version \"{version}\"")));
+    }
+    drop(process.child.stdin.take());
+    assert!(process.wait().success());
+    assert!(client.line().is_none());
+}
+
+#[test]
+fn an_inferior_server_speaks_for_the_one_that_owns_the_state() {
+    let home = Home::new();
+    let server = home.listening(&[]);
+    server.unix(Dialect::Native).add("owned", "x");
+    let (mut process, port) = inferior(&home, |path| format!("{path}\n"), &[]);
+    let mut client = Client::over_tcp(port, Dialect::Slynk);
+    assert_eq!(client.contents("owned"), ["x"]);
+    drop(process.child.stdin.take());
+    assert!(process.wait().success());
+    assert_eq!(server.unix(Dialect::Native).contents("owned"), ["x"]);
+    assert!(home.fail(&["serve", "--inferior", "--stdio"]).contains("leave --stdio out"));
 }

@@ -6,6 +6,7 @@ mod json;
 mod native;
 mod slynk;
 
+pub(crate) use self::slynk::{call_of, form_of};
 use super::frame::{MAX_PAYLOAD, write_framed};
 use super::message::{Id, Incoming, Outgoing, Request, WireError};
 use crate::value::{Value, kebab};

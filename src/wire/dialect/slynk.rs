@@ -55,10 +55,10 @@ pub(super) fn decode(payload: &[u8]) -> Incoming {
 fn rex(form: Value, thread: Value, id: i64) -> Incoming {
     match form_of(form) {
         Form::Call { package, name, arguments } if package == OURS => {
-            let method = kebab(&name).into_owned();
-            match params(&method, arguments) {
-                Ok(params) => Incoming::Call(Request { id: Some(Id::Int(id)), method, params }),
-                Err(error) => Incoming::Invalid(Some(Id::Int(id)), error),
+            let id = Some(Id::Int(id));
+            match call_of(&name, arguments) {
+                Ok((method, params)) => Incoming::Call(Request { id, method, params }),
+                Err(error) => Incoming::Invalid(id, error),
             }
         }
         form => Incoming::Talk(Talk::Evaluate { id, form, thread }),
@@ -66,7 +66,7 @@ fn rex(form: Value, thread: Value, id: i64) -> Incoming {
 }
 
 /// A form with its arguments as they would be evaluated, as far as they are constant.
-fn form_of(form: Value) -> Form {
+pub(crate) fn form_of(form: Value) -> Form {
     let items = match form {
         Value::List(items) if matches!(items.first(), Some(Value::Symbol(_))) => items,
         other => return Form::Datum(other),
@@ -91,6 +91,13 @@ fn unquoted(argument: Value) -> Value {
         }
         other => other,
     }
+}
+
+/// The method and the parameters of `(contexture:NAME ARGUMENTS…)`.
+pub(crate) fn call_of(name: &str, arguments: Vec<Value>) -> Result<(String, Value), WireError> {
+    let method = kebab(name).into_owned();
+    let params = params(&method, arguments)?;
+    Ok((method, params))
 }
 
 /// The parameters in arguments: keywords and values, or one list of them.

@@ -1,0 +1,120 @@
+//! Being started by `M-x sly` or `M-x slime`: Emacs says on standard input into which file the port
+//! is to be written, and connects to that. The server ends when its Emacs does.
+
+use std::io::{BufRead, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use tokio::net::TcpListener;
+
+use crate::server::listen::relay_tcp;
+use crate::value::Value;
+use crate::wire::sexp;
+
+/// As much as Emacs may say before it has named a file, in bytes.
+const LONGEST_SAYING: usize = 64 << 10;
+
+/// Where the Emacs is to connect.
+pub(super) async fn listener() -> anyhow::Result<TcpListener> {
+    TcpListener::bind("127.0.0.1:0").await.context("cannot listen on 127.0.0.1")
+}
+
+/// Writes the port where Emacs wants it, and returns when standard input ends.
+pub(super) async fn attend(port: u16) -> anyhow::Result<()> {
+    let (done, ended) = tokio::sync::oneshot::channel();
+    // A thread of its own: it blocks for as long as Emacs lives.
+    std::thread::spawn(move || {
+        let outcome = listen(&mut std::io::stdin().lock(), port);
+        // Nobody is left to be told.
+        let _ = done.send(outcome);
+    });
+    ended.await?
+}
+
+/// The same where another server owns the state: its clients' words are carried to that.
+pub(super) async fn relay(socket: &Path) -> anyhow::Result<()> {
+    let listener = listener().await?;
+    let port = listener.local_addr()?.port();
+    tokio::select! {
+        () = relay_tcp(listener, socket) => Ok(()),
+        ended = attend(port) => ended,
+    }
+}
+
+fn listen(input: &mut impl BufRead, port: u16) -> anyhow::Result<()> {
+    let mut said = String::new();
+    let mut told = false;
+    loop {
+        let mut line = Vec::new();
+        // A terminal that has been closed is an error, and the end as well.
+        if input.read_until(b'\n', &mut line).unwrap_or(0) == 0 {
+            return Ok(());
+        }
+        if told || said.len() > LONGEST_SAYING {
+            continue;
+        }
+        said.push_str(&String::from_utf8_lossy(&line));
+        if let Some(path) = port_file(&said) {
+            write_port(&path, port)?;
+            told = true;
+        }
+    }
+}
+
+/// The file that is named: by a line of its own, or by the form that starts a Lisp's server, which
+/// SLY and SLIME send unless they are told otherwise.
+fn port_file(said: &str) -> Option<PathBuf> {
+    let said = said.trim();
+    if said.starts_with('/') && !said.contains('\n') {
+        return Some(PathBuf::from(said));
+    }
+    last_path(&sexp::read(said).ok()?).map(PathBuf::from)
+}
+
+/// The last string in a form that is an absolute path.
+fn last_path(form: &Value) -> Option<&str> {
+    match form {
+        Value::Str(text) if text.starts_with('/') => Some(text),
+        Value::List(items) => items.iter().rev().find_map(last_path),
+        _ => None,
+    }
+}
+
+/// Writes the file as a whole, since Emacs reads it as soon as it is there.
+fn write_port(path: &Path, port: u16) -> anyhow::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let draft = folder.join(format!(".contexture-port-{}", std::process::id()));
+    let failed = || format!("cannot write the port into {}", path.display());
+    let mut file = std::fs::File::create(&draft).with_context(failed)?;
+    file.write_all(format!("{port}\n").as_bytes()).with_context(failed)?;
+    std::fs::rename(&draft, path).with_context(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_is_named_by_a_line_or_by_the_form_that_starts_a_server() {
+        let check = |said: &str, expected: Option<&str>| {
+            assert_eq!(port_file(said), expected.map(PathBuf::from), "{said}");
+        };
+        check("/tmp/sly.123\n", Some("/tmp/sly.123"));
+        let form = "(progn (load \"/s/slynk-loader.lisp\" :verbose t)\n  (funcall \
+                    (read-from-string \"slynk:start-server\")\n \"/tmp/sly.123\"))\n\n";
+        check(form, Some("/tmp/sly.123"));
+        check(&form[..60], None);
+        check("\n", None);
+        check("(quit)\n", None);
+    }
+
+    #[test]
+    fn the_port_is_written_once_and_the_end_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("port");
+        let said = format!("\n{}\n/none/other\n", path.display());
+        listen(&mut said.as_bytes(), 4711).unwrap();
+        assert_eq!(std::fs::read_to_string(path).unwrap(), "4711\n");
+        assert!(listen(&mut "/none/other\n".as_bytes(), 1).is_err());
+    }
+}

@@ -1,0 +1,309 @@
+//! The calls by which agent-q's Emacs package speaks to its server, answered in the shapes that it
+//! expects, so that its users can keep their front end.
+
+use std::sync::Mutex;
+
+use tokio_util::sync::CancellationToken;
+
+use super::lisp::{items, list, name_of, plist, refusal, string_at, text};
+use super::{Shared, locked};
+use crate::rpc::{Approval, Decision, Later, Listener, Turn};
+use crate::value::Value;
+use crate::wire::dialect::form_of;
+use crate::wire::message::{Form, WireError};
+use crate::wire::sexp;
+
+type Outcome = Result<Value, WireError>;
+
+/// Common Lisp counts seconds from 1900.
+const UNIX_EPOCH: i64 = 2_208_988_800;
+/// The thread of approvals that no REPL asks for.
+const THREAD: i64 = 0;
+const PACKAGE: &str = "agent-q";
+const FUNCTIONS: [&str; 14] = [
+    "agent-q-send",
+    "agent-q-add-context",
+    "agent-q-clear-context",
+    "agent-q-get-context-summary",
+    "agent-q-new-conversation",
+    "agent-q-get-conversation-history",
+    "agent-q-create-session",
+    "agent-q-switch-session",
+    "agent-q-save-session",
+    "agent-q-delete-session",
+    "agent-q-rename-session",
+    "agent-q-list-sessions",
+    "agent-q-search-sessions",
+    "agent-q-get-session-info",
+];
+
+/// Answers one of its calls.
+pub(super) async fn call(shared: &Shared, name: &str, arguments: Vec<Value>) -> Outcome {
+    let (mut positional, keywords) = split(arguments);
+    let first = positional.pop().unwrap_or_default();
+    let given = |name: &str| keywords.get(name).cloned().unwrap_or_default();
+    match name {
+        "agent-q-send" => send(shared, &first).await,
+        "agent-q-add-context" => {
+            let manager = current(shared).await.and_then(|row| row.get("manager").cloned());
+            let params = [
+                ("content", first),
+                ("type", given("type")),
+                ("metadata", given("metadata")),
+                ("manager", manager.unwrap_or_default()),
+            ];
+            shared.call("add-context", params).await.map(done)
+        }
+        "agent-q-clear-context" => {
+            let manager = current(shared).await.and_then(|row| row.get("manager").cloned());
+            let params = [("manager", manager.unwrap_or_default())];
+            shared.call("clear-context", params).await.map(done)
+        }
+        "agent-q-get-context-summary" => summary(shared).await,
+        "agent-q-new-conversation" => {
+            let params = [("name", given("project"))];
+            shared.call("open-session", params).await.map(done)
+        }
+        "agent-q-get-conversation-history" => history(shared, given("limit")).await,
+        "agent-q-create-session" => {
+            let row = shared.call("open-session", [("name", given("name"))]).await?;
+            Ok(row.get("id").cloned().unwrap_or_default())
+        }
+        "agent-q-switch-session" => {
+            Ok(whether(shared.call("switch-session", [("session", first)]).await))
+        }
+        "agent-q-delete-session" => {
+            Ok(whether(shared.call("delete-session", [("session", first)]).await))
+        }
+        "agent-q-rename-session" => Ok(whether(rename(shared, first).await)),
+        // Whatever is said is kept already.
+        "agent-q-save-session" => {
+            Ok(current(shared).await.and_then(|row| row.get("id").cloned()).unwrap_or_default())
+        }
+        "agent-q-list-sessions" => {
+            let rows = items(shared.call("list-sessions", []).await?);
+            Ok(list(rows.iter().map(meta)))
+        }
+        "agent-q-search-sessions" => search(shared, first).await,
+        "agent-q-get-session-info" => Ok(info(shared).await),
+        "get-config-info" => Ok(shared.agent().describe()),
+        _ => Err(refusal(format!("{PACKAGE}:{name} is not known here"))),
+    }
+}
+
+/// Evaluates the forms by which the package looks for its server, and nothing else.
+pub(super) fn common_lisp(name: &str, arguments: Vec<Value>) -> Outcome {
+    let mut arguments = arguments.into_iter();
+    let mut next = || arguments.next().unwrap_or_default();
+    match name {
+        "if" => {
+            let (test, yes, no) = (next(), next(), next());
+            value_of(if value_of(test)? == Value::Nil { no } else { yes })
+        }
+        "and" => {
+            let mut last = Value::Bool(true);
+            for form in arguments {
+                last = value_of(form)?;
+                if last == Value::Nil {
+                    break;
+                }
+            }
+            Ok(last)
+        }
+        "find-package" => Ok(truth(name_of(&next()).is_some_and(|name| {
+            name.eq_ignore_ascii_case(PACKAGE) || name.eq_ignore_ascii_case(super::PACKAGE)
+        }))),
+        "fboundp" => Ok(truth(name_of(&next()).is_some_and(|name| {
+            name.split_once(':').is_some_and(|(package, name)| {
+                package == PACKAGE && FUNCTIONS.contains(&name.trim_start_matches(':'))
+            })
+        }))),
+        // With it the package has its server loaded when it connects.
+        "progn" if arguments.any(|form| sexp::print(&form).contains("quickload :agent-q")) => {
+            Ok(text("Contexture answers in its place"))
+        }
+        _ => Err(refusal(format!("there is no Lisp here that could evaluate ({name} …)"))),
+    }
+}
+
+fn value_of(form: Value) -> Outcome {
+    match form_of(form) {
+        Form::Call { package, name, arguments } if matches!(&*package, "cl" | "") => {
+            common_lisp(&name, arguments)
+        }
+        Form::Call { package, name, .. } => {
+            Err(refusal(format!("{package}:{name} cannot be called within another form")))
+        }
+        Form::Datum(datum) => Ok(datum),
+    }
+}
+
+/// Arguments by place, and those by keyword. Only the first place is ever used.
+fn split(mut arguments: Vec<Value>) -> (Vec<Value>, Value) {
+    let at = arguments.iter().position(|argument| matches!(argument, Value::Keyword(_)));
+    let keywords = arguments.split_off(at.unwrap_or(arguments.len()));
+    arguments.truncate(1);
+    (arguments, Value::List(keywords))
+}
+
+fn truth(so: bool) -> Value {
+    if so { Value::Bool(true) } else { Value::Nil }
+}
+
+fn done(_: Value) -> Value {
+    Value::Bool(true)
+}
+
+fn whether(outcome: Outcome) -> Value {
+    truth(outcome.is_ok())
+}
+
+/// The current session, if there is one.
+async fn current(shared: &Shared) -> Option<Value> {
+    let row = shared.call("current-session", []).await.ok()?;
+    string_at(&row, "session").is_some().then_some(row)
+}
+
+async fn summary(shared: &Shared) -> Outcome {
+    let manager = current(shared).await.and_then(|row| row.get("manager").cloned());
+    let summary =
+        shared.call("context-summary", [("manager", manager.unwrap_or_default())]).await?;
+    let field = |name: &str| summary.get(name).cloned().unwrap_or_default();
+    let preview = match field("count") {
+        Value::Int(0) => text("No context"),
+        _ => field("preview"),
+    };
+    Ok(plist([("count", field("count")), ("types", field("types")), ("preview", preview)]))
+}
+
+async fn history(shared: &Shared, limit: Value) -> Outcome {
+    if current(shared).await.is_none() {
+        return Ok(Value::Nil);
+    }
+    let messages = items(shared.call("get-messages", [("limit", limit)]).await?);
+    let row = |message: &Value| {
+        let field = |name: &str| message.get(name).cloned().unwrap_or_default();
+        plist([
+            ("role", field("role")),
+            ("content", field("content")),
+            ("timestamp", universal(&field("timestamp"))),
+        ])
+    };
+    Ok(list(messages.iter().map(row)))
+}
+
+async fn rename(shared: &Shared, name: Value) -> Outcome {
+    let row = current(shared).await.ok_or_else(|| refusal("there is no session"))?;
+    let session = row.get("session").cloned().unwrap_or_default();
+    shared.call("rename-session", [("session", session), ("name", name)]).await
+}
+
+async fn search(shared: &Shared, query: Value) -> Outcome {
+    let hits = items(shared.call("search-sessions", [("query", query)]).await?);
+    let found = |row: &Value| hits.iter().any(|hit| hit.get("id") == row.get("id"));
+    let rows = items(shared.call("list-sessions", []).await?);
+    Ok(list(rows.iter().filter(|row| found(row)).map(meta)))
+}
+
+async fn info(shared: &Shared) -> Value {
+    let Some(row) = current(shared).await else { return Value::Nil };
+    let described = shared.agent().describe();
+    let of_agent = |name: &str| described.get(name).cloned().unwrap_or_default();
+    let field = |name: &str| row.get(name).cloned().unwrap_or_default();
+    plist([
+        ("id", field("id")),
+        ("name", field("session")),
+        ("message-count", field("messages")),
+        ("total-input-tokens", field("tokens")),
+        ("total-output-tokens", Value::Int(0)),
+        ("model", of_agent("model")),
+        ("provider", of_agent("provider")),
+    ])
+}
+
+/// A session in the package's list.
+fn meta(row: &Value) -> Value {
+    let field = |name: &str| row.get(name).cloned().unwrap_or_default();
+    plist([
+        ("id", field("id")),
+        ("name", field("session")),
+        ("created-at", universal(&field("created"))),
+        ("message-count", field("messages")),
+    ])
+}
+
+fn universal(time: &Value) -> Value {
+    match time {
+        Value::Int(seconds) => Value::Int(seconds.saturating_add(UNIX_EPOCH)),
+        other => other.clone(),
+    }
+}
+
+/// Takes a turn in the current session and answers with all that was said.
+async fn send(shared: &Shared, message: &Value) -> Outcome {
+    let session = match current(shared).await {
+        Some(row) => row,
+        None => shared.call("open-session", []).await?,
+    };
+    let turn = Turn {
+        session: string_at(&session, "session").unwrap_or_default().to_owned(),
+        text: name_of(message).unwrap_or_default().to_owned(),
+        cancelled: CancellationToken::new(),
+    };
+    let collected = Collected { shared, said: Mutex::default() };
+    shared.agent().take_turn(turn, &*shared.caller, &collected).await?;
+    Ok(text(std::mem::take(&mut *locked(&collected.said))))
+}
+
+/// Keeps what is said until all is.
+struct Collected<'a> {
+    shared: &'a Shared,
+    said: Mutex<String>,
+}
+
+impl Listener for Collected<'_> {
+    fn say(&self, piece: &str) {
+        locked(&self.said).push_str(piece);
+    }
+
+    fn allow(&self, request: Approval) -> Later<'_, Decision> {
+        Box::pin(self.shared.questions.allow(THREAD, request))
+    }
+
+    fn confirm(&self, question: String) -> Later<'_, bool> {
+        Box::pin(self.shared.questions.confirm(THREAD, question))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repl::lisp::keyword;
+
+    #[test]
+    fn the_package_finds_its_server() {
+        let check = |form: &str, expected: &str| {
+            let form = sexp::read(form).unwrap();
+            let said = value_of(form).map_or_else(|e| e.to_string(), |v| sexp::print(&v));
+            assert!(said.contains(expected), "{said}");
+        };
+        check(
+            "(cl:if (cl:and (cl:find-package :agent-q) (cl:fboundp (quote agent-q:agent-q-send)))
+                 t nil)",
+            "t",
+        );
+        check("(cl:find-package :swank)", "nil");
+        check("(cl:if (cl:fboundp 'agent-q:dance) 1 \"no\")", "\"no\"");
+        check("(cl:progn (cl:handler-case (ql:quickload :agent-q :silent cl:t)))", "in its place");
+        check("(cl:princ-to-string (swank:backtrace 0 10))", "there is no Lisp here");
+    }
+
+    #[test]
+    fn arguments_by_place_and_by_keyword() {
+        let arguments = vec![text("a"), keyword("type"), keyword("code")];
+        let (positional, keywords) = split(arguments);
+        assert_eq!(positional, [text("a")]);
+        assert_eq!(keywords.get("type"), Some(&keyword("code")));
+        assert_eq!(split(vec![]).0, []);
+    }
+}

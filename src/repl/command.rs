@@ -1,0 +1,162 @@
+//! Commands: lines that begin with a slash.
+
+use std::path::{Path, PathBuf};
+
+use super::lisp::{items, refusal, string_at, text, texts};
+use super::listener::Ear;
+use super::{Shared, readable};
+use crate::value::Value;
+use crate::wire::message::WireError;
+
+/// A command's name, what follows it, and what it does.
+pub(super) const COMMANDS: [(&str, &str, &str); 9] = [
+    ("/context", "", "Show what is in the context."),
+    ("/add", "FILE[:LINE[-LINE]]", "Add a file, or lines of it, to the context."),
+    ("/drop", "ctx-N…", "Remove items from the context."),
+    ("/clear", "", "Remove every item from the context."),
+    ("/stats", "", "Tell how full the model's window is."),
+    ("/explain", "", "Tell why each part of the last window was in or out."),
+    ("/checkpoint", "[MESSAGE]", "Take a checkpoint of the session."),
+    ("/rollback", "[chk-N]", "Go back to a checkpoint, by default the last one."),
+    ("/help", "", "List the commands."),
+];
+
+/// A line that is a command, taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Command<'a> {
+    name: &'a str,
+    rest: &'a str,
+}
+
+/// The command in what was typed. A path is none, nor is anything of several lines.
+pub(super) fn of(typed: &str) -> Option<Command<'_>> {
+    let line = typed.trim();
+    let name = line.split_whitespace().next()?;
+    let word = name.strip_prefix('/')?;
+    let is_word = !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+    (is_word && !line.contains('\n')).then(|| Command { name, rest: line[name.len()..].trim() })
+}
+
+/// Runs a command; what is to be shown.
+pub(super) async fn run(
+    shared: &Shared,
+    command: Command<'_>,
+    ear: &mut Ear,
+) -> Result<String, WireError> {
+    let Command { name, rest } = command;
+    match name {
+        "/help" => return Ok(help()),
+        name if !COMMANDS.iter().any(|(known, ..)| *known == name) => {
+            return Err(refusal(format!("there is no command {name}; /help lists them")));
+        }
+        _ => {}
+    }
+    let session = ear.session().await?;
+    let manager = ("manager", text(session.manager));
+    let session = ("session", text(session.name));
+    match name {
+        "/context" => {
+            let summary = shared.call("context-summary", [manager.clone()]).await?;
+            let listed =
+                shared.call("get-context", [manager, ("brief", Value::Bool(true))]).await?;
+            let lines = items(listed).iter().map(readable::item).collect::<String>();
+            let preview = string_at(&summary, "preview").unwrap_or("No context");
+            Ok(format!("{preview}\n{lines}"))
+        }
+        "/add" => add(shared, rest, manager).await,
+        "/drop" if rest.is_empty() => Err(refusal("say which: /drop ctx-3")),
+        "/drop" => {
+            let ids = ("ids", texts(rest.split_whitespace()));
+            Ok(readable::answer(&shared.call("remove-context", [ids, manager]).await?))
+        }
+        "/clear" => Ok(readable::answer(&shared.call("clear-context", [manager]).await?)),
+        "/stats" => Ok(readable::answer(&shared.call("context-stats", [session]).await?)),
+        "/explain" => {
+            let limit = ("limit", Value::Int(1));
+            match shared.call("explain-context", [session, limit]).await? {
+                Value::List(reports) if !reports.is_empty() => {
+                    Ok(reports.iter().map(readable::answer).collect())
+                }
+                _ => Ok("no window was built of this session yet\n".to_owned()),
+            }
+        }
+        "/checkpoint" => {
+            let message = if rest.is_empty() { Value::Nil } else { text(rest) };
+            let params = [session, ("message", message)];
+            Ok(readable::answer(&shared.call("checkpoint", params).await?))
+        }
+        _ => {
+            let checkpoint = if rest.is_empty() { Value::Nil } else { text(rest) };
+            let params = [session, ("checkpoint", checkpoint)];
+            Ok(readable::answer(&shared.call("rollback", params).await?))
+        }
+    }
+}
+
+async fn add(
+    shared: &Shared,
+    named: &str,
+    manager: (&'static str, Value),
+) -> Result<String, WireError> {
+    let (file, lines) = file_and_lines(named);
+    if file.is_empty() {
+        return Err(refusal("say which file: /add src/main.lisp, or some of its lines :10-20"));
+    }
+    let path = absolute(&shared.directory(), file);
+    let path = ("path", text(path.to_string_lossy()));
+    let [start, end] = lines.map_or([Value::Nil, Value::Nil], |lines| lines.map(Value::Int));
+    let params = [path, manager, ("start-line", start), ("end-line", end)];
+    let added = shared.call("add-file", params).await?;
+    Ok(readable::item(&added))
+}
+
+/// `a.lisp:3-7` as a file and the numbers of its lines.
+fn file_and_lines(named: &str) -> (&str, Option<[i64; 2]>) {
+    let found = named.rsplit_once(':').and_then(|(file, lines)| {
+        let (start, end) = lines.split_once('-').unwrap_or((lines, lines));
+        Some((file, Some([start.parse().ok()?, end.parse().ok()?])))
+    });
+    found.unwrap_or((named, None))
+}
+
+/// Where a name of a file leads from a directory.
+pub(super) fn absolute(directory: &Path, name: &str) -> PathBuf {
+    match (name.strip_prefix("~/"), std::env::var_os("HOME")) {
+        (Some(rest), Some(home)) => Path::new(&home).join(rest),
+        _ => directory.join(name),
+    }
+}
+
+fn help() -> String {
+    let line =
+        |(name, rest, doc): &(&str, &str, &str)| format!("{:<30}{doc}\n", format!("{name} {rest}"));
+    let commands: String = COMMANDS.iter().map(line).collect();
+    format!("{commands}Anything else is said to the model.\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_single_words_after_a_slash() {
+        let check = |typed: &str, expected: Option<(&str, &str)>| {
+            assert_eq!(of(typed).map(|Command { name, rest }| (name, rest)), expected, "{typed}");
+        };
+        check("/add  a b.lisp ", Some(("/add", "a b.lisp")));
+        check("  /help", Some(("/help", "")));
+        check("/dance", Some(("/dance", "")));
+        for turn in ["/usr/bin/x is broken", "/", "/ x", "a /help", "/help\nme", "/a.b", "", "//x"]
+        {
+            check(turn, None);
+        }
+    }
+
+    #[test]
+    fn files_may_have_lines() {
+        assert_eq!(file_and_lines("a.lisp:3-7"), ("a.lisp", Some([3, 7])));
+        assert_eq!(file_and_lines("a.lisp:3"), ("a.lisp", Some([3, 3])));
+        assert_eq!(file_and_lines("a:b"), ("a:b", None));
+        assert_eq!(file_and_lines("C-a:3-x"), ("C-a:3-x", None));
+    }
+}

@@ -1,0 +1,139 @@
+//! Completion: commands, methods, items of the context, files.
+
+use std::path::Path;
+
+use super::command::{COMMANDS, absolute};
+use super::lisp::{items, list, name_of, string_at, text, texts};
+use super::{PACKAGE, Shared};
+use crate::rpc;
+use crate::value::Value;
+
+/// How many completions are offered, at most.
+const MOST: usize = 300;
+/// How many entries of a directory are looked at.
+const MOST_ENTRIES: usize = 20_000;
+
+/// What something can be completed to, and what sort of thing that is.
+type Candidate = (String, &'static str);
+
+/// What is to be completed.
+pub(super) fn pattern(argument: Option<&Value>) -> String {
+    argument.and_then(name_of).unwrap_or_default().to_owned()
+}
+
+/// The completions in the form that the function called `name` gives them.
+pub(super) async fn answer(shared: &Shared, name: &str, pattern: &str) -> Value {
+    let found = candidates(shared, pattern).await;
+    match name {
+        "flex-completions" => {
+            let row = |(word, sort): &Candidate| {
+                list([text(&**word), Value::Float(0.5), chunks(pattern), text(*sort)])
+            };
+            list([list(found.iter().map(row)), Value::Nil])
+        }
+        "fuzzy-completions" => {
+            let row = |(word, _): &Candidate| {
+                list([text(&**word), text("0.50"), chunks(pattern), text("--------")])
+            };
+            list([list(found.iter().map(row)), Value::Nil])
+        }
+        _ => {
+            let common = text(common_prefix(&found).unwrap_or(pattern));
+            list([texts(found.iter().map(|(word, _)| &**word)), common])
+        }
+    }
+}
+
+/// The part of a completion that was there before.
+fn chunks(pattern: &str) -> Value {
+    list([list([Value::Int(0), text(pattern)])])
+}
+
+async fn candidates(shared: &Shared, pattern: &str) -> Vec<Candidate> {
+    let mut found: Vec<Candidate> = Vec::new();
+    let mut offer = |words: &mut dyn Iterator<Item = Candidate>| {
+        found.extend(words.filter(|(word, _)| word.starts_with(pattern)));
+    };
+    offer(&mut COMMANDS.iter().map(|(name, ..)| ((*name).to_owned(), "command")));
+    if pattern.starts_with(PACKAGE) {
+        offer(&mut rpc::methods().map(|m| (format!("{PACKAGE}:{}", m.name), "method")));
+    }
+    if pattern.starts_with("ctx-") {
+        offer(&mut item_ids(shared).await.into_iter().map(|id| (id, "item")));
+    }
+    let (directory, named) = (shared.directory().clone(), pattern.to_owned());
+    let files = tokio::task::spawn_blocking(move || files(&directory, &named)).await;
+    found.extend(files.unwrap_or_default());
+    found.truncate(MOST);
+    found
+}
+
+async fn item_ids(shared: &Shared) -> Vec<String> {
+    let listed = shared.call("list-managers", []).await.unwrap_or_default();
+    let managers = items(listed).iter().filter_map(|row| row.get("manager").cloned()).collect();
+    let params = [("managers", Value::List(managers)), ("brief", Value::Bool(true))];
+    let found = items(shared.call("get-context", params).await.unwrap_or_default());
+    found.iter().filter_map(|item| string_at(item, "id").map(str::to_owned)).collect()
+}
+
+/// The entries of the directory that `named` is in, as `named` would go on to them. Hidden ones are
+/// offered only to who asks for them, and nothing at all to who has not begun.
+fn files(directory: &Path, named: &str) -> Vec<Candidate> {
+    if named.is_empty() {
+        return Vec::new();
+    }
+    let (folder, begun) = match named.rfind('/') {
+        Some(slash) => named.split_at(slash + 1),
+        None => ("", named),
+    };
+    let Ok(entries) = std::fs::read_dir(absolute(directory, folder)) else { return Vec::new() };
+    let mut found: Vec<Candidate> = Vec::new();
+    for entry in entries.flatten().take(MOST_ENTRIES) {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if !name.starts_with(begun) || (name.starts_with('.') && !begun.starts_with('.')) {
+            continue;
+        }
+        let slash = if entry.path().is_dir() { "/" } else { "" };
+        found.push((format!("{folder}{name}{slash}"), "file"));
+    }
+    found.sort();
+    found
+}
+
+/// What all of them begin with.
+fn common_prefix(found: &[Candidate]) -> Option<&str> {
+    let (first, rest) = found.split_first()?;
+    let common = rest.iter().fold(first.0.len(), |length, (word, _)| {
+        let same = first.0.bytes().zip(word.bytes()).take_while(|(a, b)| a == b).count();
+        length.min(same)
+    });
+    Some(&first.0[..first.0.floor_char_boundary(common)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_go_on_from_what_was_typed() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["main.lisp", "maß.txt", ".hidden", "other"] {
+            std::fs::write(dir.path().join(name), "").unwrap();
+        }
+        std::fs::create_dir_all(dir.path().join("mad/inner")).unwrap();
+        let check = |named: &str, expected: &[&str]| {
+            let found = files(dir.path(), named);
+            let words: Vec<_> = found.iter().map(|(word, _)| &**word).collect();
+            assert_eq!(words, expected, "{named}");
+        };
+        check("ma", &["mad/", "main.lisp", "maß.txt"]);
+        check("mad/", &["mad/inner/"]);
+        check("./o", &["./other"]);
+        check(".h", &[".hidden"]);
+        check("", &[]);
+        check("none/x", &[]);
+        let words: Vec<Candidate> = ["maß", "maße", "maö"].map(|w| (w.to_owned(), "")).into();
+        assert_eq!(common_prefix(&words), Some("ma"));
+        assert_eq!(common_prefix(&[]), None);
+    }
+}

@@ -1,0 +1,118 @@
+//! What there is to know of methods and commands: argument lists, descriptions, apropos.
+
+use super::PACKAGE;
+use super::command::COMMANDS;
+use super::lisp::{keyword, list, name_of, plist, refusal, text};
+use crate::rpc::{self, Method};
+use crate::value::Value;
+use crate::wire::message::WireError;
+
+/// Marks where point is in the form that autodoc sends.
+const CURSOR: &str = "%cursor-marker%";
+
+/// The argument list of the call that point is in, the argument before point marked.
+pub(super) fn autodoc(form: &Value) -> Value {
+    let known = innermost(form).and_then(|form| {
+        let method = method(name_of(form.first()?)?)?;
+        let before = form.iter().rev().skip(1).filter_map(name_of);
+        let keyword = before.filter_map(|word| word.strip_prefix(':')).next();
+        Some(call(method, keyword))
+    });
+    match known {
+        Some(arglist) => list([text(arglist), Value::Bool(true)]),
+        None => list([keyword("not-available"), Value::Bool(true)]),
+    }
+}
+
+/// The argument list of a method by name; nil when there is none.
+pub(super) fn arglist(name: &Value) -> Value {
+    let method = name_of(name).and_then(method);
+    method.map_or(Value::Nil, |method| text(call(method, None)))
+}
+
+/// All about a method or a command.
+pub(super) fn description(name: &Value) -> Result<Value, WireError> {
+    let name = name_of(name).unwrap_or_default();
+    if let Some((name, rest, doc)) = COMMANDS.iter().find(|(known, ..)| *known == name) {
+        return Ok(text(format!("{name} {rest}\n\n{doc}\n")));
+    }
+    let Some(method) = method(name) else {
+        return Err(refusal(format!("nothing is known of {name:?}")));
+    };
+    let params = method.params.iter().map(|param| {
+        let need = if param.required { ", required" } else { "" };
+        format!("  :{} ({}{need}) {}\n", param.name, param.kind, param.doc)
+    });
+    let params: String = params.collect();
+    let answer = method.result;
+    Ok(text(format!("{}\n\n{}\n\n{params}\nAnswers {answer}\n", call(method, None), method.doc)))
+}
+
+/// The methods and commands that have a text in their names.
+pub(super) fn apropos(part: &Value, slime: bool) -> Value {
+    let part = name_of(part).unwrap_or_default();
+    let designator = |name: &str| match slime {
+        true => text(format!("{PACKAGE}:{name}")),
+        false => list([text(name), text(PACKAGE), Value::Bool(true)]),
+    };
+    let methods = rpc::methods().map(|method| (method.name, method.doc));
+    let found = methods.filter(|(name, _)| name.contains(part));
+    list(
+        found.map(|(name, doc)| plist([("designator", designator(name)), ("function", text(doc))])),
+    )
+}
+
+fn method(name: &str) -> Option<&'static Method> {
+    let name = name.strip_prefix(PACKAGE)?.trim_start_matches(':');
+    rpc::methods().find(|method| method.name == name)
+}
+
+/// A call of the method, with one of its parameters marked.
+fn call(method: &Method, marked: Option<&str>) -> String {
+    let params = method.params.iter().map(|param| match marked == Some(param.name) {
+        true => format!(" ===> :{} <===", param.name),
+        false => format!(" :{}", param.name),
+    });
+    format!("({PACKAGE}:{}{})", method.name, params.collect::<String>())
+}
+
+/// The innermost list that has the cursor.
+fn innermost(form: &Value) -> Option<&[Value]> {
+    let Value::List(items) = form else { return None };
+    items.iter().find_map(innermost).or_else(|| {
+        let here = |item: &Value| matches!(item, Value::Symbol(name) if name.ends_with(CURSOR));
+        items.iter().any(here).then_some(&**items)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::sexp::{print, read};
+
+    #[test]
+    fn autodoc_knows_the_methods() {
+        let check = |form: &str, expected: &str| {
+            assert_eq!(print(&autodoc(&read(form).unwrap())), expected, "{form}");
+        };
+        let undo = "(\"(contexture:undo :manager :request-key)\" t)";
+        check("(\"contexture:undo\" slynk::%cursor-marker%)", undo);
+        check("(\"f\" (\"contexture:undo\" \"\" swank::%cursor-marker%))", undo);
+        check("(\"contexture:undo\" \":manager\" slynk::%cursor-marker%)", {
+            "(\"(contexture:undo ===> :manager <=== :request-key)\" t)"
+        });
+        check("(\"me\" slynk::%cursor-marker%)", "(:not-available t)");
+        check("nil", "(:not-available t)");
+    }
+
+    #[test]
+    fn descriptions_and_apropos() {
+        let described = print(&description(&text("contexture:undo")).unwrap());
+        assert!(described.contains(":request-key (string)"), "{described}");
+        assert!(print(&description(&text("/add")).unwrap()).contains("FILE"));
+        assert!(description(&text("car")).is_err());
+        assert!(print(&apropos(&text("und"), true)).contains("\"contexture:undo\""));
+        assert!(print(&apropos(&text("und"), false)).contains("(\"undo\" \"contexture\" t)"));
+        assert_eq!(apropos(&text("zzz"), false), Value::Nil);
+    }
+}

@@ -1,0 +1,58 @@
+//! Lisp data, made and looked at in few words.
+
+use crate::value::Value;
+use crate::wire::message::WireError;
+
+pub(super) fn keyword(name: &str) -> Value {
+    Value::Keyword(name.into())
+}
+
+pub(super) fn text(text: impl Into<String>) -> Value {
+    Value::Str(text.into())
+}
+
+/// A list; the empty one is nil.
+pub(super) fn list(items: impl IntoIterator<Item = Value>) -> Value {
+    let items: Vec<_> = items.into_iter().collect();
+    if items.is_empty() { Value::Nil } else { Value::List(items) }
+}
+
+pub(super) fn texts<T: Into<String>>(items: impl IntoIterator<Item = T>) -> Value {
+    list(items.into_iter().map(|item| text(item)))
+}
+
+/// A plist.
+pub(super) fn plist<const N: usize>(entries: [(&str, Value); N]) -> Value {
+    Value::Map(entries.into_iter().map(|(name, value)| (name.into(), value)).collect())
+}
+
+pub(super) fn number(count: usize) -> Value {
+    Value::Int(i64::try_from(count).unwrap_or(i64::MAX))
+}
+
+/// The text of a string, or the name of a symbol or keyword.
+pub(super) fn name_of(value: &Value) -> Option<&str> {
+    match value {
+        Value::Str(text) | Value::Propertized(text, _) => Some(text),
+        Value::Symbol(name) | Value::Keyword(name) => Some(name),
+        _ => None,
+    }
+}
+
+/// A text in the answer of a method.
+pub(super) fn string_at<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
+    value.get(name).and_then(name_of)
+}
+
+/// The items of a list; nil has none.
+pub(super) fn items(value: Value) -> Vec<Value> {
+    match value {
+        Value::List(items) | Value::Vector(items) => items,
+        _ => Vec::new(),
+    }
+}
+
+/// What cannot be done, for the person who asked for it.
+pub(super) fn refusal(message: impl Into<String>) -> WireError {
+    WireError::new(WireError::INVALID_REQUEST, message)
+}

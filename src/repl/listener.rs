@@ -1,0 +1,247 @@
+//! One REPL: its inputs one after the other, each a turn or a command, and what is said to them.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::lisp::{keyword, list, number, string_at, text};
+use super::{PACKAGE, Shared, WAITING_INPUTS, command, locked};
+use crate::rpc::{Approval, Decision, Later, Listener, Turn};
+use crate::value::Value;
+use crate::wire::message::WireError;
+
+/// The longest piece of output in one message, in bytes.
+const LONGEST_PIECE: usize = 64 << 10;
+/// What an interrupted evaluation is said to be aborted on.
+const INTERRUPT: &str = "interrupt";
+
+/// How a REPL says something.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Way {
+    /// SLY: to a channel of the client's.
+    Channel(i64),
+    /// SLIME: at top level.
+    TopLevel,
+}
+
+/// Something for a REPL.
+pub(super) enum Input {
+    /// It has begun.
+    Greeting,
+    /// What a person typed; SLIME waits for an answer under a number.
+    Text { text: String, answer: Option<i64> },
+    /// The history is to be forgotten, which is the client's affair.
+    Clear,
+}
+
+/// The way into a REPL; it ends when this is dropped.
+pub(super) struct Repl {
+    inputs: mpsc::Sender<(Input, CancellationToken)>,
+    /// Of the input that is being worked on, and then of those that wait.
+    running: Arc<Mutex<VecDeque<CancellationToken>>>,
+    mouth: Arc<Mouth>,
+    ended: CancellationToken,
+}
+
+impl Drop for Repl {
+    fn drop(&mut self) {
+        self.ended.cancel();
+    }
+}
+
+impl Repl {
+    pub(super) fn begin(shared: Arc<Shared>, thread: i64, way: Way) -> Self {
+        let (inputs, waiting) = mpsc::channel(WAITING_INPUTS);
+        let running = Arc::new(Mutex::new(VecDeque::new()));
+        let ended = shared.ended.child_token();
+        let mouth = Arc::new(Mouth { shared, thread, way });
+        let ear = Ear {
+            mouth: Arc::clone(&mouth),
+            running: Arc::clone(&running),
+            session: None,
+            inputs: 0,
+        };
+        tokio::spawn(ear.listen(waiting));
+        Self { inputs, running, mouth, ended }
+    }
+
+    pub(super) fn input(&self, input: Input) {
+        let token = self.ended.child_token();
+        locked(&self.running).push_back(token.clone());
+        if let Err(refused) = self.inputs.try_send((input, token)) {
+            locked(&self.running).pop_back();
+            if let (Input::Text { answer: Some(id), .. }, _) = refused.into_inner() {
+                let error = super::refusal("too much is waiting in this REPL");
+                return self.mouth.shared.editor.answer(id, Err(error));
+            }
+            self.mouth.say("; too much is waiting in this REPL: this was not taken\n");
+        }
+    }
+
+    pub(super) fn interrupt(&self) {
+        if let Some(token) = locked(&self.running).front() {
+            token.cancel();
+        }
+    }
+
+    /// The session's name, once it has one.
+    pub(super) fn is_busy(&self) -> bool {
+        !locked(&self.running).is_empty()
+    }
+}
+
+/// A session that a REPL speaks in.
+#[derive(Debug, Clone)]
+pub(super) struct Session {
+    pub(super) name: String,
+    pub(super) manager: String,
+}
+
+/// What listens in a REPL.
+pub(super) struct Ear {
+    mouth: Arc<Mouth>,
+    running: Arc<Mutex<VecDeque<CancellationToken>>>,
+    session: Option<Session>,
+    inputs: usize,
+}
+
+impl Ear {
+    async fn listen(mut self, mut waiting: mpsc::Receiver<(Input, CancellationToken)>) {
+        while let Some((input, cancelled)) = waiting.recv().await {
+            match input {
+                Input::Greeting => self.prompt(),
+                Input::Clear => {
+                    self.mouth.tell("clear-repl-history", []);
+                    self.prompt();
+                }
+                Input::Text { text, answer } => self.text(text, answer, cancelled).await,
+            }
+            locked(&self.running).pop_front();
+        }
+    }
+
+    async fn text(&mut self, text: String, answer: Option<i64>, cancelled: CancellationToken) {
+        self.inputs += 1;
+        let outcome = tokio::select! {
+            biased;
+            () = cancelled.cancelled() => None,
+            outcome = self.take(text, cancelled.clone()) => Some(outcome),
+        };
+        let aborted = outcome.is_none();
+        if let Some(Err(error)) = outcome {
+            self.mouth.say(&format!("; {error}\n"));
+        }
+        match (answer, aborted) {
+            (None, true) => {
+                self.mouth.tell("evaluation-aborted", [super::text(INTERRUPT)]);
+                self.prompt();
+            }
+            (None, false) => self.prompt(),
+            (Some(id), true) => self.answer(id, Err(super::refusal(INTERRUPT))),
+            (Some(id), false) => {
+                self.prompt();
+                self.answer(id, Ok(Value::Nil));
+            }
+        }
+    }
+
+    fn answer(&self, id: i64, outcome: Result<Value, WireError>) {
+        self.mouth.shared.editor.answer(id, outcome);
+    }
+
+    async fn take(&mut self, text: String, cancelled: CancellationToken) -> Result<(), WireError> {
+        if text.trim().is_empty() {
+            return Ok(());
+        }
+        let mouth = Arc::clone(&self.mouth);
+        if let Some(command) = command::of(&text) {
+            let said = command::run(&mouth.shared, command, self).await?;
+            mouth.say(&said);
+            return Ok(());
+        }
+        let session = self.session().await?.name;
+        let turn = Turn { session, text, cancelled };
+        mouth.shared.agent().take_turn(turn, &*mouth.shared.caller, &*mouth).await
+    }
+
+    /// The REPL's session, opened when it is first needed.
+    pub(super) async fn session(&mut self) -> Result<Session, WireError> {
+        if let Some(session) = &self.session {
+            return Ok(session.clone());
+        }
+        let row = self.mouth.shared.call("open-session", []).await?;
+        let field = |name| string_at(&row, name).unwrap_or_default().to_owned();
+        let session = Session { name: field("session"), manager: field("manager") };
+        self.session = Some(session.clone());
+        Ok(session)
+    }
+
+    fn prompt(&self) {
+        let name = self.session.as_ref().map_or(PACKAGE, |session| &session.name);
+        match self.mouth.way {
+            Way::Channel(_) => {
+                let arguments = [text(PACKAGE), text(name), Value::Int(0), number(self.inputs)];
+                self.mouth.tell("prompt", arguments);
+            }
+            Way::TopLevel => self.mouth.tell("new-package", [text(PACKAGE), text(name)]),
+        }
+    }
+}
+
+/// What speaks in a REPL.
+struct Mouth {
+    shared: Arc<Shared>,
+    thread: i64,
+    way: Way,
+}
+
+impl Mouth {
+    fn tell<const N: usize>(&self, what: &str, arguments: [Value; N]) {
+        let message = list(std::iter::once(keyword(what)).chain(arguments));
+        self.shared.editor.tell(match self.way {
+            Way::Channel(channel) => list([keyword("channel-send"), Value::Int(channel), message]),
+            Way::TopLevel => message,
+        });
+    }
+}
+
+impl Listener for Mouth {
+    fn say(&self, piece: &str) {
+        for piece in pieces(piece) {
+            self.tell("write-string", [text(piece)]);
+        }
+    }
+
+    fn allow(&self, request: Approval) -> Later<'_, Decision> {
+        Box::pin(self.shared.questions.allow(self.thread, request))
+    }
+
+    fn confirm(&self, question: String) -> Later<'_, bool> {
+        Box::pin(self.shared.questions.confirm(self.thread, question))
+    }
+}
+
+/// A text in pieces that fit a message, cut between characters.
+fn pieces(mut text: &str) -> impl Iterator<Item = &str> {
+    std::iter::from_fn(move || {
+        let (piece, rest) = text.split_at(text.floor_char_boundary(LONGEST_PIECE));
+        text = rest;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_whole_characters() {
+        assert_eq!(pieces("").count(), 0);
+        let long = "aλ😀".repeat(30_000);
+        let cut: Vec<_> = pieces(&long).collect();
+        assert!(cut.len() == 4 && cut.iter().all(|piece| piece.len() <= LONGEST_PIECE));
+        assert_eq!(cut.concat(), long);
+    }
+}

@@ -1,0 +1,192 @@
+//! The REPL that SLY and SLIME show: what is typed there is a turn of a session, or a command.
+//!
+//! One [`Repls`] belongs to each connection that speaks so. It knows methods by their names only,
+//! and the client as an [`Editor`].
+
+mod agent_q;
+mod approval;
+mod command;
+mod complete;
+mod describe;
+mod form;
+mod lisp;
+mod listener;
+mod readable;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio_util::sync::CancellationToken;
+
+use self::approval::Questions;
+use self::lisp::{keyword, list, refusal, text};
+use self::listener::{Input, Repl, Way};
+use crate::rpc::{Agent, Caller, ReplSettings};
+use crate::value::Value;
+use crate::wire::message::{Talk, WireError};
+
+/// The package that prompts and symbols have.
+const PACKAGE: &str = "contexture";
+/// How many inputs may wait for their turn in one REPL.
+const WAITING_INPUTS: usize = 64;
+
+/// The client, as far as a REPL knows it.
+pub trait Editor: Send + Sync {
+    /// Sends an event.
+    fn tell(&self, event: Value);
+
+    /// Answers the evaluation with this id.
+    fn answer(&self, id: i64, outcome: Result<Value, WireError>);
+}
+
+/// The REPLs of one connection.
+pub struct Repls {
+    shared: Arc<Shared>,
+    repls: BTreeMap<i64, Repl>,
+    /// The number of SLIME's one REPL.
+    of_slime: Option<i64>,
+    next: i64,
+}
+
+/// What every task of the connection uses.
+struct Shared {
+    editor: Arc<dyn Editor>,
+    caller: Arc<dyn Caller>,
+    settings: ReplSettings,
+    /// Where the names of files begin.
+    directory: Mutex<PathBuf>,
+    questions: Questions,
+    /// Set when the client has gone.
+    ended: CancellationToken,
+}
+
+impl Shared {
+    fn agent(&self) -> &dyn Agent {
+        &*self.settings.agent
+    }
+
+    fn directory(&self) -> MutexGuard<'_, PathBuf> {
+        locked(&self.directory)
+    }
+
+    async fn call<const N: usize>(
+        &self,
+        method: &str,
+        params: [(&str, Value); N],
+    ) -> Result<Value, WireError> {
+        self.caller.call(method, lisp::plist(params)).await
+    }
+}
+
+/// What a mutex holds: nothing that is held here is ever left half-changed.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Drop for Repls {
+    fn drop(&mut self) {
+        self.shared.ended.cancel();
+    }
+}
+
+impl Repls {
+    /// The REPLs of a new connection: none yet.
+    pub fn new(editor: Arc<dyn Editor>, caller: Arc<dyn Caller>, settings: ReplSettings) -> Self {
+        let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+        let shared = Shared {
+            questions: Questions::new(Arc::clone(&editor)),
+            editor,
+            caller,
+            settings,
+            directory: Mutex::new(directory),
+            ended: CancellationToken::new(),
+        };
+        Self { shared: Arc::new(shared), repls: BTreeMap::new(), of_slime: None, next: 1 }
+    }
+
+    /// Takes what the client says; false when it wants the connection to end. Must be called
+    /// within a tokio runtime.
+    pub fn take(&mut self, talk: Talk) -> bool {
+        match talk {
+            Talk::Evaluate { id, form, thread } => return self.evaluate(id, form, &thread),
+            Talk::Channel { channel, message } => self.channel(channel, &message),
+            Talk::Interrupt { thread } => self.interrupt(&thread),
+            Talk::Answer { tag, value } => self.shared.questions.answered(&tag, &value),
+        }
+        true
+    }
+
+    /// Begins a REPL that says what it says in this way; its number.
+    fn begin(&mut self, way: Way) -> i64 {
+        let number = self.next;
+        self.next += 1;
+        let repl = Repl::begin(Arc::clone(&self.shared), number, way);
+        self.repls.insert(number, repl);
+        number
+    }
+
+    fn create_mrepl(&mut self, id: i64, channel: i64) {
+        let number = self.begin(Way::Channel(channel));
+        let numbers = list([Value::Int(number), Value::Int(number)]);
+        // First, so that a prompt formatter of the buffer's own is there for the first prompt.
+        self.shared.editor.answer(id, Ok(numbers));
+        self.input(number, Input::Greeting);
+    }
+
+    fn create_repl(&mut self, id: i64) {
+        if let Some(old) = self.of_slime.take() {
+            self.repls.remove(&old);
+        }
+        self.of_slime = Some(self.begin(Way::TopLevel));
+        self.shared.editor.answer(id, Ok(list([text(PACKAGE), text(PACKAGE)])));
+    }
+
+    /// A line of SLIME's REPL; the answer ends the evaluation.
+    fn listener_eval(&mut self, id: i64, typed: &str) {
+        let Some(number) = self.of_slime else {
+            let error = refusal("there is no REPL yet: create one with create-repl");
+            return self.shared.editor.answer(id, Err(error));
+        };
+        // SLIME adds a newline to what was typed.
+        let typed = typed.strip_suffix('\n').unwrap_or(typed);
+        self.input(number, Input::Text { text: typed.to_owned(), answer: Some(id) });
+    }
+
+    fn channel(&mut self, channel: i64, message: &[Value]) {
+        let Some(Value::Keyword(what)) = message.first() else { return };
+        match (&**what, message.get(1)) {
+            ("process", Some(Value::Str(text) | Value::Propertized(text, _))) => {
+                self.input(channel, Input::Text { text: text.clone(), answer: None });
+            }
+            ("clear-repl-history", _) => self.input(channel, Input::Clear),
+            ("teardown", _) => drop(self.repls.remove(&channel)),
+            _ => {
+                let said = format!("no REPL understands :{what}");
+                self.shared.editor.tell(list([keyword("background-message"), text(said)]));
+            }
+        }
+    }
+
+    fn input(&mut self, number: i64, input: Input) {
+        if let Some(repl) = self.repls.get(&number) {
+            repl.input(input);
+        }
+    }
+
+    /// Stops the turn of one REPL, or of every one when the thread is none of theirs.
+    fn interrupt(&self, thread: &Value) {
+        let number = match thread {
+            Value::Int(number) => Some(*number),
+            Value::Keyword(_) => self.of_slime,
+            _ => None,
+        };
+        match number.and_then(|number| self.repls.get(&number)) {
+            Some(repl) => repl.interrupt(),
+            None => self.repls.values().for_each(Repl::interrupt),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

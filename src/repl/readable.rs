@@ -1,0 +1,91 @@
+//! Answers of methods as lines for people.
+
+use super::lisp::string_at;
+use crate::value::Value;
+use crate::wire::sexp;
+
+/// An item of the context in one line.
+pub(super) fn item(item: &Value) -> String {
+    let text = |name: &str| string_at(item, name).unwrap_or_default();
+    let tokens = item.get("tokens").map(plain).unwrap_or_default();
+    let metadata = item.get("metadata");
+    let of_metadata = |name| metadata.and_then(|metadata| metadata.get(name));
+    let place = of_metadata("filename").map(plain).unwrap_or_default();
+    let lines = match (of_metadata("start-line"), of_metadata("end-line")) {
+        (Some(start), Some(end)) => format!(":{}-{}", plain(start), plain(end)),
+        _ => String::new(),
+    };
+    let line = format!("{:<8} {:<6} {tokens:>6} tokens  {place}{lines}", text("id"), text("type"));
+    format!("{}\n", line.trim_end())
+}
+
+/// An answer, one line for each of its entries.
+pub(super) fn answer(value: &Value) -> String {
+    let mut out = String::new();
+    lines(value, 0, &mut out);
+    out
+}
+
+fn lines(value: &Value, depth: usize, out: &mut String) {
+    let indent = "  ".repeat(depth);
+    match value {
+        Value::Map(entries) => {
+            for (name, value) in entries {
+                if is_nested(value) {
+                    out.push_str(&format!("{indent}{name}:\n"));
+                    lines(value, depth + 1, out);
+                } else {
+                    out.push_str(&format!("{indent}{name}: {}\n", plain(value)));
+                }
+            }
+        }
+        Value::List(items) => items.iter().for_each(|item| match item {
+            Value::Map(entries) => {
+                let entry = |(name, value): &(Box<str>, Value)| format!("{name} {}", plain(value));
+                let line: Vec<_> = entries.iter().map(entry).collect();
+                out.push_str(&format!("{indent}{}\n", line.join(", ")));
+            }
+            item => out.push_str(&format!("{indent}{}\n", plain(item))),
+        }),
+        value => out.push_str(&format!("{indent}{}\n", plain(value))),
+    }
+}
+
+fn is_nested(value: &Value) -> bool {
+    match value {
+        Value::Map(_) => true,
+        Value::List(items) => items.iter().any(|item| matches!(item, Value::Map(_))),
+        _ => false,
+    }
+}
+
+/// A value in a line, as a person would write it.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Nil | Value::Bool(false) => "no".to_owned(),
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Str(text) => text.replace('\n', " "),
+        Value::Keyword(name) | Value::Symbol(name) => name.to_string(),
+        Value::List(items) => items.iter().map(plain).collect::<Vec<_>>().join(" "),
+        other => sexp::print(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repl::lisp::{list, number, plist};
+
+    #[test]
+    fn answers_are_lines() {
+        let parts = list([plist([("part", Value::from("a")), ("value", Value::Float(0.5))])]);
+        let value = plist([
+            ("tokens", number(12)),
+            ("full", Value::Nil),
+            ("parts", parts),
+            ("ids", list([Value::from("ctx-1"), Value::from("ctx-2")])),
+        ]);
+        let expected = "tokens: 12\nfull: no\nparts:\n  part a, value 0.5\nids: ctx-1 ctx-2\n";
+        assert_eq!(answer(&value), expected);
+    }
+}

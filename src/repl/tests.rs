@@ -1,0 +1,307 @@
+//! Tests of the REPLs, without a connection: what a client is told for what it says.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::mpsc;
+
+use super::*;
+use crate::rpc::{Approval, Later, Listener, Turn};
+use crate::wire::dialect::Dialect;
+use crate::wire::message::{Incoming, Outgoing};
+
+/// Notes what a client is told.
+struct Notes(mpsc::UnboundedSender<String>);
+
+impl Notes {
+    fn note(&self, message: &Outgoing) {
+        let mut out = Vec::new();
+        crate::wire::dialect::Encoder::new(Dialect::Slynk).encode(message, &mut out);
+        let _ = self.0.send(String::from_utf8(out).unwrap()[6..].to_owned());
+    }
+}
+
+impl Editor for Notes {
+    fn tell(&self, event: Value) {
+        self.note(&Outgoing::Event(event));
+    }
+
+    fn answer(&self, id: i64, outcome: Result<Value, WireError>) {
+        self.note(&Outgoing::Reply(Some(crate::wire::message::Id::Int(id)), outcome));
+    }
+}
+
+/// Opens sessions, and echoes every other call.
+#[derive(Default)]
+struct Methods {
+    sessions: AtomicUsize,
+}
+
+impl Caller for Methods {
+    fn call(&self, method: &str, params: Value) -> Later<'_, Result<Value, WireError>> {
+        let answer = match method {
+            "open-session" => {
+                let name = format!("s-{}", self.sessions.fetch_add(1, Ordering::Relaxed) + 1);
+                lisp::plist([("session", text(&*name)), ("manager", text(name))])
+            }
+            method => lisp::plist([("method", text(method)), ("params", params)]),
+        };
+        Box::pin(async move { Ok(answer) })
+    }
+}
+
+/// Says what was typed, waits, or asks.
+struct Parrot;
+
+impl Agent for Parrot {
+    fn describe(&self) -> Value {
+        Value::Nil
+    }
+
+    fn take_turn<'a>(
+        &'a self,
+        turn: Turn,
+        _: &'a dyn Caller,
+        listener: &'a dyn Listener,
+    ) -> Later<'a, Result<(), WireError>> {
+        Box::pin(async move {
+            match &*turn.text {
+                "wait" => std::future::pending().await,
+                "fail" => return Err(refusal("the model is out")),
+                "ask" => {
+                    let request = Approval { title: "rm".into(), details: vec!["-r".into()] };
+                    let decision = listener.allow(request).await;
+                    listener.say(&format!("{decision:?}"));
+                }
+                said => listener.say(&format!("{}: {said}", turn.session)),
+            }
+            Ok(())
+        })
+    }
+}
+
+struct Client {
+    repls: Repls,
+    told: mpsc::UnboundedReceiver<String>,
+}
+
+impl Client {
+    fn new() -> Self {
+        let (notes, told) = mpsc::unbounded_channel();
+        let settings = ReplSettings { agent: Arc::new(Parrot), ..ReplSettings::default() };
+        let caller = Arc::new(Methods::default());
+        Self { repls: Repls::new(Arc::new(Notes(notes)), caller, settings), told }
+    }
+
+    /// Says something; whether the connection goes on.
+    fn say(&mut self, message: &str) -> bool {
+        match Dialect::Slynk.decode(message.as_bytes()) {
+            Incoming::Talk(talk) => self.repls.take(talk),
+            other => panic!("{message}: {other:?}"),
+        }
+    }
+
+    async fn expect<const N: usize>(&mut self, expected: [&str; N]) {
+        for expected in expected {
+            assert_eq!(self.told.recv().await.unwrap(), expected);
+        }
+    }
+}
+
+fn run(test: impl AsyncFnOnce(Client)) {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async { test(Client::new()).await });
+}
+
+#[test]
+fn a_repl_of_sly_takes_turns() {
+    run(async |mut client| {
+        client.say("(:emacs-rex (slynk-mrepl:create-mrepl 7) nil t 4)");
+        client
+            .expect([
+                "(:return (:ok (1 1)) 4)",
+                "(:channel-send 7 (:prompt \"contexture\" \"contexture\" 0 0))",
+            ])
+            .await;
+        client.say("(:emacs-channel-send 1 (:process \"it's (λ\"))");
+        client.say("(:emacs-channel-send 1 (:process \"  \"))");
+        client.say("(:emacs-channel-send 1 (:process \"fail\"))");
+        client.say("(:emacs-channel-send 1 (:clear-repl-history))");
+        client
+            .expect([
+                "(:channel-send 7 (:write-string \"s-1: it's (λ\"))",
+                "(:channel-send 7 (:prompt \"contexture\" \"s-1\" 0 1))",
+                "(:channel-send 7 (:prompt \"contexture\" \"s-1\" 0 2))",
+                "(:channel-send 7 (:write-string \"; the model is out\\n\"))",
+                "(:channel-send 7 (:prompt \"contexture\" \"s-1\" 0 3))",
+                "(:channel-send 7 (:clear-repl-history))",
+                "(:channel-send 7 (:prompt \"contexture\" \"s-1\" 0 3))",
+            ])
+            .await;
+    });
+}
+
+#[test]
+fn an_interrupt_ends_the_turn_and_not_the_next() {
+    run(async |mut client| {
+        client.say("(:emacs-rex (slynk-mrepl:create-mrepl 7) nil t 1)");
+        client.say("(:emacs-rex (slynk-mrepl:create-mrepl 8) nil t 2)");
+        for _ in 0..4 {
+            client.told.recv().await.unwrap();
+        }
+        client.say("(:emacs-channel-send 1 (:process \"wait\"))");
+        client.say("(:emacs-channel-send 1 (:process \"next\"))");
+        client.say("(:emacs-channel-send 2 (:process \"other\"))");
+        client
+            .expect([
+                "(:channel-send 8 (:write-string \"s-2: other\"))",
+                "(:channel-send 8 (:prompt \"contexture\" \"s-2\" 0 1))",
+            ])
+            .await;
+        client.say("(:emacs-interrupt 1)");
+        client
+            .expect([
+                "(:channel-send 7 (:evaluation-aborted \"interrupt\"))",
+                "(:channel-send 7 (:prompt \"contexture\" \"s-1\" 0 1))",
+                "(:channel-send 7 (:write-string \"s-1: next\"))",
+                "(:channel-send 7 (:prompt \"contexture\" \"s-1\" 0 2))",
+            ])
+            .await;
+        // Nothing runs, and one is gone.
+        client.say("(:emacs-interrupt t)");
+        client.say("(:emacs-channel-send 1 (:teardown))");
+        client.say("(:emacs-channel-send 1 (:process \"lost\"))");
+        client.say("(:emacs-rex (slynk:ping) nil t 9)");
+        client.expect(["(:return (:ok :pong) 9)"]).await;
+    });
+}
+
+#[test]
+fn a_repl_of_slime_answers_when_the_turn_is_over() {
+    run(async |mut client| {
+        client.say("(:emacs-rex (swank-repl:listener-eval \"x\\n\") \"X\" :repl-thread 1)");
+        client
+            .expect(["(:return (:abort \"there is no REPL yet: create one with create-repl\") 1)"])
+            .await;
+        client
+            .say("(:emacs-rex (swank-repl:create-repl nil :coding-system \"utf-8-unix\") nil t 2)");
+        client.say("(:emacs-rex (swank-repl:listener-eval \"a\\n\\n\") \"X\" :repl-thread 3)");
+        client
+            .expect([
+                "(:return (:ok (\"contexture\" \"contexture\")) 2)",
+                "(:write-string \"s-1: a\\n\")",
+                "(:new-package \"contexture\" \"s-1\")",
+                "(:return (:ok nil) 3)",
+            ])
+            .await;
+        client.say("(:emacs-rex (swank-repl:listener-eval \"wait\\n\") \"X\" :repl-thread 4)");
+        client.say("(:emacs-interrupt :repl-thread)");
+        client.expect(["(:return (:abort \"interrupt\") 4)"]).await;
+    });
+}
+
+#[test]
+fn approvals_are_debuggers_and_an_interrupt_closes_them() {
+    run(async |mut client| {
+        client.say("(:emacs-rex (slynk-mrepl:create-mrepl 7) nil t 1)");
+        client.say("(:emacs-channel-send 1 (:process \"ask\"))");
+        client.told.recv().await.unwrap();
+        client.told.recv().await.unwrap();
+        let debugger = "(:debug 1 1 (\"rm\" \"[approval]\" nil) ((\"ALLOW\" \"Allow it once.\") \
+                        (\"ALWAYS\" \"Allow it, and whatever is like it, from now on.\") \
+                        (\"*ABORT\" \"Refuse it.\")) ((0 \"-r\")) nil)";
+        client.expect([debugger, "(:debug-activate 1 1)"]).await;
+        client.say("(:emacs-rex (slynk:invoke-nth-restart-for-emacs 1 1) nil 1 2)");
+        client
+            .expect([
+                "(:return (:abort \"answered\") 2)",
+                "(:debug-return 1 1 nil)",
+                "(:channel-send 7 (:write-string \"Always\"))",
+                "(:channel-send 7 (:prompt \"contexture\" \"s-1\" 0 1))",
+            ])
+            .await;
+        client.say("(:emacs-channel-send 1 (:process \"ask\"))");
+        client.expect([debugger, "(:debug-activate 1 1)"]).await;
+        client.say("(:emacs-rex (slynk:throw-to-toplevel) nil 1 3)");
+        client
+            .expect([
+                "(:return (:abort \"answered\") 3)",
+                "(:debug-return 1 1 nil)",
+                "(:channel-send 7 (:write-string \"Refuse\"))",
+            ])
+            .await;
+        client.told.recv().await.unwrap();
+        client.say("(:emacs-channel-send 1 (:process \"ask\"))");
+        client.expect([debugger, "(:debug-activate 1 1)"]).await;
+        client.say("(:emacs-interrupt 1)");
+        client
+            .expect([
+                "(:debug-return 1 1 nil)",
+                "(:channel-send 7 (:evaluation-aborted \"interrupt\"))",
+            ])
+            .await;
+        client.told.recv().await.unwrap();
+        client.say("(:emacs-rex (slynk:invoke-nth-restart-for-emacs 1 0) nil 1 5)");
+        client.expect(["(:return (:abort \"nothing is asked any more\") 5)"]).await;
+    });
+}
+
+#[test]
+fn every_form_is_answered_at_once() {
+    run(async |mut client| {
+        for (form, answer) in [
+            ("\"PONG\"", "(:ok \"PONG\")"),
+            ("42", "(:ok 42)"),
+            ("nil", "(:ok nil)"),
+            ("foo", "(:abort "),
+            ("(1 2)", "(:abort "),
+            ("(slynk:frobnicate 1)", "(:abort \"frobnicate is nothing that Contexture"),
+            ("(cl-user::launch)", "(:abort \"cl-user:launch is nothing"),
+            ("(cl:eval 1)", "(:abort \"there is no Lisp here"),
+            ("(slynk-mrepl:create-mrepl nil)", "(:abort \"a channel is a number"),
+            (
+                "(slynk:slynk-require '(\"slynk/mrepl\"))",
+                "(:ok ((\"slynk/mrepl\") (\"slynk/mrepl\")))",
+            ),
+            (
+                "(swank:swank-require '(swank-repl :swank-c-p-c))",
+                "(:ok (\"SWANK-REPL\" \"SWANK-C-P-C\"))",
+            ),
+            ("(slynk:slynk-add-load-paths '(\"/x/\"))", "(:ok nil)"),
+            ("(slynk:set-default-directory \"/x/\")", "(:ok \"/x/\")"),
+            ("(slynk:autodoc (quote nil) :print-right-margin 120)", "(:ok (:not-available t))"),
+            ("(swank:simple-completions \"/dr\" 'x)", "(:ok ((\"/drop\") \"/drop\"))"),
+            ("(swank:interactive-eval \"(contexture:ping)\")", "(:ok \"(:method \\\"ping\\\""),
+            ("(swank:interactive-eval \"(+ 1 2)\")", "(:abort "),
+            ("(swank:interactive-eval \"(\")", "(:abort "),
+            ("(agent-q:dance)", "(:abort \"agent-q:dance is not known here"),
+            ("(slynk:list-threads)", "(:ok ((:id :name :status)))"),
+        ] {
+            assert!(client.say(&format!("(:emacs-rex {form} nil t 3)")));
+            let told = client.told.recv().await.unwrap();
+            let expected = format!("(:return {answer}");
+            assert!(told.starts_with(&expected) && told.ends_with(" 3)"), "{form}: {told}");
+        }
+        client.say("(:emacs-rex (swank:connection-info) nil t 1)");
+        let info = client.told.recv().await.unwrap();
+        assert!(info.contains(":version \"2.27\"") && info.contains(":style :spawn"), "{info}");
+        assert!(!client.say("(:emacs-rex (slynk:quit-lisp) nil t 2)"));
+    });
+}
+
+#[test]
+fn too_much_in_one_repl_is_refused() {
+    run(async |mut client| {
+        client.say("(:emacs-rex (slynk-mrepl:create-mrepl 7) nil t 1)");
+        client.say("(:emacs-channel-send 1 (:process \"wait\"))");
+        client.told.recv().await.unwrap();
+        client.told.recv().await.unwrap();
+        tokio::task::yield_now().await;
+        for _ in 0..=WAITING_INPUTS {
+            client.say("(:emacs-channel-send 1 (:process \"more\"))");
+        }
+        let told = client.told.recv().await.unwrap();
+        assert!(told.contains("too much is waiting"), "{told}");
+        client.say("(:emacs-interrupt 1)");
+        client.expect(["(:channel-send 7 (:evaluation-aborted \"interrupt\"))"]).await;
+    });
+}

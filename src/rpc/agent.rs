@@ -1,0 +1,109 @@
+//! Who answers what a person types: the seam between a REPL and a model.
+//!
+//! An [`Agent`] knows sessions only through the methods, and the person only through a
+//! [`Listener`]; it knows neither connection nor dialect.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use tokio_util::sync::CancellationToken;
+
+use super::present::entry;
+use crate::value::Value;
+use crate::wire::message::WireError;
+
+/// What will be there later.
+pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Calls methods as the client at the other end of the connection would.
+pub trait Caller: Send + Sync {
+    /// Calls a method and gives its answer. Dropping what this returns cancels the call.
+    fn call(&self, method: &str, params: Value) -> Later<'_, Result<Value, WireError>>;
+}
+
+/// The person whose turn it is.
+pub trait Listener: Send + Sync {
+    /// Shows the next piece of the answer.
+    fn say(&self, piece: &str);
+
+    /// Asks whether something may be done.
+    fn allow(&self, request: Approval) -> Later<'_, Decision>;
+
+    /// Asks a question whose answer is yes or no.
+    fn confirm(&self, question: String) -> Later<'_, bool>;
+}
+
+/// Something that a person must allow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Approval {
+    /// What is to be done, in a line.
+    pub title: String,
+    /// More about it, line by line.
+    pub details: Vec<String>,
+}
+
+/// What a person says to an [`Approval`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// This once.
+    Once,
+    /// This and whatever is like it.
+    Always,
+    /// No.
+    Refuse,
+}
+
+/// What a person said.
+#[derive(Debug, Clone)]
+pub struct Turn {
+    /// The session's name.
+    pub session: String,
+    /// The text as it was typed.
+    pub text: String,
+    /// Set when the person no longer wants the answer; what is under way is then dropped.
+    pub cancelled: CancellationToken,
+}
+
+/// Takes turns with a person.
+pub trait Agent: Send + Sync {
+    /// Whether a model answers, and which: `:provider` and `:model`, or `:error` with the reason
+    /// why none does.
+    fn describe(&self) -> Value;
+
+    /// Takes a turn. What it answers goes to the listener piece by piece, as it comes.
+    fn take_turn<'a>(
+        &'a self,
+        turn: Turn,
+        caller: &'a dyn Caller,
+        listener: &'a dyn Listener,
+    ) -> Later<'a, Result<(), WireError>>;
+}
+
+/// Keeps what is said and has nothing to answer.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoModel;
+
+/// What a person is told instead of an answer.
+const NO_MODEL: &str =
+    "no model is configured, so nobody answers; `configure-provider` sets one up";
+
+impl Agent for NoModel {
+    fn describe(&self) -> Value {
+        Value::Map(vec![entry("error", NO_MODEL)])
+    }
+
+    fn take_turn<'a>(
+        &'a self,
+        turn: Turn,
+        caller: &'a dyn Caller,
+        listener: &'a dyn Listener,
+    ) -> Later<'a, Result<(), WireError>> {
+        Box::pin(async move {
+            let params = vec![entry("session", &*turn.session), entry("content", turn.text)];
+            let done = caller.call("process-turn", Value::Map(params)).await?;
+            let Some(Value::Str(id)) = done.get("id") else { return Ok(()) };
+            listener.say(&format!("; {id} is kept in {}; {NO_MODEL}\n", turn.session));
+            Ok(())
+        })
+    }
+}
