@@ -11,7 +11,7 @@ use crate::config::{self, Config, Embeddings, Folders};
 use crate::context::change::Settings;
 use crate::engine::{Clock, Engine, Models};
 use crate::provider::embed::HttpEmbedder;
-use crate::rpc::{Configured, Embedding, Providers, ReplSettings, Tools};
+use crate::rpc::{Configured, Embedding, Model, Providers, ReplSettings, Tools};
 use crate::server::Server;
 use crate::server::folder::Owned;
 use crate::store::logged::LoggedStore;
@@ -81,7 +81,10 @@ impl Setup {
         let template_folder = Some(self.folders.config_file.with_file_name("templates"));
         let embedding = self.embedding();
         let providers = self.providers()?;
-        let repl = self.repl.clone();
+        let mut repl = self.repl.clone();
+        if !providers.0.is_empty() {
+            repl.agent = Arc::new(Model::new(providers.clone()));
+        }
         Ok(Server::start(engine, |engine| Tools {
             engine,
             counter,

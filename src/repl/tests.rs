@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::rpc::{Approval, Later, Listener, Turn};
+use crate::rpc::{Approval, Later, Listener, Peer, Turn};
 use crate::wire::dialect::Dialect;
 use crate::wire::message::{Incoming, Outgoing};
 
@@ -46,6 +46,15 @@ impl Caller for Methods {
             method => lisp::plist([("method", text(method)), ("params", params)]),
         };
         Box::pin(async move { Ok(answer) })
+    }
+
+    fn stream(
+        &self,
+        method: &str,
+        params: Value,
+        _: Arc<dyn Peer>,
+    ) -> Later<'_, Result<Value, WireError>> {
+        self.call(method, params)
     }
 }
 

@@ -5,10 +5,14 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::call::Peer;
 use super::present::entry;
+use super::providers::Providers;
 use crate::value::Value;
 use crate::wire::message::WireError;
 
@@ -19,6 +23,14 @@ pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub trait Caller: Send + Sync {
     /// Calls a method and gives its answer. Dropping what this returns cancels the call.
     fn call(&self, method: &str, params: Value) -> Later<'_, Result<Value, WireError>>;
+
+    /// The same for a method that streams: `progress` gets what it has to say meanwhile.
+    fn stream(
+        &self,
+        method: &str,
+        params: Value,
+        progress: Arc<dyn Peer>,
+    ) -> Later<'_, Result<Value, WireError>>;
 }
 
 /// The person whose turn it is.
@@ -84,8 +96,8 @@ pub trait Agent: Send + Sync {
 pub struct NoModel;
 
 /// What a person is told instead of an answer.
-const NO_MODEL: &str =
-    "no model is configured, so nobody answers; `configure-provider` sets one up";
+const NO_MODEL: &str = "no model is configured, so nobody answers; a [[providers]] table in the configuration file, \
+     with name, kind and model, sets one up";
 
 impl Agent for NoModel {
     fn describe(&self) -> Value {
@@ -103,6 +115,75 @@ impl Agent for NoModel {
             let done = caller.call("process-turn", Value::Map(params)).await?;
             let Some(Value::Str(id)) = done.get("id") else { return Ok(()) };
             listener.say(&format!("; {id} is kept in {}; {NO_MODEL}\n", turn.session));
+            Ok(())
+        })
+    }
+}
+
+/// Lets the model answer that `chat` talks to when no other is named.
+pub struct Model {
+    providers: Providers,
+}
+
+/// Passes on what a chat has to say.
+struct Pieces(mpsc::UnboundedSender<String>);
+
+impl Model {
+    /// The first of these models answers.
+    pub fn new(providers: Providers) -> Self {
+        Self { providers }
+    }
+}
+
+impl Peer for Pieces {
+    fn progress(&self, params: Value) {
+        let shown = match (params.get("kind"), params.get("text")) {
+            (Some(Value::Keyword(kind)), Some(Value::Str(text))) => match &**kind {
+                "text" => text.clone(),
+                "status" | "retry" => format!("; {text}\n"),
+                _ => return,
+            },
+            _ => return,
+        };
+        // Who no longer listens needs no piece.
+        let _ = self.0.send(shown);
+    }
+}
+
+impl Agent for Model {
+    fn describe(&self) -> Value {
+        match self.providers.0.first() {
+            None => Value::Map(vec![entry("error", NO_MODEL)]),
+            Some(first) => Value::Map(vec![
+                entry("provider", &*first.name),
+                entry("model", first.provider.model()),
+            ]),
+        }
+    }
+
+    fn take_turn<'a>(
+        &'a self,
+        turn: Turn,
+        caller: &'a dyn Caller,
+        listener: &'a dyn Listener,
+    ) -> Later<'a, Result<(), WireError>> {
+        Box::pin(async move {
+            let params = vec![entry("session", &*turn.session), entry("content", turn.text)];
+            let (sender, mut pieces) = mpsc::unbounded_channel();
+            let answer = caller.stream("chat", Value::Map(params), Arc::new(Pieces(sender)));
+            tokio::pin!(answer);
+            let outcome = loop {
+                tokio::select! {
+                    biased;
+                    Some(piece) = pieces.recv() => listener.say(&piece),
+                    outcome = &mut answer => break outcome,
+                }
+            };
+            while let Ok(piece) = pieces.try_recv() {
+                listener.say(&piece);
+            }
+            outcome?;
+            listener.say("\n");
             Ok(())
         })
     }

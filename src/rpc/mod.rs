@@ -31,7 +31,7 @@ mod transcript;
 mod turn;
 mod window;
 
-pub use self::agent::{Agent, Approval, Caller, Decision, Later, Listener, NoModel, Turn};
+pub use self::agent::{Agent, Approval, Caller, Decision, Later, Listener, Model, NoModel, Turn};
 pub use self::backfill::backfill;
 pub use self::call::{Call, Limits, Peer, ReplSettings, Tools, Topic};
 pub use self::embedding::Embedding;

@@ -195,7 +195,8 @@ impl Reader {
                 let units = u32::try_from(bytes / ROOM_UNIT + 1).unwrap_or(u32::MAX);
                 // The semaphore is never closed, and a message has fewer units than it.
                 let room = self.room.clone().acquire_many_owned(units).await.ok();
-                let waiting = Waiting { request, answer_to: None, cancelled, bytes, room };
+                let waiting =
+                    Waiting { request, answer_to: None, peer: None, cancelled, bytes, room };
                 return self.calls.send(waiting).await.is_ok();
             }
         }

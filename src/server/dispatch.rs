@@ -33,6 +33,8 @@ pub(super) struct Waiting {
     pub(super) request: Request,
     /// Who waits for the answer, when it is not the client.
     pub(super) answer_to: Option<oneshot::Sender<Outcome>>,
+    /// Who gets its progress, when it is not the client.
+    pub(super) peer: Option<Arc<dyn rpc::Peer>>,
     pub(super) cancelled: Arc<CancellationToken>,
     /// The length of its message.
     pub(super) bytes: usize,
@@ -47,13 +49,29 @@ pub(super) struct Inside {
 
 impl rpc::Caller for Inside {
     fn call(&self, method: &str, params: Value) -> rpc::Later<'_, Outcome> {
-        let request = Request { id: None, method: method.to_owned(), params };
+        self.ask(Request { id: None, method: method.to_owned(), params }, None)
+    }
+
+    fn stream(
+        &self,
+        method: &str,
+        params: Value,
+        progress: Arc<dyn rpc::Peer>,
+    ) -> rpc::Later<'_, Outcome> {
+        // Only calls with an id have progress; nobody else sees this one.
+        let id = Some(Id::Int(0));
+        self.ask(Request { id, method: method.to_owned(), params }, Some(progress))
+    }
+}
+
+impl Inside {
+    fn ask(&self, request: Request, peer: Option<Arc<dyn rpc::Peer>>) -> rpc::Later<'_, Outcome> {
         Box::pin(async move {
             let cancelled = Arc::new(self.gone.child_token());
             let _dropped = (*cancelled).clone().drop_guard();
             let (answer_to, answer) = oneshot::channel();
             let answer_to = Some(answer_to);
-            let waiting = Waiting { request, answer_to, cancelled, bytes: 0, room: None };
+            let waiting = Waiting { request, answer_to, peer, cancelled, bytes: 0, room: None };
             // Either fails only once the connection has ended.
             let _ = self.calls.send(waiting).await;
             answer.await.unwrap_or_else(|_| Err(engine_error(EngineError::Cancelled)))
@@ -66,7 +84,8 @@ pub(super) async fn dispatch(server: Server, outbox: Outbox, mut waiting: mpsc::
     let peer: Arc<dyn rpc::Peer> = Arc::new(outbox.clone());
     let places = Arc::new(Semaphore::new(LARGE_ANSWERS));
     let aside = Arc::new(Semaphore::new(CALLS_ASIDE));
-    while let Some(Waiting { request, answer_to, cancelled, bytes, room }) = waiting.recv().await {
+    while let Some(next) = waiting.recv().await {
+        let Waiting { request, answer_to, peer: own, cancelled, bytes, room } = next;
         let Request { id, method, params } = request;
         let reply = Reply {
             outbox: outbox.clone(),
@@ -82,7 +101,8 @@ pub(super) async fn dispatch(server: Server, outbox: Outbox, mut waiting: mpsc::
                 continue;
             }
         };
-        let call = Call { tools: Arc::clone(server.tools()), peer: peer.clone(), id, cancelled };
+        let peer = own.unwrap_or_else(|| peer.clone());
+        let call = Call { tools: Arc::clone(server.tools()), peer, id, cancelled };
         match method.pace {
             Pace::Prompt if bytes <= LARGE_MESSAGE => {
                 let step = begin(method, call, params);
