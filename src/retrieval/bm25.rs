@@ -21,9 +21,15 @@ pub struct Index {
 
 /// A document in which a word is.
 #[derive(Debug, Clone, Copy)]
-struct Posting {
-    document: u32,
-    times: u32,
+pub(super) struct Posting {
+    pub(super) document: u32,
+    pub(super) times: u32,
+}
+
+/// Documents of which only the lengths are known.
+pub(super) struct Collection<'a> {
+    /// How many words each document has.
+    pub(super) lengths: &'a [u32],
 }
 
 impl Index {
@@ -62,11 +68,18 @@ impl Index {
     /// The score of every document for the words of a query; 0 where they have none in common.
     /// The more often a word is in the query, the more it counts.
     pub fn scores(&self, query: &[String]) -> Vec<f64> {
-        let mut scores = vec![0.0; self.len()];
+        let postings = query.iter().map(|word| self.words.get(word).map_or(&[][..], Vec::as_slice));
+        Collection { lengths: &self.lengths }.scores(postings)
+    }
+}
+
+impl Collection<'_> {
+    /// The score of every document, given where each word of the query is.
+    pub(super) fn scores<'a>(&self, query: impl Iterator<Item = &'a [Posting]>) -> Vec<f64> {
+        let mut scores = vec![0.0; self.lengths.len()];
         let total: u64 = self.lengths.iter().map(|length| u64::from(*length)).sum();
-        let mean = (total as f64 / self.len().max(1) as f64).max(1.0);
-        for word in query {
-            let Some(postings) = self.words.get(word) else { continue };
+        let mean = (total as f64 / self.lengths.len().max(1) as f64).max(1.0);
+        for postings in query {
             let weight = self.rarity(postings.len());
             for posting in postings {
                 let document = posting.document as usize;
@@ -81,7 +94,7 @@ impl Index {
 
     /// What a word is worth that is in `found` documents: Lucene's form, which is never negative.
     fn rarity(&self, found: usize) -> f64 {
-        let (all, found) = (self.len() as f64, found as f64);
+        let (all, found) = (self.lengths.len() as f64, found as f64);
         (1.0 + (all - found + 0.5) / (found + 0.5)).ln()
     }
 }

@@ -5,4 +5,5 @@
 pub mod bm25;
 pub mod excerpt;
 pub mod fusion;
+pub mod scan;
 pub mod words;

@@ -1,8 +1,6 @@
 //! How a text becomes words: identifiers are split, so that `parse_line`, `parseLine` and "parse
 //! line" have words in common.
 
-use std::collections::HashMap;
-
 use rust_stemmers::{Algorithm, Stemmer};
 
 /// The words of a text in lower case, in its order. An identifier of several parts gives its
@@ -23,33 +21,6 @@ pub fn words(text: &str) -> Vec<String> {
 pub fn stems(text: &str) -> Vec<String> {
     let stemmer = Stemmer::create(Algorithm::English);
     words(text).iter().map(|word| stemmer.stem(word).into_owned()).collect()
-}
-
-/// The same as [`stems`] for many texts: each word is stemmed once only.
-pub struct Stems {
-    stemmer: Stemmer,
-    known: HashMap<String, String>,
-}
-
-impl Default for Stems {
-    fn default() -> Self {
-        Self { stemmer: Stemmer::create(Algorithm::English), known: HashMap::new() }
-    }
-}
-
-impl Stems {
-    /// The stems of a text.
-    pub fn of(&mut self, text: &str) -> Vec<String> {
-        let stem = |word: String| match self.known.get(&word) {
-            Some(stem) => stem.clone(),
-            None => {
-                let stem = self.stemmer.stem(&word).into_owned();
-                self.known.insert(word, stem.clone());
-                stem
-            }
-        };
-        words(text).into_iter().map(stem).collect()
-    }
 }
 
 /// The parts of an identifier: it is cut at underscores, where a small letter meets a capital,
@@ -94,7 +65,5 @@ mod tests {
     #[test]
     fn stems_join_the_forms_of_a_word() {
         assert_eq!(stems("parsing parsed parses"), ["pars", "pars", "pars"]);
-        let mut many = Stems::default();
-        assert_eq!(many.of("parsing parsed parsing"), stems("parsing parsed parsing"));
     }
 }

@@ -3,8 +3,8 @@
 
 use super::Score;
 use crate::curation::unit::{History, Unit};
-use crate::retrieval::bm25::Index;
-use crate::retrieval::words::Stems;
+use crate::retrieval::scan;
+use crate::retrieval::words::stems;
 use crate::session::message::Role;
 
 /// How much of its neighbour's score a unit gets beside its own: an answer often names nothing
@@ -56,12 +56,10 @@ pub(super) fn query<'a>(history: &History<'a>, given: Option<&'a str>) -> &'a st
 
 /// BM25 as shares of the best. A unit that says no more than the query itself is no answer.
 fn by_words(history: &History<'_>, query: &str) -> Vec<f64> {
-    let texts = history.units.iter().map(|unit| text(history, unit));
-    let mut stems = Stems::default();
-    let index = Index::new(texts.map(|text| stems.of(&text)));
-    let mut scores = index.scores(&stems.of(query));
+    let texts = history.units.iter().map(|unit| texts(history, unit));
+    let mut scores = scan::scores(texts, &stems(query));
     for (unit, score) in history.units.iter().zip(&mut scores) {
-        if history.members(unit).all(|message| *message.content == *query) {
+        if *score > 0.0 && history.members(unit).all(|message| *message.content == *query) {
             *score = 0.0;
         }
     }
@@ -72,17 +70,15 @@ fn by_words(history: &History<'_>, query: &str) -> Vec<f64> {
     scores
 }
 
-fn text(history: &History<'_>, unit: &Unit) -> String {
-    let mut text = String::new();
-    for message in history.members(unit) {
-        text.push_str(&message.content);
-        for call in &message.tool_calls {
-            text.push(' ');
-            text.push_str(&call.arguments);
-        }
-        text.push(' ');
-    }
-    text
+/// What a unit says, calls of tools among it.
+fn texts<'a, 'b>(
+    history: &'b History<'a>,
+    unit: &'b Unit,
+) -> impl Iterator<Item = &'a str> + use<'a, 'b> {
+    history.members(unit).flat_map(|message| {
+        let arguments = message.tool_calls.iter().map(|call| &*call.arguments);
+        std::iter::once(&*message.content).chain(arguments)
+    })
 }
 
 fn importance(history: &History<'_>, unit: &Unit) -> f64 {

@@ -13,6 +13,8 @@ use crate::session::message::Role;
 const RECENT: f64 = 0.1;
 /// Results of more tokens are shown by their ends only.
 const LARGE: u64 = 2000;
+/// With less room than this, a large result is not cut to its ends to see whether they fit.
+const ROOM_FOR_ENDS: u64 = 200;
 
 /// Shows what is never lost, the newest units and then those that fit the query best.
 pub(super) fn project(history: &History<'_>, budget: u64, query: &str) -> Projection {
@@ -66,6 +68,10 @@ impl<'a, 'h> Choice<'a, 'h> {
         let unit = &self.history.units[at];
         if self.chosen[at] {
             return true;
+        }
+        let large = |member: &usize| self.form(*member) == Form::Spilled;
+        if self.left < ROOM_FOR_ENDS && unit.members.iter().any(large) {
+            return false;
         }
         let cost = self.cost(unit);
         if cost > self.left {
