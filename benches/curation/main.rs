@@ -8,6 +8,7 @@ mod coding;
 mod dialogue;
 mod evidence;
 mod log;
+mod phrases;
 mod random;
 mod specifics;
 mod speed;

@@ -32,7 +32,11 @@ struct Count {
 }
 
 pub(crate) fn measure() -> anyhow::Result<()> {
-    for (phrasing, name) in [(Phrasing::Familiar, "familiar"), (Phrasing::HeldOut, "held-out")] {
+    for (phrasing, name) in [
+        (Phrasing::Familiar, "familiar"),
+        (Phrasing::Former, "once held-out"),
+        (Phrasing::HeldOut, "held-out"),
+    ] {
         let mut counts = vec![Count::default(); ROUNDS + 1];
         for seed in 1..=SESSIONS {
             session(seed, phrasing, &mut counts)?;
@@ -80,12 +84,15 @@ impl Count {
                 continue;
             };
             self.of_kind[kind].1 += 1;
-            let kept = lines.iter().any(|line| has(line, specific, &specific.text));
+            // What is marked as earlier is not kept, nor is it shown as current.
+            let marked = |line: &str| line.contains(" (earlier) (msg-");
+            let kept = lines.iter().any(|l| has(l, specific, &specific.text) && !marked(l));
             self.of_kind[kind].0 += usize::from(kept);
             for former in &specific.former {
                 let current = |line: &&&str| {
-                    let told = line.contains("(was ") || has(line, specific, &specific.text);
-                    has(line, specific, former) && !told
+                    let told = line.contains(&format!("(was {former})"))
+                        || has(line, specific, &specific.text);
+                    has(line, specific, former) && !told && !marked(line)
                 };
                 self.superseded += lines.iter().filter(current).count();
             }

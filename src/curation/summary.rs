@@ -164,12 +164,13 @@ pub fn summarize(
     if source.messages.is_empty() {
         return Err(SummaryError::Nothing);
     }
-    let newer = Ledger::of(source.messages.iter().copied());
     let ledger = source.prior.map_or_else(Ledger::default, |prior| prior.ledger.clone());
     let summary = Summary {
         counts: source.counts(),
         text: summarizer.summarize(source)?.trim().to_owned(),
-        ledger: ledger.merge(newer).within(source.ledger_tokens, source.measure),
+        ledger: ledger
+            .and(source.messages.iter().copied())
+            .within(source.ledger_tokens, source.measure),
     };
     let (source_tokens, tokens) = (source.tokens(), source.measure.note(&summary.render()));
     if tokens >= source_tokens {

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::lexicon::Classes;
 use super::number::Amount;
-use super::{Entry, Kind, Ledger, Quantity, Withdrawal, Withdrawn};
+use super::{Entry, Kind, Ledger, Quantity, Voice, Withdrawal, Withdrawn};
 use crate::retrieval::words::stems;
 
 /// How many withdrawals are remembered for an older ledger.
@@ -22,8 +23,10 @@ pub(super) struct Book {
     slots: Vec<Option<Entry>>,
     /// Where an entry of these very words is.
     places: HashMap<(Kind, String), usize>,
-    /// The quantities that hold, oldest first.
-    held: Vec<Held>,
+    /// The quantities that hold, oldest first: what was said, and what outputs showed, of which
+    /// there is so much more that it would drive out what was said.
+    said: Vec<Held>,
+    shown: Vec<Held>,
     withdrawn: Vec<Withdrawal>,
     left_out: u64,
 }
@@ -34,6 +37,15 @@ struct Held {
     key: BTreeSet<String>,
     amount: Amount,
     quantity: Quantity,
+}
+
+/// How what two quantities measure is related.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Related {
+    Same,
+    /// It may be the same or not.
+    Doubtful,
+    Not,
 }
 
 impl Book {
@@ -62,22 +74,28 @@ impl Book {
         if entry.kind == Kind::Number && !self.resolve(&mut entry) {
             return;
         }
-        let place = (entry.kind, entry.text.to_lowercase());
+        let place = (entry.kind, identity(&entry));
         if let Some(slot) = self.places.get(&place).copied()
             && let Some(old) = self.slots[slot].take()
         {
-            self.held.retain(|held| held.slot != slot);
+            self.said.retain(|held| held.slot != slot);
+            self.shown.retain(|held| held.slot != slot);
             entry.times += old.times;
             entry.voice = if old.voice.name() == "output" { entry.voice } else { old.voice };
         }
-        for quantity in &entry.values {
-            self.supersede(quantity);
+        for at in 0..entry.values.len() {
+            if let Some(meant) = self.named_in(&entry.values[at]) {
+                let quantity = entry.values[at].clone();
+                entry.values[at] = Quantity { subject: meant, loose: false, ..quantity };
+            }
+            self.supersede(&entry.values[at]);
         }
         let slot = self.slots.len();
-        for quantity in &entry.values {
+        let held = if entry.voice == Voice::Output { &mut self.shown } else { &mut self.said };
+        held.extend(entry.values.iter().map(|quantity| {
             let (key, amount) = (key(&quantity.subject), Amount::of(&quantity.amount));
-            self.held.push(Held { slot, key, amount, quantity: quantity.clone() });
-        }
+            Held { slot, key, amount, quantity: quantity.clone() }
+        }));
         self.places.insert(place, slot);
         self.slots.push(Some(entry));
     }
@@ -93,6 +111,7 @@ impl Book {
                 Withdrawn::Task => entry.kind == Kind::Task && is_done(&entry.text, &named),
                 Withdrawn::Choice => was_chosen(entry, &withdrawal.words, &named),
                 Withdrawn::Path => entry.kind == Kind::Path && entry.text == withdrawal.words,
+                Withdrawn::Rule => was_laid_down(entry, &named),
             });
             if taken {
                 *slot = None;
@@ -101,18 +120,53 @@ impl Book {
         self.withdrawn.push(withdrawal);
     }
 
+    /// Of several amounts of the same in one sentence, the one that holds: not the one that was
+    /// known before, and of others the last.
+    pub(super) fn current(&self, values: Vec<Quantity>) -> Vec<Quantity> {
+        let mut current: Vec<Quantity> = Vec::new();
+        for value in values {
+            let dimension = Amount::of(&value.amount).dimension;
+            let same = |other: &Quantity| {
+                other.subject == value.subject && Amount::of(&other.amount).dimension == dimension
+            };
+            match current.iter().position(same) {
+                Some(_) if self.is_known(&value) => {}
+                Some(at) => current[at] = value,
+                None => current.push(value),
+            }
+        }
+        current
+    }
+
+    /// The newest quantities, those that were said first.
+    fn recalled(&self) -> impl Iterator<Item = &Held> {
+        let newest = |held: &'_ [Held]| held.len().saturating_sub(RECALLED);
+        let (said, shown) = (newest(&self.said), newest(&self.shown));
+        self.said[said..].iter().rev().chain(self.shown[shown..].iter().rev())
+    }
+
+    fn is_known(&self, value: &Quantity) -> bool {
+        let (key, amount) = (key(&value.subject), Amount::of(&value.amount));
+        let same = |held: &Held| held.amount == amount && key.is_superset(&held.key);
+        self.recalled().any(same)
+    }
+
     /// Finds what "make it 40 s" is about; false when nothing is.
     fn resolve(&self, entry: &mut Entry) -> bool {
-        let Some(quantity) = entry.values.first_mut() else { return false };
+        let [quantity] = entry.values.as_mut_slice() else { return !entry.text.is_empty() };
         let amount = Amount::of(&quantity.amount);
         let near = |held: &&Held| {
             held.amount.dimension == amount.dimension
+                && !held.quantity.loose
                 && self.slots[held.slot]
                     .as_ref()
                     .is_some_and(|old| old.origin + ANAPHORA >= entry.origin)
         };
-        if quantity.subject.is_empty() {
-            let Some(meant) = self.held.iter().rev().find(near) else { return false };
+        if quantity.loose {
+            let Some(meant) = self.named_in(quantity) else { return true };
+            *quantity = Quantity { subject: meant, loose: false, ..quantity.clone() };
+        } else if quantity.subject.is_empty() {
+            let Some(meant) = self.recalled().find(near) else { return false };
             quantity.subject.clone_from(&meant.quantity.subject);
         } else if let Some(meant) = self.longer_name(quantity, &amount) {
             quantity.subject = meant;
@@ -122,13 +176,40 @@ impl Book {
         true
     }
 
+    /// The known subject that the words around a quantity name: the longest of those whose words
+    /// are all among them, when there is one such.
+    fn named_in(&self, quantity: &Quantity) -> Option<String> {
+        if !quantity.loose {
+            return None;
+        }
+        let (words, amount) = (key(&quantity.subject), Amount::of(&quantity.amount));
+        let mut best: Option<&Held> = None;
+        let mut several = false;
+        for held in self.recalled() {
+            let fits = held.amount.dimension == amount.dimension
+                && !held.quantity.loose
+                && !held.key.is_empty()
+                && words.is_superset(&held.key);
+            if !fits {
+                continue;
+            }
+            match best {
+                Some(other) if other.key.len() > held.key.len() || other.key == held.key => {}
+                Some(other) if other.key.len() == held.key.len() => several = true,
+                _ => (best, several) = (Some(held), false),
+            }
+        }
+        best.filter(|_| !several).map(|held| held.quantity.subject.clone())
+    }
+
     /// The one subject of which the quantity's is a shorter name, as "timeout" is of "request
     /// timeout" when nothing else has a timeout.
     fn longer_name(&self, quantity: &Quantity, amount: &Amount) -> Option<String> {
         let short = key(&quantity.subject);
         let mut found: Option<&Held> = None;
-        for held in self.held.iter().rev().take(RECALLED) {
-            if held.amount.dimension != amount.dimension || !held.key.is_superset(&short) {
+        for held in self.recalled() {
+            let other = held.amount.dimension != amount.dimension || held.quantity.loose;
+            if other || !held.key.is_superset(&short) {
                 continue;
             }
             match found {
@@ -140,29 +221,102 @@ impl Book {
         found.map(|held| held.quantity.subject.clone())
     }
 
-    /// Drops what says another amount of the same subject; a constraint is told the new amount,
-    /// since more may depend on it than the number.
+    /// Drops what says another amount of the same subject; a statement is told the new amount,
+    /// since more may depend on it than the number. What may be of the same subject is marked.
     fn supersede(&mut self, newer: &Quantity) {
         let (subject, amount) = (key(&newer.subject), Amount::of(&newer.amount));
-        let start = self.held.len().saturating_sub(RECALLED);
-        let mut gone = Vec::new();
-        for (at, held) in self.held.iter().enumerate().skip(start) {
-            let same = held.key == subject && held.amount.dimension == amount.dimension;
-            if same && held.amount != amount && (held.quantity.observed || !newer.observed) {
-                gone.push(at);
+        for held in [&mut self.said, &mut self.shown] {
+            let start = held.len().saturating_sub(RECALLED);
+            let mut at = start;
+            while at < held.len() {
+                let gone = update(&mut held[at], &mut self.slots, newer, &subject, &amount);
+                if gone {
+                    held.remove(at);
+                } else {
+                    at += 1;
+                }
             }
         }
-        for at in gone.into_iter().rev() {
-            let held = self.held.remove(at);
-            let Some(entry) = self.slots[held.slot].as_mut() else { continue };
-            if entry.kind != Kind::Constraint {
-                self.slots[held.slot] = None;
-                continue;
-            }
-            let told = format!("{} (was {})", newer.amount, held.quantity.amount);
-            entry.text = entry.text.replacen(&held.quantity.amount, &told, 1);
-            entry.values.retain(|value| *value != held.quantity);
+    }
+}
+
+/// Updates the entry of an older quantity by a newer one, and says whether it is gone.
+fn update(
+    held: &mut Held,
+    slots: &mut [Option<Entry>],
+    newer: &Quantity,
+    subject: &BTreeSet<String>,
+    amount: &Amount,
+) -> bool {
+    let other = held.amount.dimension == amount.dimension
+        && held.amount != *amount
+        && (held.quantity.observed || !newer.observed);
+    let Some(entry) = slots[held.slot].as_mut().filter(|_| other) else { return false };
+    match (related(held, subject, newer.loose), entry.kind) {
+        (Related::Same, Kind::Number) => {
+            slots[held.slot] = None;
+            return true;
         }
+        (Related::Same, _) => {
+            tell(entry, &held.quantity, newer);
+            held.quantity.amount.clone_from(&newer.amount);
+            held.amount = amount.clone();
+        }
+        (Related::Doubtful, Kind::Number | Kind::Request) => entry.earlier = true,
+        (Related::Doubtful | Related::Not, _) => {}
+    }
+    false
+}
+
+/// Tells a statement the new amount of what it speaks of, beside the one that it had.
+fn tell(entry: &mut Entry, old: &Quantity, newer: &Quantity) {
+    let Some(start) = entry.text.find(&old.amount) else {
+        entry.text = format!("{} (now {})", entry.text, newer.amount);
+        return;
+    };
+    let mut end = start + old.amount.len();
+    if let Some(told) = entry.text[end..].strip_prefix(" (was ") {
+        end += " (was ".len() + told.find(')').map_or(told.len(), |at| at + 1);
+    }
+    let told = format!("{} (was {})", newer.amount, old.amount);
+    entry.text.replace_range(start..end, &told);
+    for value in entry.values.iter_mut().filter(|value| *value == old) {
+        value.amount.clone_from(&newer.amount);
+    }
+}
+
+/// How a quantity that is held is related to a newer one of another amount.
+fn related(held: &Held, newer: &BTreeSet<String>, newer_is_loose: bool) -> Related {
+    if newer.is_empty() || held.key.is_empty() {
+        return Related::Not;
+    }
+    let shared = held.key.intersection(newer).count();
+    let most = |key: &BTreeSet<String>| shared * 3 >= key.len() * 2;
+    let doubtful = match (held.quantity.loose, newer_is_loose) {
+        (false, false) if held.key == *newer => return Related::Same,
+        // "The timeout" first, "the request timeout" later.
+        (false, false) => shared == held.key.len(),
+        (true, false) => shared == newer.len(),
+        (false, true) => most(&held.key),
+        (true, true) => most(&held.key) && most(newer),
+    };
+    if doubtful { Related::Doubtful } else { Related::Not }
+}
+
+/// By what an entry is known again: its words, and of a statement only those that say something,
+/// in any order.
+fn identity(entry: &Entry) -> String {
+    match entry.kind {
+        Kind::Constraint | Kind::Decision | Kind::Request => {
+            const POLITE: &[&str] = &["pleas", "also", "kind", "just", "realli", "again", "you"];
+            let mut words = key(&entry.text);
+            words.retain(|word| !POLITE.contains(&word.as_str()));
+            if words.is_empty() {
+                return entry.text.to_lowercase();
+            }
+            words.into_iter().collect::<Vec<String>>().join(" ")
+        }
+        _ => entry.text.to_lowercase(),
     }
 }
 
@@ -189,4 +343,17 @@ fn was_chosen(entry: &Entry, words: &str, named: &BTreeSet<String>) -> bool {
         Kind::Command => entry.text == words,
         _ => false,
     }
+}
+
+/// Whether an entry is a person's statement about what the words name: at least two words that
+/// name something, and most of those that it has.
+fn was_laid_down(entry: &Entry, named: &BTreeSet<String>) -> bool {
+    let statement = matches!(entry.kind, Kind::Constraint | Kind::Decision | Kind::Request);
+    if !statement || entry.voice != Voice::Person {
+        return false;
+    }
+    let mut words = key(&entry.text);
+    words.retain(|word| !Classes::of(word).any(&[Classes::STOP, Classes::AUXILIARY]));
+    let shared = words.intersection(named).count();
+    shared >= 2 && shared as f64 >= DONE_SHARE * words.len() as f64
 }

@@ -155,10 +155,32 @@ pub(super) fn in_sentence(sentence: &str, found: &mut Vec<String>) {
     }
 }
 
-/// The command of a line that begins with a prompt.
+/// The command of a line that begins with a prompt, also of a quoted one: `$ make`, `> $ make`,
+/// `me@host:~/src$ make`, `% make`, `PS C:\\> make`.
 pub(super) fn after_prompt(line: &str) -> Option<&str> {
-    let command = line.trim_start().strip_prefix("$ ")?.trim();
+    let line = line.trim_start();
+    let mut rest = line;
+    while let Some(quoted) = rest.strip_prefix("> ").or_else(|| rest.strip_prefix('>')) {
+        rest = quoted.trim_start();
+    }
+    let (prompt, command) = rest.split_once(' ')?;
+    let place = |prompt: &str| prompt.contains('@') || prompt.contains(":~") || prompt == "~";
+    let known = ["$", "❯", "λ"].contains(&prompt)
+        || prompt == "%" && begins_like_one(command)
+        || prompt.strip_suffix(['$', '#', '%', '>']).is_some_and(place);
+    let command = match prompt {
+        "PS" => command.split_once("> ").filter(|(place, _)| place.contains(":\\"))?.1,
+        _ if known => command,
+        _ => return None,
+    };
+    let command = command.trim();
     (!command.is_empty() && command.len() <= LONGEST).then_some(command)
+}
+
+/// Whether a line begins with a program that is known.
+pub(super) fn begins_like_one(line: &str) -> bool {
+    let first = line.split_whitespace().next().unwrap_or("");
+    PROGRAMS.contains(&first) || first.starts_with("./")
 }
 
 /// The commands in the lines of a shell's script or session.
@@ -244,6 +266,23 @@ mod tests {
     fn other_words_in_backticks_are_no_commands() {
         check("`foo bar` and `Vec<u8>` of `git` make sense", &[]);
         check("we go on and find out", &[]);
+    }
+
+    #[test]
+    fn prompts_stand_before_commands_in_quotes_too() {
+        let lines = [
+            ("$ make", Some("make")),
+            ("> $ cargo run --release", Some("cargo run --release")),
+            ("me@box:~/src$ git log -3", Some("git log -3")),
+            ("% make x", Some("make x")),
+            ("PS C:\\work> dotnet test", Some("dotnet test")),
+            ("> I think so", None),
+            ("% of all", None),
+            ("5 $ a month", None),
+        ];
+        for (line, expected) in lines {
+            assert_eq!(after_prompt(line), expected, "{line}");
+        }
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub(super) fn message(message: &Message, book: &mut Book) {
         Role::Assistant => Voice::Model,
         Role::Tool => Voice::Output,
     };
-    let place = Place { origin: message.number, voice };
+    let place = Place { origin: message.number, voice, asked: message.role == Role::User };
     if voice == Voice::Output {
         for part in ends(&message.content) {
             output(part.lines(), place, book);
@@ -81,7 +81,7 @@ fn fenced(language: &str, block: &[&str], place: Place, book: &mut Book) {
         command::in_shell(block, &mut commands);
         commands.iter().for_each(|command| take_command(command, place, book));
     }
-    let seen = Place { voice: Voice::Output, ..place };
+    let seen = Place { voice: Voice::Output, asked: false, ..place };
     output(block.iter().copied(), seen, book);
 }
 

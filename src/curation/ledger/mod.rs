@@ -9,6 +9,7 @@ mod book;
 mod bound;
 mod command;
 mod extract;
+mod force;
 mod lexicon;
 mod number;
 mod path;
@@ -52,6 +53,9 @@ pub struct Entry {
     /// The quantities in it that a later message can supersede.
     #[serde(default)]
     pub values: Vec<Quantity>,
+    /// Whether something that was said later may well have taken its place.
+    #[serde(default)]
+    pub earlier: bool,
 }
 
 /// A number with what it measures.
@@ -64,6 +68,9 @@ pub struct Quantity {
     pub amount: String,
     /// Whether it was observed. What was observed does not supersede what was laid down.
     pub observed: bool,
+    /// Whether the subject is not a name, but what words of the sentence could name it.
+    #[serde(default)]
+    pub loose: bool,
 }
 
 /// Words by which something said before no longer holds.
@@ -83,6 +90,8 @@ names! {
         Constraint => "constraint",
         /// What was chosen.
         Decision => "decision",
+        /// What the person wanted, asked for or told besides.
+        Request => "request",
         /// What is still to be done.
         Task => "task",
         /// A quantity.
@@ -115,6 +124,8 @@ names! {
         Task => "task",
         /// What had been chosen before.
         Choice => "choice",
+        /// What the person had laid down before.
+        Rule => "rule",
         /// A path that is another one now.
         Path => "path",
     }
@@ -123,7 +134,14 @@ names! {
 impl Ledger {
     /// What is in `messages`, which are in the order of the log.
     pub fn of<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Self {
-        let mut book = book::Book::default();
+        Self::default().and(messages)
+    }
+
+    /// This ledger and what is in newer messages, in the order of the log. What they say is
+    /// understood by what is known: "make it 40 s", "45 s now, 30 s did not work".
+    #[must_use]
+    pub fn and<'a>(self, messages: impl IntoIterator<Item = &'a Message>) -> Self {
+        let mut book = book::Book::open(self);
         for message in messages {
             extract::message(message, &mut book);
         }

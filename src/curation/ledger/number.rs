@@ -54,16 +54,39 @@ pub(super) fn quantities(sentence: &str) -> Vec<Quantity> {
         }
         let dimension = Amount::of(&number.text).dimension;
         let same = |old: &&Quantity| Amount::of(&old.amount).dimension == dimension;
-        let subject = number
-            .subject(&words)
+        let own = number.subject(&words);
+        if own.is_none() && number.is_refused(&words) && found.iter().any(|old| same(&old)) {
+            continue;
+        }
+        let around = || number.has_unit.then(|| around(&words, &number)).flatten();
+        let named = own
             .or_else(|| found.iter().rev().find(same).map(|old| old.subject.clone()))
-            .or_else(|| (back && number.has_unit).then(String::new));
-        if let Some(subject) = subject {
-            found.retain(|old| old.subject != subject || !same(&old));
-            found.push(Quantity { subject, amount: number.text, observed });
+            .or_else(|| (back && number.has_unit).then(String::new))
+            .or_else(|| number.named.clone().filter(|_| around().is_none_or(is_one_word)));
+        let loose = named.is_none();
+        if let Some(subject) = named.or_else(around) {
+            found.push(Quantity { subject, amount: number.text, observed, loose });
         }
     }
     found
+}
+
+fn is_one_word(words: String) -> bool {
+    !words.contains(' ')
+}
+
+/// The words near a number that could name what it measures.
+fn around(words: &[Word<'_>], number: &Number) -> Option<String> {
+    const NEAR: usize = 12;
+    use Classes as C;
+    let empty = [C::STOP, C::LINK, C::AUXILIARY, C::QUALIFIER, C::JOINT, C::BACK, C::TOPIC];
+    let (start, end) = (number.start.saturating_sub(NEAR), (number.end + NEAR).min(words.len()));
+    let names = words[start..number.start].iter().chain(&words[number.end..end]);
+    let names = names.filter(|word| {
+        word.lower.starts_with(char::is_alphabetic) && !word.is(&empty) && word.lower.len() > 1
+    });
+    let names: Vec<&str> = names.map(|word| word.lower.as_str()).collect();
+    (!names.is_empty()).then(|| names.join(" "))
 }
 
 struct Word<'a> {
@@ -156,13 +179,24 @@ impl Number {
         two || last.is(&[Classes::FORMER]) || last.raw.eq_ignore_ascii_case("(was")
     }
 
+    /// Whether the words behind it say that it was no good: "30 s did not work".
+    fn is_refused(&self, words: &[Word<'_>]) -> bool {
+        const FAR: usize = 4;
+        let end = (self.end + FAR).min(words.len());
+        let refusing = |word: &Word<'_>| {
+            ["not", "no", "failed", "too", "wrong", "bad", "before"].contains(&word.lower.as_str())
+                || word.lower.ends_with("n't")
+        };
+        !words[self.end - 1].ends && words[self.end..end].iter().any(refusing)
+    }
+
     /// What it measures: its own name, the words before what binds it, or those behind it.
     fn subject(&self, words: &[Word<'_>]) -> Option<String> {
         if self.glued {
             return self.named.clone();
         }
         let behind = || self.has_unit.then(|| self.behind(words)).flatten();
-        self.before(words).or_else(behind).or_else(|| self.topic(words)).or(self.named.clone())
+        self.before(words).or_else(behind).or_else(|| self.topic(words))
     }
 
     /// The words before what binds it to them.
@@ -196,8 +230,11 @@ impl Number {
             return None;
         }
         let mut phrase: Vec<&Word<'_>> = Vec::new();
-        for word in words[self.end..].iter().take(SUBJECT_WORDS + 1) {
-            if stops(word) {
+        let start = self.end + joined(&words[self.end..]);
+        for word in words[start..].iter().take(SUBJECT_WORDS + 1) {
+            // A purpose or a place after the name is no part of it: "the timeout for now".
+            let named = phrase.iter().any(|word| !word.is(&[Classes::JOINT]));
+            if stops(word) || named && word.is(&[Classes::JOINT]) && word.lower != "of" {
                 break;
             }
             phrase.push(word);
@@ -210,13 +247,25 @@ impl Number {
 
     /// The subject of a clause before it that only names one: "for the queue, 30 s".
     fn topic(&self, words: &[Word<'_>]) -> Option<String> {
-        let clause = words[..self.start].iter().rposition(|word| word.raw.ends_with([',', ':']))?;
+        let named = |word: &Word<'_>| word.raw.ends_with([',', ':', '?']);
+        let clause = words[..self.start].iter().rposition(named)?;
         let near = self.start - clause <= 4;
         let start = words[..clause].iter().rposition(|word| word.ends).map_or(0, |at| at + 1);
-        let topic =
-            near && words[start].is(&[Classes::TOPIC]) && clause - start <= SUBJECT_WORDS + 1;
+        let asked = words[clause].raw.ends_with('?');
+        let topic = near
+            && (asked || words[start].is(&[Classes::TOPIC]))
+            && clause - start <= SUBJECT_WORDS + 1;
         topic.then(|| name(&words[start..=clause].iter().collect::<Vec<_>>())).flatten()
     }
+}
+
+/// How many words join a number to its name behind it, as in "30 s is the timeout", "30 s as the
+/// timeout", "30 s – that's our timeout"; an article has to follow.
+fn joined(behind: &[Word<'_>]) -> usize {
+    const JOINING: &[&str] = &["as", "is", "for", "–", "-", "—", "that's", "that", "it's", "be"];
+    let count = behind.iter().take_while(|word| JOINING.contains(&word.lower.as_str())).count();
+    let article = behind.get(count).is_some_and(|word| ARTICLES.contains(&word.lower.as_str()));
+    if article && count <= 3 { count } else { 0 }
 }
 
 /// The name that ends where the words do. An article begins it, unless a preposition before that
@@ -306,6 +355,9 @@ mod tests {
         check("The cache hit rate is 60 %", "cache hit rate = 60 %");
         check("The queue (5 MB) is fine", "queue = 5 MB");
         check("For the queue, 5 MB is what they asked for", "queue = 5 MB");
+        check("The retry delay? 5 s from here on.", "retry delay = 5 s");
+        check("I was wrong about the cache hit rate: 60 % is right.", "cache hit rate = 60 %");
+        check("Currently the cache hit rate equals 60 %.", "cache hit rate = 60 %");
         check("After the test the queue delay went down to 5 s", "queue delay = 5 s");
     }
 
@@ -314,6 +366,10 @@ mod tests {
         check("Use a 45-second request timeout.", "request timeout = 45second");
         check("allow 30 s for the nightly job", "nightly job = 30 s");
         check("spawn 8 workers", "workers = 8 workers");
+        check("Ops gave us 5 s as the queue delay.", "queue delay = 5 s");
+        check("5 s – that's the queue delay we ship with.", "queue delay = 5 s");
+        check("5 s is our queue delay.", "queue delay = 5 s");
+        check("Keep 5 s as the queue delay for the time being.", "queue delay = 5 s");
     }
 
     #[test]
@@ -321,8 +377,9 @@ mod tests {
         check("Raise the request timeout from 30 s to 45 s", "request timeout = 45 s");
         check("The retry delay is 5 s, not 2 s", "retry delay = 5 s");
         check("The retry delay is now 5 s instead of 2 s", "retry delay = 5 s");
-        check("The retry delay was 2 s, now 5 s", "retry delay = 5 s");
+        check("The retry delay was 2 s, now 5 s", "retry delay = 2 s; retry delay = 5 s");
         check("The retry delay has to be 5 s, no longer 2 s", "retry delay = 5 s");
+        check("Adjust the retry delay to 5 s, 2 s did not work.", "retry delay = 5 s");
     }
 
     #[test]

@@ -26,6 +26,7 @@ pub(super) fn heading(kind: Kind) -> &'static str {
     match kind {
         Kind::Constraint => "## Constraints",
         Kind::Decision => "## Decisions",
+        Kind::Request => "## Asked and told",
         Kind::Task => "## Open tasks",
         Kind::Number => "## Numbers",
         Kind::Error => "## Errors seen",
@@ -36,7 +37,8 @@ pub(super) fn heading(kind: Kind) -> &'static str {
 
 /// One entry's line.
 pub(super) fn line(entry: &Entry) -> String {
-    let text = entry.text.replace('\n', " ");
+    let earlier = if entry.earlier { " (earlier)" } else { "" };
+    let text = format!("{}{earlier}", entry.text.replace('\n', " "));
     match entry.kind {
         Kind::Command if !text.contains('`') => format!("- `{text}` (msg-{})", entry.origin),
         _ => format!("- {text} (msg-{})", entry.origin),

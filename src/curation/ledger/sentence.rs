@@ -238,12 +238,22 @@ fn sentence_end(text: &str) -> usize {
         let stop = matches!(bytes[at], b'.' | b'!' | b'?') && !quoted;
         if stop && bytes.get(at + 1).is_some_and(u8::is_ascii_whitespace) {
             let short = ["e.g", "i.e", "etc", "vs", "cf"];
-            if !short.iter().any(|word| text[..at].ends_with(word)) {
+            let topic = bytes[at] == b'?' && only_names(&text[..at]);
+            if !topic && !short.iter().any(|word| text[..at].ends_with(word)) {
                 return at + 1;
             }
         }
     }
     text.len()
+}
+
+/// Whether a question only names what the next words are about: "The timeout? 30 s."
+fn only_names(question: &str) -> bool {
+    const MOST: usize = 6;
+    const BEGIN: &[&str] = &["the", "our", "my", "and", "as", "about", "your", "that", "those"];
+    let mut words = question.split_whitespace();
+    let first = words.next().unwrap_or("").to_lowercase();
+    BEGIN.contains(&first.as_str()) && (1..MOST).contains(&words.count())
 }
 
 fn stands_alone(before: &str, behind: &str) -> bool {

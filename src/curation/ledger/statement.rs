@@ -1,6 +1,7 @@
 //! What a sentence of a person or of the model adds to the ledger, or takes from it.
 
 use super::book::Book;
+use super::force::{Force, force};
 use super::number;
 use super::sentence::{Cue, Found, cues};
 use super::{Entry, Kind, Quantity, Voice, Withdrawal, Withdrawn};
@@ -15,56 +16,131 @@ const REPLACED_WORDS: usize = 3;
 pub(super) struct Place {
     pub(super) origin: u64,
     pub(super) voice: Voice,
+    /// Whether all that is said there is worth keeping, as in the words of a user.
+    pub(super) asked: bool,
 }
 
 impl Place {
     /// An entry of this place.
     pub(super) fn entry(self, kind: Kind, text: &str, values: Vec<Quantity>) -> Entry {
         let text = shortened(text.trim());
-        Entry { kind, text, origin: self.origin, times: 1, voice: self.voice, values }
+        Entry {
+            kind,
+            text,
+            origin: self.origin,
+            times: 1,
+            voice: self.voice,
+            values,
+            earlier: false,
+        }
     }
 }
 
 /// Writes into the book what a sentence says.
 pub(super) fn read(sentence: &str, place: Place, book: &mut Book) {
     let found = cues(sentence);
-    let question = sentence.ends_with('?');
-    let values = number::quantities(sentence);
-    let kind = if question { None } else { kind(&found, place.voice) };
+    let kind = kind(sentence, &found, place);
     for cue in &found {
         withdraw(*cue, sentence, book);
     }
+    if place.voice == Voice::Person
+        && let Some(words) = retracted(sentence)
+    {
+        book.withdraw(Withdrawal { what: Withdrawn::Rule, words: shortened(&words) });
+    }
     // A quantity of a question is asked about, not said.
-    for value in values.iter().filter(|_| !question) {
-        let observed = value.observed && !matches!(kind, Some(Kind::Constraint | Kind::Decision));
-        let value = Quantity { observed, ..value.clone() };
-        book.add(place.entry(Kind::Number, "", vec![value]));
+    let asks = sentence.ends_with('?') && kind.is_none();
+    let values = if asks { Vec::new() } else { book.current(number::quantities(sentence)) };
+    let laid_down = matches!(kind, Some(Kind::Constraint | Kind::Decision));
+    let (loose, named): (Vec<Quantity>, Vec<Quantity>) = values
+        .into_iter()
+        .map(|value| Quantity { observed: value.observed && !laid_down, ..value })
+        .partition(|value| value.loose);
+    for value in &named {
+        book.add(place.entry(Kind::Number, "", vec![value.clone()]));
     }
-    if let Some(kind) = kind {
-        let text = if kind == Kind::Task { task(sentence, &found) } else { sentence };
-        let known = |value: &Quantity| !value.subject.is_empty();
-        let said = if kind == Kind::Task { Vec::new() } else { values };
-        let values = said.into_iter().filter(known).map(|v| Quantity { observed: false, ..v });
-        if text.split_whitespace().nth(1).is_some() {
-            book.add(place.entry(kind, text, values.collect()));
+    state(sentence, kind, &found, place, (loose, named), book);
+}
+
+/// Adds the sentence itself: as what it is, or as the only name that its quantities have.
+fn state(
+    sentence: &str,
+    kind: Option<Kind>,
+    found: &[Found],
+    place: Place,
+    (loose, named): (Vec<Quantity>, Vec<Quantity>),
+    book: &mut Book,
+) {
+    let told = match kind {
+        // A number that is kept by name needs no sentence beside it.
+        Some(Kind::Request) if loose.is_empty() && !named.is_empty() => None,
+        Some(Kind::Task) => Some((Kind::Task, task(sentence, found))),
+        Some(kind) => Some((kind, sentence)),
+        None if !loose.is_empty() => Some((Kind::Number, sentence)),
+        None => None,
+    };
+    let Some((kind, text)) = told.filter(|(_, text)| text.split_whitespace().nth(1).is_some())
+    else {
+        return;
+    };
+    let values = match kind {
+        Kind::Task => Vec::new(),
+        Kind::Number => loose,
+        _ => {
+            let named = named.into_iter().filter(|value| !value.subject.is_empty());
+            named.chain(loose).map(|value| Quantity { observed: false, ..value }).collect()
         }
-    }
+    };
+    book.add(place.entry(kind, text, values));
 }
 
 /// What a sentence is. The model lays down nothing by the orders that it gives in passing, but it
 /// restates what must be.
-fn kind(found: &[Found], voice: Voice) -> Option<Kind> {
+fn kind(sentence: &str, found: &[Found], place: Place) -> Option<Kind> {
     let has = |cue: Cue| found.iter().any(|found| found.cue == cue);
+    let force = if place.voice == Voice::Person { force(sentence) } else { None };
+    let asks = sentence.ends_with('?') && force.is_none();
     match () {
-        () if has(Cue::Done) => None,
+        () if has(Cue::Done) || asks => None,
         () if has(Cue::Task) => Some(Kind::Task),
         () if has(Cue::Decision) || has(Cue::Proposal) || has(Cue::Replacing) => {
             Some(Kind::Decision)
         }
-        () if has(Cue::Constraint) => Some(Kind::Constraint),
-        () if has(Cue::Order) && voice == Voice::Person => Some(Kind::Constraint),
-        () => None,
+        () if has(Cue::Constraint) || force == Some(Force::Rule) => Some(Kind::Constraint),
+        () => force.filter(|_| place.asked).map(|_| Kind::Request),
     }
+}
+
+/// What a person takes back: the words of "forget about the old format", "you may rename it now".
+fn retracted(sentence: &str) -> Option<String> {
+    const MARKS: &[&str] = &[
+        "forget about",
+        "forget",
+        "scratch",
+        "disregard",
+        "ignore what i said about",
+        "never mind",
+        "no longer",
+        "not any more",
+        "not anymore",
+        "any longer",
+        "may now",
+        "can now",
+        "allowed now",
+        "fine now",
+        "ok now",
+        "okay now",
+        "after all",
+        "changed my mind about",
+    ];
+    let lower = sentence.to_lowercase();
+    let mark = MARKS.iter().find(|mark| {
+        lower.match_indices(**mark).any(|(at, _)| {
+            let letter = |c: char| c.is_alphanumeric();
+            !lower[..at].ends_with(letter) && !lower[at + mark.len()..].starts_with(letter)
+        })
+    })?;
+    Some(lower.replacen(mark, " ", 1))
 }
 
 fn withdraw(found: Found, sentence: &str, book: &mut Book) {

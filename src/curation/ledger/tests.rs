@@ -78,6 +78,7 @@ fn a_constraint_is_told_its_new_amount() {
         &[
             "1 constraint: The memory must stay under 300 MB (was 200 MB).",
             "2 number: memory: 300 MB",
+            "2 constraint: The memory is now 300 MB at most.",
         ],
     );
 }
@@ -114,6 +115,7 @@ fn files_and_commands_are_taken_from_words_and_fences() {
             "1 command: make check",
             "2 command: ls docs/b.md",
             "2 path: docs/b.md",
+            "3 request: I renamed src/a.rs to src/c.rs.",
             "3 path: src/c.rs",
         ],
     );

@@ -1,0 +1,216 @@
+//! The sentences of the coding sessions, and the words that fill them. Of the sentences, those that
+//! are familiar to the extractor come first, then those that once were held out, then those that
+//! are.
+
+pub(crate) const PATHS: [&[&str]; 3] = [
+    &[
+        "The bug is in {p}, I think.",
+        "Please look at `{p}` first.",
+        "I changed {p} and left the rest alone.",
+        "The handler lives in {p}:42.",
+        "Whoever touches that, the place to go is {p} (and only there).",
+        "According to the trace it dies inside \"{p}\"; odd.",
+        "{p} – that's where the old shim came from.",
+        "I diffed it against **{p}** and they disagree.",
+        "Git blame says {p} has not been touched since spring.",
+        "Your patch forgot about {p}, didn't it?",
+        "Diffstat:\n\n {p} | 14 +++---\n",
+        "(cf. {p}:88-97 and the comment over it)",
+        "Everything else moved out of the way, so {p} remains the culprit!",
+    ],
+    &[
+        "Half of {p} is dead code.",
+        "In {p} the check happens too late.",
+        "Start from <{p}>, then work outwards.",
+        "I wonder why {p}, of all files, compiles.",
+    ],
+    &[
+        "Nothing calls into {p} any more.",
+        "Blame {p} for the slow start.",
+        "Could you split up {p}?",
+        "{p} and its neighbours need headers.",
+    ],
+];
+pub(crate) const COMMANDS: [&[&str]; 3] = [
+    &[
+        "Run `{c}` before every commit.",
+        "I checked it with `{c}` and it is fine.",
+        "```sh\n{c}\n```\nThat is how to reproduce it.",
+        "```console\n$ {c}\nok\n```",
+        "What finally worked was `{c}`, for the record.",
+        "Reproduce:\n\n    $ {c}\n\nand wait a little.",
+        "My usual incantation is `{c}`.",
+        "```bash\n# from the root\n{c}\n```\nGives the same on my box.",
+        "The CI job does nothing but `{c}` these days.",
+        "> $ {c}\n> Killed",
+        "I got it green by calling `{c}` twice.",
+        "Copy this:\n```zsh\n{c}\n```",
+        "Afterwards: `{c}`; that takes a while.",
+    ],
+    &[
+        "Can you give me the output of `{c}`?",
+        "Everything passes under `{c}` here.",
+        "The docs suggest this:\n```shell\n$ {c}\n```",
+        "It hangs when I run {c}",
+    ],
+    &[
+        "CI goes red on `{c}` since Monday.",
+        "Give `{c}` a spin, then tell me.",
+        "```sh\n$ {c}\nSegmentation fault\n```",
+        "dev@box:~/src$ {c}",
+        "Mind that `{c}` needs the network.",
+    ],
+];
+pub(crate) const CONSTRAINTS: [&[&str]; 3] = [
+    &[
+        "You must not {a}.",
+        "Never {a}, whatever happens.",
+        "Do not {a}.",
+        "We must always ask before you {a}.",
+        "Please make sure that nobody can {a}.",
+        "Whatever you do, don't {a}.",
+        "It's forbidden to {a} here.",
+        "One hard rule for this repository: nobody may {a}.",
+        "Under no circumstances should anything {a}.",
+        "Legal won't let us {a}, so keep clear of that.",
+        "Nobody gets to {a}, and I mean nobody.",
+        "Security told us we can't {a}.",
+        "It is not OK to {a}.",
+        "If you {a}, the audit fails, so please don't.",
+        "The one thing I will not accept: that you {a}.",
+    ],
+    &[
+        "Hands off: you are not supposed to {a}.",
+        "We promised the customer to never {a}.",
+        "There is to be no attempt to {a}.",
+        "Please do not, for any reason, {a}.",
+        "You have to ask me before you {a}.",
+    ],
+    &[
+        "It would be a firing offence to {a}.",
+        "Anyone who wants to {a} needs my signature first.",
+        "Let's be clear that we don't {a}, period.",
+        "I'd hate to see you {a}.",
+        "Last time somebody dared to {a} we lost a weekend; not again.",
+        "Steer clear of anything that would {a}.",
+        "Even in a hurry, resist the urge to {a}.",
+    ],
+];
+pub(crate) const ACTIONS: &[&str] = &[
+    "add a dependency on {w}",
+    "change the public signature of {w}",
+    "write to the {w} database directly",
+    "log the contents of {w}",
+    "skip the {w} tests",
+    "rename the {w} fields on the wire",
+    "hold the {w} lock across an await",
+    "send {w} data to the old endpoint",
+];
+pub(crate) const NUMBERS: [&[&str]; 3] = [
+    &[
+        "The {s} is {v}.",
+        "Set the {s} to {v}.",
+        "Let's use {v} for the {s}.",
+        "We measured it, so the {s} should be {v}.",
+        "For the {s}, {v} is what ops asked for.",
+        "I'd put the {s} at {v}, give or take nothing.",
+        "{s} → {v}, agreed with the customer.",
+        "They want a {s} of {v}.",
+        "Ops gave us {v} as the {s}.",
+        "With {v} the {s} feels about right.",
+        "Our contract states a {s} of at most {v}.",
+        "{v} – that's the {s} we ship with.",
+        "| {s} | {v} |",
+    ],
+    &[
+        "I want the {s} at {v}.",
+        "Our {s} should be around {v}.",
+        "{v} of {s} is the most we can afford.",
+        "Currently the {s} equals {v}.",
+        "Keep {v} as the {s} for the time being.",
+    ],
+    &[
+        "Give the {s} {v}.",
+        "Let the {s} be {v} for a start.",
+        "My gut says {v} for our {s}.",
+        "Per the SLA, {s} may not go beyond {v}.",
+        "What about {v}? That seems a fair {s}.",
+        "We budgeted {v} for the {s}.",
+    ],
+];
+pub(crate) const UPDATES: [&[&str]; 3] = [
+    &[
+        "Raise the {s} from {o} to {v}.",
+        "The {s} is now {v} instead of {o}.",
+        "Change the {s} to {v}.",
+        "Scratch that: the {s} becomes {v}.",
+        "After the load test the {s} went down to {v}.",
+        "Correction, the {s} has to be {v}, no longer {o}.",
+        "The {s}? {v} from here on.",
+        "New {s}: {v} (it had been {o}).",
+        "Ops swapped the {s} over to {v} yesterday.",
+        "We doubled down and the {s} is {v} these days.",
+    ],
+    &[
+        "We now run with a {s} of {v}.",
+        "Lower or not, the {s} shall be {v} from today.",
+        "I was wrong about the {s}: {v} is right.",
+        "Please adjust the {s} to {v}, {o} did not work.",
+    ],
+    &[
+        "Bump the {s} up to {v}, please.",
+        "{o} turned out to be a poor {s}, so {v} it is.",
+        "The {s} of {o} is history, take {v}.",
+        "As of today the {s} reads {v}.",
+        "Sorry, the {s} was meant to be {v}.",
+    ],
+];
+pub(crate) const DECISIONS: [&[&str]; 3] = [
+    &[
+        "We decided to use {a} for {w}.",
+        "Let's go with {a} for {w}.",
+        "For {w} I'm settled on {a} now.",
+        "{a} wins for {w}, we went with it.",
+        "{a} it is, for {w}.",
+        "After some back and forth: {w} gets {a}.",
+        "I am sold on {a} for {w}.",
+    ],
+    &["Final call: {a} for {w}.", "We will build {w} on {a}.", "I have chosen {a} for {w}."],
+    &[
+        "My pick for {w} is {a}.",
+        "{w} runs on {a}, end of discussion.",
+        "Having compared them, {a} suits {w} best.",
+        "Adopt {a} for {w}.",
+    ],
+];
+pub(crate) const TOOLS: &[&str] =
+    &["SQLite", "a ring buffer", "protobuf", "plain files", "a trie", "LRU eviction"];
+pub(crate) const WORDS: &[&str] = &[
+    "parser",
+    "session",
+    "ledger",
+    "billing",
+    "router",
+    "scheduler",
+    "uploader",
+    "gateway",
+    "planner",
+    "importer",
+    "tokenizer",
+    "notifier",
+    "archive",
+    "mailer",
+    "throttle",
+    "catalog",
+    "sync",
+    "replica",
+];
+pub(crate) const QUANTITIES: &[(&str, &[&str])] = &[
+    ("timeout", &["5 s", "12 s", "30 s", "45 s", "90 s"]),
+    ("memory limit", &["64 MB", "128 MB", "200 MB", "512 MB", "2 GB"]),
+    ("retry delay", &["50 ms", "120 ms", "250 ms", "800 ms", "1500 ms"]),
+    ("cache hit rate", &["60 %", "75 %", "82 %", "91 %", "97 %"]),
+    ("batch size", &["16 rows", "64 rows", "200 rows", "500 rows", "1000 rows"]),
+    ("worker pool", &["2 threads", "4 threads", "8 threads", "12 threads", "24 threads"]),
+];
+pub(crate) const ENDINGS: &[&str] = &["rs", "py", "ts", "go", "el", "toml", "sql", "md"];

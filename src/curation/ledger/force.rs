@@ -1,0 +1,348 @@
+//! How much a sentence of a person lays down.
+//!
+//! People say what must be in endless ways, and a list of turns of phrase is never complete. But
+//! they say little compared with what models and tools say, so nearly all of it can be kept. What
+//! is judged here is only how binding it is: by the small words of obligation, prohibition,
+//! generality, exception and preference, which are few in any language.
+
+/// How binding a sentence is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Force {
+    /// Told, no more; or asked for once.
+    Remark,
+    /// Wanted or preferred.
+    Wish,
+    /// It obliges or forbids, or it holds always.
+    Rule,
+}
+
+/// Obliging, forbidding, allowing; holding always or never.
+const RULES: &[&str] = &[
+    "must",
+    "mustn't",
+    "shall",
+    "shan't",
+    "should",
+    "shouldn't",
+    "ought",
+    "never",
+    "always",
+    "nobody",
+    "noone",
+    "forbidden",
+    "forbid",
+    "forbids",
+    "prohibited",
+    "banned",
+    "taboo",
+    "required",
+    "mandatory",
+    "obligatory",
+    "compulsory",
+    "allowed",
+    "permitted",
+    "supposed",
+    "cannot",
+    "can't",
+    "mayn't",
+    "don't",
+    "dont",
+    "avoid",
+    "refrain",
+    "unless",
+    "except",
+    "only",
+    "ensure",
+    "keep",
+    "stay",
+    "leave",
+    "insist",
+    "stop",
+    "nothing",
+    "none",
+    "without",
+    "regardless",
+    "whatever",
+    "unacceptable",
+    "untouchable",
+    "sacred",
+    "illegal",
+    "disallowed",
+    "untouched",
+    "unchanged",
+    "intact",
+    "neither",
+    "nor",
+    "strictly",
+    "exclusively",
+    "every",
+    "promised",
+    "guarantee",
+    "guaranteed",
+    "won't",
+    "requires",
+    "require",
+    "requirement",
+    "constraint",
+    "rule",
+    "policy",
+    "convention",
+    "non-negotiable",
+    "off-limits",
+    "limits",
+];
+/// The same in several words.
+const RULE_PHRASES: &[&str] = &[
+    "has to",
+    "have to",
+    "had better",
+    "needs to",
+    "need to",
+    "is to be",
+    "are to be",
+    "is to",
+    "are to",
+    "is not to",
+    "are not to",
+    "do not",
+    "may not",
+    "will not",
+    "not be",
+    "not ok",
+    "not okay",
+    "make sure",
+    "see to it",
+    "at all costs",
+    "under no",
+    "in no case",
+    "no new",
+    "no more",
+    "no longer",
+    "no one",
+    "not a single",
+    "hands off",
+    "off limits",
+    "stick to",
+    "as long as",
+    "from now on",
+    "going forward",
+    "at most",
+    "at least",
+    "ask me",
+    "ask before",
+    "ask first",
+    "check with",
+    "out of bounds",
+    "out of scope",
+    "out of the question",
+    "deal breaker",
+    "no matter",
+    "by no means",
+    "goes without",
+    "be careful",
+    "is not an option",
+];
+/// What is wanted.
+const WISHES: &[&str] = &[
+    "prefer",
+    "preferably",
+    "preferred",
+    "preference",
+    "rather",
+    "want",
+    "wants",
+    "wanted",
+    "wish",
+    "like",
+    "expect",
+    "expects",
+    "need",
+    "needs",
+    "please",
+    "kindly",
+    "instead",
+    "important",
+    "crucial",
+    "essential",
+    "careful",
+    "remember",
+    "note",
+    "mind",
+    "until",
+    "ideally",
+    "better",
+    "best",
+    "worse",
+    "use",
+    "using",
+    "respect",
+    "follow",
+    "treat",
+    "limit",
+    "favour",
+    "favor",
+    "hate",
+    "allow",
+    "let",
+    "let's",
+    "assume",
+    "agreed",
+    "decided",
+    "plan",
+    "goal",
+];
+/// Words at the beginning of a sentence that only lead in.
+const LEADS: &[&str] = &[
+    "and", "but", "so", "also", "then", "ok", "okay", "well", "now", "please", "oh", "again",
+    "yes", "no,", "hey", "hm", "hmm",
+];
+/// Whose doing a report is about, when it stands before a word of general force: "it never ends".
+/// What "we" and "you" always do is a rule.
+const REPORTED: &[&str] = &["i", "it", "they", "he", "she", "that", "which", "who", "this"];
+/// Questions that end in these are none.
+const TAGS: &[&str] = &[
+    "ok",
+    "okay",
+    "right",
+    "alright",
+    "please",
+    "yes",
+    "understood",
+    "deal",
+    "clear",
+    "got it",
+    "will you",
+    "would you",
+    "agreed",
+    "thanks",
+];
+/// Longer texts between two stops are data, not sentences.
+const LONGEST: usize = 600;
+/// A shorter sentence says nothing without those around it.
+const FEWEST_WORDS: usize = 4;
+
+/// How binding a person's sentence is; `None` when it lays down nothing, being a question, an
+/// exclamation or data.
+pub(super) fn force(sentence: &str) -> Option<Force> {
+    if sentence.len() > LONGEST || !is_prose(sentence) {
+        return None;
+    }
+    let text = sentence.to_lowercase().replace('’', "'");
+    let asks = text.ends_with('?') && !is_tagged(&text);
+    let words = words(&text);
+    let force = by_words(&words).max(by_phrases(&words));
+    match force {
+        // "Could you keep the tests out of this?" is no question.
+        Some(Force::Rule) if asks => is_request(&words).then_some(Force::Rule),
+        _ if asks => None,
+        Some(Force::Rule) => force,
+        _ => (words.len() >= FEWEST_WORDS).then_some(force.unwrap_or(Force::Remark)),
+    }
+}
+
+fn words(text: &str) -> Vec<&str> {
+    let inner = |c: char| c.is_alphanumeric() || c == '\'' || c == '-' || c == '_';
+    let words = text.split(|c: char| !inner(c)).map(|word| word.trim_matches(['\'', '-']));
+    words.filter(|word| !word.is_empty()).collect()
+}
+
+fn by_words(words: &[&str]) -> Option<Force> {
+    let start = words.iter().take_while(|word| LEADS.contains(word)).count();
+    if words.get(start).is_some_and(|first| ["no", "not"].contains(first)) && words.len() > 2 {
+        return Some(Force::Rule);
+    }
+    let mut force = None;
+    for (at, word) in words.iter().enumerate() {
+        let reported = at > 0 && REPORTED.contains(&words[at - 1]);
+        if RULES.contains(word) && !reported {
+            return Some(Force::Rule);
+        }
+        if WISHES.contains(word) {
+            force = Some(Force::Wish);
+        }
+    }
+    force
+}
+
+fn by_phrases(words: &[&str]) -> Option<Force> {
+    let joined = format!(" {} ", words.join(" "));
+    let has = |phrase: &&str| {
+        joined.match_indices(*phrase).any(|(at, _)| {
+            let (before, behind) = (&joined[..at], &joined[at + phrase.len()..]);
+            let last = before.split(' ').rev().nth(1).unwrap_or("");
+            before.ends_with(' ') && behind.starts_with(' ') && !REPORTED[..1].contains(&last)
+        })
+    };
+    RULE_PHRASES.iter().any(has).then_some(Force::Rule)
+}
+
+fn is_request(words: &[&str]) -> bool {
+    let start = words.iter().take_while(|word| LEADS.contains(word)).count();
+    let first = words.get(start..start + 2).unwrap_or_default();
+    matches!(first, ["can" | "could" | "would" | "will", "you" | "we"])
+}
+
+/// Whether a question is only one by what hangs at its end: "don't touch it, ok?"
+fn is_tagged(text: &str) -> bool {
+    let text = text.trim_end_matches('?').trim_end();
+    TAGS.iter().any(|tag| {
+        text.strip_suffix(tag).is_some_and(|rest| rest.trim_end().ends_with([',', ';', '–', '-']))
+    })
+}
+
+/// Whether most of it is words, as in no log, table or code.
+fn is_prose(text: &str) -> bool {
+    let mut all = 0;
+    let mut plain = 0;
+    for word in text.split_whitespace() {
+        let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+        all += 1;
+        let inner = |c: char| c.is_alphabetic() || c == '\'' || c == '’' || c == '-';
+        plain += usize::from(!word.is_empty() && word.chars().all(inner));
+    }
+    plain >= 2 && plain * 2 >= all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(sentence: &str, expected: Option<Force>) {
+        assert_eq!(force(sentence), expected, "{sentence}");
+    }
+
+    #[test]
+    fn rules_oblige_or_forbid_in_whatever_words() {
+        for rule in [
+            "You must not lie.",
+            "No new dependencies, thanks.",
+            "We never deploy on Fridays.",
+            "Leave the public names as they are.",
+            "Don’t touch the schema, ok?",
+            "Could you keep the tests out of this?",
+            "The cache is not to be shared between users.",
+            "Nothing in here talks to the network.",
+            "Ask me before you delete anything.",
+            "That stays local unless I say otherwise.",
+        ] {
+            check(rule, Some(Force::Rule));
+        }
+    }
+
+    #[test]
+    fn wishes_want_and_remarks_tell() {
+        check("I'd prefer small commits.", Some(Force::Wish));
+        check("Please split the parser in two.", Some(Force::Wish));
+        check("It never ends and nobody wonders.", Some(Force::Rule));
+        check("The old parser came from another team.", Some(Force::Remark));
+    }
+
+    #[test]
+    fn questions_exclamations_and_data_lay_down_nothing() {
+        check("Must it be so?", None);
+        check("How is it going?", None);
+        check("Nice, thanks.", None);
+        check("12:01:33.5 [w-3] GET /x/y 200 5ms", None);
+    }
+}
