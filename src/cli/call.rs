@@ -8,6 +8,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader
 use tokio::net::UnixStream;
 
 use super::host::{Setup, runtime};
+use super::serve::log_to_stderr;
 use super::{Common, complain, say};
 use crate::rpc::{Method, find};
 use crate::server::folder::{FolderError, Owned, owner};
@@ -59,6 +60,8 @@ struct ReplyError {
 impl Call {
     pub(super) fn run(self, common: &Common) -> anyhow::Result<bool> {
         let setup = common.setup()?;
+        // Whoever calls without a server is the server, and is told of a damaged database.
+        log_to_stderr();
         let mut params = read_params(self.params.as_deref())?;
         make_path_absolute(&mut params)?;
         add_request_key(&self.method, &mut params);

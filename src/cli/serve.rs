@@ -209,7 +209,7 @@ fn answers(socket: &Path) -> bool {
 }
 
 /// Logs go to standard error; `CONTEXTURE_LOG` chooses how much, as `debug` or `info`.
-fn log_to_stderr() {
+pub(super) fn log_to_stderr() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("CONTEXTURE_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
     tracing_subscriber::fmt()
