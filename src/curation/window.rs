@@ -159,11 +159,15 @@ fn newest_unit_cost(history: &History<'_>) -> u64 {
 
 fn parts(offer: &Offer, history: &History<'_>, chosen: &Projection) -> Vec<Part> {
     let mut parts = Vec::with_capacity(offer.texts.len() + chosen.shown.len());
+    let (prompts, messages) = chosen.shown.split_at(prompts(history, chosen));
     for section in Section::ALL {
-        if *section == Section::Messages {
-            parts.extend(chosen.shown.iter().map(|shown| part_of(history, shown)));
-            continue;
-        }
+        let of_messages: &[Shown] = match section {
+            // Before the items and the summary, which change while a conversation goes on.
+            Section::ContextItems => prompts,
+            Section::Messages => messages,
+            _ => &[],
+        };
+        parts.extend(of_messages.iter().map(|shown| part_of(history, shown)));
         let texts = offer.admitted().filter(|offered| offered.section == *section);
         parts.extend(
             texts.map(|offered| {
@@ -172,6 +176,15 @@ fn parts(offer: &Offer, history: &History<'_>, chosen: &Projection) -> Vec<Part>
         );
     }
     parts
+}
+
+/// With how many system prompts the messages begin.
+fn prompts(history: &History<'_>, chosen: &Projection) -> usize {
+    let is_prompt = |shown: &&Shown| match shown {
+        Shown::Whole(index) => history.messages[*index].role == Role::System,
+        Shown::Shortened { .. } | Shown::Note { .. } => false,
+    };
+    chosen.shown.iter().take_while(is_prompt).count()
 }
 
 fn part_of(history: &History<'_>, shown: &Shown) -> Part {

@@ -180,6 +180,13 @@ fn what_a_phase_requires_and_nobody_gives_is_reported_not_refused() {
 }
 
 #[test]
+fn system_prompts_that_were_said_come_before_what_changes() {
+    let expected = "sp10 dd20 td30 cu40 rt18 i90 1 2 ci60 s70 3 4 5 6 pu101 pu102 pu103 g80";
+    let window = check(None, "s s u s a u", 9_999, expected);
+    assert_eq!(window.tokens, window.report.tokens_after);
+}
+
+#[test]
 fn tools_are_counted_and_never_go() {
     let (messages, measure) = (messages("u a u"), plain());
     let history = history(&messages, &measure);
