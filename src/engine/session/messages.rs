@@ -98,7 +98,8 @@ impl Engine {
         let mut pinned = Vec::new();
         for message in messages {
             said.numbers.push(message.number);
-            if message.tool_call_id.as_deref().is_some_and(|call| !session.has_call(call)) {
+            let answers = |call: &str| session.has_call(call);
+            if message.role == Role::Tool && !message.tool_call_id.as_deref().is_some_and(answers) {
                 said.orphans.push(message.number);
             }
             if message.pinned {
