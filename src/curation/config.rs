@@ -88,10 +88,14 @@ pub enum ConfigError {
     },
 }
 
-/// The settings' names and ranges, in the order in which they are listed. The upper ends are far
+/// How many tokens a window can be set to: below that nothing makes sense. The upper end is far
 /// beyond what is useful, and far below what would overflow anything.
+pub const WINDOW: Range = Range::Count(256, 10_000_000);
+
+/// The settings' names and ranges, in the order in which they are listed. The upper ends are as
+/// that of [`WINDOW`].
 const RANGES: [(&str, Range); 9] = [
-    ("max-tokens", Range::Count(256, 10_000_000)),
+    ("max-tokens", WINDOW),
     ("summarize-at-ratio", Range::Ratio(0.1, 1.0)),
     ("quality-threshold", Range::Ratio(0.0, 1.0)),
     ("checkpoint-interval", Range::Count(1, 10_000)),

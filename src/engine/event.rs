@@ -26,7 +26,8 @@ pub enum Event {
         /// How many items left.
         left: u64,
     },
-    /// A session was opened, renamed, deleted, or got messages or another view.
+    /// A session was opened, became the current one, was renamed or deleted, or got messages or
+    /// another view.
     SessionChanged {
         /// Which.
         session: SessionName,

@@ -12,7 +12,7 @@ use super::present::{self, entry, figure, keyword};
 use super::{Finish, Step, report};
 use crate::curation::prune::{HistoryStats, Pruned, SUMMARIZED_BUT, auto_manage, prune, stats};
 use crate::curation::strategy::Fate;
-use crate::curation::summary::{Extractive, Source, folding_messages, summarize};
+use crate::curation::summary::{Extractive, Source, folding, folding_messages, summarize};
 use crate::curation::unit::History;
 use crate::engine::{Costs, Engine, EngineError, Keep, NewMessage, PrunedView, SessionSettings};
 use crate::session::message::{Message, Signals};
@@ -90,6 +90,7 @@ fn prune_by(
     let Prune { session, messages, model, brief, request_key, .. } = given;
     let brief = brief.unwrap_or(false);
     if let Some(messages) = messages {
+        not_beside_session(session.as_ref())?;
         let messages = history(counted(messages, &*call.tools.counter)?);
         return Step::then(move |engine| {
             let costs = engine.costs(model.as_deref())?;
@@ -208,6 +209,7 @@ struct StatsOf {
 pub(super) fn context_stats(call: Call, params: Value) -> Result<Step, WireError> {
     let given: StatsOf = decode(params)?;
     if let Some(messages) = given.messages {
+        not_beside_session(given.session.as_ref())?;
         let messages = history(counted(messages, &*call.tools.counter)?);
         return Step::state(move |engine| {
             let costs = engine.costs(given.model.as_deref())?;
@@ -222,13 +224,15 @@ pub(super) fn context_stats(call: Call, params: Value) -> Result<Step, WireError
         map.extend(stats_map(&engine.session_stats(row.id, &costs)?, &costs));
         let session = engine.session(row.id)?;
         let state = session.state();
-        let summarized = state.summary.as_ref().map_or(0, |summary| summary.covers.len());
+        let summary = state.summary.as_ref();
+        let summarized = summary.map_or(0, |summary| summary.covers.len());
         map.extend([
             entry("log", figure(session.length())),
             entry("turns", figure(session.turns())),
             entry("pruned", figure(state.pruned.len())),
             entry("summarized", figure(summarized)),
             entry("summaries", figure(state.summaries)),
+            entry("summary", summary.map_or(Value::Nil, |summary| Value::from(&*summary.text))),
             entry("pinned", figure(state.pinned.len())),
             entry("revision", figure(session.revision())),
         ]);
@@ -267,15 +271,15 @@ pub(super) fn summarize_context(call: Call, params: Value) -> Result<Step, WireE
     if items.is_some() && turns.is_some() {
         return Err(param_error("keep-turns", "cannot be given beside max-items"));
     }
+    let keep = turns.map_or(Keep::Messages(items.unwrap_or(SUMMARIZED_BUT)), Keep::Turns);
     if let Some(messages) = given.messages {
+        not_beside_session(given.session.as_ref())?;
         let messages = history(counted(messages, &*call.tools.counter)?);
-        let keep = items.unwrap_or(SUMMARIZED_BUT);
         return Step::then(move |engine| {
             let costs = engine.costs(given.model.as_deref())?;
             Ok(Finish::Later(Box::new(move || summarize_history(&messages, keep, &costs))))
         });
     }
-    let keep = turns.map_or(Keep::Messages(items.unwrap_or(SUMMARIZED_BUT)), Keep::Turns);
     Step::state(move |engine| {
         let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
         let (row, done) = engine.once_in("summarize-context", key, session, |engine, row| {
@@ -295,9 +299,20 @@ pub(super) fn summarize_context(call: Call, params: Value) -> Result<Step, WireE
     })
 }
 
-fn summarize_history(messages: &[Message], keep: usize, costs: &Costs) -> Result<Value, WireError> {
+/// A history is no session's: whoever names one beside it means something else.
+fn not_beside_session(session: Option<&Name>) -> Result<(), WireError> {
+    match session {
+        None => Ok(()),
+        Some(_) => Err(param_error("messages", "cannot be given beside session")),
+    }
+}
+
+fn summarize_history(messages: &[Message], keep: Keep, costs: &Costs) -> Result<Value, WireError> {
     let history = History::new(messages.iter().collect(), &costs.measure);
-    let folding = folding_messages(&history, keep);
+    let folding = match keep {
+        Keep::Messages(count) => folding_messages(&history, count),
+        Keep::Turns(count) => folding(&history, count),
+    };
     let folded = folding.messages(&history);
     let source = Source {
         prior: None,

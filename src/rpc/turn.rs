@@ -11,7 +11,7 @@ use super::messages::MessageParam;
 use super::params::{Name, RequestKey, Switch, decode};
 use super::present::{entry, figure, keyword};
 use super::{checkpoints, messages, window};
-use crate::curation::config::{Range, Setting, TurnConfig, Value as Figure};
+use crate::curation::config::{Range, Setting, TurnConfig, Value as Figure, WINDOW};
 use crate::curation::summary::Extractive;
 use crate::engine::{EngineError, SessionSettings, Turn, TurnDone, quality_parts};
 use crate::session::message::Phase;
@@ -151,8 +151,7 @@ pub(super) fn configure_session(_: Call, params: Value) -> Result<Step, WireErro
     if let Some(name) = &given.strategy {
         window::named_strategy(name)?;
     }
-    let window_tokens: Option<u64> =
-        super::params::not_negative("window-tokens", given.window_tokens)?;
+    let window_tokens = given.window_tokens.map(window_size).transpose()?;
     // Checked here, so that the error names the parameter.
     let changes = given.changes();
     changes.iter().try_fold(TurnConfig::default(), |config, (name, value)| {
@@ -200,6 +199,17 @@ impl Configure {
             ("auto-rollback", switch(self.auto_rollback)),
         ];
         all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+}
+
+/// How many tokens a window may have, as a client says it; 0 is the default.
+fn window_size(tokens: i64) -> Result<u64, WireError> {
+    match u64::try_from(tokens) {
+        Ok(size) if size == 0 || WINDOW.has(Figure::Count(size)) => Ok(size),
+        _ => {
+            let message = format!("is {tokens}, it must be {WINDOW}, or 0 for the default");
+            Err(param_error("window-tokens", &message))
+        }
     }
 }
 

@@ -538,6 +538,7 @@ fn a_summary_is_a_ledger_of_what_must_not_be_lost_and_drops_what_was_superseded(
     client.ok("add-message", &format!("(:messages ({messages}))"));
     let first = client.ok("summarize-context", "(:keep-turns 1)");
     let summary = first["summary"].as_str().unwrap();
+    assert_eq!(client.ok("context-stats", "nil")["summary"], summary, "it is the one in view");
     assert!(summary.starts_with("[Previous conversation summary: 1 user messages, 3 model responses, 0 tool calls over 2 turns]"), "{summary}");
     for kept in [
         "src/import/csv.rs",
@@ -591,4 +592,11 @@ fn a_history_of_the_clients_own_is_summarized_as_its_source_says() {
     assert_eq!(done["summarized"][1]["content"], note);
     let folded = done["stats"]["summarized_items"].as_u64().unwrap();
     assert_eq!(folded + 12, 38);
+    let by_turns = format!("(:keep-turns 5 :messages {})", history(&words));
+    let done = client.ok("summarize-context", &by_turns);
+    assert_eq!(done["stats"]["kept_items"], 2 + 4 * 4 + 1, "what is never lost, and five turns");
+    for method in ["context-stats", "prune-context", "auto-manage-context", "summarize-context"] {
+        let error = client.fails(method, "(:session \"a\" :messages ((:content \"u\")))");
+        assert_eq!(error.message, "messages cannot be given beside session", "{method}");
+    }
 }

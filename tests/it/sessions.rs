@@ -443,6 +443,25 @@ fn a_session_tells_its_subscribers_what_becomes_of_it() {
     assert_eq!(told["summary"], summarized["summary"]);
     assert_eq!(told["summarized"], summarized["stats"]["summarized_items"]);
     client.ok("rollback", "nil");
+    client.ok("open-session", "(:name \"b\")");
+    client.ok("switch-session", "(:session \"a\")");
+    while listener.notification("session-changed")["method"] != "switch-session" {}
+    client.ok("open-session", "(:name \"b\")");
+    let told = listener.notification("session-changed");
+    assert_eq!((&told["session"], &told["method"]), (&"b".into(), &"open-session".into()));
+    client.ok("open-session", "(:name \"b\")");
     client.ok("delete-session", "(:session \"a\")");
-    while listener.notification("session-changed")["method"] != "delete-session" {}
+    let told = listener.notification("session-changed");
+    assert_eq!(told["method"], "delete-session", "nothing is told of what is current already");
+}
+
+#[test]
+fn a_result_that_names_no_call_is_flagged_as_one_whose_call_is_lost() {
+    let home = Home::new();
+    let mut client = home.ephemeral(&[]);
+    client.ok("open-session", "nil");
+    let said =
+        client.ok("add-message", "(:messages ((:content \"u\") (:role :tool :content \"r\")))");
+    assert_eq!(said["without_call"].to_string(), "[\"msg-2\"]");
+    client.end();
 }

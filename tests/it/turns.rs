@@ -433,6 +433,9 @@ fn settings_are_shown_with_their_ranges_and_what_is_outside_is_refused_whole() {
     check(":grounding-memories -1", "grounding-memories", count);
     let strategies = "strategy must be one of tiered, query, sliding, importance, got \"best\"";
     check(":strategy :best", "strategy", strategies);
+    let window = "window-tokens is 255, it must be a whole number from 256 to 10000000, or 0 for the \
+                  default";
+    check(":window-tokens 255", "window-tokens", window);
     check(":max-tokens \"many\"", "max-tokens", "max-tokens must be a number");
     let error = client.fails("configure-session", "(:auto-summarise t)");
     assert!(error.message.contains("auto-summarize"), "{}", error.message);

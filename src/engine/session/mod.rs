@@ -61,6 +61,9 @@ impl Engine {
             Some(row) => (row.id, false),
             None => (self.create_session(new, "open-session")?, true),
         };
+        if !created && self.sessions.current != Some(id) {
+            self.session_changed(id, "open-session")?;
+        }
         self.sessions.current = Some(id);
         Ok(Opened { id, created })
     }
@@ -88,6 +91,7 @@ impl Engine {
     pub fn switch_session(&mut self, name: &str) -> Result<SessionRow, EngineError> {
         let row = self.find_session(Some(name))?;
         self.sessions.current = Some(row.id);
+        self.session_changed(row.id, "switch-session")?;
         Ok(row)
     }
 

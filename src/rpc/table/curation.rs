@@ -91,7 +91,7 @@ pub(super) static METHODS: &[Method] = &[
         params: &[SESSION, MESSAGES, MODEL],
         result: "`:items :tokens :limit :utilization-percent :needs-pruning :model :model-known \
                  :exact`; of a session also `:log :turns :pruned :summarized :summaries :pinned \
-                 :revision`.",
+                 :revision`, and the `:summary` that is in view, or `nil`.",
         pace: Pace::InOrder,
         run: curate::context_stats,
     },
@@ -198,7 +198,7 @@ pub(super) static METHODS: &[Method] = &[
             optional(
                 "window-tokens",
                 "integer",
-                "How many tokens a window may have; 0 for the default.",
+                "How many tokens a window may have, from 256 to 10,000,000; 0 for the default.",
             ),
             optional("archive-pruned", "boolean", "What is pruned becomes memories; `t`."),
             optional("versioning", "boolean", "Checkpoints are taken; `t`."),
@@ -221,7 +221,8 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "report-usage",
         family: "session",
-        doc: "Learns from what a provider reported how far counts are off for its model.",
+        doc: "Learns from what a provider reported how far counts are off for its model. Less than \
+              200 tokens say too little: `:reports` then stays as it was.",
         params: &[
             required("model", "string", "The model's name."),
             required("counted", "integer", "The tokens that were counted, by `build-context`."),

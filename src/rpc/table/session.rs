@@ -140,7 +140,7 @@ pub(super) static METHODS: &[Method] = &[
         name: "import-session",
         family: "session",
         doc: "Makes a session of what `export-session` gave as JSON. Nothing is replaced: a name \
-              that is taken gets a number.",
+              that is taken gets a number. It becomes the current one.",
         params: &[
             required("text", "string", "The JSON."),
             optional("name", "string", "The new session's name; the exported one's by default."),
@@ -261,7 +261,7 @@ pub(super) static METHODS: &[Method] = &[
         name: "fork-session",
         family: "session",
         doc: "Begins a session that goes on from where another is, or was at a checkpoint, with \
-              copies of its items.",
+              copies of its items, and makes it the current one.",
         params: &[
             SESSION,
             FORK_FROM,
