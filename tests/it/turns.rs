@@ -343,6 +343,7 @@ fn summaries_come_in_steps_and_not_with_every_turn() {
         if done["summarization_triggered"] == true {
             let (before, after) = (&done["tokens_before"], &done["tokens_after"]);
             assert!(before.as_u64().unwrap() > 1600 && after.as_u64().unwrap() <= 1000, "{done}");
+            assert!(after.as_u64().unwrap() >= 500, "no more is folded than must be: {done}");
             assert!(done["turns_summarized"].as_u64().unwrap() > 0);
             summarized.push(number);
         }

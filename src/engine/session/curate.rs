@@ -294,9 +294,14 @@ fn with_summary(mut error: BudgetTooSmall, summary: u64, max_tokens: u64) -> Bud
 /// The tokens that a summary's ledger may have beside `beside` others, so that the view ends below
 /// half of `max_tokens` if it can.
 fn ledger_tokens(max_tokens: u64, beside: u64) -> u64 {
-    let share = |share: f64| (max_tokens as f64 * share) as u64;
+    let least = (max_tokens as f64 * LEAST_LEDGER_SHARE) as u64;
     let left = (max_tokens / 2).saturating_sub(beside);
-    left.clamp(share(LEAST_LEDGER_SHARE), share(LEDGER_SHARE))
+    left.clamp(least, most_ledger_tokens(max_tokens))
+}
+
+/// The tokens that a summary's ledger may have at most.
+pub(super) fn most_ledger_tokens(max_tokens: u64) -> u64 {
+    (max_tokens as f64 * LEDGER_SHARE) as u64
 }
 
 pub(super) fn references(messages: &[Arc<Message>]) -> Vec<&Message> {

@@ -6,13 +6,15 @@ use serde::{Deserialize, Serialize};
 use super::super::memory::{Grounded, Query, memories_for};
 use super::super::{Costs, Engine, EngineError};
 use super::checkpoint::RolledBack;
-use super::curate::{Keep, Summarized};
+use super::curate::{Keep, Summarized, most_ledger_tokens, references};
 use super::messages::NewMessage;
 use super::settings::SessionSettings;
 use crate::curation::config::TurnConfig;
 use crate::curation::quality::{Observed, Quality};
 use crate::curation::summary::Summarizer;
+use crate::curation::unit::History;
 use crate::memory::grounding::Grounding;
+use crate::session::message::Role;
 use crate::session::state::State;
 
 /// After how many summaries in a row that did not help no more are tried for a while.
@@ -178,7 +180,7 @@ impl Engine {
                 )),
             ));
         }
-        let keep = Keep::Turns(usize::try_from(config.recent_turns_to_keep).unwrap_or(usize::MAX));
+        let keep = Keep::Turns(self.turns_to_keep(id, config, costs)?);
         match self.summarize_session(id, keep, config.max_tokens, costs, summarizer) {
             Ok(done) => {
                 let saved = done.tokens_before.saturating_sub(done.tokens_after);
@@ -192,6 +194,30 @@ impl Engine {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// How many turns a summary leaves as they are: as many as there is room for below what it aims
+    /// at, beside its own text and what is never lost, and never fewer than the settings say.
+    fn turns_to_keep(
+        &mut self,
+        id: u64,
+        config: &TurnConfig,
+        costs: &Costs,
+    ) -> Result<usize, EngineError> {
+        let (messages, _) = self.in_view(id)?;
+        let history = History::new(references(&messages), &costs.measure);
+        let never_lost = history.units.iter().filter(|unit| unit.kept.is_some());
+        let never_lost: u64 = never_lost.map(|unit| unit.tokens).sum();
+        let taken = never_lost + most_ledger_tokens(config.max_tokens);
+        let mut room = config.summarize_to().saturating_sub(taken);
+        let mut turns = 0;
+        for unit in history.units.iter().rev() {
+            let tokens = if unit.kept.is_some() { 0 } else { unit.tokens };
+            let Some(left) = room.checked_sub(tokens) else { break };
+            room = left;
+            turns += usize::from(history.messages[unit.members[0]].role == Role::User);
+        }
+        Ok(turns.max(usize::try_from(config.recent_turns_to_keep).unwrap_or(usize::MAX)))
     }
 
     fn note_attempt(&mut self, id: u64, turn: u64, helped: bool) -> Result<(), EngineError> {
