@@ -27,7 +27,7 @@ pub(super) async fn answer(shared: &Shared, name: &str, pattern: &str) -> Value 
     match name {
         "flex-completions" => {
             let row = |(word, sort): &Candidate| {
-                list([text(&**word), Value::Float(0.5), chunks(pattern), text(*sort)])
+                list([text(&**word), score(pattern, word), chunks(pattern), text(*sort)])
             };
             list([list(found.iter().map(row)), Value::Nil])
         }
@@ -42,6 +42,12 @@ pub(super) async fn answer(shared: &Shared, name: &str, pattern: &str) -> Value 
             list([texts(found.iter().map(|(word, _)| &**word)), common])
         }
     }
+}
+
+/// How much of the word is there already.
+fn score(pattern: &str, word: &str) -> Value {
+    let hundredths = 100 * pattern.len() / word.len().max(1);
+    Value::Float(hundredths as f64 / 100.0)
 }
 
 /// The part of a completion that was there before.

@@ -56,7 +56,7 @@ impl Repl {
         let (inputs, waiting) = mpsc::channel(WAITING_INPUTS);
         let running = Arc::new(Mutex::new(VecDeque::new()));
         let ended = shared.ended.child_token();
-        let mouth = Arc::new(Mouth { shared, thread, way });
+        let mouth = Arc::new(Mouth { shared, thread, way, ended: ended.clone() });
         let ear = Ear {
             mouth: Arc::clone(&mouth),
             running: Arc::clone(&running),
@@ -86,7 +86,7 @@ impl Repl {
         }
     }
 
-    /// The session's name, once it has one.
+    /// Whether it works on an input.
     pub(super) fn is_busy(&self) -> bool {
         !locked(&self.running).is_empty()
     }
@@ -195,10 +195,15 @@ struct Mouth {
     shared: Arc<Shared>,
     thread: i64,
     way: Way,
+    /// Set when the REPL is gone: its channel must not be spoken to any more.
+    ended: CancellationToken,
 }
 
 impl Mouth {
     fn tell<const N: usize>(&self, what: &str, arguments: [Value; N]) {
+        if self.ended.is_cancelled() {
+            return;
+        }
         let message = list(std::iter::once(keyword(what)).chain(arguments));
         self.shared.editor.tell(match self.way {
             Way::Channel(channel) => list([keyword("channel-send"), Value::Int(channel), message]),

@@ -185,6 +185,23 @@ fn an_interrupt_ends_the_turn_and_not_the_next() {
 }
 
 #[test]
+fn nothing_is_said_in_a_repl_that_is_gone() {
+    run(async |mut client| {
+        client.say("(:emacs-rex (slynk-mrepl:create-mrepl 7) nil t 1)");
+        client.told.recv().await.unwrap();
+        client.told.recv().await.unwrap();
+        client.say("(:emacs-channel-send 1 (:process \"wait\"))");
+        tokio::task::yield_now().await;
+        client.say("(:emacs-channel-send 1 (:teardown))");
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        client.say("(:emacs-rex (slynk:ping) nil t 9)");
+        client.expect(["(:return (:ok :pong) 9)"]).await;
+    });
+}
+
+#[test]
 fn a_repl_of_slime_answers_when_the_turn_is_over() {
     run(async |mut client| {
         client.say("(:emacs-rex (swank-repl:listener-eval \"x\\n\") \"X\" :repl-thread 1)");

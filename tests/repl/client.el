@@ -37,7 +37,7 @@
 
 (defmacro repl-script-until (what condition)
   "Wait until CONDITION holds and return its value; WHAT is said if it never does."
-  `(let ((deadline (+ (float-time) 20)) value)
+  `(let ((deadline (+ (float-time) 60)) value)
      (while (not (setq value ,condition))
        (when (> (float-time) deadline)
          (error "Waited in vain for %s in\n%s" ,what (repl-script-text)))
@@ -193,7 +193,7 @@
   (repl-script-equal '(cl-user:launch "x") 'aborted)
   (repl-script-equal "PONG" "PONG")
   (repl-script-equal '(slynk-completion:flex-completions "/chec" '"x")
-                     '((("/checkpoint" 0.5 ((0 "/chec")) "command")) nil))
+                     '((("/checkpoint" 0.45 ((0 "/chec")) "command")) nil))
   (repl-script-equal '(swank:fuzzy-completions "/chec" "x" :limit 300)
                      '((("/checkpoint" "0.50" ((0 "/chec")) "--------")) nil)))
 
@@ -244,6 +244,10 @@
     (repl-script-call-methods)
     (repl-script-speak-agent-q)
     (repl-script-do :second-repl port)
+    (when-let ((directory (getenv "AGENTQ_DIR"))
+               (try (plist-get repl-script-client :agent-q)))
+      (funcall try directory)
+      (princ "agent-q: its package works\n"))
     (repl-script-do :quit)
     (repl-script-do :connect port)
     (repl-script-until "a prompt" (> (repl-script-prompts) 0))
@@ -349,6 +353,35 @@
     (setq repl-script-mrepl first)
     (repl-script-check "first" "you said 5 characters")))
 
+(declare-function sly-agent-q--agent-loaded-p "sly-agent-q")
+(declare-function sly-agent-q-add-region-to-context "sly-agent-q")
+(declare-function sly-agent-q-clear-context "sly-agent-q")
+(declare-function agent-q--create-session-rpc "sly-agent-q-sessions")
+(declare-function agent-q--list-sessions-sync "sly-agent-q-sessions")
+
+(defun repl-script-sly-agent-q (directory)
+  "Let agent-q's own package, a checkout of which is DIRECTORY, do its work."
+  (add-to-list 'load-path (expand-file-name "contrib/sly-agent-q" directory))
+  (require 'sly-agent-q)
+  (unless (sly-agent-q--agent-loaded-p)
+    (error "Agent-q's package does not find its server"))
+  (let ((id (agent-q--create-session-rpc "region")))
+    (with-current-buffer (get-buffer-create "region.lisp")
+      (insert "(defun f ()\n  1)\n")
+      (sly-agent-q-add-region-to-context (point-min) (point-max))
+      (repl-script-until "the region"
+                         (equal (plist-get (sly-eval '(agent-q:agent-q-get-context-summary))
+                                           :preview)
+                                "1 item: Code"))
+      (sly-agent-q-clear-context)
+      (repl-script-until "the clearing"
+                         (equal (plist-get (sly-eval '(agent-q:agent-q-get-context-summary))
+                                           :count)
+                                0)))
+    (unless (member id (mapcar (lambda (row) (plist-get row :id))
+                               (agent-q--list-sessions-sync)))
+      (error "The session is not listed"))))
+
 (defun repl-script-sly ()
   "Hold the conversation through SLY."
   (require 'sly-autoloads)
@@ -371,6 +404,7 @@
               :debugger (lambda () (repl-script-buffer-of 'sly-db-mode))
               :restart #'sly-db-invoke-restart
               :second-repl #'repl-script-sly-second
+              :agent-q #'repl-script-sly-agent-q
               :quit (lambda ()
                       (sly-quit-lisp nil)
                       (repl-script-until "the end" (not (sly-connected-p)))
