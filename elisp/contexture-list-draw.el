@@ -65,9 +65,11 @@ item, as it was read, to its row and its pair of id and line.")
         (items (contexture-list--shown-items)))
     (contexture-list--drop-tags)
     (setq header-line-format
-          (contexture-list--header contexture-manager contexture-list--items
-                                   contexture-list--capacity (length items)
-                                   contexture-list--filters))
+          (if contexture-list--loaded
+              (contexture-list--header contexture-manager contexture-list--items
+                                       contexture-list--capacity (length items)
+                                       contexture-list--filters)
+            (contexture-list--header-before contexture-manager)))
     (contexture-list--draw-heading)
     (contexture-list--draw-rows (contexture-list--make-rows items))
     (set-buffer-modified-p nil)))

@@ -257,8 +257,7 @@ SORT-KEY is as in the variable `tabulated-list-sort-key'."
   "Return the header line for MANAGER with ITEMS, of at most CAPACITY.
 SHOWN says how many of them pass FILTERS."
   (let ((tokens (cl-loop for item in items sum (or (plist-get item :tokens) 0))))
-    (replace-regexp-in-string
-     "%" "%%"
+    (contexture-list--header-line
      (concat (format " %s: %s%s, %s" (contexture--capitalized
                                       (contexture--label manager))
                      (contexture--count (length items) "item")
@@ -269,6 +268,16 @@ SHOWN says how many of them pass FILTERS."
                                      (contexture-list--filters-text filters))
                              'face 'bold)
                "")))))
+
+(defun contexture-list--header-before (manager)
+  "Return the header line for MANAGER until its items are known."
+  (contexture-list--header-line
+   (format " %s: the server has not answered yet"
+           (contexture--capitalized (contexture--label manager)))))
+
+(defun contexture-list--header-line (text)
+  "Return TEXT as a header line takes it."
+  (replace-regexp-in-string "%" "%%" text))
 
 (provide 'contexture-list-rows)
 ;;; contexture-list-rows.el ends here

@@ -24,9 +24,6 @@
 (defconst contexture-list-buffer "*contexture: list*"
   "Name of the buffer that lists a context.")
 
-(defconst contexture-list--patience 0.5
-  "Seconds after which the user is told that the server has not answered.")
-
 (autoload 'contexture-list-copy "contexture-list-item" nil t)
 (autoload 'contexture-list-edit "contexture-list-item" nil t)
 (autoload 'contexture-list-show "contexture-list-item" nil t)
@@ -129,7 +126,7 @@ That is this buffer's; with a prefix argument, choose one."
     (with-current-buffer buffer
       (contexture-list--watch)
       (contexture-list--update-capacity)
-      (contexture-list--update))))
+      (contexture-list--update t))))
 
 (defun contexture-list-help ()
   "Show the menu of Contexture's commands, or else the keys of the list."
@@ -187,9 +184,9 @@ That is this buffer's; with a prefix argument, choose one."
                                        :key (lambda (it) (plist-get it :manager)))
                               :max-items)))))))))
 
-(defun contexture-list--update ()
+(defun contexture-list--update (&optional tell)
   "Fetch this list's items and show them.
-While an update is on its way, changes are only noted, so that a burst
+With TELL, the user is told if they do not come soon.  While an update is on its way, changes are only noted, so that a burst
 of them costs two updates."
   (if contexture-list--updating
       (unless (eq contexture-list--updating 'outdated)
@@ -198,7 +195,8 @@ of them costs two updates."
     (let ((buffer (current-buffer))
           (manager contexture-manager)
           (brief (not (assq 'contents contexture-list--filters))))
-      (contexture-request-async
+      (funcall
+       (if tell #'contexture--request-patiently #'contexture-request-async)
        'get-context (list :manager manager :brief brief)
        :success (lambda (items)
                   (contexture-list--updated buffer manager items))
@@ -249,23 +247,16 @@ not saved depends on its file, too."
   "Call METHOD with PARAMS on this list's context.
 SUCCESS is called with the result in the list's buffer, FAILURE with
 the error after that was shown.  If neither comes soon, say so."
-  (let ((buffer (current-buffer))
-        (timer (run-at-time contexture-list--patience nil
-                            #'contexture-list--tell-waiting)))
+  (let ((buffer (current-buffer)))
     (cl-flet ((back (function argument)
-                (cancel-timer timer)
                 (when (buffer-live-p buffer)
                   (with-current-buffer buffer (funcall function argument)))))
-      (contexture-request-async
+      (contexture--request-patiently
        method (append (list :manager contexture-manager) params)
        :success (lambda (result) (back success result))
        :error (lambda (problem)
                 (contexture-show-error problem)
                 (back (or failure #'ignore) problem))))))
-
-(defun contexture-list--tell-waiting ()
-  "Tell that the server has not answered yet."
-  (message "Contexture: waiting for the server; this is done when it answers"))
 
 (defun contexture-list--change (method params &optional tell)
   "Call METHOD with PARAMS on this list's context, then show what became of it.

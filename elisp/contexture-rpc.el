@@ -133,6 +133,9 @@ in its sources, or set `contexture-server-command'")))
 
 ;;;; Calls
 
+(defconst contexture--patience 0.5
+  "Seconds after which the user is told that the server has not answered.")
+
 (cl-defun contexture-request-async (method &optional params &key success error)
   "Call METHOD, a symbol, with PARAMS, a plist, and return at once.
 SUCCESS is called with the result, ERROR with a plist of `:code',
@@ -145,6 +148,27 @@ long as the server cannot be reached.  Return the call's id."
                       method (contexture--with-request-key method params)
                       (lambda (result) (contexture--later success result))
                       (lambda (problem) (contexture--later failure problem)))))
+
+(cl-defun contexture--request-patiently (method params &key success error)
+  "Call METHOD with PARAMS for a command, as `contexture-request-async' does.
+If neither SUCCESS nor ERROR is called soon, the user is told that it is
+still to come."
+  (let (timer)
+    (cl-flet ((back (function)
+                (lambda (answer)
+                  (cancel-timer timer)
+                  (funcall function answer))))
+      (prog1 (contexture-request-async
+              method params
+              :success (back (or success #'ignore))
+              :error (back (or error #'contexture-show-error)))
+        (setq timer (run-at-time contexture--patience nil
+                                 #'contexture--tell-waiting))))))
+
+(defun contexture--tell-waiting ()
+  "Tell that the server has not answered yet, unless it is known to be away."
+  (when (contexture-running-p)
+    (message "Contexture: waiting for the server; this is done when it answers")))
 
 (cl-defun contexture-request (method &optional params
                                      &key (timeout contexture-request-timeout))

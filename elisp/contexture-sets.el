@@ -68,7 +68,7 @@ the items when all is done."
      (list (list (plist-get item :id))
            (contexture--description (plist-get item :metadata)))))
   (let ((manager (contexture-current-manager)))
-    (contexture-request-async
+    (contexture--request-patiently
      'remove-context (list :manager manager :ids ids)
      :success (lambda (result)
                 (message "Removed %s from %s; %s undoes it"
@@ -145,7 +145,7 @@ Items of these lines go before those of the whole file."
   "Empty this buffer's context.  `contexture-undo' brings it back."
   (interactive)
   (let ((manager (contexture-current-manager)))
-    (contexture-request-async
+    (contexture--request-patiently
      'clear-context (list :manager manager)
      :success
      (lambda (result)
@@ -164,7 +164,7 @@ Items of these lines go before those of the whole file."
 Repeat it to go further back."
   (interactive)
   (let ((manager (contexture-current-manager)))
-    (contexture-request-async
+    (contexture--request-patiently
      'undo (list :manager manager)
      :success (lambda (result)
                 (message "Undid %s in %s (%s)"
@@ -197,7 +197,7 @@ Text that moved in its file is found again; what is no longer there
 stays as it is and is shown as stale."
   (interactive)
   (let ((manager (contexture-current-manager)))
-    (contexture-request-async
+    (contexture--request-patiently
      'refresh-context (list :manager manager)
      :success (lambda (result)
                 (message "%s" (contexture-sets--refreshed-text manager result))))))
@@ -226,7 +226,7 @@ If it holds more, the oldest that are not pinned leave it;
   (unless (and (natnump items) (<= 1 items contexture--max-items))
     (user-error "A context holds from 1 to %d items" contexture--max-items))
   (let ((manager (contexture-current-manager)))
-    (contexture-request-async
+    (contexture--request-patiently
      'configure-manager (list :manager manager :max-items items)
      :success
      (lambda (result)
@@ -263,7 +263,7 @@ A set of that name is replaced; `contexture-undo' brings it back."
    (progn (contexture-sets--check-not-empty)
           (list (contexture-sets--read-set "Save as set" nil))))
   (let ((manager (contexture-current-manager)))
-    (contexture-request-async
+    (contexture--request-patiently
      'save-set (list :manager manager :name name)
      :success (lambda (result)
                 (message "Saved %s of %s as the set %s%s"
@@ -283,7 +283,7 @@ With APPEND, interactively the prefix argument, add them to it instead.
                       (if current-prefix-arg "Append set" "Load set") t)
                      current-prefix-arg))
   (let ((manager (contexture-current-manager)))
-    (contexture-request-async
+    (contexture--request-patiently
      'load-set (list :manager manager :name name
                      :mode (if append :append :replace))
      :success (lambda (result)
@@ -300,7 +300,7 @@ With APPEND, interactively the prefix argument, add them to it instead.
 (defun contexture-drop-set (name)
   "Forget the set called NAME.  `contexture-undo' brings it back."
   (interactive (list (contexture-sets--read-set "Drop set" t)))
-  (contexture-request-async
+  (contexture--request-patiently
    'drop-set (list :manager (contexture-current-manager) :name name)
    :success (lambda (_)
               (message "Dropped the set %s; %s undoes it" name

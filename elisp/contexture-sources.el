@@ -165,7 +165,7 @@ NOUN says what each of them adds."
                                                   (reverse refusals)))))
         (dolist (call calls)
           (setq contexture--last-manager manager)
-          (contexture-request-async
+          (contexture--request-patiently
            (car call) `(:manager ,manager ,@(cdr call) :brief t)
            :success (lambda (item) (push item items) (note-answer))
            :error (lambda (problem)

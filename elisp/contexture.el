@@ -240,7 +240,7 @@ written since: then the server would find the text there."
 METHOD is `add-context' unless given."
   (let ((manager (contexture-current-manager)) replaced)
     (setq contexture--last-manager manager)
-    (contexture-request-async
+    (contexture--request-patiently
      (or method 'add-context)
      `(:manager ,manager ,@params :brief t)
      :success (lambda (item) (contexture--tell-added manager item replaced))

@@ -221,7 +221,7 @@ machine.  There, the server would find a file with another text."
     (contexture-test-settle)
     (should-not (contexture-test-items "b.el"))
     (should-not contexture-notification-functions)
-    (should-not (cl-find #'contexture-list--tell-waiting timer-list
+    (should-not (cl-find #'contexture--tell-waiting timer-list
                          :key #'timer--function))))
 
 ;;;; Deleted and renamed files
@@ -466,7 +466,7 @@ machine.  There, the server would find a file with another text."
   (contexture-edges--with-list
     (contexture-request 'add-context '(:manager "b.el" :content "another"))
     (contexture-test-until (= (length (contexture-edges--states)) 2))
-    (let ((contexture-list--patience 0)
+    (let ((contexture--patience 0)
           (id (tabulated-list-get-id))
           (inhibit-message t))
       (contexture-test-with-stopped-server
@@ -501,8 +501,25 @@ machine.  There, the server would find a file with another text."
       (with-temp-buffer
         (contexture-test-at-once (contexture-list "another")))
       (should (equal contexture-manager "another"))
-      (should (equal (contexture-edges--column 3) nil)))
+      (should (equal (contexture-edges--column 3) nil))
+      (should (string-match-p "another: the server has not answered yet"
+                              header-line-format))
+      (contexture-test-message "waiting for the server"
+        (let ((contexture--patience 0)) (contexture-list "a third"))))
+    (contexture-list "another")
     (contexture-test-until (string-match-p "no items yet" (buffer-string)))))
+
+(ert-deftest contexture-edges-who-adds-is-told-that-the-server-is-stopped ()
+  (contexture-edges--with-list
+    (with-current-buffer "b.el"
+      (contexture-test-with-stopped-server
+        (let ((contexture--patience 0))
+          (contexture-test-message "waiting for the server"
+            (contexture-test-at-once (contexture-add-buffer)))
+          (contexture-test-message "waiting for the server"
+            (contexture-test-at-once (contexture-undo))))))
+    (contexture-test-settle)
+    (should (equal (length (contexture-test-items "b.el")) 1))))
 
 (provide 'contexture-edges-tests)
 ;;; contexture-edges-tests.el ends here
