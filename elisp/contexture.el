@@ -315,14 +315,27 @@ Unsaved edits are part of it; under narrowing, what is hidden is not."
 (defun contexture--defun-bounds ()
   "Return the bounds of the definition around point as a pair, or nil."
   (when-let ((bounds (or (bounds-of-thing-at-point 'defun)
-                         (save-excursion ; at the beginning of a Python class
-                           (end-of-line)
-                           (bounds-of-thing-at-point 'defun)))))
+                         (contexture--defun-bounds-by-motion))))
     (save-excursion
       (goto-char (car bounds))
       (skip-chars-forward " \t\n" (cdr bounds))
       (unless (= (point) (cdr bounds))
         (cons (line-beginning-position) (cdr bounds))))))
+
+(defun contexture--defun-bounds-by-motion ()
+  "Return the bounds of the definition that begins before point, or nil.
+Of a Python class that has methods, `bounds-of-thing-at-point' finds
+nothing, since it goes back from the end of the class, to a method."
+  (let ((here (point)))
+    (save-excursion
+      (end-of-line)
+      (when (and (ignore-errors (beginning-of-defun))
+                 (not (looking-at-p "[ \t]*$")))
+        (let ((start (point)))
+          (ignore-errors (end-of-defun))
+          (when (and (<= start (save-excursion (goto-char here) (line-end-position)))
+                     (< here (point)))
+            (cons start (point))))))))
 
 (defun contexture--defun-name ()
   "Return the name of the definition around point, or nil."

@@ -241,6 +241,23 @@
         (should (equal (contexture-test-metadata item :symbol :start-line)
                        '("A.f" 4)))))))
 
+(ert-deftest contexture-add-defun-of-a-python-class-with-methods ()
+  (contexture-test-with-server
+    (contexture-test-visiting
+        (contexture-test-file "a.py" "import os" "" "class A:" "    one = 1" ""
+                              "    def f(self):" "        return 1" "" "x = 1")
+      (contexture-test-user-error "no definition" (contexture-add-defun))
+      (search-forward "class")
+      (dolist (go (list #'ignore #'beginning-of-line #'forward-line))
+        (funcall go)
+        (contexture-add-defun)
+        (should (equal (string-trim-right
+                        (plist-get (car (last (contexture-test-items))) :content))
+                       (concat "class A:\n    one = 1\n\n    def f(self):\n"
+                               "        return 1"))))
+      (goto-char (point-max))
+      (contexture-test-user-error "no definition" (contexture-add-defun)))))
+
 (ert-deftest contexture-add-defun-says-that-there-is-none ()
   (with-temp-buffer
     (insert "\n\n")
