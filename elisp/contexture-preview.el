@@ -25,6 +25,7 @@
     (define-key map "g" #'revert-buffer)
     (define-key map "l" #'contexture-list)
     (define-key map "w" #'contexture-copy)
+    (define-key map "?" #'contexture-menu)
     (define-key map (kbd "SPC") #'scroll-up-command)
     (define-key map (kbd "DEL") #'scroll-down-command)
     map)

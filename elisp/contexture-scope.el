@@ -44,15 +44,22 @@ Directories without a project are not kept: they may get one.")
 
 (defun contexture-current-manager ()
   "Return the name of the context that commands in this buffer work on."
-  (or contexture-manager
-      (with-current-buffer (contexture--base-buffer)
-        (pcase contexture-scope
-          ('buffer (buffer-name))
-          ('project (if-let ((root (contexture--project-root)))
-                        (abbreviate-file-name root)
-                      (buffer-name)))
-          ('shared contexture--shared)
-          (function (funcall function))))))
+  (with-current-buffer (contexture--asking-buffer)
+    (or contexture-manager
+        (with-current-buffer (contexture--base-buffer)
+          (pcase contexture-scope
+            ('buffer (buffer-name))
+            ('project (if-let ((root (contexture--project-root)))
+                          (abbreviate-file-name root)
+                        (buffer-name)))
+            ('shared contexture--shared)
+            (function (funcall function)))))))
+
+(defun contexture--asking-buffer ()
+  "Return the current buffer; in the minibuffer, the one that it asks for."
+  (if-let ((window (and (minibufferp) (minibuffer-selected-window))))
+      (window-buffer window)
+    (current-buffer)))
 
 (defun contexture--known-manager ()
   "Return what `contexture-current-manager' does, without any search.

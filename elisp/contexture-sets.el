@@ -184,6 +184,8 @@ Repeat it to go further back."
     ("pin-context" "a change of pins")
     ("refresh-context" "a refresh")
     ("load-set" "the loading of a set")
+    ("save-set" "the saving of a set")
+    ("drop-set" "the dropping of a set")
     ("configure-manager" "a change of capacity")
     ("drop-manager" "that it was dropped")
     (other other)))
@@ -235,7 +237,7 @@ If it holds more, the oldest that are not pinned leave it;
                   (contexture--capitalized (contexture--label manager))
                   (contexture--count items "item")
                   (if (> evicted 0)
-                      (format "; the oldest %s went, and %s brings back"
+                      (format "; the oldest %s went, and %s brings them back"
                               (contexture--count evicted "item")
                               (substitute-command-keys "\\[contexture-undo]"))
                     "")))))))

@@ -495,8 +495,10 @@ choose one."
    (progn (barf-if-buffer-read-only)
           (list (contexture--read-manager current-prefix-arg))))
   (let ((text (contexture--markdown manager)))
-    (push-mark)
-    (insert text)))
+    (push-mark nil t)
+    (insert text)
+    (message "Inserted the context of %s (%d characters)"
+             (contexture--label manager) (length text))))
 
 (autoload 'contexture-add-symbol "contexture-symbol" nil t)
 (autoload 'contexture-sources--block-selection "contexture-sources")

@@ -510,8 +510,8 @@ a.c:9:1: warning: unused\n"))))))
         (contexture-test-message "^Dropped the set bug 12;"
           (call-interactively #'contexture-drop-set)))
       (should-not (contexture-request 'list-sets))
-      (contexture-undo)
-      (contexture-test-settle)
+      (contexture-test-message "^Undid the dropping of a set in buffer here"
+        (contexture-undo))
       (should (contexture-request 'list-sets)))))
 
 (ert-deftest contexture-sets-are-annotated ()

@@ -431,6 +431,15 @@
     (let ((contexture-scope 'project))
       (should (equal (contexture-current-manager) "a.el")))))
 
+(ert-deftest contexture-scope-of-the-minibuffer-is-that-of-its-buffer ()
+  (with-temp-buffer
+    (rename-buffer "asking" t)
+    (save-window-excursion
+      (switch-to-buffer (current-buffer))
+      (cl-letf (((symbol-function 'minibuffer-selected-window) #'selected-window))
+        (with-current-buffer (window-buffer (minibuffer-window))
+          (should (equal (contexture-current-manager) "asking")))))))
+
 (ert-deftest contexture-manager-overrides-the-scope ()
   (contexture-tests--with-elisp
     (setq contexture-manager "special")
@@ -489,7 +498,8 @@
 (ert-deftest contexture-insert-inserts-markdown ()
   (contexture-tests--with-item
     (goto-char (point-max))
-    (call-interactively #'contexture-insert)
+    (contexture-test-message "^Inserted the context of buffer a.el ([0-9]+ characters)"
+      (call-interactively #'contexture-insert))
     (should (string-suffix-p (contexture-tests--markdown) (buffer-string)))))
 
 (ert-deftest contexture-insert-offers-another-context-when-this-is-empty ()
