@@ -157,7 +157,7 @@ session, or the name that none has."
                  (pcase-dolist (`(,name . ,session) alist)
                    (puthash name session known))
                  (minibuffer-with-setup-hook
-                     (if new #'contexture-session--allow-spaces #'ignore)
+                     (if new #'contexture-sets--allow-spaces #'ignore)
                    (completing-read
                     (format-prompt prompt default)
                     (contexture-session--table (mapcar #'car alist) known)
@@ -175,15 +175,6 @@ session, or the name that none has."
          (concat (propertize " " 'display '(space :align-to 32))
                  (contexture-session--describe session))
        ""))))
-
-(defun contexture-session--allow-spaces ()
-  "Have the space and question mark keys insert themselves in this minibuffer.
-They are part of names, which complete with TAB."
-  (use-local-map
-   (let ((map (make-sparse-keymap)))
-     (define-key map " " #'self-insert-command)
-     (define-key map "?" #'self-insert-command)
-     (make-composed-keymap map (current-local-map)))))
 
 (defun contexture-session--read (prompt &optional new)
   "Ask with PROMPT which session is meant, by default this buffer's.

@@ -323,15 +323,26 @@ With APPEND, interactively the prefix argument, add them to it instead.
                         (contexture--ask 'list-sets nil))))
     (when (and existing (null alist))
       (user-error "There are no sets yet; `contexture-save-set' makes one"))
-    (let ((name (completing-read
-                 (concat prompt ": ")
-                 (contexture-sets--table
-                  (mapcar #'car alist) 'contexture-set
-                  (contexture-sets--annotate alist #'contexture-sets--set-text))
-                 nil existing nil 'contexture-set-history)))
+    (let ((name (minibuffer-with-setup-hook
+                    (if existing #'ignore #'contexture-sets--allow-spaces)
+                  (completing-read
+                   (concat prompt ": ")
+                   (contexture-sets--table
+                    (mapcar #'car alist) 'contexture-set
+                    (contexture-sets--annotate alist #'contexture-sets--set-text))
+                   nil existing nil 'contexture-set-history))))
       (if (string-blank-p name)
           (user-error "No name was given")
         name))))
+
+(defun contexture-sets--allow-spaces ()
+  "Have the space and question mark keys insert themselves in this minibuffer.
+They are part of names, which complete with TAB."
+  (use-local-map
+   (let ((map (make-sparse-keymap)))
+     (define-key map " " #'self-insert-command)
+     (define-key map "?" #'self-insert-command)
+     (make-composed-keymap map (current-local-map)))))
 
 (defun contexture-sets--set-text (set)
   "Return what completion shows of SET."
@@ -369,12 +380,13 @@ input, or with a prefix argument, `contexture-scope' decides again."
   (let* ((usual (let ((contexture-manager nil)) (contexture-current-manager)))
          (alist (mapcar (lambda (entry) (cons (plist-get entry :manager) entry))
                         (contexture--ask 'list-managers nil))))
-    (completing-read (format-prompt "Work on context" usual)
-                     (contexture-sets--table
-                      (mapcar #'car alist) 'contexture-manager
-                      (contexture-sets--annotate
-                       alist #'contexture-sets--manager-text))
-                     nil 'confirm)))    ; that a new one is meant
+    (minibuffer-with-setup-hook #'contexture-sets--allow-spaces
+      (completing-read (format-prompt "Work on context" usual)
+                       (contexture-sets--table
+                        (mapcar #'car alist) 'contexture-manager
+                        (contexture-sets--annotate
+                         alist #'contexture-sets--manager-text))
+                       nil 'confirm)))) ; that a new one is meant
 
 (defun contexture-sets--manager-text (entry)
   "Return what completion shows of ENTRY, one of `list-managers'."
