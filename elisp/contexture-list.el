@@ -186,8 +186,9 @@ That is this buffer's; with a prefix argument, choose one."
 
 (defun contexture-list--update (&optional tell)
   "Fetch this list's items and show them.
-With TELL, the user is told if they do not come soon.  While an update is on its way, changes are only noted, so that a burst
-of them costs two updates."
+With TELL, the user is told if they do not come soon.  While an update
+is on its way, changes are only noted, so that a burst of them costs
+two updates."
   (if contexture-list--updating
       (unless (eq contexture-list--updating 'outdated)
         (setq contexture-list--updating 'again))

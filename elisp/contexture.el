@@ -164,7 +164,8 @@ The server then looks for it within lines, not only between them."
   (concat (pcase (plist-get metadata :origin)
             (:diff "the diff of ")
             (:diagnostic "the diagnostics of ")
-            (:compilation "the errors at "))
+            (:compilation (if (plist-get metadata :start-line) "the error at "
+                            "the errors of ")))
           (contexture--named-source metadata)))
 
 (defun contexture--named-source (metadata)

@@ -399,7 +399,7 @@ line 3: note: c\n    (three)\n"))))))
            "a.c:3:5: error: 'x' undeclared" "    3 | x" "      | ^"
            "a.c:9:1: warning: unused" "" "Compilation exited")
         (search-forward "| ^")
-        (contexture-test-message "^Added the errors at .*a.c:3 to" (contexture-add-compilation))
+        (contexture-test-message "^Added the error at .*a.c:3 to" (contexture-add-compilation))
         (let ((item (contexture-test-only-item)))
           (should (equal (plist-get item :content)
                          "In function 'f':\na.c:3:5: error: 'x' undeclared\n    3 | x\n      | ^\n"))
