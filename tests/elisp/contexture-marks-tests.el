@@ -402,7 +402,7 @@
                            window-configuration-change-hook
                            pre-redisplay-functions window-scroll-functions
                            eldoc-documentation-functions))
-          :timers (append timer-list timer-idle-list)
+          :timers (contexture-test-timers)
           :overlays (overlays-in (point-min) (point-max))
           :margins (list (window-margins) left-margin-width
                          (local-variable-p 'left-margin-width))

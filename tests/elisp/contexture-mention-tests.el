@@ -358,7 +358,7 @@
                          contexture-disconnected-hook kill-buffer-hook
                          post-command-hook pre-command-hook post-self-insert-hook
                          after-change-functions after-save-hook))
-        :timers (append timer-list timer-idle-list)
+        :timers (contexture-test-timers)
         :overlays (overlays-in (point-min) (point-max))
         :processes (process-list)
         :lists (hash-table-count contexture-files--lists)

@@ -105,6 +105,11 @@ Its clock goes.  It keeps nothing, unless STATE is `:state'."
   "Return what ITEM's metadata has under KEYS."
   (mapcar (lambda (key) (plist-get (plist-get item :metadata) key)) keys))
 
+(defun contexture-test-timers ()
+  "Return all timers but that of Emacs's own undo, which ends by itself."
+  (cl-remove 'undo-auto--boundary-timer (append timer-list timer-idle-list)
+             :key #'timer--function))
+
 (defmacro contexture-test-message (regexp &rest body)
   "Run BODY and wait for a message that REGEXP matches; return it."
   (declare (indent 1) (debug t))
