@@ -385,10 +385,11 @@ An answer that is nil takes the default."
                              (contexture-session--settings
                               (contexture-request 'configure-session)))
                      #'string<)
-               (sort (delete "session"
-                             (mapcar (lambda (it)
-                                       (contexture--name (plist-get it :name)))
-                                     (plist-get method :params)))
+               (sort (cl-set-difference
+                      (mapcar (lambda (it)
+                                (contexture--name (plist-get it :name)))
+                              (plist-get method :params))
+                      '("session" "request-key") :test #'equal)
                      #'string<))))))
 
 ;;;; Showing
