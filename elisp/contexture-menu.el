@@ -78,6 +78,18 @@ prefix argument can be typed before any of them."
    [" "
     ("I" "about it" contexture-info)
     ("H" "check set-up" contexture-doctor)]]
+  [["Chat"
+    ("R" "talk with a model" contexture-repl)
+    ("A" "ask about code" contexture-send-region)
+    ("Y" "insert answer" contexture-insert-last-response)]
+   [" "
+    ("E" "explain code" contexture-explain-code)
+    ("W" "rewrite code" contexture-rewrite-region)
+    ("F" "fix error" contexture-fix-error)]
+   [" "
+    ("O" "document" contexture-document-defun)
+    ("V" "review" contexture-review-code)
+    ("T" "write tests" contexture-write-tests)]]
   (interactive)
   (contexture-menu--fetch (contexture-current-manager))
   (transient-setup 'contexture-menu))

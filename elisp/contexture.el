@@ -47,6 +47,7 @@
 ;;     o  contexture-add-compilation  m  contexture-switch
 ;;     g  contexture-refresh          C  contexture-set-capacity
 ;;     n  the commands for sessions, conversations that are kept
+;;     R  contexture-repl             E  contexture-explain-code
 ;;     ?  contexture-menu, which shows all of this
 ;;
 ;; Nothing is added without one of these commands.  Each says what it
@@ -533,6 +534,12 @@ choose one."
                  ("contexture-gptel" contexture-gptel-mode)
                  ("contexture-doctor" contexture-doctor)
                  ("contexture-info" contexture-info)
+                 ("contexture-repl" contexture-repl)
+                 ("contexture-repl-code"
+                  contexture-explain-code contexture-document-defun
+                  contexture-fix-error contexture-review-code
+                  contexture-write-tests contexture-send-region
+                  contexture-rewrite-region contexture-insert-last-response)
                  ("contexture-mention"
                   contexture-mention-mode contexture-global-mention-mode)
                  ("contexture-sets"
@@ -578,6 +585,15 @@ choose one."
     (define-key map "g" #'contexture-refresh)
     (define-key map "C" #'contexture-set-capacity)
     (define-key map "M" #'contexture-mode)
+    (define-key map "R" #'contexture-repl)
+    (define-key map "E" #'contexture-explain-code)
+    (define-key map "O" #'contexture-document-defun)
+    (define-key map "F" #'contexture-fix-error)
+    (define-key map "V" #'contexture-review-code)
+    (define-key map "T" #'contexture-write-tests)
+    (define-key map "A" #'contexture-send-region)
+    (define-key map "W" #'contexture-rewrite-region)
+    (define-key map "Y" #'contexture-insert-last-response)
     (define-key map "J" #'contexture-connect)
     (define-key map "Q" #'contexture-disconnect)
     (define-key map "I" #'contexture-info)

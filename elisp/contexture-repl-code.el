@@ -1,0 +1,253 @@
+;;; contexture-repl-code.el --- Ask about code where it is  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, convenience
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Commands for buffers with code that ask a model about the region or
+;; the definition around point: to explain, document, review, test,
+;; mend or rewrite it.  What is asked is made by templates of the
+;; server, which you can replace with your own of the same names.  The
+;; answer appears in the session; where it has the code as it should be,
+;; `contexture-repl-apply' there puts it back in place.
+
+;;; Code:
+
+(require 'contexture-repl)
+(require 'contexture-sources)
+(eval-when-compile (require 'subr-x))
+
+(declare-function compilation-buffer-p "compile" (buffer))
+
+;;;; What is asked about
+
+(defun contexture-repl-code--bounds ()
+  "Return the bounds of the region, or else of the definition around point."
+  (cond ((use-region-p) (cons (region-beginning) (region-end)))
+        ((contexture--defun-bounds))
+        (t (user-error "Mark a region, or put point in a definition"))))
+
+(defun contexture-repl-code--take (bounds)
+  "Return (TEXT . ORIGIN) for what is between BOUNDS.
+TEXT is it between fences, below a line that tells where it is from."
+  (let* ((beg (car bounds)) (end (cdr bounds))
+         (code (buffer-substring-no-properties beg end))
+         (params (contexture--capture beg end :region))
+         (fence (contexture-repl-code--fence code)))
+    (when (string-blank-p code)
+      (user-error "There is no text to ask about"))
+    (cons (format "From %s:\n%s%s\n%s%s%s"
+                  (contexture--description (plist-get params :metadata))
+                  fence (contexture-repl-code--language) code
+                  (if (string-suffix-p "\n" code) "" "\n") fence)
+          (contexture-repl--make-origin
+           :buffer (contexture--base-buffer)
+           :beg (copy-marker beg) :end (copy-marker end t)
+           :file (buffer-file-name (contexture--base-buffer)) :text code))))
+
+(defun contexture-repl-code--fence (code)
+  "Return a fence that is longer than any in CODE."
+  (let ((longest 2) (start 0))
+    (while (string-match "`+" code start)
+      (setq longest (max longest (- (match-end 0) (match-beginning 0)))
+            start (match-end 0)))
+    (make-string (1+ longest) ?`)))
+
+(defun contexture-repl-code--language ()
+  "Return what fences around code of this buffer name its language."
+  (let ((name (replace-regexp-in-string "\\(-ts\\)?-mode\\'" ""
+                                        (symbol-name major-mode))))
+    (pcase name
+      ((or "fundamental" "text") "")
+      ((or "emacs-lisp" "lisp-interaction") "elisp")
+      ("c++" "cpp")
+      (_ name))))
+
+(defun contexture-repl-code--ask (template taken &rest fields)
+  "Ask what TEMPLATE says about TAKEN, with more FIELDS.
+TAKEN is what `contexture-repl-code--take' returned."
+  (let ((buffer (contexture-repl-code--session))
+        (language (contexture-repl-code--language)))
+    (with-current-buffer buffer
+      (contexture-repl--request
+       'resolve-template
+       (append (contexture--plist
+                :name template :project (plist-get contexture-repl--session :project))
+               (list :fields (apply #'contexture--plist
+                                    :code (car taken)
+                                    :language (and (not (string-empty-p language))
+                                                   language)
+                                    fields)))
+       (lambda (resolved)
+         (contexture-repl-code--submit
+          (string-trim (or (plist-get resolved :text) "")) (cdr taken)))))
+    (setq deactivate-mark t)
+    (display-buffer buffer)))
+
+(defun contexture-repl-code--session ()
+  "Return the buffer of the session to ask in; it must not be busy."
+  (let ((buffer (save-window-excursion (contexture-repl) (current-buffer))))
+    (with-current-buffer buffer (contexture-repl--check-idle))
+    buffer))
+
+(defun contexture-repl-code--submit (text origin)
+  "Ask TEXT in this session's buffer; its code came from ORIGIN.
+If something else was asked meanwhile, put it behind the prompt."
+  (if (contexture-repl--busy-p)
+      (contexture-repl--give-back text)
+    (contexture-repl--ask text origin)))
+
+;;;; Commands
+
+;;;###autoload
+(defun contexture-explain-code (&optional question)
+  "Have a model explain the region or the definition around point.
+With QUESTION, which a prefix argument asks for, it answers that."
+  (interactive
+   (list (and current-prefix-arg (read-string "What about it? "))))
+  (contexture-repl-code--ask
+   "explain" (contexture-repl-code--take (contexture-repl-code--bounds))
+   :question (and question (not (string-blank-p question)) question)))
+
+;;;###autoload
+(defun contexture-document-defun ()
+  "Have a model document the region or the definition around point.
+`contexture-repl-apply' in the session then shows what would change."
+  (interactive)
+  (contexture-repl-code--ask
+   "document" (contexture-repl-code--take (contexture-repl-code--bounds))))
+
+;;;###autoload
+(defun contexture-review-code ()
+  "Have a model review the region or the definition around point."
+  (interactive)
+  (contexture-repl-code--ask
+   "review" (contexture-repl-code--take (contexture-repl-code--bounds))))
+
+;;;###autoload
+(defun contexture-write-tests ()
+  "Have a model write tests for the region or the definition around point."
+  (interactive)
+  (contexture-repl-code--ask
+   "write-tests" (contexture-repl-code--take (contexture-repl-code--bounds))))
+
+;;;###autoload
+(defun contexture-fix-error (error)
+  "Have a model mend the region or the definition around point.
+ERROR is what is wrong with it.  Interactively, that is what Flymake
+says of the text at point; in a compilation, the error at point, and
+the code is where it leads; otherwise you are asked."
+  (interactive (list nil))
+  (if (and (null error) (derived-mode-p 'compilation-mode))
+      (contexture-repl-code--fix-compilation)
+    (contexture-repl-code--ask
+     "fix-error"
+     (contexture-repl-code--take (contexture-repl-code--bounds))
+     :error (or error (contexture-repl-code--error-here)))))
+
+(defun contexture-repl-code--error-here ()
+  "Return what is wrong at point: what Flymake says, or else the user."
+  (let ((diagnostics (and (bound-and-true-p flymake-mode)
+                          (contexture-sources--diagnostics nil))))
+    (if diagnostics
+        (string-trim-right
+         (mapconcat #'contexture-sources--diagnostic-text diagnostics ""))
+      (let ((text (read-string "What is wrong? ")))
+        (if (string-blank-p text) (user-error "Say what is wrong")
+          text)))))
+
+(defun contexture-repl-code--fix-compilation ()
+  "Have the error at point of this compilation mended where it leads."
+  (let* ((position (or (contexture-sources--error-position)
+                       (user-error "There is no error here")))
+         (text (string-trim-right (contexture-sources--error-text position)))
+         (place (contexture-sources--error-place position)))
+    (unless (car place)
+      (user-error "This error names no file that is there"))
+    (with-current-buffer (find-file-noselect (car place))
+      (save-excursion
+        (save-restriction
+          (widen)
+          (contexture--line-position (or (cdr place) 1))
+          (contexture-repl-code--ask
+           "fix-error"
+           (contexture-repl-code--take
+            (or (contexture--defun-bounds)
+                (cons (line-beginning-position -9) (line-beginning-position 11))))
+           :error text))))))
+
+;;;###autoload
+(defun contexture-send-region (question)
+  "Ask QUESTION about the region or the definition around point.
+If QUESTION is empty, the text goes behind the prompt of the session,
+where you can write more."
+  (interactive (list (read-string "Ask about it: ")))
+  (let ((taken (contexture-repl-code--take (contexture-repl-code--bounds))))
+    (if (string-blank-p question)
+        (let ((buffer (save-window-excursion (contexture-repl) (current-buffer))))
+          (with-current-buffer buffer
+            (contexture-repl--set-text
+             (concat (contexture-repl--text) (car taken) "\n\n")))
+          (pop-to-buffer buffer)
+          (goto-char (point-max)))
+      (contexture-repl-code--ask-plainly
+       (concat (string-trim question) "\n\n" (car taken)) (cdr taken)))))
+
+;;;###autoload
+(defun contexture-rewrite-region (instruction)
+  "Have a model rewrite the region or the definition around point.
+INSTRUCTION says how.  `contexture-repl-apply' in the session then shows
+what would change, and applies what you accept."
+  (interactive (list (read-string "Rewrite it how? ")))
+  (when (string-blank-p instruction)
+    (user-error "Say how to rewrite it"))
+  (let ((taken (contexture-repl-code--take (contexture-repl-code--bounds))))
+    (contexture-repl-code--ask-plainly
+     (format "Rewrite the code below: %s\nChange nothing else, and answer with all of \
+the rewritten code, and nothing but it, in one fenced block.\n\n%s"
+             (contexture-repl-code--sentence instruction) (car taken))
+     (cdr taken))))
+
+(defun contexture-repl-code--sentence (text)
+  "Return TEXT, trimmed, with a full stop unless it ends in punctuation."
+  (let ((text (string-trim text)))
+    (if (string-match-p "[.!?]\\'" text) text (concat text "."))))
+
+(defun contexture-repl-code--ask-plainly (text origin)
+  "Ask TEXT, whose code came from ORIGIN, in the session used last."
+  (let ((buffer (contexture-repl-code--session)))
+    (setq deactivate-mark t)
+    (with-current-buffer buffer
+      (contexture-repl--ask text origin))
+    (display-buffer buffer)))
+
+;;;###autoload
+(defun contexture-insert-last-response (&optional code-only)
+  "Insert the last answer of the session used last at point.
+With CODE-ONLY, interactively the prefix argument, insert only the last
+code between fences."
+  (interactive "*P")
+  (unless (buffer-live-p contexture-repl--last-buffer)
+    (user-error "No session is open; M-x contexture-repl opens one"))
+  (let ((text (with-current-buffer contexture-repl--last-buffer
+                (if code-only
+                    (contexture-repl-markdown--block-text
+                     (or (contexture-repl--last-block)
+                         (user-error "No answer has code between fences")))
+                  (contexture-repl--message-text
+                   (or (cl-find-if
+                        (lambda (it)
+                          (and (eq (contexture-repl--message-role it) :assistant)
+                               (contexture-repl--message-text it)))
+                        contexture-repl--messages)
+                       (user-error "There is no answer yet")))))))
+    (push-mark)
+    (insert text)))
+
+(provide 'contexture-repl-code)
+;;; contexture-repl-code.el ends here

@@ -1,0 +1,335 @@
+;;; contexture-repl-command.el --- Commands behind a slash  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, convenience
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What can be written behind the prompt instead of a question: `/' and
+;; the name of a command, which completes, with what it is for beside
+;; it.  Each does what a command of Emacs does, too.
+
+;;; Code:
+
+(require 'contexture-repl-branch)
+(eval-when-compile (require 'subr-x))
+
+(declare-function contexture-repl--root "contexture-repl" ())
+(declare-function contexture-repl-redraw "contexture-repl" (&optional all))
+(declare-function contexture-repl-switch-model "contexture-repl" (model &optional provider))
+(declare-function contexture-repl-switch-session "contexture-repl" (session))
+(declare-function contexture-repl-switch-template "contexture-repl" (template))
+(declare-function contexture-clear "contexture-sets" ())
+(declare-function contexture-list "contexture-list" (manager))
+(declare-function contexture-remove "contexture-sets" (ids &optional name))
+
+(defconst contexture-repl--commands
+  '(("context" nil "list the items of the context" contexture-repl--do-context)
+    ("add" "FILE or SYMBOL" "add a file or a definition" contexture-repl--do-add)
+    ("drop" "ITEM" "remove an item of the context" contexture-repl--do-drop)
+    ("clear" nil "remove all items; /undo brings them back" contexture-repl--do-clear)
+    ("undo" nil "take the last change of the context back" contexture-repl--do-undo)
+    ("stats" nil "tell how full the model is" contexture-repl--do-stats)
+    ("explain" nil "tell why each part was sent or not" contexture-repl--do-explain)
+    ("checkpoint" "WHY" "keep this state to come back to" contexture-repl--do-checkpoint)
+    ("rollback" "CHECKPOINT" "go back to a checkpoint" contexture-repl--do-rollback)
+    ("template" "NAME or off" "have a template manage the history"
+     contexture-repl--do-template)
+    ("model" "NAME" "choose the model" contexture-repl--do-model)
+    ("session" "NAME" "switch to a session, or begin it" contexture-repl--do-session)
+    ("dry-run" "QUESTION" "show what would be sent" contexture-repl--do-dry-run)
+    ("retry" nil "ask the last question again" contexture-repl--do-retry)
+    ("help" nil "list these commands" contexture-repl--do-help))
+  "The commands, as (NAME ARGUMENT WHAT FUNCTION).
+FUNCTION is called with what follows the name, which may be empty.")
+
+(defconst contexture-repl-dry-run-buffer "*contexture: dry run*"
+  "Name of the buffer that shows what would be sent.")
+
+(defvar-local contexture-repl--templates nil
+  "Names of templates, as last heard.")
+
+;;;; Running
+
+(defun contexture-repl--command-p (text)
+  "Whether TEXT is a command.  A path or a comment is none."
+  (string-match-p "\\`/[a-z-]*\\(?:[ \t]\\|[ \t\n]*\\'\\)" text))
+
+(defun contexture-repl--run-command (text)
+  "Run the command TEXT; if that fails, it goes back behind the prompt."
+  (string-match "\\`/\\([a-z-]*\\)[ \t\n]*" text)
+  (let* ((name (match-string 1 text))
+         (argument (string-trim (substring text (match-end 0))))
+         (entry (or (assoc name contexture-repl--commands)
+                    (user-error "There is no command /%s; /help lists them" name))))
+    (contexture-repl--set-text "")
+    (condition-case problem
+        (funcall (nth 3 entry) argument)
+      ((error quit)
+       (contexture-repl--set-text text)
+       (signal (car problem) (cdr problem))))
+    (contexture-repl--remember (string-trim text))))
+
+(defun contexture-repl--given (argument function)
+  "Return ARGUMENT, or what FUNCTION, which asks the user, returns if empty."
+  (if (string-empty-p argument) (funcall function) argument))
+
+(defun contexture-repl--do-context (_)
+  "Show the list of the items."
+  (contexture-list contexture-manager))
+
+(defun contexture-repl--do-add (name)
+  "Add the file or symbol NAME, or a file that the user chooses."
+  (let* ((name (replace-regexp-in-string "\\`@" "" name))
+         (file (expand-file-name name (contexture-repl--root))))
+    (cond ((string-empty-p name) (call-interactively #'contexture-add-file))
+          ((file-directory-p file) (contexture-add-directory file))
+          ((file-exists-p file) (contexture-add-file file))
+          (t (contexture-add-symbol name)))))
+
+(declare-function contexture-add-directory "contexture-tree"
+                  (directory &optional mode hidden))
+(declare-function contexture-add-symbol "contexture-symbol" (name))
+
+(defun contexture-repl--do-drop (name)
+  "Remove the item that is called NAME here, or one that the user chooses."
+  (if (string-empty-p name)
+      (call-interactively #'contexture-remove)
+    (let ((found (cl-remove-if-not
+                  (lambda (item)
+                    (member name (list (plist-get item :id)
+                                       (contexture-repl--item-name item))))
+                  contexture-repl--items)))
+      (pcase (length found)
+        (0 (user-error "The context has nothing called %s" name))
+        (1 (contexture-repl--request
+            'remove-context (list :manager contexture-manager
+                                  :id (plist-get (car found) :id))
+            (lambda (_) (message "Removed %s" name))))
+        (_ (user-error "%s are called %s; name one of %s"
+                       (length found) name
+                       (mapconcat (lambda (it) (plist-get it :id)) found ", ")))))))
+
+(defun contexture-repl--do-clear (_)
+  "Remove all items."
+  (call-interactively #'contexture-clear))
+
+(defun contexture-repl--do-undo (_)
+  "Take the last change of the context back."
+  (call-interactively #'contexture-undo))
+
+(defun contexture-repl--do-retry (_)
+  "Ask the last question again."
+  (contexture-repl-retry))
+
+(defun contexture-repl--do-stats (_)
+  "Tell how full the model is of the conversation."
+  (contexture-repl--request
+   'context-stats (contexture--plist :session (contexture-repl--session-id)
+                                     :model (plist-get contexture-repl--settings :model))
+   (lambda (stats)
+     (setq contexture-repl--stats stats)
+     (contexture-repl--draw-header)
+     (contexture-repl--note (contexture-repl--stats-text stats)))))
+
+(defun contexture-repl--stats-text (stats)
+  "Return words for STATS."
+  (format "%s in view with %s of %d (%.1f %%), %s in the log, %s; %d pruned, \
+%d summarized, %d pinned"
+          (contexture--count (or (plist-get stats :items) 0) "message")
+          (contexture--count (or (plist-get stats :tokens) 0) "token")
+          (or (plist-get stats :limit) 0)
+          (or (plist-get stats :utilization-percent) 0.0)
+          (or (plist-get stats :log) 0)
+          (contexture--count (or (plist-get stats :turns) 0) "turn")
+          (or (plist-get stats :pruned) 0) (or (plist-get stats :summarized) 0)
+          (or (plist-get stats :pinned) 0)))
+
+(defun contexture-repl--do-explain (_)
+  "Tell of the last window why each part was in or out."
+  (let ((session (contexture-repl--session-id)))
+    (if (fboundp 'contexture-explain)
+        (funcall 'contexture-explain nil session)
+      (contexture-repl--request
+       'explain-context (list :session session)
+       (lambda (reports)
+         (contexture-repl--note
+          (if reports (string-trim (pp-to-string (car reports)))
+            "No window was made of this session since the server began.")))))))
+
+(defun contexture-repl--do-checkpoint (why)
+  "Take a checkpoint; WHY is its message."
+  (contexture-repl--request
+   'checkpoint (append (contexture--plist
+                        :session (contexture-repl--session-id)
+                        :message (and (not (string-empty-p why)) why))
+                       (list :request-key (contexture--make-request-key)))
+   (lambda (result)
+     (contexture-repl--note
+      (if result
+          (format "Checkpoint %s; /rollback %s comes back to here."
+                  (plist-get result :checkpoint) (plist-get result :checkpoint))
+        "This session keeps no checkpoints.")))))
+
+(defun contexture-repl--do-rollback (name)
+  "Go back to the checkpoint NAME, or to one that the user chooses."
+  (contexture-repl--check-idle)
+  (let ((id (contexture-repl--given name #'contexture-repl--read-checkpoint)))
+    (contexture-repl--request
+     'rollback (list :session (contexture-repl--session-id) :checkpoint id
+                     :request-key (contexture--make-request-key))
+     (lambda (result)
+       (message "Back at %s: %s left the conversation" id
+                (contexture--count (or (plist-get result :messages-lost) 0) "message"))
+       (contexture-repl-redraw)))))
+
+(defun contexture-repl--read-checkpoint ()
+  "Ask for a checkpoint of the session, and return its id."
+  (let* ((checkpoints (reverse (contexture--ask 'list-checkpoints
+                                                (list :session (contexture-repl--session-id)))))
+         (names (or (mapcar (lambda (it) (plist-get it :checkpoint)) checkpoints)
+                    (user-error "This session has no checkpoint")))
+         (completion-extra-properties
+          (list :annotation-function
+                (lambda (name)
+                  (concat "  " (plist-get (nth (cl-position name names :test #'equal)
+                                               checkpoints)
+                                          :message))))))
+    (completing-read "Go back to: " (contexture-repl--in-order names) nil t)))
+
+(defun contexture-repl--in-order (names)
+  "Return a completion table of NAMES that keeps their order."
+  (lambda (string predicate action)
+    (if (eq action 'metadata)
+        '(metadata (display-sort-function . identity)
+                   (cycle-sort-function . identity))
+      (complete-with-action action names string predicate))))
+
+(defun contexture-repl--do-template (name)
+  "Have the template NAME manage the history, or none if it is off."
+  (if (string-empty-p name) (call-interactively #'contexture-repl-switch-template)
+    (contexture-repl-switch-template name)))
+
+(defun contexture-repl--do-model (name)
+  "Choose the model NAME."
+  (if (string-empty-p name) (call-interactively #'contexture-repl-switch-model)
+    (contexture-repl-switch-model name)))
+
+(defun contexture-repl--do-session (name)
+  "Switch to the session NAME."
+  (if (string-empty-p name) (call-interactively #'contexture-repl-switch-session)
+    (contexture-repl-switch-session name)))
+
+(defun contexture-repl--do-help (_)
+  "List the commands."
+  (contexture-repl--note
+   (concat
+    (mapconcat (lambda (entry)
+                 (format "/%-22s %s"
+                         (concat (car entry) (if (nth 1 entry) (concat " " (nth 1 entry)) ""))
+                         (nth 2 entry)))
+               contexture-repl--commands "\n")
+    (substitute-command-keys
+     "\n\\[contexture-repl-newline] begins a line, \\[contexture-repl-cancel] stops an \
+answer, \\[contexture-repl-retry] asks again,\n\\[contexture-repl-edit] changes a \
+question, \\[contexture-repl-branch] goes on from here elsewhere,\n\
+\\[contexture-repl-copy-block] copies code, \\[contexture-repl-apply] puts it where it \
+belongs; \\[describe-mode] tells all."))))
+
+;;;; What would be sent
+
+(defun contexture-repl--do-dry-run (text)
+  "Show what would be sent if TEXT were asked."
+  (contexture-repl-dry-run (contexture-repl--given
+                            text (lambda () (read-string "Question: ")))))
+
+(defun contexture-repl-dry-run (text)
+  "Show what would be sent to the model if TEXT were asked.
+Interactively, TEXT is what you are writing.  Nothing is sent."
+  (interactive
+   (list (if (string-blank-p (contexture-repl--text))
+             (user-error "Write something first")
+           (string-trim (contexture-repl--text)))))
+  (contexture-repl--request
+   'chat (contexture-repl--chat-params text :dry-run t)
+   #'contexture-repl--show-dry-run
+   (lambda (problem)
+     (contexture-repl--show-problem problem)
+     (contexture-repl--note (contexture-repl--advice
+                             (plist-get (plist-get problem :data) :kind)
+                             (plist-get problem :code))
+                            'contexture-repl-error)
+     (contexture-repl--give-back text))))
+
+(defun contexture-repl--show-dry-run (result)
+  "Show RESULT, what would be sent, in a buffer of its own."
+  (let ((payload (plist-get result :payload)))
+    (with-current-buffer (get-buffer-create contexture-repl-dry-run-buffer)
+      (let ((inhibit-read-only t))
+        (special-mode)
+        (erase-buffer)
+        (insert (format "This would be sent: %s\n\n"
+                        (contexture--count (or (plist-get result :tokens) 0) "token")))
+        (dolist (part (plist-get result :parts))
+          (insert (format "%8d  %s\n" (or (plist-get part :tokens) 0)
+                          (contexture--name (plist-get part :section)))))
+        (insert "\n" (if (stringp payload) payload (pp-to-string payload)))
+        (goto-char (point-min)))
+      (display-buffer (current-buffer)))))
+
+;;;; Completion
+
+(defun contexture-repl--complete ()
+  "Complete the command behind the prompt, or what follows its name.
+This is a function for `completion-at-point-functions'."
+  (when (and (>= (point) contexture-repl--input)
+             (eq (char-after contexture-repl--input) ?/))
+    (let ((before (buffer-substring-no-properties contexture-repl--input (point))))
+      (cond ((string-match "\\`/[a-z-]*\\'" before)
+             (list (1+ contexture-repl--input)
+                   (save-excursion (skip-chars-forward "a-z-") (point))
+                   (mapcar #'car contexture-repl--commands)
+                   :exclusive 'no
+                   :annotation-function #'contexture-repl--annotate
+                   :company-docsig #'contexture-repl--annotate
+                   :exit-function #'contexture-repl--command-chosen))
+            ((string-match "\\`/\\([a-z-]+\\)[ \t]+\\([^\n]*\\)\\'" before)
+             (contexture-repl--complete-argument
+              (match-string 1 before)
+              (+ contexture-repl--input (match-beginning 2))))))))
+
+(defun contexture-repl--annotate (name)
+  "Return what to show behind the name of the command NAME."
+  (let ((entry (assoc name contexture-repl--commands)))
+    (concat (if (nth 1 entry) (concat " " (nth 1 entry)) "") "  " (nth 2 entry))))
+
+(defun contexture-repl--command-chosen (name status)
+  "Insert a blank after the command NAME, if STATUS says that it is whole."
+  (when (and (memq status '(finished sole))
+             (nth 1 (assoc name contexture-repl--commands))
+             (not (eq (char-after) ?\s)))
+    (insert " ")))
+
+(defun contexture-repl--complete-argument (command start)
+  "Complete from START on what the command called COMMAND takes."
+  (let ((table (pcase command
+                 ("template" (cons "off" contexture-repl--templates))
+                 ("drop" (mapcar #'contexture-repl--item-name contexture-repl--items))
+                 ("add" (contexture-repl--file-table))
+                 ("help" nil))))
+    (when table
+      (list start (point) table :exclusive 'no))))
+
+(defun contexture-repl--file-table ()
+  "Return a completion table of files, relative to the folder of the session."
+  (let ((root (contexture-repl--root)))
+    (lambda (string predicate action)
+      (let ((default-directory root))
+        (completion-file-name-table string predicate action)))))
+
+(provide 'contexture-repl-command)
+;;; contexture-repl-command.el ends here

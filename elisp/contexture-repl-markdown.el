@@ -1,0 +1,414 @@
+;;; contexture-repl-markdown.el --- Markdown as it comes  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, convenience
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Inserts a text that arrives in pieces and makes it look like what its
+;; Markdown means.  Each line is drawn for good once it is whole, and
+;; only the last one, while it is short, is drawn anew with each piece;
+;; so the work is in proportion to the text.  Code between fences gets
+;; the faces of its language from a hidden buffer in the major mode of
+;; that language, which takes the lines as they come.
+;;
+;; Emacs is slow at lines of many thousand characters, so these are
+;; broken where they are inserted.  `contexture-repl-markdown--text'
+;; gives a text back without these breaks.
+;;
+;; This file knows nothing of sessions, nor where in a buffer it draws.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'font-lock)
+(eval-when-compile (require 'subr-x))
+
+(defgroup contexture-repl nil
+  "Talk with a model in Emacs."
+  :group 'contexture
+  :prefix "contexture-repl-")
+
+(defcustom contexture-repl-languages
+  '(("elisp" . emacs-lisp-mode) ("emacs-lisp" . emacs-lisp-mode)
+    ("lisp" . lisp-mode) ("common-lisp" . lisp-mode) ("cl" . lisp-mode)
+    ("scheme" . scheme-mode) ("c" . c-mode) ("cpp" . c++-mode) ("c++" . c++-mode)
+    ("java" . java-mode) ("js" . js-mode) ("javascript" . js-mode)
+    ("json" . js-mode) ("css" . css-mode) ("html" . html-mode) ("xml" . xml-mode)
+    ("sh" . sh-mode) ("bash" . sh-mode) ("shell" . sh-mode) ("console" . sh-mode)
+    ("python" . python-mode) ("py" . python-mode) ("ruby" . ruby-mode)
+    ("perl" . perl-mode) ("sql" . sql-mode) ("diff" . diff-mode)
+    ("patch" . diff-mode) ("make" . makefile-mode) ("makefile" . makefile-mode)
+    ("tex" . latex-mode) ("latex" . latex-mode) ("rs" . rust-mode)
+    ("ts" . typescript-mode) ("yml" . yaml-mode) ("docker" . dockerfile-mode))
+  "Which major mode has the faces of a language after a fence.
+A language that is not here is taken to be NAME in NAME-mode, if files
+are opened in a major mode of that name."
+  :type '(alist :key-type (string :tag "Language") :value-type (function :tag "Mode")))
+
+(defface contexture-repl-heading '((t :inherit (bold font-lock-function-name-face)))
+  "Face of headings in an answer.")
+
+(defface contexture-repl-code '((t :inherit fixed-pitch))
+  "Face of code between fences, beneath the faces of its language.")
+
+(defface contexture-repl-inline-code '((t :inherit (fixed-pitch font-lock-constant-face)))
+  "Face of code within a line.")
+
+(defface contexture-repl-markup '((t :inherit shadow))
+  "Face of fences, rules and what else is not text.")
+
+(defface contexture-repl-quote '((t :inherit (italic shadow)))
+  "Face of quoted lines.")
+
+(defconst contexture-repl-markdown--longest 2000
+  "After how many characters a line is broken at the next blank.
+At twice as many it is broken anywhere.")
+
+(defconst contexture-repl-markdown--largest-code 200000
+  "Most characters of one block that get the faces of their language.")
+
+(defconst contexture-repl-markdown--fence
+  "^[ \t]*\\(```+\\|~~~+\\)[ \t]*\\([^ \t`\n]*\\)[^`\n]*$"
+  "Regexp for a line that begins a block of code.")
+
+(cl-defstruct (contexture-repl--block (:constructor contexture-repl--make-block)
+                                      (:copier nil))
+  "A block of code.
+MARK is its fence, INDENT how far that is indented, LANGUAGE what it
+says, MODE the major mode for that or nil.  FROM and TO are markers
+around the code; TO is nil while the block is not closed."
+  mark indent language mode from to)
+
+(cl-defstruct (contexture-repl-markdown--state
+               (:constructor contexture-repl-markdown--make-state) (:copier nil))
+  "A text that is being inserted.
+DONE is a marker where the first line begins that is not drawn for
+good; COLUMN how long the last line is; OPEN the block that the text
+is in, or nil; CODE-AT where the hidden buffer has DONE, when there is
+such a buffer; PROPERTIES are those of all of the text."
+  done (column 0) open code-at properties)
+
+;;;; Inserting
+
+(defun contexture-repl-markdown--begin (properties)
+  "Return the state of a text that begins at point and has PROPERTIES."
+  (contexture-repl-markdown--make-state :done (copy-marker (point))
+                                        :properties properties))
+
+(defun contexture-repl-markdown--insert (state text)
+  "Insert TEXT, the next piece of STATE's, at point, and draw it."
+  (contexture-repl-markdown--insert-broken state text)
+  (let ((end (point)))
+    (contexture-repl-markdown--draw-lines state end)
+    (contexture-repl-markdown--draw-rest state end)
+    (goto-char end)))
+
+(defun contexture-repl-markdown--end (state)
+  "Draw what is left of STATE, whose text ends at point."
+  (let ((end (point)) (open (contexture-repl-markdown--state-open state)))
+    (when (< (contexture-repl-markdown--state-done state) end)
+      (contexture-repl-markdown--draw-line
+       state (marker-position (contexture-repl-markdown--state-done state)) end))
+    (when (and open (eq open (contexture-repl-markdown--state-open state)))
+      (setf (contexture-repl--block-to open) (copy-marker end)))
+    (set-marker (contexture-repl-markdown--state-done state) nil)
+    (goto-char end)))
+
+(defun contexture-repl-markdown--insert-broken (state text)
+  "Insert TEXT, the next piece of STATE's, with breaks in long lines."
+  (let ((start (point)) (from 0) newline)
+    (while (setq newline (string-search "\n" text from))
+      (contexture-repl-markdown--insert-piece state (substring text from (1+ newline)))
+      (setf (contexture-repl-markdown--state-column state) 0)
+      (setq from (1+ newline)))
+    (contexture-repl-markdown--insert-piece state (substring text from))
+    (add-text-properties start (point) (contexture-repl-markdown--state-properties state))))
+
+(defun contexture-repl-markdown--insert-piece (state piece)
+  "Insert PIECE of one line of STATE's text, with breaks if that is long."
+  (let ((column (contexture-repl-markdown--state-column state))
+        (from 0) (length (length piece)) at)
+    (while (and (> (+ column (- length from)) contexture-repl-markdown--longest)
+                (< (setq at (contexture-repl-markdown--break piece from column))
+                   (1- length)))
+      (insert (substring piece from at) (propertize "\n" 'contexture-break t))
+      (setq column 0 from at))
+    (insert (substring piece from))
+    (setf (contexture-repl-markdown--state-column state)
+          (+ column (- length from)))))
+
+(defun contexture-repl-markdown--break (piece from column)
+  "Return where to break PIECE after FROM, which is at COLUMN of its line.
+That is the end of PIECE if there is no need yet."
+  (let* ((longest contexture-repl-markdown--longest)
+         (earliest (+ from (max 0 (- longest column))))
+         (latest (+ from (max 1 (- (* 2 longest) column))))
+         (blank (string-match-p "[ \t]" piece (min earliest (length piece)))))
+    (min (if blank (min (1+ blank) latest) latest)
+         (length piece))))
+
+(defun contexture-repl-markdown--text (beg end)
+  "Return the text from BEG to END as it was before it was drawn."
+  (let ((pieces nil) (position beg))
+    (while (< position end)
+      (let ((next (next-single-char-property-change position 'contexture-break nil end)))
+        (unless (get-text-property position 'contexture-break)
+          (push (buffer-substring-no-properties position next) pieces))
+        (setq position next)))
+    (apply #'concat (nreverse pieces))))
+
+;;;; Lines
+
+(defun contexture-repl-markdown--draw-lines (state end)
+  "Draw the whole lines of STATE's text, which is there up to END."
+  (let ((done (contexture-repl-markdown--state-done state)) code eol)
+    (goto-char done)
+    (while (search-forward "\n" end t)
+      (setq eol (1- (point)))
+      (let ((beg (marker-position done)))
+        (set-marker done (point))
+        (if (and (contexture-repl-markdown--state-open state)
+                 (not (contexture-repl-markdown--closing-p state beg eol)))
+            (unless code (setq code beg))
+          (when code
+            (contexture-repl-markdown--draw-code state code beg)
+            (setq code nil))
+          (contexture-repl-markdown--draw-line state beg eol)))
+      (goto-char done))
+    (when code (contexture-repl-markdown--draw-code state code (point)))))
+
+(defun contexture-repl-markdown--draw-rest (state end)
+  "Draw the last line of STATE's text for now; it goes up to END."
+  (let ((beg (marker-position (contexture-repl-markdown--state-done state))))
+    (when (< beg end (+ beg contexture-repl-markdown--longest))
+      (remove-list-of-text-properties beg end '(face invisible display wrap-prefix))
+      (if-let ((block (contexture-repl-markdown--state-open state)))
+          (add-text-properties beg end (list 'face 'contexture-repl-code
+                                             'contexture-block block))
+        (unless (contexture-repl-markdown--fence-p beg end)
+          (contexture-repl-markdown--draw-prose beg end))))))
+
+(defun contexture-repl-markdown--draw-line (state beg end)
+  "Draw the line from BEG to END of STATE's text for good."
+  (remove-list-of-text-properties beg end '(face invisible display wrap-prefix
+                                                 contexture-block))
+  (cond ((contexture-repl-markdown--state-open state)
+         (if (contexture-repl-markdown--closing-p state beg end)
+             (contexture-repl-markdown--close state beg end)
+           (contexture-repl-markdown--draw-code state beg end)))
+        ((contexture-repl-markdown--fence-p beg end)
+         (contexture-repl-markdown--open state beg end))
+        (t (contexture-repl-markdown--draw-prose beg end))))
+
+(defun contexture-repl-markdown--fence-p (beg end)
+  "Whether the line from BEG to END begins a block; its data match."
+  (goto-char beg)
+  (and (looking-at contexture-repl-markdown--fence)
+       (<= (match-end 0) end)))
+
+(defun contexture-repl-markdown--closing-p (state beg end)
+  "Whether the line from BEG to END closes the block that STATE is in."
+  (goto-char beg)
+  (skip-chars-forward " \t" end)
+  (let* ((mark (contexture-repl--block-mark (contexture-repl-markdown--state-open state)))
+         (from (point)))
+    (skip-chars-forward (substring mark 0 1) end)
+    (and (>= (- (point) from) (length mark))
+         (progn (skip-chars-forward " \t" end) (= (point) end)))))
+
+;;;; Code
+
+(defun contexture-repl-markdown--open (state beg end)
+  "Have STATE enter the block whose fence, just matched, is from BEG to END."
+  (let ((language (downcase (match-string-no-properties 2))))
+    (setf (contexture-repl-markdown--state-open state)
+          (contexture-repl--make-block
+           :mark (match-string-no-properties 1)
+           :indent (- (match-beginning 1) beg)
+           :language language
+           :mode (contexture-repl-markdown--mode language)
+           :from (copy-marker (min (1+ end) (point-max))))
+          (contexture-repl-markdown--state-code-at state) nil)
+    (put-text-property beg end 'face 'contexture-repl-markup)))
+
+(defun contexture-repl-markdown--close (state beg end)
+  "Have STATE leave its block, whose last fence is from BEG to END."
+  (setf (contexture-repl--block-to (contexture-repl-markdown--state-open state))
+        (copy-marker beg)
+        (contexture-repl-markdown--state-open state) nil)
+  (put-text-property beg end 'face 'contexture-repl-markup))
+
+(defun contexture-repl-markdown--mode (language)
+  "Return the major mode for LANGUAGE, what follows a fence, or nil.
+Not every function whose name ends so may be called because a model
+says so; this must be one in which files are opened."
+  (let ((mode (or (cdr (assoc language contexture-repl-languages))
+                  (intern-soft (concat language "-mode")))))
+    (and mode
+         (not (string-empty-p language))
+         (fboundp mode)
+         (or (rassoc language contexture-repl-languages)
+             (rassq mode contexture-repl-languages)
+             (rassq mode auto-mode-alist)
+             (rassq mode interpreter-mode-alist))
+         mode)))
+
+(defun contexture-repl-markdown--draw-code (state beg end)
+  "Draw the code from BEG to END of the block that STATE is in."
+  (let ((block (contexture-repl-markdown--state-open state)))
+    (remove-list-of-text-properties beg end '(face invisible display wrap-prefix))
+    (add-text-properties beg end (list 'face 'contexture-repl-code
+                                       'contexture-block block))
+    (when (contexture-repl--block-mode block)
+      (condition-case nil
+          (contexture-repl-markdown--highlight state block beg end)
+        (error (setf (contexture-repl--block-mode block) nil))))))
+
+(defun contexture-repl-markdown--highlight (state block beg end)
+  "Give the code from BEG to END of BLOCK, STATE's, the faces of its language."
+  (let ((target (current-buffer))
+        (hidden (contexture-repl-markdown--hidden-buffer
+                 (contexture-repl--block-mode block)
+                 (null (contexture-repl-markdown--state-code-at state)))))
+    (with-current-buffer hidden
+      (let ((at (point-max)) (inhibit-message t) (message-log-max nil))
+        (when (< at contexture-repl-markdown--largest-code)
+          (goto-char at)
+          (insert-buffer-substring-no-properties target beg end)
+          (setf (contexture-repl-markdown--state-code-at state) (point))
+          (font-lock-fontify-region at (point))
+          (contexture-repl-markdown--copy-faces at target beg))))))
+
+(defun contexture-repl-markdown--hidden-buffer (mode new)
+  "Return the buffer in which code of MODE gets its faces; empty it if NEW."
+  (let* ((name (format " *contexture code: %s*" mode))
+         (buffer (get-buffer name)))
+    (unless (and buffer (eq (buffer-local-value 'major-mode buffer) mode))
+      (setq buffer (get-buffer-create name))
+      (with-current-buffer buffer
+        (buffer-disable-undo)
+        ;; Nobody looks at it: what users have hooked in is of no use there.
+        (delay-mode-hooks (let ((inhibit-message t)) (funcall mode)))
+        (setq buffer-read-only nil)
+        (font-lock-set-defaults)))
+    (when new
+      (with-current-buffer buffer (erase-buffer)))
+    buffer))
+
+(defun contexture-repl-markdown--copy-faces (from target to)
+  "Give TARGET's text at TO the faces of this buffer's text from FROM on."
+  (let ((position from) (end (point-max)))
+    (while (< position end)
+      (let ((next (next-single-property-change position 'face nil end))
+            (face (get-text-property position 'face)))
+        (when face
+          (let ((beg (+ to (- position from))) (end (+ to (- next from))))
+            (with-current-buffer target
+              (put-text-property beg end 'face
+                                 (append (ensure-list face) '(contexture-repl-code))))))
+        (setq position next)))))
+
+(defun contexture-repl-markdown--block-text (block)
+  "Return the code of BLOCK, without the indentation of its fence."
+  (let* ((from (contexture-repl--block-from block))
+         (text (with-current-buffer (marker-buffer from)
+                 (contexture-repl-markdown--text
+                  from (or (contexture-repl--block-to block)
+                           (next-single-property-change from 'contexture-block
+                                                        nil (point-max))))))
+         (indent (contexture-repl--block-indent block)))
+    (if (= indent 0) text
+      (replace-regexp-in-string (format "^[ \t]\\{1,%d\\}" indent) "" text))))
+
+;;;; Prose
+
+(defun contexture-repl-markdown--draw-prose (beg end)
+  "Draw the line from BEG to END, which is not code."
+  (unless (> (- end beg) (* 2 contexture-repl-markdown--longest))
+    (goto-char beg)
+    (contexture-repl-markdown--draw-kind beg end)
+    (contexture-repl-markdown--draw-inline beg end)))
+
+(defun contexture-repl-markdown--draw-kind (beg end)
+  "Draw what the line from BEG to END is: a heading, an entry, a quote."
+  (cond ((looking-at "#\\{1,6\\}[ \t]+")
+         (contexture-repl-markdown--hide beg (min end (match-end 0)))
+         (put-text-property (min end (match-end 0)) end 'face 'contexture-repl-heading))
+        ((looking-at "[ \t]*\\(?:---+\\|\\*\\*\\*+\\|___+\\)[ \t]*$")
+         (put-text-property beg end 'face 'contexture-repl-markup))
+        ((looking-at "[ \t]*\\([-*+]\\)[ \t]+")
+         (put-text-property (match-beginning 1) (match-end 1) 'display "\u2022")
+         (contexture-repl-markdown--indent beg end (match-end 0)))
+        ((looking-at "[ \t]*\\([0-9]+[.)]\\)[ \t]+")
+         (put-text-property (match-beginning 1) (match-end 1) 'face 'bold)
+         (contexture-repl-markdown--indent beg end (match-end 0)))
+        ((looking-at "[ \t]*\\(?:>[ \t]?\\)+")
+         (put-text-property beg end 'face 'contexture-repl-quote)
+         (contexture-repl-markdown--indent beg end (match-end 0)))))
+
+(defun contexture-repl-markdown--indent (beg end to)
+  "Have the screen lines of BEG to END begin where the text at TO does."
+  (put-text-property beg end 'wrap-prefix (make-string (min 40 (- to beg)) ?\s)))
+
+(defun contexture-repl-markdown--hide (beg end)
+  "Hide the markup from BEG to END, see `contexture-repl-hide-markup'."
+  (add-text-properties beg end '(face contexture-repl-markup
+                                      invisible contexture-markup)))
+
+(defconst contexture-repl-markdown--spans
+  '(("`" "`\\([^`\n]+\\)`" contexture-repl-inline-code)
+    ("**" "\\*\\*\\([^ *\n][^*\n]*\\)\\*\\*" bold)
+    ("__" "\\_<__\\([^ _\n][^_\n]*\\)__\\_>" bold)
+    ("*" "\\(?:^\\|[^*]\\)\\*\\([^ *\n][^*\n]*\\)\\*" italic)
+    ("_" "\\_<_\\([^ _\n][^_\n]*\\)_\\_>" italic)
+    ("~~" "~~\\([^ ~\n][^~\n]*\\)~~" (:strike-through t)))
+  "What is drawn within lines: (MARK REGEXP FACE).
+A line without MARK need not be searched for REGEXP, which takes longer.")
+
+(defun contexture-repl-markdown--draw-inline (beg end)
+  "Draw code, emphasis and links between BEG and END."
+  (pcase-dolist (`(,mark ,regexp ,face) contexture-repl-markdown--spans)
+    (goto-char beg)
+    (when (search-forward mark end t)
+      (contexture-repl-markdown--each regexp beg end face)))
+  (goto-char beg)
+  (when (search-forward "](" end t)
+    (contexture-repl-markdown--draw-links beg end)))
+
+(defun contexture-repl-markdown--draw-links (beg end)
+  "Draw the links between BEG and END."
+  (goto-char beg)
+  (while (re-search-forward "\\[\\([^]\n]+\\)\\](\\([^) \n]+\\))" end t)
+    (unless (contexture-repl-markdown--code-p (match-beginning 0))
+      (contexture-repl-markdown--hide (match-beginning 0) (match-beginning 1))
+      (contexture-repl-markdown--hide (match-end 1) (match-end 0))
+      (add-face-text-property (match-beginning 1) (match-end 1) 'link)
+      (put-text-property (match-beginning 1) (match-end 1) 'help-echo
+                         (match-string-no-properties 2)))))
+
+(defun contexture-repl-markdown--each (regexp beg end face)
+  "Give group 1 of what REGEXP matches between BEG and END the FACE.
+What is around it is markup."
+  (goto-char beg)
+  (while (re-search-forward regexp end t)
+    (let ((from (match-beginning 1)) (to (match-end 1)) (after (match-end 0)))
+      (unless (contexture-repl-markdown--code-p from)
+        (let ((width (- after to)))
+          (contexture-repl-markdown--hide (- from width) from)
+          (contexture-repl-markdown--hide to after)
+          (add-face-text-property from to face)))
+      (goto-char after))))
+
+(defun contexture-repl-markdown--code-p (position)
+  "Whether the text at POSITION is code within a line."
+  (let ((face (get-text-property position 'face)))
+    (or (eq face 'contexture-repl-inline-code)
+        (and (consp face) (memq 'contexture-repl-inline-code face)))))
+
+(provide 'contexture-repl-markdown)
+;;; contexture-repl-markdown.el ends here

@@ -1,0 +1,495 @@
+;;; contexture-repl-turn.el --- One question and its answer  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, convenience
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Sends what the user wrote, draws the answer while it comes, and ends
+;; the turn: with an answer, an error, or because it was cancelled.
+;; What was asked goes back behind the prompt whenever it was not
+;; answered.
+;;
+;; Pieces of an answer may come by the thousand in a second.  They are
+;; only noted when they arrive, and drawn together some thirty times a
+;; second, so that keys are answered in between.  When the server goes
+;; away during a turn, the call is made again by the connection, and
+;; what was drawn is taken back.
+
+;;; Code:
+
+(require 'contexture-repl-input)
+
+(declare-function jsonrpc-notify "jsonrpc" (connection method params))
+(declare-function jsonrpc-running-p "jsonrpc" (conn))
+
+(defcustom contexture-repl-checkpoints t
+  "Whether a checkpoint is taken before each question.
+They are what retrying, changing and branching go back to."
+  :type 'boolean
+  :group 'contexture-repl)
+
+(defcustom contexture-repl-show-reasoning t
+  "Whether to show what a model thinks before it answers."
+  :type 'boolean
+  :group 'contexture-repl)
+
+(defcustom contexture-repl-answered-hook nil
+  "Normal hook run in the buffer of a session when an answer is complete."
+  :type 'hook
+  :group 'contexture-repl)
+
+(defconst contexture-repl--draw-seconds 0.03
+  "Pieces of an answer that arrive within so many seconds are drawn together.")
+
+(defconst contexture-repl--draw-characters 20000
+  "Most characters of an answer that are drawn without a look at the keyboard.")
+
+(cl-defstruct (contexture-repl--turn (:constructor contexture-repl--make-turn)
+                                     (:copier nil))
+  "A question that is being answered in BUFFER.
+TEXT is the question and QUESTION its message; KEY lets the server know
+it again; ID is the call's on CONNECTION, nil before it is made.
+ANSWER is the message, once something has come, and STATE how far that
+is drawn, while its text begins at START.  PIECES are what was drawn,
+PENDING what was not, (KIND . TEXT) each, both newest first; TIMER draws
+them.  NOTES are to be shown at the end.  ASKED tells that the server
+was asked to stop."
+  buffer text question key id connection answer state start pieces pending
+  timer notes asked)
+
+(defvar contexture-repl--turns nil
+  "The turns that are being answered, in all buffers.")
+
+;;;; Sending
+
+(defun contexture-repl-send ()
+  "Send what you wrote, or do it if it begins with `/'.
+Above the prompt, go there."
+  (interactive)
+  (cond ((< (point) contexture-repl--input) (goto-char (point-max)))
+        ((string-blank-p (contexture-repl--text))
+         (user-error "Write something first"))
+        ((contexture-repl--command-p (contexture-repl--text))
+         (contexture-repl--run-command (contexture-repl--text)))
+        (t (contexture-repl--check-idle)
+           (contexture-repl--send-text (string-trim (contexture-repl--text))))))
+
+(declare-function contexture-repl--command-p "contexture-repl-command" (text))
+(declare-function contexture-repl--run-command "contexture-repl-command" (text))
+(declare-function contexture-repl--replace-edited "contexture-repl-branch" (text))
+(declare-function contexture-repl--withdraw "contexture-repl-branch" (question))
+(defvar contexture-repl--editing)
+
+(defun contexture-repl--check-idle ()
+  "Signal an error if a turn is being answered."
+  (when (contexture-repl--busy-p)
+    (user-error "The last question is still being answered; %s stops that"
+                (substitute-command-keys "\\[contexture-repl-cancel]"))))
+
+(defun contexture-repl--send-text (text)
+  "Send TEXT, which was written behind the prompt."
+  (contexture-repl--set-text "")
+  (setq buffer-undo-list nil)
+  (if (bound-and-true-p contexture-repl--editing)
+      (contexture-repl--replace-edited text)
+    (contexture-repl--ask text)))
+
+(defun contexture-repl--ask (text &optional origin)
+  "Ask TEXT, whose code came from ORIGIN, in the session of this buffer."
+  (contexture-repl--remember text)
+  (let ((turn (contexture-repl--make-turn
+               :buffer (current-buffer) :text text
+               :key (contexture--make-request-key)
+               :question (contexture-repl--add-message :user text :origin origin))))
+    (setq contexture-repl--turn turn)
+    (contexture-repl--begin-turn turn)
+    (contexture-repl--keep-draft)
+    (contexture-repl--take-checkpoint turn)))
+
+(defun contexture-repl--begin-turn (turn)
+  "Listen to what the server tells of TURN."
+  (push turn contexture-repl--turns)
+  (add-hook 'contexture-notification-functions #'contexture-repl--progress)
+  (add-hook 'contexture-connected-hook #'contexture-repl--asked-again)
+  (contexture-repl--draw-header))
+
+(defun contexture-repl--take-checkpoint (turn)
+  "Have TURN go on once there is a checkpoint before it, if there is one.
+That one cannot be taken is no reason not to go on."
+  (if (not contexture-repl-checkpoints)
+      (contexture-repl--chat turn)
+    (contexture-repl--request
+     'checkpoint
+     (list :session (contexture-repl--session-id)
+           :message (concat "Before: " (contexture-repl--first-words
+                                        (contexture-repl--turn-text turn)))
+           :request-key (concat (contexture-repl--turn-key turn) "-before"))
+     (lambda (result)
+       (setf (contexture-repl--message-checkpoint
+              (contexture-repl--turn-question turn))
+             (plist-get result :checkpoint))
+       (contexture-repl--chat turn))
+     (lambda (_) (contexture-repl--chat turn)))))
+
+(defun contexture-repl--first-words (text)
+  "Return the beginning of TEXT, on one line."
+  (truncate-string-to-width (replace-regexp-in-string "[ \t\n]+" " " text)
+                            50 nil nil "..."))
+
+(defun contexture-repl--session-id ()
+  "Return what calls name the session of this buffer."
+  (or (plist-get contexture-repl--session :id)
+      (plist-get contexture-repl--session :session)))
+
+(defun contexture-repl--chat (turn)
+  "Ask the model what TURN, this buffer's, is about.
+Do not if it was cancelled meanwhile."
+  (cond ((not (memq turn contexture-repl--turns)))
+        ((contexture-repl--turn-asked turn)
+         (contexture-repl--failed turn '(:code -32800 :message "cancelled")))
+        (t
+         (setf (contexture-repl--turn-id turn)
+               (contexture-repl--request
+                'chat
+                (contexture-repl--chat-params
+                 (contexture-repl--turn-text turn)
+                 :request-key (contexture-repl--turn-key turn))
+                (apply-partially #'contexture-repl--answered turn)
+                (apply-partially #'contexture-repl--failed turn))
+               (contexture-repl--turn-connection turn) contexture--connection))))
+
+(defun contexture-repl--chat-params (text &rest more)
+  "Return what to call `chat' with for TEXT in this buffer, with MORE."
+  (let ((settings contexture-repl--settings))
+    (append (apply #'contexture--plist
+                   :session (contexture-repl--session-id)
+                   :content text
+                   :phase (plist-get settings :phase)
+                   :model (plist-get settings :model)
+                   :provider (plist-get settings :provider)
+                   (and (plist-get settings :manage)
+                        (list :manage t :template (plist-get settings :template))))
+            more)))
+
+(defun contexture-repl--request (method params success &optional failure)
+  "Call METHOD with PARAMS for this buffer; return the call's id.
+SUCCESS gets the result and FAILURE the problem, which is shown unless
+that is given, in this buffer if it is still there.  FAILURE is called
+at once, and nil returned, when the call cannot even be made."
+  (let* ((buffer (current-buffer))
+         (failure (or failure #'contexture-repl--show-problem))
+         (inside (lambda (function argument)
+                   (when (buffer-live-p buffer)
+                     (with-current-buffer buffer (funcall function argument))))))
+    (condition-case problem
+        (contexture-request-async method params
+                                  :success (apply-partially inside success)
+                                  :error (apply-partially inside failure))
+      ((user-error contexture-error)
+       (funcall failure (list :message (contexture--problem-text problem)))
+       nil))))
+
+(defun contexture-repl--show-problem (problem)
+  "Show PROBLEM, the error of a call, below what was said."
+  (contexture-repl--note (concat "Error: " (contexture--error-text problem))
+                         'contexture-repl-error))
+
+;;;; Pieces
+
+(defun contexture-repl--progress (method params)
+  "Note the piece of an answer that METHOD and PARAMS may tell of."
+  (when (eq method 'progress)
+    (when-let ((turn (cl-find (plist-get params :id) contexture-repl--turns
+                              :key #'contexture-repl--turn-id)))
+      (pcase (plist-get params :kind)
+        ((and (or :text :reasoning) kind)
+         (push (cons kind (or (plist-get params :text) ""))
+               (contexture-repl--turn-pending turn))
+         (contexture-repl--draw-soon turn))
+        (:tool-call
+         (contexture-repl--tell turn (contexture-repl--tool-text params)))
+        ((or :status :retry)
+         (contexture-repl--tell turn (plist-get params :text)))))))
+
+(defun contexture-repl--tool-text (params)
+  "Return words for the tool that PARAMS say is called."
+  (format "calls %s %s" (plist-get params :name)
+          (contexture-repl--first-words
+           (let ((arguments (plist-get params :arguments)))
+             (if (stringp arguments) arguments (format "%S" arguments))))))
+
+(defun contexture-repl--tell (turn text)
+  "Show TEXT, a remark about TURN: now, or after the answer that has begun."
+  (let ((buffer (contexture-repl--turn-buffer turn)))
+    (when (and text (buffer-live-p buffer))
+      (with-current-buffer buffer
+        (if (or (contexture-repl--turn-answer turn)
+                (contexture-repl--turn-pending turn))
+            (push text (contexture-repl--turn-notes turn))
+          (contexture-repl--note text))))))
+
+(defun contexture-repl--draw-soon (turn)
+  "Have the pieces of TURN drawn in a moment."
+  (unless (contexture-repl--turn-timer turn)
+    (setf (contexture-repl--turn-timer turn)
+          (run-at-time contexture-repl--draw-seconds nil
+                       #'contexture-repl--draw-pending turn))))
+
+(defun contexture-repl--draw-pending (turn &optional all)
+  "Draw the pieces of TURN that were not drawn yet.
+Unless ALL are wanted, leave some for later if they are many."
+  (when-let ((timer (contexture-repl--turn-timer turn)))
+    (cancel-timer timer)
+    (setf (contexture-repl--turn-timer turn) nil))
+  (when (and (contexture-repl--turn-pending turn)
+             (buffer-live-p (contexture-repl--turn-buffer turn)))
+    (let ((pieces (nreverse (contexture-repl--turn-pending turn))) (size 0))
+      (setf (contexture-repl--turn-pending turn) nil)
+      (with-current-buffer (contexture-repl--turn-buffer turn)
+        (while (and pieces (or all (< size contexture-repl--draw-characters)))
+          (let ((kind (caar pieces)) texts)
+            (while (and pieces (eq kind (caar pieces))
+                        (or all (< size contexture-repl--draw-characters)))
+              (setq size (+ size (length (cdar pieces))))
+              (push (cdr (pop pieces)) texts))
+            (contexture-repl--draw turn kind (apply #'concat (nreverse texts))))))
+      (when pieces
+        (setf (contexture-repl--turn-pending turn) (nreverse pieces))
+        (contexture-repl--draw-soon turn)))))
+
+(defun contexture-repl--draw (turn kind text)
+  "Draw TEXT, the next piece of TURN, which is of KIND, in this buffer."
+  (unless (or (string-empty-p text)
+              (and (eq kind :reasoning) (not contexture-repl-show-reasoning)))
+    (contexture-repl--begin-answer turn)
+    (contexture-repl--changing
+      (goto-char contexture-repl--tail)
+      (if (eq kind :reasoning)
+          (contexture-repl--draw-reasoning turn text)
+        (unless (contexture-repl--turn-state turn)
+          (contexture-repl--end-line)
+          (setf (contexture-repl--turn-start turn) (copy-marker (point))
+                (contexture-repl--turn-state turn)
+                (contexture-repl-markdown--begin
+                 (contexture-repl--fixed 'contexture-message
+                                         (contexture-repl--turn-answer turn)))))
+        (push text (contexture-repl--turn-pieces turn))
+        (contexture-repl-markdown--insert (contexture-repl--turn-state turn) text)))))
+
+(defun contexture-repl--begin-answer (turn)
+  "Draw the heading of TURN's answer, unless that was done."
+  (unless (contexture-repl--turn-answer turn)
+    (setf (contexture-repl--turn-answer turn)
+          (contexture-repl--begin-message :assistant))))
+
+(defun contexture-repl--draw-reasoning (turn text)
+  "Draw TEXT, which is how the model of TURN thinks, before the answer."
+  (unless (contexture-repl--turn-state turn)
+    (insert (apply #'propertize text 'face 'contexture-repl-reasoning
+                   'contexture-reasoning t
+                   (contexture-repl--fixed 'contexture-message
+                                           (contexture-repl--turn-answer turn))))))
+
+(defun contexture-repl--asked-again ()
+  "Take back what was drawn of calls that were just made once more.
+The server that answered them is gone.  Those that were cancelled are
+cancelled again."
+  (dolist (turn contexture-repl--turns)
+    (when (contexture-repl--turn-id turn)
+      (setf (contexture-repl--turn-pending turn) nil)
+      (contexture-repl--take-back turn)
+      (when (contexture-repl--turn-asked turn)
+        (contexture-repl--send-cancel turn)))))
+
+(defun contexture-repl--take-back (turn)
+  "Take the answer of TURN, as far as it is drawn, off the screen."
+  (when (and (contexture-repl--turn-answer turn)
+             (buffer-live-p (contexture-repl--turn-buffer turn)))
+    (with-current-buffer (contexture-repl--turn-buffer turn)
+      (contexture-repl--delete-from (contexture-repl--turn-answer turn))
+      (setf (contexture-repl--turn-answer turn) nil
+            (contexture-repl--turn-state turn) nil
+            (contexture-repl--turn-pieces turn) nil)
+      (contexture-repl--note "The server went away and was asked again."))))
+
+;;;; The end
+
+(defun contexture-repl--answered (turn result)
+  "End TURN, which was answered with RESULT."
+  (contexture-repl--draw-pending turn t)
+  (let ((content (or (plist-get result :content) "")))
+    (contexture-repl--begin-answer turn)
+    (unless (equal content (contexture-repl--so-far turn))
+      (contexture-repl--redraw-answer turn content))
+    (contexture-repl--end-turn turn)
+    (setf (contexture-repl--message-id (contexture-repl--turn-question turn))
+          (plist-get result :question))
+    (let ((answer (contexture-repl--turn-answer turn)))
+      (setf (contexture-repl--message-id answer) (plist-get result :id)
+            (contexture-repl--message-text answer) content
+            (contexture-repl--message-origin answer)
+            (contexture-repl--message-origin (contexture-repl--turn-question turn)))
+      (when-let ((model (plist-get result :model)))
+        (setq contexture-repl--answered-by model)
+        (contexture-repl--retitle answer model)))
+    (contexture-repl--note (contexture-repl--result-text result))
+    (when-let ((text (contexture-repl--management-text result)))
+      (contexture-repl--note text))
+    (contexture-repl--fetch-stats)
+    (contexture-repl--keep-draft)
+    (run-hooks 'contexture-repl-answered-hook)))
+
+(declare-function contexture-repl--fetch-stats "contexture-repl" ())
+
+(defun contexture-repl--so-far (turn)
+  "Return what was drawn of TURN's answer."
+  (apply #'concat (reverse (contexture-repl--turn-pieces turn))))
+
+(defun contexture-repl--redraw-answer (turn content)
+  "Draw CONTENT in the place of what was drawn of TURN's answer."
+  (when-let ((state (contexture-repl--turn-state turn)))
+    (contexture-repl--changing
+      (delete-region (contexture-repl--turn-start turn) contexture-repl--tail)))
+  (setf (contexture-repl--turn-state turn) nil
+        (contexture-repl--turn-pieces turn) nil)
+  (contexture-repl--draw turn :text content))
+
+(defun contexture-repl--end-turn (turn)
+  "Note that TURN has ended, and show the remarks about it."
+  (setq contexture-repl--turns (delq turn contexture-repl--turns))
+  (unless contexture-repl--turns
+    (remove-hook 'contexture-notification-functions #'contexture-repl--progress)
+    (remove-hook 'contexture-connected-hook #'contexture-repl--asked-again))
+  (when-let ((timer (contexture-repl--turn-timer turn)))
+    (cancel-timer timer)
+    (setf (contexture-repl--turn-timer turn) nil))
+  (setq contexture-repl--turn nil)
+  (when-let ((state (contexture-repl--turn-state turn)))
+    (contexture-repl--changing
+      (goto-char contexture-repl--tail)
+      (contexture-repl-markdown--end state)))
+  (mapc #'contexture-repl--note (reverse (contexture-repl--turn-notes turn)))
+  (contexture-repl--draw-header))
+
+(defun contexture-repl--result-text (result)
+  "Return words for what the answer with RESULT took."
+  (let* ((usage (plist-get result :usage))
+         (cached (plist-get usage :cached))
+         (cost (plist-get result :cost)))
+    (concat
+     (or (plist-get result :model) "model")
+     (if usage
+         (format ": %s tokens in%s, %s out" (plist-get usage :input)
+                 (if (and cached (> cached 0)) (format " (%d cached)" cached) "")
+                 (plist-get usage :output))
+       "")
+     (if cost (format ", $%.4f" cost) "")
+     (pcase (plist-get result :stop-reason)
+       (:length "; cut off at the most that the model may say: ask it to go on")
+       (_ "")))))
+
+(defun contexture-repl--management-text (result)
+  "Return words for what became of the managing of RESULT's turn, or nil."
+  (let ((management (plist-get result :management)))
+    (pcase (plist-get management :status)
+      (:managed (format "managed with %s" (plist-get management :template)))
+      (:failed (format "not managed, the whole history was sent: %s"
+                       (or (plist-get management :reason) "no reason was given"))))))
+
+(defun contexture-repl--failed (turn problem)
+  "End TURN, which was not answered because of PROBLEM."
+  (when (memq turn contexture-repl--turns)
+    (contexture-repl--draw-pending turn t)
+    (let ((cancelled (eql (plist-get problem :code) -32800))
+          (answer (contexture-repl--turn-answer turn))
+          (question (contexture-repl--turn-question turn)))
+      (contexture-repl--end-turn turn)
+      (if answer
+          (setf (contexture-repl--message-text answer) (contexture-repl--so-far turn))
+        (contexture-repl--delete-from question)
+        (contexture-repl--withdraw question))
+      (contexture-repl--note (contexture-repl--problem-note problem cancelled answer)
+                             (if cancelled 'contexture-repl-note
+                               'contexture-repl-error))
+      (unless (and cancelled answer)
+        (contexture-repl--give-back (contexture-repl--turn-text turn)))
+      (contexture-repl--keep-draft))))
+
+(defun contexture-repl--problem-note (problem cancelled answer)
+  "Return what to show of PROBLEM, with what to do about it.
+CANCELLED tells that the user wanted it, ANSWER that some of an answer
+is there."
+  (let ((retry (substitute-command-keys "\\[contexture-repl-retry]")))
+    (cond ((and cancelled answer)
+           (format "Cancelled; %s asks again." retry))
+          (cancelled "Cancelled; what you asked is behind the prompt.")
+          (t
+           (format "Error: %s\n%s" (plist-get problem :message)
+                   (contexture-repl--advice
+                    (plist-get (plist-get problem :data) :kind)
+                    (plist-get problem :code)))))))
+
+(defun contexture-repl--advice (kind code)
+  "Return what to do after an error of KIND with CODE."
+  (let ((again "what you asked is behind the prompt, RET asks it again."))
+    (pcase kind
+      (:provider-unconfigured
+       (concat "No model is set up yet; the rest works without. When one is, " again))
+      (:authentication (concat "Give the provider a key that it takes; " again))
+      (:rate-limited (concat "Wait a little; " again))
+      (:context-too-long
+       (concat "/drop items, choose a /template, or ask a model that takes more; "
+               again))
+      (:bad-request (concat "/model chooses another model; " again))
+      ((guard (eql code -32601))
+       (concat "This server cannot talk to models; install a newer one. "
+               (contexture--capitalized again)))
+      (_ (contexture--capitalized again)))))
+
+(defun contexture-repl--unanswered-text ()
+  "Return what would be lost with the turn of this buffer, and what is written."
+  (concat (if contexture-repl--turn (contexture-repl--turn-text contexture-repl--turn)
+            (cdr contexture-repl--preparing))
+          (if (string-blank-p (contexture-repl--text)) ""
+            (concat "\n\n" (contexture-repl--text)))))
+
+;;;; Cancelling
+
+(defun contexture-repl-cancel ()
+  "Stop the answer that is coming; what has come stays.
+Use it again to forget about a server that does not answer.  When you
+are changing an earlier question, leave that as it was."
+  (interactive)
+  (let ((turn contexture-repl--turn))
+    (cond ((bound-and-true-p contexture-repl--editing)
+           (setq contexture-repl--editing nil)
+           (contexture-repl--set-text "")
+           (message "The question stays as it was"))
+          (contexture-repl--preparing
+           (contexture-repl--give-back (cdr contexture-repl--preparing))
+           (setq contexture-repl--preparing nil))
+          ((null turn) (user-error "Nothing is being answered"))
+          ((null (contexture-repl--turn-id turn)) ; before the call is made
+           (if (contexture-repl--turn-asked turn)
+               (contexture-repl--failed turn '(:code -32800 :message "cancelled"))
+             (setf (contexture-repl--turn-asked turn) t)))
+          ((and (not (contexture-repl--turn-asked turn))
+                (jsonrpc-running-p (contexture-repl--turn-connection turn)))
+           (setf (contexture-repl--turn-asked turn) t)
+           (contexture-repl--send-cancel turn)
+           (message "Cancelling..."))
+          (t (contexture--cancel (contexture-repl--turn-connection turn)
+                                 (contexture-repl--turn-id turn))))))
+
+(defun contexture-repl--send-cancel (turn)
+  "Ask the server to stop TURN."
+  (jsonrpc-notify (contexture-repl--turn-connection turn) 'cancel
+                  (list :id (contexture-repl--turn-id turn))))
+
+(provide 'contexture-repl-turn)
+;;; contexture-repl-turn.el ends here

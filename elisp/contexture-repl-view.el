@@ -1,0 +1,372 @@
+;;; contexture-repl-view.el --- What a conversation looks like  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, convenience
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The buffer of a conversation, from top to bottom: what was said,
+;; which cannot be edited; a line with the items of the context and
+;; their tokens; and behind a prompt what the user is writing.  Whatever
+;; is inserted above the prompt leaves point, the text behind it, and
+;; its undo as they are.
+;;
+;; This file draws and asks nobody.
+
+;;; Code:
+
+(require 'contexture)
+(require 'contexture-repl-markdown)
+
+(defface contexture-repl-user '((t :inherit (bold font-lock-keyword-face)))
+  "Face of the line above what you said."
+  :group 'contexture-repl)
+
+(defface contexture-repl-model '((t :inherit (bold font-lock-type-face)))
+  "Face of the line above what a model said."
+  :group 'contexture-repl)
+
+(defface contexture-repl-note '((t :inherit shadow))
+  "Face of remarks, such as what an answer cost."
+  :group 'contexture-repl)
+
+(defface contexture-repl-error '((t :inherit error))
+  "Face of what went wrong."
+  :group 'contexture-repl)
+
+(defface contexture-repl-reasoning '((t :inherit (italic shadow)))
+  "Face of what a model thinks before it answers."
+  :group 'contexture-repl)
+
+(defface contexture-repl-context '((t :inherit shadow))
+  "Face of the line with the items of the context."
+  :group 'contexture-repl)
+
+(defface contexture-repl-prompt '((t :inherit minibuffer-prompt))
+  "Face of the prompt."
+  :group 'contexture-repl)
+
+(defconst contexture-repl--prompt "> "
+  "What is before the text that the user is writing.")
+
+(cl-defstruct (contexture-repl--message (:constructor contexture-repl--make-message)
+                                        (:copier nil))
+  "A message that is shown.
+ID is the server's, or nil while it is not known; ROLE a keyword; TEXT
+what was said.  FROM is a marker where it begins.  CHECKPOINT, of a
+question, is the id of one that was taken just before; ORIGIN tells
+where the code in it came from, see contexture-repl-block.el."
+  id role text from checkpoint origin)
+
+(defvar-local contexture-repl--session nil
+  "The session of this buffer, as the server describes it.")
+
+(defvar-local contexture-repl--messages nil
+  "The messages that are shown, the newest first.")
+
+(defvar-local contexture-repl--tail nil
+  "Marker where what was said ends.")
+
+(defvar-local contexture-repl--input nil
+  "Marker where the text begins that the user is writing.")
+
+(defvar-local contexture-repl--items nil
+  "The items of the context, as last heard.")
+
+(defvar-local contexture-repl--stats nil
+  "What the server said of the size of the session.")
+
+(defvar-local contexture-repl--answered-by nil
+  "The model that answered last, or nil.")
+
+(defvar-local contexture-repl--settings nil
+  "Plist of :model, :provider, :template, :manage and :phase, as chosen here.")
+
+(defvar-local contexture-repl--turn nil
+  "The turn that is being answered, or nil.")
+
+(defvar-local contexture-repl--preparing nil
+  "What is done before a turn, as (WHAT . QUESTION), or nil.
+Another value, when that is done, tells that it was cancelled.")
+
+;;;; Changing what is above the prompt
+
+(defun contexture-repl--lay-out ()
+  "Draw an empty conversation in this buffer, which is empty."
+  (let ((inhibit-read-only t) (buffer-undo-list t))
+    (erase-buffer)
+    (setq contexture-repl--messages nil
+          contexture-repl--tail (copy-marker (point-min) t))
+    (insert (apply #'propertize contexture-repl--prompt
+                   'face 'contexture-repl-prompt
+                   (contexture-repl--fixed 'rear-nonsticky t 'field 'prompt)))
+    (setq contexture-repl--input (point-marker))
+    (set-marker contexture-repl--tail (point-min)))
+  (contexture-repl--draw-context))
+
+(defun contexture-repl--fixed (&rest properties)
+  "Return PROPERTIES with those of text that cannot be edited."
+  `(read-only t front-sticky (read-only) ,@properties))
+
+(defun contexture-repl--change (function)
+  "Call FUNCTION, which changes what is above the prompt.
+Point stays where it is in the text, and undo knows nothing of it."
+  (let ((before (marker-position contexture-repl--input)))
+    (prog1 (let ((inhibit-read-only t)
+                 (inhibit-modification-hooks t)
+                 (buffer-undo-list t))
+             (save-excursion
+               (save-restriction (widen) (funcall function))))
+      (contexture-repl--shift-undo
+       (- (marker-position contexture-repl--input) before)))))
+
+(defmacro contexture-repl--changing (&rest body)
+  "Run BODY, which changes what is above the prompt."
+  (declare (indent 0) (debug t))
+  `(contexture-repl--change (lambda () ,@body)))
+
+(defun contexture-repl--shift-undo (by)
+  "Have undo find what it knows BY characters further on."
+  (unless (or (= by 0) (eq buffer-undo-list t))
+    (setq buffer-undo-list
+          (mapcar (lambda (entry) (contexture-repl--shift-entry entry by))
+                  buffer-undo-list))))
+
+(defun contexture-repl--shift-entry (entry by)
+  "Return ENTRY of an undo list as it is BY characters further on."
+  (pcase entry
+    ((pred integerp) (+ entry by))
+    (`(,(and (pred integerp) beg) . ,(and (pred integerp) end))
+     (cons (+ beg by) (+ end by)))
+    (`(,(and (pred stringp) text) . ,(and (pred integerp) position))
+     (cons text (if (< position 0) (- position by) (+ position by))))
+    (`(nil ,property ,value ,beg . ,end)
+     `(nil ,property ,value ,(+ beg by) . ,(+ end by)))
+    (_ entry)))
+
+(defun contexture-repl--busy-p ()
+  "Whether a turn of this buffer is being answered, or soon will be."
+  (and (or contexture-repl--turn contexture-repl--preparing) t))
+
+;;;; Messages
+
+(defun contexture-repl--add-message (role text &rest slots)
+  "Draw TEXT, said by ROLE, as the last message, and return that.
+SLOTS are more slots of the message."
+  (let ((message (apply #'contexture-repl--begin-message role slots)))
+    (setf (contexture-repl--message-text message) text)
+    (contexture-repl--changing
+      (goto-char contexture-repl--tail)
+      (let ((state (contexture-repl-markdown--begin
+                    (contexture-repl--fixed 'contexture-message message))))
+        (contexture-repl-markdown--insert state text)
+        (contexture-repl-markdown--end state)
+        (contexture-repl--end-line)))
+    message))
+
+(defun contexture-repl--begin-message (role &rest slots)
+  "Draw the heading of a message of ROLE with SLOTS, and return the message."
+  (let ((message (apply #'contexture-repl--make-message :role role slots)))
+    (contexture-repl--changing
+      (when (get-text-property (point-min) 'contexture-intro)
+        (delete-region (point-min) (next-single-property-change
+                                    (point-min) 'contexture-intro)))
+      (goto-char contexture-repl--tail)
+      (unless (bobp) (insert (apply #'propertize "\n" (contexture-repl--fixed))))
+      (setf (contexture-repl--message-from message) (copy-marker (point)))
+      (insert (apply #'propertize (concat (contexture-repl--role-name role) "\n")
+                     'face (if (eq role :user) 'contexture-repl-user
+                             'contexture-repl-model)
+                     'contexture-heading t
+                     (contexture-repl--fixed 'contexture-message message))))
+    (push message contexture-repl--messages)
+    message))
+
+(defun contexture-repl--role-name (role)
+  "Return what the heading of a message of ROLE says."
+  (pcase role
+    (:user "You")
+    (:assistant (or (contexture-repl--model) "Model"))
+    (:tool "Tool")
+    (_ (capitalize (contexture--name role)))))
+
+(defun contexture-repl--end-line ()
+  "Have point be at the beginning of a line."
+  (unless (bolp) (insert (apply #'propertize "\n" (contexture-repl--fixed)))))
+
+(defun contexture-repl--retitle (message name)
+  "Have the heading of MESSAGE say NAME."
+  (contexture-repl--changing
+    (goto-char (contexture-repl--message-from message))
+    (let ((properties (text-properties-at (point))))
+      (forward-char)                    ; the marker stays before it
+      (insert (apply #'propertize name properties))
+      (delete-region (point) (line-end-position))
+      (delete-region (contexture-repl--message-from message)
+                     (1+ (contexture-repl--message-from message))))))
+
+(defun contexture-repl--note (text &optional face &rest properties)
+  "Draw TEXT, a remark, below what was said, in FACE and with PROPERTIES."
+  (contexture-repl--changing
+    (goto-char contexture-repl--tail)
+    (contexture-repl--end-line)
+    (insert (apply #'propertize (concat text "\n")
+                   'face (or face 'contexture-repl-note) 'wrap-prefix "  "
+                   'contexture-note t
+                   (apply #'contexture-repl--fixed properties)))))
+
+(defun contexture-repl--delete-from (message)
+  "Take MESSAGE and all that follows it off the screen."
+  (contexture-repl--changing
+    (delete-region (contexture-repl--message-from message) contexture-repl--tail)
+    (goto-char contexture-repl--tail)
+    (when (and (eq (char-before) ?\n) (not (bobp)))
+      (delete-char -1)))                ; the line before the heading
+  (setq contexture-repl--messages
+        (cdr (memq message contexture-repl--messages))))
+
+(defun contexture-repl--message-at (position)
+  "Return the message at POSITION, or the last one before it, or nil."
+  (cl-find-if (lambda (message)
+                (<= (contexture-repl--message-from message) position))
+              contexture-repl--messages))
+
+(defun contexture-repl--last (role)
+  "Return the last message of ROLE, or nil."
+  (cl-find role contexture-repl--messages :key #'contexture-repl--message-role))
+
+;;;; The line with the context
+
+(defun contexture-repl--draw-context ()
+  "Draw the line above the prompt anew."
+  (contexture-repl--changing
+    (let ((start (marker-position contexture-repl--tail)))
+      (delete-region start (- contexture-repl--input (length contexture-repl--prompt)))
+      (goto-char start)
+      (insert (apply #'propertize (concat (if (bobp) "" "\n")
+                                          (contexture-repl--context-text) "\n")
+                     'contexture-context t
+                     (contexture-repl--fixed 'field 'prompt)))
+      (set-marker contexture-repl--tail start))))
+
+(defun contexture-repl--context-text ()
+  "Return the items of the context and their tokens, as one line."
+  (let* ((tokens (cl-loop for item in contexture-repl--items
+                          sum (or (plist-get item :tokens) 0)))
+         (total (if contexture-repl--items
+                    (contexture--size (length contexture-repl--items) tokens)
+                  "nothing; @ or /add adds something"))
+         (chips (contexture-repl--chips (- (contexture-repl--width) (length total) 14))))
+    (propertize (concat "Context: " chips (if (string-empty-p chips) "" "  ") total)
+                'face 'contexture-repl-context
+                'mouse-face 'highlight
+                'help-echo "mouse-1, RET: list the items"
+                'keymap contexture-repl-context-map)))
+
+(defvar contexture-repl-context-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "RET") #'contexture-list)
+    (define-key map [mouse-1] #'contexture-list)
+    map)
+  "Keymap of the line with the context.")
+
+(defun contexture-repl--width ()
+  "Return how many columns a line of this buffer has."
+  (if-let ((window (get-buffer-window nil t))) (window-max-chars-per-line window) 80))
+
+(defun contexture-repl--chips (width)
+  "Return the items as text of at most WIDTH columns, and how many are left out."
+  (let ((items contexture-repl--items) (chips nil) (used 0) (more t))
+    (while (and items more)
+      (let ((chip (contexture-repl--chip (car items))))
+        (if (or (null chips) (<= (+ used (length chip) 3) (- width 5)))
+            (setq used (+ used (length chip) 3) items (cdr items)
+                  chips (cons chip chips))
+          (setq more nil))))
+    (concat (mapconcat #'identity (nreverse chips) " ")
+            (if items (format " +%d" (length items)) ""))))
+
+(defun contexture-repl--chip (item)
+  "Return a few words for ITEM, with its tokens."
+  (format "[%s%s %d]"
+          (truncate-string-to-width
+           (contexture-repl--item-name item) 30 nil nil "...")
+          (pcase (plist-get item :state)
+            (:stale " stale") (:missing " missing") (_ ""))
+          (or (plist-get item :tokens) 0)))
+
+(defun contexture-repl--item-name (item)
+  "Return a short name for ITEM."
+  (let* ((metadata (plist-get item :metadata))
+         (file (plist-get metadata :filename))
+         (start (plist-get metadata :start-line)))
+    (cond ((plist-get metadata :symbol))
+          (file (concat (file-name-nondirectory (directory-file-name file))
+                        (if start (format ":%s" start) "")))
+          ((plist-get metadata :buffer))
+          (t (plist-get item :id)))))
+
+;;;; The header line
+
+(defun contexture-repl--model ()
+  "Return the name of the model, or nil if it is not known."
+  (or (plist-get contexture-repl--settings :model)
+      contexture-repl--answered-by
+      (let ((model (plist-get contexture-repl--stats :model)))
+        (and model (not (equal model "default")) model))))
+
+(defun contexture-repl--draw-header ()
+  "Draw the header line anew."
+  (setq header-line-format
+        (list " "
+              (contexture-repl--header-part
+               (plist-get contexture-repl--session :session)
+               #'contexture-repl-switch-session "switch to another session")
+              "  "
+              (contexture-repl--header-part
+               (or (contexture-repl--model) "no model chosen")
+               #'contexture-repl-switch-model "choose another model")
+              "  "
+              (contexture-repl--header-part
+               (contexture-repl--template-text)
+               #'contexture-repl-switch-template "choose a template")
+              "  "
+              (contexture-repl--escape (contexture-repl--tokens-text)))
+        mode-line-process (and contexture-repl--turn ":answering"))
+  (force-mode-line-update))
+
+(defun contexture-repl--header-part (text command help)
+  "Return TEXT for the header line; clicking it runs COMMAND, as HELP says."
+  (propertize (contexture-repl--escape text)
+              'mouse-face 'mode-line-highlight
+              'help-echo (concat "mouse-1: " help)
+              'keymap (let ((map (make-sparse-keymap)))
+                        (define-key map [header-line mouse-1] command)
+                        map)))
+
+(defun contexture-repl--escape (text)
+  "Return TEXT so that the header line shows it as it is."
+  (replace-regexp-in-string "%" "%%" text))
+
+(defun contexture-repl--template-text ()
+  "Return what the header line says of templates."
+  (let ((template (plist-get contexture-repl--settings :template)))
+    (if (plist-get contexture-repl--settings :manage)
+        (format "managed: %s" (or template "default template"))
+      "whole history")))
+
+(defun contexture-repl--tokens-text ()
+  "Return what the header line says of tokens."
+  (let ((tokens (plist-get contexture-repl--stats :tokens))
+        (limit (plist-get contexture-repl--stats :limit)))
+    (cond ((null tokens) "")
+          ((and limit (> limit 0))
+           (format "%d of %d tokens (%d %%)" tokens limit (/ (* 100 tokens) limit)))
+          (t (contexture--count tokens "token")))))
+
+(provide 'contexture-repl-view)
+;;; contexture-repl-view.el ends here

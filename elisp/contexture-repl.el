@@ -1,0 +1,443 @@
+;;; contexture-repl.el --- Talk with a model  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, convenience
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; `contexture-repl' opens a session in a buffer: what was said, the
+;; items of the context with their tokens, and a prompt.  What you write
+;; there goes to the model together with the context, and the answer
+;; appears as it comes.  The session is kept by the server, so that it
+;; is there again after Emacs or the server was started anew; what you
+;; wrote and did not send is kept, too.
+;;
+;; The parts: contexture-repl-view.el draws, -markdown.el makes answers
+;; look like what they mean, -input.el keeps history and drafts,
+;; -turn.el asks, -branch.el asks again, -block.el uses code in answers,
+;; -command.el has the commands behind a slash, and
+;; contexture-repl-code.el asks from other buffers.
+
+;;; Code:
+
+(require 'contexture-repl-command)
+(require 'contexture-repl-block)
+(eval-when-compile (require 'subr-x))
+
+(defcustom contexture-repl-own-context nil
+  "Whether a new session has a context of its own.
+Otherwise it has that of the buffer where it is begun, so that what you
+mark there is what the model sees."
+  :type 'boolean
+  :group 'contexture-repl)
+
+(defcustom contexture-repl-hide-markup t
+  "Whether the asterisks, backquotes and so on of an answer are hidden."
+  :type 'boolean
+  :group 'contexture-repl)
+
+(defcustom contexture-repl-shown-messages 200
+  "How many messages are shown at first of a session that is opened.
+`contexture-repl-redraw' with a prefix argument shows all."
+  :type 'natnum
+  :group 'contexture-repl)
+
+(defvar contexture-repl-session-history nil
+  "Sessions that were opened by name.")
+
+(defvar contexture-repl-model-history nil
+  "Models that were chosen.")
+
+(defvar contexture-repl--last-buffer nil
+  "The session's buffer that was opened or asked in last.")
+
+(defvar-local contexture-repl--items-timer nil
+  "Timer that asks for the items of the context.")
+
+(defvar contexture-repl-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "RET") #'contexture-repl-send)
+    (define-key map (kbd "C-c C-c") #'contexture-repl-send)
+    (define-key map (kbd "C-j") #'contexture-repl-newline)
+    (define-key map (kbd "TAB") #'completion-at-point)
+    (define-key map (kbd "M-p") #'contexture-repl-previous-input)
+    (define-key map (kbd "M-n") #'contexture-repl-next-input)
+    (define-key map (kbd "M-r") #'contexture-repl-search-input)
+    (define-key map (kbd "C-c C-k") #'contexture-repl-cancel)
+    (define-key map (kbd "C-c C-r") #'contexture-repl-retry)
+    (define-key map (kbd "C-c C-e") #'contexture-repl-edit)
+    (define-key map (kbd "C-c C-b") #'contexture-repl-branch)
+    (define-key map (kbd "C-c C-w") #'contexture-repl-copy-block)
+    (define-key map (kbd "C-c C-i") #'contexture-repl-insert-block)
+    (define-key map (kbd "C-c C-a") #'contexture-repl-apply)
+    (define-key map (kbd "C-c C-n") #'contexture-repl-next-message)
+    (define-key map (kbd "C-c C-p") #'contexture-repl-previous-message)
+    (define-key map (kbd "C-c M-n") #'contexture-repl-next-block)
+    (define-key map (kbd "C-c M-p") #'contexture-repl-previous-block)
+    (define-key map (kbd "C-c C-s") #'contexture-repl-switch-session)
+    (define-key map (kbd "C-c C-v") #'contexture-repl-switch-model)
+    (define-key map (kbd "C-c C-t") #'contexture-repl-switch-template)
+    (define-key map (kbd "C-c C-d") #'contexture-repl-dry-run)
+    (define-key map (kbd "C-c C-l") #'contexture-list)
+    (define-key map (kbd "C-c C-o") #'contexture-repl-toggle-markup)
+    (define-key map (kbd "C-c M-g") #'contexture-repl-redraw)
+    map)
+  "Keymap of `contexture-repl-mode'.")
+
+(define-derived-mode contexture-repl-mode nil "Chat"
+  "Major mode for a session with a model.
+Write behind the prompt: \\<contexture-repl-mode-map>\\[contexture-repl-send] \
+sends it, \\[contexture-repl-newline] begins a new line,
+and `@' with \\[completion-at-point] names files, symbols and items and adds \
+them to the context.
+A line that begins with `/' is a command; /help lists them.  A first
+line \"@context-helper NAME\" has that template manage this turn.
+
+\\[contexture-repl-cancel] stops an answer.  \\[contexture-repl-retry] asks the \
+last question again, \\[contexture-repl-edit] changes the
+one at point, and \\[contexture-repl-branch] goes on from there in a new \
+session.  \\[contexture-repl-copy-block]
+copies the code at point, by default the last, \\[contexture-repl-insert-block] \
+inserts it elsewhere,
+and \\[contexture-repl-apply] puts it in the place of the code that was asked about.
+
+\\{contexture-repl-mode-map}"
+  (set-syntax-table text-mode-syntax-table)
+  (setq-local font-lock-function #'ignore
+              word-wrap t
+              truncate-lines nil
+              scroll-conservatively 101
+              bidi-paragraph-direction 'left-to-right
+              bidi-inhibit-bpa t
+              filter-buffer-substring-function #'contexture-repl--filter-substring
+              completion-at-point-functions (list #'contexture-repl--complete t))
+  (setq buffer-invisibility-spec '(t))
+  (when contexture-repl-hide-markup (add-to-invisibility-spec 'contexture-markup))
+  (buffer-enable-undo)
+  (contexture-repl--lay-out)
+  (add-hook 'pre-command-hook #'contexture-repl--before-command nil t)
+  (add-hook 'after-change-functions #'contexture-repl--text-changed nil t)
+  (add-hook 'kill-buffer-hook #'contexture-repl--leave nil t)
+  (add-hook 'window-size-change-functions #'contexture-repl--resized nil t)
+  (contexture-mention-mode)
+  (contexture-repl--watch))
+
+(defvar contexture-mention-mode)
+(declare-function contexture-mention-mode "contexture-mention" (&optional arg))
+
+;;;; Opening
+
+;;;###autoload
+(defun contexture-repl (&optional session)
+  "Talk with a model, in the session used last.
+If none was used since Emacs began, that is the last one of this
+project, or else a new one.  SESSION is another one, which interactively
+a prefix argument asks for; one that does not exist is begun."
+  (interactive
+   (list (and current-prefix-arg (contexture-repl--read-session))))
+  (pop-to-buffer (cond (session (contexture-repl--open
+                                 (contexture-repl--make-session session)))
+                       ((buffer-live-p contexture-repl--last-buffer)
+                        contexture-repl--last-buffer)
+                       (t (contexture-repl--open (contexture-repl--usual-session)))))
+  (when (< (point) contexture-repl--input) (goto-char (point-max))))
+
+(defun contexture-repl--usual-session ()
+  "Return the last session of this project, or a new one."
+  (let ((root (contexture--project-root)))
+    (or (car (contexture--ask 'list-sessions
+                              (append (contexture--plist :project root) '(:limit 1))))
+        (contexture-repl--make-session nil))))
+
+(defun contexture-repl--make-session (name)
+  "Return the session called NAME, begun if there is none; nil is a new one."
+  (contexture--ask
+   'open-session
+   (contexture--plist :name name
+                      :manager (and (not contexture-repl-own-context)
+                                    (contexture-current-manager))
+                      :project (contexture--project-root)
+                      :request-key (contexture--make-request-key))))
+
+(defun contexture-repl--read-session ()
+  "Ask for the name of a session, which need not exist."
+  (let* ((sessions (contexture--ask 'list-sessions nil))
+         (names (mapcar (lambda (it) (plist-get it :session)) sessions))
+         (completion-extra-properties
+          (list :annotation-function
+                (lambda (name)
+                  (let ((session (nth (cl-position name names :test #'equal) sessions)))
+                    (format "  %s, %s"
+                            (contexture--count (plist-get session :messages) "message")
+                            (contexture--count (plist-get session :tokens) "token"))))))
+         (name (completing-read (format-prompt "Session" (car names))
+                                (contexture-repl--in-order names) nil nil nil
+                                'contexture-repl-session-history (car names))))
+    (and name (not (string-blank-p name)) (string-trim name))))
+
+(defun contexture-repl--open (session)
+  "Return a buffer with SESSION, an entry of the server; make it if needed."
+  (let* ((id (plist-get session :id))
+         (buffer (or (contexture-repl--buffer-of id)
+                     (generate-new-buffer (format "*contexture: %s*"
+                                                  (plist-get session :session))))))
+    (with-current-buffer buffer
+      (unless (derived-mode-p 'contexture-repl-mode)
+        (when-let ((project (plist-get session :project)))
+          (when (file-directory-p project)
+            (setq default-directory (file-name-as-directory project))))
+        (contexture-repl-mode)
+        (setq contexture-repl--session session
+              contexture-manager (plist-get session :manager))
+        (contexture-repl--bring-back)
+        (contexture-repl--draw-header)
+        (contexture-repl-redraw)
+        (contexture-repl--ask-templates)))
+    (setq contexture-repl--last-buffer buffer)))
+
+(defun contexture-repl--buffers ()
+  "Return the buffers of sessions."
+  (cl-remove-if-not (lambda (buffer)
+                      (eq (buffer-local-value 'major-mode buffer) 'contexture-repl-mode))
+                    (buffer-list)))
+
+(defun contexture-repl--buffer-of (id)
+  "Return the buffer of the session ID, or nil."
+  (cl-find-if (lambda (buffer)
+                (equal id (plist-get (buffer-local-value 'contexture-repl--session buffer)
+                                     :id)))
+              (contexture-repl--buffers)))
+
+(defun contexture-repl--root ()
+  "Return the folder that names of files in this session are relative to."
+  (file-name-as-directory
+   (or (plist-get contexture-repl--session :project)
+       (expand-file-name default-directory))))
+
+;;;; What was said
+
+(defun contexture-repl-redraw (&optional all)
+  "Draw the session anew, as the server has it.
+What you are writing stays.  With ALL, interactively the prefix
+argument, draw messages from the very first on."
+  (interactive "P")
+  (unless (contexture-repl--busy-p)
+    (contexture-repl--request
+     'get-messages
+     (append (list :session (contexture-repl--session-id))
+             (unless all (list :limit contexture-repl-shown-messages)))
+     (lambda (messages)
+       (unless (contexture-repl--busy-p)
+         (contexture-repl--draw-log messages)))))
+  (contexture-repl--fetch-items)
+  (contexture-repl--fetch-stats))
+
+(defun contexture-repl--draw-log (messages)
+  "Draw MESSAGES, as the server has them, in the place of all that is shown."
+  (contexture-repl--changing
+    (delete-region (point-min) contexture-repl--tail))
+  (setq contexture-repl--messages nil)
+  (cond ((null messages)
+         (contexture-repl--note (substitute-command-keys
+                                 "Write a question and press \\[contexture-repl-send]. \
+@ adds files and symbols, /help lists commands, \\[describe-mode] keys.")
+                                nil 'contexture-intro t))
+        ((not (member (plist-get (car messages) :id) '(nil "msg-1")))
+         (contexture-repl--note (substitute-command-keys
+                                 "Earlier messages are not shown; \
+\\[universal-argument] \\[contexture-repl-redraw] shows them."))))
+  (dolist (message messages)
+    (contexture-repl--draw-logged message))
+  (contexture-repl--draw-context))
+
+(defun contexture-repl--draw-logged (message)
+  "Draw MESSAGE, as the server has it."
+  (contexture-repl--add-message
+   (plist-get message :role)
+   (let ((content (or (plist-get message :content) ""))
+         (calls (mapcar #'contexture-repl--tool-text (plist-get message :tool-calls))))
+     (mapconcat #'identity (if (string-empty-p content) calls (cons content calls)) "\n"))
+   :id (plist-get message :id)))
+
+(defun contexture-repl-next-message (&optional count)
+  "Go to the next message, or the COUNTth one."
+  (interactive "p")
+  (let ((step (if (< (or count 1) 0) -1 1)))
+    (dotimes (_ (abs (or count 1)))
+      (contexture-repl--to-message step))))
+
+(defun contexture-repl-previous-message (&optional count)
+  "Go to the beginning of the message before, or the COUNTth one before."
+  (interactive "p")
+  (contexture-repl-next-message (- (or count 1))))
+
+(defun contexture-repl--to-message (step)
+  "Go to the next message, or to that before if STEP is negative."
+  (let ((starts (mapcar (lambda (it) (marker-position (contexture-repl--message-from it)))
+                        contexture-repl--messages)))
+    (goto-char (or (if (> step 0)
+                       (cl-find-if (lambda (it) (> it (point))) (reverse starts))
+                     (cl-find-if (lambda (it) (< it (point))) starts))
+                   (if (> step 0) (point-max)
+                     (user-error "This is the first message"))))))
+
+(defun contexture-repl--filter-substring (beg end &optional delete)
+  "Return the text from BEG to END as it was said; DELETE it if so wanted."
+  (prog1 (contexture-repl-markdown--text (min beg end) (max beg end))
+    (when delete (delete-region beg end))))
+
+(defun contexture-repl-toggle-markup ()
+  "Show the markup of answers, or hide it again."
+  (interactive)
+  (if (memq 'contexture-markup buffer-invisibility-spec)
+      (remove-from-invisibility-spec 'contexture-markup)
+    (add-to-invisibility-spec 'contexture-markup))
+  (force-window-update (current-buffer)))
+
+;;;; What the server tells
+
+(defun contexture-repl--watch ()
+  "Listen to what concerns sessions."
+  (contexture-watch #'contexture-repl--changed)
+  (add-hook 'contexture-connected-hook #'contexture-repl--connected)
+  (add-hook 'kill-emacs-hook #'contexture-repl--keep-all))
+
+(defun contexture-repl--leave ()
+  "Keep what would be lost with this buffer, and stop what it waits for."
+  (contexture-repl--keep-draft)
+  (dolist (timer (list contexture-repl--idle-timer contexture-repl--items-timer))
+    (when timer (cancel-timer timer)))
+  (when-let ((turn contexture-repl--turn))
+    (contexture-repl--end-turn turn)
+    (when (contexture-repl--turn-id turn)
+      (contexture--cancel (contexture-repl--turn-connection turn)
+                          (contexture-repl--turn-id turn))))
+  (unless (remq (current-buffer) (contexture-repl--buffers))
+    (contexture-unwatch #'contexture-repl--changed)
+    (remove-hook 'contexture-connected-hook #'contexture-repl--connected)
+    (remove-hook 'kill-emacs-hook #'contexture-repl--keep-all)))
+
+(defun contexture-repl--keep-all ()
+  "Keep what is not sent yet, in all sessions."
+  (dolist (buffer (contexture-repl--buffers))
+    (with-current-buffer buffer (contexture-repl--keep-draft))))
+
+(defun contexture-repl--connected ()
+  "Show what the server that was just reached knows."
+  (dolist (buffer (contexture-repl--buffers))
+    (with-current-buffer buffer
+      (contexture-repl--fetch-items)
+      (contexture-repl--fetch-stats))))
+
+(defun contexture-repl--changed (method params)
+  "Show what METHOD and PARAMS tell, if it concerns a session here."
+  (dolist (buffer (and (memq method '(context-changed session-changed))
+                       (contexture-repl--buffers)))
+    (with-current-buffer buffer
+      (cond ((and (eq method 'context-changed)
+                  (equal contexture-manager (plist-get params :manager)))
+             (contexture-repl--fetch-soon))
+            ((and (eq method 'session-changed)
+                  (equal (plist-get params :id) (contexture-repl--session-id))
+                  (member (format "%s" (plist-get params :method))
+                          '("rollback" "undo-rollback"))
+                  (not (contexture-repl--busy-p)))
+             (contexture-repl-redraw))))))
+
+(defun contexture-repl--fetch-soon ()
+  "Ask for the items in a moment, once for many changes."
+  (unless contexture-repl--items-timer
+    (let ((buffer (current-buffer)))
+      (setq contexture-repl--items-timer
+            (run-at-time 0.05 nil
+                         (lambda ()
+                           (when (buffer-live-p buffer)
+                             (with-current-buffer buffer
+                               (setq contexture-repl--items-timer nil)
+                               (contexture-repl--fetch-items)))))))))
+
+(defun contexture-repl--fetch-items ()
+  "Ask for the items of the context, and show them."
+  (contexture-repl--request
+   'get-context (list :manager contexture-manager :brief t)
+   (lambda (items)
+     (setq contexture-repl--items items)
+     (contexture-repl--draw-context))
+   #'ignore))
+
+(defun contexture-repl--fetch-stats ()
+  "Ask how full the model is, and show that."
+  (contexture-repl--request
+   'context-stats (contexture--plist :session (contexture-repl--session-id)
+                                     :model (plist-get contexture-repl--settings :model))
+   (lambda (stats)
+     (setq contexture-repl--stats stats)
+     (contexture-repl--draw-header))
+   #'ignore))
+
+(defun contexture-repl--ask-templates ()
+  "Ask for the names of the templates that can manage a history."
+  (contexture-repl--request
+   'list-templates
+   (contexture--plist :project (plist-get contexture-repl--session :project))
+   (lambda (templates)
+     (setq contexture-repl--templates
+           (cl-loop for template in templates
+                    unless (or (plist-get template :error)
+                               (member (plist-get template :name)
+                                       '("document" "explain" "fix-error" "review"
+                                         "write-tests")))
+                    collect (plist-get template :name))))
+   #'ignore))
+
+(defun contexture-repl--resized (_window)
+  "Draw the line with the context for the width that the window has now."
+  (contexture-repl--draw-context))
+
+;;;; Choosing
+
+(defun contexture-repl-switch-session (session)
+  "Show SESSION in this window; one that does not exist is begun."
+  (interactive (list (contexture-repl--read-session)))
+  (switch-to-buffer (contexture-repl--open (contexture-repl--make-session session))))
+
+(defun contexture-repl-switch-model (model &optional provider)
+  "Ask MODEL from now on, of PROVIDER.
+Interactively, a prefix argument asks for the provider, too.  An empty
+name stands for what the server is set to."
+  (interactive
+   (list (read-string (format-prompt "Model" (contexture-repl--model)) nil
+                      'contexture-repl-model-history (contexture-repl--model))
+         (and current-prefix-arg (read-string "Provider: "))))
+  (contexture-repl--choose :model (and model (not (string-blank-p model)) model))
+  (contexture-repl--choose :provider (and provider (not (string-blank-p provider))
+                                          provider))
+  (contexture-repl--fetch-stats)
+  (message "Questions go to %s" (or (contexture-repl--model) "the server's model")))
+
+(defun contexture-repl-switch-template (template)
+  "Have TEMPLATE manage the history from now on, or none if it is \"off\".
+What a model gets is then a summary of what was said, made as TEMPLATE
+says, and the last turns; all that was said is kept."
+  (interactive
+   (list (completing-read "Template: " (cons "off" contexture-repl--templates) nil nil
+                          nil nil (if (plist-get contexture-repl--settings :manage)
+                                      "off"
+                                    (car contexture-repl--templates)))))
+  (let ((off (member template '("off" "" nil))))
+    (unless off (contexture-repl--choose :template template))
+    (contexture-repl--choose :manage (not off))
+    (message (if off "The whole history is sent" "%s manages the history") template)))
+
+(defun contexture-repl--choose (key value)
+  "Set KEY of what is chosen for this session to VALUE."
+  (setq contexture-repl--settings (plist-put contexture-repl--settings key value))
+  (contexture-repl--draw-header)
+  (contexture-repl--keep-draft))
+
+(provide 'contexture-repl)
+;;; contexture-repl.el ends here

@@ -1,0 +1,194 @@
+;;; contexture-repl-markdown-tests.el --- Tests of how answers look  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What Markdown becomes, whichever pieces it comes in.
+
+;;; Code:
+
+(require 'contexture-test-helper)
+(require 'contexture-repl-markdown)
+
+(defun contexture-repl-markdown-tests--draw (&rest pieces)
+  "Draw PIECES in this buffer."
+  (let ((state (contexture-repl-markdown--begin nil)))
+    (dolist (piece pieces)
+      (goto-char (point-max))
+      (contexture-repl-markdown--insert state piece))
+    (contexture-repl-markdown--end state)
+    state))
+
+(defun contexture-repl-markdown-tests--pieces (text size)
+  "Return TEXT in pieces of SIZE characters."
+  (cl-loop for from from 0 below (length text) by size
+           collect (substring text from (min (length text) (+ from size)))))
+
+(defun contexture-repl-markdown-tests--look (text property)
+  "Return PROPERTY of what TEXT, found in this buffer, begins with."
+  (goto-char (point-min))
+  (search-forward text)
+  (get-text-property (match-beginning 0) property))
+
+(defun contexture-repl-markdown-tests--faces (text)
+  "Return the faces of TEXT, as a list."
+  (ensure-list (contexture-repl-markdown-tests--look text 'face)))
+
+(defmacro contexture-repl-markdown-tests--with (pieces &rest body)
+  "Run BODY in a buffer where PIECES are drawn."
+  (declare (indent 1) (debug t))
+  `(with-temp-buffer
+     (set-syntax-table text-mode-syntax-table)
+     (apply #'contexture-repl-markdown-tests--draw (ensure-list ,pieces))
+     ,@body))
+
+(defun contexture-repl-markdown-tests--picture ()
+  "Return this buffer's text with what can be seen of it."
+  (let ((position (point-min)) parts)
+    (while (< position (point-max))
+      (let ((next (next-property-change position nil (point-max))))
+        (push (list (buffer-substring-no-properties position next)
+                    (get-text-property position 'face)
+                    (get-text-property position 'invisible)
+                    (get-text-property position 'display)
+                    (and (get-text-property position 'contexture-block) t))
+              parts)
+        (setq position next)))
+    (nreverse parts)))
+
+(ert-deftest contexture-repl-markdown-draws-headings ()
+  (contexture-repl-markdown-tests--with "# One\n### Two\n####### No\n#no\n"
+    (should (equal (contexture-repl-markdown-tests--faces "One") '(contexture-repl-heading)))
+    (should (equal (contexture-repl-markdown-tests--faces "Two") '(contexture-repl-heading)))
+    (should (eq (contexture-repl-markdown-tests--look "# One" 'invisible)
+                'contexture-markup))
+    (should-not (contexture-repl-markdown-tests--look " No" 'face))
+    (should-not (contexture-repl-markdown-tests--look "#no" 'face))))
+
+(ert-deftest contexture-repl-markdown-draws-emphasis ()
+  (contexture-repl-markdown-tests--with
+      "**bold** and *light* and __strong__ and _soft_ and ~~gone~~ and a_b_c and 2 * 3 * 4\n"
+    (should (memq 'bold (contexture-repl-markdown-tests--faces "bold")))
+    (should (memq 'italic (contexture-repl-markdown-tests--faces "light")))
+    (should (memq 'bold (contexture-repl-markdown-tests--faces "strong")))
+    (should (memq 'italic (contexture-repl-markdown-tests--faces "soft")))
+    (should (contexture-repl-markdown-tests--faces "gone"))
+    (should (eq (contexture-repl-markdown-tests--look "**bold" 'invisible)
+                'contexture-markup))
+    (should-not (contexture-repl-markdown-tests--look "b_c" 'face))
+    (should-not (contexture-repl-markdown-tests--look " 3 " 'face))))
+
+(ert-deftest contexture-repl-markdown-draws-code-within-lines ()
+  (contexture-repl-markdown-tests--with "Call `a **b** c` now\n"
+    (should (memq 'contexture-repl-inline-code
+                  (contexture-repl-markdown-tests--faces "a **b")))
+    (should-not (contexture-repl-markdown-tests--look "**b" 'invisible))))
+
+(ert-deftest contexture-repl-markdown-draws-lists-quotes-rules-links ()
+  (contexture-repl-markdown-tests--with
+      "- one\n  * two\n12. three\n> said\n---\nsee [here](https://example.org/x)\n"
+    (should (equal (contexture-repl-markdown-tests--look "- one" 'display) "\u2022"))
+    (should (equal (contexture-repl-markdown-tests--look "* two" 'display) "\u2022"))
+    (should (equal (contexture-repl-markdown-tests--look "  * two" 'wrap-prefix) "    "))
+    (should (equal (contexture-repl-markdown-tests--faces "12.") '(bold)))
+    (should (equal (contexture-repl-markdown-tests--faces "> said") '(contexture-repl-quote)))
+    (should (equal (contexture-repl-markdown-tests--faces "---") '(contexture-repl-markup)))
+    (should (memq 'link (contexture-repl-markdown-tests--faces "here")))
+    (should (equal (contexture-repl-markdown-tests--look "here" 'help-echo)
+                   "https://example.org/x"))
+    (should (eq (contexture-repl-markdown-tests--look "](https" 'invisible)
+                'contexture-markup))))
+
+(ert-deftest contexture-repl-markdown-gives-code-the-faces-of-its-language ()
+  (contexture-repl-markdown-tests--with
+      "Do\n```elisp\n(defun f ()\n  \"Doc.\"\n  (car x)) ; why\n```\nand **so**.\n"
+    (should (memq 'font-lock-keyword-face (contexture-repl-markdown-tests--faces "defun")))
+    (should (memq 'font-lock-doc-face (contexture-repl-markdown-tests--faces "Doc.")))
+    (should (memq 'font-lock-comment-face (contexture-repl-markdown-tests--faces "why")))
+    (should (memq 'contexture-repl-code (contexture-repl-markdown-tests--faces "(car")))
+    (should (equal (contexture-repl-markdown-tests--faces "```") '(contexture-repl-markup)))
+    (should (memq 'bold (contexture-repl-markdown-tests--faces "so")))))
+
+(ert-deftest contexture-repl-markdown-is-the-same-in-any-pieces ()
+  (let* ((text "# H\n\nA **b** `c`\n\n```elisp\n(defun f ()\n  \"D *x*\"\n  1)\n```\n- [e](f)\n~~~\nq\n")
+         (whole (contexture-repl-markdown-tests--with text
+                  (contexture-repl-markdown-tests--picture))))
+    (dotimes (at (length text))
+      (should (equal (contexture-repl-markdown-tests--with
+                         (list (substring text 0 at) (substring text at))
+                       (contexture-repl-markdown-tests--picture))
+                     whole)))
+    (should (equal (contexture-repl-markdown-tests--with (mapcar #'string text)
+                     (contexture-repl-markdown-tests--picture))
+                   whole))))
+
+(ert-deftest contexture-repl-markdown-draws-a-line-before-it-is-whole ()
+  (with-temp-buffer
+    (let ((state (contexture-repl-markdown--begin nil)))
+      (contexture-repl-markdown--insert state "Is **this")
+      (should-not (contexture-repl-markdown-tests--look "this" 'face))
+      (goto-char (point-max))
+      (contexture-repl-markdown--insert state "** it")
+      (should (memq 'bold (contexture-repl-markdown-tests--faces "this"))))))
+
+(ert-deftest contexture-repl-markdown-knows-blocks-and-their-text ()
+  (contexture-repl-markdown-tests--with
+      "1. So:\n   ```sh\n   ls |\n     wc\n   ```\n````markdown\n```\nx\n```\n````\n```\nopen\n"
+    (let ((text (lambda (at)
+                  (contexture-repl-markdown--block-text
+                   (contexture-repl-markdown-tests--look at 'contexture-block)))))
+      (should (equal (funcall text "ls |") "ls |\n  wc\n"))
+      (should (equal (funcall text "x\n") "```\nx\n```\n"))
+      (should (equal (funcall text "open") "open\n"))
+      (should (equal (contexture-repl--block-language
+                      (contexture-repl-markdown-tests--look "ls |" 'contexture-block))
+                     "sh")))))
+
+(ert-deftest contexture-repl-markdown-calls-no-function-but-a-major-mode ()
+  (dolist (language '("server" "kill-emacs" "" "global-auto-revert" "no-such" "whitespace"))
+    (should-not (contexture-repl-markdown--mode language)))
+  (should (eq (contexture-repl-markdown--mode "python") 'python-mode))
+  (should (eq (contexture-repl-markdown--mode "conf") 'conf-mode))
+  (contexture-repl-markdown-tests--with "```kill-emacs\nx\n```\n"
+    (should (equal (contexture-repl-markdown-tests--faces "x") '(contexture-repl-code)))))
+
+(ert-deftest contexture-repl-markdown-survives-a-mode-that-fails ()
+  (let ((contexture-repl-languages '(("bad" . error))))
+    (contexture-repl-markdown-tests--with "```bad\nx\ny\n```\nafter\n"
+      (should (equal (contexture-repl-markdown-tests--faces "x") '(contexture-repl-code))))))
+
+(ert-deftest contexture-repl-markdown-runs-no-hooks-of-users ()
+  (let* ((ran nil) (emacs-lisp-mode-hook (list (lambda () (setq ran t)))))
+    (when (get-buffer " *contexture code: emacs-lisp-mode*")
+      (kill-buffer " *contexture code: emacs-lisp-mode*"))
+    (contexture-repl-markdown-tests--with "```elisp\n(car x)\n```\n"
+      (should-not ran))))
+
+(ert-deftest contexture-repl-markdown-breaks-long-lines-and-gives-them-back ()
+  (let ((words (mapconcat #'identity (make-list 2000 "word") " "))
+        (solid (make-string 9000 ?x)))
+    (dolist (text (list words solid (concat words "\n" solid "\nend\n")))
+      (dolist (pieces (list (list text)
+                            (contexture-repl-markdown-tests--pieces text 37)))
+        (contexture-repl-markdown-tests--with pieces
+          (goto-char (point-min))
+          (while (not (eobp))
+            (should (<= (- (line-end-position) (point))
+                        (+ 2 (* 2 contexture-repl-markdown--longest))))
+            (forward-line))
+          (should (equal (contexture-repl-markdown--text (point-min) (point-max)) text)))))))
+
+(ert-deftest contexture-repl-markdown-takes-a-long-line-in-little-time ()
+  (let ((text (make-string 2000000 ?x)) (start (float-time)))
+    (contexture-repl-markdown-tests--with (contexture-repl-markdown-tests--pieces text 20000)
+      (should (< (- (float-time) start) 5)))))
+
+(ert-deftest contexture-repl-markdown-keeps-what-looks-odd ()
+  (dolist (text '("" "\n" "```" "```\n" "**" "` ` `" "[a](" "# " "- " "> " "~~~~\n```\n"
+                  "*a**b*" "\0\1\n" "\u202e evil\n" "```elisp\n\"unfinished\n"))
+    (contexture-repl-markdown-tests--with text
+      (should (equal (contexture-repl-markdown--text (point-min) (point-max)) text)))))
+
+(provide 'contexture-repl-markdown-tests)
+;;; contexture-repl-markdown-tests.el ends here

@@ -1,0 +1,568 @@
+;;; contexture-repl-tests.el --- Tests of a conversation  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Asking, streaming, cancelling, failing, asking again, branching, and
+;; coming back after Emacs or the server went away.
+
+;;; Code:
+
+(require 'contexture-repl-test-helper)
+
+(defun contexture-repl-tests--goto (text)
+  "Go to TEXT, the last one above the prompt."
+  (goto-char contexture-repl--tail)
+  (search-backward text))
+
+(defun contexture-repl-tests--begin (text shown)
+  "Ask TEXT, and wait until SHOWN is on the screen."
+  (contexture-repl-test-type text)
+  (contexture-repl-send)
+  (contexture-test-until (string-search shown (contexture-repl-test-shown))))
+
+;;;; Asking
+
+(ert-deftest contexture-repl-shows-question-and-answer ()
+  (contexture-repl-test-with '(("Use " "`car`" ".\n"))
+    (contexture-repl-test-send "How do I take the first?")
+    (should (equal (contexture-repl-test-shown)
+                   "You
+How do I take the first?
+
+scripted
+Use `car`.
+scripted: 1200 tokens in (1000 cached), 34 out, $0.0012
+"))
+    (should (equal (contexture-repl--text) ""))
+    (should (equal (contexture-repl-test-log)
+                   '((:user "How do I take the first?") (:assistant "Use `car`.\n"))))))
+
+(ert-deftest contexture-repl-shows-pieces-as-they-come ()
+  (contexture-repl-test-with '(("One, " "two" hang))
+    (contexture-repl-tests--begin "Count" "One, two")
+    (should (contexture-repl--busy-p))
+    (should (equal mode-line-process ":answering"))))
+
+(ert-deftest contexture-repl-leaves-what-is-written-meanwhile ()
+  (contexture-repl-test-with '(("One, " "two" hang))
+    (contexture-repl-test-type "Count")
+    (contexture-repl-send)
+    (insert "and th")
+    (contexture-test-until (string-search "One, two" (contexture-repl-test-shown)))
+    (insert "en?")
+    (should (equal (contexture-repl--text) "and then?"))
+    (should (= (point) (point-max)))))
+
+(ert-deftest contexture-repl-shows-what-the-server-does-first ()
+  (contexture-repl-test-with
+      '(((:kind :status :text "summarized 12 turns")
+         (:kind :retry :text "asked again in 2 s") "Well."))
+    (contexture-repl-test-send "Go on")
+    (should (string-match-p "Go on\nsummarized 12 turns\nasked again in 2 s\n\nscripted\nWell\\."
+                            (contexture-repl-test-shown)))))
+
+(ert-deftest contexture-repl-shows-tools-after-the-answer-has-begun ()
+  (contexture-repl-test-with
+      '(("Let me look." (:kind :tool-call :name "list-items" :arguments "{\"a\": 1}")
+         " Done."))
+    (contexture-repl-test-send "Look")
+    (should (string-match-p "Let me look\\. Done\\.\ncalls list-items {\"a\": 1}\n"
+                            (contexture-repl-test-shown)))))
+
+(ert-deftest contexture-repl-shows-reasoning-apart ()
+  (contexture-repl-test-with
+      '(((:kind :reasoning :text "Hm, ") (:kind :reasoning :text "so.") "Yes."))
+    (contexture-repl-test-send "Is it?")
+    (should (string-match-p "scripted\nHm, so\\.\nYes\\.\n" (contexture-repl-test-shown)))
+    (contexture-repl-tests--goto "Hm")
+    (should (eq (get-text-property (point) 'face) 'contexture-repl-reasoning))
+    (should (equal (contexture-repl--message-text (contexture-repl--last :assistant))
+                   "Yes."))))
+
+(ert-deftest contexture-repl-hides-reasoning-when-told ()
+  (let ((contexture-repl-show-reasoning nil))
+    (contexture-repl-test-with '(((:kind :reasoning :text "Hm.") "Yes."))
+      (contexture-repl-test-send "Is it?")
+      (should-not (string-search "Hm" (contexture-repl-test-shown))))))
+
+(ert-deftest contexture-repl-believes-the-result-more-than-the-pieces ()
+  (contexture-repl-test-with '(("Half of" (result (:content "All of it."))))
+    (contexture-repl-test-send "Say")
+    (should (string-search "scripted\nAll of it.\n" (contexture-repl-test-shown)))
+    (should-not (string-search "Half" (contexture-repl-test-shown)))))
+
+(ert-deftest contexture-repl-shows-an-answer-that-was-not-streamed ()
+  (contexture-repl-test-with '(((result (:content "At once."))))
+    (contexture-repl-test-send "Say")
+    (should (string-search "scripted\nAt once.\n" (contexture-repl-test-shown)))))
+
+(ert-deftest contexture-repl-keeps-the-order-of-many-pieces ()
+  (let ((pieces (mapcar (lambda (number) (format "%d\n" number)) (number-sequence 1 3000))))
+    (contexture-repl-test-with (list pieces)
+      (contexture-repl-test-send "Count")
+      (should (string-search (apply #'concat pieces) (contexture-repl-test-shown))))))
+
+(ert-deftest contexture-repl-sends-what-was-chosen ()
+  (contexture-repl-test-with '(("A") ("B"))
+    (contexture-repl-switch-model "large" "local")
+    (contexture-repl-switch-template "goal-oriented")
+    (contexture-repl-test-send "One")
+    (let ((asked (car contexture-repl-test-asked)))
+      (should (equal (list (plist-get asked :content) (plist-get asked :model)
+                           (plist-get asked :provider) (plist-get asked :template)
+                           (plist-get asked :manage))
+                     '("One" "large" "local" "goal-oriented" t)))
+      (should (plist-get asked :request-key)))
+    (contexture-repl-switch-template "off")
+    (contexture-repl-test-send "Two")
+    (should-not (plist-member (car contexture-repl-test-asked) :manage))
+    (should-not (plist-member (car contexture-repl-test-asked) :template))))
+
+(ert-deftest contexture-repl-tells-of-managing ()
+  (contexture-repl-test-with
+      '(("A" (result (:management (:status :managed :template "freeform-chat"))))
+        ("B" (result (:management (:status :failed :reason "no model")))))
+    (contexture-repl-test-send "One")
+    (should (string-search "managed with freeform-chat" (contexture-repl-test-shown)))
+    (contexture-repl-test-send "Two")
+    (should (string-search "not managed, the whole history was sent: no model"
+                           (contexture-repl-test-shown)))))
+
+(ert-deftest contexture-repl-tells-of-an-answer-that-was-cut-off ()
+  (contexture-repl-test-with '(("A" (result (:stop-reason :length :usage nil :cost nil))))
+    (contexture-repl-test-send "One")
+    (should (string-search "scripted; cut off at the most" (contexture-repl-test-shown)))))
+
+(ert-deftest contexture-repl-sends-nothing-blank-and-nothing-meanwhile ()
+  (contexture-repl-test-with '(("One" hang))
+    (contexture-test-user-error "Write something first" (contexture-repl-send))
+    (contexture-repl-tests--begin "Count" "One")
+    (contexture-repl-test-type "And then?")
+    (contexture-test-user-error "still being answered" (contexture-repl-send))
+    (should (equal (contexture-repl--text) "And then?"))))
+
+(ert-deftest contexture-repl-runs-a-hook-when-answered ()
+  (contexture-repl-test-with '(("A"))
+    (let* (answered (contexture-repl-answered-hook
+                     (list (lambda () (setq answered (buffer-name))))))
+      (contexture-repl-test-send "One")
+      (should (equal answered "*contexture: talk*")))))
+
+(ert-deftest contexture-repl-answers-two-sessions-at-once ()
+  (contexture-repl-test-with '(("one" hang) ("two" hang))
+    (contexture-repl-tests--begin "First" "one")
+    (let ((first (current-buffer)))
+      (contexture-repl-test-open "other")
+      (contexture-repl-tests--begin "Second" "two")
+      (should-not (string-search "one" (contexture-repl-test-shown)))
+      (with-current-buffer first
+        (should-not (string-search "two" (contexture-repl-test-shown)))))))
+
+;;;; Failing
+
+(ert-deftest contexture-repl-without-a-provider-says-what-to-do ()
+  (contexture-repl-test-with nil
+    (contexture-repl-test-send "Anybody?")
+    (should (equal (contexture-repl--text) "Anybody?"))
+    (should (string-match-p
+             "\\`Error: no provider is set up; name one in config\\.toml\nNo model is set up yet"
+             (contexture-repl-test-shown)))
+    (should-not contexture-repl--messages)
+    (should-not contexture-repl--turns)))
+
+(ert-deftest contexture-repl-says-so-when-the-server-has-no-chat ()
+  (contexture-test-with-state
+    (let ((contexture-repl-history-file nil) (contexture-repl--last-buffer nil))
+      (save-window-excursion
+        (contexture-repl-test-open "talk")
+        (contexture-repl-test-send "Anybody?")
+        (unless (string-search "No model is set up" (contexture-repl-test-shown))
+          (should (string-search "cannot talk to models" (contexture-repl-test-shown))))
+        (should (equal (contexture-repl--text) "Anybody?"))))))
+
+(ert-deftest contexture-repl-says-what-to-do-after-each-error ()
+  (pcase-dolist (`(,kind ,advice)
+                 '((:authentication "Give the provider a key")
+                   (:rate-limited "Wait a little")
+                   (:context-too-long "/drop items")
+                   (:bad-request "/model chooses")
+                   (:unavailable "What you asked is behind the prompt")
+                   (:malformed "What you asked is behind the prompt")))
+    (should (string-match-p advice (contexture-repl--advice kind 1)))))
+
+(ert-deftest contexture-repl-puts-what-failed-before-what-was-written-since ()
+  (contexture-repl-test-with
+      '(((error (:code 1 :message "busy" :data (:kind :rate-limited)))))
+    (contexture-repl-test-type "First")
+    (contexture-repl-send)
+    (contexture-repl-test-type "Second")
+    (contexture-repl-test-wait)
+    (should (equal (contexture-repl--text) "First\n\nSecond"))))
+
+(ert-deftest contexture-repl-keeps-an-answer-that-broke-off ()
+  (contexture-repl-test-with
+      '(("Half of" (logged-error (:code 1 :message "it went away"
+                                        :data (:kind :unavailable)))))
+    (contexture-repl-test-send "All?")
+    (should (string-match-p "Half of\nError: it went away\n" (contexture-repl-test-shown)))
+    (should (equal (contexture-repl--text) "All?"))))
+
+(ert-deftest contexture-repl-has-the-server-forget-what-was-not-answered ()
+  (contexture-repl-test-with
+      '(((logged-error (:code 1 :message "no" :data (:kind :unavailable)))) ("Yes"))
+    (contexture-repl-test-send "All?")
+    (contexture-test-until (null (contexture-repl-test-log)))
+    (contexture-repl-send)
+    (contexture-repl-test-wait)
+    (should (equal (contexture-repl-test-log) '((:user "All?") (:assistant "Yes"))))))
+
+(ert-deftest contexture-repl-gives-back-what-no-server-can-take ()
+  (contexture-repl-test-with nil
+    (contexture-disconnect)
+    (let ((contexture-server-command "no-such-program-anywhere"))
+      (contexture-repl-test-type "Anybody?")
+      (contexture-repl-send)
+      (should (equal (contexture-repl--text) "Anybody?"))
+      (should (string-search "There is no program" (contexture-repl-test-shown))))))
+
+;;;; Cancelling
+
+(ert-deftest contexture-repl-cancel-keeps-what-has-come ()
+  (contexture-repl-test-with '(("One, two" hang))
+    (contexture-repl-tests--begin "Count" "One, two")
+    (contexture-repl-cancel)
+    (contexture-repl-test-wait)
+    (should (string-match-p "One, two\nCancelled; C-c C-r asks again\\.\n"
+                            (contexture-repl-test-shown)))
+    (should (equal (contexture-repl--text) ""))
+    (should (equal (contexture-repl-test-log) '((:user "Count") (:assistant "One, two"))))))
+
+(ert-deftest contexture-repl-cancel-gives-back-what-has-no-answer ()
+  (contexture-repl-test-with '((hang))
+    (contexture-repl-test-type "Count")
+    (contexture-repl-send)
+    (contexture-test-until contexture-repl-test-asked)
+    (contexture-repl-cancel)
+    (contexture-repl-test-wait)
+    (should (equal (contexture-repl--text) "Count"))
+    (should (string-search "what you asked is behind the prompt"
+                           (contexture-repl-test-shown)))
+    (contexture-test-until (null (contexture-repl-test-log)))))
+
+(ert-deftest contexture-repl-cancel-at-once-asks-nobody ()
+  (contexture-repl-test-with '(("One"))
+    (contexture-repl-test-type "Count")
+    (contexture-repl-send)
+    (contexture-repl-cancel)
+    (contexture-repl-test-wait)
+    (should-not contexture-repl-test-asked)
+    (should (equal (contexture-repl--text) "Count"))))
+
+(ert-deftest contexture-repl-cancel-twice-forgets-a-silent-server ()
+  (contexture-repl-test-with '(("One" hang))
+    (contexture-repl-tests--begin "Count" "One")
+    (cl-letf (((symbol-function 'contexture-repl-test--cancel) #'ignore))
+      (contexture-repl-cancel)
+      (should (contexture-repl--busy-p))
+      (contexture-repl-cancel)
+      (contexture-repl-test-wait)
+      (should-not (contexture-repl--busy-p)))))
+
+(ert-deftest contexture-repl-cancel-without-a-turn-is-the-users-mistake ()
+  (contexture-repl-test-with nil
+    (contexture-test-user-error "Nothing is being answered" (contexture-repl-cancel))))
+
+;;;; Asking again
+
+(ert-deftest contexture-repl-retry-replaces-the-answer ()
+  (contexture-repl-test-with '(("Bad") ("Good"))
+    (contexture-repl-test-send "Well?")
+    (contexture-repl-retry)
+    (contexture-repl-test-wait)
+    (should (equal (contexture-repl-test-log) '((:user "Well?") (:assistant "Good"))))
+    (should-not (string-search "Bad" (contexture-repl-test-shown)))
+    (should (= (length contexture-repl--messages) 2))))
+
+(ert-deftest contexture-repl-retry-keeps-what-was-added-since ()
+  (contexture-repl-test-with '(("Bad") ("Good"))
+    (contexture-repl-test-send "Well?")
+    (contexture-request 'add-context (list :manager contexture-manager :content "more"))
+    (contexture-repl-retry)
+    (contexture-repl-test-wait)
+    (should (equal (mapcar (lambda (it) (plist-get it :content))
+                           (contexture-test-items))
+                   '("more")))
+    (should (equal (contexture-repl-test-log) '((:user "Well?") (:assistant "Good"))))))
+
+(ert-deftest contexture-repl-retry-after-an-error-sends-the-text ()
+  (contexture-repl-test-with
+      '(((error (:code 1 :message "busy" :data (:kind :rate-limited)))) ("Yes"))
+    (contexture-repl-test-send "Well?")
+    (contexture-repl-retry)
+    (contexture-repl-test-wait)
+    (should (equal (contexture-repl--text) ""))
+    (should (equal (contexture-repl-test-log) '((:user "Well?") (:assistant "Yes"))))))
+
+(ert-deftest contexture-repl-retry-without-checkpoints-says-so ()
+  (let ((contexture-repl-checkpoints nil))
+    (contexture-repl-test-with '(("Bad") ("Good"))
+      (contexture-repl-test-send "Well?")
+      (contexture-repl-retry)
+      (contexture-repl-test-wait)
+      (should (string-search "No checkpoint was taken" (contexture-repl-test-shown)))
+      (should (= (length (contexture-repl-test-log)) 4)))))
+
+(ert-deftest contexture-repl-retry-needs-a-question ()
+  (contexture-repl-test-with nil
+    (contexture-test-user-error "Nothing was asked" (contexture-repl-retry))))
+
+(ert-deftest contexture-repl-edit-replaces-a-question-and-what-followed ()
+  (contexture-repl-test-with '(("A1") ("A2") ("A3"))
+    (contexture-repl-test-send "Q1")
+    (contexture-repl-test-send "Q2")
+    (contexture-repl-tests--goto "Q1")
+    (contexture-repl-edit)
+    (should (equal (contexture-repl--text) "Q1"))
+    (insert " really")
+    (contexture-repl-send)
+    (contexture-repl-test-wait)
+    (should (equal (contexture-repl-test-log)
+                   '((:user "Q1 really") (:assistant "A3"))))
+    (should-not (string-search "Q2" (contexture-repl-test-shown)))))
+
+(ert-deftest contexture-repl-edit-can-be-left ()
+  (contexture-repl-test-with '(("A1"))
+    (contexture-repl-test-send "Q1")
+    (contexture-repl-edit)
+    (contexture-repl-cancel)
+    (should (equal (contexture-repl--text) ""))
+    (should-not contexture-repl--editing)
+    (should (= (length (contexture-repl-test-log)) 2))))
+
+(ert-deftest contexture-repl-edit-works-in-a-session-that-was-opened-again ()
+  (contexture-repl-test-with '(("A1") ("A2") ("A3"))
+    (contexture-repl-test-send "Q1")
+    (contexture-repl-test-send "Q2")
+    (kill-buffer)
+    (contexture-repl-test-open "talk")
+    (contexture-repl-tests--goto "A2")
+    (contexture-repl-edit)
+    (insert "!")
+    (contexture-repl-send)
+    (contexture-repl-test-wait)
+    (should (equal (mapcar #'cadr (contexture-repl-test-log)) '("Q1" "A1" "Q2!" "A3")))))
+
+(ert-deftest contexture-repl-branch-goes-on-after-an-answer ()
+  (contexture-repl-test-with '(("A1") ("A2") ("B2"))
+    (contexture-repl-test-send "Q1")
+    (contexture-repl-test-send "Q2")
+    (contexture-repl-tests--goto "A1")
+    (contexture-repl-branch "other")
+    (contexture-test-until (get-buffer "*contexture: other*"))
+    (set-buffer "*contexture: other*")
+    (contexture-test-until contexture-repl--messages)
+    (contexture-repl-test-send "Q2b")
+    (should (equal (mapcar #'cadr (contexture-repl-test-log)) '("Q1" "A1" "Q2b" "B2")))
+    (set-buffer "*contexture: talk*")
+    (should (equal (mapcar #'cadr (contexture-repl-test-log)) '("Q1" "A1" "Q2" "A2")))))
+
+(ert-deftest contexture-repl-branch-at-a-question-has-it-changed ()
+  (contexture-repl-test-with '(("A1") ("A2"))
+    (contexture-repl-test-send "Q1")
+    (contexture-repl-test-send "Q2")
+    (contexture-repl-tests--goto "Q2")
+    (contexture-repl-branch "other")
+    (contexture-test-until (get-buffer "*contexture: other*"))
+    (set-buffer "*contexture: other*")
+    (contexture-test-until contexture-repl--messages)
+    (should (equal (contexture-repl--text) "Q2"))
+    (should (equal (mapcar #'cadr (contexture-repl-test-log)) '("Q1" "A1")))))
+
+(ert-deftest contexture-repl-branch-at-the-end-forks-as-it-is ()
+  (contexture-repl-test-with '(("A1"))
+    (contexture-request 'add-context (list :manager contexture-manager :content "one"))
+    (contexture-repl-test-send "Q1")
+    (goto-char (point-max))
+    (contexture-repl-branch "other")
+    (contexture-test-until (get-buffer "*contexture: other*"))
+    (set-buffer "*contexture: other*")
+    (contexture-test-until contexture-repl--items)
+    (should (equal (mapcar #'cadr (contexture-repl-test-log)) '("Q1" "A1")))))
+
+(ert-deftest contexture-repl-branch-without-checkpoints-copies ()
+  (let ((contexture-repl-checkpoints nil))
+    (contexture-repl-test-with '(("A1") ("A2"))
+      (contexture-repl-test-send "Q1")
+      (contexture-repl-test-send "Q2")
+      (contexture-repl-tests--goto "A1")
+      (contexture-repl-branch "other")
+      (contexture-test-until (get-buffer "*contexture: other*"))
+      (set-buffer "*contexture: other*")
+      (should (equal (mapcar #'cadr (contexture-repl-test-log)) '("Q1" "A1"))))))
+
+;;;; Coming back
+
+(ert-deftest contexture-repl-asks-again-when-the-server-was-killed ()
+  (contexture-repl-test-with '(("Half" die) ("The " "whole"))
+    (contexture-repl-test-send "All?")
+    (should (string-search "went away and was asked again" (contexture-repl-test-shown)))
+    (should (string-search "scripted\nThe whole\n" (contexture-repl-test-shown)))
+    (should-not (string-search "Half" (contexture-repl-test-shown)))
+    (should (equal (contexture-repl-test-log) '((:user "All?") (:assistant "The whole"))))))
+
+(ert-deftest contexture-repl-goes-on-after-the-server-was-killed ()
+  (contexture-repl-test-with '(("A1") ("A2"))
+    (contexture-request 'add-context (list :manager contexture-manager :content "one"))
+    (contexture-repl-test-send "Q1")
+    (delete-process (process-get (cl-find "played" (process-list)
+                                          :test (lambda (name process)
+                                                  (and (string-prefix-p
+                                                        name (process-name process))
+                                                       (process-get process 'backend))))
+                                 'backend))
+    (contexture-repl-test-send "Q2")
+    (should (equal (mapcar #'cadr (contexture-repl-test-log)) '("Q1" "A1" "Q2" "A2")))
+    (should (= (length (contexture-test-items)) 1))))
+
+(ert-deftest contexture-repl-session-comes-back-in-a-new-emacs ()
+  (contexture-repl-test-with '(("# A1") ("A2"))
+    (contexture-request 'add-context (list :manager contexture-manager :content "one"))
+    (contexture-repl-switch-model "large")
+    (contexture-repl-test-send "Q1")
+    (contexture-repl-test-type "not sent")
+    (kill-buffer)
+    (setq contexture-repl--history nil contexture-repl--read nil)
+    (contexture-repl-test-open "talk")
+    (should (string-match-p "\\`You\nQ1\n\nlarge\n# A1\n" (contexture-repl-test-shown)))
+    (contexture-test-until contexture-repl--items)
+    (should (string-match-p "1 item, 1 token" (contexture-repl-test-context)))
+    (should (equal (contexture-repl--text) "not sent"))
+    (should (equal (plist-get contexture-repl--settings :model) "large"))
+    (contexture-repl-previous-input 1)
+    (should (equal (contexture-repl--text) "Q1"))))
+
+(ert-deftest contexture-repl-killed-while-answered-keeps-the-question ()
+  (contexture-repl-test-with '(("One" hang))
+    (contexture-repl-tests--begin "Count" "One")
+    (contexture-repl-test-type "more")
+    (kill-buffer)
+    (should-not contexture-repl--turns)
+    (contexture-repl-test-open "talk")
+    (should (equal (contexture-repl--text) "Count\n\nmore"))))
+
+
+(ert-deftest contexture-repl-leaves-nothing-behind ()
+  (contexture-repl-test-with '(("One"))
+    (contexture-repl-test-send "Count")
+    (kill-buffer)
+    (should-not (memq #'contexture-repl--changed contexture-notification-functions))
+    (should-not (memq #'contexture-repl--progress contexture-notification-functions))
+    (should-not contexture-connected-hook)
+    (should-not (memq #'contexture-repl--keep-all kill-emacs-hook))
+    (should-not (cl-some (lambda (timer)
+                           (string-prefix-p "contexture-repl"
+                                            (format "%s" (timer--function timer))))
+                         (append timer-list timer-idle-list)))))
+
+(ert-deftest contexture-repl-follows-a-rollback-made-elsewhere ()
+  (contexture-repl-test-with '(("A1"))
+    (contexture-repl-test-send "Q1")
+    (contexture-request 'rollback (list :session "talk"))
+    (contexture-repl--changed 'session-changed
+                              (list :id (contexture-repl--session-id) :method "rollback"))
+    (contexture-test-until (null contexture-repl--messages))))
+
+(ert-deftest contexture-repl-shows-the-last-of-a-long-session ()
+  (let ((contexture-repl-shown-messages 4))
+    (contexture-repl-test-with nil
+      (contexture-request 'add-message
+                          (list :session "talk"
+                                :messages (cl-loop for number from 1 to 10 collect
+                                                   (list :content (format "Q%d." number)))))
+      (contexture-repl-redraw)
+      (contexture-test-until contexture-repl--messages)
+      (should (string-match-p "\\`Earlier messages are not shown; C-u C-c M-g shows them"
+                              (contexture-repl-test-shown)))
+      (should-not (string-search "Q6." (contexture-repl-test-shown)))
+      (contexture-repl-redraw t)
+      (contexture-test-until (string-search "Q1." (contexture-repl-test-shown))))))
+
+;;;; What is around it
+
+(ert-deftest contexture-repl-header-tells-session-model-template-tokens ()
+  (contexture-repl-test-with nil
+    (should (string-match-p
+             "\\` talk  no model chosen  whole history  0 of 100000 tokens (0 %%)"
+             (contexture-repl-test-header)))
+    (contexture-repl-switch-model "50%er")
+    (contexture-repl-switch-template "freeform-chat")
+    (should (string-match-p "50%%er  managed: freeform-chat" (contexture-repl-test-header)))))
+
+(ert-deftest contexture-repl-context-line-follows-the-context ()
+  (contexture-repl-test-with nil
+    (should (equal (contexture-repl-test-context)
+                   "Context: nothing; @ or /add adds something"))
+    (contexture-request 'add-context
+                        (list :manager contexture-manager :content "(car x)"
+                              :metadata (list :filename "/x/a.el" :start-line 3 :end-line 3)))
+    (contexture-test-until (string-match-p "\\`Context: \\[a\\.el:3[^]]* [0-9]+\\]  1 item"
+                                           (contexture-repl-test-context)))))
+
+(ert-deftest contexture-repl-context-line-fits-its-line ()
+  (contexture-repl-test-with nil
+    (setq contexture-repl--items
+          (cl-loop for number below 40 collect
+                   (list :id (format "ctx-%d" number) :tokens 100)))
+    (contexture-repl--draw-context)
+    (should (< (length (contexture-repl-test-context)) 80))
+    (should (string-match-p "\\+3[0-9]  40 items, 4000 tokens"
+                            (contexture-repl-test-context)))))
+
+(ert-deftest contexture-repl-accepted-mentions-go-to-its-context ()
+  (contexture-repl-test-with nil
+    (contexture-test-file "notes.txt" "note")
+    (setq default-directory contexture-test-directory)
+    (contexture-repl-test-type "See @notes.txt")
+    (let ((session (contexture-mention--begin (- (point) 9))))
+      (contexture-test-until (contexture-mention--file-p session "notes.txt"))
+      (contexture-mention--accepted session "notes.txt" 'finished))
+    (contexture-test-until (contexture-test-items contexture-manager))
+    (should (memq #'contexture-mention-at-point completion-at-point-functions))))
+
+(ert-deftest contexture-repl-new-session-has-the-context-of-the-buffer ()
+  (contexture-repl-test-with nil
+    (contexture-test-visiting (contexture-test-file "a.txt" "one")
+      (contexture-repl-test-open "of a")
+      (should (equal contexture-manager "a.txt")))
+    (let ((contexture-repl-own-context t))
+      (contexture-test-visiting (contexture-test-file "b.txt" "one")
+        (contexture-repl-test-open "of b")
+        (should-not (equal contexture-manager "b.txt"))))))
+
+(ert-deftest contexture-repl-goes-to-the-session-used-last ()
+  (contexture-repl-test-with nil
+    (with-temp-buffer
+      (contexture-repl)
+      (should (equal (buffer-name (window-buffer)) "*contexture: talk*")))
+    (kill-buffer)
+    (with-temp-buffer
+      (setq default-directory contexture-test-directory)
+      (contexture-repl)
+      (should (equal (buffer-name (window-buffer)) "*contexture: talk*")))))
+
+(ert-deftest contexture-repl-moves-by-messages ()
+  (contexture-repl-test-with '(("A1") ("A2"))
+    (contexture-repl-test-send "Q1")
+    (contexture-repl-test-send "Q2")
+    (goto-char (point-max))
+    (contexture-repl-previous-message 2)
+    (should (looking-at-p "You\nQ2"))
+    (contexture-repl-next-message 1)
+    (should (looking-at-p "scripted\nA2"))
+    (contexture-repl-next-message 1)
+    (should (= (point) (point-max)))))
+
+(provide 'contexture-repl-tests)
+;;; contexture-repl-tests.el ends here
