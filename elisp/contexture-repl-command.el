@@ -18,6 +18,7 @@
 (require 'contexture-repl-branch)
 (eval-when-compile (require 'subr-x))
 
+(declare-function contexture-repl--choose "contexture-repl" (key value))
 (declare-function contexture-repl--root "contexture-repl" ())
 (declare-function contexture-repl-redraw "contexture-repl" (&optional all))
 (declare-function contexture-repl-switch-model "contexture-repl" (model &optional provider))
@@ -40,6 +41,7 @@
     ("template" "NAME or off" "have a template manage the history"
      contexture-repl--do-template)
     ("model" "NAME" "choose the model" contexture-repl--do-model)
+    ("phase" "NAME or off" "say which phase the work is in" contexture-repl--do-phase)
     ("session" "NAME" "switch to a session, or begin it" contexture-repl--do-session)
     ("dry-run" "QUESTION" "show what would be sent" contexture-repl--do-dry-run)
     ("retry" nil "ask the last question again" contexture-repl--do-retry)
@@ -49,6 +51,9 @@ FUNCTION is called with what follows the name, which may be empty.")
 
 (defconst contexture-repl-dry-run-buffer "*contexture: dry run*"
   "Name of the buffer that shows what would be sent.")
+
+(defconst contexture-repl--phases '("planning" "interface" "implementation" "testing")
+  "The phases of work that the server knows.")
 
 (defvar-local contexture-repl--templates nil
   "Names of templates, as last heard.")
@@ -219,6 +224,19 @@ FUNCTION is called with what follows the name, which may be empty.")
   (if (string-empty-p name) (call-interactively #'contexture-repl-switch-model)
     (contexture-repl-switch-model name)))
 
+(defun contexture-repl--do-phase (name)
+  "Say that the work is in the phase NAME from now on, or in none if it is off."
+  (let ((name (contexture-repl--given
+               name (lambda ()
+                      (completing-read "Phase: " (cons "off" contexture-repl--phases)
+                                       nil t)))))
+    (unless (member name (cons "off" contexture-repl--phases))
+      (user-error "There is no phase %s; there are %s, and off" name
+                  (mapconcat #'identity contexture-repl--phases ", ")))
+    (contexture-repl--choose :phase (and (not (equal name "off"))
+                                         (intern (concat ":" name))))
+    (message (if (equal name "off") "In no particular phase" "In the phase %s") name)))
+
 (defun contexture-repl--do-session (name)
   "Switch to the session NAME."
   (if (string-empty-p name) (call-interactively #'contexture-repl-switch-session)
@@ -320,7 +338,7 @@ This is a function for `completion-at-point-functions'."
                  ("template" (cons "off" contexture-repl--templates))
                  ("drop" (mapcar #'contexture-repl--item-name contexture-repl--items))
                  ("add" (contexture-repl--file-table))
-                 ("help" nil))))
+                 ("phase" (cons "off" contexture-repl--phases)))))
     (when table
       (list start (point) table :exclusive 'no))))
 

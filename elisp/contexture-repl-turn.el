@@ -43,6 +43,15 @@ They are what retrying, changing and branching go back to."
   :type 'hook
   :group 'contexture-repl)
 
+(defcustom contexture-repl-gc-threshold (* 64 1024 1024)
+  "Value of `gc-cons-threshold' while an answer comes in; nil leaves it alone.
+An answer that comes fast leaves much garbage.  With Emacs's default
+that is collected several times a second, and each time the keys wait.
+With this it is collected when you type nothing for a second.  A larger
+value of yours is left as it is."
+  :type '(choice (const :tag "Leave it alone" nil) natnum)
+  :group 'contexture-repl)
+
 (defconst contexture-repl--draw-seconds 0.03
   "Pieces of an answer that arrive within so many seconds are drawn together.")
 
@@ -64,6 +73,12 @@ was asked to stop."
 
 (defvar contexture-repl--turns nil
   "The turns that are being answered, in all buffers.")
+
+(defvar contexture-repl--gc-before nil
+  "The value of `gc-cons-threshold' before it was raised, or nil.")
+
+(defvar contexture-repl--gc-timer nil
+  "Timer that collects garbage when the user rests.")
 
 ;;;; Sending
 
@@ -114,6 +129,7 @@ Above the prompt, go there."
 (defun contexture-repl--begin-turn (turn)
   "Listen to what the server tells of TURN."
   (push turn contexture-repl--turns)
+  (contexture-repl--raise-gc-threshold)
   (add-hook 'contexture-notification-functions #'contexture-repl--progress)
   (add-hook 'contexture-connected-hook #'contexture-repl--asked-again)
   (contexture-repl--draw-header))
@@ -198,6 +214,32 @@ at once, and nil returned, when the call cannot even be made."
   "Show PROBLEM, the error of a call, below what was said."
   (contexture-repl--note (concat "Error: " (contexture--error-text problem))
                          'contexture-repl-error))
+
+;;;; Garbage
+
+(defun contexture-repl--raise-gc-threshold ()
+  "Have garbage collected when the user rests, see the option."
+  (when (and contexture-repl-gc-threshold
+             (null contexture-repl--gc-before)
+             (< gc-cons-threshold contexture-repl-gc-threshold))
+    (setq contexture-repl--gc-before gc-cons-threshold
+          gc-cons-threshold contexture-repl-gc-threshold
+          contexture-repl--gc-timer
+          (run-with-idle-timer 1 t #'contexture-repl--collect-garbage))))
+
+(defun contexture-repl--collect-garbage ()
+  "Collect garbage, and have Emacs do that if no answer comes in any more."
+  (garbage-collect)
+  (unless contexture-repl--turns
+    (contexture-repl--restore-gc-threshold)))
+
+(defun contexture-repl--restore-gc-threshold ()
+  "Give `gc-cons-threshold' its old value, unless somebody else changed it."
+  (when contexture-repl--gc-before
+    (when (eql gc-cons-threshold contexture-repl-gc-threshold)
+      (setq gc-cons-threshold contexture-repl--gc-before))
+    (setq contexture-repl--gc-before nil)
+    (cancel-timer contexture-repl--gc-timer)))
 
 ;;;; Pieces
 
@@ -437,15 +479,15 @@ is there."
 (defun contexture-repl--advice (kind code)
   "Return what to do after an error of KIND with CODE."
   (let ((again "what you asked is behind the prompt, RET asks it again."))
-    (pcase kind
-      (:provider-unconfigured
+    (pcase (and kind (contexture--name kind))
+      ("provider-unconfigured"
        (concat "No model is set up yet; the rest works without. When one is, " again))
-      (:authentication (concat "Give the provider a key that it takes; " again))
-      (:rate-limited (concat "Wait a little; " again))
-      (:context-too-long
+      ("authentication" (concat "Give the provider a key that it takes; " again))
+      ("rate-limited" (concat "Wait a little; " again))
+      ("context-too-long"
        (concat "/drop items, choose a /template, or ask a model that takes more; "
                again))
-      (:bad-request (concat "/model chooses another model; " again))
+      ("bad-request" (concat "/model chooses another model; " again))
       ((guard (eql code -32601))
        (concat "This server cannot talk to models; install a newer one. "
                (contexture--capitalized again)))

@@ -345,7 +345,11 @@ SLOTS are more slots of the message."
               'mouse-face 'mode-line-highlight
               'help-echo (concat "mouse-1: " help)
               'keymap (let ((map (make-sparse-keymap)))
-                        (define-key map [header-line mouse-1] command)
+                        (define-key map [header-line mouse-1]
+                          (lambda (event)
+                            (interactive "e")
+                            (select-window (posn-window (event-start event)))
+                            (call-interactively command)))
                         map)))
 
 (defun contexture-repl--escape (text)

@@ -40,7 +40,7 @@ mark there is what the model sees."
   :type 'boolean
   :group 'contexture-repl)
 
-(defcustom contexture-repl-shown-messages 200
+(defcustom contexture-repl-shown-messages 100
   "How many messages are shown at first of a session that is opened.
 `contexture-repl-redraw' with a prefix argument shows all."
   :type 'natnum
@@ -250,8 +250,8 @@ argument, draw messages from the very first on."
          (contexture-repl--note (substitute-command-keys
                                  "Earlier messages are not shown; \
 \\[universal-argument] \\[contexture-repl-redraw] shows them."))))
-  (dolist (message messages)
-    (contexture-repl--draw-logged message))
+  (let ((gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024))))
+    (mapc #'contexture-repl--draw-logged messages))
   (contexture-repl--draw-context))
 
 (defun contexture-repl--draw-logged (message)
@@ -317,6 +317,7 @@ argument, draw messages from the very first on."
       (contexture--cancel (contexture-repl--turn-connection turn)
                           (contexture-repl--turn-id turn))))
   (unless (remq (current-buffer) (contexture-repl--buffers))
+    (contexture-repl--restore-gc-threshold)
     (contexture-unwatch #'contexture-repl--changed)
     (remove-hook 'contexture-connected-hook #'contexture-repl--connected)
     (remove-hook 'kill-emacs-hook #'contexture-repl--keep-all)))

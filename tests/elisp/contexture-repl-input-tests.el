@@ -242,6 +242,18 @@
     (contexture-repl-test-send "/template off")
     (should-not (plist-get contexture-repl--settings :manage))))
 
+(ert-deftest contexture-repl-command-phase-is-one-of-four ()
+  (contexture-repl-test-with '(("A1"))
+    (contexture-repl-test-type "/phase lunch")
+    (contexture-test-user-error "no phase lunch; there are planning"
+      (contexture-repl-send))
+    (contexture-repl--set-text "")
+    (contexture-repl-test-send "/phase testing")
+    (contexture-repl-test-send "Q1")
+    (should (eq (plist-get (car contexture-repl-test-asked) :phase) :testing))
+    (contexture-repl-test-send "/phase off")
+    (should-not (plist-get contexture-repl--settings :phase))))
+
 (ert-deftest contexture-repl-command-session-switches ()
   (contexture-repl-test-with nil
     (contexture-repl-test-type "/session other")
