@@ -35,27 +35,26 @@ function without arguments to be called when the user has looked.")
 
 ;;;; Blocks
 
-(defun contexture-repl--block-at-point ()
-  "Return the block of code at point, or else the last one of the buffer."
-  (or (get-text-property (point) 'contexture-block)
-      (contexture-repl--last-block)
-      (user-error "No answer here has code between fences")))
+(defun contexture-repl--block-here ()
+  "Return where the block of code at point is, or else the last one."
+  (if (get-text-property (point) 'contexture-block) (point)
+    (or (contexture-repl--last-block)
+        (user-error "No answer here has code between fences"))))
 
 (defun contexture-repl--last-block ()
-  "Return the last block of code in this buffer, or nil."
-  (let ((position (marker-position contexture-repl--tail)) block)
-    (while (and (not block) (> position (point-min)))
-      (setq position (previous-single-property-change
-                      position 'contexture-block nil (point-min))
-            block (or (get-text-property position 'contexture-block)
-                      (and (> position (point-min))
-                           (get-text-property (1- position) 'contexture-block)))))
-    block))
+  "Return a position in the last block of code in this buffer, or nil."
+  (let ((position (marker-position contexture-repl--tail)) found)
+    (while (and (not found) (> position (point-min)))
+      (if (get-text-property (1- position) 'contexture-block)
+          (setq found (1- position))
+        (setq position (previous-single-property-change
+                        position 'contexture-block nil (point-min)))))
+    found))
 
 (defun contexture-repl-copy-block ()
   "Copy the block of code at point, by default the last one."
   (interactive)
-  (let ((text (contexture-repl-markdown--block-text (contexture-repl--block-at-point))))
+  (let ((text (contexture-repl-markdown--block-text (contexture-repl--block-here))))
     (kill-new text)
     (message "Copied %s" (contexture--count
                           (length (split-string text "\n" t)) "line"))))
@@ -65,7 +64,7 @@ function without arguments to be called when the user has looked.")
 Interactively, that is the buffer of another window, or one that you
 choose when there is none or with a prefix argument."
   (interactive (list (contexture-repl--other-buffer current-prefix-arg)))
-  (let ((text (contexture-repl-markdown--block-text (contexture-repl--block-at-point))))
+  (let ((text (contexture-repl-markdown--block-text (contexture-repl--block-here))))
     (with-current-buffer buffer
       (barf-if-buffer-read-only)
       (let ((window (get-buffer-window buffer t)))
@@ -129,9 +128,8 @@ That is in the place of the code that the question was about.  Ediff
 shows the differences; there, \\`b' takes one over, and after \\`q' you
 are asked about the rest.  Nothing is saved."
   (interactive)
-  (let* ((block (contexture-repl--block-at-point))
-         (message (get-text-property (contexture-repl--block-from block)
-                                     'contexture-message))
+  (let* ((block (contexture-repl--block-here))
+         (message (get-text-property block 'contexture-message))
          (origin (or (and message (contexture-repl--message-origin message))
                      (user-error "It is not known where that code belongs; \
 copy or insert it")))

@@ -240,6 +240,7 @@ A file that cannot be written is told of and does no other harm."
   "Keep what is written in BUFFER."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
+      (cancel-timer contexture-repl--idle-timer)
       (setq contexture-repl--idle-timer nil)
       (contexture-repl--keep-draft))))
 

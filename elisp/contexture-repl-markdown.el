@@ -78,11 +78,11 @@ At twice as many it is broken anywhere.")
 
 (cl-defstruct (contexture-repl--block (:constructor contexture-repl--make-block)
                                       (:copier nil))
-  "A block of code.
+  "A block of code, which its text has as a property.
 MARK is its fence, INDENT how far that is indented, LANGUAGE what it
-says, MODE the major mode for that or nil.  FROM and TO are markers
-around the code; TO is nil while the block is not closed."
-  mark indent language mode from to)
+says, MODE the major mode for that or nil.  There are no markers, as
+each of them makes all insertions slower."
+  mark indent language mode)
 
 (cl-defstruct (contexture-repl-markdown--state
                (:constructor contexture-repl-markdown--make-state) (:copier nil))
@@ -110,12 +110,10 @@ such a buffer; PROPERTIES are those of all of the text."
 
 (defun contexture-repl-markdown--end (state)
   "Draw what is left of STATE, whose text ends at point."
-  (let ((end (point)) (open (contexture-repl-markdown--state-open state)))
+  (let ((end (point)))
     (when (< (contexture-repl-markdown--state-done state) end)
       (contexture-repl-markdown--draw-line
        state (marker-position (contexture-repl-markdown--state-done state)) end))
-    (when (and open (eq open (contexture-repl-markdown--state-open state)))
-      (setf (contexture-repl--block-to open) (copy-marker end)))
     (set-marker (contexture-repl-markdown--state-done state) nil)
     (goto-char end)))
 
@@ -231,16 +229,13 @@ That is the end of PIECE if there is no need yet."
            :mark (match-string-no-properties 1)
            :indent (- (match-beginning 1) beg)
            :language language
-           :mode (contexture-repl-markdown--mode language)
-           :from (copy-marker (min (1+ end) (point-max))))
+           :mode (contexture-repl-markdown--mode language))
           (contexture-repl-markdown--state-code-at state) nil)
     (put-text-property beg end 'face 'contexture-repl-markup)))
 
 (defun contexture-repl-markdown--close (state beg end)
   "Have STATE leave its block, whose last fence is from BEG to END."
-  (setf (contexture-repl--block-to (contexture-repl-markdown--state-open state))
-        (copy-marker beg)
-        (contexture-repl-markdown--state-open state) nil)
+  (setf (contexture-repl-markdown--state-open state) nil)
   (put-text-property beg end 'face 'contexture-repl-markup))
 
 (defun contexture-repl-markdown--mode (language)
@@ -313,14 +308,12 @@ says so; this must be one in which files are opened."
                                  (append (ensure-list face) '(contexture-repl-code))))))
         (setq position next)))))
 
-(defun contexture-repl-markdown--block-text (block)
-  "Return the code of BLOCK, without the indentation of its fence."
-  (let* ((from (contexture-repl--block-from block))
-         (text (with-current-buffer (marker-buffer from)
-                 (contexture-repl-markdown--text
-                  from (or (contexture-repl--block-to block)
-                           (next-single-property-change from 'contexture-block
-                                                        nil (point-max))))))
+(defun contexture-repl-markdown--block-text (position)
+  "Return the code of the block at POSITION, without the indentation of its fence."
+  (let* ((block (get-text-property position 'contexture-block))
+         (end (next-single-property-change position 'contexture-block nil (point-max)))
+         (beg (previous-single-property-change end 'contexture-block nil (point-min)))
+         (text (contexture-repl-markdown--text beg end))
          (indent (contexture-repl--block-indent block)))
     (if (= indent 0) text
       (replace-regexp-in-string (format "^[ \t]\\{1,%d\\}" indent) "" text))))

@@ -55,8 +55,11 @@ value of yours is left as it is."
 (defconst contexture-repl--draw-seconds 0.03
   "Pieces of an answer that arrive within so many seconds are drawn together.")
 
-(defconst contexture-repl--draw-characters 20000
-  "Most characters of an answer that are drawn without a look at the keyboard.")
+(defconst contexture-repl--draw-at-once 0.01
+  "After how many seconds of drawing the keyboard is looked at.")
+
+(defconst contexture-repl--draw-characters 2000
+  "How many characters of an answer are drawn together.")
 
 (cl-defstruct (contexture-repl--turn (:constructor contexture-repl--make-turn)
                                      (:copier nil))
@@ -282,27 +285,49 @@ at once, and nil returned, when the call cannot even be made."
           (run-at-time contexture-repl--draw-seconds nil
                        #'contexture-repl--draw-pending turn))))
 
-(defun contexture-repl--draw-pending (turn &optional all)
-  "Draw the pieces of TURN that were not drawn yet.
-Unless ALL are wanted, leave some for later if they are many."
+(defun contexture-repl--draw-pending (turn)
+  "Draw the pieces of TURN that were not drawn yet; if they are many, some."
   (when-let ((timer (contexture-repl--turn-timer turn)))
     (cancel-timer timer)
     (setf (contexture-repl--turn-timer turn) nil))
   (when (and (contexture-repl--turn-pending turn)
              (buffer-live-p (contexture-repl--turn-buffer turn)))
-    (let ((pieces (nreverse (contexture-repl--turn-pending turn))) (size 0))
+    (let ((pieces (nreverse (contexture-repl--turn-pending turn)))
+          (end (+ (float-time) contexture-repl--draw-at-once)))
       (setf (contexture-repl--turn-pending turn) nil)
       (with-current-buffer (contexture-repl--turn-buffer turn)
-        (while (and pieces (or all (< size contexture-repl--draw-characters)))
-          (let ((kind (caar pieces)) texts)
-            (while (and pieces (eq kind (caar pieces))
-                        (or all (< size contexture-repl--draw-characters)))
-              (setq size (+ size (length (cdar pieces))))
-              (push (cdr (pop pieces)) texts))
-            (contexture-repl--draw turn kind (apply #'concat (nreverse texts))))))
+        (while (progn (setq pieces (contexture-repl--draw-some turn pieces))
+                      (and pieces (< (float-time) end)))))
       (when pieces
         (setf (contexture-repl--turn-pending turn) (nreverse pieces))
         (contexture-repl--draw-soon turn)))))
+
+(defun contexture-repl--draw-some (turn pieces)
+  "Draw the first of PIECES, which are TURN's, and return the others."
+  (let ((room contexture-repl--draw-characters) (kind (caar pieces)) texts)
+    (while (and pieces (> room 0) (eq kind (caar pieces)))
+      (let ((text (cdr (pop pieces))))
+        (when (> (length text) room)
+          (push (cons kind (substring text room)) pieces)
+          (setq text (substring text 0 room)))
+        (setq room (- room (max 1 (length text))))
+        (push text texts)))
+    (contexture-repl--draw turn kind (apply #'concat (nreverse texts)))
+    pieces))
+
+(defun contexture-repl--when-drawn (turn function argument)
+  "Call FUNCTION with TURN and ARGUMENT once all of TURN's pieces are drawn.
+There may be so many that keys should be answered in between.  Return
+non-nil if that is later."
+  (contexture-repl--draw-pending turn)
+  (when (contexture-repl--turn-pending turn)
+    (let ((buffer (current-buffer)))
+      (run-at-time contexture-repl--draw-seconds nil
+                   (lambda ()
+                     (when (and (buffer-live-p buffer)
+                                (memq turn contexture-repl--turns))
+                       (with-current-buffer buffer
+                         (funcall function turn argument))))))))
 
 (defun contexture-repl--draw (turn kind text)
   "Draw TEXT, the next piece of TURN, which is of KIND, in this buffer."
@@ -362,29 +387,34 @@ cancelled again."
 ;;;; The end
 
 (defun contexture-repl--answered (turn result)
-  "End TURN, which was answered with RESULT."
-  (contexture-repl--draw-pending turn t)
+  "End TURN, which was answered with RESULT, once all of it is drawn."
   (let ((content (or (plist-get result :content) "")))
-    (contexture-repl--begin-answer turn)
-    (unless (equal content (contexture-repl--so-far turn))
-      (contexture-repl--redraw-answer turn content))
-    (contexture-repl--end-turn turn)
-    (setf (contexture-repl--message-id (contexture-repl--turn-question turn))
-          (plist-get result :question))
-    (let ((answer (contexture-repl--turn-answer turn)))
-      (setf (contexture-repl--message-id answer) (plist-get result :id)
-            (contexture-repl--message-text answer) content
-            (contexture-repl--message-origin answer)
-            (contexture-repl--message-origin (contexture-repl--turn-question turn)))
-      (when-let ((model (plist-get result :model)))
-        (setq contexture-repl--answered-by model)
-        (contexture-repl--retitle answer model)))
-    (contexture-repl--note (contexture-repl--result-text result))
-    (when-let ((text (contexture-repl--management-text result)))
-      (contexture-repl--note text))
-    (contexture-repl--fetch-stats)
-    (contexture-repl--keep-draft)
-    (run-hooks 'contexture-repl-answered-hook)))
+    (unless (contexture-repl--when-drawn turn #'contexture-repl--answered result)
+      (contexture-repl--begin-answer turn)
+      (if (equal content (contexture-repl--so-far turn))
+          (contexture-repl--finish turn result content)
+        (contexture-repl--redraw-answer turn content)
+        (contexture-repl--answered turn result)))))
+
+(defun contexture-repl--finish (turn result content)
+  "End TURN, which was answered with RESULT and has drawn CONTENT."
+  (contexture-repl--end-turn turn)
+  (setf (contexture-repl--message-id (contexture-repl--turn-question turn))
+        (plist-get result :question))
+  (let ((answer (contexture-repl--turn-answer turn)))
+    (setf (contexture-repl--message-id answer) (plist-get result :id)
+          (contexture-repl--message-text answer) content
+          (contexture-repl--message-origin answer)
+          (contexture-repl--message-origin (contexture-repl--turn-question turn)))
+    (when-let ((model (plist-get result :model)))
+      (setq contexture-repl--answered-by model)
+      (contexture-repl--retitle answer model)))
+  (contexture-repl--note (contexture-repl--result-text result))
+  (when-let ((text (contexture-repl--management-text result)))
+    (contexture-repl--note text))
+  (contexture-repl--fetch-stats)
+  (contexture-repl--keep-draft)
+  (run-hooks 'contexture-repl-answered-hook))
 
 (declare-function contexture-repl--fetch-stats "contexture-repl" ())
 
@@ -393,13 +423,13 @@ cancelled again."
   (apply #'concat (reverse (contexture-repl--turn-pieces turn))))
 
 (defun contexture-repl--redraw-answer (turn content)
-  "Draw CONTENT in the place of what was drawn of TURN's answer."
+  "Have CONTENT drawn in the place of what was drawn of TURN's answer."
   (when-let ((state (contexture-repl--turn-state turn)))
     (contexture-repl--changing
       (delete-region (contexture-repl--turn-start turn) contexture-repl--tail)))
   (setf (contexture-repl--turn-state turn) nil
-        (contexture-repl--turn-pieces turn) nil)
-  (contexture-repl--draw turn :text content))
+        (contexture-repl--turn-pieces turn) nil
+        (contexture-repl--turn-pending turn) (list (cons :text content))))
 
 (defun contexture-repl--end-turn (turn)
   "Note that TURN has ended, and show the remarks about it."
@@ -445,8 +475,8 @@ cancelled again."
 
 (defun contexture-repl--failed (turn problem)
   "End TURN, which was not answered because of PROBLEM."
-  (when (memq turn contexture-repl--turns)
-    (contexture-repl--draw-pending turn t)
+  (when (and (memq turn contexture-repl--turns)
+             (not (contexture-repl--when-drawn turn #'contexture-repl--failed problem)))
     (let ((cancelled (eql (plist-get problem :code) -32800))
           (answer (contexture-repl--turn-answer turn))
           (question (contexture-repl--turn-question turn)))

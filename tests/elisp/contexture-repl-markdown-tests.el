@@ -136,8 +136,9 @@
   (contexture-repl-markdown-tests--with
       "1. So:\n   ```sh\n   ls |\n     wc\n   ```\n````markdown\n```\nx\n```\n````\n```\nopen\n"
     (let ((text (lambda (at)
-                  (contexture-repl-markdown--block-text
-                   (contexture-repl-markdown-tests--look at 'contexture-block)))))
+                  (goto-char (point-min))
+                  (search-forward at)
+                  (contexture-repl-markdown--block-text (match-beginning 0)))))
       (should (equal (funcall text "ls |") "ls |\n  wc\n"))
       (should (equal (funcall text "x\n") "```\nx\n```\n"))
       (should (equal (funcall text "open") "open\n"))

@@ -104,6 +104,27 @@ scripted: 1200 tokens in (1000 cached), 34 out, $0.0012
       (contexture-repl-test-send "Count")
       (should (string-search (apply #'concat pieces) (contexture-repl-test-shown))))))
 
+(ert-deftest contexture-repl-never-draws-much-at-a-time ()
+  (let ((text (apply #'concat (make-list 4000 "**b** `c`\n```elisp\n(car x)\n```\n"))))
+    (contexture-repl-test-with (list (list text (list 'result (list :content text)))
+                                     (list (list 'result (list :content text))))
+      (dotimes (_ 2)
+        (contexture-repl-test-type "Much?")
+        (contexture-repl-send)
+        (let ((longest 0))
+          (while (contexture-repl--busy-p)
+            (accept-process-output nil 0.001)
+            (when contexture-repl--turn
+              (let ((contexture-repl--draw-at-once 0) (before (buffer-size)))
+                (contexture-repl--draw-pending contexture-repl--turn)
+                (setq longest (max longest (- (buffer-size) before))))))
+          (should (< 0 longest (* 2 contexture-repl--draw-characters)))))
+      (contexture-repl-test-wait)
+      (should (equal (mapcar #'contexture-repl--message-text
+                             (cl-remove :user contexture-repl--messages
+                                        :key #'contexture-repl--message-role))
+                     (list text text))))))
+
 (ert-deftest contexture-repl-sends-what-was-chosen ()
   (contexture-repl-test-with '(("A") ("B"))
     (contexture-repl-switch-model "large" "local")
