@@ -101,15 +101,9 @@ interactively with a prefix argument; its items are those of then."
 
 ;;;; Checkpoints
 
-(defun contexture-repl--number (message)
-  "Return the place of MESSAGE in the log, from 1, or nil."
-  (let ((id (contexture-repl--message-id message)))
-    (and id (string-match "\\`msg-\\([0-9]+\\)\\'" id)
-         (string-to-number (match-string 1 id)))))
-
 (defun contexture-repl--find-checkpoint (question then)
   "Call THEN with the checkpoint that was taken just before QUESTION, or nil."
-  (let ((number (contexture-repl--number question)))
+  (let ((number (contexture-repl--number (contexture-repl--message-id question))))
     (cond ((contexture-repl--message-checkpoint question)
            (funcall then (contexture-repl--message-checkpoint question)))
           ((null number) (funcall then nil))
@@ -126,27 +120,36 @@ interactively with a prefix argument; its items are those of then."
 (defun contexture-repl--go-back (checkpoint then failed)
   "Go back to CHECKPOINT, and then call THEN; or FAILED with the problem.
 The items of the context stay as they are."
-  (let* ((manager (plist-get contexture-repl--session :manager))
-         (look (list :manager manager :brief t))
-         (ids (lambda (items) (mapcar (lambda (it) (plist-get it :id)) items))))
+  (let ((look (list :manager contexture-manager :brief t))
+        (ids (lambda (items) (mapcar (lambda (it) (plist-get it :id)) items))))
     (contexture-repl--request
      'get-context look
      (lambda (before)
-       (contexture-repl--request
-        'rollback (list :session (contexture-repl--session-id)
-                        :checkpoint checkpoint
-                        :request-key (contexture--make-request-key))
+       (contexture-repl--roll-back
+        checkpoint
         (lambda (_)
           (contexture-repl--request
            'get-context look
            (lambda (after)
              (if (equal (funcall ids before) (funcall ids after))
                  (funcall then)
-               (contexture-repl--request 'undo (list :manager manager)
+               (contexture-repl--request 'undo (list :manager contexture-manager)
                                          (lambda (_) (funcall then)) failed)))
            failed))
         failed))
      failed)))
+
+(defun contexture-repl--roll-back (checkpoint then failed)
+  "Roll the session back to CHECKPOINT; THEN gets the result.
+FAILED gets the problem."
+  (cl-incf contexture-repl--own-rollbacks)
+  (contexture-repl--request
+   'rollback (list :session (contexture-repl--session-id) :checkpoint checkpoint
+                   :request-key (contexture--make-request-key))
+   then
+   (lambda (problem)
+     (setq contexture-repl--own-rollbacks (max 0 (1- contexture-repl--own-rollbacks)))
+     (funcall failed problem))))
 
 (defun contexture-repl--ask-instead (question text)
   "Ask TEXT in the place of QUESTION and all that followed."
@@ -233,7 +236,7 @@ There is no checkpoint from which it could go on.  DRAFT is as in
   (let ((settings contexture-repl--settings)
         (manager (plist-get contexture-repl--session :manager))
         (project (plist-get contexture-repl--session :project))
-        (before (contexture-repl--number next)))
+        (before (contexture-repl--number (contexture-repl--message-id next))))
     (contexture-repl--request
      'get-messages (list :session (contexture-repl--session-id))
      (lambda (messages)

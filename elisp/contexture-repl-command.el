@@ -25,6 +25,7 @@
 (declare-function contexture-repl-switch-session "contexture-repl" (session))
 (declare-function contexture-repl-switch-template "contexture-repl" (template))
 (declare-function contexture-clear "contexture-sets" ())
+(declare-function contexture-explain "contexture-explain" (&optional back session))
 (declare-function contexture-list "contexture-list" (manager))
 (declare-function contexture-remove "contexture-sets" (ids &optional name))
 
@@ -156,15 +157,7 @@ FUNCTION is called with what follows the name, which may be empty.")
 
 (defun contexture-repl--do-explain (_)
   "Tell of the last window why each part was in or out."
-  (let ((session (contexture-repl--session-id)))
-    (if (fboundp 'contexture-explain)
-        (funcall 'contexture-explain nil session)
-      (contexture-repl--request
-       'explain-context (list :session session)
-       (lambda (reports)
-         (contexture-repl--note
-          (if reports (string-trim (pp-to-string (car reports)))
-            "No window was made of this session since the server began.")))))))
+  (contexture-explain nil (contexture-repl--session-id)))
 
 (defun contexture-repl--do-checkpoint (why)
   "Take a checkpoint; WHY is its message."

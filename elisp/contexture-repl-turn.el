@@ -401,6 +401,7 @@ cancelled again."
   (contexture-repl--end-turn turn)
   (setf (contexture-repl--message-id (contexture-repl--turn-question turn))
         (plist-get result :question))
+  (contexture-repl--note-length (plist-get result :id))
   (let ((answer (contexture-repl--turn-answer turn)))
     (setf (contexture-repl--message-id answer) (plist-get result :id)
           (contexture-repl--message-text answer) content
@@ -490,6 +491,7 @@ cancelled again."
                                'contexture-repl-error))
       (unless (and cancelled answer)
         (contexture-repl--give-back (contexture-repl--turn-text turn)))
+      (contexture-repl--fetch-stats)
       (contexture-repl--keep-draft))))
 
 (defun contexture-repl--problem-note (problem cancelled answer)

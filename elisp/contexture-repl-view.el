@@ -83,6 +83,15 @@ where the code in it came from, see contexture-repl-block.el."
 (defvar-local contexture-repl--answered-by nil
   "The model that answered last, or nil.")
 
+(defvar-local contexture-repl--log-length 0
+  "How many messages the log of the session has, as last heard.")
+
+(defvar-local contexture-repl--asking 0
+  "How often the length of the log was asked for without an answer yet.")
+
+(defvar-local contexture-repl--own-rollbacks 0
+  "How many rollbacks made here the server has not told of yet.")
+
 (defvar-local contexture-repl--settings nil
   "Plist of :model, :provider, :template, :manage and :phase, as chosen here.")
 
@@ -238,6 +247,16 @@ SLOTS are more slots of the message."
 (defun contexture-repl--last (role)
   "Return the last message of ROLE, or nil."
   (cl-find role contexture-repl--messages :key #'contexture-repl--message-role))
+
+(defun contexture-repl--number (id)
+  "Return the place in the log, from 1, of the message ID, which may be nil."
+  (if (and id (string-match "\\`msg-\\([0-9]+\\)\\'" id))
+      (string-to-number (match-string 1 id))))
+
+(defun contexture-repl--note-length (id)
+  "Note that the log has the message ID, which may be nil."
+  (setq contexture-repl--log-length (max contexture-repl--log-length
+                                         (or (contexture-repl--number id) 0))))
 
 ;;;; The line with the context
 

@@ -241,6 +241,7 @@ argument, draw messages from the very first on."
   (contexture-repl--changing
     (delete-region (point-min) contexture-repl--tail))
   (setq contexture-repl--messages nil)
+  (contexture-repl--note-length (plist-get (car (last messages)) :id))
   (cond ((null messages)
          (contexture-repl--note (substitute-command-keys
                                  "Write a question and press \\[contexture-repl-send]. \
@@ -302,7 +303,7 @@ argument, draw messages from the very first on."
 
 (defun contexture-repl--watch ()
   "Listen to what concerns sessions."
-  (contexture-watch #'contexture-repl--changed)
+  (contexture-watch #'contexture-repl--changed '(session-changed))
   (add-hook 'contexture-connected-hook #'contexture-repl--connected)
   (add-hook 'kill-emacs-hook #'contexture-repl--keep-all))
 
@@ -344,10 +345,23 @@ argument, draw messages from the very first on."
              (contexture-repl--fetch-soon))
             ((and (eq method 'session-changed)
                   (equal (plist-get params :id) (contexture-repl--session-id))
-                  (member (format "%s" (plist-get params :method))
-                          '("rollback" "undo-rollback"))
+                  (contexture-repl--news-p params)
                   (not (contexture-repl--busy-p)))
              (contexture-repl-redraw))))))
+
+(defun contexture-repl--news-p (params)
+  "Whether a change of this session, told with PARAMS, was made elsewhere.
+What is done here is shown without that."
+  (let ((before contexture-repl--log-length))
+    (setq contexture-repl--log-length (or (plist-get params :messages) before))
+    (pcase (contexture--name (plist-get params :method))
+      ("rollback"
+       (if (= contexture-repl--own-rollbacks 0) t
+         (cl-decf contexture-repl--own-rollbacks)
+         nil))
+      ("undo-rollback" t)
+      ("add-message" (and (= contexture-repl--asking 0)
+                          (> contexture-repl--log-length before))))))
 
 (defun contexture-repl--fetch-soon ()
   "Ask for the items in a moment, once for many changes."
@@ -371,14 +385,20 @@ argument, draw messages from the very first on."
    #'ignore))
 
 (defun contexture-repl--fetch-stats ()
-  "Ask how full the model is, and show that."
+  "Ask how full the model is, and show that.
+Until the answer is there, what the server tells of new messages may be
+about those of the last turn."
+  (cl-incf contexture-repl--asking)
   (contexture-repl--request
    'context-stats (contexture--plist :session (contexture-repl--session-id)
                                      :model (plist-get contexture-repl--settings :model))
    (lambda (stats)
-     (setq contexture-repl--stats stats)
+     (cl-decf contexture-repl--asking)
+     (setq contexture-repl--stats stats
+           contexture-repl--log-length (max contexture-repl--log-length
+                                            (or (plist-get stats :log) 0)))
      (contexture-repl--draw-header))
-   #'ignore))
+   (lambda (_) (cl-decf contexture-repl--asking))))
 
 (defun contexture-repl--ask-templates ()
   "Ask for the names of the templates that can manage a history."

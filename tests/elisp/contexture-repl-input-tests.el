@@ -260,11 +260,13 @@
     (contexture-repl-send)
     (should (equal (buffer-name) "*contexture: other*"))))
 
-(ert-deftest contexture-repl-command-explain-says-something ()
-  (contexture-repl-test-with nil
-    (cl-letf (((symbol-function 'contexture-explain) nil))
-      (contexture-repl-test-send "/explain")
-      (should (string-search "No window was made" (contexture-repl-test-shown))))))
+(ert-deftest contexture-repl-command-explain-shows-the-window ()
+  (contexture-repl-test-with '(("A1"))
+    (contexture-repl-test-send "Q1")
+    (contexture-request 'build-context '(:session "talk"))
+    (contexture-repl-test-type "/explain")
+    (contexture-repl-send)
+    (contexture-test-until (get-buffer "*contexture: explain*"))))
 
 (ert-deftest contexture-repl-command-dry-run-shows-what-would-be-sent ()
   (contexture-repl-test-with

@@ -487,12 +487,13 @@ scripted: 1200 tokens in (1000 cached), 34 out, $0.0012
                                             (format "%s" (timer--function timer))))
                          (append timer-list timer-idle-list)))))
 
-(ert-deftest contexture-repl-follows-a-rollback-made-elsewhere ()
+(ert-deftest contexture-repl-follows-what-is-done-elsewhere ()
   (contexture-repl-test-with '(("A1"))
     (contexture-repl-test-send "Q1")
-    (contexture-request 'rollback (list :session "talk"))
-    (contexture-repl--changed 'session-changed
-                              (list :id (contexture-repl--session-id) :method "rollback"))
+    (should (string-search "1200 tokens" (contexture-repl-test-shown)))
+    (contexture-request 'add-message '(:session "talk" :content "Said elsewhere"))
+    (contexture-test-until (string-search "Said elsewhere" (contexture-repl-test-shown)))
+    (contexture-request 'rollback '(:session "talk"))
     (contexture-test-until (null contexture-repl--messages))))
 
 (ert-deftest contexture-repl-shows-the-last-of-a-long-session ()

@@ -1,10 +1,10 @@
-;;; screen-repl.el --- The Emacs in the screen of a conversation  -*- lexical-binding: t; -*-
+;;; screens-repl.el --- The Emacs in the screen of a conversation  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
-;; What scripts/screen-repl loads: Emacs with the package, a real server,
+;; What scripts/screens-repl loads: Emacs with the package, a real server,
 ;; and the model of the test suite, which says what is written here.
 
 ;;; Code:
@@ -15,7 +15,7 @@
 
 (defvar vc-display-status)
 
-(defconst screen-repl-answer
+(defconst screens-repl-answer
   '((:kind :status :text "summarized 12 turns")
     "Let me look.\n\n" "## What is wrong\n\n" "- An **empty list** has no mean: "
     "`calc-mean` then divides " "by zero.\n"
@@ -26,7 +26,7 @@
     "1. Tests belong to it.\n" "2. See [the manual](https://www.gnu.org/software/emacs).\n")
   "What the model says.")
 
-(defun screen-repl-set-up ()
+(defun screens-repl-set-up ()
   "Set up the package, and open a file."
   (setq inhibit-startup-screen t
         auto-save-default nil
@@ -35,8 +35,8 @@
         ring-bell-function #'ignore
         vc-display-status nil
         contexture-repl-test-answers
-        (list (append (seq-take screen-repl-answer 5) '("by ze" hang))
-              screen-repl-answer)
+        (list (append (seq-take screens-repl-answer 5) '("by ze" hang))
+              screens-repl-answer)
         contexture-repl-test--command
         (list (getenv "CONTEXTURE_BIN") "--ephemeral" "--fixed-time" "1893456000"
               "serve" "--stdio"))
@@ -50,4 +50,4 @@
   (find-file "calc.el")
   (search-forward "apply"))
 
-;;; screen-repl.el ends here
+;;; screens-repl.el ends here
