@@ -179,21 +179,44 @@ Do not if it was cancelled meanwhile."
                  (contexture-repl--turn-text turn)
                  :request-key (contexture-repl--turn-key turn))
                 (apply-partially #'contexture-repl--answered turn)
-                (apply-partially #'contexture-repl--failed turn))
+                (apply-partially #'contexture-repl--refused turn))
                (contexture-repl--turn-connection turn) contexture--connection))))
 
 (defun contexture-repl--chat-params (text &rest more)
-  "Return what to call `chat' with for TEXT in this buffer, with MORE."
+  "Return what to call `chat' with for TEXT in this buffer, with MORE.
+What this server does not know is left out."
   (let ((settings contexture-repl--settings))
-    (append (apply #'contexture--plist
-                   :session (contexture-repl--session-id)
-                   :content text
-                   :phase (plist-get settings :phase)
-                   :model (plist-get settings :model)
-                   :provider (plist-get settings :provider)
-                   (and (plist-get settings :manage)
-                        (list :manage t :template (plist-get settings :template))))
-            more)))
+    (cl-loop for (key value) on
+             (append (apply #'contexture--plist
+                            :session (contexture-repl--session-id)
+                            :content text
+                            :phase (plist-get settings :phase)
+                            :model (plist-get settings :model)
+                            :provider (plist-get settings :provider)
+                            (and (plist-get settings :manage)
+                                 (list :manage t
+                                       :template (plist-get settings :template))))
+                     more)
+             by #'cddr
+             unless (memq key contexture-repl--unknown) nconc (list key value))))
+
+(defvar contexture-repl--unknown nil
+  "Parameters of `chat' that the server does not know.")
+
+(defun contexture-repl--refused (turn problem)
+  "End TURN because of PROBLEM, or ask again without what was not understood."
+  (let ((param (plist-get (plist-get problem :data) :param)))
+    (if (not (and (eql (plist-get problem :code) -32602)
+                  (memq turn contexture-repl--turns)
+                  (memq param '(:request-key :model :provider :template :manage :phase))
+                  (not (memq param contexture-repl--unknown))))
+        (contexture-repl--failed turn problem)
+      (push param contexture-repl--unknown)
+      (unless (memq param '(:request-key :template))
+        (contexture-repl--note
+         (format "This server takes no %s with a question; it is asked without."
+                 (if (eq param :manage) "template" (contexture--name param)))))
+      (contexture-repl--chat turn))))
 
 (defun contexture-repl--request (method params success &optional failure)
   "Call METHOD with PARAMS for this buffer; return the call's id.
@@ -512,9 +535,12 @@ is there."
   "Return what to do after an error of KIND with CODE."
   (let ((again "what you asked is behind the prompt, RET asks it again."))
     (pcase (and kind (contexture--name kind))
-      ("provider-unconfigured"
+      ((or "provider-unconfigured" "unconfigured")
        (concat "No model is set up yet; the rest works without. When one is, " again))
       ("authentication" (concat "Give the provider a key that it takes; " again))
+      ("session-busy"
+       (concat "Somebody else is being answered in this session; when that is over, "
+               again))
       ("rate-limited" (concat "Wait a little; " again))
       ("context-too-long"
        (concat "/drop items, choose a /template, or ask a model that takes more; "

@@ -83,6 +83,9 @@ where the code in it came from, see contexture-repl-block.el."
 (defvar-local contexture-repl--answered-by nil
   "The model that answered last, or nil.")
 
+(defvar-local contexture-repl--providers nil
+  "The models that can be talked to, as last heard, or `none'.")
+
 (defvar-local contexture-repl--log-length 0
   "How many messages the log of the session has, as last heard.")
 
@@ -182,8 +185,9 @@ SLOTS are more slots of the message."
   (let ((message (apply #'contexture-repl--make-message :role role slots)))
     (contexture-repl--changing
       (when (get-text-property (point-min) 'contexture-intro)
-        (delete-region (point-min) (next-single-property-change
-                                    (point-min) 'contexture-intro)))
+        (delete-region (point-min)
+                       (next-single-property-change (point-min) 'contexture-intro
+                                                    nil contexture-repl--tail)))
       (goto-char contexture-repl--tail)
       (unless (bobp) (insert (apply #'propertize "\n" (contexture-repl--fixed))))
       (setf (contexture-repl--message-from message) (copy-marker (point)))
@@ -334,9 +338,27 @@ SLOTS are more slots of the message."
 (defun contexture-repl--model ()
   "Return the name of the model, or nil if it is not known."
   (or (plist-get contexture-repl--settings :model)
+      (and (plist-get contexture-repl--settings :provider)
+           (or (plist-get (contexture-repl--provider
+                           (plist-get contexture-repl--settings :provider))
+                          :model)
+               (plist-get contexture-repl--settings :provider)))
       contexture-repl--answered-by
+      (plist-get (or (cl-find-if (lambda (it) (plist-get it :default))
+                                 (contexture-repl--known-providers))
+                     (car (contexture-repl--known-providers)))
+                 :model)
       (let ((model (plist-get contexture-repl--stats :model)))
         (and model (not (equal model "default")) model))))
+
+(defun contexture-repl--provider (name)
+  "Return what the server said of the provider called NAME, or nil."
+  (cl-find name (contexture-repl--known-providers) :test #'equal
+           :key (lambda (it) (plist-get it :name))))
+
+(defun contexture-repl--known-providers ()
+  "Return the models that can be talked to, as far as they are known."
+  (and (listp contexture-repl--providers) contexture-repl--providers))
 
 (defun contexture-repl--draw-header ()
   "Draw the header line anew."

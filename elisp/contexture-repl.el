@@ -196,7 +196,8 @@ a prefix argument asks for; one that does not exist is begun."
         (contexture-repl--bring-back)
         (contexture-repl--draw-header)
         (contexture-repl-redraw)
-        (contexture-repl--ask-templates)))
+        (contexture-repl--ask-templates)
+        (contexture-repl--ask-providers)))
     (setq contexture-repl--last-buffer buffer)))
 
 (defun contexture-repl--buffers ()
@@ -253,6 +254,7 @@ argument, draw messages from the very first on."
 \\[universal-argument] \\[contexture-repl-redraw] shows them."))))
   (let ((gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024))))
     (mapc #'contexture-repl--draw-logged messages))
+  (contexture-repl--note-no-model)
   (contexture-repl--draw-context))
 
 (defun contexture-repl--draw-logged (message)
@@ -330,6 +332,7 @@ argument, draw messages from the very first on."
 
 (defun contexture-repl--connected ()
   "Show what the server that was just reached knows."
+  (setq contexture-repl--unknown nil)
   (dolist (buffer (contexture-repl--buffers))
     (with-current-buffer buffer
       (contexture-repl--fetch-items)
@@ -415,6 +418,23 @@ about those of the last turn."
                     collect (plist-get template :name))))
    #'ignore))
 
+(defun contexture-repl--ask-providers ()
+  "Ask which models can be talked to; if none, say how to set one up."
+  (contexture-repl--request
+   'list-providers nil
+   (lambda (providers)
+     (setq contexture-repl--providers (or providers 'none))
+     (contexture-repl--draw-header)
+     (contexture-repl--note-no-model))
+   #'ignore))
+
+(defun contexture-repl--note-no-model ()
+  "If no model is set up, say how that is done."
+  (when (eq contexture-repl--providers 'none)
+    (contexture-repl--note "No model is set up yet: put a [[providers]] table into the \
+server's configuration file (M-x contexture-doctor names it). The rest works without."
+                           nil 'contexture-intro t)))
+
 (defun contexture-repl--resized (_window)
   "Draw the line with the context for the width that the window has now."
   (contexture-repl--draw-context))
@@ -428,17 +448,34 @@ about those of the last turn."
 
 (defun contexture-repl-switch-model (model &optional provider)
   "Ask MODEL from now on, of PROVIDER.
+MODEL may be the name of a provider, and then stands for its model.
 Interactively, a prefix argument asks for the provider, too.  An empty
 name stands for what the server is set to."
   (interactive
-   (list (read-string (format-prompt "Model" (contexture-repl--model)) nil
-                      'contexture-repl-model-history (contexture-repl--model))
+   (list (contexture-repl--read-model)
          (and current-prefix-arg (read-string "Provider: "))))
-  (contexture-repl--choose :model (and model (not (string-blank-p model)) model))
-  (contexture-repl--choose :provider (and provider (not (string-blank-p provider))
-                                          provider))
-  (contexture-repl--fetch-stats)
-  (message "Questions go to %s" (or (contexture-repl--model) "the server's model")))
+  (let ((model (and model (not (string-blank-p model)) model))
+        (provider (and provider (not (string-blank-p provider)) provider)))
+    (when (and (null provider) (contexture-repl--provider model))
+      (setq provider model model nil))
+    (contexture-repl--choose :model model)
+    (contexture-repl--choose :provider provider)
+    (setq contexture-repl--answered-by nil)
+    (contexture-repl--draw-header)
+    (contexture-repl--fetch-stats)
+    (message "Questions go to %s" (or (contexture-repl--model) "the server's model"))))
+
+(defun contexture-repl--read-model ()
+  "Ask for a model or the name of a provider."
+  (let ((completion-extra-properties
+         (list :annotation-function
+               (lambda (name)
+                 (format "  %s" (plist-get (contexture-repl--provider name) :model))))))
+    (completing-read (format-prompt "Model" (contexture-repl--model))
+                     (mapcar (lambda (it) (plist-get it :name))
+                             (contexture-repl--known-providers))
+                     nil nil nil 'contexture-repl-model-history
+                     (contexture-repl--model))))
 
 (defun contexture-repl-switch-template (template)
   "Have TEMPLATE manage the history from now on, or none if it is \"off\".

@@ -213,6 +213,7 @@
             (contexture-repl--new-history nil)
             (contexture-repl--read nil)
             (contexture-repl--turns nil)
+            (contexture-repl--unknown nil)
             (contexture-repl--last-buffer nil)
             (contexture-repl-test-answers answers)
             (contexture-repl-test-asked nil)

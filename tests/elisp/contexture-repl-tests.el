@@ -586,5 +586,75 @@ scripted: 1200 tokens in (1000 cached), 34 out, $0.0012
     (contexture-repl-next-message 1)
     (should (= (point) (point-max)))))
 
+;;;; With a server that talks to models itself
+
+(defun contexture-repl-tests--scripted (script function)
+  "Call FUNCTION in a session with a server whose model plays SCRIPT.
+Skip the test if the server cannot do that."
+  (contexture-ert-with-files nil
+    :project nil
+    (let* ((play (contexture-ert-write-file "play.toml" script))
+           (config (contexture-ert-write-file
+                    "config.toml"
+                    (format "[[providers]]\nname = \"play\"\nkind = \"scripted\"\n\
+model = \"actor\"\nscript = %S\n" play)))
+           (contexture-ert-server-command contexture-test-binary)
+           (contexture-repl-history-file nil)
+           (contexture-repl--unknown nil)
+           (contexture-repl--last-buffer nil))
+      (contexture-ert-with-server
+        :args (list "--config" config)
+        (unless (cl-find "chat" (contexture-request 'methods) :test #'equal
+                         :key (lambda (it) (format "%s" (plist-get it :name))))
+          (ert-skip "the server cannot talk to models"))
+        (save-window-excursion
+          (contexture-repl-test-open "talk")
+          (funcall function))))))
+
+(ert-deftest contexture-repl-talks-to-a-scripted-model ()
+  (contexture-repl-tests--scripted
+   "[[answer]]\ntext = [\"Use \", \"`car`.\"]\n[[answer]]\ntext = \"Better\"\n
+[[answer]]\ntext = \"Half\"\nhang = true\n[[answer]]\nerror = \"bad-request\"\n"
+   (lambda ()
+     (contexture-test-until (string-match-p "actor" (contexture-repl-test-header)))
+     (contexture-repl-test-send "First?")
+     (should (string-match-p "You\nFirst\\?\n\nactor\nUse `car`\\.\n"
+                             (contexture-repl-test-shown)))
+     (contexture-repl-retry)
+     (contexture-repl-test-wait)
+     (should (equal (mapcar #'cadr (contexture-repl-test-log)) '("First?" "Better")))
+     (contexture-repl-tests--begin "Second?" "Half")
+     (contexture-repl-cancel)
+     (contexture-repl-test-wait)
+     (should (string-search "Half\nCancelled" (contexture-repl-test-shown)))
+     (contexture-repl-test-send "Third?")
+     (should (string-search "Error: " (contexture-repl-test-shown)))
+     (should (equal (contexture-repl--text) "Third?"))
+     (contexture-test-until (not (member "Third?" (mapcar #'cadr (contexture-repl-test-log))))))))
+
+(ert-deftest contexture-repl-says-at-once-that-no-model-is-set-up ()
+  (contexture-repl-test-with nil
+    (setq contexture-repl--providers 'none)
+    (contexture-repl-redraw)
+    (contexture-test-until (string-search "No model is set up yet: put a [[providers]]"
+                                          (contexture-repl-test-shown)))))
+
+(ert-deftest contexture-repl-asks-again-without-what-is-not-understood ()
+  (contexture-repl-test-with
+      '(((error (:code -32602 :message "no" :data (:param :model)))) ("A"))
+    (contexture-repl-switch-model "large")
+    (contexture-repl-test-send "Q")
+    (should (string-search "takes no model with a question" (contexture-repl-test-shown)))
+    (should-not (plist-get (car contexture-repl-test-asked) :model))
+    (should (equal (contexture-repl--text) ""))))
+
+(ert-deftest contexture-repl-model-may-be-the-name-of-a-provider ()
+  (contexture-repl-test-with '(("A"))
+    (setq contexture-repl--providers '((:name "local" :model "llama")))
+    (contexture-repl-switch-model "local")
+    (should (equal (contexture-repl--model) "llama"))
+    (contexture-repl-test-send "Q")
+    (should (equal (plist-get (car contexture-repl-test-asked) :provider) "local"))))
+
 (provide 'contexture-repl-tests)
 ;;; contexture-repl-tests.el ends here
