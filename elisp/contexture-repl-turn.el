@@ -9,20 +9,15 @@
 
 ;;; Commentary:
 
-;; Sends what the user wrote, draws the answer while it comes, and ends
-;; the turn: with an answer, an error, or because it was cancelled.
+;; Sends what the user wrote, has the answer drawn while it comes, and
+;; ends the turn: with an answer, an error, or because it was cancelled.
 ;; What was asked goes back behind the prompt whenever it was not
 ;; answered.
-;;
-;; Pieces of an answer may come by the thousand in a second.  They are
-;; only noted when they arrive, and drawn together some thirty times a
-;; second, so that keys are answered in between.  When the server goes
-;; away during a turn, the call is made again by the connection, and
-;; what was drawn is taken back.
 
 ;;; Code:
 
 (require 'contexture-repl-input)
+(require 'contexture-repl-stream)
 
 (declare-function jsonrpc-notify "jsonrpc" (connection method params))
 (declare-function jsonrpc-running-p "jsonrpc" (conn))
@@ -33,55 +28,10 @@ They are what retrying, changing and branching go back to."
   :type 'boolean
   :group 'contexture-repl)
 
-(defcustom contexture-repl-show-reasoning t
-  "Whether to show what a model thinks before it answers."
-  :type 'boolean
-  :group 'contexture-repl)
-
 (defcustom contexture-repl-answered-hook nil
   "Normal hook run in the buffer of a session when an answer is complete."
   :type 'hook
   :group 'contexture-repl)
-
-(defcustom contexture-repl-gc-threshold (* 64 1024 1024)
-  "Value of `gc-cons-threshold' while an answer comes in; nil leaves it alone.
-An answer that comes fast leaves much garbage.  With Emacs's default
-that is collected several times a second, and each time the keys wait.
-With this it is collected when you type nothing for a second.  A larger
-value of yours is left as it is."
-  :type '(choice (const :tag "Leave it alone" nil) natnum)
-  :group 'contexture-repl)
-
-(defconst contexture-repl--draw-seconds 0.03
-  "Pieces of an answer that arrive within so many seconds are drawn together.")
-
-(defconst contexture-repl--draw-at-once 0.01
-  "After how many seconds of drawing the keyboard is looked at.")
-
-(defconst contexture-repl--draw-characters 2000
-  "How many characters of an answer are drawn together.")
-
-(cl-defstruct (contexture-repl--turn (:constructor contexture-repl--make-turn)
-                                     (:copier nil))
-  "A question that is being answered in BUFFER.
-TEXT is the question and QUESTION its message; KEY lets the server know
-it again; ID is the call's on CONNECTION, nil before it is made.
-ANSWER is the message, once something has come, and STATE how far that
-is drawn, while its text begins at START.  PIECES are what was drawn,
-PENDING what was not, (KIND . TEXT) each, both newest first; TIMER draws
-them.  NOTES are to be shown at the end.  ASKED tells that the server
-was asked to stop."
-  buffer text question key id connection answer state start pieces pending
-  timer notes asked)
-
-(defvar contexture-repl--turns nil
-  "The turns that are being answered, in all buffers.")
-
-(defvar contexture-repl--gc-before nil
-  "The value of `gc-cons-threshold' before it was raised, or nil.")
-
-(defvar contexture-repl--gc-timer nil
-  "Timer that collects garbage when the user rests.")
 
 ;;;; Sending
 
@@ -240,172 +190,6 @@ at once, and nil returned, when the call cannot even be made."
   "Show PROBLEM, the error of a call, below what was said."
   (contexture-repl--note (concat "Error: " (contexture--error-text problem))
                          'contexture-repl-error))
-
-;;;; Garbage
-
-(defun contexture-repl--raise-gc-threshold ()
-  "Have garbage collected when the user rests, see the option."
-  (when (and contexture-repl-gc-threshold
-             (null contexture-repl--gc-before)
-             (< gc-cons-threshold contexture-repl-gc-threshold))
-    (setq contexture-repl--gc-before gc-cons-threshold
-          gc-cons-threshold contexture-repl-gc-threshold
-          contexture-repl--gc-timer
-          (run-with-idle-timer 1 t #'contexture-repl--collect-garbage))))
-
-(defun contexture-repl--collect-garbage ()
-  "Collect garbage, and have Emacs do that if no answer comes in any more."
-  (garbage-collect)
-  (unless contexture-repl--turns
-    (contexture-repl--restore-gc-threshold)))
-
-(defun contexture-repl--restore-gc-threshold ()
-  "Give `gc-cons-threshold' its old value, unless somebody else changed it."
-  (when contexture-repl--gc-before
-    (when (eql gc-cons-threshold contexture-repl-gc-threshold)
-      (setq gc-cons-threshold contexture-repl--gc-before))
-    (setq contexture-repl--gc-before nil)
-    (cancel-timer contexture-repl--gc-timer)))
-
-;;;; Pieces
-
-(defun contexture-repl--progress (method params)
-  "Note the piece of an answer that METHOD and PARAMS may tell of."
-  (when (eq method 'progress)
-    (when-let ((turn (cl-find (plist-get params :id) contexture-repl--turns
-                              :key #'contexture-repl--turn-id)))
-      (pcase (plist-get params :kind)
-        ((and (or :text :reasoning) kind)
-         (push (cons kind (or (plist-get params :text) ""))
-               (contexture-repl--turn-pending turn))
-         (contexture-repl--draw-soon turn))
-        (:tool-call
-         (contexture-repl--tell turn (contexture-repl--tool-text params)))
-        ((or :status :retry)
-         (contexture-repl--tell turn (plist-get params :text)))))))
-
-(defun contexture-repl--tool-text (params)
-  "Return words for the tool that PARAMS say is called."
-  (format "calls %s %s" (plist-get params :name)
-          (contexture-repl--first-words
-           (let ((arguments (plist-get params :arguments)))
-             (if (stringp arguments) arguments (format "%S" arguments))))))
-
-(defun contexture-repl--tell (turn text)
-  "Show TEXT, a remark about TURN: now, or after the answer that has begun."
-  (let ((buffer (contexture-repl--turn-buffer turn)))
-    (when (and text (buffer-live-p buffer))
-      (with-current-buffer buffer
-        (if (or (contexture-repl--turn-answer turn)
-                (contexture-repl--turn-pending turn))
-            (push text (contexture-repl--turn-notes turn))
-          (contexture-repl--note text))))))
-
-(defun contexture-repl--draw-soon (turn)
-  "Have the pieces of TURN drawn in a moment."
-  (unless (contexture-repl--turn-timer turn)
-    (setf (contexture-repl--turn-timer turn)
-          (run-at-time contexture-repl--draw-seconds nil
-                       #'contexture-repl--draw-pending turn))))
-
-(defun contexture-repl--draw-pending (turn)
-  "Draw the pieces of TURN that were not drawn yet; if they are many, some."
-  (when-let ((timer (contexture-repl--turn-timer turn)))
-    (cancel-timer timer)
-    (setf (contexture-repl--turn-timer turn) nil))
-  (when (and (contexture-repl--turn-pending turn)
-             (buffer-live-p (contexture-repl--turn-buffer turn)))
-    (let ((pieces (nreverse (contexture-repl--turn-pending turn)))
-          (end (+ (float-time) contexture-repl--draw-at-once)))
-      (setf (contexture-repl--turn-pending turn) nil)
-      (with-current-buffer (contexture-repl--turn-buffer turn)
-        (while (progn (setq pieces (contexture-repl--draw-some turn pieces))
-                      (and pieces (< (float-time) end)))))
-      (when pieces
-        (setf (contexture-repl--turn-pending turn) (nreverse pieces))
-        (contexture-repl--draw-soon turn)))))
-
-(defun contexture-repl--draw-some (turn pieces)
-  "Draw the first of PIECES, which are TURN's, and return the others."
-  (let ((room contexture-repl--draw-characters) (kind (caar pieces)) texts)
-    (while (and pieces (> room 0) (eq kind (caar pieces)))
-      (let ((text (cdr (pop pieces))))
-        (when (> (length text) room)
-          (push (cons kind (substring text room)) pieces)
-          (setq text (substring text 0 room)))
-        (setq room (- room (max 1 (length text))))
-        (push text texts)))
-    (contexture-repl--draw turn kind (apply #'concat (nreverse texts)))
-    pieces))
-
-(defun contexture-repl--when-drawn (turn function argument)
-  "Call FUNCTION with TURN and ARGUMENT once all of TURN's pieces are drawn.
-There may be so many that keys should be answered in between.  Return
-non-nil if that is later."
-  (contexture-repl--draw-pending turn)
-  (when (contexture-repl--turn-pending turn)
-    (let ((buffer (current-buffer)))
-      (run-at-time contexture-repl--draw-seconds nil
-                   (lambda ()
-                     (when (and (buffer-live-p buffer)
-                                (memq turn contexture-repl--turns))
-                       (with-current-buffer buffer
-                         (funcall function turn argument))))))))
-
-(defun contexture-repl--draw (turn kind text)
-  "Draw TEXT, the next piece of TURN, which is of KIND, in this buffer."
-  (unless (or (string-empty-p text)
-              (and (eq kind :reasoning) (not contexture-repl-show-reasoning)))
-    (contexture-repl--begin-answer turn)
-    (contexture-repl--changing
-      (goto-char contexture-repl--tail)
-      (if (eq kind :reasoning)
-          (contexture-repl--draw-reasoning turn text)
-        (unless (contexture-repl--turn-state turn)
-          (contexture-repl--end-line)
-          (setf (contexture-repl--turn-start turn) (copy-marker (point))
-                (contexture-repl--turn-state turn)
-                (contexture-repl-markdown--begin
-                 (contexture-repl--fixed 'contexture-message
-                                         (contexture-repl--turn-answer turn)))))
-        (push text (contexture-repl--turn-pieces turn))
-        (contexture-repl-markdown--insert (contexture-repl--turn-state turn) text)))))
-
-(defun contexture-repl--begin-answer (turn)
-  "Draw the heading of TURN's answer, unless that was done."
-  (unless (contexture-repl--turn-answer turn)
-    (setf (contexture-repl--turn-answer turn)
-          (contexture-repl--begin-message :assistant))))
-
-(defun contexture-repl--draw-reasoning (turn text)
-  "Draw TEXT, which is how the model of TURN thinks, before the answer."
-  (unless (contexture-repl--turn-state turn)
-    (insert (apply #'propertize text 'face 'contexture-repl-reasoning
-                   'contexture-reasoning t
-                   (contexture-repl--fixed 'contexture-message
-                                           (contexture-repl--turn-answer turn))))))
-
-(defun contexture-repl--asked-again ()
-  "Take back what was drawn of calls that were just made once more.
-The server that answered them is gone.  Those that were cancelled are
-cancelled again."
-  (dolist (turn contexture-repl--turns)
-    (when (contexture-repl--turn-id turn)
-      (setf (contexture-repl--turn-pending turn) nil)
-      (contexture-repl--take-back turn)
-      (when (contexture-repl--turn-asked turn)
-        (contexture-repl--send-cancel turn)))))
-
-(defun contexture-repl--take-back (turn)
-  "Take the answer of TURN, as far as it is drawn, off the screen."
-  (when (and (contexture-repl--turn-answer turn)
-             (buffer-live-p (contexture-repl--turn-buffer turn)))
-    (with-current-buffer (contexture-repl--turn-buffer turn)
-      (contexture-repl--delete-from (contexture-repl--turn-answer turn))
-      (setf (contexture-repl--turn-answer turn) nil
-            (contexture-repl--turn-state turn) nil
-            (contexture-repl--turn-pieces turn) nil)
-      (contexture-repl--note "The server went away and was asked again."))))
 
 ;;;; The end
 

@@ -18,9 +18,9 @@
 ;;
 ;; The parts: contexture-repl-view.el draws, -markdown.el makes answers
 ;; look like what they mean, -input.el keeps history and drafts,
-;; -turn.el asks, -branch.el asks again, -block.el uses code in answers,
-;; -command.el has the commands behind a slash, and
-;; contexture-repl-code.el asks from other buffers.
+;; -turn.el asks, -stream.el draws what is answered, -branch.el asks
+;; again, -block.el uses code in answers, -command.el has the commands
+;; behind a slash, and contexture-repl-code.el asks from other buffers.
 
 ;;; Code:
 

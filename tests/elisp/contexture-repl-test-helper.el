@@ -5,7 +5,7 @@
 ;;; Commentary:
 
 ;; A real server behind a socket of Emacs's own, which passes every line
-;; on and answers one method by itself: `chat'.  What it then says is
+;; on and answers two methods by itself: `list-providers' and `chat'.  What it then says is
 ;; played from a list, so that a test knows it; questions and answers go
 ;; into the real server's log.
 ;;
@@ -60,6 +60,10 @@
         ("chat" (contexture-repl-test--play
                  (contexture-repl-test--make-chat
                   :client client :id (plist-get message :id) :params params)))
+        ("list-providers"
+         (contexture-ert--say
+          client (list :id (plist-get message :id)
+                       :result '((:name "play" :model "scripted" :default t)))))
         ((and "cancel"
               (guard (equal (plist-get params :id)
                             (when-let ((chat (process-get client 'chat)))

@@ -515,8 +515,9 @@ scripted: 1200 tokens in (1000 cached), 34 out, $0.0012
 
 (ert-deftest contexture-repl-header-tells-session-model-template-tokens ()
   (contexture-repl-test-with nil
+    (contexture-test-until contexture-repl--providers)
     (should (string-match-p
-             "\\` talk  no model chosen  whole history  0 of 100000 tokens (0 %%)"
+             "\\` talk  scripted  whole history  0 of 100000 tokens (0 %%)"
              (contexture-repl-test-header)))
     (contexture-repl-switch-model "50%er")
     (contexture-repl-switch-template "freeform-chat")
