@@ -257,14 +257,14 @@ at once, and nil returned, when the call cannot even be made."
   (contexture-repl--draw-header))
 
 (defun contexture-repl--result-text (result)
-  "Return words for what the answer with RESULT took."
+  "Return words for what the answer with RESULT took, as far as that is known."
   (let* ((usage (plist-get result :usage))
          (cached (plist-get usage :cached))
          (cost (plist-get result :cost)))
     (concat
      (or (plist-get result :model) "model")
-     (if usage
-         (format ": %s tokens in%s, %s out" (plist-get usage :input)
+     (if (and (plist-get usage :input) (plist-get usage :output))
+         (format ": %d tokens in%s, %d out" (plist-get usage :input)
                  (if (and cached (> cached 0)) (format " (%d cached)" cached) "")
                  (plist-get usage :output))
        "")

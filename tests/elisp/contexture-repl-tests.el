@@ -156,6 +156,13 @@ scripted: 1200 tokens in (1000 cached), 34 out, $0.0012
     (contexture-repl-test-send "One")
     (should (string-search "scripted; cut off at the most" (contexture-repl-test-shown)))))
 
+(ert-deftest contexture-repl-tells-only-numbers-that-are-known ()
+  (dolist (usage '(nil (:input nil :output nil) (:input 3 :output nil)))
+    (should (equal (contexture-repl--result-text (list :model "m" :usage usage)) "m")))
+  (should (equal (contexture-repl--result-text
+                  '(:model "m" :usage (:input 3 :output 4 :cached nil) :cost 1))
+                 "m: 3 tokens in, 4 out, $1.0000")))
+
 (ert-deftest contexture-repl-sends-nothing-blank-and-nothing-meanwhile ()
   (contexture-repl-test-with '(("One" hang))
     (contexture-test-user-error "Write something first" (contexture-repl-send))
