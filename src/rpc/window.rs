@@ -175,7 +175,9 @@ pub(super) fn build_of(tools: &Tools, material: Material, wish: Wish) -> Result<
     let Material { settings, costs, messages, summary, items, previous, .. } = material;
     let measure = &costs.measure;
     let budget = Budget::default().within(costs.model.limit).usable();
-    let max_tokens = wish.max_tokens.or(settings.max_tokens).unwrap_or(budget);
+    let wished = wish.max_tokens.or(settings.max_tokens).unwrap_or(budget);
+    // More than the model takes would be refused by it.
+    let max_tokens = if costs.model.known { wished.min(costs.model.limit) } else { wished };
     let mut sections = wish.sections;
     let (text, item_report) = items_text(tools, items, max_tokens, measure)?;
     sections.context_items = text;

@@ -307,10 +307,10 @@ fn every_change_of_view_is_a_revision_that_can_be_restored() {
     client.ok("open-session", "(:name \"a\")");
     for number in 0..40 {
         say(&mut client, "user", &format!("we use port {number}"));
-        say(&mut client, "assistant", &format!("fine {number}"));
+        say(&mut client, "assistant", &format!("fine {number} {}", "and so on ".repeat(20)));
     }
     let before = contents(&mut client, "(:view :view)");
-    client.ok("prune-context", "(:max-tokens 150)");
+    client.ok("prune-context", "(:max-tokens 1000)");
     let pruned = contents(&mut client, "(:view :view)");
     client.ok("summarize-context", "(:max-items 4)");
     say(&mut client, "user", "since then");

@@ -243,6 +243,12 @@ impl Engine {
         self.revise(id, "summarize-context", state)?;
         let origin = Some(MemoryOrigin { session: id, first, last });
         let memory = self.remember_summary(id, &text, origin)?;
+        if SessionSettings::parse(&self.row(id)?.settings)?.archive_pruned {
+            let log = self.session(id)?.log();
+            let folded: Vec<Arc<Message>> =
+                log.iter().filter(|m| numbers.binary_search(&m.number).is_ok()).cloned().collect();
+            self.archive(id, &folded.iter().collect::<Vec<_>>())?;
+        }
         let session = self.session_name(id)?;
         self.events.push(Event::ContextSummarized {
             session,

@@ -21,7 +21,8 @@ use crate::session::state::State;
 const FUTILE_AT_MOST: u64 = 2;
 /// For how many turns none is tried then.
 const TURNS_BACKED_OFF: u64 = 5;
-/// A summary helped when it took away at least this share of what was in view.
+/// A summary helped when it took away at least this share of what was in view, and what is left is
+/// not too much.
 const HELPFUL: f64 = 0.05;
 
 /// What begins a turn.
@@ -184,7 +185,9 @@ impl Engine {
         match self.summarize_session(id, keep, config.max_tokens, costs, summarizer) {
             Ok(done) => {
                 let saved = done.tokens_before.saturating_sub(done.tokens_after);
-                let helped = saved as f64 >= HELPFUL * done.tokens_before as f64;
+                let enough = saved as f64 >= HELPFUL * done.tokens_before as f64;
+                // What is still too much would be summarized again in the very next turn.
+                let helped = enough && done.tokens_after <= config.summarize_at();
                 self.note_attempt(id, turns, helped)?;
                 Ok((Some(done), None))
             }

@@ -15,7 +15,7 @@ pub(super) fn text(message: &Message, form: Form) -> Option<String> {
         Form::Whole | Form::Dropped => None,
         Form::Spilled => ends(message),
         Form::Repeated(newer) => Some(format!(
-            "[Older reading left out: msg-{newer} has the file as it was read last; get-messages \
+            "[Older reading left out: the file was read again in msg-{newer}; get-messages \
              returns msg-{number}]"
         )),
         Form::Masked => Some(format!("[Old result left out; get-messages returns msg-{number}]")),

@@ -40,7 +40,7 @@ fn project(log: &[Message], budget: u64, query: Option<&str>) -> (Vec<String>, u
             tokens += cost;
             let form = if content.contains("bytes are left out") {
                 "spilled"
-            } else if content.contains("read last") {
+            } else if content.contains("read again") {
                 "repeated"
             } else {
                 "masked"
