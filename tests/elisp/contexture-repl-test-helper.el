@@ -274,5 +274,16 @@
   "Return what the header line says."
   (mapconcat #'substring-no-properties header-line-format ""))
 
+(defun contexture-repl-test-goto (text)
+  "Go to TEXT, the last one above the prompt."
+  (goto-char contexture-repl--tail)
+  (search-backward text))
+
+(defun contexture-repl-test-begin (text shown)
+  "Ask TEXT, and wait until SHOWN is on the screen."
+  (contexture-repl-test-type text)
+  (contexture-repl-send)
+  (contexture-test-until (string-search shown (contexture-repl-test-shown))))
+
 (provide 'contexture-repl-test-helper)
 ;;; contexture-repl-test-helper.el ends here

@@ -4,23 +4,12 @@
 
 ;;; Commentary:
 
-;; Asking, streaming, cancelling, failing, asking again, branching, and
-;; coming back after Emacs or the server went away.
+;; Asking, streaming, coming back after Emacs or the server went away,
+;; what is around it, and a server whose model plays a script.
 
 ;;; Code:
 
 (require 'contexture-repl-test-helper)
-
-(defun contexture-repl-tests--goto (text)
-  "Go to TEXT, the last one above the prompt."
-  (goto-char contexture-repl--tail)
-  (search-backward text))
-
-(defun contexture-repl-tests--begin (text shown)
-  "Ask TEXT, and wait until SHOWN is on the screen."
-  (contexture-repl-test-type text)
-  (contexture-repl-send)
-  (contexture-test-until (string-search shown (contexture-repl-test-shown))))
 
 ;;;; Asking
 
@@ -41,7 +30,7 @@ scripted: 1200 tokens in (1000 cached), 34 out, $0.0012
 
 (ert-deftest contexture-repl-shows-pieces-as-they-come ()
   (contexture-repl-test-with '(("One, " "two" hang))
-    (contexture-repl-tests--begin "Count" "One, two")
+    (contexture-repl-test-begin "Count" "One, two")
     (should (contexture-repl--busy-p))
     (should (equal mode-line-process ":answering"))))
 
@@ -76,7 +65,7 @@ scripted: 1200 tokens in (1000 cached), 34 out, $0.0012
       '(((:kind :reasoning :text "Hm, ") (:kind :reasoning :text "so.") "Yes."))
     (contexture-repl-test-send "Is it?")
     (should (string-match-p "scripted\nHm, so\\.\nYes\\.\n" (contexture-repl-test-shown)))
-    (contexture-repl-tests--goto "Hm")
+    (contexture-repl-test-goto "Hm")
     (should (eq (get-text-property (point) 'face) 'contexture-repl-reasoning))
     (should (equal (contexture-repl--message-text (contexture-repl--last :assistant))
                    "Yes."))))
@@ -166,7 +155,7 @@ scripted: 1200 tokens in (1000 cached), 34 out, $0.0012
 (ert-deftest contexture-repl-sends-nothing-blank-and-nothing-meanwhile ()
   (contexture-repl-test-with '(("One" hang))
     (contexture-test-user-error "Write something first" (contexture-repl-send))
-    (contexture-repl-tests--begin "Count" "One")
+    (contexture-repl-test-begin "Count" "One")
     (contexture-repl-test-type "And then?")
     (contexture-test-user-error "still being answered" (contexture-repl-send))
     (should (equal (contexture-repl--text) "And then?"))))
@@ -180,255 +169,13 @@ scripted: 1200 tokens in (1000 cached), 34 out, $0.0012
 
 (ert-deftest contexture-repl-answers-two-sessions-at-once ()
   (contexture-repl-test-with '(("one" hang) ("two" hang))
-    (contexture-repl-tests--begin "First" "one")
+    (contexture-repl-test-begin "First" "one")
     (let ((first (current-buffer)))
       (contexture-repl-test-open "other")
-      (contexture-repl-tests--begin "Second" "two")
+      (contexture-repl-test-begin "Second" "two")
       (should-not (string-search "one" (contexture-repl-test-shown)))
       (with-current-buffer first
         (should-not (string-search "two" (contexture-repl-test-shown)))))))
-
-;;;; Failing
-
-(ert-deftest contexture-repl-without-a-provider-says-what-to-do ()
-  (contexture-repl-test-with nil
-    (contexture-repl-test-send "Anybody?")
-    (should (equal (contexture-repl--text) "Anybody?"))
-    (should (string-match-p
-             "\\`Error: no provider is set up; name one in config\\.toml\nNo model is set up yet"
-             (contexture-repl-test-shown)))
-    (should-not contexture-repl--messages)
-    (should-not contexture-repl--turns)))
-
-(ert-deftest contexture-repl-says-so-when-the-server-has-no-chat ()
-  (contexture-test-with-state
-    (let ((contexture-repl-history-file nil) (contexture-repl--last-buffer nil))
-      (save-window-excursion
-        (contexture-repl-test-open "talk")
-        (contexture-repl-test-send "Anybody?")
-        (unless (string-search "No model is set up" (contexture-repl-test-shown))
-          (should (string-search "cannot talk to models" (contexture-repl-test-shown))))
-        (should (equal (contexture-repl--text) "Anybody?"))))))
-
-(ert-deftest contexture-repl-says-what-to-do-after-each-error ()
-  (pcase-dolist (`(,kind ,advice)
-                 '((:authentication "Give the provider a key")
-                   (:rate-limited "Wait a little")
-                   (:context-too-long "/drop items")
-                   (:bad-request "/model chooses")
-                   (:unavailable "What you asked is behind the prompt")
-                   (:malformed "What you asked is behind the prompt")))
-    (should (string-match-p advice (contexture-repl--advice kind 1)))))
-
-(ert-deftest contexture-repl-puts-what-failed-before-what-was-written-since ()
-  (contexture-repl-test-with
-      '(((error (:code 1 :message "busy" :data (:kind :rate-limited)))))
-    (contexture-repl-test-type "First")
-    (contexture-repl-send)
-    (contexture-repl-test-type "Second")
-    (contexture-repl-test-wait)
-    (should (equal (contexture-repl--text) "First\n\nSecond"))))
-
-(ert-deftest contexture-repl-keeps-an-answer-that-broke-off ()
-  (contexture-repl-test-with
-      '(("Half of" (logged-error (:code 1 :message "it went away"
-                                        :data (:kind :unavailable)))))
-    (contexture-repl-test-send "All?")
-    (should (string-match-p "Half of\nError: it went away\n" (contexture-repl-test-shown)))
-    (should (equal (contexture-repl--text) "All?"))))
-
-(ert-deftest contexture-repl-has-the-server-forget-what-was-not-answered ()
-  (contexture-repl-test-with
-      '(((logged-error (:code 1 :message "no" :data (:kind :unavailable)))) ("Yes"))
-    (contexture-repl-test-send "All?")
-    (contexture-test-until (null (contexture-repl-test-log)))
-    (contexture-repl-send)
-    (contexture-repl-test-wait)
-    (should (equal (contexture-repl-test-log) '((:user "All?") (:assistant "Yes"))))))
-
-(ert-deftest contexture-repl-gives-back-what-no-server-can-take ()
-  (contexture-repl-test-with nil
-    (contexture-disconnect)
-    (let ((contexture-server-command "no-such-program-anywhere"))
-      (contexture-repl-test-type "Anybody?")
-      (contexture-repl-send)
-      (should (equal (contexture-repl--text) "Anybody?"))
-      (should (string-search "There is no program" (contexture-repl-test-shown))))))
-
-;;;; Cancelling
-
-(ert-deftest contexture-repl-cancel-keeps-what-has-come ()
-  (contexture-repl-test-with '(("One, two" hang))
-    (contexture-repl-tests--begin "Count" "One, two")
-    (contexture-repl-cancel)
-    (contexture-repl-test-wait)
-    (should (string-match-p "One, two\nCancelled; C-c C-r asks again\\.\n"
-                            (contexture-repl-test-shown)))
-    (should (equal (contexture-repl--text) ""))
-    (should (equal (contexture-repl-test-log) '((:user "Count") (:assistant "One, two"))))))
-
-(ert-deftest contexture-repl-cancel-gives-back-what-has-no-answer ()
-  (contexture-repl-test-with '((hang))
-    (contexture-repl-test-type "Count")
-    (contexture-repl-send)
-    (contexture-test-until contexture-repl-test-asked)
-    (contexture-repl-cancel)
-    (contexture-repl-test-wait)
-    (should (equal (contexture-repl--text) "Count"))
-    (should (string-search "what you asked is behind the prompt"
-                           (contexture-repl-test-shown)))
-    (contexture-test-until (null (contexture-repl-test-log)))))
-
-(ert-deftest contexture-repl-cancel-at-once-asks-nobody ()
-  (contexture-repl-test-with '(("One"))
-    (contexture-repl-test-type "Count")
-    (contexture-repl-send)
-    (contexture-repl-cancel)
-    (contexture-repl-test-wait)
-    (should-not contexture-repl-test-asked)
-    (should (equal (contexture-repl--text) "Count"))))
-
-(ert-deftest contexture-repl-cancel-twice-forgets-a-silent-server ()
-  (contexture-repl-test-with '(("One" hang))
-    (contexture-repl-tests--begin "Count" "One")
-    (cl-letf (((symbol-function 'contexture-repl-test--cancel) #'ignore))
-      (contexture-repl-cancel)
-      (should (contexture-repl--busy-p))
-      (contexture-repl-cancel)
-      (contexture-repl-test-wait)
-      (should-not (contexture-repl--busy-p)))))
-
-(ert-deftest contexture-repl-cancel-without-a-turn-is-the-users-mistake ()
-  (contexture-repl-test-with nil
-    (contexture-test-user-error "Nothing is being answered" (contexture-repl-cancel))))
-
-;;;; Asking again
-
-(ert-deftest contexture-repl-retry-replaces-the-answer ()
-  (contexture-repl-test-with '(("Bad") ("Good"))
-    (contexture-repl-test-send "Well?")
-    (contexture-repl-retry)
-    (contexture-repl-test-wait)
-    (should (equal (contexture-repl-test-log) '((:user "Well?") (:assistant "Good"))))
-    (should-not (string-search "Bad" (contexture-repl-test-shown)))
-    (should (= (length contexture-repl--messages) 2))))
-
-(ert-deftest contexture-repl-retry-keeps-what-was-added-since ()
-  (contexture-repl-test-with '(("Bad") ("Good"))
-    (contexture-repl-test-send "Well?")
-    (contexture-request 'add-context (list :manager contexture-manager :content "more"))
-    (contexture-repl-retry)
-    (contexture-repl-test-wait)
-    (should (equal (mapcar (lambda (it) (plist-get it :content))
-                           (contexture-test-items))
-                   '("more")))
-    (should (equal (contexture-repl-test-log) '((:user "Well?") (:assistant "Good"))))))
-
-(ert-deftest contexture-repl-retry-after-an-error-sends-the-text ()
-  (contexture-repl-test-with
-      '(((error (:code 1 :message "busy" :data (:kind :rate-limited)))) ("Yes"))
-    (contexture-repl-test-send "Well?")
-    (contexture-repl-retry)
-    (contexture-repl-test-wait)
-    (should (equal (contexture-repl--text) ""))
-    (should (equal (contexture-repl-test-log) '((:user "Well?") (:assistant "Yes"))))))
-
-(ert-deftest contexture-repl-retry-without-checkpoints-says-so ()
-  (let ((contexture-repl-checkpoints nil))
-    (contexture-repl-test-with '(("Bad") ("Good"))
-      (contexture-repl-test-send "Well?")
-      (contexture-repl-retry)
-      (contexture-repl-test-wait)
-      (should (string-search "No checkpoint was taken" (contexture-repl-test-shown)))
-      (should (= (length (contexture-repl-test-log)) 4)))))
-
-(ert-deftest contexture-repl-retry-needs-a-question ()
-  (contexture-repl-test-with nil
-    (contexture-test-user-error "Nothing was asked" (contexture-repl-retry))))
-
-(ert-deftest contexture-repl-edit-replaces-a-question-and-what-followed ()
-  (contexture-repl-test-with '(("A1") ("A2") ("A3"))
-    (contexture-repl-test-send "Q1")
-    (contexture-repl-test-send "Q2")
-    (contexture-repl-tests--goto "Q1")
-    (contexture-repl-edit)
-    (should (equal (contexture-repl--text) "Q1"))
-    (insert " really")
-    (contexture-repl-send)
-    (contexture-repl-test-wait)
-    (should (equal (contexture-repl-test-log)
-                   '((:user "Q1 really") (:assistant "A3"))))
-    (should-not (string-search "Q2" (contexture-repl-test-shown)))))
-
-(ert-deftest contexture-repl-edit-can-be-left ()
-  (contexture-repl-test-with '(("A1"))
-    (contexture-repl-test-send "Q1")
-    (contexture-repl-edit)
-    (contexture-repl-cancel)
-    (should (equal (contexture-repl--text) ""))
-    (should-not contexture-repl--editing)
-    (should (= (length (contexture-repl-test-log)) 2))))
-
-(ert-deftest contexture-repl-edit-works-in-a-session-that-was-opened-again ()
-  (contexture-repl-test-with '(("A1") ("A2") ("A3"))
-    (contexture-repl-test-send "Q1")
-    (contexture-repl-test-send "Q2")
-    (kill-buffer)
-    (contexture-repl-test-open "talk")
-    (contexture-repl-tests--goto "A2")
-    (contexture-repl-edit)
-    (insert "!")
-    (contexture-repl-send)
-    (contexture-repl-test-wait)
-    (should (equal (mapcar #'cadr (contexture-repl-test-log)) '("Q1" "A1" "Q2!" "A3")))))
-
-(ert-deftest contexture-repl-branch-goes-on-after-an-answer ()
-  (contexture-repl-test-with '(("A1") ("A2") ("B2"))
-    (contexture-repl-test-send "Q1")
-    (contexture-repl-test-send "Q2")
-    (contexture-repl-tests--goto "A1")
-    (contexture-repl-branch "other")
-    (contexture-test-until (get-buffer "*contexture: other*"))
-    (set-buffer "*contexture: other*")
-    (contexture-test-until contexture-repl--messages)
-    (contexture-repl-test-send "Q2b")
-    (should (equal (mapcar #'cadr (contexture-repl-test-log)) '("Q1" "A1" "Q2b" "B2")))
-    (set-buffer "*contexture: talk*")
-    (should (equal (mapcar #'cadr (contexture-repl-test-log)) '("Q1" "A1" "Q2" "A2")))))
-
-(ert-deftest contexture-repl-branch-at-a-question-has-it-changed ()
-  (contexture-repl-test-with '(("A1") ("A2"))
-    (contexture-repl-test-send "Q1")
-    (contexture-repl-test-send "Q2")
-    (contexture-repl-tests--goto "Q2")
-    (contexture-repl-branch "other")
-    (contexture-test-until (get-buffer "*contexture: other*"))
-    (set-buffer "*contexture: other*")
-    (contexture-test-until contexture-repl--messages)
-    (should (equal (contexture-repl--text) "Q2"))
-    (should (equal (mapcar #'cadr (contexture-repl-test-log)) '("Q1" "A1")))))
-
-(ert-deftest contexture-repl-branch-at-the-end-forks-as-it-is ()
-  (contexture-repl-test-with '(("A1"))
-    (contexture-request 'add-context (list :manager contexture-manager :content "one"))
-    (contexture-repl-test-send "Q1")
-    (goto-char (point-max))
-    (contexture-repl-branch "other")
-    (contexture-test-until (get-buffer "*contexture: other*"))
-    (set-buffer "*contexture: other*")
-    (contexture-test-until contexture-repl--items)
-    (should (equal (mapcar #'cadr (contexture-repl-test-log)) '("Q1" "A1")))))
-
-(ert-deftest contexture-repl-branch-without-checkpoints-copies ()
-  (let ((contexture-repl-checkpoints nil))
-    (contexture-repl-test-with '(("A1") ("A2"))
-      (contexture-repl-test-send "Q1")
-      (contexture-repl-test-send "Q2")
-      (contexture-repl-tests--goto "A1")
-      (contexture-repl-branch "other")
-      (contexture-test-until (get-buffer "*contexture: other*"))
-      (set-buffer "*contexture: other*")
-      (should (equal (mapcar #'cadr (contexture-repl-test-log)) '("Q1" "A1"))))))
 
 ;;;; Coming back
 
@@ -473,7 +220,7 @@ scripted: 1200 tokens in (1000 cached), 34 out, $0.0012
 
 (ert-deftest contexture-repl-killed-while-answered-keeps-the-question ()
   (contexture-repl-test-with '(("One" hang))
-    (contexture-repl-tests--begin "Count" "One")
+    (contexture-repl-test-begin "Count" "One")
     (contexture-repl-test-type "more")
     (kill-buffer)
     (should-not contexture-repl--turns)
@@ -631,7 +378,7 @@ model = \"actor\"\nscript = %S\n" play)))
      (contexture-repl-retry)
      (contexture-repl-test-wait)
      (should (equal (mapcar #'cadr (contexture-repl-test-log)) '("First?" "Better")))
-     (contexture-repl-tests--begin "Second?" "Half")
+     (contexture-repl-test-begin "Second?" "Half")
      (contexture-repl-cancel)
      (contexture-repl-test-wait)
      (should (string-search "Half\nCancelled" (contexture-repl-test-shown)))
