@@ -12,7 +12,7 @@ use super::curate::session_costs;
 use super::embedding::{Embedded, embedded};
 use super::error::{application, engine_error};
 use super::messages::MessageParam;
-use super::params::{Name, decode};
+use super::params::{Name, RequestKey, decode};
 use super::present::{entry, figure, keyword};
 use super::providers::Configured;
 use super::window::{SectionTexts, Wish, build_of};
@@ -39,6 +39,7 @@ struct ChatParams {
     provider: Option<Name>,
     sections: Option<SectionTexts>,
     dry_run: Option<bool>,
+    request_key: Option<RequestKey>,
 }
 
 /// What a turn of a chat needs, once its parameters are known to be good.
@@ -50,6 +51,8 @@ struct Chat {
     phase: Option<Phase>,
     sections: Sections,
     vector: Option<(String, Vec<f32>)>,
+    /// By which a call that is made again is known.
+    key: Option<String>,
 }
 
 /// What became of a turn before the model was asked.
@@ -69,8 +72,9 @@ pub(super) fn chat(call: Call, params: Value) -> Result<Step, WireError> {
     let dry_run = given.dry_run.unwrap_or(false);
     let text = message.content.to_string();
     let next = call.clone();
+    let key = given.request_key.map(|key| key.to_string());
     embedded(&call, text, move |Embedded { vector, .. }| {
-        let chat = Chat { call: next, configured, session, message, phase, sections, vector };
+        let chat = Chat { call: next, configured, session, message, phase, sections, vector, key };
         Ok(Step::Await(Box::pin(async move {
             let outcome = match dry_run {
                 true => chat.dry_run().await,
@@ -108,6 +112,9 @@ impl Chat {
 
     async fn turn(self, id: u64) -> Result<Value, WireError> {
         let begun = self.begin(id).await?;
+        if let Some(answer) = self.answered_before(&begun).await? {
+            return Ok(answer);
+        }
         if begun.turn.summarized.is_some() {
             self.progress("status", "older turns were summarized");
         }
@@ -131,20 +138,39 @@ impl Chat {
         }
         let answer = self.log(&begun, &whole).await?;
         self.calibrate(&window, &whole).await;
-        Ok(self.told(&begun, &window, &whole, answer))
+        Ok(self.told(&begun, window.tokens, &whole, answer))
     }
 
     /// The turn as `process-turn` does it.
     async fn begin(&self, id: u64) -> Result<Begun, WireError> {
         let (message, vector) = (self.message.clone(), self.vector.clone());
+        let key = self.key.clone();
         let asked = self.call.tools.engine.ask(move |engine| {
             let row = engine.row(id)?;
             let costs = session_costs(engine, &row.settings, None)?;
-            let turn = Turn { message, coherence: None, vector };
-            let turn = engine.process_turn(id, turn, &costs, &Extractive)?;
+            let turn = engine.once("chat", key.as_deref(), |engine| {
+                let turn = Turn { message, coherence: None, vector };
+                engine.process_turn(id, turn, &costs, &Extractive)
+            })?;
             Ok(Begun { id, name: row.name, turn })
         });
         asked.await.map_err(engine_error)
+    }
+
+    /// The answer that a call of the same key has brought already; the question was not put into
+    /// the log again. A call that had brought none goes on.
+    async fn answered_before(&self, begun: &Begun) -> Result<Option<Value>, WireError> {
+        if self.key.is_none() {
+            return Ok(None);
+        }
+        let (id, next) = (begun.id, begun.turn.message + 1);
+        let asked = self.call.tools.engine.ask(move |engine| {
+            let said = engine.session(id)?.message(next);
+            Ok(said.filter(|said| said.role == Role::Assistant).cloned())
+        });
+        let Some(said) = asked.await.map_err(engine_error)? else { return Ok(None) };
+        let whole = Whole { text: said.content.to_string(), ..Whole::default() };
+        Ok(Some(self.told(begun, 0, &whole, Some(said.number))))
     }
 
     async fn window(&self, begun: &Begun, max_tokens: Option<u64>) -> Result<Window, WireError> {
@@ -271,7 +297,7 @@ impl Chat {
         }
     }
 
-    fn told(&self, begun: &Begun, window: &Window, whole: &Whole, answer: Option<u64>) -> Value {
+    fn told(&self, begun: &Begun, tokens: u64, whole: &Whole, answer: Option<u64>) -> Value {
         let usage = &whole.usage;
         let count = |count: Option<u64>| count.map_or(Value::Nil, figure);
         let stop = match &whole.stop {
@@ -298,7 +324,7 @@ impl Chat {
             entry("cost", self.configured.cost(usage).map_or(Value::Nil, Value::from)),
             entry("provider", &*self.configured.name),
             entry("model", self.configured.provider.model()),
-            entry("window-tokens", figure(window.tokens)),
+            entry("window-tokens", figure(tokens)),
             entry("turn", Value::Map(turn::turn_map(&begun.turn))),
         ])
     }

@@ -135,6 +135,16 @@ fn a_cancelled_answer_keeps_what_had_come_and_frees_the_session() {
 }
 
 #[test]
+fn a_call_that_is_made_again_asks_nobody_twice() {
+    let home = Home::new();
+    let mut client = begin(&home, "[[answer]]\ntext = \"one\"\n[[answer]]\ntext = \"two\"\n");
+    let first = client.ok("chat", "(:content \"hi\" :request-key \"k\")");
+    let again = client.ok("chat", "(:content \"hi\" :request-key \"k\")");
+    assert_eq!((&again["id"], &again["content"]), (&first["id"], &first["content"]));
+    assert_eq!(said(&mut client), ["user: hi", "assistant: one"]);
+}
+
+#[test]
 fn without_a_provider_it_says_how_to_set_one_up() {
     let home = Home::new();
     let mut client = home.ephemeral(&[]);

@@ -1,7 +1,7 @@
 //! The methods of the model family.
 
 use super::session::{PHASE, SESSION};
-use super::{Method, Pace, optional, required};
+use super::{KEY, Method, Pace, optional, required};
 use crate::rpc::{chat, providers};
 
 /// In the order of the documentation.
@@ -19,6 +19,7 @@ pub(super) static METHODS: &[Method] = &[
             optional("provider", "string", "The provider's name; the first configured by default."),
             optional("sections", "plist", "Texts beside the conversation, as in `build-context`."),
             optional("dry-run", "boolean", "Show what would be sent; nothing is sent or changed."),
+            KEY,
         ],
         result: "`:id`, the answer's message, `:question`, `:content :stop-reason :usage (:input \
                  :output :cached) :cost :provider :model :window-tokens :turn`. Progress has `:kind \
