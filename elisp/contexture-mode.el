@@ -42,7 +42,8 @@ face `contexture-over-budget' above 80 percent."
 ;;;###autoload
 (define-minor-mode contexture-mode
   "Show the context of this buffer while you edit.
-The mode line has its items and tokens, as \"ctx:3/412\", and of the
+The mode line has its items and tokens, as \"ctx:3/412\", with the
+context's name in brackets where that is not the buffer's own, and of the
 tokens in `contexture-token-budget', if that is set.  What of this
 buffer is in the context carries a mark in the fringe, or in the
 margin of a terminal; with point on such a line the echo area tells
@@ -116,20 +117,34 @@ the prefix that you bound the variable `contexture-command-map' to:
                              (plist-get params :count)
                              (plist-get params :tokens))))
 
+(defconst contexture--lighter-width 16
+  "How many columns of a context's name the mode line shows.")
+
 (defun contexture--lighter ()
   "Return the mode line's text for this buffer."
-  (pcase-let ((`(,items . ,tokens)
-               (gethash (contexture--known-manager) contexture--totals)))
-    (cond ((null items) " ctx")
+  (pcase-let* ((manager (contexture--known-manager))
+               (`(,items . ,tokens) (gethash manager contexture--totals))
+               (name (contexture--lighter-name manager)))
+    (cond ((null items) name)
           ((null contexture-token-budget)
-           (format " ctx:%d/%d" items (or tokens 0)))
-          (t (contexture--budget-lighter items (or tokens 0))))))
+           (format "%s:%d/%d" name items (or tokens 0)))
+          (t (contexture--budget-lighter name items (or tokens 0))))))
 
-(defun contexture--budget-lighter (items tokens)
-  "Return the mode line's text for ITEMS with TOKENS of the budget.
+(defun contexture--lighter-name (manager)
+  "Return what the mode line calls the context named MANAGER.
+That of the buffer itself needs no name: the mode line has it."
+  (cond ((equal manager (buffer-name (contexture--base-buffer))) " ctx")
+        ((equal manager contexture--shared) " ctx[shared]")
+        (t (format " ctx[%s]"
+                   (truncate-string-to-width
+                    (file-name-nondirectory (directory-file-name manager))
+                    contexture--lighter-width nil nil t)))))
+
+(defun contexture--budget-lighter (name items tokens)
+  "Return the text for NAME and ITEMS with TOKENS of the budget.
 It is a list, since the mode line gives a string one face."
   (let ((text (format "%d/%d" tokens contexture-token-budget)))
-    (list (format " ctx:%d " items)
+    (list (format "%s:%d " name items)
           (if (> (* 5 tokens) (* 4 contexture-token-budget))
               (propertize text 'face 'contexture-over-budget)
             text))))

@@ -522,5 +522,14 @@
         (message "200 marks: %.1f microseconds a keystroke" (* 1000 seconds))
         (should (< seconds 1.0))))))
 
+(ert-deftest contexture-marks-mode-line-names-other-contexts ()
+  "The mode line says which context is not the buffer's own."
+  (with-temp-buffer
+    (rename-buffer "own.el" t)
+    (should (equal (contexture--lighter-name (buffer-name)) " ctx"))
+    (should (equal (contexture--lighter-name contexture--shared) " ctx[shared]"))
+    (should (equal (contexture--lighter-name "~/src/tool/") " ctx[tool]"))
+    (should (equal (contexture--lighter-name "a context of a long name") " ctx[a context of a …]"))))
+
 (provide 'contexture-marks-tests)
 ;;; contexture-marks-tests.el ends here
