@@ -6,7 +6,7 @@ use crate::session::message::{Message, Role};
 
 /// How much text is read for the ledger, in bytes: what people said first, then what the model
 /// said, the newest first. A longer history has its ledger in its summary; here it must be quick.
-const READ: usize = 32 * 1024;
+const READ: usize = 12 * 1024;
 
 /// A note of the system.
 pub(super) struct Note {
