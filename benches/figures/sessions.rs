@@ -122,6 +122,8 @@ pub(crate) fn windows() -> anyhow::Result<Vec<Row>> {
         Ok(())
     })?];
     for strategy in strategy::ALL {
+        // Only one of them is about a question; without one, `tiered` is as in a usual turn.
+        let asked = (strategy.name() == "query").then_some("which error does src/part7.rs have?");
         rows.push(timed(&format!("build by {}", strategy.name()), || {
             let history = History::new(messages.iter().collect(), &measure);
             let sections = Sections::default();
@@ -130,7 +132,7 @@ pub(crate) fn windows() -> anyhow::Result<Vec<Row>> {
                 history: &history,
                 phase: None,
                 strategy: *strategy,
-                query: Some("which error does src/part7.rs have?"),
+                query: asked,
                 max_tokens: BUDGET,
                 previous: None,
             })?;
