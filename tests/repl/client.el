@@ -192,10 +192,10 @@
   (repl-script-equal '(contexture:dance) 'aborted)
   (repl-script-equal '(cl-user:launch "x") 'aborted)
   (repl-script-equal "PONG" "PONG")
-  (repl-script-equal '(slynk-completion:flex-completions "/chec" '"x")
-                     '((("/checkpoint" 0.45 ((0 "/chec")) "command")) nil))
-  (repl-script-equal '(swank:fuzzy-completions "/chec" "x" :limit 300)
-                     '((("/checkpoint" "0.50" ((0 "/chec")) "--------")) nil)))
+  (repl-script-equal '(slynk-completion:flex-completions "/checkp" '"x")
+                     '((("/checkpoint" 0.63 ((0 "/checkp")) "command")) nil))
+  (repl-script-equal '(swank:fuzzy-completions "/checkp" "x" :limit 300)
+                     '((("/checkpoint" "0.50" ((0 "/checkp")) "--------")) nil)))
 
 (defun repl-script-speak-agent-q ()
   "Make the calls of agent-q's package."
@@ -239,7 +239,7 @@
     (repl-script-interrupt)
     (repl-script-answer-questions)
     (repl-script-command file)
-    (repl-script-complete "/chec" "/checkpoint")
+    (repl-script-complete "/checkp" "/checkpoint")
     (repl-script-complete (substring file 0 -5) file)
     (repl-script-call-methods)
     (repl-script-speak-agent-q)
