@@ -57,6 +57,21 @@ impl Default for ReplSettings {
 }
 
 impl Tools {
+    /// The tools of a server that keeps no state, and for which nothing is configured.
+    pub fn new(engine: Handle, counter: Arc<dyn Counter>, limits: Limits) -> Self {
+        Self {
+            engine,
+            counter,
+            limits,
+            state_folder: None,
+            embedding: None,
+            providers: Providers::default(),
+            template_folder: None,
+            notices: Vec::new(),
+            repl: ReplSettings::default(),
+        }
+    }
+
     /// The settings of a session that nobody configured, as they are stored.
     pub(super) fn session_defaults(&self) -> String {
         "{}".to_owned()

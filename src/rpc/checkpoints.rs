@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::Step;
 use super::call::Call;
-use super::params::{ManagerName, Name, RequestKey, decode, new_name, not_negative};
+use super::params::{ManagerName, Name, RequestKey, decode, new_name, not_negative, numbered};
 use super::present::{entry, figure, keyword};
 use super::sessions::session;
 use crate::store::session::{CheckpointRow, NewSession, StateSummary};
@@ -20,13 +20,7 @@ struct CheckpointName(u64);
 
 impl<'de> Deserialize<'de> for CheckpointName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        name.strip_prefix("chk-").and_then(|digits| digits.parse().ok()).map(Self).ok_or_else(
-            || {
-                let problem = format!("must be a checkpoint's id such as chk-2, got {name:?}");
-                serde::de::Error::custom(problem)
-            },
-        )
+        numbered(deserializer, "chk-", "checkpoint", 2).map(Self)
     }
 }
 

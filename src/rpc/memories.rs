@@ -6,7 +6,7 @@ use super::Step;
 use super::call::Call;
 use super::embedding::{Embedded, embedded};
 use super::error::param_error;
-use super::params::{Name, RequestKey, decode, not_negative, yes};
+use super::params::{Name, RequestKey, decode, not_negative, numbered, yes};
 use super::present::{entry, figure, keyword};
 use crate::engine::{Engine, EngineError, Grounded, Query, memories_for};
 use crate::store::memory::{MemoryFilter, MemoryRow, MemoryScope};
@@ -35,13 +35,7 @@ struct MemoryName(u64);
 
 impl<'de> Deserialize<'de> for MemoryName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        name.strip_prefix("mem-").and_then(|digits| digits.parse().ok()).map(Self).ok_or_else(
-            || {
-                let problem = format!("must be a memory's id such as mem-4, got {name:?}");
-                serde::de::Error::custom(problem)
-            },
-        )
+        numbered(deserializer, "mem-", "memory", 4).map(Self)
     }
 }
 

@@ -98,6 +98,24 @@ impl<'de> Deserialize<'de> for ItemName {
     }
 }
 
+/// The number in an id that is a prefix and a number, such as `chk-3`.
+///
+/// # Errors
+/// A phrase that names `what` the id is of and shows it with the number `example`.
+pub(super) fn numbered<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    prefix: &str,
+    what: &str,
+    example: u64,
+) -> Result<u64, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    let number = name.strip_prefix(prefix).and_then(|digits| digits.parse().ok());
+    number.ok_or_else(|| {
+        let problem = format!("must be a {what}'s id such as {prefix}{example}, got {name:?}");
+        serde::de::Error::custom(problem)
+    })
+}
+
 /// `:id` or `:ids`, one of which must be given.
 pub(super) fn ids(
     one: Option<ItemName>,

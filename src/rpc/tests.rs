@@ -16,17 +16,8 @@ impl Peer for Nobody {
 }
 
 fn call() -> Call {
-    let tools = Tools {
-        engine: Handle::channel().0,
-        counter: Arc::new(Estimate),
-        limits: Limits { max_message_bytes: 1 << 20, max_file_bytes: 1 << 20, max_items: 50 },
-        state_folder: None,
-        embedding: None,
-        providers: Default::default(),
-        template_folder: None,
-        notices: Vec::new(),
-        repl: ReplSettings::default(),
-    };
+    let limits = Limits { max_message_bytes: 1 << 20, max_file_bytes: 1 << 20, max_items: 50 };
+    let tools = Tools::new(Handle::channel().0, Arc::new(Estimate), limits);
     let cancelled = Arc::new(CancellationToken::new());
     Call { tools: Arc::new(tools), peer: Arc::new(Nobody), id: None, cancelled }
 }

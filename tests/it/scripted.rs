@@ -74,17 +74,7 @@ pub(crate) fn server() -> Server {
     let counter = TokenizerName::Estimate.counter();
     let limits = Limits { max_message_bytes: 64 << 20, max_file_bytes: 1 << 20, max_items: 50 };
     let repl = ReplSettings { agent: Arc::new(Scripted), ..ReplSettings::default() };
-    Server::start(engine, |engine| Tools {
-        engine,
-        counter,
-        limits,
-        state_folder: None,
-        embedding: None,
-        providers: Default::default(),
-        template_folder: None,
-        notices: Vec::new(),
-        repl,
-    })
+    Server::start(engine, |engine| Tools { repl, ..Tools::new(engine, counter, limits) })
 }
 
 /// Serves over TCP, on a thread of its own, for as long as `client` runs with the port.

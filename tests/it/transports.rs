@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use contexture::context::change::Settings;
 use contexture::engine::Engine;
-use contexture::rpc::{Limits, ReplSettings, Tools};
+use contexture::rpc::{Limits, Tools};
 use contexture::server::Server;
 use contexture::server::auth::{Admission, Secret};
 use contexture::store::sqlite::SqliteStore;
@@ -169,18 +169,7 @@ fn memory_server() -> Server {
     let engine = Engine::new(store, Box::new(|| 0), Settings { max_items: 50 }).unwrap();
     let counter = TokenizerName::Estimate.counter();
     let limits = Limits { max_message_bytes: 1 << 20, max_file_bytes: 1 << 20, max_items: 50 };
-    let notices = Vec::new();
-    Server::start(engine, |engine| Tools {
-        engine,
-        counter,
-        limits,
-        state_folder: None,
-        embedding: None,
-        providers: Default::default(),
-        template_folder: None,
-        notices,
-        repl: ReplSettings::default(),
-    })
+    Server::start(engine, |engine| Tools::new(engine, counter, limits))
 }
 
 /// What a client is told that says this, where `admission` is asked of it.
@@ -251,17 +240,7 @@ fn a_panic_is_an_error_reply_and_the_server_goes_on() {
         let engine = Engine::new(store, Box::new(|| 0), Settings { max_items: 50 }).unwrap();
         let counter = std::sync::Arc::new(Panicking);
         let limits = Limits { max_message_bytes: 1 << 20, max_file_bytes: 1 << 20, max_items: 50 };
-        let server = Server::start(engine, |engine| Tools {
-            engine,
-            counter,
-            limits,
-            state_folder: None,
-            embedding: None,
-            providers: Default::default(),
-            template_folder: None,
-            notices: Vec::new(),
-            repl: ReplSettings::default(),
-        });
+        let server = Server::start(engine, |engine| Tools::new(engine, counter, limits));
         let mut client = server.memory();
         let calls = "(:id 1 :method add-context :params (:content \"bomb\"))\n\
                      (:id 2 :method add-context :params (:content \"good\" :brief t))\n";
