@@ -3,7 +3,6 @@
 use contexture::curation::strategy::{ALL, Aim, Shown, Strategy};
 use contexture::curation::unit::History;
 use contexture::retrieval::bm25::Index;
-use contexture::retrieval::fusion::best_first;
 use contexture::retrieval::words::stems;
 
 use crate::dialogue::{Dialogue, Question, dialogue};
@@ -114,6 +113,13 @@ fn shown(
         Shown::Shortened { .. } | Shown::Note { .. } => None,
     };
     projection.shown.iter().filter_map(whole).collect()
+}
+
+/// The documents whose score is above 0, best first; equal ones in their order.
+fn best_first(scores: &[f64]) -> Vec<usize> {
+    let mut found: Vec<usize> = (0..scores.len()).filter(|at| scores[*at] > 0.0).collect();
+    found.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b)));
+    found
 }
 
 fn bm25_alone(dialogue: &Dialogue, question: &Question, mut budget: u64) -> Vec<usize> {

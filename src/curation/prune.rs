@@ -1,5 +1,5 @@
 //! Pruning by importance: a history within a number of tokens, what was taken out of it, and when
-//! that is called for. Also the note that says what was summarized.
+//! that is called for.
 
 use super::budget::{BudgetTooSmall, Irreducible};
 use super::report::What;
@@ -7,9 +7,8 @@ use super::section::Section;
 use super::strategy::importance::{Importance, unit_of_last_message};
 use super::strategy::selection::FITS;
 use super::strategy::{Aim, Fate, Strategy, Verdict};
-use super::unit::{History, Unit};
+use super::unit::History;
 use super::window::irreducible;
-use crate::session::message::{Message, Role};
 use crate::tokens::model::{Model, TARGET_UTILISATION};
 
 /// How many of the newest messages stay when a history is summarized and nothing else is said.
@@ -58,17 +57,6 @@ pub struct HistoryStats {
     pub exact: bool,
     /// Whether anything is known of the model, or the default was taken.
     pub model_known: bool,
-}
-
-/// What of a history is to be summarized, and the note that stands for it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Summarized {
-    /// The numbers of the messages that stay as they are, in their order.
-    pub kept: Vec<u64>,
-    /// The numbers of those that the note stands for; none when there is nothing to do.
-    pub summarized: Vec<u64>,
-    /// The content of the system message in their place; empty when there is nothing to do.
-    pub note: String,
 }
 
 impl PruneStats {
@@ -135,48 +123,6 @@ pub fn stats(history: &History<'_>, model: &Model) -> HistoryStats {
         exact: history.measure.is_exact(),
         model_known: model.known,
     }
-}
-
-/// Puts one note in place of all but the newest `keep` messages. What is never lost stays, and a
-/// unit of which one message stays, stays whole. `ledger` is the extract of what is summarized.
-///
-/// A turn of the note is a message of the user or of the model, as the seed counts them.
-pub fn summarize(history: &History<'_>, keep: usize, ledger: &str) -> Summarized {
-    let newest = history.messages.len().saturating_sub(keep);
-    let goes = |unit: &&Unit| {
-        unit.kept.is_none() && unit.members.last().is_some_and(|last| *last < newest)
-    };
-    let mut gone = vec![false; history.messages.len()];
-    for unit in history.units.iter().filter(goes) {
-        unit.members.iter().for_each(|index| gone[*index] = true);
-    }
-    let numbers = |wanted: bool| {
-        let marked = history.messages.iter().zip(&gone).filter(|(_, gone)| **gone == wanted);
-        marked.map(|(message, _)| message.number).collect()
-    };
-    let summarized: Vec<u64> = numbers(true);
-    let of_gone = history.messages.iter().zip(&gone).filter(|(_, gone)| **gone);
-    let note = match summarized.is_empty() {
-        true => String::new(),
-        false => summary_note(of_gone.map(|(message, _)| *message), ledger),
-    };
-    Summarized { kept: numbers(false), summarized, note }
-}
-
-/// The note that stands for `messages`, with the ledger below it.
-pub fn summary_note<'a>(messages: impl Iterator<Item = &'a Message>, ledger: &str) -> String {
-    let (mut users, mut models, mut calls) = (0, 0, 0);
-    for message in messages {
-        users += u64::from(message.role == Role::User);
-        models += u64::from(message.role == Role::Assistant);
-        calls += message.tool_calls.len();
-    }
-    let head = format!(
-        "[Previous conversation summary: {users} user messages, {models} model responses, \
-         {calls} tool calls over {} turns]",
-        users + models
-    );
-    if ledger.is_empty() { head } else { format!("{head}\n{ledger}") }
 }
 
 impl Pruned {

@@ -1,7 +1,9 @@
-//! Histories pruned and summarized.
+//! Histories pruned.
 
 use super::*;
 use crate::curation::testing::{Random, history, messages, plain};
+use crate::curation::unit::Unit;
+use crate::session::message::Message;
 
 #[track_caller]
 fn check(words: &str, max_tokens: Option<u64>, kept: &[u64], removed: &[u64]) -> Pruned {
@@ -68,38 +70,6 @@ fn managing_prunes_only_when_needed() {
     assert_eq!((managed.kept, managed.removed), (vec![1, 2, 3], vec![]));
     let managed = auto_manage(&history(&over, &measure), &model).unwrap();
     assert_eq!((managed.kept, managed.removed), (vec![1, 3, 4], vec![2]));
-}
-
-#[track_caller]
-fn check_summary(words: &str, keep: usize, kept: &[u64], note: &str) {
-    let (messages, measure) = (messages(words), plain());
-    let summarized = summarize(&history(&messages, &measure), keep, "");
-    assert_eq!(summarized.kept, kept, "{words}");
-    assert_eq!(summarized.note, note, "{words}");
-    assert_eq!(summarized.kept.len() + summarized.summarized.len(), messages.len());
-}
-
-#[test]
-fn all_but_the_newest_become_a_note() {
-    let note = "[Previous conversation summary: 1 user messages, 2 model responses, \
-                1 tool calls over 3 turns]";
-    check_summary("s u a>1 t<1 u a u a", 2, &[1, 2, 7, 8], note);
-    check_summary("u a", 2, &[1, 2], "");
-    check_summary("u a", 10, &[1, 2], "");
-}
-
-#[test]
-fn a_unit_is_summarized_whole_or_not_at_all() {
-    let note = "[Previous conversation summary: 0 user messages, 1 model responses, \
-                0 tool calls over 1 turns]";
-    check_summary("u a a>1 t<1 u", 2, &[1, 3, 4, 5], note);
-}
-
-#[test]
-fn the_ledger_stands_below_the_note() {
-    let messages = messages("u a a u");
-    let note = summary_note(messages[1..3].iter(), "- src/a.rs");
-    assert!(note.ends_with("over 2 turns]\n- src/a.rs"), "{note}");
 }
 
 #[test]

@@ -29,6 +29,27 @@ fn the_recent_turns_and_what_is_never_lost_stay() {
     check_folding("u a>1 t<1 u a>2 u", 1, &[1, 2], 2);
 }
 
+#[track_caller]
+fn check_newest(words: &str, newest: usize, stay: &[u64]) {
+    let said: Vec<(&str, &str)> = words.split(' ').map(|word| (word, "x")).collect();
+    let messages = messages(&said);
+    let measure = Measure::plain(Arc::new(Estimate));
+    let history = History::new(messages.iter().collect(), &measure);
+    let folded = folding_messages(&history, newest).messages(&history);
+    let stays = |message: &&Message| !folded.iter().any(|gone| gone.number == message.number);
+    let kept: Vec<u64> = messages.iter().filter(stays).map(|message| message.number).collect();
+    assert_eq!(kept, stay, "{words}");
+    assert_eq!(kept.len() + folded.len(), messages.len());
+}
+
+#[test]
+fn the_newest_messages_stay_and_units_are_folded_whole() {
+    check_newest("s u a>1 t<1 u a u a", 2, &[1, 2, 7, 8]);
+    check_newest("u a", 2, &[1, 2]);
+    check_newest("u a", 10, &[1, 2]);
+    check_newest("u a a>1 t<1 u", 2, &[1, 3, 4, 5]);
+}
+
 /// Words of a provider, or its failure.
 struct Told(Result<&'static str, &'static str>);
 
