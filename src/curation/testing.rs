@@ -19,19 +19,9 @@ pub(crate) fn messages(words: &str) -> Vec<Message> {
 }
 
 fn message(number: u64, word: &str) -> Message {
-    let role = match word.as_bytes()[0] {
-        b's' => Role::System,
-        b'u' => Role::User,
-        b'a' => Role::Assistant,
-        _ => Role::Tool,
-    };
-    let call = |id: &str| ToolCall { id: id[..1].into(), name: "run".into(), arguments: "".into() };
     let tokens = word.split('=').nth(1).map(|size| size.trim_end_matches('!').parse().unwrap());
     let tokens: u64 = tokens.unwrap_or(1);
-    said(number, role, &"four".repeat(tokens as usize))
-        .calling(word.split('>').skip(1).map(call).collect())
-        .answering(word.split('<').nth(1).map(|id| id[..1].into()))
-        .pinned(word.ends_with('!'))
+    worded(number, word, &"four".repeat(tokens as usize))
 }
 
 /// A message of a text, counted by estimate, with its signals.
@@ -124,19 +114,10 @@ pub(crate) fn worded(number: u64, word: &str, content: &str) -> Message {
         _ => Role::Tool,
     };
     let call = |id: &str| ToolCall { id: id[..1].into(), name: "run".into(), arguments: "".into() };
-    Message {
-        number,
-        role,
-        content: Arc::from(content),
-        timestamp: 0,
-        phase: None,
-        tool_calls: word.split('>').skip(1).map(call).collect(),
-        tool_call_id: word.split('<').nth(1).map(|id| id[..1].into()),
-        pinned: word.ends_with('!'),
-        tokens: crate::tokens::Counter::count(&Estimate, content),
-        counted_by: "estimate",
-        signals: Signals::default(),
-    }
+    said(number, role, content)
+        .calling(word.split('>').skip(1).map(call).collect())
+        .answering(word.split('<').nth(1).map(|id| id[..1].into()))
+        .pinned(word.ends_with('!'))
 }
 
 /// Messages numbered from 1.

@@ -1,42 +1,12 @@
 //! Units of short histories, written as words.
 
-use std::sync::Arc;
-
 use super::*;
-use crate::session::message::{Role, Signals, ToolCall};
-use crate::tokens::Estimate;
-
-/// A message from a word: `s`, `u`, `a`, `t` for the role, then `>x` for each call and `<x` for
-/// the call that it answers, then `!` when it is pinned.
-fn message(number: u64, word: &str) -> Message {
-    let role = match word.as_bytes()[0] {
-        b's' => Role::System,
-        b'u' => Role::User,
-        b'a' => Role::Assistant,
-        _ => Role::Tool,
-    };
-    let call = |id: &str| ToolCall { id: id[..1].into(), name: "run".into(), arguments: "".into() };
-    Message {
-        number,
-        role,
-        content: Arc::from("1234"),
-        timestamp: 0,
-        phase: None,
-        tool_calls: word.split('>').skip(1).map(call).collect(),
-        tool_call_id: word.split('<').nth(1).map(|id| id[..1].into()),
-        pinned: word.ends_with('!'),
-        tokens: 1,
-        counted_by: "estimate",
-        signals: Signals::default(),
-    }
-}
+use crate::curation::testing::{history, messages, plain};
 
 #[track_caller]
 fn check(words: &str, expected: &str) {
-    let messages: Vec<Message> =
-        words.split(' ').enumerate().map(|(n, word)| message(n as u64 + 1, word)).collect();
-    let measure = Measure::plain(Arc::new(Estimate));
-    let history = History::new(messages.iter().collect(), &measure);
+    let (messages, measure) = (messages(words), plain());
+    let history = history(&messages, &measure);
     let show = |unit: &Unit| {
         let members: Vec<String> = unit.members.iter().map(ToString::to_string).collect();
         let kept = unit.kept.map_or(String::new(), |kept| format!("={kept:?}"));
