@@ -40,9 +40,7 @@ pub(super) fn prune_context(call: Call, params: Value) -> Result<Step, WireError
         "prune-context",
         call,
         given,
-        move |engine, id, costs| {
-            engine.prune_session(id, max_tokens, costs, "prune-context").map(Some)
-        },
+        move |engine, id, costs| engine.prune_session(id, max_tokens, costs, "prune-context"),
         move |history, costs| prune(history, max_tokens, &costs.model),
     )
 }
@@ -54,10 +52,7 @@ pub(super) fn auto_manage_context(call: Call, params: Value) -> Result<Step, Wir
         "auto-manage-context",
         call,
         given,
-        |engine, id, costs| match engine.session_stats(id, costs)?.needs_pruning {
-            true => engine.prune_session(id, None, costs, "auto-manage-context").map(Some),
-            false => Ok(None),
-        },
+        |engine, id, costs| engine.auto_manage_session(id, costs),
         |history, costs| auto_manage(history, &costs.model),
     )
 }
@@ -77,7 +72,7 @@ fn prune_by(
     method: &'static str,
     call: Call,
     given: Prune,
-    of_session: impl FnOnce(&mut Engine, u64, &Costs) -> Result<Option<PrunedView>, EngineError>
+    of_session: impl FnOnce(&mut Engine, u64, &Costs) -> Result<PrunedView, EngineError>
     + Send
     + 'static,
     of_history: impl FnOnce(
@@ -106,14 +101,7 @@ fn prune_by(
         let (session, key) = (session.as_deref(), request_key.as_deref());
         let (row, done) = engine.once_in(method, key, session, |engine, row| {
             let costs = session_costs(engine, &row.settings, model.as_deref())?;
-            let before = engine.session_stats(row.id, &costs)?;
-            Ok(of_session(engine, row.id, &costs)?.unwrap_or(PrunedView {
-                original: before.tokens,
-                remaining: before.tokens,
-                removed: Vec::new(),
-                kept: before.items,
-                archived: 0,
-            }))
+            of_session(engine, row.id, &costs)
         })?;
         let removed = messages_of(engine, row.id, &done.removed)?;
         let mut map = vec![entry("session", row.name)];

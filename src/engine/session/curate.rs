@@ -80,6 +80,24 @@ impl Engine {
         Ok(stats(&history, &costs.model).with(summary))
     }
 
+    /// Prunes a session's view when it is more than the share of the model's limit that is aimed at,
+    /// and otherwise leaves it as it is.
+    ///
+    /// # Errors
+    /// Those of [`prune_session`](Self::prune_session).
+    pub fn auto_manage_session(
+        &mut self,
+        id: u64,
+        costs: &Costs,
+    ) -> Result<PrunedView, EngineError> {
+        let HistoryStats { needs_pruning, tokens, items, .. } = self.session_stats(id, costs)?;
+        if needs_pruning {
+            return self.prune_session(id, None, costs, "auto-manage-context");
+        }
+        let (original, remaining, kept) = (tokens, tokens, items);
+        Ok(PrunedView { original, remaining, kept, removed: Vec::new(), archived: 0 })
+    }
+
     /// Prunes a session's view by importance to `max_tokens`, by default to the share of the
     /// model's limit that is aimed at. What leaves becomes memories of the session if its
     /// settings say so.

@@ -99,7 +99,8 @@ impl Engine {
             false => None,
         };
         self.observe(id, grounded.grounding.relevance(), turn.coherence)?;
-        let mut quality = self.quality(id, config.max_tokens, costs, &grounded.grounding)?;
+        let mut token_count = self.view_tokens(id, costs, &grounded.grounding)?;
+        let mut quality = self.quality(id, config.max_tokens, token_count)?;
         let mut rolled_back = None;
         if settings.versioning
             && config.auto_rollback
@@ -108,10 +109,10 @@ impl Engine {
         {
             rolled_back = Some(self.rollback(id, None)?);
             said = self.append(id, vec![message])?.numbers;
-            quality = self.quality(id, config.max_tokens, costs, &grounded.grounding)?;
+            token_count = self.view_tokens(id, costs, &grounded.grounding)?;
+            quality = self.quality(id, config.max_tokens, token_count)?;
         }
         self.session_changed(id, "process-turn")?;
-        let token_count = self.view_tokens(id, costs, &grounded.grounding)?;
         Ok(TurnDone {
             message: said.last().copied().unwrap_or_default(),
             relevance_scores: grounded.grounding.relevances,
@@ -134,7 +135,8 @@ impl Engine {
     /// [`EngineError::Store`].
     pub fn quality_score(&mut self, id: u64, costs: &Costs) -> Result<Quality, EngineError> {
         let settings = SessionSettings::parse(&self.row(id)?.settings)?;
-        self.quality(id, settings.turn.max_tokens, costs, &Grounding::default())
+        let tokens = self.view_tokens(id, costs, &Grounding::default())?;
+        self.quality(id, settings.turn.max_tokens, tokens)
     }
 
     fn ground_turn(
@@ -246,14 +248,8 @@ impl Engine {
         self.revise(id, "process-turn", State { relevance, coherence, ..state })
     }
 
-    fn quality(
-        &mut self,
-        id: u64,
-        max_tokens: u64,
-        costs: &Costs,
-        grounding: &Grounding,
-    ) -> Result<Quality, EngineError> {
-        let tokens = self.view_tokens(id, costs, grounding)?;
+    /// The quality of a session whose view costs `tokens`.
+    fn quality(&mut self, id: u64, max_tokens: u64, tokens: u64) -> Result<Quality, EngineError> {
         let session = self.session(id)?;
         let state = session.state();
         Ok(Quality::of(&Observed {
