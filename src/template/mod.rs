@@ -4,13 +4,15 @@
 
 mod builtin;
 mod front_matter;
+mod manager;
 mod render;
 
 use sha2::{Digest, Sha256};
 
 pub use self::builtin::{BUILT_IN, Builtin, built_in};
 pub use self::front_matter::FrontMatter;
-pub use self::render::{Fields, render};
+pub use self::manager::{Conversation, ManagerPrompt, TASK};
+pub use self::render::{Fields, placeholders, render};
 
 /// How many characters a template's name has at most.
 pub const LONGEST_NAME: usize = 128;

@@ -1,6 +1,6 @@
 //! Placeholders: Jinja, with nothing but the fields, in which what is missing is empty.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use minijinja::{Environment, Error, UndefinedBehavior, Value};
 
@@ -36,6 +36,17 @@ pub fn render(template: &Template, fields: &Fields<'_>) -> Result<String, Templa
             message: format!("it becomes longer than {MAX_RENDERED_BYTES} bytes"),
         }),
     }
+}
+
+/// The names that the template's placeholders and conditions ask for.
+///
+/// # Errors
+/// [`TemplateError`] for placeholders that are not well-formed.
+pub fn placeholders(template: &Template) -> Result<HashSet<String>, TemplateError> {
+    let environment = environment();
+    let compiled = environment.template_from_str(&template.body);
+    let named = compiled.map(|compiled| compiled.undeclared_variables(false));
+    named.map_err(|error| located(&template.name, &error, template.body_line))
 }
 
 /// Whether the placeholders are well-formed.

@@ -1,0 +1,111 @@
+//! What a model is asked that manages a conversation: a template with the conversation in it.
+
+use super::{Fields, Template, TemplateError, placeholders, render};
+
+/// What the manager is told before anything else; the template says the rest.
+pub const TASK: &str = "You keep the working notes of a conversation between a user and another \
+                        model. That model will see your notes in the place of the older messages, \
+                        and nothing else of them. Follow the instructions that come with the \
+                        conversation, answer with the notes alone, in plain words or Markdown, and \
+                        neither answer the user nor call tools.";
+
+/// The parts of a conversation that a template can place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Conversation<'a> {
+    /// What was noted for the turn before; empty without notes.
+    pub prior_summary: &'a str,
+    /// What was said last; empty when nothing was.
+    pub recent_conversation: &'a str,
+    /// What the user says now.
+    pub latest_input: &'a str,
+}
+
+/// The prompt of a manager.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ManagerPrompt {
+    /// What the user's part of the request says; [`TASK`] is the system's.
+    pub text: String,
+    /// Which sections the request has, in their order, by name.
+    pub sections: Vec<&'static str>,
+}
+
+impl Template {
+    /// What a manager is asked about a conversation. A part of it that the template has no place
+    /// for follows the template under a heading; an empty one is left out.
+    ///
+    /// # Errors
+    /// Those of [`render`].
+    pub fn manager_prompt(
+        &self,
+        conversation: &Conversation<'_>,
+    ) -> Result<ManagerPrompt, TemplateError> {
+        let parts = [
+            ("prior_summary", "prior-summary", "Notes so far", conversation.prior_summary),
+            (
+                "recent_conversation",
+                "recent-conversation",
+                "What was said last",
+                conversation.recent_conversation,
+            ),
+            ("latest_input", "latest-input", "What the user says now", conversation.latest_input),
+        ];
+        let fields: Fields<'_> = parts.iter().map(|(field, .., text)| (*field, *text)).collect();
+        let mut text = render(self, &fields)?.trim().to_owned();
+        let placed = placeholders(self)?;
+        let mut sections = vec!["task", "template"];
+        for (field, section, heading, content) in parts {
+            if content.trim().is_empty() {
+                continue;
+            }
+            sections.push(section);
+            if !placed.contains(field) {
+                text += &format!("\n\n## {heading}\n\n{}", content.trim());
+            }
+        }
+        Ok(ManagerPrompt { text, sections })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Source;
+    use super::*;
+
+    #[track_caller]
+    fn check(template: &str, said: [&str; 3], expected: &str, sections: &[&str]) {
+        let template = Template::parse("t", Source::BuiltIn, template).unwrap();
+        let [prior_summary, recent_conversation, latest_input] = said;
+        let conversation = Conversation { prior_summary, recent_conversation, latest_input };
+        let prompt = template.manager_prompt(&conversation).unwrap();
+        assert_eq!(prompt.text, expected);
+        assert_eq!(prompt.sections[..2], ["task", "template"]);
+        assert_eq!(prompt.sections[2..], *sections);
+    }
+
+    #[test]
+    fn parts_stand_where_the_template_has_them() {
+        check(
+            "Was: {{ prior_summary }}. Said: {{ recent_conversation }}. Now: {{ latest_input }}.",
+            ["P", "R", "L"],
+            "Was: P. Said: R. Now: L.",
+            &["prior-summary", "recent-conversation", "latest-input"],
+        );
+    }
+
+    #[test]
+    fn parts_without_a_place_follow_and_empty_ones_are_left_out() {
+        check(
+            "Keep names.\n",
+            ["", "User: R\n", "L"],
+            "Keep names.\n\n## What was said last\n\nUser: R\n\n## What the user says now\n\nL",
+            &["recent-conversation", "latest-input"],
+        );
+        check("Keep names.", ["", "", ""], "Keep names.", &[]);
+    }
+
+    #[test]
+    fn a_part_that_is_placed_under_a_condition_is_not_said_twice() {
+        let template = "{% if prior_summary %}So far: {{ prior_summary }}{% endif %}";
+        check(template, ["P", "", ""], "So far: P", &["prior-summary"]);
+    }
+}
