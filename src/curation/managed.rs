@@ -4,6 +4,7 @@
 //! together. It calls no model; whoever does falls back on the raw history when that fails.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +49,62 @@ names! {
     }
 }
 
+names! {
+    /// Where the managing of a turn can fail, in the order of its steps.
+    Step {
+        /// Reading the conversation.
+        History => "history",
+        /// Finding the template and reading it.
+        Template => "template",
+        /// Reading what was noted before.
+        PriorSummary => "prior-summary",
+        /// Making the prompt, within what the model takes.
+        Prompt => "prompt",
+        /// Choosing the model.
+        Model => "model",
+        /// Asking it.
+        Answer => "answer",
+        /// Storing the view.
+        Store => "store",
+        /// Building the window with the view in it.
+        Window => "window",
+    }
+}
+
+/// The settings that somebody said; `None` where nothing was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct SaidSettings {
+    /// See [`ManageSettings::recent_runs`].
+    pub recent_runs: Option<u64>,
+    /// See [`ManageSettings::passthrough_runs`].
+    pub passthrough_runs: Option<u64>,
+    /// See [`ManageSettings::token_threshold`].
+    pub token_threshold: Option<u64>,
+}
+
+impl SaidSettings {
+    /// These, and where they say nothing, `others`.
+    #[must_use]
+    pub fn or(self, others: Self) -> Self {
+        Self {
+            recent_runs: self.recent_runs.or(others.recent_runs),
+            passthrough_runs: self.passthrough_runs.or(others.passthrough_runs),
+            token_threshold: self.token_threshold.or(others.token_threshold),
+        }
+    }
+
+    /// These, and where they say nothing, the defaults.
+    pub fn in_effect(self) -> ManageSettings {
+        let default = ManageSettings::default();
+        ManageSettings {
+            recent_runs: self.recent_runs.unwrap_or(default.recent_runs),
+            passthrough_runs: self.passthrough_runs.unwrap_or(default.passthrough_runs),
+            token_threshold: self.token_threshold.unwrap_or(default.token_threshold),
+        }
+    }
+}
+
 /// What is to be done for a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Plan {
@@ -60,8 +117,8 @@ pub enum Plan {
 /// What the manager is shown, and what follows its summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Managing {
-    /// What was said last, as text.
-    pub recent_conversation: String,
+    /// The last runs as text, oldest first.
+    pub recent_runs: Vec<String>,
     /// What the user says now.
     pub latest_input: String,
     /// The summary of the turn before.
@@ -94,11 +151,7 @@ pub fn plan(history: &History<'_>, settings: &ManageSettings, prior: Option<&str
     };
     let passthrough = newest(settings.passthrough_runs).iter().copied().chain([latest]);
     Plan::Manage(Managing {
-        recent_conversation: newest(settings.recent_runs)
-            .iter()
-            .map(|run| shown(run))
-            .collect::<Vec<_>>()
-            .join("\n"),
+        recent_runs: newest(settings.recent_runs).iter().map(|run| shown(run)).collect(),
         latest_input: latest
             .iter()
             .filter(|message| message.role == Role::User)
@@ -109,6 +162,25 @@ pub fn plan(history: &History<'_>, settings: &ManageSettings, prior: Option<&str
         passthrough: whole_units(history, passthrough.flatten().map(|message| message.number)),
         tokens,
     })
+}
+
+/// The word that begins a prompt of which one template is to manage one turn.
+const DIRECTIVE: &str = "@context-helper";
+
+/// Takes the first line `@context-helper NAME` off what a user says: the template's name, and the
+/// rest. What has no such line, or nothing but it, is no such prompt.
+pub fn directive(text: &str) -> Option<(&str, &str)> {
+    let (line, rest) = text.split_once('\n')?;
+    let name = line.strip_prefix(DIRECTIVE)?.strip_prefix([' ', '\t'])?.trim();
+    (!name.is_empty() && !rest.trim().is_empty()).then_some((name, rest))
+}
+
+/// What a model is shown of a message: all of it but a [`directive`] of the user's.
+pub fn without_directive(message: &Arc<Message>) -> Arc<Message> {
+    match directive(&message.content).filter(|_| message.role == Role::User) {
+        Some((_, rest)) => Arc::new(Message { content: rest.into(), ..(**message).clone() }),
+        None => Arc::clone(message),
+    }
 }
 
 /// The text of the message that stands for the managed part.
@@ -213,7 +285,7 @@ mod tests {
         };
         let expected = "User: four\nAssistant: four\nAssistant calls run: \nTool output: four\n\
                         Assistant: four\n\nUser: four\nAssistant: four\n";
-        assert_eq!(managing.recent_conversation, expected);
+        assert_eq!(managing.recent_runs.join("\n"), expected);
         assert_eq!(managing.latest_input, "four");
         assert_eq!(managing.prior_summary.as_deref(), Some("before"));
     }
@@ -226,5 +298,20 @@ mod tests {
             panic!("it is managed")
         };
         assert_eq!(managing.passthrough, [2, 3, 4, 5, 6]);
+    }
+
+    #[track_caller]
+    fn check_directive(text: &str, expected: Option<(&str, &str)>) {
+        assert_eq!(directive(text), expected);
+    }
+
+    #[test]
+    fn a_first_line_names_the_template_of_one_turn() {
+        check_directive("@context-helper goal-oriented\nGo on.", Some(("goal-oriented", "Go on.")));
+        check_directive("@context-helper  a b \r\nx\ny", Some(("a b", "x\ny")));
+        check_directive("@context-helper goal-oriented", None);
+        check_directive("@context-helper\nx", None);
+        check_directive("@context-helpers x\ny", None);
+        check_directive("x\n@context-helper y\nz", None);
     }
 }

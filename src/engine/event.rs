@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::context::change::Change;
 use crate::context::manager::Manager;
+use crate::curation::managed::{Status, Step};
 use crate::session::message::Message;
 
 /// Something that happened to the state and is durable.
@@ -71,6 +72,19 @@ pub enum Event {
         /// Whether the server took it by itself.
         automatic: bool,
     },
+    /// A turn that was to be managed has been looked at.
+    TurnManaged {
+        /// Which session's.
+        session: SessionName,
+        /// Which turn it was, from 1.
+        turn: u64,
+        /// The template's name.
+        template: String,
+        /// What became of it.
+        status: Status,
+        /// Where it failed and why, if it did.
+        failure: Option<(Step, String)>,
+    },
 }
 
 /// A session's number and name.
@@ -100,6 +114,14 @@ pub struct Statistics {
     pub summaries: u64,
     /// Checkpoints taken.
     pub checkpoints: u64,
+    /// Turns in which a managed view took the history's place.
+    pub turns_managed: u64,
+    /// Turns that were to be managed and had too little history for it.
+    pub turns_below_threshold: u64,
+    /// Turns that were to be managed but for settings that say that nothing is.
+    pub turns_with_managing_disabled: u64,
+    /// Turns that were to be managed and went on with the raw history because that failed.
+    pub management_failures: u64,
 }
 
 impl Event {
@@ -110,7 +132,8 @@ impl Event {
             Self::SessionChanged { session, .. }
             | Self::ContextPruned { session, .. }
             | Self::ContextSummarized { session, .. }
-            | Self::CheckpointCreated { session, .. } => &session.name,
+            | Self::CheckpointCreated { session, .. }
+            | Self::TurnManaged { session, .. } => &session.name,
         }
     }
 
@@ -152,6 +175,12 @@ impl Statistics {
             Event::ContextPruned { removed, .. } => self.messages_pruned += removed.len() as u64,
             Event::ContextSummarized { .. } => self.summaries += 1,
             Event::CheckpointCreated { .. } => self.checkpoints += 1,
+            Event::TurnManaged { status, .. } => match status {
+                Status::Managed => self.turns_managed += 1,
+                Status::BelowThreshold => self.turns_below_threshold += 1,
+                Status::Disabled => self.turns_with_managing_disabled += 1,
+                Status::Failed => self.management_failures += 1,
+            },
         }
     }
 }

@@ -26,8 +26,8 @@ pub use self::memory::{ARCHIVED, Grounded, NOTE, Query, SUMMARY, memories_for};
 pub use self::models::{Costs, Models};
 pub use self::run::{Handle, MAX_BURST, QUEUE_LENGTH, run};
 pub use self::session::{
-    Keep, Material, NewMessage, Noted, Opened, PrunedView, RollbackUndone, RolledBack, Said,
-    SessionSettings, Summarized, Turn, TurnDone, quality_parts,
+    DEFAULT_TEMPLATE, Keep, Material, NewMessage, Noted, Opened, PrunedView, RollbackUndone,
+    RolledBack, Said, SessionSettings, Summarized, ToManage, Turn, TurnDone, quality_parts,
 };
 use self::session::{Sessions, Windows};
 pub use self::sets::{Loaded, Saved};

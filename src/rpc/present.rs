@@ -96,7 +96,7 @@ pub(crate) fn entry(name: &str, value: impl Into<Value>) -> (Box<str>, Value) {
 }
 
 /// An enumerated value.
-pub(super) fn keyword(name: &str) -> Value {
+pub(crate) fn keyword(name: &str) -> Value {
     Value::Keyword(name.into())
 }
 

@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 
 use crate::engine::{Event, SessionName, Statistics};
 use crate::rpc::Topic;
-use crate::rpc::present::{self, entry, figure};
+use crate::rpc::present::{self, entry, figure, keyword};
 use crate::value::{Value, to_value};
 use crate::wire::message::Outgoing;
 
@@ -22,9 +22,9 @@ pub struct Burst {
 /// it is after the last of its changes, and every pruning, summary and checkpoint.
 pub fn notifications(burst: &Burst, topics: &[Topic]) -> Vec<Outgoing> {
     let mut told = Vec::new();
-    let wanted = || burst.events.iter().filter(|event| topics.contains(&topic(event)));
-    told.extend(latest(wanted().filter(|event| says_how_it_is(event))).map(notification));
-    told.extend(wanted().filter(|event| !says_how_it_is(event)).map(notification));
+    let wanted = || burst.events.iter().filter(|event| is_about(event, topics));
+    told.extend(latest(wanted().filter(|event| says_how_it_is(event))).filter_map(notification));
+    told.extend(wanted().filter(|event| !says_how_it_is(event)).filter_map(notification));
     if topics.contains(&Topic::Stats) {
         let sums = to_value(&burst.statistics).unwrap_or_default();
         told.push(Outgoing::Notify(Topic::Stats.name(), sums));
@@ -37,7 +37,7 @@ pub(super) fn latest<'a>(
     events: impl IntoIterator<Item = &'a Event>,
 ) -> impl Iterator<Item = &'a Event> {
     let mut newest: Vec<&Event> = Vec::new();
-    let mut places: HashMap<(Topic, &str), usize> = HashMap::new();
+    let mut places: HashMap<(Option<Topic>, &str), usize> = HashMap::new();
     for event in events {
         match places.entry((topic(event), event.subject())) {
             Entry::Occupied(place) => newest[*place.get()] = event,
@@ -50,20 +50,27 @@ pub(super) fn latest<'a>(
     newest.into_iter()
 }
 
-/// The topic under which an event is told.
-pub(super) fn topic(event: &Event) -> Topic {
-    match event {
+/// Whether a client that subscribed to `topics` is told of an event.
+pub(super) fn is_about(event: &Event, topics: &[Topic]) -> bool {
+    topic(event).is_some_and(|topic| topics.contains(&topic))
+}
+
+/// The topic under which an event is told; `None` for one that is only counted.
+fn topic(event: &Event) -> Option<Topic> {
+    Some(match event {
         Event::ContextChanged { .. } => Topic::ContextChanged,
         Event::SessionChanged { .. } => Topic::SessionChanged,
         Event::ContextPruned { .. } => Topic::ContextPruned,
         Event::ContextSummarized { .. } => Topic::ContextSummarized,
         Event::CheckpointCreated { .. } => Topic::CheckpointCreated,
-    }
+        Event::TurnManaged { failure: Some(_), .. } => Topic::ManagementFailed,
+        Event::TurnManaged { failure: None, .. } => return None,
+    })
 }
 
-/// An event as a client is told it.
-pub(super) fn notification(event: &Event) -> Outgoing {
-    Outgoing::Notify(topic(event).name(), params(event))
+/// An event as a client is told it; `None` for one that is only counted.
+pub(super) fn notification(event: &Event) -> Option<Outgoing> {
+    Some(Outgoing::Notify(topic(event)?.name(), params(event)))
 }
 
 fn says_how_it_is(event: &Event) -> bool {
@@ -108,6 +115,17 @@ fn params(event: &Event) -> Value {
                 entry("automatic", *automatic),
             ],
         ),
+        Event::TurnManaged { session, turn, template, status, failure } => {
+            let mut told = vec![
+                entry("turn", figure(*turn)),
+                entry("template", &**template),
+                entry("status", keyword(status.name())),
+            ];
+            if let Some((step, reason)) = failure {
+                told.extend([entry("step", keyword(step.name())), entry("reason", &**reason)]);
+            }
+            of_session(session, told)
+        }
     }
 }
 

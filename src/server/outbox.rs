@@ -7,7 +7,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use super::notify::{Burst, notification, notifications, topic};
+use super::notify::{Burst, is_about, notification, notifications};
 use crate::engine::Event;
 use crate::repl::Editor;
 use crate::rpc::{Peer, Topic};
@@ -213,7 +213,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
 
     /// Keeps the latest event of each kind and subject only.
     fn miss(&mut self, burst: &Burst) {
-        for event in burst.events.iter().filter(|event| self.topics.contains(&topic(event))) {
+        for event in burst.events.iter().filter(|event| is_about(event, &self.topics)) {
             self.missed.retain(|known| !known.is_like(event));
             self.missed.push(event.clone());
         }
@@ -247,7 +247,9 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         if self.pending() < CHATTER_LIMIT {
             self.places.clear();
             for event in std::mem::take(&mut self.missed) {
-                self.encode(notification(&event));
+                if let Some(told) = notification(&event) {
+                    self.encode(told);
+                }
             }
         }
     }

@@ -3,6 +3,7 @@
 mod checkpoint;
 mod curate;
 mod import;
+mod manage;
 mod messages;
 mod revision;
 mod settings;
@@ -14,8 +15,9 @@ use serde::{Deserialize, Serialize};
 
 pub use self::checkpoint::{RolledBack, Undone as RollbackUndone};
 pub use self::curate::{Keep, PrunedView, Summarized};
+pub use self::manage::ToManage;
 pub use self::messages::{NewMessage, Said};
-pub use self::settings::SessionSettings;
+pub use self::settings::{DEFAULT_TEMPLATE, SessionSettings};
 pub use self::turn::{Turn, TurnDone, quality_parts};
 pub(super) use self::window::Windows;
 pub use self::window::{Material, Noted};

@@ -4,7 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use super::super::EngineError;
 use crate::curation::config::TurnConfig;
+use crate::curation::managed::SaidSettings;
 use crate::store::StoreError;
+
+/// The template that manages a session for which none is named.
+pub const DEFAULT_TEMPLATE: &str = "freeform-chat";
 
 /// A session's settings, stored with it as JSON. What a newer program adds is left out by an
 /// older one.
@@ -24,6 +28,12 @@ pub struct SessionSettings {
     pub versioning: bool,
     /// How turns are processed.
     pub turn: TurnConfig,
+    /// Whether a template manages the history that a model is shown.
+    pub manage: bool,
+    /// Which one; [`DEFAULT_TEMPLATE`] by default.
+    pub template: Option<String>,
+    /// When and how, where that is not left to the template.
+    pub managing: SaidSettings,
 }
 
 impl Default for SessionSettings {
@@ -35,11 +45,19 @@ impl Default for SessionSettings {
             archive_pruned: true,
             versioning: true,
             turn: TurnConfig::default(),
+            manage: false,
+            template: None,
+            managing: SaidSettings::default(),
         }
     }
 }
 
 impl SessionSettings {
+    /// The name of the template that manages the history, if one is to.
+    pub fn template_name(&self) -> &str {
+        self.template.as_deref().unwrap_or(DEFAULT_TEMPLATE)
+    }
+
     /// The settings as they were stored; an empty text is the default ones.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::super::{Engine, EngineError, Selection, View};
 use super::settings::SessionSettings;
+use crate::curation::managed::without_directive;
 use crate::curation::report::{Fingerprint, Report};
 use crate::curation::window::{Usage, Window};
 use crate::engine::Costs;
@@ -69,7 +70,7 @@ impl Engine {
         let session = self.session(row.id)?;
         let summary = session.state().summary.as_ref();
         let summary = summary.map(|summary| (Arc::from(&*summary.text), summary.tokens));
-        let messages = session.in_view().cloned().collect();
+        let messages = session.in_view().map(without_directive).collect();
         let previous = self.windows.of(row.id).next().map(|noted| noted.fingerprint.clone());
         Ok(Material { row, settings, costs, messages, summary, items, previous })
     }

@@ -2,8 +2,8 @@
 //! logged, and what is read is there.
 
 use super::super::session::{
-    CheckpointRow, NewCheckpoint, NewSession, PhaseUsage, SearchHit, SessionRow, SessionStore,
-    StateRow, StateSummary, UsageRow,
+    CheckpointRow, NewCheckpoint, NewSession, NewView, PhaseUsage, SearchHit, SessionRow,
+    SessionStore, StateRow, StateSummary, UsageRow, ViewRow,
 };
 use super::super::{Store, StoreError};
 use super::LoggedStore;
@@ -106,6 +106,19 @@ impl<S: Store> SessionStore for LoggedStore<S> {
 
     fn usage_by_phase(&mut self, session: Option<u64>) -> Result<Vec<PhaseUsage>, StoreError> {
         self.inner.usage_by_phase(session)
+    }
+
+    fn add_view(&mut self, view: &NewView) -> Result<u64, StoreError> {
+        self.go_direct()?.add_view(view)
+    }
+
+    fn views(
+        &mut self,
+        session: Option<u64>,
+        status: Option<&str>,
+        limit: u64,
+    ) -> Result<Vec<ViewRow>, StoreError> {
+        self.inner.views(session, status, limit)
     }
 
     fn calibration(&mut self, model: &str) -> Result<Option<String>, StoreError> {

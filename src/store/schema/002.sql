@@ -110,6 +110,39 @@ CREATE TABLE calibration (
     text  TEXT NOT NULL
 ) WITHOUT ROWID;
 
+-- What became of the managing of each turn that was to be managed: the last ones.
+CREATE TABLE managed_view (
+    id            INTEGER PRIMARY KEY AUTOINCREMENT,
+    session       INTEGER NOT NULL,
+    message       INTEGER NOT NULL,     -- the user's that began the turn
+    turn          INTEGER NOT NULL,
+    created       INTEGER NOT NULL,
+    status        TEXT NOT NULL,
+    step          TEXT,                 -- where it failed
+    reason        TEXT,                 -- and why
+    template      TEXT NOT NULL,
+    source        TEXT,                 -- where the template was found; NULL: it was not
+    path          TEXT,                 -- its file, if it is one
+    sha256        TEXT,
+    provider      TEXT,
+    model         TEXT,
+    recent_runs      INTEGER,           -- the settings in effect
+    passthrough_runs INTEGER,
+    token_threshold  INTEGER,
+    sections      TEXT NOT NULL,        -- of the prompt: names, with spaces between
+    budget        INTEGER,              -- how many tokens the prompt might have
+    prompt_tokens INTEGER,              -- and how many it has
+    prompt        TEXT NOT NULL,
+    payload       TEXT NOT NULL,        -- what was sent for it
+    output        TEXT NOT NULL,
+    input_tokens  INTEGER,              -- what the provider counted
+    output_tokens INTEGER,
+    tokens_before INTEGER NOT NULL,     -- of the history
+    tokens_after  INTEGER NOT NULL      -- of the view; of the history when there is none
+);
+
+CREATE INDEX managed_view_by_session ON managed_view (session, id);
+
 -- What is remembered. The scope is 'everywhere', 'session N' or 'project PATH'.
 CREATE TABLE memory (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,

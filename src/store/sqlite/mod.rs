@@ -14,6 +14,7 @@ mod session;
 mod sets;
 mod state;
 mod usage;
+mod view;
 mod words;
 
 use std::collections::HashMap;

@@ -4,11 +4,11 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params};
 
 use super::super::StoreError;
 use super::super::session::{
-    CheckpointRow, NewCheckpoint, NewSession, PhaseUsage, SearchHit, SessionRow, SessionStore,
-    StateRow, StateSummary, UsageRow,
+    CheckpointRow, NewCheckpoint, NewSession, NewView, PhaseUsage, SearchHit, SessionRow,
+    SessionStore, StateRow, StateSummary, UsageRow, ViewRow,
 };
 use super::message::{self, Figures};
-use super::{SqliteStore, search, state, usage, words};
+use super::{SqliteStore, search, state, usage, view, words};
 use crate::session::message::{Message, Phase};
 
 const COLUMNS: &str = "id, name, manager, project, parent, parent_messages, created, updated, \
@@ -128,6 +128,20 @@ impl SessionStore for SqliteStore {
 
     fn usage_by_phase(&mut self, session: Option<u64>) -> Result<Vec<PhaseUsage>, StoreError> {
         usage::by_phase(&self.db, session)
+    }
+
+    fn add_view(&mut self, row: &NewView) -> Result<u64, StoreError> {
+        self.writing()?;
+        view::add(&self.db, row)
+    }
+
+    fn views(
+        &mut self,
+        session: Option<u64>,
+        status: Option<&str>,
+        limit: u64,
+    ) -> Result<Vec<ViewRow>, StoreError> {
+        view::last(&self.db, session, status, limit)
     }
 
     fn calibration(&mut self, model: &str) -> Result<Option<String>, StoreError> {

@@ -353,6 +353,47 @@ fn old_usage_is_forgotten_but_not_its_sum() {
     assert_eq!((sums[0].windows, sums[0].total), (windows, 2 * windows));
 }
 
+#[test]
+fn views_are_listed_newest_first_with_every_column() {
+    let view = |session, status: &str| NewView {
+        session,
+        message: 7,
+        turn: 3,
+        created: 5,
+        status: status.into(),
+        step: Some("answer".into()),
+        reason: Some("no".into()),
+        template: "t".into(),
+        source: Some("user".into()),
+        path: Some("/t.md".into()),
+        sha256: Some("0f".into()),
+        provider: Some("p".into()),
+        model: Some("m".into()),
+        recent_runs: Some(4),
+        passthrough_runs: Some(1),
+        token_threshold: Some(0),
+        sections: "task template".into(),
+        budget: Some(100),
+        prompt_tokens: Some(10),
+        prompt: "Keep.".into(),
+        payload: "{}".into(),
+        output: "Kept.".into(),
+        input_tokens: Some(11),
+        output_tokens: Some(2),
+        tokens_before: 50,
+        tokens_after: 20,
+    };
+    for mut store in stores() {
+        let made = [view(1, "managed"), view(2, "failed"), view(1, "failed")];
+        let ids: Vec<u64> = made.iter().map(|view| store.add_view(view).unwrap()).collect();
+        let row = |at: usize| ViewRow { id: ids[at], made: made[at].clone() };
+        assert_eq!(store.views(None, None, u64::MAX).unwrap(), [row(2), row(1), row(0)]);
+        assert_eq!(store.views(Some(1), None, 1).unwrap(), [row(2)]);
+        assert_eq!(store.views(Some(1), Some("managed"), 9).unwrap(), [row(0)]);
+        assert_eq!(store.views(Some(3), None, 9).unwrap(), []);
+    }
+}
+
 /// The plan of SQLite says what a list reads, whatever the machine.
 #[test]
 fn a_list_reads_no_message() {
