@@ -3,7 +3,7 @@
 use super::present::{entry, figure, keyword};
 use crate::curation::report::{Entry, Report, Run, What};
 use crate::curation::strategy::{Fate, Score};
-use crate::store::session::{PhaseUsage, UsageRow};
+use crate::store::session::{PhaseUsage, Spent, UsageRow};
 use crate::value::Value;
 
 /// The account of a window: every part when it is to be `whole`, else with neighbours of one
@@ -95,7 +95,7 @@ fn fate(fate: Fate) -> Value {
 
 /// A line of the usage log.
 pub(super) fn usage(row: &UsageRow) -> Value {
-    Value::Map(vec![
+    let mut map = vec![
         entry("session", row.session.map_or(Value::Nil, |id| Value::Str(format!("ses-{id}")))),
         entry("at", Value::Int(row.at)),
         entry("phase", row.phase.map_or(Value::Nil, |phase| keyword(phase.name()))),
@@ -107,7 +107,22 @@ pub(super) fn usage(row: &UsageRow) -> Value {
         entry("messages", figure(row.messages)),
         entry("total", figure(row.total)),
         entry("budget", figure(row.budget)),
-    ])
+    ];
+    map.extend(row.spent.iter().flat_map(spent));
+    Value::Map(map)
+}
+
+/// What asking a model took; what its provider did not tell is nil.
+fn spent(spent: &Spent) -> [(Box<str>, Value); 6] {
+    let count = |count: Option<u64>| count.map_or(Value::Nil, figure);
+    [
+        entry("provider", &*spent.provider),
+        entry("model", &*spent.model),
+        entry("input", count(spent.input)),
+        entry("output", count(spent.output)),
+        entry("cached", count(spent.cached)),
+        entry("cost", spent.cost.map_or(Value::Nil, Value::from)),
+    ]
 }
 
 /// A line of the table by phase.
@@ -122,5 +137,12 @@ pub(super) fn phase_usage(row: &PhaseUsage) -> Value {
         entry("messages", figure(row.messages)),
         entry("total", figure(row.total)),
         entry("budget", figure(row.budget)),
+        entry("reported", figure(row.reported)),
+        entry("input", figure(row.input)),
+        entry("output", figure(row.output)),
+        entry("cached", figure(row.cached)),
+        entry("priced", figure(row.priced)),
+        // Without a price there is no cost, not one of nothing.
+        entry("cost", if row.priced > 0 { Value::Float(row.cost) } else { Value::Nil }),
     ])
 }

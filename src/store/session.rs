@@ -146,7 +146,7 @@ pub struct SearchHit {
 }
 
 /// What a window was made of, in tokens.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct UsageRow {
     /// The session, if it was one's.
     pub session: Option<u64>,
@@ -170,10 +170,29 @@ pub struct UsageRow {
     pub total: u64,
     /// How many there might have been.
     pub budget: u64,
+    /// What came of asking a model with it; `None` when none was asked.
+    pub spent: Option<Spent>,
+}
+
+/// What asking a model with a window took, in the provider's tokens.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Spent {
+    /// What the provider is called.
+    pub provider: String,
+    /// The model's name.
+    pub model: String,
+    /// Of the request, with what came from a cache, if it was reported.
+    pub input: Option<u64>,
+    /// Of the answer, if it was reported.
+    pub output: Option<u64>,
+    /// Of the input, what came from a cache, if it was reported.
+    pub cached: Option<u64>,
+    /// In the currency of the configured prices, if these and the counts are known.
+    pub cost: Option<f64>,
 }
 
 /// The windows of a phase together, in tokens.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct PhaseUsage {
     /// The phase; `None` for the windows without one.
     pub phase: Option<Phase>,
@@ -193,6 +212,18 @@ pub struct PhaseUsage {
     pub total: u64,
     /// How many there might have been.
     pub budget: u64,
+    /// Of how many windows a provider reported what it counted.
+    pub reported: u64,
+    /// The input of these, in the providers' tokens.
+    pub input: u64,
+    /// Their output.
+    pub output: u64,
+    /// Of the input, what came from caches.
+    pub cached: u64,
+    /// Of how many windows the cost is known.
+    pub priced: u64,
+    /// The cost of these, in the currency of the configured prices.
+    pub cost: f64,
 }
 
 /// What became of the managing of a turn. Of a turn that was not managed, what was not come to is
@@ -343,8 +374,12 @@ pub trait SessionStore {
         with_deleted: bool,
     ) -> Result<Vec<SearchHit>, StoreError>;
 
-    /// Notes what a window was made of.
-    fn log_usage(&mut self, usage: &UsageRow) -> Result<(), StoreError>;
+    /// Notes what a window was made of, and gives the line's number.
+    fn log_usage(&mut self, usage: &UsageRow) -> Result<u64, StoreError>;
+
+    /// Adds to the line with this number, and to the sums, what asking a model with its window
+    /// took. A line that was forgotten meanwhile stays so, and the sums are as before.
+    fn add_spent(&mut self, number: u64, spent: &Spent) -> Result<(), StoreError>;
 
     /// The last windows, of one session or all, of one phase or all, at most `limit`, newest last.
     fn usage(

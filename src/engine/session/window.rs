@@ -11,7 +11,7 @@ use crate::curation::window::{Usage, Window};
 use crate::engine::Costs;
 use crate::session::message::Message;
 use crate::session::message::Phase;
-use crate::store::session::{PhaseUsage, SessionRow, UsageRow};
+use crate::store::session::{PhaseUsage, SessionRow, Spent, UsageRow};
 
 /// How many windows' reports are kept of all sessions together, in memory.
 const REPORTS_KEPT: usize = 64;
@@ -75,20 +75,30 @@ impl Engine {
         Ok(Material { row, settings, costs, messages, summary, items, previous })
     }
 
-    /// Notes a window that was built of a session.
+    /// Notes a window that was built of a session, and gives the number of its line in the log of
+    /// usage.
     ///
     /// # Errors
     /// [`EngineError::Store`].
-    pub fn note_window(&mut self, id: u64, window: &Window) -> Result<(), EngineError> {
+    pub fn note_window(&mut self, id: u64, window: &Window) -> Result<u64, EngineError> {
         let at = self.now();
-        self.store.log_usage(&usage_row(id, at, &window.usage, &window.report))?;
+        let line = self.store.log_usage(&usage_row(id, at, &window.usage, &window.report))?;
         self.windows.note(Noted {
             session: id,
             at,
             report: Arc::new(window.report.clone()),
             fingerprint: window.fingerprint(),
         });
-        self.session_changed(id, "build-context")
+        self.session_changed(id, "build-context")?;
+        Ok(line)
+    }
+
+    /// Adds to a line of the log of usage what asking a model with its window took.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn note_usage(&mut self, line: u64, spent: &Spent) -> Result<(), EngineError> {
+        Ok(self.store.add_spent(line, spent)?)
     }
 
     /// The windows of a session built since the server began, newest first.
@@ -144,5 +154,6 @@ fn usage_row(session: u64, at: i64, usage: &Usage, report: &Report) -> UsageRow 
         messages: usage.messages,
         total: usage.total,
         budget: report.max_tokens,
+        spent: None,
     }
 }

@@ -73,14 +73,21 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "usage-log",
         family: "session",
-        doc: "Lists what the last windows were made of, in tokens, and their sums by phase.",
+        doc: "Lists what the last windows were made of, in tokens, and what models took that were \
+              asked with them; and the sums of all windows by phase.",
         params: &[
             optional("session", "string", "Of this session only."),
             PHASE,
             optional("limit", "integer", "At most so many windows; 50 by default."),
         ],
-        result: "`:windows`, newest last, and `:phases`: `:phase :system-prompt :design-doc :types \
-                 :current-context :messages :total :budget`.",
+        result: "`:windows`, newest last, and `:phases`, each a list of `:phase :system-prompt \
+                 :design-doc :types :current-context :messages :total :budget`; a window also has \
+                 `:session :at :strategy`, a phase the number of its `:windows`. A window with \
+                 which `chat` asked a model has `:provider :model`, and `:input :output :cached` \
+                 as the provider counted them, `:cached` being a part of `:input`, and `:cost` by \
+                 the configured prices, in which cached input is like any other; each is `nil` when \
+                 it is not known. A phase has their sums: `:input :output :cached` of the \
+                 `:reported` windows, and `:cost` of the `:priced` ones, `nil` when there are none.",
         pace: Pace::Prompt,
         run: window::usage_log,
     },

@@ -3,7 +3,7 @@
 
 use super::super::session::{
     CheckpointRow, NewCheckpoint, NewSession, NewView, PhaseUsage, SearchHit, SessionRow,
-    SessionStore, StateRow, StateSummary, UsageRow, ViewRow,
+    SessionStore, Spent, StateRow, StateSummary, UsageRow, ViewRow,
 };
 use super::super::{Store, StoreError};
 use super::LoggedStore;
@@ -91,8 +91,12 @@ impl<S: Store> SessionStore for LoggedStore<S> {
         self.inner.search_sessions(text, limit, with_deleted)
     }
 
-    fn log_usage(&mut self, usage: &UsageRow) -> Result<(), StoreError> {
+    fn log_usage(&mut self, usage: &UsageRow) -> Result<u64, StoreError> {
         self.go_direct()?.log_usage(usage)
+    }
+
+    fn add_spent(&mut self, number: u64, spent: &Spent) -> Result<(), StoreError> {
+        self.go_direct()?.add_spent(number, spent)
     }
 
     fn usage(

@@ -72,7 +72,8 @@ CREATE TABLE checkpoint (
 CREATE INDEX checkpoint_by_session ON checkpoint (session, id);
 
 -- What each window was made of, in tokens: the last ones, and sums of all of them. Session 0 is
--- none, the phase '' too.
+-- none, the phase '' too. When a model was asked with a window, the row says which and what its
+-- provider counted; what is NULL there is not known.
 CREATE TABLE usage (
     id       INTEGER PRIMARY KEY AUTOINCREMENT,
     session  INTEGER NOT NULL,
@@ -85,7 +86,13 @@ CREATE TABLE usage (
     current  INTEGER NOT NULL,
     messages INTEGER NOT NULL,
     total    INTEGER NOT NULL,
-    budget   INTEGER NOT NULL
+    budget   INTEGER NOT NULL,
+    provider TEXT,                      -- NULL: no model was asked
+    model    TEXT,
+    input    INTEGER,
+    output   INTEGER,
+    cached   INTEGER,                   -- of the input
+    cost     REAL
 );
 
 CREATE INDEX usage_by_session ON usage (session, id);
@@ -101,6 +108,12 @@ CREATE TABLE usage_sum (
     messages INTEGER NOT NULL,
     total    INTEGER NOT NULL,
     budget   INTEGER NOT NULL,
+    reported INTEGER NOT NULL DEFAULT 0,    -- windows of which a provider counted something
+    input    INTEGER NOT NULL DEFAULT 0,
+    output   INTEGER NOT NULL DEFAULT 0,
+    cached   INTEGER NOT NULL DEFAULT 0,
+    priced   INTEGER NOT NULL DEFAULT 0,    -- windows of which the cost is known
+    cost     REAL    NOT NULL DEFAULT 0,
     PRIMARY KEY (session, phase)
 ) WITHOUT ROWID;
 

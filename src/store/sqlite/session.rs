@@ -5,7 +5,7 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params};
 use super::super::StoreError;
 use super::super::session::{
     CheckpointRow, NewCheckpoint, NewSession, NewView, PhaseUsage, SearchHit, SessionRow,
-    SessionStore, StateRow, StateSummary, UsageRow, ViewRow,
+    SessionStore, Spent, StateRow, StateSummary, UsageRow, ViewRow,
 };
 use super::message::{self, Figures};
 use super::{SqliteStore, search, state, usage, view, words};
@@ -112,9 +112,14 @@ impl SessionStore for SqliteStore {
         search::sessions(&self.db, text, limit, with_deleted)
     }
 
-    fn log_usage(&mut self, usage: &UsageRow) -> Result<(), StoreError> {
+    fn log_usage(&mut self, usage: &UsageRow) -> Result<u64, StoreError> {
         self.writing()?;
         usage::log(&self.db, usage)
+    }
+
+    fn add_spent(&mut self, number: u64, spent: &Spent) -> Result<(), StoreError> {
+        self.writing()?;
+        usage::add_spent(&self.db, number, spent)
     }
 
     fn usage(

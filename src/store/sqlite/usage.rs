@@ -1,17 +1,17 @@
 //! What windows were made of: the last ones, and sums of all.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::super::StoreError;
-use super::super::session::{PhaseUsage, USAGE_KEPT, UsageRow};
+use super::super::session::{PhaseUsage, Spent, USAGE_KEPT, UsageRow};
 use super::message::phase_of;
 use crate::session::message::Phase;
 
 /// How often the last windows are thinned: once in this many.
 const SWEEP: u64 = 256;
 
-/// Inserts a window's usage and adds it to the sums.
-pub(super) fn log(db: &Connection, usage: &UsageRow) -> Result<(), StoreError> {
+/// Inserts a window's usage and adds it to the sums; the number of its row.
+pub(super) fn log(db: &Connection, usage: &UsageRow) -> Result<u64, StoreError> {
     let UsageRow { session, at, phase, strategy, system, design, types, current, .. } = usage;
     let UsageRow { messages, total, budget, .. } = usage;
     let (session, phase) = (session.unwrap_or(0), phase.map_or("", Phase::name));
@@ -25,7 +25,9 @@ pub(super) fn log(db: &Connection, usage: &UsageRow) -> Result<(), StoreError> {
     ])?;
     let number = db.last_insert_rowid().unsigned_abs();
     db.prepare_cached(
-        "INSERT INTO usage_sum VALUES (?1, ?2, 1, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+        "INSERT INTO usage_sum (session, phase, windows, system, design, types, current, messages,
+                                total, budget)
+         VALUES (?1, ?2, 1, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
          ON CONFLICT DO UPDATE SET
              windows = windows + 1, system = system + ?3, design = design + ?4,
              types = types + ?5, current = current + ?6, messages = messages + ?7,
@@ -35,6 +37,37 @@ pub(super) fn log(db: &Connection, usage: &UsageRow) -> Result<(), StoreError> {
     if number > USAGE_KEPT && number.is_multiple_of(SWEEP) {
         db.prepare_cached("DELETE FROM usage WHERE id <= ?1")?.execute([number - USAGE_KEPT])?;
     }
+    Ok(number)
+}
+
+/// Adds to a window's row, and to the sums, what asking a model with it took. What was not told
+/// before and is not told now stays unknown.
+pub(super) fn add_spent(db: &Connection, number: u64, spent: &Spent) -> Result<(), StoreError> {
+    let Spent { provider, model, input, output, cached, cost } = spent;
+    let mut query = db.prepare_cached(
+        "SELECT session, phase, input IS NOT NULL OR output IS NOT NULL, cost IS NOT NULL
+         FROM usage WHERE id = ?1",
+    )?;
+    type Before = (u64, String, bool, bool);
+    let before = query.query_row([number], |row| Before::try_from(row)).optional()?;
+    let Some((session, phase, was_reported, was_priced)) = before else { return Ok(()) };
+    db.prepare_cached(
+        "UPDATE usage SET provider = ?2, model = ?3,
+             input = coalesce(input + ?4, ?4, input), output = coalesce(output + ?5, ?5, output),
+             cached = coalesce(cached + ?6, ?6, cached), cost = coalesce(cost + ?7, ?7, cost)
+         WHERE id = ?1",
+    )?
+    .execute(params![number, provider, model, input, output, cached, cost])?;
+    let reported = !was_reported && (input.is_some() || output.is_some());
+    let priced = !was_priced && cost.is_some();
+    db.prepare_cached(
+        "UPDATE usage_sum SET
+             reported = reported + ?3, input = input + coalesce(?4, 0),
+             output = output + coalesce(?5, 0), cached = cached + coalesce(?6, 0),
+             priced = priced + ?7, cost = cost + coalesce(?8, 0)
+         WHERE session = ?1 AND phase = ?2",
+    )?
+    .execute(params![session, phase, reported, input, output, cached, priced, cost])?;
     Ok(())
 }
 
@@ -49,7 +82,7 @@ pub(super) fn last(
     let which = if session.is_some() { "session = ?1" } else { "?1 IS NULL" };
     let mut query = db.prepare_cached(&format!(
         "SELECT session, at, phase, strategy, system, design, types, current, messages, total,
-                budget
+                budget, provider, model, input, output, cached, cost
          FROM usage WHERE {which} AND (?2 IS NULL OR phase = ?2) ORDER BY id DESC LIMIT ?3"
     ))?;
     let values = params![session, phase.map(Phase::name), super::limit(limit)];
@@ -66,7 +99,8 @@ pub(super) fn by_phase(
 ) -> Result<Vec<PhaseUsage>, StoreError> {
     let mut query = db.prepare_cached(
         "SELECT phase, sum(windows), sum(system), sum(design), sum(types), sum(current),
-                sum(messages), sum(total), sum(budget)
+                sum(messages), sum(total), sum(budget), sum(reported), sum(input), sum(output),
+                sum(cached), sum(priced), sum(cost)
          FROM usage_sum WHERE ?1 IS NULL OR session = ?1 GROUP BY phase",
     )?;
     let rows = query.query_and_then([session], |row| {
@@ -80,6 +114,12 @@ pub(super) fn by_phase(
             messages: row.get(6)?,
             total: row.get(7)?,
             budget: row.get(8)?,
+            reported: row.get(9)?,
+            input: row.get(10)?,
+            output: row.get(11)?,
+            cached: row.get(12)?,
+            priced: row.get(13)?,
+            cost: row.get(14)?,
         })
     })?;
     let mut sums: Vec<PhaseUsage> = rows.collect::<Result<_, StoreError>>()?;
@@ -102,7 +142,20 @@ fn usage_of(row: &Row<'_>) -> Result<UsageRow, StoreError> {
         messages: row.get(8)?,
         total: row.get(9)?,
         budget: row.get(10)?,
+        spent: spent_of(row)?,
     })
+}
+
+fn spent_of(row: &Row<'_>) -> Result<Option<Spent>, StoreError> {
+    let (Some(provider), Some(model)) = (row.get(11)?, row.get(12)?) else { return Ok(None) };
+    Ok(Some(Spent {
+        provider,
+        model,
+        input: row.get(13)?,
+        output: row.get(14)?,
+        cached: row.get(15)?,
+        cost: row.get(16)?,
+    }))
 }
 
 fn optional_phase(row: &Row<'_>, column: usize) -> Result<Option<Phase>, StoreError> {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::session::message::{Role, Signals, ToolCall};
 use crate::store::Store;
-use crate::store::session::USAGE_KEPT;
+use crate::store::session::{Spent, USAGE_KEPT};
 use crate::store::testing::{commit, message, stores};
 
 fn named(name: &str) -> NewSession {
@@ -320,7 +320,9 @@ fn usage_is_listed_and_summed() {
             usage(Some(1), None, 30),
             usage(None, Some(Phase::Testing), 40),
         ];
-        rows.iter().for_each(|row| store.log_usage(row).unwrap());
+        for row in &rows {
+            store.log_usage(row).unwrap();
+        }
         assert_eq!(store.usage(None, None, u64::MAX).unwrap(), rows);
         assert_eq!(store.usage(None, None, 2).unwrap(), rows[2..]);
         let of_first = [rows[0].clone(), rows[2].clone()];
@@ -335,6 +337,49 @@ fn usage_is_listed_and_summed() {
         assert_eq!(all, expected);
         let first = sums(store.usage_by_phase(Some(1)).unwrap());
         assert_eq!(first, [(Some(Phase::Testing), 1, 1, 10), (None, 1, 1, 30)]);
+    }
+}
+
+#[test]
+fn what_was_spent_is_added_to_its_window_and_to_the_sums() {
+    for mut store in stores() {
+        let window = |phase| UsageRow { session: Some(1), phase, ..UsageRow::default() };
+        let spent = |input, output, cost| Spent {
+            provider: "p".into(),
+            model: "m".into(),
+            input,
+            output,
+            cached: None,
+            cost,
+        };
+        let [first, second, third] = [Some(Phase::Testing), Some(Phase::Testing), None]
+            .map(|phase| store.log_usage(&window(phase)).unwrap());
+        store.add_spent(first, &spent(Some(100), Some(10), Some(0.5))).unwrap();
+        store.add_spent(second, &spent(None, None, None)).unwrap();
+        // Asked twice with the same window: both are paid for.
+        store.add_spent(third, &spent(Some(40), None, None)).unwrap();
+        store
+            .add_spent(third, &Spent { cached: Some(9), ..spent(Some(2), Some(7), Some(0.25)) })
+            .unwrap();
+        store.add_spent(third + 1, &spent(Some(1000), Some(1000), None)).unwrap();
+        let rows = store.usage(None, None, 9).unwrap();
+        let spents: Vec<_> = rows.into_iter().map(|row| row.spent.unwrap()).collect();
+        let both = Spent { cached: Some(9), ..spent(Some(42), Some(7), Some(0.25)) };
+        assert_eq!(spents, [spent(Some(100), Some(10), Some(0.5)), spent(None, None, None), both]);
+        let sums = store.usage_by_phase(Some(1)).unwrap();
+        let expected = |windows, phase, [input, output, cached]: [u64; 3], cost| PhaseUsage {
+            phase,
+            windows,
+            reported: 1,
+            input,
+            output,
+            cached,
+            priced: 1,
+            cost,
+            ..PhaseUsage::default()
+        };
+        let of_testing = expected(2, Some(Phase::Testing), [100, 10, 0], 0.5);
+        assert_eq!(sums, [of_testing, expected(1, None, [42, 7, 9], 0.25)]);
     }
 }
 
