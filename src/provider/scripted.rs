@@ -9,7 +9,7 @@
 //! text = ["Here is ", "a test."]     # in these pieces, or one string
 //! delay = 0.02                       # seconds before each piece
 //! calls = [{ name = "read_file", arguments = '{"path": "a.rs"}' }]
-//! usage = { input = 12, output = 4 }
+//! usage = { input = 12, output = 4, cached = 8 }
 //!
 //! [[answer]]
 //! error = "rate-limited"             # fails so, before it begins
@@ -106,6 +106,7 @@ struct Call {
 struct Used {
     input: Option<u64>,
     output: Option<u64>,
+    cached: Option<u64>,
 }
 
 impl Scripted {
@@ -218,8 +219,8 @@ impl Line {
         };
         pieces.extend(self.calls.iter().enumerate().map(call));
         if !self.cut && !self.hang {
-            let Used { input, output } = self.usage;
-            pieces.push(Piece::Usage(Usage { input, output, ..Usage::default() }));
+            let Used { input, output, cached: cache_read } = self.usage;
+            pieces.push(Piece::Usage(Usage { input, output, cache_read, ..Usage::default() }));
             let stop = if self.calls.is_empty() { Stop::Finished } else { Stop::Calls };
             pieces.push(Piece::Stopped(stop));
         }

@@ -21,9 +21,10 @@ use crate::curation::section::{Counted, Section, Sections};
 use crate::curation::summary::Extractive;
 use crate::curation::window::Window;
 use crate::engine::{EngineError, Material, NewMessage, Turn, TurnDone};
-use crate::provider::chat::{Piece, Request, Said, Stop, Whole, cancelled};
+use crate::provider::chat::{Piece, Request, Said, Stop, Usage, Whole, cancelled};
 use crate::provider::{ErrorKind, ProviderError};
 use crate::session::message::{Message, Phase, Role};
+use crate::store::session::Spent;
 use crate::value::Value;
 use crate::wire::message::WireError;
 
@@ -120,7 +121,7 @@ impl Chat {
         }
         let mut whole = Whole::default();
         let mut max_tokens = None;
-        let mut window = self.window(&begun, max_tokens).await?;
+        let (mut window, mut line) = self.window(&begun, max_tokens).await?;
         loop {
             let Err(error) = self.stream(&window, &mut whole).await else { break };
             let nothing_came = whole == Whole::default();
@@ -131,13 +132,16 @@ impl Chat {
                     "the window was too long for the model; trying a smaller one",
                 );
                 max_tokens = Some(smaller);
-                window = self.window(&begun, max_tokens).await?;
+                (window, line) = self.window(&begun, max_tokens).await?;
                 continue;
+            }
+            if !nothing_came {
+                self.account(line, &window, &whole).await;
             }
             return Err(self.failed(&begun, whole, error).await);
         }
         let answer = self.log(&begun, &whole).await?;
-        self.calibrate(&window, &whole).await;
+        self.account(line, &window, &whole).await;
         Ok(self.told(&begun, window.tokens, &whole, answer))
     }
 
@@ -173,7 +177,12 @@ impl Chat {
         Ok(Some(self.told(begun, 0, &whole, Some(said.number))))
     }
 
-    async fn window(&self, begun: &Begun, max_tokens: Option<u64>) -> Result<Window, WireError> {
+    /// The window, and the number of its line in the log of usage.
+    async fn window(
+        &self,
+        begun: &Begun,
+        max_tokens: Option<u64>,
+    ) -> Result<(Window, u64), WireError> {
         let session = format!("ses-{}", begun.id);
         let model = self.configured.provider.model().to_owned();
         let material =
@@ -183,8 +192,8 @@ impl Chat {
         let window = self.build(material, grounding, max_tokens).await?;
         let (id, noted) = (begun.id, window.clone());
         let note = self.call.tools.engine.ask(move |engine| engine.note_window(id, &noted));
-        note.await.map_err(engine_error)?;
-        Ok(window)
+        let line = note.await.map_err(engine_error)?;
+        Ok((window, line))
     }
 
     /// Builds a window on a thread that may block: files of live items are read.
@@ -283,16 +292,22 @@ impl Chat {
         wire
     }
 
-    /// Learns from the tokens that the provider counted.
-    async fn calibrate(&self, window: &Window, whole: &Whole) {
-        let Some(reported) = whole.usage.input else { return };
-        let (model, counted) = (self.configured.provider.model().to_owned(), window.tokens);
-        let learned = self
-            .call
-            .tools
-            .engine
-            .ask(move |engine| engine.report_usage(&model, counted, reported));
-        if let Err(error) = learned.await {
+    /// Notes what the answer took, and learns from the tokens that the provider counted.
+    async fn account(&self, line: u64, window: &Window, whole: &Whole) {
+        let Usage { input, output, cache_read, .. } = whole.usage;
+        let model = self.configured.provider.model().to_owned();
+        let provider = self.configured.name.clone();
+        let cost = self.configured.cost(&whole.usage);
+        let spent = Spent { provider, model, input, output, cached: cache_read, cost };
+        let counted = window.tokens;
+        let noted = self.call.tools.engine.ask(move |engine| {
+            engine.note_usage(line, &spent)?;
+            if let Some(reported) = spent.input {
+                engine.report_usage(&spent.model, counted, reported)?;
+            }
+            Ok(())
+        });
+        if let Err(error) = noted.await {
             tracing::warn!("what the provider reported was not kept: {error}");
         }
     }

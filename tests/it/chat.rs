@@ -62,6 +62,41 @@ fn an_answer_is_streamed_logged_and_accounted_for() {
 }
 
 #[test]
+fn the_usage_log_says_what_each_answer_took() {
+    let home = Home::new();
+    let answers = "[[answer]]\ntext = \"one\"\nusage = { input = 1000, output = 100, cached = 800 }\n\
+                   [[answer]]\ntext = \"two\"\n\
+                   [[answer]]\nerror = \"unavailable\"\nmessage = \"no\"\n\
+                   [[answer]]\ntext = \"thr\"\ncut = true\n";
+    let mut client = begin(&home, answers);
+    for number in 0..2 {
+        client.ok("chat", &format!("(:content \"{number}\" :phase :testing)"));
+    }
+    assert_eq!(client.fails("chat", "(:content \"3\")").kind(), "unavailable");
+    assert_eq!(client.fails("chat", "(:content \"4\")").kind(), "unavailable");
+    client.ok("build-context", "(:brief t)");
+    let log = client.ok("usage-log", "nil");
+    let windows = log["windows"].as_array().unwrap();
+    let fields = ["provider", "model", "input", "output", "cached", "cost"];
+    let spent = |window: &Json| fields.map(|name| window[name].to_string());
+    assert_eq!(spent(&windows[0]), ["\"play\"", "\"m-1\"", "1000", "100", "800", "0.003"]);
+    let untold = ["\"play\"", "\"m-1\"", "null", "null", "null", "null"];
+    assert_eq!(spent(&windows[1]), untold);
+    // Nothing came: no model answered with this one.
+    assert!(windows[2].get("provider").is_none(), "{log}");
+    assert_eq!(spent(&windows[3]), untold);
+    assert!(windows[4].get("provider").is_none(), "{log}");
+    let phases = log["phases"].as_array().unwrap();
+    let sums = |row: &Json| {
+        ["windows", "reported", "input", "cached", "priced"].map(|n| row[n].as_u64().unwrap())
+    };
+    assert_eq!(sums(&phases[0]), [2, 1, 1000, 800, 1]);
+    assert_eq!(phases[0]["cost"], 0.003);
+    assert_eq!(sums(&phases[1]), [3, 0, 0, 0, 0]);
+    assert_eq!(phases[1]["cost"], Json::Null);
+}
+
+#[test]
 fn what_would_be_sent_can_be_seen_and_changes_nothing() {
     let home = Home::new();
     let mut client = begin(&home, "[[answer]]\ntext = \"x\"\n");
