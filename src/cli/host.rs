@@ -82,9 +82,7 @@ impl Setup {
         let embedding = self.embedding();
         let providers = self.providers()?;
         let mut repl = self.repl.clone();
-        if !providers.0.is_empty() {
-            repl.agent = Arc::new(Model::new(providers.clone()));
-        }
+        repl.agent = Arc::new(Model::new(providers.clone()));
         Ok(Server::start(engine, |engine| Tools {
             engine,
             counter,
@@ -113,7 +111,8 @@ impl Setup {
                 said.open().map_err(|why| anyhow::anyhow!("provider {name:?}: {why}"))?;
             Ok(Configured { name, provider, max_tokens, price })
         };
-        self.config.providers.iter().map(open).collect::<anyhow::Result<_>>().map(Providers)
+        let opened: anyhow::Result<Vec<_>> = self.config.providers.iter().map(open).collect();
+        opened.map(Providers::new)
     }
 
     fn clock(&self) -> Clock {

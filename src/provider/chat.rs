@@ -13,6 +13,9 @@ pub trait Provider: Send + Sync {
     /// The model's name there.
     fn model(&self) -> &str;
 
+    /// The same provider asked for another model, over the same connections and with the same key.
+    fn with_model(&self, model: &str) -> Arc<dyn Provider>;
+
     /// What would be sent for a request, to the byte. It holds no key.
     fn payload(&self, request: &Request) -> String;
 

@@ -1,5 +1,6 @@
 //! Requests to one server: the key, the retries, and what a refusal means.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{
@@ -39,8 +40,14 @@ pub(super) struct Endpoint {
     source: KeySource,
     key_header: KeyHeader,
     headers: &'static [(&'static str, &'static str)],
-    // What is shared here is no state of the engine, and a command that asks for a passphrase
-    // must not run twice at a time.
+    shared: Arc<Shared>,
+}
+
+/// What the models of one server have in common. It is no state of the engine.
+#[derive(Default)]
+struct Shared {
+    /// Locked while it is asked for: a command that asks for a passphrase must not run twice at a
+    /// time.
     key: Mutex<Option<Secret>>,
     /// Made at the first use, since reading the system's certificates takes a while.
     client: OnceCell<Client>,
@@ -54,8 +61,19 @@ impl Endpoint {
             source,
             key_header: KeyHeader::Bearer,
             headers: &[],
-            key: Mutex::default(),
-            client: OnceCell::new(),
+            shared: Arc::default(),
+        }
+    }
+
+    /// The same server for another model.
+    pub(super) fn with_model(&self, model: &str) -> Self {
+        Self {
+            provider: self.provider.clone(),
+            model: model.to_owned(),
+            source: self.source.clone(),
+            key_header: self.key_header,
+            headers: self.headers,
+            shared: Arc::clone(&self.shared),
         }
     }
 
@@ -140,7 +158,7 @@ impl Endpoint {
 
     async fn ask_once(&self, url: &str, body: Option<Vec<u8>>) -> Result<Response, ProviderError> {
         let key = self.key().await?;
-        let client = self.client.get_or_try_init(|| async { client(url) }).await;
+        let client = self.shared.client.get_or_try_init(|| async { client(url) }).await;
         let client = client.map_err(|error| {
             let what = format!("there can be no connections: {}", deepest(&error));
             self.error(ErrorKind::Unconfigured, what)
@@ -158,7 +176,7 @@ impl Endpoint {
     }
 
     async fn key(&self) -> Result<Option<Secret>, ProviderError> {
-        let mut known = self.key.lock().await;
+        let mut known = self.shared.key.lock().await;
         if known.is_none() {
             let key = self.source.key().await;
             *known = key.map_err(|why| self.error(ErrorKind::Unconfigured, why))?;
@@ -200,7 +218,7 @@ impl Endpoint {
         let kind = kind_of(status, &said);
         if kind == ErrorKind::Authentication {
             // The command or the variable may give another one next time.
-            *self.key.lock().await = None;
+            *self.shared.key.lock().await = None;
         }
         let told = if said.is_empty() { String::new() } else { format!(": {said}") };
         let what = format!("it answered {}{told}", status.as_u16());

@@ -29,6 +29,7 @@
 //! An answer without `when` fits everything, but gives way to one that fits by its `when`.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -45,9 +46,9 @@ const LONGEST_DELAY: f64 = 3600.0;
 pub struct Scripted {
     name: String,
     model: String,
-    answers: Vec<Line>,
+    answers: Arc<[Line]>,
     /// How often each answer was played.
-    played: Vec<AtomicUsize>,
+    played: Arc<[AtomicUsize]>,
 }
 
 #[derive(Deserialize)]
@@ -128,7 +129,8 @@ impl Scripted {
             return Err(format!("delay must be from 0 to {LONGEST_DELAY} seconds"));
         }
         let played = answers.iter().map(|_| AtomicUsize::new(0)).collect();
-        Ok(Self { name: "scripted".to_owned(), model: model.to_owned(), answers, played })
+        let (answers, model) = (answers.into(), model.to_owned());
+        Ok(Self { name: "scripted".to_owned(), model, answers, played })
     }
 
     /// The answer whose turn it is, and how often it was played before.
@@ -163,6 +165,15 @@ impl Provider for Scripted {
 
     fn model(&self) -> &str {
         &self.model
+    }
+
+    fn with_model(&self, model: &str) -> Arc<dyn Provider> {
+        Arc::new(Self {
+            name: self.name.clone(),
+            model: model.to_owned(),
+            answers: Arc::clone(&self.answers),
+            played: Arc::clone(&self.played),
+        })
     }
 
     fn payload(&self, request: &Request) -> String {

@@ -1,6 +1,7 @@
 //! Models on servers: any [`Family`] over HTTP, its answer decoded as it comes.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::Response;
@@ -41,7 +42,7 @@ impl Default for Times {
 
 /// A model on a server.
 pub struct HttpProvider {
-    endpoint: std::sync::Arc<Endpoint>,
+    endpoint: Arc<Endpoint>,
     family: Family,
     base: String,
     times: Times,
@@ -52,7 +53,7 @@ impl HttpProvider {
     pub fn new(family: Family, name: &str, base: &str, model: &str, key: KeySource) -> Self {
         let endpoint = Endpoint::new(name.to_owned(), model.to_owned(), key)
             .with_headers(family.key_header(), family.headers());
-        let (endpoint, base) = (std::sync::Arc::new(endpoint), base.to_owned());
+        let (endpoint, base) = (Arc::new(endpoint), base.to_owned());
         Self { endpoint, family, base, times: Times::default() }
     }
 
@@ -72,6 +73,15 @@ impl Provider for HttpProvider {
         self.endpoint.model()
     }
 
+    fn with_model(&self, model: &str) -> Arc<dyn Provider> {
+        Arc::new(Self {
+            endpoint: Arc::new(self.endpoint.with_model(model)),
+            family: self.family,
+            base: self.base.clone(),
+            times: self.times,
+        })
+    }
+
     fn payload(&self, request: &Request) -> String {
         self.family.body(&self.base, self.endpoint.model(), request).to_string()
     }
@@ -87,7 +97,7 @@ impl Provider for HttpProvider {
             let until = Instant::now() + self.times.begin;
             let response = self.endpoint.ask(&url, Some(body), until).await?;
             let reply: Box<dyn Reply> = Box::new(HttpReply {
-                endpoint: std::sync::Arc::clone(&self.endpoint),
+                endpoint: Arc::clone(&self.endpoint),
                 response: Some(response),
                 unframer: Unframer::new(self.family.framing()),
                 decoder: self.family.decoder(jiff::Timestamp::now().as_millisecond()),
@@ -117,7 +127,7 @@ impl HttpProvider {
 }
 
 struct HttpReply {
-    endpoint: std::sync::Arc<Endpoint>,
+    endpoint: Arc<Endpoint>,
     /// `None` once nothing more is read, which closes the connection.
     response: Option<Response>,
     unframer: Unframer,

@@ -120,7 +120,7 @@ impl Agent for NoModel {
     }
 }
 
-/// Lets the model answer that `chat` talks to when no other is named.
+/// Lets the model answer that `chat` talks to when no other is named, as soon as there is one.
 pub struct Model {
     providers: Providers,
 }
@@ -129,7 +129,7 @@ pub struct Model {
 struct Pieces(mpsc::UnboundedSender<String>);
 
 impl Model {
-    /// The first of these models answers.
+    /// The default of these models answers, whichever that is at the time.
     pub fn new(providers: Providers) -> Self {
         Self { providers }
     }
@@ -152,9 +152,9 @@ impl Peer for Pieces {
 
 impl Agent for Model {
     fn describe(&self) -> Value {
-        match self.providers.0.first() {
-            None => Value::Map(vec![entry("error", NO_MODEL)]),
-            Some(first) => Value::Map(vec![
+        match self.providers.find(None, None) {
+            Err(_) => NoModel.describe(),
+            Ok(first) => Value::Map(vec![
                 entry("provider", &*first.name),
                 entry("model", first.provider.model()),
             ]),
@@ -167,6 +167,9 @@ impl Agent for Model {
         caller: &'a dyn Caller,
         listener: &'a dyn Listener,
     ) -> Later<'a, Result<(), WireError>> {
+        if self.providers.is_empty() {
+            return NoModel.take_turn(turn, caller, listener);
+        }
         Box::pin(async move {
             let params = vec![entry("session", &*turn.session), entry("content", turn.text)];
             let (sender, mut pieces) = mpsc::unbounded_channel();

@@ -65,7 +65,7 @@ struct Begun {
 
 pub(super) fn chat(call: Call, params: Value) -> Result<Step, WireError> {
     let given: ChatParams = decode(params)?;
-    let configured = call.tools.providers.find(given.provider.as_deref())?.clone();
+    let configured = call.tools.providers.find(given.provider.as_deref(), None)?;
     let counter = &*call.tools.counter;
     let message = MessageParam::of_user(given.content, given.phase).counted(counter)?;
     let sections = given.sections.unwrap_or_default().counted(counter);

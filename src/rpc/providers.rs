@@ -1,6 +1,6 @@
 //! The models that can be talked to.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use super::Step;
 use super::call::Call;
@@ -31,30 +31,74 @@ pub struct Configured {
     pub price: Option<(f64, f64)>,
 }
 
-/// Every model that can be talked to; the first is used when none is named.
+/// Every model that can be talked to; the first is used when none is named. Clones are the same
+/// registry, which can change while the server runs.
 #[derive(Clone, Default)]
-pub struct Providers(pub Vec<Configured>);
+pub struct Providers(Arc<RwLock<Vec<Configured>>>);
 
 impl Providers {
-    /// The model of this name, or the first.
+    /// A registry of these; the first is the default.
+    pub fn new(configured: Vec<Configured>) -> Self {
+        Self(Arc::new(RwLock::new(configured)))
+    }
+
+    /// Whether there is no model to talk to.
+    pub fn is_empty(&self) -> bool {
+        self.known().is_empty()
+    }
+
+    /// The model that a call means. Without names that is the default; a name of a provider means
+    /// the model that is configured for it. A model alone may be the name of a provider, is else
+    /// asked of the provider that is configured with it, and otherwise of the default one.
     ///
     /// # Errors
-    /// `unconfigured` when there is none, `no-such-provider` when there is none of this name.
-    pub(super) fn find(&self, name: Option<&str>) -> Result<&Configured, WireError> {
-        let Some(first) = self.0.first() else {
+    /// `unconfigured` when there is no provider, `no-such-provider` when there is none of this name.
+    pub fn find(
+        &self,
+        provider: Option<&str>,
+        model: Option<&str>,
+    ) -> Result<Configured, WireError> {
+        let known = self.known();
+        let Some(first) = known.first() else {
             return Err(application("unconfigured", HOW_TO.to_owned(), vec![]));
         };
-        let Some(name) = name else { return Ok(first) };
-        self.0.iter().find(|provider| provider.name == name).ok_or_else(|| {
-            let known: Vec<&str> = self.0.iter().map(|provider| &*provider.name).collect();
-            let message = format!("no provider {name:?}; there are {}", known.join(", "));
-            let known = known.into_iter().map(Value::from).collect();
-            application("no-such-provider", message, vec![("known", Value::List(known))])
-        })
+        let named = |name: &str| known.iter().find(|configured| configured.name == name);
+        match (provider, model) {
+            (None, None) => Ok(first.clone()),
+            (Some(name), model) => {
+                let found = named(name).ok_or_else(|| no_such(name, &known))?;
+                Ok(model.map_or_else(|| found.clone(), |model| found.with_model(model)))
+            }
+            (None, Some(model)) => {
+                let of_model = || known.iter().find(|one| one.provider.model() == model);
+                let found = named(model).or_else(of_model).cloned();
+                Ok(found.unwrap_or_else(|| first.with_model(model)))
+            }
+        }
+    }
+
+    /// What a panic left behind is whole: every change is one assignment.
+    fn known(&self) -> RwLockReadGuard<'_, Vec<Configured>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+fn no_such(name: &str, known: &[Configured]) -> WireError {
+    let known: Vec<&str> = known.iter().map(|provider| &*provider.name).collect();
+    let message = format!("no provider {name:?}; there are {}", known.join(", "));
+    let known = known.into_iter().map(Value::from).collect();
+    application("no-such-provider", message, vec![("known", Value::List(known))])
+}
+
 impl Configured {
+    /// The same provider with another model, of which no price is known.
+    fn with_model(&self, model: &str) -> Self {
+        if self.provider.model() == model {
+            return self.clone();
+        }
+        Self { provider: self.provider.with_model(model), price: None, ..self.clone() }
+    }
+
     /// What a request and its answer cost; `None` when a price or a count is not known.
     pub(super) fn cost(&self, usage: &Usage) -> Option<f64> {
         let (input, output) = self.price?;
@@ -77,6 +121,48 @@ pub(super) fn list_providers(call: Call, params: Value) -> Result<Step, WireErro
             entry("price-output", price(output)),
         ])
     };
-    let list = call.tools.providers.0.iter().enumerate().map(line).collect();
+    let list = call.tools.providers.known().iter().enumerate().map(line).collect();
     Ok(Step::Done(Value::List(list)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::scripted::Scripted;
+
+    fn registry() -> Providers {
+        let configured = |(name, model): (&str, &str)| Configured {
+            name: name.to_owned(),
+            provider: Arc::new(Scripted::new("[[answer]]\ntext = \"x\"\n", model).unwrap()),
+            max_tokens: Some(100),
+            price: Some((1.0, 2.0)),
+        };
+        Providers::new([("one", "m-1"), ("two", "m-2")].map(configured).into())
+    }
+
+    #[track_caller]
+    fn check(provider: Option<&str>, model: Option<&str>, expected: (&str, &str, bool)) {
+        let found = registry().find(provider, model).unwrap();
+        assert_eq!((&*found.name, found.provider.model(), found.price.is_some()), expected);
+        assert_eq!(found.max_tokens, Some(100));
+    }
+
+    #[test]
+    fn a_provider_a_model_or_both_say_which_model_is_meant() {
+        check(None, None, ("one", "m-1", true));
+        check(Some("two"), None, ("two", "m-2", true));
+        check(None, Some("two"), ("two", "m-2", true));
+        check(None, Some("m-2"), ("two", "m-2", true));
+        check(None, Some("m-9"), ("one", "m-9", false));
+        check(Some("two"), Some("m-1"), ("two", "m-1", false));
+        check(Some("two"), Some("m-2"), ("two", "m-2", true));
+    }
+
+    #[test]
+    fn what_is_not_there_is_said_with_what_is() {
+        let error = registry().find(Some("m-1"), None).err().unwrap();
+        assert_eq!(error.message, "no provider \"m-1\"; there are one, two");
+        let error = Providers::default().find(None, Some("m-1")).err().unwrap();
+        assert!(error.message.starts_with("no model is configured"), "{}", error.message);
+    }
 }

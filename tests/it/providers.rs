@@ -333,3 +333,28 @@ fn connections_are_used_again() {
         assert!(begun.elapsed() < Duration::from_secs(5));
     }
 }
+
+#[test]
+fn another_model_of_a_provider_shares_its_key_and_its_connection() {
+    for kind in FAMILIES {
+        let server =
+            Endpoint::new(|_, _| Answer::streaming(Body::Chunks(vec![kind.stream.into()])));
+        let home = Home::new();
+        let asked_for = home.path("asked-for");
+        let command = format!("echo k-123; echo once >> {}", asked_for.display());
+        let base = if kind.family == Family::Openai { &server.url } else { &server.root };
+        let key = KeySource::Command(command);
+        let provider = HttpProvider::new(kind.family, "here", base, "test-model", key);
+        let other = provider.with_model("other-model");
+        assert_eq!((other.name(), other.model()), ("here", "other-model"));
+        runtime().block_on(async {
+            assert_eq!(asked(&provider).await.1, None);
+            assert_eq!(asked(&*other).await.1, None);
+        });
+        let heard = server.asked().remove(1);
+        let named = [heard.path.as_str(), heard.body["model"].as_str().unwrap_or_default()];
+        assert!(named.iter().any(|said| said.contains("other-model")), "{heard:?}");
+        assert_eq!(heard.headers.get(kind.key.0).map(String::as_str), Some(kind.key.1));
+        assert_eq!(std::fs::read_to_string(&asked_for).unwrap(), "once\n");
+    }
+}
