@@ -84,15 +84,13 @@ impl Setup {
         let mut repl = self.repl.clone();
         repl.agent = Arc::new(Model::new(providers.clone()));
         Ok(Server::start(engine, |engine| Tools {
-            engine,
-            counter,
-            limits,
             state_folder,
             template_folder,
             embedding,
             providers,
             notices,
             repl,
+            ..Tools::new(engine, counter, limits)
         }))
     }
 

@@ -60,9 +60,7 @@ names! {
         PriorSummary => "prior-summary",
         /// Making the prompt, within what the model takes.
         Prompt => "prompt",
-        /// Choosing the model.
-        Model => "model",
-        /// Asking it.
+        /// Asking the model.
         Answer => "answer",
         /// Storing the view.
         Store => "store",
@@ -125,17 +123,19 @@ pub struct Managing {
     pub prior_summary: Option<String>,
     /// The messages that follow the summary, by number.
     pub passthrough: Vec<u64>,
-    /// What the whole history costs.
-    pub tokens: u64,
 }
 
-/// Decides on a turn. `history` ends with what the user says now; `prior` is the summary that the
-/// manager made for the turn before.
-pub fn plan(history: &History<'_>, settings: &ManageSettings, prior: Option<&str>) -> Plan {
+/// Decides on a turn. `history` ends with what the user says now, `tokens` is what all of it costs
+/// with a summary of what is no longer in view; `prior` is what the manager noted before.
+pub fn plan(
+    history: &History<'_>,
+    settings: &ManageSettings,
+    prior: Option<&str>,
+    tokens: u64,
+) -> Plan {
     if settings.recent_runs == 0 {
         return Plan::Raw(Status::Disabled);
     }
-    let tokens = history.tokens();
     if settings.token_threshold > 0 && tokens < settings.token_threshold {
         return Plan::Raw(Status::BelowThreshold);
     }
@@ -160,7 +160,6 @@ pub fn plan(history: &History<'_>, settings: &ManageSettings, prior: Option<&str
             .join("\n"),
         prior_summary: prior.map(str::to_owned),
         passthrough: whole_units(history, passthrough.flatten().map(|message| message.number)),
-        tokens,
     })
 }
 
@@ -258,7 +257,7 @@ mod tests {
         let history = history(&messages, &measure);
         let (recent_runs, passthrough_runs, token_threshold) = settings;
         let settings = ManageSettings { recent_runs, passthrough_runs, token_threshold };
-        let found = match plan(&history, &settings, None) {
+        let found = match plan(&history, &settings, None, history.tokens()) {
             Plan::Raw(status) => Err(status),
             Plan::Manage(managing) => Ok(managing.passthrough),
         };
@@ -279,7 +278,8 @@ mod tests {
     fn the_manager_is_shown_the_last_runs_and_what_is_said_now() {
         let (messages, measure) = (messages(CHAT), plain());
         let settings = ManageSettings { recent_runs: 2, token_threshold: 0, ..Default::default() };
-        let Plan::Manage(managing) = plan(&history(&messages, &measure), &settings, Some("before"))
+        let Plan::Manage(managing) =
+            plan(&history(&messages, &measure), &settings, Some("before"), 10)
         else {
             panic!("it is managed")
         };
@@ -294,7 +294,7 @@ mod tests {
     fn a_unit_that_reaches_into_another_run_stays_whole() {
         let (messages, measure) = (messages("u a>1 u t<1 a u"), plain());
         let settings = ManageSettings { token_threshold: 0, ..Default::default() };
-        let Plan::Manage(managing) = plan(&history(&messages, &measure), &settings, None) else {
+        let Plan::Manage(managing) = plan(&history(&messages, &measure), &settings, None, 6) else {
             panic!("it is managed")
         };
         assert_eq!(managing.passthrough, [2, 3, 4, 5, 6]);

@@ -160,6 +160,24 @@ impl Usage {
     }
 }
 
+impl Usage {
+    /// What this and another request took together; what only one of them tells counts alone.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let sum = |one: Option<u64>, other: Option<u64>| match (one, other) {
+            (Some(one), Some(other)) => Some(one + other),
+            (one, other) => one.or(other),
+        };
+        Self {
+            input: sum(self.input, other.input),
+            output: sum(self.output, other.output),
+            cache_read: sum(self.cache_read, other.cache_read),
+            cache_written: sum(self.cache_written, other.cache_written),
+            reasoning: sum(self.reasoning, other.reasoning),
+        }
+    }
+}
+
 /// A whole answer.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Whole {

@@ -23,6 +23,13 @@
 //! [[answer]]
 //! text = "Nothing more com"
 //! hang = true                        # says nothing more, and never ends
+//!
+//! [[answer]]
+//! text = "This was not all"
+//! stop = "length"                    # ends for want of tokens, or "refused"
+//!
+//! [[answer]]
+//! echo = true                        # says, after its text, what it was sent: the payload
 //! ```
 //!
 //! Of the answers that fit, each is played once, in their order; after the last, the first again.
@@ -78,6 +85,17 @@ struct Line {
     cut: bool,
     #[serde(default)]
     hang: bool,
+    stop: Option<Ends>,
+    #[serde(default)]
+    echo: bool,
+}
+
+/// Why an answer ends, other than because all is said.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Ends {
+    Length,
+    Refused,
 }
 
 #[derive(Debug, Deserialize)]
@@ -182,7 +200,12 @@ impl Provider for Scripted {
             .iter()
             .map(|said| serde_json::json!({"role": said.role.name(), "content": &*said.content}));
         let messages: Vec<_> = said.collect();
-        serde_json::json!({"model": self.model, "messages": messages}).to_string()
+        let tools: Vec<&str> = request.tools.iter().map(|tool| &*tool.name).collect();
+        let mut payload = serde_json::json!({"model": self.model, "messages": messages});
+        if !tools.is_empty() {
+            payload["tools"] = tools.into();
+        }
+        payload.to_string()
     }
 
     fn models(&self) -> Answer<'_, Vec<String>> {
@@ -202,7 +225,7 @@ impl Provider for Scripted {
             }
             let cut = "the answer broke off in the middle, as the script says";
             let reply: Box<dyn Reply> = Box::new(Playing {
-                pieces: line.pieces(before).into(),
+                pieces: line.pieces(before, || self.payload(request)).into(),
                 delay: Duration::from_secs_f64(line.delay),
                 cut: line.cut.then(|| self.error(ErrorKind::Unavailable, cut)),
                 hang: line.hang,
@@ -213,7 +236,7 @@ impl Provider for Scripted {
 }
 
 impl Line {
-    fn pieces(&self, before: usize) -> Vec<Piece> {
+    fn pieces(&self, before: usize, payload: impl FnOnce() -> String) -> Vec<Piece> {
         let texts = match &self.text {
             Text::Whole(text) => std::slice::from_ref(text),
             Text::Pieces(texts) => texts,
@@ -221,6 +244,7 @@ impl Line {
         let mut pieces: Vec<Piece> = Vec::new();
         pieces.extend(self.reasoning.clone().map(Piece::Reasoning));
         pieces.extend(texts.iter().cloned().map(Piece::Text));
+        pieces.extend(self.echo.then(|| Piece::Text(payload())));
         let call = |(at, call): (usize, &Call)| {
             // Unlike those of the answer when it was played before.
             let numbered = || format!("call-{before}-{at}");
@@ -232,7 +256,12 @@ impl Line {
         if !self.cut && !self.hang {
             let Used { input, output, cached: cache_read } = self.usage;
             pieces.push(Piece::Usage(Usage { input, output, cache_read, ..Usage::default() }));
-            let stop = if self.calls.is_empty() { Stop::Finished } else { Stop::Calls };
+            let stop = match self.stop {
+                Some(Ends::Length) => Stop::Length,
+                Some(Ends::Refused) => Stop::Refused,
+                None if self.calls.is_empty() => Stop::Finished,
+                None => Stop::Calls,
+            };
             pieces.push(Piece::Stopped(stop));
         }
         pieces

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::call::Peer;
-use super::present::entry;
+use super::present::{entry, keyword};
 use super::providers::Providers;
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -126,7 +126,14 @@ pub struct Model {
 }
 
 /// Passes on what a chat has to say.
-struct Pieces(mpsc::UnboundedSender<String>);
+struct Pieces(mpsc::UnboundedSender<Heard>);
+
+/// What a chat has to say while it goes on.
+enum Heard {
+    Text(String),
+    /// It waits for leave to use a tool.
+    Question(Value, Approval),
+}
 
 impl Model {
     /// The default of these models answers, whichever that is at the time.
@@ -137,17 +144,47 @@ impl Model {
 
 impl Peer for Pieces {
     fn progress(&self, params: Value) {
-        let shown = match (params.get("kind"), params.get("text")) {
-            (Some(Value::Keyword(kind)), Some(Value::Str(text))) => match &**kind {
-                "text" => text.clone(),
-                "status" | "retry" => format!("; {text}\n"),
-                _ => return,
-            },
+        let (Some(Value::Keyword(kind)), Some(Value::Str(text))) =
+            (params.get("kind"), params.get("text"))
+        else {
+            return;
+        };
+        let heard = match &**kind {
+            "text" => Heard::Text(text.clone()),
+            "status" | "retry" | "tool-result" => Heard::Text(format!("; {text}\n")),
+            "approval" => question(&params, text),
             _ => return,
         };
         // Who no longer listens needs no piece.
-        let _ = self.0.send(shown);
+        let _ = self.0.send(heard);
     }
+}
+
+fn question(params: &Value, phrase: &str) -> Heard {
+    let said = |name: &str| match params.get(name) {
+        Some(Value::Str(text)) => text.clone(),
+        _ => String::new(),
+    };
+    let number = params.get("approval").cloned().unwrap_or_default();
+    let details =
+        vec![format!("Tool: {}", said("tool")), format!("Arguments: {}", said("arguments"))];
+    Heard::Question(number, Approval { title: format!("The model wants to {phrase}"), details })
+}
+
+/// Shows a piece, or has the person answer a question.
+async fn pass_on(heard: Heard, caller: &dyn Caller, listener: &dyn Listener) {
+    let (number, approval) = match heard {
+        Heard::Text(text) => return listener.say(&text),
+        Heard::Question(number, approval) => (number, approval),
+    };
+    let decision = match listener.allow(approval).await {
+        Decision::Once => "once",
+        Decision::Always => "always",
+        Decision::Refuse => "refuse",
+    };
+    let params = vec![entry("approval", number), entry("decision", keyword(decision))];
+    // A turn that has ended meanwhile waits for no answer.
+    let _ = caller.call("approve", Value::Map(params)).await;
 }
 
 impl Agent for Model {
@@ -178,12 +215,14 @@ impl Agent for Model {
             let outcome = loop {
                 tokio::select! {
                     biased;
-                    Some(piece) = pieces.recv() => listener.say(&piece),
+                    Some(heard) = pieces.recv() => {
+                        pass_on(heard, caller, listener).await;
+                    }
                     outcome = &mut answer => break outcome,
                 }
             };
-            while let Ok(piece) = pieces.try_recv() {
-                listener.say(&piece);
+            while let Ok(heard) = pieces.try_recv() {
+                pass_on(heard, caller, listener).await;
             }
             outcome?;
             listener.say("\n");

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::agent::{Agent, NoModel};
+use super::approvals::Approvals;
 use super::embedding::Embedding;
 use super::providers::Providers;
 use crate::engine::Handle;
@@ -27,6 +28,8 @@ pub struct Tools {
     pub embedding: Option<Embedding>,
     /// The models that can be talked to.
     pub providers: Providers,
+    /// What models want to do and nobody has allowed or refused yet.
+    pub approvals: Approvals,
     /// Where the user's own templates lie.
     pub template_folder: Option<PathBuf>,
     /// What the user should know since the start, such as a damaged database moved aside.
@@ -66,6 +69,7 @@ impl Tools {
             state_folder: None,
             embedding: None,
             providers: Providers::default(),
+            approvals: Approvals::default(),
             template_folder: None,
             notices: Vec::new(),
             repl: ReplSettings::default(),

@@ -5,6 +5,7 @@
 //! here knows how a connection speaks.
 
 mod agent;
+mod approvals;
 mod backfill;
 mod call;
 mod chat;
@@ -14,6 +15,7 @@ mod curate;
 mod embedding;
 mod error;
 mod files;
+mod manage;
 mod memories;
 mod messages;
 mod params;
@@ -27,11 +29,14 @@ mod sessions;
 mod sets;
 mod table;
 mod templates;
+mod tools;
 mod transcript;
 mod turn;
+mod views;
 mod window;
 
 pub use self::agent::{Agent, Approval, Caller, Decision, Later, Listener, Model, NoModel, Turn};
+pub use self::approvals::Approvals;
 pub use self::backfill::backfill;
 pub use self::call::{Call, Limits, Peer, ReplSettings, Tools, Topic};
 pub use self::embedding::Embedding;

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use serde::{Deserialize, Deserializer};
 
 use super::error::{param_error, value_error};
+use super::tools::{self, ContextTool};
 use crate::context::filter::{TypeName, valid_names};
 use crate::context::item::{ItemId, Metadata, Origin};
 use crate::context::manager::MAX_CAPACITY;
@@ -219,6 +220,42 @@ pub(super) struct Switch(pub(super) Option<bool>);
 impl<'de> Deserialize<'de> for Switch {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         bool::deserialize(deserializer).map(|on| Self(Some(on)))
+    }
+}
+
+/// Names of tools for models: `t` means all of them, `nil` none. Nothing when it is not given.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ToolNames(pub(super) Option<Vec<&'static ContextTool>>);
+
+impl ToolNames {
+    /// Of names that were stored, the tools that there are.
+    pub(super) fn known(names: &[String]) -> Vec<&'static ContextTool> {
+        names.iter().filter_map(|name| tools::find(name)).collect()
+    }
+}
+
+impl<'de> Deserialize<'de> for ToolNames {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Given {
+            Switch(bool),
+            Names(Vec<String>),
+        }
+        let names = match Given::deserialize(deserializer)? {
+            Given::Switch(true) => return Ok(Self(Some(tools::ALL.iter().collect()))),
+            Given::Switch(false) => return Ok(Self(Some(Vec::new()))),
+            Given::Names(names) => names,
+        };
+        let tool = |name: &String| {
+            let unknown = || {
+                let known = tools::names().join(", ");
+                serde::de::Error::custom(format!("no tool {name:?}; there are {known}"))
+            };
+            // A keyword or symbol may have hyphens.
+            tools::find(&name.replace('-', "_")).ok_or_else(unknown)
+        };
+        names.iter().map(tool).collect::<Result<_, _>>().map(|tools| Self(Some(tools)))
     }
 }
 

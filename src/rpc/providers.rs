@@ -77,6 +77,25 @@ impl Providers {
         }
     }
 
+    /// The model of a session: the provider of this name or the one that is configured with this
+    /// model; without either, the default.
+    ///
+    /// # Errors
+    /// `unconfigured`.
+    pub(super) fn preferred(&self, model: Option<&str>) -> Result<Configured, WireError> {
+        let known = self.known();
+        let is_meant = |one: &&Configured| {
+            model.is_some_and(|model| one.name == model || one.provider.model() == model)
+        };
+        match known.iter().find(is_meant) {
+            Some(meant) => Ok(meant.clone()),
+            None => {
+                drop(known);
+                self.find(None, None)
+            }
+        }
+    }
+
     /// What a panic left behind is whole: every change is one assignment.
     fn known(&self) -> RwLockReadGuard<'_, Vec<Configured>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)

@@ -4,11 +4,13 @@ use serde::Deserialize;
 
 use super::call::Call;
 use super::error::param_error;
-use super::params::{ManagerName, Name, RequestKey, decode, is_session_id, new_name, not_negative};
+use super::params::{
+    ManagerName, Name, RequestKey, Switch, decode, is_session_id, new_name, not_negative,
+};
 use super::present::{self, entry, figure};
 use super::query::Nothing;
 use super::{Finish, Step, transcript};
-use crate::engine::{Engine, EngineError};
+use crate::engine::{Engine, EngineError, SessionSettings};
 use crate::store::session::{NewSession, SearchHit, SessionRow};
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -24,6 +26,9 @@ struct Open {
     name: Option<Name>,
     manager: Option<ManagerName>,
     project: Option<String>,
+    #[serde(default)]
+    manage: Switch,
+    template: Option<Name>,
     request_key: Option<RequestKey>,
 }
 
@@ -39,19 +44,38 @@ pub(super) fn open_session(call: Call, params: Value) -> Result<Step, WireError>
                 Some(name) => name,
                 None => engine.free_session_name()?,
             };
-            engine.open_session(NewSession {
+            let opened = engine.open_session(NewSession {
                 name,
                 manager: given.manager.map(|ManagerName(name)| name).unwrap_or_default(),
                 project: given.project,
                 settings,
                 ..NewSession::default()
-            })
+            })?;
+            manage(engine, opened.id, given.manage.0, given.template)?;
+            Ok(opened)
         })?;
         let row = engine.row(opened.id)?;
         let mut map = session(&row, true);
         map.push(entry("created-now", opened.created));
         Ok(Value::Map(map))
     })
+}
+
+/// Has a session managed from now on, or not, and by this template.
+fn manage(
+    engine: &mut Engine,
+    id: u64,
+    manage: Option<bool>,
+    template: Option<Name>,
+) -> Result<(), EngineError> {
+    if manage.is_none() && template.is_none() {
+        return Ok(());
+    }
+    let mut settings = SessionSettings::parse(&engine.row(id)?.settings)?;
+    // Who names a template wants it used.
+    settings.manage = manage.unwrap_or(true);
+    settings.template = template.map(|Name(name)| name).or(settings.template);
+    engine.set_session_settings(id, &settings.print()?)
 }
 
 #[derive(Deserialize)]

@@ -8,9 +8,9 @@ use super::curate::session_costs;
 use super::embedding::{Embedded, embedded};
 use super::error::param_error;
 use super::messages::MessageParam;
-use super::params::{Name, RequestKey, Switch, decode};
+use super::params::{Name, RequestKey, Switch, ToolNames, decode};
 use super::present::{entry, figure, keyword};
-use super::{checkpoints, messages, window};
+use super::{checkpoints, messages, views, window};
 use crate::curation::config::{Range, Setting, TurnConfig, Value as Figure, WINDOW};
 use crate::curation::summary::Extractive;
 use crate::engine::{EngineError, SessionSettings, Turn, TurnDone, quality_parts};
@@ -143,6 +143,16 @@ struct Configure {
     auto_checkpoint: Switch,
     #[serde(default)]
     auto_rollback: Switch,
+    #[serde(default)]
+    manage: Switch,
+    template: Option<String>,
+    recent_runs: Option<i64>,
+    passthrough_runs: Option<i64>,
+    token_threshold: Option<i64>,
+    #[serde(default)]
+    tools: ToolNames,
+    #[serde(default)]
+    allowed_tools: ToolNames,
     request_key: Option<RequestKey>,
 }
 
@@ -152,6 +162,9 @@ pub(super) fn configure_session(_: Call, params: Value) -> Result<Step, WireErro
         window::named_strategy(name)?;
     }
     let window_tokens = given.window_tokens.map(window_size).transpose()?;
+    let recent_runs = views::setting("recent-runs", given.recent_runs)?;
+    let passthrough_runs = views::setting("passthrough-runs", given.passthrough_runs)?;
+    let token_threshold = views::setting("token-threshold", given.token_threshold)?;
     // Checked here, so that the error names the parameter.
     let changes = given.changes();
     changes.iter().try_fold(TurnConfig::default(), |config, (name, value)| {
@@ -174,6 +187,19 @@ pub(super) fn configure_session(_: Call, params: Value) -> Result<Step, WireErro
             settings.max_tokens = window_tokens.or(settings.max_tokens).filter(|most| *most > 0);
             settings.archive_pruned = given.archive_pruned.0.unwrap_or(settings.archive_pruned);
             settings.versioning = given.versioning.0.unwrap_or(settings.versioning);
+            settings.manage = given.manage.0.unwrap_or(settings.manage);
+            settings.template =
+                given.template.or(settings.template).filter(|name| !name.is_empty());
+            let managing = &mut settings.managing;
+            managing.recent_runs = recent_runs.unwrap_or(managing.recent_runs);
+            managing.passthrough_runs = passthrough_runs.unwrap_or(managing.passthrough_runs);
+            managing.token_threshold = token_threshold.unwrap_or(managing.token_threshold);
+            if let Some(tools) = given.tools.0 {
+                settings.tools = tools.iter().map(|tool| tool.name.to_owned()).collect();
+            }
+            if let Some(tools) = given.allowed_tools.0 {
+                settings.allowed_tools = tools.iter().map(|tool| tool.name.to_owned()).collect();
+            }
             match settings == before {
                 true => Ok(()),
                 false => engine.set_session_settings(row.id, &settings.print()?),
@@ -241,8 +267,19 @@ fn effective(session: String, settings: &SessionSettings) -> Result<Value, Engin
         entry("window-tokens", settings.max_tokens.map_or(Value::Nil, figure)),
         entry("archive-pruned", settings.archive_pruned),
         entry("versioning", settings.versioning),
+        entry("manage", settings.manage),
+        entry("template", settings.template_name()),
+        entry("recent-runs", views::number(settings.managing.recent_runs)),
+        entry("passthrough-runs", views::number(settings.managing.passthrough_runs)),
+        entry("token-threshold", views::number(settings.managing.token_threshold)),
+        entry("tools", texts(&settings.tools)),
+        entry("allowed-tools", texts(&settings.allowed_tools)),
         entry("settings", Value::List(turns)),
     ]))
+}
+
+fn texts(names: &[String]) -> Value {
+    Value::List(names.iter().map(|name| Value::from(&**name)).collect())
 }
 
 fn setting(setting: &Setting) -> Value {

@@ -11,6 +11,7 @@ pub mod session;
 pub mod sqlite;
 #[cfg(test)]
 mod testing;
+pub mod view;
 
 use std::path::{Path, PathBuf};
 

@@ -5,13 +5,11 @@
 //! here.
 
 use super::StoreError;
+use super::view::{NewView, ViewRow};
 use crate::session::message::{Message, Phase, Role};
 
 /// Of how many windows the usage is kept at least; the sums count all of them.
 pub const USAGE_KEPT: u64 = 10_000;
-
-/// How many views are kept at least, of all sessions together.
-pub const VIEWS_KEPT: u64 = 10_000;
 
 /// A session about to be made.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -224,73 +222,6 @@ pub struct PhaseUsage {
     pub priced: u64,
     /// The cost of these, in the currency of the configured prices.
     pub cost: f64,
-}
-
-/// What became of the managing of a turn. Of a turn that was not managed, what was not come to is
-/// `None` or empty.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct NewView {
-    /// The session.
-    pub session: u64,
-    /// The number of the user's message that began the turn.
-    pub message: u64,
-    /// Which turn of the session it was, from 1.
-    pub turn: u64,
-    /// Unix seconds.
-    pub created: i64,
-    /// What became of it, by name.
-    pub status: String,
-    /// At which step it failed, by name.
-    pub step: Option<String>,
-    /// Why it failed.
-    pub reason: Option<String>,
-    /// The name that the template was asked for by.
-    pub template: String,
-    /// The kind of place where it was found.
-    pub source: Option<String>,
-    /// Its file, if it is one.
-    pub path: Option<String>,
-    /// The SHA-256 of its text, in hexadecimal.
-    pub sha256: Option<String>,
-    /// Who was asked.
-    pub provider: Option<String>,
-    /// Which model.
-    pub model: Option<String>,
-    /// How many runs were to be shown.
-    pub recent_runs: Option<u64>,
-    /// How many runs were to be passed on.
-    pub passthrough_runs: Option<u64>,
-    /// From how many tokens on it was to be managed.
-    pub token_threshold: Option<u64>,
-    /// The names of the prompt's sections, with spaces between.
-    pub sections: String,
-    /// How many tokens the prompt might have.
-    pub budget: Option<u64>,
-    /// How many it has.
-    pub prompt_tokens: Option<u64>,
-    /// The prompt.
-    pub prompt: String,
-    /// What was sent for it.
-    pub payload: String,
-    /// What the model made of it.
-    pub output: String,
-    /// How many tokens the provider counted in the request.
-    pub input_tokens: Option<u64>,
-    /// And in the answer.
-    pub output_tokens: Option<u64>,
-    /// What the history cost.
-    pub tokens_before: u64,
-    /// What the view costs; the history when there is none.
-    pub tokens_after: u64,
-}
-
-/// What became of the managing of a turn, as it was stored.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ViewRow {
-    /// Its number, which no other view of any session has.
-    pub id: u64,
-    /// What it was made of.
-    pub made: NewView,
 }
 
 /// The sessions' part of a [`Store`](super::Store). Writes belong to the request that is running,

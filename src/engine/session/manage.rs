@@ -7,7 +7,8 @@ use super::SessionSettings;
 use crate::curation::managed::{Status, Step, without_directive};
 use crate::engine::Costs;
 use crate::session::message::{Message, Role};
-use crate::store::session::{NewView, SessionRow, ViewRow};
+use crate::store::session::SessionRow;
+use crate::store::view::{NewView, ViewRow};
 
 /// How many managed views are looked through for the one before; those between were of turns that
 /// were rolled back.

@@ -34,6 +34,10 @@ pub struct SessionSettings {
     pub template: Option<String>,
     /// When and how, where that is not left to the template.
     pub managing: SaidSettings,
+    /// The tools that the model may call, by name.
+    pub tools: Vec<String>,
+    /// Those of them that it may call without being allowed to each time.
+    pub allowed_tools: Vec<String>,
 }
 
 impl Default for SessionSettings {
@@ -48,6 +52,8 @@ impl Default for SessionSettings {
             manage: false,
             template: None,
             managing: SaidSettings::default(),
+            tools: Vec::new(),
+            allowed_tools: Vec::new(),
         }
     }
 }

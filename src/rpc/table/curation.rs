@@ -2,7 +2,7 @@
 
 use super::session::{PHASE, SESSION};
 use super::{KEY, Method, Pace, Param, optional, required};
-use crate::rpc::{curate, turn, window};
+use crate::rpc::{curate, tools, turn, window};
 
 const MODEL: Param = optional(
     "model",
@@ -218,9 +218,21 @@ pub(super) static METHODS: &[Method] = &[
             optional("auto-summarize", "boolean", "Summarize in `process-turn`; `t`."),
             optional("auto-checkpoint", "boolean", "Take checkpoints in `process-turn`; `t`."),
             optional("auto-rollback", "boolean", "Roll back in `process-turn`; `nil`."),
+            optional("manage", "boolean", "A template manages the history in `chat`; `nil`."),
+            optional("template", "string", "By which template; `\"\"` for `freeform-chat`."),
+            optional("recent-runs", "integer", "As in `manage-context`; -1: as the template says."),
+            optional("passthrough-runs", "integer", "The same."),
+            optional("token-threshold", "integer", "The same."),
+            optional("tools", "boolean or list of names", "The tools that the model may call in \
+                                                           `chat`: `t` all, `nil` none; `nil`.")
+                .of(tools::names),
+            optional("allowed-tools", "boolean or list of names", "Those of them that it may call \
+                                                                   without being allowed to; `nil`.")
+                .of(tools::names),
             KEY,
         ],
-        result: "`:session :model :strategy :window-tokens :archive-pruned :versioning`, and \
+        result: "`:session :model :strategy :window-tokens :archive-pruned :versioning :manage \
+                 :template :recent-runs :passthrough-runs :token-threshold :tools :allowed-tools`, and \
                  `:settings`, each `:name :value :default :least :most`.",
         pace: Pace::Prompt,
         run: turn::configure_session,

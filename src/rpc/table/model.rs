@@ -2,7 +2,11 @@
 
 use super::session::{PHASE, SESSION};
 use super::{KEY, Method, Pace, optional, required};
-use crate::rpc::{chat, providers};
+use crate::rpc::{approvals, chat, providers, tools};
+
+fn decisions() -> Vec<&'static str> {
+    vec!["once", "always", "refuse"]
+}
 
 /// In the order of the documentation.
 pub(super) static METHODS: &[Method] = &[
@@ -17,18 +21,68 @@ pub(super) static METHODS: &[Method] = &[
             required("content", "string", "What the user says."),
             PHASE,
             optional("provider", "string", "The provider's name; the first configured by default."),
+            optional(
+                "model",
+                "string",
+                "The model, or the name of a provider; by default the \
+                                         session's, then the provider's.",
+            ),
+            optional(
+                "manage",
+                "boolean",
+                "Whether the history is managed in this turn; by default \
+                                           what is set for the session.",
+            ),
+            optional(
+                "template",
+                "string",
+                "The template that manages it, which implies `:manage \
+                                            t`; a first line `@context-helper NAME` does the same.",
+            ),
+            optional(
+                "tools",
+                "boolean or list of names",
+                "The tools that the model may call in \
+                                                           this turn: `t` all, `nil` none; by \
+                                                           default what is set for the session.",
+            )
+            .of(tools::names),
+            optional(
+                "allow",
+                "boolean or list of names",
+                "Those of them that it may call without \
+                                                           being allowed to each time.",
+            )
+            .of(tools::names),
             optional("sections", "plist", "Texts beside the conversation, as in `build-context`."),
             optional("dry-run", "boolean", "Show what would be sent; nothing is sent or changed."),
             KEY,
         ],
         result: "`:id`, the answer's message, `:question`, `:content :stop-reason :usage (:input \
-                 :output :cached) :cost :provider :model :window-tokens :turn`. Progress has `:kind \
-                 :text`: `:text`, `:reasoning`, `:tool-call`, `:status` or `:retry`. A dry run \
-                 gives `:payload :tokens :parts`. Errors are of the kinds `unconfigured`, \
+                 :output :cached) :cost :provider :model :window-tokens :management :rounds \
+                 :tool-calls :turn`; `:management` is what `manage-context` tells of it, `nil` for a \
+                 turn that was not to be managed. Progress has `:kind :text`: `:text`, \
+                 `:reasoning`, `:status`, `:retry`, `:tool-call` (with `:arguments`), `:tool-result` \
+                 (with `:tool :outcome`) or `:approval` (with `:approval :tool :arguments`), which \
+                 `approve` answers. A dry run gives `:payload :tokens :parts`. Errors are of the kinds `unconfigured`, \
                  `authentication`, `rate-limited`, `context-too-long`, `bad-request`, \
                  `unavailable`, `malformed` and `session-busy`.",
         pace: Pace::Aside,
         run: chat::chat,
+    },
+    Method {
+        name: "approve",
+        family: "model",
+        doc: "Says whether a model may call a tool for which its turn waits. What nobody answers \
+              within ten minutes is refused.",
+        params: &[
+            required("approval", "integer", "The number that the progress of the turn told."),
+            required("decision", "name", "`:always` allows the tool for the session from now on.")
+                .of(decisions),
+        ],
+        result: "`:approval`; the error `no-such-approval` when nothing waits for it.",
+        pace: Pace::Prompt,
+        run: approvals::approve,
     },
     Method {
         name: "list-providers",

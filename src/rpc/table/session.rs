@@ -44,6 +44,8 @@ pub(super) static METHODS: &[Method] = &[
             ),
             optional("manager", "string", "Whose items it shows; by default one of its own."),
             optional("project", "string", "The folder of the project that it is about."),
+            optional("manage", "boolean", "Have a template manage its history, or not."),
+            optional("template", "string", "By which template; implies `:manage t`."),
             KEY,
         ],
         result: "The session, with `:created-now`.",

@@ -1,7 +1,8 @@
 //! The methods of the template family.
 
+use super::session::SESSION;
 use super::{Method, Pace, Param, optional, required};
-use crate::rpc::templates;
+use crate::rpc::{templates, views};
 
 const PROJECT: Param = optional(
     "project",
@@ -38,5 +39,65 @@ pub(super) static METHODS: &[Method] = &[
                  `template-malformed` with `:line` and `:column`.",
         pace: Pace::InOrder,
         run: templates::resolve_template,
+    },
+    Method {
+        name: "manage-context",
+        family: "template",
+        doc: "Has a template and a model make the managed view of a session as it is now, as `chat` \
+              does for a session that is managed: once for each turn, then from the store. What \
+              fails is no error but in the answer.",
+        params: &[
+            SESSION,
+            optional("template", "string", "The template; the session's by default."),
+            optional(
+                "recent-runs",
+                "integer",
+                "How many of the last runs the model is shown; 0: \
+                                                nothing is managed.",
+            ),
+            optional(
+                "passthrough-runs",
+                "integer",
+                "How many of them follow its notes as they \
+                                                     are; 0: none.",
+            ),
+            optional(
+                "token-threshold",
+                "integer",
+                "Below how many tokens of history nothing is \
+                                                    managed; 0: it always is.",
+            ),
+            optional(
+                "provider",
+                "string",
+                "Who makes the notes unless the template names a model.",
+            ),
+            optional("model", "string", "Which model makes them."),
+            optional("dry-run", "boolean", "Show the prompt; nothing is sent or stored."),
+        ],
+        result: "`:session :status :step :reason :template :source :sha256 :provider :model :view \
+                 :cached :tokens-before :tokens-after`, the view as `:text` and the `:messages` \
+                 that follow it, and `:prompt :payload :sections :prompt-tokens :budget`. The status \
+                 is `:managed`, `:below-threshold`, `:disabled` or `:failed` with the step and the \
+                 reason.",
+        pace: Pace::Aside,
+        run: views::manage_context,
+    },
+    Method {
+        name: "list-views",
+        family: "template",
+        doc: "Lists what became of the turns that were to be managed, newest first.",
+        params: &[
+            optional("session", "string", "Only those of this session."),
+            optional("status", "name", "Only those with this status.").of(views::status_names),
+            optional("limit", "integer", "At most so many, 20 by default; `nil` means that too."),
+            optional("brief", "boolean", "Without `:prompt`, `:payload` and `:output`."),
+        ],
+        result: "A list of `:view :session :turn :message :created :status :step :reason :template \
+                 :source :path :sha256 :provider :model :recent-runs :passthrough-runs \
+                 :token-threshold :sections :budget :prompt-tokens :input-tokens :output-tokens \
+                 :tokens-before :tokens-after :prompt :payload :output`.",
+        pace: Pace::Prompt,
+        run: views::list_views,
     },
 ];

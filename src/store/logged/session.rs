@@ -2,9 +2,10 @@
 //! logged, and what is read is there.
 
 use super::super::session::{
-    CheckpointRow, NewCheckpoint, NewSession, NewView, PhaseUsage, SearchHit, SessionRow,
-    SessionStore, Spent, StateRow, StateSummary, UsageRow, ViewRow,
+    CheckpointRow, NewCheckpoint, NewSession, PhaseUsage, SearchHit, SessionRow, SessionStore,
+    Spent, StateRow, StateSummary, UsageRow,
 };
+use super::super::view::{NewView, ViewRow};
 use super::super::{Store, StoreError};
 use super::LoggedStore;
 use crate::session::message::{Message, Phase};

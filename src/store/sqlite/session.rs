@@ -4,9 +4,10 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params};
 
 use super::super::StoreError;
 use super::super::session::{
-    CheckpointRow, NewCheckpoint, NewSession, NewView, PhaseUsage, SearchHit, SessionRow,
-    SessionStore, Spent, StateRow, StateSummary, UsageRow, ViewRow,
+    CheckpointRow, NewCheckpoint, NewSession, PhaseUsage, SearchHit, SessionRow, SessionStore,
+    Spent, StateRow, StateSummary, UsageRow,
 };
+use super::super::view::{NewView, ViewRow};
 use super::message::{self, Figures};
 use super::{SqliteStore, search, state, usage, view, words};
 use crate::session::message::{Message, Phase};

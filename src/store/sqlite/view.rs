@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Row, named_params, params};
 
 use super::super::StoreError;
-use super::super::session::{NewView, VIEWS_KEPT, ViewRow};
+use super::super::view::{NewView, VIEWS_KEPT, ViewRow};
 
 const COLUMNS: &str = "session, message, turn, created, status, step, reason, template, source, path, \
                        sha256, provider, model, recent_runs, passthrough_runs, token_threshold, \

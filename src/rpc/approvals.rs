@@ -1,0 +1,106 @@
+//! What a model wants to do and a person must allow: questions that wait for their answers.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
+
+use super::Step;
+use super::agent::Decision;
+use super::call::Call;
+use super::error::application;
+use super::params::decode;
+use super::present::{entry, figure};
+use crate::value::Value;
+use crate::wire::message::WireError;
+
+/// The questions that are open. Clones are the same.
+#[derive(Clone, Default)]
+pub struct Approvals(Arc<Mutex<Open>>);
+
+#[derive(Default)]
+struct Open {
+    last: u64,
+    waiting: HashMap<u64, oneshot::Sender<Decision>>,
+}
+
+/// A question that is open as long as this lives.
+pub(super) struct Question {
+    /// Its number, by which it is answered.
+    pub(super) number: u64,
+    answer: oneshot::Receiver<Decision>,
+    approvals: Approvals,
+}
+
+impl Approvals {
+    /// Opens a question.
+    pub(super) fn ask(&self) -> Question {
+        let (sender, answer) = oneshot::channel();
+        let mut open = self.open();
+        open.last += 1;
+        let number = open.last;
+        open.waiting.insert(number, sender);
+        drop(open);
+        Question { number, answer, approvals: self.clone() }
+    }
+
+    /// Answers a question; whether it was open.
+    fn answer(&self, number: u64, decision: Decision) -> bool {
+        let waiting = self.open().waiting.remove(&number);
+        waiting.is_some_and(|waiting| waiting.send(decision).is_ok())
+    }
+
+    /// What a panic left behind is whole: every change is one insertion or removal.
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Question {
+    /// The answer, once there is one.
+    pub(super) async fn answered(&mut self) -> Decision {
+        // Nothing drops the other end but this question's own end.
+        (&mut self.answer).await.unwrap_or(Decision::Refuse)
+    }
+}
+
+impl Drop for Question {
+    fn drop(&mut self) {
+        self.approvals.open().waiting.remove(&self.number);
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Approve {
+    approval: u64,
+    decision: Said,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Said {
+    Once,
+    Always,
+    Refuse,
+}
+
+pub(super) fn approve(call: Call, params: Value) -> Result<Step, WireError> {
+    let given: Approve = decode(params)?;
+    let decision = match given.decision {
+        Said::Once => Decision::Once,
+        Said::Always => Decision::Always,
+        Said::Refuse => Decision::Refuse,
+    };
+    match call.tools.approvals.answer(given.approval, decision) {
+        true => Ok(Step::Done(Value::Map(vec![entry("approval", figure(given.approval))]))),
+        false => {
+            let message = format!(
+                "nothing waits for approval {}; it was answered, or its turn has ended",
+                given.approval
+            );
+            Err(application("no-such-approval", message, vec![]))
+        }
+    }
+}

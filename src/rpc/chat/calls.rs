@@ -1,0 +1,229 @@
+//! What a model calls: allowed by a person, carried out, and logged as one unit with the answer
+//! that called it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::super::agent::Decision;
+use super::super::error::engine_error;
+use super::super::params::ToolNames;
+use super::super::present::{entry, figure, keyword};
+use super::super::tools::{Asked, ContextTool};
+use super::Chat;
+use super::turn::{Begun, MAX_ROUNDS};
+use crate::engine::{EngineError, NewMessage, SessionSettings};
+use crate::provider::chat::Whole;
+use crate::session::message::{Role, ToolCall};
+use crate::value::Value;
+use crate::wire::message::WireError;
+
+/// How many calls of one answer are carried out; those beyond are refused.
+const MAX_CALLS: usize = 16;
+/// How long a person may take to allow a call; then it is refused.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// What became of a call of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Done,
+    /// It was not allowed.
+    Refused,
+    /// It could not be carried out.
+    Failed,
+}
+
+impl Outcome {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Refused => "refused",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// A call of a tool, and what became of it.
+pub(super) struct Ran {
+    name: String,
+    arguments: String,
+    outcome: Outcome,
+    text: String,
+    /// The number of the message that has the result.
+    pub(super) message: u64,
+}
+
+impl Ran {
+    /// What a client is told of it.
+    pub(super) fn told(&self) -> Value {
+        Value::Map(vec![
+            entry("tool", &*self.name),
+            entry("arguments", &*self.arguments),
+            entry("outcome", keyword(self.outcome.name())),
+            entry("text", &*self.text),
+        ])
+    }
+}
+
+impl Chat {
+    /// The tools that are offered, as they are counted.
+    pub(super) fn schemas(&self) -> Option<String> {
+        let offered: Vec<String> = self
+            .tools
+            .iter()
+            .map(|tool| {
+                let tool = tool.offered();
+                format!("{} {} {}\n", tool.name, tool.description, tool.schema)
+            })
+            .collect();
+        (!offered.is_empty()).then(|| offered.concat())
+    }
+
+    /// Carries out what an answer calls, and logs the answer with the results. Whether the model is
+    /// to be asked again.
+    pub(super) async fn carry_out(
+        &self,
+        begun: &mut Begun,
+        whole: &Whole,
+    ) -> Result<bool, WireError> {
+        let last = begun.rounds >= MAX_ROUNDS;
+        let mut results = Vec::with_capacity(whole.calls.len());
+        let mut always = Vec::new();
+        for (at, called) in whole.calls.iter().enumerate() {
+            let result = match () {
+                () if self.call.cancelled.is_cancelled() => {
+                    (Outcome::Refused, "the turn was cancelled".to_owned())
+                }
+                () if last => (
+                    Outcome::Refused,
+                    format!("a turn asks the model {MAX_ROUNDS} times at most; this was the last"),
+                ),
+                () if at >= MAX_CALLS => {
+                    (Outcome::Refused, format!("an answer may call {MAX_CALLS} tools at most"))
+                }
+                () => self.carry_out_one(called, &mut always).await,
+            };
+            let (outcome, text) = &result;
+            let line = format!("{}: {}", called.name, outcome.name());
+            let more =
+                vec![entry("tool", &*called.name), entry("outcome", keyword(outcome.name()))];
+            let line = if *outcome == Outcome::Done { line } else { format!("{line}: {text}") };
+            self.tell("tool-result", &line, more);
+            results.push(result);
+        }
+        self.log_unit(begun, whole, results).await?;
+        match self.call.cancelled.is_cancelled() {
+            true => Err(self.question_kept(begun, engine_error(EngineError::Cancelled))),
+            false => Ok(!last),
+        }
+    }
+
+    async fn carry_out_one(
+        &self,
+        called: &ToolCall,
+        always: &mut Vec<&'static ContextTool>,
+    ) -> (Outcome, String) {
+        let offered = self.tools.iter().find(|tool| tool.name == called.name);
+        let Some(tool) = offered else {
+            let names: Vec<&str> = self.tools.iter().map(|tool| tool.name).collect();
+            let text = format!("there is no tool {}; there are {}", called.name, names.join(", "));
+            return (Outcome::Failed, text);
+        };
+        let asked = match tool.understood(&called.arguments) {
+            Ok(asked) => asked,
+            Err(text) => return (Outcome::Failed, text),
+        };
+        let named = |tools: &[&'static ContextTool]| tools.iter().any(|one| one.name == tool.name);
+        let allowed = (named(&self.allowed) || named(always)) && !asked.reaches_out(&self.row);
+        if !allowed {
+            match self.decision(&asked, called).await {
+                Ok(Decision::Once) => {}
+                Ok(Decision::Always) => {
+                    always.push(tool);
+                    self.allow_always(tool).await;
+                }
+                Ok(Decision::Refuse) => {
+                    return (Outcome::Refused, "the user did not allow it".to_owned());
+                }
+                Err(reason) => return (Outcome::Refused, reason),
+            }
+        }
+        match asked.carried_out(&self.call, &self.row).await {
+            Ok(text) => (Outcome::Done, text),
+            Err(text) => (Outcome::Failed, text),
+        }
+    }
+
+    /// Asks the person, who is told what is to be done.
+    async fn decision(&self, asked: &Asked, called: &ToolCall) -> Result<Decision, String> {
+        let mut question = self.call.tools.approvals.ask();
+        self.tell(
+            "approval",
+            &asked.phrase(),
+            vec![
+                entry("approval", figure(question.number)),
+                entry("tool", asked.tool.name),
+                entry("arguments", &*called.arguments),
+            ],
+        );
+        tokio::select! {
+            decision = question.answered() => Ok(decision),
+            () = self.call.cancelled.cancelled() => Err("the turn was cancelled".to_owned()),
+            () = tokio::time::sleep(PATIENCE) => {
+                Err(format!("nobody allowed it within {} seconds", PATIENCE.as_secs()))
+            }
+        }
+    }
+
+    /// Writes into the session's settings that a tool needs no leave any more.
+    async fn allow_always(&self, tool: &'static ContextTool) {
+        let id = self.row.id;
+        let noted = self.call.tools.engine.ask(move |engine| {
+            let mut settings = SessionSettings::parse(&engine.row(id)?.settings)?;
+            if ToolNames::known(&settings.allowed_tools).iter().any(|one| one.name == tool.name) {
+                return Ok(());
+            }
+            settings.allowed_tools.push(tool.name.to_owned());
+            engine.set_session_settings(id, &settings.print()?)
+        });
+        if let Err(error) = noted.await {
+            tracing::warn!("that {} is always allowed was not kept: {error}", tool.name);
+        }
+    }
+
+    /// Logs the answer and the results of its calls at once: a unit is never in the log in part.
+    async fn log_unit(
+        &self,
+        begun: &mut Begun,
+        whole: &Whole,
+        results: Vec<(Outcome, String)>,
+    ) -> Result<(), WireError> {
+        let counter = &*self.call.tools.counter;
+        let mut unit = vec![self.answer_message(whole)];
+        for (called, (_, text)) in whole.calls.iter().zip(&results) {
+            unit.push(NewMessage {
+                role: Role::Tool,
+                content: Arc::from(&**text),
+                phase: self.phase,
+                tool_calls: Vec::new(),
+                tool_call_id: Some(called.id.clone()),
+                pinned: false,
+                tokens: NewMessage::tokens_of(counter, text, &[]),
+                counted_by: counter.name(),
+                timestamp: None,
+            });
+        }
+        let id = self.row.id;
+        let said = self.call.tools.engine.ask(move |engine| engine.add_messages(id, unit)).await;
+        let numbers = said.map_err(engine_error)?.numbers;
+        let of_results = numbers.into_iter().skip(1);
+        let ran = whole.calls.iter().zip(results).zip(of_results);
+        begun.ran.extend(ran.map(|((called, (outcome, text)), message)| Ran {
+            name: called.name.clone(),
+            arguments: called.arguments.clone(),
+            outcome,
+            text,
+            message,
+        }));
+        Ok(())
+    }
+}

@@ -1,0 +1,183 @@
+//! Talking to a model: one turn from the user's words to the answer in the log.
+//!
+//! A turn is processed as by `process-turn`, its history is managed if it is to be, a window is
+//! built, and the answer is streamed; calls of tools in it are carried out, and the model is asked
+//! again. Once the user's message is in the log, whatever fails leaves it there, and what came of
+//! an answer too.
+
+mod calls;
+mod told;
+mod turn;
+
+use serde::Deserialize;
+
+use self::turn::Begun;
+use super::call::Call;
+use super::embedding::{Embedded, embedded};
+use super::error::engine_error;
+use super::messages::MessageParam;
+use super::params::{Name, RequestKey, Switch, ToolNames, decode};
+use super::providers::Configured;
+use super::tools::ContextTool;
+use super::window::SectionTexts;
+use super::{Step, manage};
+use crate::curation::managed::directive;
+use crate::curation::section::Sections;
+use crate::engine::{Engine, EngineError, NewMessage, SessionSettings};
+use crate::session::message::Phase;
+use crate::store::session::SessionRow;
+use crate::value::Value;
+use crate::wire::message::WireError;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct ChatParams {
+    session: Option<Name>,
+    content: String,
+    phase: Option<Phase>,
+    provider: Option<Name>,
+    model: Option<Name>,
+    #[serde(default)]
+    manage: Switch,
+    template: Option<Name>,
+    #[serde(default)]
+    tools: ToolNames,
+    #[serde(default)]
+    allow: ToolNames,
+    sections: Option<SectionTexts>,
+    dry_run: Option<bool>,
+    request_key: Option<RequestKey>,
+}
+
+/// What is asked for of a turn.
+struct Asked {
+    message: NewMessage,
+    phase: Option<Phase>,
+    sections: Sections,
+    vector: Option<(String, Vec<f32>)>,
+    /// By which a call that is made again is known.
+    key: Option<String>,
+    session: Option<String>,
+    provider: Option<String>,
+    model: Option<String>,
+    manage: Option<bool>,
+    template: Option<String>,
+    tools: Option<Vec<&'static ContextTool>>,
+    allow: Vec<&'static ContextTool>,
+}
+
+/// A turn of a chat, with what the session's settings say of it.
+struct Chat {
+    call: Call,
+    configured: Configured,
+    row: SessionRow,
+    message: NewMessage,
+    phase: Option<Phase>,
+    sections: Sections,
+    vector: Option<(String, Vec<f32>)>,
+    key: Option<String>,
+    /// How the history is to be managed; `None` when it is not.
+    manage: Option<manage::Wish>,
+    /// What the model may call.
+    tools: Vec<&'static ContextTool>,
+    /// What it may call without being allowed to each time.
+    allowed: Vec<&'static ContextTool>,
+}
+
+pub(super) fn chat(call: Call, params: Value) -> Result<Step, WireError> {
+    let given: ChatParams = decode(params)?;
+    let counter = &*call.tools.counter;
+    let message = MessageParam::of_user(given.content, given.phase).counted(counter)?;
+    let asked = Asked {
+        message,
+        phase: given.phase,
+        sections: given.sections.unwrap_or_default().counted(counter),
+        vector: None,
+        key: given.request_key.map(|key| key.to_string()),
+        session: given.session.map(|Name(name)| name),
+        provider: given.provider.map(|Name(name)| name),
+        model: given.model.map(|Name(name)| name),
+        manage: given.manage.0,
+        template: given.template.map(|Name(name)| name),
+        tools: given.tools.0,
+        allow: given.allow.0.unwrap_or_default(),
+    };
+    // What is wrong with the names is said before anything is done.
+    call.tools.providers.find(asked.provider.as_deref(), asked.model.as_deref())?;
+    let dry_run = given.dry_run.unwrap_or(false);
+    let text = asked.message.content.to_string();
+    let next = call.clone();
+    embedded(&call, text, move |Embedded { vector, .. }| {
+        let asked = Asked { vector, ..asked };
+        Ok(Step::Await(Box::pin(async move {
+            let outcome = match dry_run {
+                true => Chat::prepare(next, asked).await?.dry_run().await,
+                // A task of its own: when the call is cancelled, it still keeps what had come.
+                false => tokio::spawn(hold(next, asked)).await.unwrap_or_else(|_| Err(broken())),
+            };
+            outcome.map(Step::Done)
+        })))
+    })
+}
+
+fn broken() -> WireError {
+    WireError::new(WireError::INTERNAL, "internal error in chat; the server goes on")
+}
+
+/// The whole turn; other turns of the session are refused meanwhile.
+async fn hold(call: Call, asked: Asked) -> Result<Value, WireError> {
+    let engine = call.tools.engine.clone();
+    let chat = Chat::prepare(call, asked).await?;
+    let id = chat.row.id;
+    engine.ask(move |engine| engine.begin_turn(id)).await.map_err(engine_error)?;
+    let outcome = tokio::spawn(chat.turn()).await.unwrap_or_else(|_| Err(broken()));
+    let end = move |engine: &mut Engine| {
+        engine.end_turn(id);
+        Ok(())
+    };
+    engine.ask(end).await.map_err(engine_error)?;
+    outcome
+}
+
+impl Chat {
+    async fn prepare(call: Call, asked: Asked) -> Result<Self, WireError> {
+        let session = asked.session;
+        let read = move |engine: &mut Engine| -> Result<_, EngineError> {
+            let row = engine.find_session(session.as_deref())?;
+            let settings = SessionSettings::parse(&row.settings)?;
+            Ok((row, settings))
+        };
+        let (row, settings) = call.tools.engine.ask(read).await.map_err(engine_error)?;
+        let configured = match (&asked.provider, &asked.model) {
+            (None, None) => call.tools.providers.preferred(settings.model.as_deref())?,
+            (provider, model) => {
+                call.tools.providers.find(provider.as_deref(), model.as_deref())?
+            }
+        };
+        let directed = directive(&asked.message.content).map(|(name, _)| name.to_owned());
+        let managed = directed.is_some()
+            || asked.manage.unwrap_or(asked.template.is_some() || settings.manage);
+        let template = directed.or(asked.template);
+        let manage = managed.then(|| manage::Wish { template, ..manage::Wish::default() });
+        let tools = asked.tools.unwrap_or_else(|| ToolNames::known(&settings.tools));
+        let mut allowed = ToolNames::known(&settings.allowed_tools);
+        allowed.extend(asked.allow);
+        Ok(Self {
+            call,
+            configured,
+            row,
+            message: asked.message,
+            phase: asked.phase,
+            sections: asked.sections,
+            vector: asked.vector,
+            key: asked.key,
+            manage,
+            tools,
+            allowed,
+        })
+    }
+
+    fn progress(&self, kind: &str, text: &str) {
+        self.tell(kind, text, vec![]);
+    }
+}

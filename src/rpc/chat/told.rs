@@ -1,0 +1,97 @@
+//! What a client is told of a turn: while it goes on, at its end, and what would be sent.
+
+use std::sync::Arc;
+
+use super::super::error::engine_error;
+use super::super::manage::Managed;
+use super::super::present::{entry, figure, keyword};
+use super::super::{messages, turn};
+use super::{Begun, Chat};
+use crate::curation::managed::without_directive;
+use crate::provider::chat::{Stop, Whole};
+use crate::session::message::Message;
+use crate::value::Value;
+use crate::wire::message::WireError;
+
+impl Chat {
+    /// Tells the client something while the turn goes on.
+    pub(super) fn tell(&self, kind: &str, text: &str, more: Vec<(Box<str>, Value)>) {
+        let Some(id) = self.call.id.clone() else { return };
+        let mut params =
+            vec![entry("id", Value::from(id)), entry("kind", keyword(kind)), entry("text", text)];
+        params.extend(more);
+        self.call.peer.progress(Value::Map(params));
+    }
+
+    /// The answer to the call.
+    pub(super) fn told(&self, begun: &Begun, whole: &Whole, answer: Option<u64>) -> Value {
+        let count = |count: Option<u64>| count.map_or(Value::Nil, figure);
+        let stop = match &whole.stop {
+            Some(Stop::Finished) | None => "stop",
+            Some(Stop::Length) => "length",
+            Some(Stop::Calls) => "tool-calls",
+            Some(Stop::Refused) => "refused",
+            Some(Stop::Other(_)) => "other",
+        };
+        let usage = Value::Map(vec![
+            entry("input", count(begun.usage.input)),
+            entry("output", count(begun.usage.output)),
+            entry("cached", count(begun.usage.cache_read)),
+        ]);
+        Value::Map(vec![
+            entry("session", &*self.row.name),
+            entry("id", answer.map_or(Value::Nil, messages::name)),
+            entry("question", messages::name(begun.turn.message)),
+            entry("content", &*whole.text),
+            entry("stop-reason", keyword(stop)),
+            entry("usage", usage),
+            entry("cost", begun.cost.filter(|_| begun.rounds > 0).map_or(Value::Nil, Value::from)),
+            entry("provider", &*self.configured.name),
+            entry("model", self.configured.provider.model()),
+            entry("window-tokens", figure(begun.window_tokens)),
+            entry("management", begun.managed.as_ref().map_or(Value::Nil, Managed::told)),
+            entry("rounds", figure(begun.rounds)),
+            entry(
+                "tool-calls",
+                Value::List(begun.ran.iter().map(super::calls::Ran::told).collect()),
+            ),
+            entry("turn", Value::Map(turn::turn_map(&begun.turn))),
+        ])
+    }
+
+    /// What would be sent, without sending or changing anything.
+    pub(super) async fn dry_run(self) -> Result<Value, WireError> {
+        let (id, message) = (self.row.id, self.message.clone());
+        let managed_by = self.manage.as_ref().map(|wish| wish.name(&self.row)).transpose()?;
+        let model = self.configured.provider.model().to_owned();
+        let material = self.call.tools.engine.ask(move |engine| {
+            let mut material = engine.material(Some(&format!("ses-{id}")), Some(&model))?;
+            let number = engine.session(id)?.length() + 1;
+            let said: Message = message.into_message(number, 0);
+            material.messages.push(without_directive(&Arc::new(said)));
+            Ok(material)
+        });
+        let material = material.await.map_err(engine_error)?;
+        let window = self.build_with(material, String::new(), None).await?;
+        let payload = self.configured.provider.payload(&self.request(&window));
+        let parts = window.parts.iter().map(|part| {
+            let mut map = vec![
+                entry("section", keyword(part.section.name())),
+                entry("role", keyword(part.role.name())),
+                entry("tokens", figure(part.tokens)),
+            ];
+            map.extend(part.message.map(|number| entry("id", messages::name(number))));
+            Value::Map(map)
+        });
+        Ok(Value::Map(vec![
+            entry("session", &*self.row.name),
+            entry("provider", &*self.configured.name),
+            entry("model", self.configured.provider.model()),
+            entry("tokens", figure(window.tokens)),
+            entry("parts", Value::List(parts.collect())),
+            entry("payload", payload),
+            // What a manager would make of the history nobody knows before it is asked.
+            entry("managed-by", managed_by.map_or(Value::Nil, Value::from)),
+        ]))
+    }
+}

@@ -1,0 +1,349 @@
+//! A turn's way: the question into the log, a window, the answer, and the answer into the log.
+
+use std::sync::Arc;
+
+use super::super::call::Tools;
+use super::super::curate::session_costs;
+use super::super::error::{application, engine_error};
+use super::super::manage::{self, Managed};
+use super::super::messages;
+use super::super::present::entry;
+use super::super::window::{Wish, build_of};
+use super::calls::Ran;
+use super::{Chat, broken};
+use crate::curation::section::{Counted, Section};
+use crate::curation::summary::Extractive;
+use crate::curation::window::Window;
+use crate::engine::{EngineError, Material, NewMessage, Turn, TurnDone};
+use crate::provider::chat::{Piece, Request, Said, Usage, Whole, cancelled};
+use crate::provider::{ErrorKind, ProviderError};
+use crate::session::message::Role;
+use crate::store::session::Spent;
+use crate::value::Value;
+use crate::wire::message::WireError;
+
+/// By how much the window is made smaller when the provider finds it too long.
+const SMALLER: f64 = 0.5;
+/// How often the model is asked in one turn at most: once, and again after each answer that calls
+/// tools.
+pub(super) const MAX_ROUNDS: u64 = 8;
+
+/// A turn that is under way.
+pub(super) struct Begun {
+    pub(super) turn: TurnDone,
+    /// What became of the managing of its history.
+    pub(super) managed: Option<Managed>,
+    /// How often the model was asked.
+    pub(super) rounds: u64,
+    /// What it called.
+    pub(super) ran: Vec<Ran>,
+    /// What all its answers took.
+    pub(super) usage: Usage,
+    /// What they cost, as far as each cost is known.
+    pub(super) cost: Option<f64>,
+    /// What the last window had.
+    pub(super) window_tokens: u64,
+    /// How many tokens windows may have, once one was too long for the model.
+    max_tokens: Option<u64>,
+}
+
+impl Chat {
+    pub(super) async fn turn(self) -> Result<Value, WireError> {
+        let mut begun = self.begin().await?;
+        if let Some(answer) = self.answered_before(&begun).await? {
+            return Ok(answer);
+        }
+        if begun.turn.summarized.is_some() {
+            self.progress("status", "older turns were summarized");
+        }
+        if let Some(wish) = &self.manage {
+            let managed = manage::manage(&self.call, self.row.id, wish, &self.configured).await;
+            begun.managed = Some(managed.map_err(|error| self.question_kept(&begun, error))?);
+        }
+        loop {
+            let whole = self.answer(&mut begun).await?;
+            if whole.calls.is_empty() || self.tools.is_empty() {
+                let answer = self.log(&whole).await?;
+                return Ok(self.told(&begun, &whole, answer));
+            }
+            let goes_on = self.carry_out(&mut begun, &whole).await?;
+            if !goes_on {
+                let last = begun.ran.last().map(|ran| ran.message);
+                return Ok(self.told(&begun, &whole, last));
+            }
+        }
+    }
+
+    /// The turn as `process-turn` does it.
+    async fn begin(&self) -> Result<Begun, WireError> {
+        let (id, message, vector) = (self.row.id, self.message.clone(), self.vector.clone());
+        let key = self.key.clone();
+        let asked = self.call.tools.engine.ask(move |engine| {
+            let row = engine.row(id)?;
+            let costs = session_costs(engine, &row.settings, None)?;
+            engine.once("chat", key.as_deref(), |engine| {
+                let turn = Turn { message, coherence: None, vector };
+                engine.process_turn(id, turn, &costs, &Extractive)
+            })
+        });
+        Ok(Begun {
+            turn: asked.await.map_err(engine_error)?,
+            managed: None,
+            rounds: 0,
+            ran: Vec::new(),
+            usage: Usage::default(),
+            cost: Some(0.0),
+            window_tokens: 0,
+            max_tokens: None,
+        })
+    }
+
+    /// The answer that a call of the same key has brought already; the question was not put into
+    /// the log again. A call that had brought none goes on.
+    async fn answered_before(&self, begun: &Begun) -> Result<Option<Value>, WireError> {
+        if self.key.is_none() {
+            return Ok(None);
+        }
+        let (id, question) = (self.row.id, begun.turn.message);
+        let asked = self.call.tools.engine.ask(move |engine| {
+            let session = engine.session(id)?;
+            let later = session.active().filter(|said| said.number > question);
+            let run = later.take_while(|said| said.role != Role::User);
+            // An answer that calls tools is not the last one.
+            let last = run.last().filter(|said| said.role == Role::Assistant);
+            Ok(last.filter(|said| said.tool_calls.is_empty()).cloned())
+        });
+        let Some(said) = asked.await.map_err(engine_error)? else { return Ok(None) };
+        let whole = Whole { text: said.content.to_string(), ..Whole::default() };
+        Ok(Some(self.told(begun, &whole, Some(said.number))))
+    }
+
+    /// Asks the model once, with a smaller window if the first was too long for it.
+    async fn answer(&self, begun: &mut Begun) -> Result<Whole, WireError> {
+        begun.rounds += 1;
+        loop {
+            let (window, line) = self.window(begun).await?;
+            let mut whole = Whole::default();
+            let outcome = self.stream(&window, &mut whole).await;
+            let nothing_came = whole == Whole::default();
+            if outcome.is_ok() || !nothing_came {
+                self.account(begun, line, &window, &whole).await;
+            }
+            let Err(error) = outcome else { return Ok(whole) };
+            let too_long = error.kind == ErrorKind::ContextTooLong && nothing_came;
+            if too_long && begun.max_tokens.is_none() {
+                self.learn_that_too_long(&window).await;
+                let text = "the window was too long for the model; trying a smaller one";
+                self.progress("retry", text);
+                begun.max_tokens = Some((window.tokens as f64 * SMALLER) as u64);
+                continue;
+            }
+            return Err(self.failed(begun, whole, error).await);
+        }
+    }
+
+    /// The window, and the number of its line in the log of usage.
+    async fn window(&self, begun: &mut Begun) -> Result<(Window, u64), WireError> {
+        let window = match self.managed_window(begun).await? {
+            Some(window) => window,
+            None => self.build(self.material().await?, begun).await?,
+        };
+        begun.window_tokens = window.tokens;
+        let (id, noted) = (self.row.id, window.clone());
+        let note = self.call.tools.engine.ask(move |engine| engine.note_window(id, &noted));
+        let line = note.await.map_err(engine_error)?;
+        Ok((window, line))
+    }
+
+    /// The window with the managed view in the place of the history; when it cannot be built, the
+    /// view is given up, and there is none.
+    async fn managed_window(&self, begun: &mut Begun) -> Result<Option<Window>, WireError> {
+        let Some(managed) = begun.managed.clone().filter(Managed::has_view) else {
+            return Ok(None);
+        };
+        let mut material = self.material().await?;
+        managed.apply(&mut material);
+        let reason = match self.build(material, begun).await {
+            Ok(window) if has_summary(&window) => return Ok(Some(window)),
+            Ok(_) => "the notes did not fit into the window beside the rest".to_owned(),
+            Err(error) => error.message,
+        };
+        if let Some(managed) = &mut begun.managed {
+            managed.give_up(&self.call.tools, reason).await;
+        }
+        Ok(None)
+    }
+
+    async fn material(&self) -> Result<Material, WireError> {
+        let session = format!("ses-{}", self.row.id);
+        let model = self.configured.provider.model().to_owned();
+        let engine = &self.call.tools.engine;
+        let material = engine.ask(move |engine| engine.material(Some(&session), Some(&model)));
+        material.await.map_err(engine_error)
+    }
+
+    async fn build(&self, material: Material, begun: &Begun) -> Result<Window, WireError> {
+        self.build_with(material, begun.turn.grounding.clone(), begun.max_tokens).await
+    }
+
+    /// Builds a window on a thread that may block: files of live items are read.
+    pub(super) async fn build_with(
+        &self,
+        material: Material,
+        grounding: String,
+        max_tokens: Option<u64>,
+    ) -> Result<Window, WireError> {
+        let tools: Arc<Tools> = Arc::clone(&self.call.tools);
+        let mut sections = self.sections.clone();
+        if sections.grounding.is_none() && !grounding.is_empty() {
+            sections.grounding = Some(Counted::new(grounding, &*tools.counter));
+        }
+        if let Some(schemas) = self.schemas() {
+            let said = sections.tool_schemas.map_or(String::new(), |said| said.text.to_string());
+            sections.tool_schemas = Some(Counted::new(said + &schemas, &*tools.counter));
+        }
+        let wish = Wish { phase: self.phase, strategy: None, max_tokens, query: None, sections };
+        let built = tokio::task::spawn_blocking(move || build_of(&tools, material, wish));
+        built.await.unwrap_or_else(|_| Err(broken())).map(|built| built.window)
+    }
+
+    /// Asks the model and passes on what it says, until the end or until nobody wants it.
+    async fn stream(&self, window: &Window, whole: &mut Whole) -> Result<(), ProviderError> {
+        let provider = &*self.configured.provider;
+        let request = self.request(window);
+        let gone = self.call.cancelled.cancelled();
+        tokio::pin!(gone);
+        let mut reply = tokio::select! {
+            reply = provider.chat(&request) => reply?,
+            () = &mut gone => return Err(cancelled(provider)),
+        };
+        loop {
+            let piece = tokio::select! {
+                piece = reply.next() => piece?,
+                () = &mut gone => return Err(cancelled(provider)),
+            };
+            let Some(piece) = piece else { return Ok(()) };
+            match &piece {
+                Piece::Text(text) => self.progress("text", text),
+                Piece::Reasoning(text) => self.progress("reasoning", text),
+                Piece::Call(called) => {
+                    let more = vec![entry("arguments", &*called.arguments)];
+                    self.tell("tool-call", &called.name, more);
+                }
+                Piece::Usage(_) | Piece::Stopped(_) => {}
+            }
+            whole.add(piece);
+        }
+    }
+
+    pub(super) fn request(&self, window: &Window) -> Request {
+        let spoken = window.parts.iter().filter(|part| part.section != Section::ToolSchemas);
+        let messages: Vec<Said> = spoken
+            .map(|part| Said {
+                role: part.role,
+                content: Arc::clone(&part.content),
+                tool_calls: part.tool_calls.clone(),
+                tool_call_id: part.tool_call_id.clone(),
+            })
+            .collect();
+        // What comes before the user's new message is the same in the next request, as far as the
+        // strategy lets it be.
+        let stable = messages.iter().rposition(|said| said.role == Role::User).unwrap_or(0);
+        let tools = self.tools.iter().map(|tool| tool.offered()).collect();
+        let max_tokens = self.configured.max_tokens;
+        Request { messages, stable, tools, max_tokens, ..Request::default() }
+    }
+
+    /// Puts what came of the answer into the log, and gives its number.
+    async fn log(&self, whole: &Whole) -> Result<Option<u64>, WireError> {
+        if whole.text.is_empty() && whole.calls.is_empty() {
+            return Ok(None);
+        }
+        let answer = self.answer_message(whole);
+        let id = self.row.id;
+        let said = self.call.tools.engine.ask(move |engine| engine.add_messages(id, vec![answer]));
+        Ok(said.await.map_err(engine_error)?.numbers.last().copied())
+    }
+
+    pub(super) fn answer_message(&self, whole: &Whole) -> NewMessage {
+        let counter = &*self.call.tools.counter;
+        NewMessage {
+            role: Role::Assistant,
+            content: Arc::from(&*whole.text),
+            phase: self.phase,
+            tool_calls: whole.calls.clone(),
+            tool_call_id: None,
+            pinned: false,
+            tokens: NewMessage::tokens_of(counter, &whole.text, &whole.calls),
+            counted_by: counter.name(),
+            timestamp: None,
+        }
+    }
+
+    /// The error of an answer that failed, of which the beginning is kept.
+    async fn failed(&self, begun: &Begun, whole: Whole, error: ProviderError) -> WireError {
+        // A call without a result would make every later request one that models refuse.
+        let whole = Whole { calls: Vec::new(), ..whole };
+        let kept = self.log(&whole).await.ok().flatten();
+        let mut wire = match error.kind {
+            ErrorKind::Cancelled => engine_error(EngineError::Cancelled),
+            kind => application(kind.name(), error.to_string(), vec![]),
+        };
+        wire = self.question_kept(begun, wire);
+        if let Value::Map(data) = &mut wire.data {
+            data.push(entry("id", kept.map_or(Value::Nil, messages::name)));
+            data.push(entry("provider", &*self.configured.name));
+        }
+        wire
+    }
+
+    /// An error that says under which name the question is in the log.
+    pub(super) fn question_kept(&self, begun: &Begun, mut error: WireError) -> WireError {
+        if let Value::Map(data) = &mut error.data {
+            data.push(entry("question", messages::name(begun.turn.message)));
+        }
+        error
+    }
+
+    /// Notes what the answer took, and learns from the tokens that the provider counted.
+    async fn account(&self, begun: &mut Begun, line: u64, window: &Window, whole: &Whole) {
+        let Usage { input, output, cache_read, .. } = whole.usage;
+        let model = self.configured.provider.model().to_owned();
+        let provider = self.configured.name.clone();
+        let cost = self.configured.cost(&whole.usage);
+        begun.usage = begun.usage.plus(whole.usage);
+        begun.cost = begun.cost.zip(cost).map(|(before, cost)| before + cost);
+        let spent = Spent { provider, model, input, output, cached: cache_read, cost };
+        let counted = window.tokens;
+        let noted = self.call.tools.engine.ask(move |engine| {
+            engine.note_usage(line, &spent)?;
+            if let Some(reported) = spent.input {
+                engine.report_usage(&spent.model, counted, reported)?;
+            }
+            Ok(())
+        });
+        if let Err(error) = noted.await {
+            tracing::warn!("what the provider reported was not kept: {error}");
+        }
+    }
+
+    /// A window that was counted as one that fits and did not fit had more tokens than were
+    /// counted: at least as many as the model takes.
+    async fn learn_that_too_long(&self, window: &Window) {
+        let (model, counted) = (self.configured.provider.model().to_owned(), window.tokens);
+        let learned = self.call.tools.engine.ask(move |engine| {
+            let costs = engine.costs(Some(&model))?;
+            if costs.model.known && counted < costs.model.limit {
+                engine.report_usage(&model, counted, costs.model.limit)?;
+            }
+            Ok(())
+        });
+        if let Err(error) = learned.await {
+            tracing::warn!("that a window was too long was not kept: {error}");
+        }
+    }
+}
+
+fn has_summary(window: &Window) -> bool {
+    window.parts.iter().any(|part| part.section == Section::Summary)
+}

@@ -1,0 +1,203 @@
+//! Managing a turn: a model makes notes of the conversation by a template, and they take the
+//! history's place.
+//!
+//! Whatever fails, the outcome says at which step and why, and the caller goes on with the raw
+//! history. What became of it is stored and told.
+
+mod way;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use self::way::{End, Way};
+use super::call::{Call, Tools};
+use super::error::engine_error;
+use super::present::{entry, figure, keyword};
+use super::providers::Configured;
+use crate::curation::managed::{SaidSettings, Status, Step};
+use crate::engine::{EngineError, Material, SessionSettings};
+use crate::store::session::SessionRow;
+use crate::store::view::NewView;
+use crate::value::Value;
+use crate::wire::message::WireError;
+
+/// How a turn is to be managed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Wish {
+    /// The template; the session's by default.
+    pub(super) template: Option<String>,
+    /// The settings that come before the session's and the template's.
+    pub(super) said: SaidSettings,
+}
+
+impl Wish {
+    /// The name of the template that manages a session's turn.
+    ///
+    /// # Errors
+    /// That the session's settings cannot be read.
+    pub(super) fn name(&self, row: &SessionRow) -> Result<String, WireError> {
+        let settings = SessionSettings::parse(&row.settings).map_err(engine_error)?;
+        Ok(self.template.as_deref().unwrap_or(settings.template_name()).to_owned())
+    }
+}
+
+/// What became of the managing of a turn.
+#[derive(Clone)]
+pub(super) struct Managed {
+    /// What is stored of it.
+    pub(super) view: NewView,
+    /// The number under which it is stored.
+    pub(super) id: Option<u64>,
+    /// Whether the notes had been made before, for the same turn.
+    pub(super) cached: bool,
+    /// What takes the history's place.
+    taken: Option<View>,
+}
+
+/// What takes the place of a history.
+#[derive(Clone)]
+struct View {
+    text: Arc<str>,
+    tokens: u64,
+    /// The messages up to the user's that stay, by number.
+    kept: Arc<BTreeSet<u64>>,
+}
+
+/// Manages the present turn of a session; `configured` is the model that will see the view.
+///
+/// # Errors
+/// Only when the call was cancelled: what fails is in the outcome.
+pub(super) async fn manage(
+    call: &Call,
+    id: u64,
+    wish: &Wish,
+    configured: &Configured,
+) -> Result<Managed, WireError> {
+    let mut managed = outcome_of(Way::new(call, id, wish, configured)).await?;
+    if !managed.cached {
+        managed.keep(&call.tools).await;
+    }
+    Ok(managed)
+}
+
+/// The same without asking the manager or storing anything: the outcome has its prompt.
+///
+/// # Errors
+/// Only when the call was cancelled.
+pub(super) async fn rehearse(
+    call: &Call,
+    id: u64,
+    wish: &Wish,
+    configured: &Configured,
+) -> Result<Managed, WireError> {
+    let mut way = Way::new(call, id, wish, configured);
+    way.only_prompt = true;
+    outcome_of(way).await
+}
+
+async fn outcome_of(mut way: Way<'_>) -> Result<Managed, WireError> {
+    let outcome = way.walk().await;
+    let Way { mut view, stored, .. } = way;
+    let taken = match outcome {
+        Ok(taken) => Some(taken),
+        Err(End::Raw) => None,
+        Err(End::Gone) => return Err(engine_error(EngineError::Cancelled)),
+        Err(End::Failed(step, reason)) => {
+            fail(&mut view, step, reason);
+            None
+        }
+    };
+    Ok(Managed { view, id: stored, cached: stored.is_some(), taken })
+}
+
+fn fail(view: &mut NewView, step: Step, reason: String) {
+    view.status = Status::Failed.name().to_owned();
+    view.step = Some(step.name().to_owned());
+    view.reason = Some(reason);
+    view.tokens_after = view.tokens_before;
+}
+
+impl Managed {
+    /// Puts the view in the place of the history, if there is one.
+    pub(super) fn apply(&self, material: &mut Material) {
+        let Some(taken) = &self.taken else { return };
+        let last = self.view.message;
+        material.messages.retain(|one| one.number > last || taken.kept.contains(&one.number));
+        material.summary = Some((Arc::clone(&taken.text), taken.tokens));
+    }
+
+    /// Whether the history's place is taken.
+    pub(super) fn has_view(&self) -> bool {
+        self.taken.is_some()
+    }
+
+    /// The window could not be built with the view: from now on there is none.
+    pub(super) async fn give_up(&mut self, tools: &Tools, reason: String) {
+        self.taken = None;
+        fail(&mut self.view, Step::Window, reason);
+        self.cached = false;
+        self.keep(tools).await;
+    }
+
+    /// Stores what became of it. A view that cannot be stored is given up, so that none is ever
+    /// used of which nobody can see how it came about.
+    async fn keep(&mut self, tools: &Tools) {
+        let error = match note(tools, self.view.clone()).await {
+            Ok(id) => return self.id = Some(id),
+            Err(error) => error,
+        };
+        self.id = None;
+        if self.taken.take().is_some() {
+            fail(&mut self.view, Step::Store, error.to_string());
+            match note(tools, self.view.clone()).await {
+                Ok(id) => return self.id = Some(id),
+                Err(error) => tracing::warn!("a failed view could not be stored: {error}"),
+            }
+        }
+        // At least whoever listens is told.
+        let view = self.view.clone();
+        if let Err(error) = tools.engine.ask(move |engine| engine.tell_of_view(view)).await {
+            tracing::warn!("nobody could be told of a failed view: {error}");
+        }
+    }
+}
+
+async fn note(tools: &Tools, view: NewView) -> Result<u64, EngineError> {
+    tools.engine.ask(move |engine| engine.note_view(view)).await
+}
+
+impl Managed {
+    /// What a client is told of it.
+    pub(super) fn told(&self) -> Value {
+        let view = &self.view;
+        Value::Map(vec![
+            entry("status", keyword(&view.status)),
+            entry("step", view.step.as_deref().map_or(Value::Nil, keyword)),
+            entry("reason", optional(view.reason.as_deref())),
+            entry("template", &*view.template),
+            entry("source", view.source.as_deref().map_or(Value::Nil, keyword)),
+            entry("sha256", optional(view.sha256.as_deref())),
+            entry("provider", optional(view.provider.as_deref())),
+            entry("model", optional(view.model.as_deref())),
+            entry("view", self.id.map_or(Value::Nil, name)),
+            entry("cached", self.cached),
+            entry("tokens-before", figure(view.tokens_before)),
+            entry("tokens-after", figure(view.tokens_after)),
+        ])
+    }
+
+    /// The text that takes the history's place, and which messages follow it, by number.
+    pub(super) fn shown(&self) -> Option<(&str, &BTreeSet<u64>)> {
+        self.taken.as_ref().map(|taken| (&*taken.text, &*taken.kept))
+    }
+}
+
+/// The name of a view.
+pub(super) fn name(id: u64) -> Value {
+    Value::Str(format!("view-{id}"))
+}
+
+/// A text that may be missing.
+pub(super) fn optional(text: Option<&str>) -> Value {
+    text.map_or(Value::Nil, Value::from)
+}

@@ -1,0 +1,171 @@
+//! Methods about managed views: making one without a turn, and listing what became of them.
+
+use serde::Deserialize;
+
+use super::call::Call;
+use super::error::{engine_error, param_error};
+use super::manage::{self, Wish};
+use super::params::{Name, decode, not_negative};
+use super::present::{entry, figure, keyword};
+use super::{Step, messages};
+use crate::curation::managed::{SaidSettings, Status};
+use crate::engine::{Engine, SessionSettings};
+use crate::store::view::ViewRow;
+use crate::value::Value;
+use crate::wire::message::WireError;
+
+/// How many views are listed unless more are asked for.
+const DEFAULT_LISTED: u64 = 20;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct ManageContext {
+    session: Option<Name>,
+    template: Option<Name>,
+    recent_runs: Option<i64>,
+    passthrough_runs: Option<i64>,
+    token_threshold: Option<i64>,
+    provider: Option<Name>,
+    model: Option<Name>,
+    dry_run: Option<bool>,
+}
+
+pub(super) fn manage_context(call: Call, params: Value) -> Result<Step, WireError> {
+    let given: ManageContext = decode(params)?;
+    let said = SaidSettings {
+        recent_runs: not_negative("recent-runs", given.recent_runs)?,
+        passthrough_runs: not_negative("passthrough-runs", given.passthrough_runs)?,
+        token_threshold: not_negative("token-threshold", given.token_threshold)?,
+    };
+    let wish = Wish { template: given.template.map(|Name(name)| name), said };
+    let (provider, model) = (given.provider, given.model);
+    let dry_run = given.dry_run.unwrap_or(false);
+    Ok(Step::Await(Box::pin(async move {
+        let session = given.session;
+        let read = move |engine: &mut Engine| {
+            let row = engine.find_session(session.as_deref())?;
+            let settings = SessionSettings::parse(&row.settings)?;
+            Ok((row, settings))
+        };
+        let (row, settings) = call.tools.engine.ask(read).await.map_err(engine_error)?;
+        let configured = match (&provider, &model) {
+            (None, None) => call.tools.providers.preferred(settings.model.as_deref())?,
+            _ => call.tools.providers.find(provider.as_deref(), model.as_deref())?,
+        };
+        let managed = match dry_run {
+            true => manage::rehearse(&call, row.id, &wish, &configured).await?,
+            false => manage::manage(&call, row.id, &wish, &configured).await?,
+        };
+        let mut map = vec![entry("session", row.name)];
+        if let Value::Map(told) = managed.told() {
+            map.extend(told);
+        }
+        let view = &managed.view;
+        let shown = managed.shown();
+        let kept = shown.iter().flat_map(|(_, kept)| kept.iter().copied().map(messages::name));
+        let kept = Value::List(kept.collect());
+        map.extend([
+            entry("text", manage::optional(shown.map(|(text, _)| text))),
+            entry("messages", kept),
+            entry("sections", sections(&view.sections)),
+            entry("prompt", &*view.prompt),
+            entry("payload", &*view.payload),
+            entry("prompt-tokens", number(view.prompt_tokens)),
+            entry("budget", number(view.budget)),
+        ]);
+        Ok(Step::Done(Value::Map(map)))
+    })))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct ListViews {
+    session: Option<Name>,
+    status: Option<Status>,
+    limit: Option<i64>,
+    brief: Option<bool>,
+}
+
+pub(super) fn list_views(_: Call, params: Value) -> Result<Step, WireError> {
+    let given: ListViews = decode(params)?;
+    let limit = not_negative("limit", given.limit)?.unwrap_or(DEFAULT_LISTED);
+    let brief = given.brief.unwrap_or(false);
+    Step::state(move |engine| {
+        let session = match &given.session {
+            Some(name) => Some(engine.find_session(Some(name))?.id),
+            None => None,
+        };
+        let rows = engine.views(session, given.status, limit)?;
+        let mut listed = Vec::with_capacity(rows.len());
+        for row in rows {
+            let session = engine.row(row.made.session)?.name;
+            listed.push(view(&session, &row, brief));
+        }
+        Ok(Value::List(listed))
+    })
+}
+
+/// A stored view as a client is told it.
+fn view(session: &str, row: &ViewRow, brief: bool) -> Value {
+    let made = &row.made;
+    let mut map = vec![
+        entry("view", manage::name(row.id)),
+        entry("session", session),
+        entry("turn", figure(made.turn)),
+        entry("message", messages::name(made.message)),
+        entry("created", Value::Int(made.created)),
+        entry("status", keyword(&made.status)),
+        entry("step", made.step.as_deref().map_or(Value::Nil, keyword)),
+        entry("reason", manage::optional(made.reason.as_deref())),
+        entry("template", &*made.template),
+        entry("source", made.source.as_deref().map_or(Value::Nil, keyword)),
+        entry("path", manage::optional(made.path.as_deref())),
+        entry("sha256", manage::optional(made.sha256.as_deref())),
+        entry("provider", manage::optional(made.provider.as_deref())),
+        entry("model", manage::optional(made.model.as_deref())),
+        entry("recent-runs", number(made.recent_runs)),
+        entry("passthrough-runs", number(made.passthrough_runs)),
+        entry("token-threshold", number(made.token_threshold)),
+        entry("sections", sections(&made.sections)),
+        entry("budget", number(made.budget)),
+        entry("prompt-tokens", number(made.prompt_tokens)),
+        entry("input-tokens", number(made.input_tokens)),
+        entry("output-tokens", number(made.output_tokens)),
+        entry("tokens-before", figure(made.tokens_before)),
+        entry("tokens-after", figure(made.tokens_after)),
+    ];
+    if !brief {
+        map.extend([
+            entry("prompt", &*made.prompt),
+            entry("payload", &*made.payload),
+            entry("output", &*made.output),
+        ]);
+    }
+    Value::Map(map)
+}
+
+fn sections(names: &str) -> Value {
+    Value::List(names.split_whitespace().map(keyword).collect())
+}
+
+/// A number that may be missing.
+pub(super) fn number(number: Option<u64>) -> Value {
+    number.map_or(Value::Nil, figure)
+}
+
+/// The names of what can become of a managing.
+pub(super) fn status_names() -> Vec<&'static str> {
+    Status::ALL.iter().map(|status| status.name()).collect()
+}
+
+/// A number of runs or tokens as a client sets it for a session: -1 leaves it to the template.
+pub(super) fn setting(name: &str, given: Option<i64>) -> Result<Option<Option<u64>>, WireError> {
+    match given {
+        None => Ok(None),
+        Some(-1) => Ok(Some(None)),
+        Some(number) => match u64::try_from(number) {
+            Ok(number) => Ok(Some(Some(number))),
+            Err(_) => Err(param_error(name, "must be 0 or more, or -1 for what the template says")),
+        },
+    }
+}

@@ -1,0 +1,219 @@
+//! Tools by which a model looks at its context and changes it: allowed, carried out, seen in the
+//! same turn, and logged as units.
+
+use crate::support::*;
+
+/// A server whose model plays these answers, in TOML, and an open session of a project.
+fn begin(home: &Home, answers: &str) -> Client {
+    let script = home.write("answers.toml", answers);
+    let config = home.path("config/contexture/config.toml");
+    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+    let provider = format!(
+        "[[providers]]\nname = \"play\"\nkind = \"scripted\"\nmodel = \"m-1\"\nscript = {script:?}\n"
+    );
+    std::fs::write(config, provider).unwrap();
+    let mut client = home.ephemeral(&[]);
+    let project = home.path("files");
+    client.ok("open-session", &format!("(:name \"s\" :manager \"m\" :project {project:?})"));
+    client
+}
+
+fn text(value: &Json) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// Sends a chat and answers every question whether a tool may be used; what was asked, each in its
+/// line, and the answer.
+fn decide(client: &mut Client, params: &str, decision: &str) -> (Vec<String>, Json) {
+    let id = client.send("chat", params);
+    let mut asked = Vec::new();
+    loop {
+        let message = client.message();
+        if message["id"] == id {
+            assert_eq!(message["error"], Json::Null, "{message}");
+            return (asked, message["result"].clone());
+        }
+        let told = &message["params"];
+        if text(&told["kind"]) == "approval" {
+            asked.push(text(&told["text"]).to_owned());
+            client
+                .send("approve", &format!("(:approval {} :decision {decision})", told["approval"]));
+        }
+    }
+}
+
+fn outcomes(answer: &Json) -> Vec<(&str, &str)> {
+    let calls = answer["tool_calls"].as_array().into_iter().flatten();
+    calls.map(|call| (text(&call["tool"]), text(&call["outcome"]))).collect()
+}
+
+fn calling(name: &str, arguments: &str) -> String {
+    format!("[[answer]]\ncalls = [{{ name = \"{name}\", arguments = '{arguments}' }}]\n")
+}
+
+#[test]
+fn a_model_has_no_tools_unless_it_is_given_some() {
+    let home = Home::new();
+    let mut client = begin(&home, "[[answer]]\necho = true\n");
+    let payload = |answer: &Json| text(&answer["content"]).to_owned();
+    assert!(!payload(&client.ok("chat", "(:content \"x\")")).contains("\"tools\""));
+    let two = client.ok("chat", "(:content \"x\" :tools (list_context :read-context))");
+    assert!(payload(&two).contains(r#""tools":["list_context","read_context"]"#), "{two}");
+    let set = client.ok("configure-session", "(:tools t :allowed-tools (:list-context))");
+    assert_eq!(set["tools"].as_array().unwrap().len(), 7);
+    assert_eq!(set["allowed_tools"].to_string(), r#"["list_context"]"#);
+    let all = client.ok("chat", "(:content \"x\")");
+    assert!(payload(&all).contains("search_session"));
+    let dry = client.ok("chat", "(:content \"x\" :dry-run t)");
+    let parts = dry["parts"].as_array().unwrap();
+    assert!(parts.iter().any(|part| text(&part["section"]) == "tool-schemas"), "{dry}");
+    assert_eq!(client.fails("chat", "(:content \"x\" :tools (:dance))").param(), "tools");
+}
+
+#[test]
+fn what_a_model_adds_it_sees_in_the_same_turn() {
+    let home = Home::new();
+    home.write("a.rs", "fn found_in_a() {}\n");
+    let answers = calling("add_file", r#"{"path": "a.rs"}"#) + "[[answer]]\necho = true\n";
+    let mut client = begin(&home, &answers);
+    let (asked, answer) = decide(&mut client, "(:content \"look\" :tools t)", ":once");
+    assert_eq!(asked, ["add the file a.rs"]);
+    assert!(text(&answer["content"]).contains("fn found_in_a()"), "{answer}");
+    assert_eq!(outcomes(&answer), [("add_file", "done")]);
+    assert_eq!(answer["rounds"], 2);
+    let log = client.ok("get-messages", "nil");
+    let roles: Vec<&str> = log.as_array().unwrap().iter().map(|said| text(&said["role"])).collect();
+    assert_eq!(roles, ["user", "assistant", "tool", "assistant"]);
+    assert_eq!(log[1]["tool_calls"][0]["id"], log[2]["tool_call_id"]);
+    assert_eq!(client.contents("m"), ["fn found_in_a() {}\n"]);
+}
+
+#[test]
+fn what_is_refused_is_not_done_and_the_model_is_told() {
+    let home = Home::new();
+    let answers = calling("add_text", r#"{"content": "x"}"#) + "[[answer]]\necho = true\n";
+    let mut client = begin(&home, &answers);
+    let (_, answer) = decide(&mut client, "(:content \"look\" :tools t)", ":refuse");
+    assert_eq!(outcomes(&answer), [("add_text", "refused")]);
+    assert!(text(&answer["content"]).contains("the user did not allow it"), "{answer}");
+    assert!(client.contents("m").is_empty());
+}
+
+#[test]
+fn what_is_always_allowed_is_not_asked_again() {
+    let home = Home::new();
+    let answers = calling("list_context", "")
+        + "[[answer]]\ntext = \"one\"\n"
+        + &calling("list_context", "{}")
+        + "[[answer]]\ntext = \"two\"\n";
+    let mut client = begin(&home, &answers);
+    let (asked, _) = decide(&mut client, "(:content \"look\" :tools t)", ":always");
+    assert_eq!(asked, ["list the context"]);
+    let (asked, answer) = decide(&mut client, "(:content \"again\" :tools t)", ":refuse");
+    assert!(asked.is_empty());
+    assert_eq!(outcomes(&answer), [("list_context", "done")]);
+    let set = client.ok("configure-session", "nil");
+    assert_eq!(set["allowed_tools"].to_string(), r#"["list_context"]"#);
+}
+
+#[test]
+fn a_file_outside_the_project_is_asked_for_each_time() {
+    let home = Home::new();
+    std::fs::write(home.path("home/secret"), "the secret\n").unwrap();
+    std::os::unix::fs::symlink(home.path("home/secret"), home.file("link")).unwrap();
+    let answers = calling("add_file", r#"{"path": "link"}"#) + "[[answer]]\ntext = \"x\"\n";
+    let mut client = begin(&home, &answers);
+    let (asked, answer) =
+        decide(&mut client, "(:content \"look\" :tools t :allow (add_file))", ":refuse");
+    assert_eq!(asked, ["add the file link"]);
+    assert_eq!(outcomes(&answer), [("add_file", "refused")]);
+    assert!(client.contents("m").is_empty());
+}
+
+#[test]
+fn every_tool_does_what_it_says() {
+    let home = Home::new();
+    let call =
+        |name: &str, arguments: &str| format!("{{ name = \"{name}\", arguments = '{arguments}' }}");
+    let calls = [
+        call("add_text", r#"{"content": "a note of the model"}"#),
+        call("read_context", r#"{"id": "ctx-1"}"#),
+        call("list_context", "{}"),
+        call("search_memory", r#"{"query": "parser"}"#),
+        call("search_session", r#"{"query": "lighthouse"}"#),
+        call("drop_context", r#"{"ids": ["ctx-1"]}"#),
+        call("read_context", r#"{"id": "ctx-1"}"#),
+        call("add_file", r#"{"path": "nowhere.rs"}"#),
+        call("add_text", r#"{"text": "x"}"#),
+        call("dance", "{}"),
+    ];
+    let answers = format!("[[answer]]\ncalls = [{}]\n[[answer]]\ntext = \"x\"\n", calls.join(", "));
+    let mut client = begin(&home, &answers);
+    client.ok("add-context", "(:manager \"m\" :content \"what the user marked\")");
+    client.ok("remember", "(:session \"s\" :content \"the parser is recursive\")");
+    client.ok("add-message", "(:role :user :content \"the lighthouse is white\")");
+    let answer = client.ok("chat", "(:content \"go\" :tools t :allow t :session \"s\")");
+    let texts: Vec<(&str, &str)> = answer["tool_calls"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|call| (text(&call["outcome"]), text(&call["text"])))
+        .collect();
+    let expected = [
+        ("done", "ctx-2"),
+        ("done", "what the user marked"),
+        ("done", "ctx-2"),
+        ("done", "the parser is recursive"),
+        ("done", "lighthouse"),
+        ("done", "removed"),
+        ("failed", "no item \"ctx-1\""),
+        ("failed", "nowhere.rs"),
+        ("failed", "no argument text"),
+        ("failed", "there is no tool dance"),
+    ];
+    for ((outcome, text), (wanted, part)) in texts.iter().zip(expected) {
+        assert_eq!(*outcome, wanted, "{text}");
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    assert_eq!(client.contents("m"), ["a note of the model"]);
+    client.ok("undo", "(:manager \"m\")");
+    assert_eq!(client.contents("m").len(), 2);
+}
+
+#[test]
+fn a_model_that_only_calls_is_stopped() {
+    let home = Home::new();
+    let mut client = begin(&home, &calling("list_context", "{}"));
+    let answer = client.ok("chat", "(:content \"go\" :tools t :allow t)");
+    assert_eq!(answer["rounds"], 8);
+    assert_eq!(text(&answer["stop_reason"]), "tool-calls");
+    assert_eq!(outcomes(&answer).last().unwrap().1, "refused");
+    // Every call has its result, so the next request is sound.
+    let log = client.ok("get-messages", "nil");
+    let of_role = |role: &str| {
+        log.as_array().unwrap().iter().filter(|said| text(&said["role"]) == role).count()
+    };
+    assert_eq!((of_role("assistant"), of_role("tool")), (8, 8));
+}
+
+#[test]
+fn a_turn_that_waits_for_leave_can_be_cancelled() {
+    let home = Home::new();
+    let answers = calling("list_context", "{}") + "[[answer]]\ntext = \"x\"\n";
+    let mut client = begin(&home, &answers);
+    let id = client.send("chat", "(:content \"go\" :tools t)");
+    let number = loop {
+        let message = client.message();
+        if text(&message["params"]["kind"]) == "approval" {
+            break message["params"]["approval"].clone();
+        }
+    };
+    client.send("cancel", &format!("(:id {id})"));
+    assert_eq!(client.reply(id).unwrap_err().code, -32800);
+    until("the unit to be whole", || {
+        client.ok("get-messages", "nil").as_array().unwrap().len() == 3
+    });
+    let late = format!("(:approval {number} :decision :once)");
+    assert_eq!(client.fails("approve", &late).kind(), "no-such-approval");
+    until("the session to be free", || client.call("chat", "(:content \"y\")").is_ok());
+}
