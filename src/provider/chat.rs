@@ -46,6 +46,9 @@ pub enum Piece {
     Call(ToolCall),
     /// What the request and the answer cost, as far as it is known; a later one counts more.
     Usage(Usage),
+    /// What the provider wants to have back beside the answer, as [`Said::opaque`], when the results
+    /// of its calls are sent. It comes only with calls, and before the end.
+    Opaque(serde_json::Value),
     /// The end.
     Stopped(Stop),
 }
@@ -107,6 +110,9 @@ pub struct Said {
     pub tool_calls: Vec<ToolCall>,
     /// Which call it answers.
     pub tool_call_id: Option<String>,
+    /// What came with it as [`Piece::Opaque`], such as signatures of thoughts. Several providers
+    /// refuse the rest of a turn without it; none needs it after the turn, so nothing stores it.
+    pub opaque: Option<serde_json::Value>,
 }
 
 /// A tool that a model may call.
@@ -123,7 +129,13 @@ pub struct Tool {
 impl Said {
     /// A text without calls.
     pub fn new(role: Role, content: &str) -> Self {
-        Self { role, content: content.into(), tool_calls: Vec::new(), tool_call_id: None }
+        Self {
+            role,
+            content: content.into(),
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            opaque: None,
+        }
     }
 }
 
@@ -134,15 +146,29 @@ impl From<&Message> for Said {
             content: Arc::clone(&message.content),
             tool_calls: message.tool_calls.clone(),
             tool_call_id: message.tool_call_id.clone(),
+            opaque: None,
         }
+    }
+}
+
+impl Said {
+    /// What this family of providers had sent to be given back.
+    pub(super) fn kept(&self, family: &str) -> Option<&serde_json::Value> {
+        self.opaque.as_ref()?.get(family)
     }
 }
 
 impl Request {
     /// The name of the tool whose call has this id.
     pub(super) fn called(&self, id: &str) -> Option<&str> {
-        let mut calls = self.messages.iter().flat_map(|said| &said.tool_calls);
-        calls.rfind(|call| call.id == id).map(|call| &*call.name)
+        let call = self.caller(id)?.tool_calls.iter().find(|call| call.id == id);
+        call.map(|call| &*call.name)
+    }
+
+    /// The message that has the call with this id.
+    pub(super) fn caller(&self, id: &str) -> Option<&Said> {
+        let calls = |said: &&Said| said.tool_calls.iter().any(|call| call.id == id);
+        self.messages.iter().rev().find(calls)
     }
 }
 
@@ -187,6 +213,8 @@ pub struct Whole {
     pub reasoning: String,
     /// The calls of tools.
     pub calls: Vec<ToolCall>,
+    /// What the provider wants to have back with the results of the calls.
+    pub opaque: Option<serde_json::Value>,
     /// What it cost.
     pub usage: Usage,
     /// Why it ended; `None` when it did not.
@@ -200,6 +228,7 @@ impl Whole {
             Piece::Text(text) => self.text += &text,
             Piece::Reasoning(text) => self.reasoning += &text,
             Piece::Call(call) => self.calls.push(call),
+            Piece::Opaque(opaque) => self.opaque = Some(opaque),
             Piece::Usage(usage) => self.usage = self.usage.with(usage),
             Piece::Stopped(stop) => self.stop = Some(stop),
         }

@@ -9,6 +9,7 @@
 //! text = ["Here is ", "a test."]     # in these pieces, or one string
 //! delay = 0.02                       # seconds before each piece
 //! calls = [{ name = "read_file", arguments = '{"path": "a.rs"}' }]
+//! opaque = { signature = "x" }       # to be sent back with the results of the calls
 //! usage = { input = 12, output = 4, cached = 8 }
 //!
 //! [[answer]]
@@ -42,7 +43,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::chat::{Piece, Provider, Reply, Request, Stop, Usage};
+use super::chat::{Piece, Provider, Reply, Request, Said, Stop, Usage};
 use super::{Answer, ErrorKind, ProviderError};
 use crate::session::message::ToolCall;
 
@@ -76,6 +77,7 @@ struct Line {
     delay: f64,
     #[serde(default)]
     calls: Vec<Call>,
+    opaque: Option<serde_json::Value>,
     #[serde(default)]
     usage: Used,
     error: Option<ErrorKind>,
@@ -195,11 +197,14 @@ impl Provider for Scripted {
     }
 
     fn payload(&self, request: &Request) -> String {
-        let said = request
-            .messages
-            .iter()
-            .map(|said| serde_json::json!({"role": said.role.name(), "content": &*said.content}));
-        let messages: Vec<_> = said.collect();
+        let said = |said: &Said| {
+            let mut map = serde_json::json!({"role": said.role.name(), "content": &*said.content});
+            if let Some(opaque) = &said.opaque {
+                map["opaque"] = opaque.clone();
+            }
+            map
+        };
+        let messages: Vec<_> = request.messages.iter().map(said).collect();
         let tools: Vec<&str> = request.tools.iter().map(|tool| &*tool.name).collect();
         let mut payload = serde_json::json!({"model": self.model, "messages": messages});
         if !tools.is_empty() {
@@ -254,6 +259,7 @@ impl Line {
         };
         pieces.extend(self.calls.iter().enumerate().map(call));
         if !self.cut && !self.hang {
+            pieces.extend(self.opaque.clone().map(Piece::Opaque));
             let Used { input, output, cached: cache_read } = self.usage;
             pieces.push(Piece::Usage(Usage { input, output, cache_read, ..Usage::default() }));
             let stop = match self.stop {

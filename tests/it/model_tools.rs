@@ -217,3 +217,15 @@ fn a_turn_that_waits_for_leave_can_be_cancelled() {
     assert_eq!(client.fails("approve", &late).kind(), "no-such-approval");
     until("the session to be free", || client.call("chat", "(:content \"y\")").is_ok());
 }
+
+#[test]
+fn what_a_provider_wants_back_is_sent_with_the_results_and_never_stored() {
+    let home = Home::new();
+    let answers = "[[answer]]\ncalls = [{ name = \"list_context\", arguments = \"{}\" }]\n\
+                   opaque = { signature = \"5ign3d\" }\n[[answer]]\necho = true\n";
+    let mut client = begin(&home, answers);
+    let answer = client.ok("chat", "(:content \"go\" :tools t :allow t)");
+    assert!(text(&answer["content"]).contains("5ign3d"), "{answer}");
+    let log = client.ok("get-messages", "nil");
+    assert!(!log[1].to_string().contains("5ign3d") && !log[2].to_string().contains("5ign3d"));
+}

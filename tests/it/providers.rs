@@ -93,6 +93,7 @@ fn expected(kind: &Kind) -> Whole {
             name: "read_file".to_owned(),
             arguments: "{\"path\":\"ä.rs\"}".to_owned(),
         }],
+        opaque: Some(serde_json::from_str(kind.opaque).unwrap()),
         usage: Usage { input: Some(25), output: Some(15), ..kind.usage },
         stop: Some(Stop::Calls),
     }
@@ -141,6 +142,32 @@ fn requests_are_what_the_documentation_says() {
         assert_eq!(heard.body, expected, "{:?}", kind.family);
         let payload: Json = serde_json::from_str(&provider.payload(&request())).unwrap();
         assert_eq!(payload, expected, "what is inspected is what is sent");
+    }
+}
+
+/// The answer as it is sent back with a result of its call.
+fn sent_back(kind: &Kind, opaque: Option<Json>) -> Json {
+    let Whole { text, calls, .. } = expected(kind);
+    let result = Said { tool_call_id: Some(calls[0].id.clone()), ..Said::new(Role::Tool, "fn") };
+    let answer = Said { tool_calls: calls, opaque, ..Said::new(Role::Assistant, &text) };
+    let messages = vec![Said::new(Role::User, "What is in ä.rs?"), answer, result];
+    let server = Endpoint::new(|_, _| Answer::new(500, ""));
+    let payload = provider(kind, &server).payload(&Request { messages, ..Request::default() });
+    let payload: Json = serde_json::from_str(&payload).unwrap();
+    payload["messages"].as_array().or(payload["contents"].as_array()).unwrap()[1].clone()
+}
+
+#[test]
+fn signed_thoughts_go_back_with_the_results_of_the_calls() {
+    for kind in FAMILIES {
+        let opaque = expected(kind).opaque;
+        let again: Json = serde_json::from_str(kind.again).unwrap();
+        assert_eq!(sent_back(kind, opaque), again, "{:?}", kind.family);
+        // What another kind of server gave is not for this one.
+        let foreign = serde_json::json!({"another": [{"text": "x"}]});
+        let without = sent_back(kind, None);
+        assert_ne!(without, again, "{:?}", kind.family);
+        assert_eq!(sent_back(kind, Some(foreign)), without, "{:?}", kind.family);
     }
 }
 

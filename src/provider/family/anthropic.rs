@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Broken, Decoder, add_text, arguments, set};
+use super::{Broken, Decoder, add_text, append, arguments, set};
 use crate::provider::chat::{Piece, Request, Said, Stop, Tool, Usage};
 use crate::provider::error::ErrorKind;
 use crate::session::message::{Role, ToolCall};
 
 /// The version of the interface that this file speaks.
 pub(super) const VERSION: &str = "2023-06-01";
+
+/// Under which an answer's blocks are kept for the rest of its turn.
+const FAMILY: &str = "anthropic";
 
 /// How many tokens an answer may have when the request does not say; this interface demands a
 /// number, and every model of today takes this one.
@@ -21,13 +24,17 @@ pub(super) fn body(model: &str, request: &Request) -> Value {
     let (instructions, rest) = request.messages.split_at(leading);
     let mut system: Vec<Value> = instructions.iter().filter_map(text_block).collect();
     if request.stable > 0 {
-        mark(system.last_mut());
+        mark(&mut system);
     }
     let mut messages: Vec<(&str, Vec<Value>)> = Vec::new();
     for (at, said) in rest.iter().enumerate() {
         let (role, mut blocks) = (role(said.role), blocks(said));
+        if blocks.is_empty() {
+            // No message may be.
+            continue;
+        }
         if leading + at + 1 == request.stable {
-            mark(blocks.last_mut());
+            mark(&mut blocks);
         }
         match messages.last_mut() {
             // Those who speak take turns, and all results of calls are one turn.
@@ -63,6 +70,9 @@ fn role(role: Role) -> &'static str {
 }
 
 fn blocks(said: &Said) -> Vec<Value> {
+    if let Some(Value::Array(kept)) = said.kept(FAMILY) {
+        return kept.iter().filter(|block| !is_blank(block)).cloned().collect();
+    }
     if let (Role::Tool, Some(id)) = (said.role, &said.tool_call_id) {
         return vec![json!({"type": "tool_result", "tool_use_id": id, "content": &*said.content})];
     }
@@ -79,9 +89,20 @@ fn text_block(said: &Said) -> Option<Value> {
     (!text.trim().is_empty()).then(|| json!({"type": "text", "text": text}))
 }
 
-/// What comes up to here is to be cached.
-fn mark(block: Option<&mut Value>) {
-    if let Some(block) = block {
+/// Blocks of text must not be empty, though a model's may be.
+fn is_blank(block: &Value) -> bool {
+    block["type"] == "text" && block["text"].as_str().is_none_or(|text| text.trim().is_empty())
+}
+
+fn is_thought(block: &Value) -> bool {
+    ["thinking", "redacted_thinking"].iter().any(|kind| block["type"] == *kind)
+}
+
+/// What comes up to here is to be cached. Of the marks that a request may have, which are 4, there
+/// are at most 2: this one and that of the instructions, which also covers the tools.
+fn mark(blocks: &mut [Value]) {
+    // Thoughts must come back as they were, and take no mark.
+    if let Some(block) = blocks.iter_mut().rfind(|block| !is_thought(block)) {
         block["cache_control"] = json!({"type": "ephemeral"});
     }
 }
@@ -90,6 +111,9 @@ fn mark(block: Option<&mut Value>) {
 pub(super) struct Decode {
     /// By the index of their blocks.
     calls: BTreeMap<u64, ToolCall>,
+    /// The answer as it came. When there were thoughts before calls, they must be sent back with
+    /// the results of these, signed and in their places.
+    blocks: BTreeMap<u64, Value>,
     stop: Option<Stop>,
     ended: bool,
 }
@@ -102,13 +126,18 @@ impl Decoder for Decode {
             Some("content_block_start") => self.begin(index, &said["content_block"], pieces),
             Some("content_block_delta") => self.go_on(index, &said["delta"], pieces),
             Some("content_block_stop") => {
-                pieces.extend(self.calls.remove(&index).map(Piece::Call));
+                let call = self.calls.remove(&index);
+                if let (Some(call), Some(block)) = (&call, self.blocks.get_mut(&index)) {
+                    block["input"] = arguments(&call.arguments);
+                }
+                pieces.extend(call.map(Piece::Call));
             }
             Some("message_delta") => {
                 self.stop = said["delta"]["stop_reason"].as_str().map(stop);
                 pieces.push(Piece::Usage(usage(&said["usage"])));
             }
             Some("message_stop") => {
+                pieces.extend(self.kept().map(Piece::Opaque));
                 pieces.push(Piece::Stopped(self.stop.take().unwrap_or(Stop::Finished)));
                 self.ended = true;
             }
@@ -126,7 +155,14 @@ impl Decoder for Decode {
 }
 
 impl Decode {
+    fn kept(&mut self) -> Option<Value> {
+        let blocks: Vec<Value> = std::mem::take(&mut self.blocks).into_values().collect();
+        let calls = blocks.iter().any(|block| block["type"] == "tool_use");
+        (calls && blocks.iter().any(is_thought)).then(|| json!({ FAMILY: blocks }))
+    }
+
     fn begin(&mut self, index: u64, block: &Value, pieces: &mut Vec<Piece>) {
+        self.blocks.insert(index, block.clone());
         let text = |name: &str| block[name].as_str().unwrap_or_default().to_owned();
         match block["type"].as_str() {
             Some("tool_use") => {
@@ -140,14 +176,28 @@ impl Decode {
 
     fn go_on(&mut self, index: u64, delta: &Value, pieces: &mut Vec<Piece>) {
         match delta["type"].as_str() {
-            Some("text_delta") => add_text(pieces, &delta["text"], Piece::Text),
-            Some("thinking_delta") => add_text(pieces, &delta["thinking"], Piece::Reasoning),
+            Some("text_delta") => {
+                add_text(pieces, &delta["text"], Piece::Text);
+                self.keep(index, "text", delta);
+            }
+            Some("thinking_delta") => {
+                add_text(pieces, &delta["thinking"], Piece::Reasoning);
+                self.keep(index, "thinking", delta);
+            }
+            Some("signature_delta") => self.keep(index, "signature", delta),
             Some("input_json_delta") => {
                 if let Some(call) = self.calls.get_mut(&index) {
                     call.arguments += delta["partial_json"].as_str().unwrap_or_default();
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Adds to what is kept of a block.
+    fn keep(&mut self, index: u64, name: &str, delta: &Value) {
+        if let Some(block) = self.blocks.get_mut(&index) {
+            append(&mut block[name], &delta[name]);
         }
     }
 }
@@ -185,4 +235,30 @@ fn failure(error: &Value) -> Broken {
         _ => ErrorKind::Unavailable,
     };
     Broken::told(kind, error["message"].as_str().unwrap_or("no reason given"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_thought_and_no_empty_text_is_marked() {
+        let thought = json!({"type": "thinking", "thinking": "t", "signature": "s"});
+        let call = json!({"type": "tool_use", "id": "1", "name": "f", "input": {}});
+        let blank = json!({"type": "text", "text": " \n"});
+        let kept = |blocks: Vec<&Value>| Said {
+            opaque: Some(json!({ FAMILY: blocks })),
+            ..Said::new(Role::Assistant, "unused")
+        };
+        let answer = |blocks: Vec<&Value>| {
+            let messages = vec![Said::new(Role::User, "q"), kept(blocks)];
+            let request = Request { messages, stable: 2, ..Request::default() };
+            body("m", &request)["messages"][1]["content"].clone()
+        };
+        let mut marked = call.clone();
+        marked["cache_control"] = json!({"type": "ephemeral"});
+        assert_eq!(answer(vec![&thought, &blank, &call]), json!([thought, marked]));
+        assert_eq!(answer(vec![&call, &thought]), json!([marked, thought]));
+        assert_eq!(answer(vec![&thought]), json!([thought]));
+    }
 }

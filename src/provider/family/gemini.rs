@@ -2,10 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{Broken, CallIds, Decoder, add_text, arguments, set};
+use super::{Broken, CallIds, Decoder, add_text, append, arguments, set};
 use crate::provider::chat::{Piece, Request, Said, Stop, Tool, Usage};
 use crate::provider::error::ErrorKind;
 use crate::session::message::{Role, ToolCall};
+
+/// Under which an answer's parts are kept for the rest of its turn.
+const FAMILY: &str = "gemini";
 
 pub(super) fn address(base: &str, model: &str) -> String {
     let base = base.trim_end_matches("/v1beta");
@@ -51,8 +54,12 @@ fn parts(said: &Said, request: &Request) -> Vec<Value> {
     if let (Role::Tool, Some(id)) = (said.role, &said.tool_call_id) {
         // Results are named after the function.
         let name = request.called(id).unwrap_or(id);
-        let response = json!({"result": &*said.content});
-        return vec![json!({"functionResponse": {"name": name, "response": response}})];
+        let mut answer = json!({"name": name, "response": {"result": &*said.content}});
+        set(&mut answer, "id", given_id(request, id));
+        return vec![json!({ "functionResponse": answer })];
+    }
+    if let Some(Value::Array(kept)) = said.kept(FAMILY) {
+        return kept.clone();
     }
     let text = (!said.content.is_empty() || said.tool_calls.is_empty())
         .then(|| json!({"text": &*said.content}));
@@ -60,8 +67,17 @@ fn parts(said: &Said, request: &Request) -> Vec<Value> {
     text.into_iter().chain(said.tool_calls.iter().map(call)).collect()
 }
 
+/// The id of a call, if it is the provider's own. One that was made up is not for the provider.
+fn given_id<'a>(request: &Request, id: &'a str) -> Option<&'a str> {
+    let kept = request.caller(id)?.kept(FAMILY)?.as_array()?;
+    kept.iter().any(|part| part["functionCall"]["id"] == id).then_some(id)
+}
+
 pub(super) struct Decode {
     ids: CallIds,
+    /// The answer as it came. Signatures must be sent back in the parts that they came in, with
+    /// the results of the calls; a part that has one must not be put together with another.
+    parts: Vec<Value>,
     stop: Option<Stop>,
     ended: bool,
 }
@@ -94,6 +110,7 @@ impl Decoder for Decode {
     fn closed(&mut self, pieces: &mut Vec<Piece>) -> bool {
         if let Some(stop) = self.stop.take() {
             let calls = stop == Stop::Finished && self.ids.calls > 0;
+            pieces.extend(self.kept().map(Piece::Opaque));
             pieces.push(Piece::Stopped(if calls { Stop::Calls } else { stop }));
             self.ended = true;
         }
@@ -103,7 +120,8 @@ impl Decoder for Decode {
 
 impl Decode {
     pub(super) fn new(stamp: i64) -> Self {
-        Self { ids: CallIds { stamp, calls: 0 }, stop: None, ended: false }
+        let ids = CallIds { stamp, calls: 0 };
+        Self { ids, parts: Vec::new(), stop: None, ended: false }
     }
 
     fn add_part(&mut self, part: &Value, pieces: &mut Vec<Piece>) {
@@ -119,7 +137,30 @@ impl Decode {
             };
             pieces.push(Piece::Call(ToolCall { id, name: name.to_owned(), arguments }));
         }
+        self.keep(part, thought);
     }
+
+    fn keep(&mut self, part: &Value, thought: bool) {
+        let is_text = |part: &Value| {
+            part["text"].is_string() && !is_signed(part) && part["functionCall"].is_null()
+        };
+        match self.parts.last_mut().filter(|last| is_text(last) && is_text(part)) {
+            // What the model says that it thinks is for people, unless it is signed.
+            _ if thought && !is_signed(part) => {}
+            Some(last) => append(&mut last["text"], &part["text"]),
+            None => self.parts.push(part.clone()),
+        }
+    }
+
+    fn kept(&mut self) -> Option<Value> {
+        let parts = std::mem::take(&mut self.parts);
+        let wanted = |part: &Value| is_signed(part) || part["functionCall"]["id"].is_string();
+        (self.ids.calls > 0 && parts.iter().any(wanted)).then(|| json!({ FAMILY: parts }))
+    }
+}
+
+fn is_signed(part: &Value) -> bool {
+    part["thoughtSignature"].is_string()
 }
 
 fn stop(reason: &str) -> Stop {
@@ -151,4 +192,64 @@ fn failure(error: &Value) -> Broken {
         _ => ErrorKind::Unavailable,
     };
     Broken::told(kind, error["message"].as_str().unwrap_or("no reason given"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(parts: &Value) -> Option<Value> {
+        let mut decoder = Decode::new(1);
+        let mut pieces = Vec::new();
+        for part in parts.as_array().unwrap() {
+            let said = json!({"candidates": [{"content": {"parts": [part]}}]});
+            decoder.take(&said, &mut pieces).unwrap();
+        }
+        decoder.stop = Some(Stop::Finished);
+        assert!(decoder.closed(&mut pieces));
+        pieces.into_iter().find_map(|piece| match piece {
+            Piece::Opaque(kept) => Some(kept),
+            _ => None,
+        })
+    }
+
+    #[track_caller]
+    fn check(parts: &Value, expected: Option<Value>) {
+        assert_eq!(kept(parts), expected.map(|parts| json!({ FAMILY: parts })));
+    }
+
+    #[test]
+    fn signed_parts_are_kept_as_they_came() {
+        let call = json!({"functionCall": {"name": "f", "args": {}}});
+        let signed = json!({"functionCall": {"name": "f", "args": {}}, "thoughtSignature": "c2ln"});
+        let text = |text: &str| json!({"text": text});
+        check(&json!([text("a"), text("b"), call]), None);
+        check(&json!([text("a"), {"text": "", "thoughtSignature": "c2ln"}]), None);
+        check(
+            &json!([{"text": "t", "thought": true}, text("a"), text("b"), signed, call]),
+            Some(json!([text("ab"), signed, call])),
+        );
+        let last = json!({"text": "", "thoughtSignature": "c2ln"});
+        let parts = json!([text("a"), last, text("b"), call]);
+        check(&parts, Some(parts.clone()));
+    }
+
+    #[test]
+    fn an_id_that_the_provider_gave_goes_back_to_it() {
+        let opaque = kept(&json!([{"functionCall": {"name": "f", "args": {}, "id": "f-1"}}]));
+        let call = |id: &str| ToolCall { id: id.into(), name: "f".into(), arguments: "{}".into() };
+        let answer = |id: &str| Said {
+            tool_calls: vec![call(id)],
+            opaque: opaque.clone(),
+            ..Said::new(Role::Assistant, "")
+        };
+        let response = |id: &str| {
+            let result = Said { tool_call_id: Some(id.into()), ..Said::new(Role::Tool, "x") };
+            let messages = vec![Said::new(Role::User, "q"), answer(id), result];
+            let body = body(&Request { messages, ..Request::default() });
+            body["contents"][2]["parts"][0]["functionResponse"].clone()
+        };
+        assert_eq!(response("f-1"), json!({"name": "f", "id": "f-1", "response": {"result": "x"}}));
+        assert_eq!(response("call-1-1"), json!({"name": "f", "response": {"result": "x"}}));
+    }
 }

@@ -142,7 +142,7 @@ impl Family {
     /// `stamp` makes the ids of calls unlike those of other answers, for the kinds that give none.
     pub(super) fn decoder(self, stamp: i64) -> Box<dyn Decoder> {
         match self {
-            Self::Openai => Box::<openai::Decode>::default(),
+            Self::Openai => Box::new(openai::Decode::new(stamp)),
             Self::Anthropic => Box::<anthropic::Decode>::default(),
             Self::Gemini => Box::new(gemini::Decode::new(stamp)),
             Self::Ollama => Box::new(ollama::Decode::new(stamp)),
@@ -160,7 +160,7 @@ impl CallIds {
     fn next(&mut self, given: &Value) -> String {
         self.calls += 1;
         let numbered = || format!("call-{:x}-{}", self.stamp, self.calls);
-        given.as_str().map_or_else(numbered, str::to_owned)
+        given.as_str().filter(|id| !id.is_empty()).map_or_else(numbered, str::to_owned)
     }
 }
 
@@ -168,6 +168,15 @@ impl CallIds {
 fn add_text(pieces: &mut Vec<Piece>, text: &Value, piece: fn(String) -> Piece) {
     if let Some(text) = text.as_str().filter(|text| !text.is_empty()) {
         pieces.push(piece(text.to_owned()));
+    }
+}
+
+/// Appends to a text that may not have begun.
+fn append(text: &mut Value, more: &Value) {
+    let Some(more) = more.as_str() else { return };
+    match text {
+        Value::String(text) => text.push_str(more),
+        none => *none = more.into(),
     }
 }
 

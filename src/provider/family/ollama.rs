@@ -2,10 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{Broken, CallIds, Decoder, add_text, arguments, set};
+use super::{Broken, CallIds, Decoder, add_text, append, arguments, set};
 use crate::provider::chat::{Piece, Request, Said, Stop, Tool, Usage};
 use crate::provider::error::ErrorKind;
 use crate::session::message::ToolCall;
+
+/// Under which an answer's thoughts are kept for the rest of its turn.
+const FAMILY: &str = "ollama";
 
 pub(super) fn body(model: &str, request: &Request) -> Value {
     let messages: Vec<Value> = request.messages.iter().map(|said| message(said, request)).collect();
@@ -33,11 +36,14 @@ fn message(said: &Said, request: &Request) -> Value {
     }
     let called = said.tool_call_id.as_deref().and_then(|id| request.called(id));
     set(&mut message, "tool_name", called);
+    set(&mut message, "thinking", said.kept(FAMILY).cloned());
     message
 }
 
 pub(super) struct Decode {
     ids: CallIds,
+    /// The thoughts before calls: the model goes on with them when it has the results.
+    thinking: Value,
     ended: bool,
 }
 
@@ -51,6 +57,7 @@ impl Decoder for Decode {
             return Err(Broken::malformed("the answer has no message"));
         }
         add_text(pieces, &message["thinking"], Piece::Reasoning);
+        append(&mut self.thinking, &message["thinking"]);
         add_text(pieces, &message["content"], Piece::Text);
         for call in message["tool_calls"].as_array().into_iter().flatten() {
             let id = self.ids.next(&call["id"]);
@@ -61,6 +68,9 @@ impl Decoder for Decode {
         }
         if said["done"].as_bool() == Some(true) {
             self.ended = true;
+            if self.ids.calls > 0 && self.thinking.is_string() {
+                pieces.push(Piece::Opaque(json!({ FAMILY: self.thinking.take() })));
+            }
             pieces.push(Piece::Usage(usage(said)));
             pieces.push(Piece::Stopped(self.stop(&said["done_reason"])));
         }
@@ -74,7 +84,7 @@ impl Decoder for Decode {
 
 impl Decode {
     pub(super) fn new(stamp: i64) -> Self {
-        Self { ids: CallIds { stamp, calls: 0 }, ended: false }
+        Self { ids: CallIds { stamp, calls: 0 }, thinking: Value::Null, ended: false }
     }
 
     fn stop(&self, reason: &Value) -> Stop {

@@ -4,15 +4,20 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Broken, Decoder, add_text, set};
+use super::{Broken, CallIds, Decoder, add_text, append, set};
 use crate::provider::chat::{Piece, Request, Said, Stop, Usage};
 use crate::provider::error::ErrorKind;
-use crate::session::message::ToolCall;
+use crate::session::message::{Role, ToolCall};
+
+/// Under which an answer's reasoning is kept for the rest of its turn.
+const FAMILY: &str = "openai";
+/// The names that servers have for reasoning; some send it under both.
+const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
 
 pub(super) fn body(base: &str, model: &str, request: &Request) -> Value {
     let mut body = json!({
         "model": model,
-        "messages": request.messages.iter().map(message).collect::<Vec<_>>(),
+        "messages": request.messages.iter().map(|said| message(base, said)).collect::<Vec<_>>(),
         "stream": true,
         "stream_options": {"include_usage": true},
     });
@@ -34,12 +39,16 @@ pub(super) fn body(base: &str, model: &str, request: &Request) -> Value {
     body
 }
 
-fn message(said: &Said) -> Value {
+fn message(base: &str, said: &Said) -> Value {
+    let kept = said.kept(FAMILY);
     let mut message = json!({"role": said.role.name(), "content": &*said.content});
     if !said.tool_calls.is_empty() {
         let call = |call: &ToolCall| {
-            json!({"id": call.id, "type": "function",
-                   "function": {"name": call.name, "arguments": call.arguments}})
+            let mut map = json!({"id": call.id, "type": "function",
+                                 "function": {"name": call.name, "arguments": call.arguments}});
+            let extra = kept.and_then(|kept| kept["calls"].get(&*call.id));
+            set(&mut map, "extra_content", extra.cloned());
+            map
         };
         message["tool_calls"] = said.tool_calls.iter().map(call).collect();
         if said.content.is_empty() {
@@ -47,13 +56,73 @@ fn message(said: &Said) -> Value {
         }
     }
     set(&mut message, "tool_call_id", said.tool_call_id.clone());
+    if let Some(Value::Object(fields)) = kept.map(|kept| &kept["message"]) {
+        for (name, value) in fields {
+            message[&**name] = value.clone();
+        }
+    } else if said.role == Role::Assistant && base.contains("://api.deepseek.com") {
+        // It refuses a message without, once it thinks; of earlier turns nothing is kept.
+        message["reasoning_content"] = "".into();
+    }
     message
 }
 
+/// What servers of this kind want to have back while their calls are carried out: reasoning, as
+/// DeepSeek and OpenRouter do, and what Gemini adds to calls when it is spoken to in this way.
 #[derive(Default)]
+struct Kept {
+    /// Fields of the message.
+    message: Value,
+    /// `extra_content` by the indices of calls.
+    calls: BTreeMap<u64, Value>,
+}
+
+impl Kept {
+    /// Adds a part of the reasoning. What has the same index is one part: a signature holds only
+    /// for its whole text.
+    fn add_detail(&mut self, detail: &Value) {
+        let details = &mut self.message["reasoning_details"];
+        if !details.is_array() {
+            *details = json!([]);
+        }
+        let Some(details) = details.as_array_mut() else { return };
+        let same = |last: &&mut Value| {
+            !detail["index"].is_null()
+                && last["index"] == detail["index"]
+                && last["type"] == detail["type"]
+        };
+        let Some(last) = details.last_mut().filter(same) else {
+            details.push(detail.clone());
+            return;
+        };
+        for (name, value) in detail.as_object().into_iter().flatten() {
+            match &**name {
+                "text" | "summary" | "data" => append(&mut last[name], value),
+                _ if !value.is_null() => last[name] = value.clone(),
+                _ => {}
+            }
+        }
+    }
+
+    fn opaque(mut self, calls: &BTreeMap<u64, ToolCall>) -> Option<Value> {
+        if let Some(fields) = self.message.as_object_mut() {
+            // The same in other words.
+            if fields.contains_key("reasoning_details") {
+                fields.remove("reasoning");
+            }
+        }
+        let extra = |(index, extra)| Some((calls.get(&index)?.id.clone(), extra));
+        let extras: serde_json::Map<_, _> = self.calls.into_iter().filter_map(extra).collect();
+        let nothing = calls.is_empty() || (self.message.is_null() && extras.is_empty());
+        (!nothing).then(|| json!({ FAMILY: {"message": self.message, "calls": extras} }))
+    }
+}
+
 pub(super) struct Decode {
+    ids: CallIds,
     /// By their index, since their arguments come in parts.
     calls: BTreeMap<u64, ToolCall>,
+    kept: Kept,
     stop: Option<Stop>,
     ended: bool,
 }
@@ -68,8 +137,13 @@ impl Decoder for Decode {
             return Err(Broken::malformed("the answer has no choices"));
         }
         let delta = &choice["delta"];
-        for reasoning in ["reasoning_content", "reasoning"] {
-            add_text(pieces, &delta[reasoning], Piece::Reasoning);
+        let said_so = |name: &&str| delta[*name].as_str().is_some_and(|text| !text.is_empty());
+        if let Some(name) = REASONING.into_iter().find(said_so) {
+            add_text(pieces, &delta[name], Piece::Reasoning);
+            append(&mut self.kept.message[name], &delta[name]);
+        }
+        for detail in delta["reasoning_details"].as_array().into_iter().flatten() {
+            self.kept.add_detail(detail);
         }
         add_text(pieces, &delta["content"], Piece::Text);
         add_text(pieces, &delta["refusal"], Piece::Text);
@@ -101,13 +175,26 @@ impl Decoder for Decode {
         }
         let Some(stop) = self.stop.take() else { return false };
         self.ended = true;
-        pieces.extend(std::mem::take(&mut self.calls).into_values().map(Piece::Call));
+        let mut calls = std::mem::take(&mut self.calls);
+        for call in calls.values_mut() {
+            // Some servers give none, but a result must say which call it is of.
+            call.id = self.ids.next(&Value::from(&*call.id));
+        }
+        let kept = std::mem::take(&mut self.kept).opaque(&calls);
+        pieces.extend(calls.into_values().map(Piece::Call));
+        pieces.extend(kept.map(Piece::Opaque));
         pieces.push(Piece::Stopped(stop));
         true
     }
 }
 
 impl Decode {
+    pub(super) fn new(stamp: i64) -> Self {
+        let ids = CallIds { stamp, calls: 0 };
+        let (calls, kept) = (BTreeMap::new(), Kept::default());
+        Self { ids, calls, kept, stop: None, ended: false }
+    }
+
     fn add_call(&mut self, at: u64, part: &Value) {
         let index = part["index"].as_u64().unwrap_or(at);
         let call = self.calls.entry(index).or_insert_with(|| ToolCall {
@@ -118,6 +205,9 @@ impl Decode {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         if call.id.is_empty() {
             call.id = text(&part["id"]);
+        }
+        if !part["extra_content"].is_null() {
+            self.kept.calls.insert(index, part["extra_content"].clone());
         }
         call.name += &text(&part["function"]["name"]);
         call.arguments += &text(&part["function"]["arguments"]);
@@ -138,8 +228,11 @@ fn usage(said: &Value) -> Usage {
     Usage {
         input: said["prompt_tokens"].as_u64(),
         output: said["completion_tokens"].as_u64(),
-        cache_read: said["prompt_tokens_details"]["cached_tokens"].as_u64(),
-        cache_written: None,
+        // DeepSeek has a name of its own.
+        cache_read: said["prompt_tokens_details"]["cached_tokens"]
+            .as_u64()
+            .or_else(|| said["prompt_cache_hit_tokens"].as_u64()),
+        cache_written: said["prompt_tokens_details"]["cache_write_tokens"].as_u64(),
         reasoning: said["completion_tokens_details"]["reasoning_tokens"].as_u64(),
     }
 }
@@ -161,4 +254,73 @@ fn failure(error: &Value) -> Broken {
         _ => ErrorKind::Unavailable,
     };
     Broken::told(kind, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is kept of an answer of these deltas, which has a call.
+    #[track_caller]
+    fn check(deltas: &[Value], message: &Value) {
+        let mut decoder = Decode::new(1);
+        let mut pieces = Vec::new();
+        let call = json!({"tool_calls": [{"index": 0, "function": {"name": "f"}}]});
+        for delta in deltas.iter().chain([&call]) {
+            decoder.take(&json!({"choices": [{"delta": delta}]}), &mut pieces).unwrap();
+        }
+        assert!(decoder.is_end("[DONE]", &mut pieces));
+        let kept = pieces.iter().find_map(|piece| match piece {
+            Piece::Opaque(kept) => Some(kept[FAMILY]["message"].clone()),
+            _ => None,
+        });
+        assert_eq!(kept.unwrap_or_default(), *message);
+        let made_up = |piece: &Piece| matches!(piece, Piece::Call(call) if call.id == "call-1-1");
+        assert!(pieces.iter().any(made_up), "{pieces:?}");
+    }
+
+    #[test]
+    fn reasoning_is_kept_as_the_server_wants_it_back() {
+        check(&[json!({"content": "x"})], &Value::Null);
+        check(
+            &[json!({"reasoning_content": "a"}), json!({"reasoning_content": "b"})],
+            &json!({"reasoning_content": "ab"}),
+        );
+        // Said twice, it is kept once.
+        check(
+            &[json!({"reasoning_content": "a", "reasoning": "a"})],
+            &json!({"reasoning_content": "a"}),
+        );
+        let detail = |more: Value| {
+            let mut detail = json!({"type": "reasoning.text", "format": "f", "index": 0});
+            let fields = more.as_object().unwrap().clone();
+            detail.as_object_mut().unwrap().extend(fields);
+            json!({"reasoning": "x", "reasoning_details": [detail]})
+        };
+        check(
+            &[
+                detail(json!({"text": "Let", "signature": null})),
+                detail(json!({"text": " me."})),
+                detail(json!({"signature": "c2ln"})),
+                detail(json!({"type": "reasoning.encrypted", "data": "ZW5j", "index": 1})),
+            ],
+            &json!({"reasoning_details": [
+                {"type": "reasoning.text", "format": "f", "index": 0, "text": "Let me.",
+                 "signature": "c2ln"},
+                {"type": "reasoning.encrypted", "format": "f", "index": 1, "data": "ZW5j"},
+            ]}),
+        );
+    }
+
+    #[test]
+    fn deepseek_wants_reasoning_with_every_answer() {
+        let request = Request {
+            messages: vec![Said::new(Role::User, "a"), Said::new(Role::Assistant, "b")],
+            ..Request::default()
+        };
+        let reasoning =
+            |base: &str| body(base, "m", &request)["messages"][1]["reasoning_content"].clone();
+        assert_eq!(reasoning("https://api.deepseek.com/v1"), "");
+        assert_eq!(reasoning("https://api.openai.com/v1"), Value::Null);
+    }
 }

@@ -215,7 +215,9 @@ impl Chat {
         let id = self.row.id;
         let said = self.call.tools.engine.ask(move |engine| engine.add_messages(id, unit)).await;
         let numbers = said.map_err(engine_error)?.numbers;
-        let of_results = numbers.into_iter().skip(1);
+        let mut of_results = numbers.into_iter();
+        let of_answer = of_results.next();
+        begun.opaque.extend(of_answer.zip(whole.opaque.clone()));
         let ran = whole.calls.iter().zip(results).zip(of_results);
         begun.ran.extend(ran.map(|((called, (outcome, text)), message)| Ran {
             name: called.name.clone(),

@@ -6,6 +6,7 @@ use super::super::error::engine_error;
 use super::super::manage::Managed;
 use super::super::present::{entry, figure, keyword};
 use super::super::{messages, turn};
+use super::turn::Opaque;
 use super::{Begun, Chat};
 use crate::curation::managed::without_directive;
 use crate::provider::chat::{Stop, Whole};
@@ -73,7 +74,7 @@ impl Chat {
         });
         let material = material.await.map_err(engine_error)?;
         let window = self.build_with(material, String::new(), None).await?;
-        let payload = self.configured.provider.payload(&self.request(&window));
+        let payload = self.configured.provider.payload(&self.request(&window, &Opaque::new()));
         let parts = window.parts.iter().map(|part| {
             let mut map = vec![
                 entry("section", keyword(part.section.name())),

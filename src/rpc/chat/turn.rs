@@ -1,5 +1,6 @@
 //! A turn's way: the question into the log, a window, the answer, and the answer into the log.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::super::call::Tools;
@@ -28,6 +29,9 @@ const SMALLER: f64 = 0.5;
 /// tools.
 pub(super) const MAX_ROUNDS: u64 = 8;
 
+/// What providers want to have back with their answers, such as signatures of thoughts, by message.
+pub(super) type Opaque = HashMap<u64, serde_json::Value>;
+
 /// A turn that is under way.
 pub(super) struct Begun {
     pub(super) turn: TurnDone,
@@ -37,6 +41,8 @@ pub(super) struct Begun {
     pub(super) rounds: u64,
     /// What it called.
     pub(super) ran: Vec<Ran>,
+    /// What the provider wants to have back with its answers in this turn, by message.
+    pub(super) opaque: Opaque,
     /// What all its answers took.
     pub(super) usage: Usage,
     /// What they cost, as far as each cost is known.
@@ -91,6 +97,7 @@ impl Chat {
             managed: None,
             rounds: 0,
             ran: Vec::new(),
+            opaque: Opaque::new(),
             usage: Usage::default(),
             cost: Some(0.0),
             window_tokens: 0,
@@ -124,7 +131,8 @@ impl Chat {
         loop {
             let (window, line) = self.window(begun).await?;
             let mut whole = Whole::default();
-            let outcome = self.stream(&window, &mut whole).await;
+            let request = self.request(&window, &begun.opaque);
+            let outcome = self.stream(&request, &mut whole).await;
             let nothing_came = whole == Whole::default();
             if outcome.is_ok() || !nothing_came {
                 self.account(begun, line, &window, &whole).await;
@@ -208,13 +216,12 @@ impl Chat {
     }
 
     /// Asks the model and passes on what it says, until the end or until nobody wants it.
-    async fn stream(&self, window: &Window, whole: &mut Whole) -> Result<(), ProviderError> {
+    async fn stream(&self, request: &Request, whole: &mut Whole) -> Result<(), ProviderError> {
         let provider = &*self.configured.provider;
-        let request = self.request(window);
         let gone = self.call.cancelled.cancelled();
         tokio::pin!(gone);
         let mut reply = tokio::select! {
-            reply = provider.chat(&request) => reply?,
+            reply = provider.chat(request) => reply?,
             () = &mut gone => return Err(cancelled(provider)),
         };
         loop {
@@ -230,13 +237,13 @@ impl Chat {
                     let more = vec![entry("arguments", &*called.arguments)];
                     self.tell("tool-call", &called.name, more);
                 }
-                Piece::Usage(_) | Piece::Stopped(_) => {}
+                Piece::Usage(_) | Piece::Opaque(_) | Piece::Stopped(_) => {}
             }
             whole.add(piece);
         }
     }
 
-    pub(super) fn request(&self, window: &Window) -> Request {
+    pub(super) fn request(&self, window: &Window, opaque: &Opaque) -> Request {
         let spoken = window.parts.iter().filter(|part| part.section != Section::ToolSchemas);
         let messages: Vec<Said> = spoken
             .map(|part| Said {
@@ -244,6 +251,7 @@ impl Chat {
                 content: Arc::clone(&part.content),
                 tool_calls: part.tool_calls.clone(),
                 tool_call_id: part.tool_call_id.clone(),
+                opaque: part.message.and_then(|number| opaque.get(&number)).cloned(),
             })
             .collect();
         // What comes before the user's new message is the same in the next request, as far as the

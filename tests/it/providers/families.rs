@@ -22,6 +22,9 @@ pub(super) struct Kind {
     pub(super) refusal: &'static str,
     /// Where its models are listed, and how.
     pub(super) models: (&'static str, &'static str),
+    /// What is kept of the answer for the rest of the turn, and how the answer is sent back then.
+    pub(super) opaque: &'static str,
+    pub(super) again: &'static str,
     pub(super) reasons: bool,
     pub(super) gives_ids: bool,
     /// What is said beside input and output.
@@ -59,7 +62,7 @@ data: {"choices":[{"index":0,"delta":{"content":"Grüße 😀"},"finish_reason":
 
 data: {"choices":[{"index":0,"delta":{"content":", done."},"finish_reason":null}]}
 
-data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call_2","type":"function","function":{"name":"read_file","arguments":""}}]},"finish_reason":null}]}
+data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call_2","type":"function","extra_content":{"google":{"thought_signature":"c2ln"}},"function":{"name":"read_file","arguments":""}}]},"finish_reason":null}]}
 
 data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"path\":"}}]},"finish_reason":null}]}
 
@@ -76,6 +79,12 @@ data: [DONE]
         piece: "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"x\"},\"finish_reason\":null}]}\n\n",
         failure: "data: {\"error\":{\"code\":502,\"message\":\"overloaded\"},\"choices\":[{\"finish_reason\":\"error\"}]}\n\n",
         refusal: r#"{"error": {"message": "MESSAGE", "type": "t", "param": null, "code": null}}"#,
+        opaque: r#"{"openai": {"message": {"reasoning_content": "Hmm, é."},
+            "calls": {"call_2": {"google": {"thought_signature": "c2ln"}}}}}"#,
+        again: r#"{"role": "assistant", "content": "Grüße 😀, done.", "reasoning_content": "Hmm, é.",
+            "tool_calls": [{"id": "call_2", "type": "function",
+                "extra_content": {"google": {"thought_signature": "c2ln"}},
+                "function": {"name": "read_file", "arguments": "{\"path\":\"ä.rs\"}"}}]}"#,
         models: (
             "/v1/models",
             r#"{"object": "list", "data": [{"id": "m-1", "object": "model"}, {"id": "m-2"}]}"#,
@@ -121,28 +130,34 @@ event: content_block_stop
 data: {"type":"content_block_stop","index":0}
 
 event: content_block_start
-data: {"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}
-
-event: content_block_delta
-data: {"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"Grüße 😀"}}
-
-event: content_block_delta
-data: {"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":", done."}}
+data: {"type":"content_block_start","index":1,"content_block":{"type":"redacted_thinking","data":"ZW5j"}}
 
 event: content_block_stop
 data: {"type":"content_block_stop","index":1}
 
 event: content_block_start
-data: {"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"call_2","name":"read_file","input":{}}}
+data: {"type":"content_block_start","index":2,"content_block":{"type":"text","text":""}}
 
 event: content_block_delta
-data: {"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{\"path\":"}}
+data: {"type":"content_block_delta","index":2,"delta":{"type":"text_delta","text":"Grüße 😀"}}
 
 event: content_block_delta
-data: {"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"\"ä.rs\"}"}}
+data: {"type":"content_block_delta","index":2,"delta":{"type":"text_delta","text":", done."}}
 
 event: content_block_stop
 data: {"type":"content_block_stop","index":2}
+
+event: content_block_start
+data: {"type":"content_block_start","index":3,"content_block":{"type":"tool_use","id":"call_2","name":"read_file","input":{}}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":"{\"path\":"}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":"\"ä.rs\"}"}}
+
+event: content_block_stop
+data: {"type":"content_block_stop","index":3}
 
 event: message_delta
 data: {"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},"usage":{"output_tokens":15}}
@@ -151,10 +166,20 @@ event: message_stop
 data: {"type":"message_stop"}
 
 "#,
-        after_text: "event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":1}",
+        after_text: "event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":2}",
         piece: "data: {\"type\":\"content_block_delta\",\"index\":1,\"delta\":{\"type\":\"text_delta\",\"text\":\"x\"}}\n\n",
         failure: "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"overloaded\"}}\n\n",
         refusal: r#"{"type": "error", "error": {"type": "t", "message": "MESSAGE"}}"#,
+        opaque: r#"{"anthropic": [
+            {"type": "thinking", "thinking": "Hmm, é.", "signature": "c2ln"},
+            {"type": "redacted_thinking", "data": "ZW5j"},
+            {"type": "text", "text": "Grüße 😀, done."},
+            {"type": "tool_use", "id": "call_2", "name": "read_file", "input": {"path": "ä.rs"}}]}"#,
+        again: r#"{"role": "assistant", "content": [
+            {"type": "thinking", "thinking": "Hmm, é.", "signature": "c2ln"},
+            {"type": "redacted_thinking", "data": "ZW5j"},
+            {"type": "text", "text": "Grüße 😀, done."},
+            {"type": "tool_use", "id": "call_2", "name": "read_file", "input": {"path": "ä.rs"}}]}"#,
         models: (
             "/v1/models?limit=1000",
             r#"{"data": [{"type": "model", "id": "m-1"}, {"id": "m-2"}], "has_more": false}"#,
@@ -185,13 +210,19 @@ data: {"candidates": [{"content": {"parts": [{"text": "Grüße 😀"}],"role": "
 
 data: {"candidates": [{"content": {"parts": [{"text": ", done."}],"role": "model"},"index": 0}]}
 
-data: {"candidates": [{"content": {"parts": [{"functionCall": {"name": "read_file","args": {"path": "ä.rs"}}}],"role": "model"},"finishReason": "STOP","index": 0}],"usageMetadata": {"promptTokenCount": 25,"candidatesTokenCount": 11,"thoughtsTokenCount": 4,"cachedContentTokenCount": 10,"totalTokenCount": 40}}
+data: {"candidates": [{"content": {"parts": [{"functionCall": {"name": "read_file","args": {"path": "ä.rs"}},"thoughtSignature": "c2ln"}],"role": "model"},"finishReason": "STOP","index": 0}],"usageMetadata": {"promptTokenCount": 25,"candidatesTokenCount": 11,"thoughtsTokenCount": 4,"cachedContentTokenCount": 10,"totalTokenCount": 40}}
 
 "#,
         after_text: "data: {\"candidates\": [{\"content\": {\"parts\": [{\"functionCall\"",
         piece: "data: {\"candidates\": [{\"content\": {\"parts\": [{\"text\": \"x\"}]}}]}\n\n",
         failure: "data: {\"error\": {\"code\": 503,\"message\": \"overloaded\",\"status\": \"UNAVAILABLE\"}}\n\n",
         refusal: r#"{"error": {"code": 1, "message": "MESSAGE", "status": "S"}}"#,
+        opaque: r#"{"gemini": [{"text": "Grüße 😀, done."},
+            {"functionCall": {"name": "read_file", "args": {"path": "ä.rs"}},
+                "thoughtSignature": "c2ln"}]}"#,
+        again: r#"{"role": "model", "parts": [{"text": "Grüße 😀, done."},
+            {"functionCall": {"name": "read_file", "args": {"path": "ä.rs"}},
+                "thoughtSignature": "c2ln"}]}"#,
         models: (
             "/v1beta/models?pageSize=1000",
             r#"{"models": [{"name": "models/m-1"}, {"name": "models/m-2"}]}"#,
@@ -226,6 +257,9 @@ data: {"candidates": [{"content": {"parts": [{"functionCall": {"name": "read_fil
         piece: "{\"message\":{\"role\":\"assistant\",\"content\":\"x\"},\"done\":false}\n",
         failure: "{\"error\":\"overloaded\"}\n",
         refusal: r#"{"error": "MESSAGE"}"#,
+        opaque: r#"{"ollama": "Hmm, é."}"#,
+        again: r#"{"role": "assistant", "content": "Grüße 😀, done.", "thinking": "Hmm, é.",
+            "tool_calls": [{"function": {"name": "read_file", "arguments": {"path": "ä.rs"}}}]}"#,
         models: ("/api/tags", r#"{"models": [{"name": "m-1", "model": "m-1"}, {"name": "m-2"}]}"#),
         reasons: true,
         gives_ids: false,
