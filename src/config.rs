@@ -19,11 +19,11 @@ use crate::wire::frame::DEFAULT_MAX_MESSAGE;
 
 pub use self::embeddings::{EmbeddingSettings, Embeddings};
 pub use self::models::ModelSettings;
-pub use self::providers::{Configured, From, ProviderSettings};
+use crate::provider::settings::{Configured, ProviderSettings};
 use crate::tokens::model::Override;
 
 /// What the program runs with.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Config {
     /// The largest message and file, and the default capacity.
     pub limits: Limits,
@@ -55,7 +55,7 @@ pub struct Explained {
 }
 
 /// Settings from one source; absent ones are left to the sources below.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize, clap::Args)]
+#[derive(Debug, Clone, Default, Deserialize, clap::Args)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Settings {
     /// The largest message, in bytes

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use super::host::Setup;
 use super::{Common, say};
-use crate::config::{Configured, Embeddings, From};
+use crate::config::Embeddings;
+use crate::provider::settings::{Configured, Origin};
 use crate::server::folder::{DATABASE, FolderError, Owned, make_private};
 use crate::store::StoreError;
 use crate::store::sqlite::SqliteStore;
@@ -75,10 +76,11 @@ fn embeddings(settings: &Embeddings) -> Finding {
 fn provider(configured: &Configured) -> Finding {
     let Configured { name, model, from, .. } = configured;
     let key = match from {
-        From::Server { key, .. } => key.check(),
-        From::Script(_) => Ok(()),
+        Origin::Server { key, .. } => key.check(),
+        Origin::Script(_) => Ok(()),
     };
-    match key.and_then(|()| configured.open()) {
+    let opened = || configured.open().map_err(|wrong| wrong.to_string());
+    match key.and_then(|()| opened()) {
         Ok(_) => good(format!("{name} is {model} of {from}")),
         Err(wrong) => bad(format!("[[providers]] {name:?}: {wrong}")),
     }

@@ -7,10 +7,11 @@ use anyhow::Context;
 use tokio::runtime::Runtime;
 
 use super::Common;
-use crate::config::{self, Config, Embeddings, Folders};
+use crate::config::{Config, Embeddings, Folders};
 use crate::context::change::Settings;
 use crate::engine::{Clock, Engine, Models};
 use crate::provider::embed::HttpEmbedder;
+use crate::provider::settings;
 use crate::rpc::{Configured, Embedding, Model, Providers, ReplSettings, Tools};
 use crate::server::Server;
 use crate::server::folder::Owned;
@@ -103,11 +104,9 @@ impl Setup {
     }
 
     fn providers(&self) -> anyhow::Result<Providers> {
-        let open = |said: &config::Configured| -> anyhow::Result<Configured> {
-            let (name, max_tokens, price) = (said.name.clone(), said.max_tokens, said.price);
-            let provider =
-                said.open().map_err(|why| anyhow::anyhow!("provider {name:?}: {why}"))?;
-            Ok(Configured { name, provider, max_tokens, price })
+        let open = |said: &settings::Configured| {
+            let wrong = |why| anyhow::anyhow!("provider {:?}: {why}", said.name);
+            Configured::open(said).map_err(wrong)
         };
         let opened: anyhow::Result<Vec<_>> = self.config.providers.iter().map(open).collect();
         opened.map(Providers::new)

@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::{ConfigError, DEFAULTS, Explained, FILE};
 use crate::provider::secret::KeySource;
+use crate::provider::settings::{BadSetting, check_url, key_source};
 
 /// How long a call waits for a vector, in seconds: the default, and from what to what it can be.
 const DEFAULT_TIMEOUT: f64 = 2.0;
@@ -28,7 +29,7 @@ pub struct EmbeddingSettings {
 }
 
 /// The settings in effect.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Embeddings {
     /// The address of the interface.
     pub url: String,
@@ -67,50 +68,16 @@ pub(super) fn embeddings(
 
 fn checked(said: EmbeddingSettings) -> Result<Embeddings, String> {
     let EmbeddingSettings { url, model, api_key_env, api_key_command, timeout } = said;
-    check_url(&url)?;
+    let said = |wrong: BadSetting| wrong.to_string();
+    check_url(&url).map_err(said)?;
     if model.trim().is_empty() {
         return Err("model must not be empty".to_owned());
     }
-    let key = key_source(api_key_env, api_key_command)?;
+    let key = key_source(None, api_key_env, api_key_command).map_err(said)?;
     let timeout = timeout.unwrap_or(DEFAULT_TIMEOUT);
     let (least, most) = TIMEOUTS;
     if !(least..=most).contains(&timeout) {
         return Err(format!("timeout must be from {least} to {most} seconds, got {timeout}"));
     }
     Ok(Embeddings { url, model, key, timeout: Duration::from_secs_f64(timeout) })
-}
-
-/// Where a key comes from, which is told in one of two ways.
-pub(super) fn key_source(
-    variable: Option<String>,
-    command: Option<String>,
-) -> Result<KeySource, String> {
-    for (name, text) in [("api-key-env", &variable), ("api-key-command", &command)] {
-        if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
-            return Err(format!("{name} must not be empty"));
-        }
-    }
-    match (variable, command) {
-        (Some(_), Some(_)) => Err("has both api-key-env and api-key-command; keep one".to_owned()),
-        (Some(name), None) => Ok(KeySource::Environment(name)),
-        (None, Some(command)) => Ok(KeySource::Command(command)),
-        (None, None) => Ok(KeySource::None),
-    }
-}
-
-pub(super) fn check_url(url: &str) -> Result<(), String> {
-    let example = "such as \"http://localhost:11434/v1\"";
-    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
-    let Some(rest) = rest else {
-        return Err(format!("url must begin with http:// or https://, {example}"));
-    };
-    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    if host.contains('@') {
-        return Err("url must hold no user and no key; use api-key-command for it".to_owned());
-    }
-    let spaced = url.contains(|c: char| c.is_whitespace() || c.is_control());
-    match host.is_empty() || spaced || rest.contains(['?', '#']) {
-        true => Err(format!("url must be an address without spaces and parameters, {example}")),
-        false => Ok(()),
-    }
 }

@@ -120,7 +120,7 @@ fn what_is_wrong_with_embeddings_is_said() {
     refused(&with("key = \"k3y\""), "line 4: unknown field `key`");
     assert!(!in_file(&with("key = \"k3y\"")).unwrap_err().contains("k3y"));
     let both = "api-key-env = \"A\"\napi-key-command = \"pass a\"";
-    refused(&with(both), "has both api-key-env and api-key-command; keep one");
+    refused(&with(both), "api-key-env is given beside api-key-command; keep one");
     let error = in_file(&with("url = \"https://me:k3y@h/v1\"")).unwrap_err();
     assert!(error.contains("no key") && !error.contains("k3y"), "{error}");
 }
@@ -151,7 +151,7 @@ fn providers_are_served_or_scripted() {
     );
     let opened = config.providers[1].open().unwrap();
     assert_eq!((opened.name(), opened.model()), ("here", "m-2"));
-    let missing = config.providers[2].open().err().unwrap();
+    let missing = config.providers[2].open().err().unwrap().to_string();
     assert!(missing.contains("/none/play.toml"), "{missing}");
 }
 
@@ -160,11 +160,17 @@ fn what_is_wrong_with_a_provider_is_said() {
     let with =
         |more: &str| format!("[[providers]]\nname = \"a\"\nmodel = \"m\"\nkind = \"{}", more);
     refused(&with("gpt\""), "[[providers]] \"a\": kind must be one of openai, anthropic, gemini");
-    refused(&with("scripted\""), "\"a\": needs a script");
-    refused(&with("ollama\"\nscript = \"x\""), "only the kind scripted has a script");
+    refused(&with("scripted\""), "\"a\": script is missing");
+    refused(&with("ollama\"\nscript = \"x\""), "script is only for the kind scripted");
     refused(&with("ollama\"\nurl = \"x\""), "url must begin with http://");
     refused(&with("ollama\"\nkey = \"k3y\""), "unknown field `key`, expected one of `name`");
     refused(&with("ollama\"\napi-key-env = \"\""), "api-key-env must not be empty");
+    refused(&with("ollama\"\nmax-tokens = 0"), "max-tokens must be 1 or more");
+    refused(&with("ollama\"\nprice-input = 1"), "price-input and price-output must both be");
+    refused(&with("ollama\"\nprice-input = nan\nprice-output = 1"), "must both be 0 or more");
+    // A file must not hold a key.
+    let error = in_file(&with("ollama\"\napi-key = \"k3y\"")).unwrap_err();
+    assert!(error.contains("unknown field `api-key`") && !error.contains("k3y"), "{error}");
     let once = with("ollama\"\n");
     refused(&format!("{once}{once}"), "name is there twice");
 }

@@ -51,7 +51,8 @@ impl ProviderError {
     fn next_step(&self) -> String {
         match self.kind {
             ErrorKind::Unconfigured => {
-                "complete the configuration and start the server again".into()
+                "complete the configuration and start the server again, or call configure-provider"
+                    .into()
             }
             ErrorKind::Authentication => "check the key that is configured for it".into(),
             ErrorKind::RateLimited => match self.retry_after {

@@ -105,18 +105,18 @@ impl Endpoint {
     }
 
     /// Sends JSON, or asks without any, until that is accepted, a failure will not pass, or the
-    /// time is up.
+    /// time is up. Gives the key that was sent, too, since what the server says may hold it.
     pub(super) async fn ask(
         &self,
         url: &str,
         body: Option<Vec<u8>>,
         until: Instant,
-    ) -> Result<Response, ProviderError> {
+    ) -> Result<(Response, Option<Secret>), ProviderError> {
         let mut wait = FIRST_WAIT;
         for attempt in 1.. {
             let asked = timeout_at(until, self.ask_once(url, body.clone())).await;
             let error = match asked.unwrap_or_else(|_| Err(self.late())) {
-                Ok(response) => return Ok(response),
+                Ok(answered) => return Ok(answered),
                 Err(error) => error,
             };
             let pause = error.retry_after.unwrap_or(wait);
@@ -156,7 +156,11 @@ impl Endpoint {
         self.error(ErrorKind::Unavailable, "no answer came in time")
     }
 
-    async fn ask_once(&self, url: &str, body: Option<Vec<u8>>) -> Result<Response, ProviderError> {
+    async fn ask_once(
+        &self,
+        url: &str,
+        body: Option<Vec<u8>>,
+    ) -> Result<(Response, Option<Secret>), ProviderError> {
         let key = self.key().await?;
         let client = self.shared.client.get_or_try_init(|| async { client(url) }).await;
         let client = client.map_err(|error| {
@@ -170,7 +174,7 @@ impl Endpoint {
         let request = request.headers(self.headers(key.as_ref())?);
         let response = request.send().await.map_err(|error| self.broken(error))?;
         match response.status().is_success() {
-            true => Ok(response),
+            true => Ok((response, key)),
             false => Err(self.refused(response, key).await),
         }
     }

@@ -1,7 +1,8 @@
 //! Models behind the network: what is asked of them, and how failures are told.
 //!
 //! Leaves that speak to one kind of server each, behind traits that say nothing of HTTP. It knows
-//! no engine, no store and no configuration; keys are read when they are needed, and kept nowhere.
+//! no engine, no store and no file of settings; keys are read when they are needed, and kept in
+//! memory alone.
 
 pub mod chat;
 pub mod embed;
@@ -12,6 +13,7 @@ mod lines;
 pub mod scripted;
 pub mod secret;
 mod served;
+pub mod settings;
 
 use std::pin::Pin;
 

@@ -39,7 +39,7 @@ impl Secret {
 }
 
 /// Where a key comes from.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Default)]
 pub enum KeySource {
     /// None is sent, as to servers on one's own machine.
     #[default]
@@ -48,6 +48,8 @@ pub enum KeySource {
     Environment(String),
     /// The first line that this command prints; a shell runs it.
     Command(String),
+    /// Whoever configured the provider gave it.
+    Given(Secret),
 }
 
 impl KeySource {
@@ -58,6 +60,7 @@ impl KeySource {
     pub async fn key(&self) -> Result<Option<Secret>, String> {
         match self {
             Self::None => Ok(None),
+            Self::Given(key) => Ok(Some(key.clone())),
             Self::Environment(name) => from_environment(name).map(Some),
             Self::Command(command) => from_command(command).await.map(Some),
         }
@@ -70,7 +73,7 @@ impl KeySource {
     pub fn check(&self) -> Result<(), String> {
         match self {
             Self::Environment(name) => from_environment(name).map(drop),
-            Self::None | Self::Command(_) => Ok(()),
+            Self::None | Self::Command(_) | Self::Given(_) => Ok(()),
         }
     }
 }
@@ -81,6 +84,7 @@ impl std::fmt::Display for KeySource {
             Self::None => f.write_str("none"),
             Self::Environment(name) => write!(f, "from the variable {name}"),
             Self::Command(command) => write!(f, "from the command {command:?}"),
+            Self::Given(_) => f.write_str("given"),
         }
     }
 }

@@ -13,7 +13,7 @@ use super::error::{ErrorKind, ProviderError};
 use super::family::{Broken, Decoder, Family};
 use super::http::Endpoint;
 use super::lines::Unframer;
-use super::secret::KeySource;
+use super::secret::{KeySource, Secret};
 
 /// The longest answer that is read, in bytes.
 const LONGEST_ANSWER: usize = 256 << 20;
@@ -95,10 +95,11 @@ impl Provider for HttpProvider {
             let url = self.family.address(&self.base, self.endpoint.model());
             let body = self.payload(request).into_bytes();
             let until = Instant::now() + self.times.begin;
-            let response = self.endpoint.ask(&url, Some(body), until).await?;
+            let (response, key) = self.endpoint.ask(&url, Some(body), until).await?;
             let reply: Box<dyn Reply> = Box::new(HttpReply {
                 endpoint: Arc::clone(&self.endpoint),
                 response: Some(response),
+                key,
                 unframer: Unframer::new(self.family.framing()),
                 decoder: self.family.decoder(jiff::Timestamp::now().as_millisecond()),
                 pieces: VecDeque::new(),
@@ -117,7 +118,7 @@ impl HttpProvider {
     async fn list(&self) -> Result<Vec<String>, ProviderError> {
         let url = self.family.models_address(&self.base);
         let until = Instant::now() + LIST_TIME;
-        let response = self.endpoint.ask(&url, None, until).await?;
+        let (response, _) = self.endpoint.ask(&url, None, until).await?;
         let answer = self.endpoint.whole(response, LONGEST_LIST, until).await?;
         let said = serde_json::from_slice(&answer).unwrap_or_default();
         self.family.models(&said).ok_or_else(|| {
@@ -130,6 +131,8 @@ struct HttpReply {
     endpoint: Arc<Endpoint>,
     /// `None` once nothing more is read, which closes the connection.
     response: Option<Response>,
+    /// What was sent, to be taken out of what the server says went wrong.
+    key: Option<Secret>,
     unframer: Unframer,
     decoder: Box<dyn Decoder>,
     pieces: VecDeque<Piece>,
@@ -222,7 +225,10 @@ impl HttpReply {
             self.response = None;
         }
         self.pieces.extend(pieces);
-        outcome.map_err(|Broken { kind, what }| self.endpoint.error(kind, what))
+        outcome.map_err(|Broken { kind, what }| {
+            let what = self.key.as_ref().map_or(what.clone(), |key| key.hidden_in(&what));
+            self.endpoint.error(kind, what)
+        })
     }
 }
 

@@ -111,6 +111,12 @@ pub struct Call {
 pub trait Peer: Send + Sync {
     /// Sends `progress` for a call that is running; dropped when the client reads too slowly.
     fn progress(&self, params: Value);
+
+    /// Whether it is sure that the client is of the user that the server runs for: one that came
+    /// over a private socket or a pipe, not one that only knew a secret.
+    fn is_same_user(&self) -> bool {
+        false
+    }
 }
 
 /// What a client can be notified of.

@@ -10,6 +10,7 @@ use crate::curation::config::ConfigError;
 use crate::curation::summary::SummaryError;
 use crate::engine::EngineError;
 use crate::files::{FileError, TreeError};
+use crate::provider::{ErrorKind, ProviderError};
 use crate::store::StoreError;
 use crate::value::{self, Value};
 use crate::wire::message::WireError;
@@ -115,6 +116,16 @@ pub(super) fn tree_error(error: &TreeError) -> WireError {
 pub(super) fn budget_error(error: &BudgetTooSmall) -> WireError {
     let data = vec![("needed", figure(error.needed)), ("max-tokens", figure(error.max_tokens))];
     application("budget-too-small", error.to_string(), data)
+}
+
+/// The wire error of a provider that was asked in vain.
+pub(super) fn provider_error(name: &str, error: &ProviderError) -> WireError {
+    if error.kind == ErrorKind::Cancelled {
+        return cancelled();
+    }
+    let mut data = vec![("provider", text(name)), ("model", text(&error.model))];
+    data.extend(error.retry_after.map(|wait| ("retry-after", figure(wait.as_secs()))));
+    application(error.kind.name(), error.to_string(), data)
 }
 
 /// The wire error of parameters that cannot be decoded.

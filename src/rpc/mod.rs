@@ -18,6 +18,7 @@ mod files;
 mod manage;
 mod memories;
 mod messages;
+mod models;
 mod params;
 pub(crate) mod present;
 mod providers;

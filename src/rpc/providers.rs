@@ -2,13 +2,9 @@
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use super::Step;
-use super::call::Call;
 use super::error::application;
-use super::params::decode;
-use super::present::{entry, figure};
-use super::query::Nothing;
 use crate::provider::chat::{Provider, Usage};
+use crate::provider::settings::{self, BadSetting, Origin};
 use crate::value::Value;
 use crate::wire::message::WireError;
 
@@ -16,7 +12,10 @@ use crate::wire::message::WireError;
 pub(super) const HOW_TO: &str = "no model is configured: put a [[providers]] table with name, \
                                  kind and model into the configuration file, for instance \
                                  name = \"local\", kind = \"ollama\", model = \"llama3.2\", and \
-                                 start the server again";
+                                 start the server again; or call configure-provider";
+
+/// How many providers there can be.
+const MOST_PROVIDERS: usize = 100;
 
 /// A model that can be talked to.
 #[derive(Clone)]
@@ -29,6 +28,8 @@ pub struct Configured {
     pub max_tokens: Option<u64>,
     /// What a million tokens of input and of output cost, when that is known.
     pub price: Option<(f64, f64)>,
+    /// What is asked, and whence the key is.
+    pub from: Origin,
 }
 
 /// Every model that can be talked to; the first is used when none is named. Clones are the same
@@ -96,8 +97,31 @@ impl Providers {
         }
     }
 
+    /// Adds a provider, in place of the one of its name if there is one, and gives its place.
+    pub(super) fn add(&self, configured: Configured, default: bool) -> Result<usize, WireError> {
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let old = known.iter().position(|one| one.name == configured.name);
+        if old.is_none() && known.len() >= MOST_PROVIDERS {
+            let message = format!(
+                "there are {MOST_PROVIDERS} providers, which is all that there can be; give the \
+                 name of one that is to be replaced"
+            );
+            return Err(application("too-many-providers", message, vec![]));
+        }
+        let mut next = known.clone();
+        let at = match (default, old) {
+            (true, _) => 0,
+            (false, Some(at)) => at,
+            (false, None) => next.len(),
+        };
+        next.retain(|one| one.name != configured.name);
+        next.insert(at, configured);
+        *known = next;
+        Ok(at)
+    }
+
     /// What a panic left behind is whole: every change is one assignment.
-    fn known(&self) -> RwLockReadGuard<'_, Vec<Configured>> {
+    pub(super) fn known(&self) -> RwLockReadGuard<'_, Vec<Configured>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -110,6 +134,20 @@ fn no_such(name: &str, known: &[Configured]) -> WireError {
 }
 
 impl Configured {
+    /// A provider that is asked as its settings say.
+    ///
+    /// # Errors
+    /// When its script cannot be used.
+    pub fn open(said: &settings::Configured) -> Result<Self, BadSetting> {
+        Ok(Self {
+            name: said.name.clone(),
+            provider: said.open()?,
+            max_tokens: said.max_tokens,
+            price: said.price,
+            from: said.from.clone(),
+        })
+    }
+
     /// The same provider with another model, of which no price is known.
     fn with_model(&self, model: &str) -> Self {
         if self.provider.model() == model {
@@ -125,25 +163,6 @@ impl Configured {
     }
 }
 
-pub(super) fn list_providers(call: Call, params: Value) -> Result<Step, WireError> {
-    decode::<Nothing>(params)?;
-    let line = |(at, configured): (usize, &Configured)| {
-        let (input, output) = configured.price.unzip();
-        let price = |price: Option<f64>| price.map_or(Value::Nil, Value::from);
-        Value::Map(vec![
-            entry("name", &*configured.name),
-            entry("model", configured.provider.model()),
-            entry("address", configured.provider.name()),
-            entry("default", at == 0),
-            entry("max-tokens", configured.max_tokens.map_or(Value::Nil, figure)),
-            entry("price-input", price(input)),
-            entry("price-output", price(output)),
-        ])
-    };
-    let list = call.tools.providers.known().iter().enumerate().map(line).collect();
-    Ok(Step::Done(Value::List(list)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,6 +174,7 @@ mod tests {
             provider: Arc::new(Scripted::new("[[answer]]\ntext = \"x\"\n", model).unwrap()),
             max_tokens: Some(100),
             price: Some((1.0, 2.0)),
+            from: Origin::Script("none".into()),
         };
         Providers::new([("one", "m-1"), ("two", "m-2")].map(configured).into())
     }

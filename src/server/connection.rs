@@ -41,6 +41,7 @@ pub(super) async fn serve(
 ) {
     let limit = server.tools().limits.max_message_bytes;
     let (writer, outbox) = Writer::new(writer, limit);
+    let outbox = outbox.of_same_user(!admission.is_pending());
     if matches!(admission, Admission::Refused) {
         tracing::warn!("a client of another user was turned away; there is no secret to show");
         return;

@@ -36,9 +36,15 @@ pub(super) enum Out {
 pub(super) struct Outbox {
     sender: mpsc::UnboundedSender<Out>,
     unread: Arc<AtomicUsize>,
+    is_same_user: bool,
 }
 
 impl Outbox {
+    /// The same for a client of whom that is known.
+    pub(super) fn of_same_user(self, is_same_user: bool) -> Self {
+        Self { is_same_user, ..self }
+    }
+
     pub(super) fn reply(&self, id: Option<Id>, outcome: Result<Value, WireError>) {
         self.reply_from(id, outcome, None);
     }
@@ -78,6 +84,10 @@ impl Peer for Outbox {
         if self.unread.load(Ordering::Relaxed) < CHATTER_LIMIT {
             self.send(Out::Message(Outgoing::Notify("progress", params)));
         }
+    }
+
+    fn is_same_user(&self) -> bool {
+        self.is_same_user
     }
 }
 
@@ -124,7 +134,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
             unread: Arc::clone(&unread),
             max_message,
         };
-        (writer, Outbox { sender, unread })
+        (writer, Outbox { sender, unread, is_same_user: false })
     }
 
     /// Writes until every [`Outbox`] is gone and all is written.

@@ -6,6 +6,7 @@
 
 mod abuse;
 mod chat;
+mod configure;
 mod curation;
 mod docs;
 mod durability;

@@ -2,7 +2,7 @@
 
 use super::session::{PHASE, SESSION};
 use super::{KEY, Method, Pace, optional, required};
-use crate::rpc::{approvals, chat, providers, tools};
+use crate::rpc::{approvals, chat, models, tools};
 
 fn decisions() -> Vec<&'static str> {
     vec!["once", "always", "refuse"]
@@ -89,9 +89,56 @@ pub(super) static METHODS: &[Method] = &[
         family: "model",
         doc: "Lists the models that can be talked to; the first is used when none is named.",
         params: &[],
-        result: "A list of `:name :model :address :default :max-tokens :price-input \
-                 :price-output`.",
+        result: "A list of `:name :kind :model :base-url` (or `:script`) `:key :key-from :default \
+                 :max-tokens :price-input :price-output`. `:key` is `:set`, `:missing` or \
+                 `:none-needed`, `:key-from` is `:environment`, `:command`, `:call` or nil; a \
+                 command is not run for this.",
         pace: Pace::Prompt,
-        run: providers::list_providers,
+        run: models::list_providers,
+    },
+    Method {
+        name: "configure-provider",
+        family: "model",
+        doc: "Adds a model that can be talked to, or replaces the one of this name, until the \
+              server ends. The parameters mean what the settings of `[[providers]]` in the \
+              configuration file mean. The key is kept in memory alone.",
+        params: &[
+            required("name", "string", "How you call it."),
+            required("kind", "string", "openai, anthropic, gemini, ollama or scripted."),
+            required("model", "string", "The model's name there."),
+            optional("base-url", "string", "The address; the usual one of its kind by default."),
+            optional("api-key", "string", "The key itself. It is never stored, logged or shown."),
+            optional(
+                "api-key-env",
+                "string",
+                "The environment variable of the server that has the key. Only for clients of \
+                 the server's own user, not for those that showed a secret.",
+            ),
+            optional(
+                "api-key-command",
+                "string",
+                "The command that prints the key; the server runs it when it needs the key. Only \
+                 for the same clients.",
+            ),
+            optional("script", "string", "The file that a scripted model plays."),
+            optional("max-tokens", "integer", "How many tokens an answer may have."),
+            optional("price-input", "number", "What a million tokens of input cost."),
+            optional("price-output", "number", "What a million tokens of output cost."),
+            optional("default", "boolean", "Make it the one that is used when none is named."),
+        ],
+        result: "What `list-providers` says of it. At most 100 can be there \
+                 (`too-many-providers`).",
+        pace: Pace::InOrder,
+        run: models::configure_provider,
+    },
+    Method {
+        name: "list-models",
+        family: "model",
+        doc: "Asks a provider which models it has, for at most 20 seconds.",
+        params: &[optional("provider", "string", "The provider's name; the default by default.")],
+        result: "`:provider`, and `:models`, their names in the provider's order. Errors are of \
+                 the kinds that `chat` has.",
+        pace: Pace::Aside,
+        run: models::list_models,
     },
 ];

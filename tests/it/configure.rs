@@ -1,0 +1,255 @@
+//! Providers that a client adds while the server runs, through the program itself.
+
+use std::fs::File;
+use std::path::Path;
+
+use contexture::server::auth::{Admission, Secret};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+
+use crate::endpoint::{Answer, Asked, Body, Endpoint};
+use crate::support::*;
+
+/// A key that nothing else looks like.
+const KEY: &str = "sk-qUx7-n0body-sees-this";
+
+/// A piece of a text, and the end, as OpenAI's interface has them.
+fn saying(text: &str) -> Answer {
+    let piece = format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n");
+    Answer::streaming(Body::Chunks(vec![piece.into_bytes(), b"data: [DONE]\n\n".to_vec()]))
+}
+
+fn params(url: &str, more: &str) -> String {
+    format!("(:name \"here\" :kind \"openai\" :model \"m-1\" :base-url {url:?} {more})")
+}
+
+fn text(value: &Json) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn key_of(asked: &Asked) -> &str {
+    asked.headers.get("authorization").map_or("", |value| value)
+}
+
+/// Whether a file below the folder has the key.
+#[track_caller]
+fn check_unseen(folder: &Path) -> usize {
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            seen += check_unseen(&path);
+        } else if let Ok(bytes) = std::fs::read(&path) {
+            let found = memchr::memmem::find(&bytes, KEY.as_bytes());
+            assert_eq!(found, None, "{} has the key", path.display());
+            seen += 1;
+        }
+    }
+    seen
+}
+
+#[test]
+fn a_key_is_sent_to_its_server_and_seen_nowhere_else() {
+    let broken = format!("data: {{\"error\":{{\"message\":\"{KEY} is used up\"}}}}\n\n");
+    let server = Endpoint::new(move |_, before| match before {
+        0 => Answer::new(200, "{\"data\": [{\"id\": \"m-1\"}, {\"id\": \"m-2\"}]}"),
+        1 => saying("hello"),
+        2 => Answer::new(401, format!("{{\"error\": \"no such key {KEY}\"}}")),
+        3 => Answer::streaming(Body::Chunks(vec![broken.clone().into_bytes()])),
+        4 => Answer::new(200, format!("<html>{KEY}</html>")),
+        _ => Answer::new(429, KEY).header("Retry-After", "3600"),
+    });
+    let home = Home::new();
+    let log = home.path("log");
+    let mut command = home.command(&["serve", "--stdio"]);
+    command.env("CONTEXTURE_LOG", "trace").stderr(File::create(&log).unwrap());
+    let mut client = Client::over_stdio(command, Dialect::Native);
+    let mut said = String::new();
+    client.ok("open-session", "(:name \"s\")");
+    let row = client.ok("configure-provider", &params(&server.url, &format!(":api-key {KEY:?}")));
+    assert_eq!((text(&row["key"]), text(&row["key_from"])), ("set", "call"));
+    said += &row.to_string();
+    let models = client.ok("list-models", "(:provider \"here\")");
+    assert_eq!(models["models"], serde_json::json!(["m-1", "m-2"]));
+    assert_eq!(text(&client.ok("chat", "(:content \"hi\")")["content"]), "hello");
+    for (kind, shown) in [
+        ("authentication", "no such key …"),
+        ("unavailable", "… is used up"),
+        ("malformed", "no stream of events"),
+        ("rate-limited", "429: …"),
+    ] {
+        let failure = client.fails("chat", "(:content \"more\")");
+        assert_eq!(failure.kind(), kind, "{failure:?}");
+        assert!(failure.message.contains(shown), "{failure:?}");
+        said += &format!("{failure:?}");
+    }
+    let refused = params(&server.url, &format!(":api-key ({KEY:?})"));
+    said += &format!("{:?}", client.fails("configure-provider", &refused));
+    let both = params(&server.url, &format!(":api-key {KEY:?} :api-key-env \"A\""));
+    said += &format!("{:?}", client.fails("configure-provider", &both));
+    let in_url = format!("http://me:{KEY}@127.0.0.1/v1");
+    said += &format!("{:?}", client.fails("configure-provider", &params(&in_url, "")));
+    for (dialect, broken) in [
+        (Dialect::Native, format!("(:id 7 :method configure-provider :params (:api-key {KEY:?} ]")),
+        (Dialect::Native, format!("(:id 7 :method x :params (:api-key \"{KEY}))")),
+        (Dialect::Json, format!("{{\"id\": 7, \"params\": {{\"api_key\": {KEY:?}, }}}}")),
+        (Dialect::Json, format!("{{\"id\": 7, \"params\": {{\"api_key\": {KEY}}}}}")),
+    ] {
+        let mut other = Client::over_stdio(home.command(&["serve", "--stdio"]), dialect);
+        other.write(format!("{broken}\n").as_bytes());
+        said += &other.message().to_string();
+        other.close();
+    }
+    for method in ["list-providers", "server-info", "usage-log", "get-messages"] {
+        said += &format!("{:?}", client.call(method, "nil"));
+    }
+    assert!(!said.contains(KEY), "{said}");
+    let asked = server.asked();
+    assert!(asked.iter().all(|asked| key_of(asked) == format!("Bearer {KEY}")), "{asked:?}");
+    client.end();
+    assert!(std::fs::read_to_string(&log).unwrap().contains("TRACE"), "everything was logged");
+    // The log, the database and what is written before it.
+    assert!(check_unseen(&home.path("")) >= 3);
+    // Nor is it there when the server is started again.
+    let mut client = home.stdio(&[]);
+    assert!(is_nil(&client.ok("list-providers", "nil")));
+    assert_eq!(client.fails("chat", "(:content \"hi\")").kind(), "unconfigured");
+}
+
+/// What a client is answered that had to show a secret, or that had not.
+fn answered(admission: Admission, message: &str) -> String {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (near, far) = tokio::io::duplex(1 << 16);
+        let (reader, writer) = tokio::io::split(far);
+        let server = crate::scripted::server();
+        tokio::spawn(async move { server.serve(reader, writer, admission).await });
+        let (near_reader, mut near_writer) = tokio::io::split(near);
+        near_writer.write_all(message.as_bytes()).await.unwrap();
+        let mut line = String::new();
+        BufReader::new(near_reader).read_line(&mut line).await.unwrap();
+        line
+    })
+}
+
+#[test]
+fn the_servers_environment_and_commands_are_for_its_own_user() {
+    let call = |more: &str| {
+        format!("(:id 1 :method configure-provider :params {})\n", params("http://h/v1", more))
+    };
+    for (more, param) in
+        [(":api-key-command \"id\"", "api-key-command"), (":api-key-env \"HOME\"", "api-key-env")]
+    {
+        let secret = Secret::new("s3cret");
+        let own = answered(Admission::Offered(secret.clone()), &call(more));
+        assert!(own.contains(":result"), "{own}");
+        let shown = format!("s3cret\n{}", call(more));
+        let refused = answered(Admission::Demanded(secret), &shown);
+        assert!(refused.contains(&format!("{param} is only for clients")), "{refused}");
+    }
+    let with_key = format!("s3cret\n{}", call(":api-key \"k\""));
+    let taken = answered(Admission::Demanded(Secret::new("s3cret")), &with_key);
+    assert!(taken.contains(":key :set"), "{taken}");
+}
+
+#[track_caller]
+fn check_refused(client: &mut Client, more: &str, param: &str, expected: &str) {
+    let given: Vec<&str> = more.split(' ').filter(|word| word.starts_with(':')).collect();
+    let usual = [(":name", "\"a\""), (":kind", "\"ollama\""), (":model", "\"m\"")];
+    let usual = usual.iter().filter(|(name, _)| !given.contains(name));
+    let usual: String = usual.map(|(name, value)| format!("{name} {value} ")).collect();
+    let failure = client.fails("configure-provider", &format!("({usual}{more})"));
+    assert_eq!((failure.code, failure.param()), (-32602, param), "{failure:?}");
+    assert!(failure.message.contains(expected), "{failure:?}");
+}
+
+#[test]
+fn what_is_wrong_with_a_provider_is_said_as_for_the_file() {
+    let home = Home::new();
+    let mut client = home.ephemeral(&[]);
+    let mut refused = |more: &str, param: &str, expected: &str| {
+        check_refused(&mut client, more, param, expected);
+    };
+    refused(":kind \"gpt\"", "kind", "kind must be one of openai, anthropic, gemini");
+    refused(":name \"\"", "name", "must not be empty");
+    refused(":model \" \"", "model", "model must not be empty");
+    refused(":base-url \"x\"", "base-url", "base-url must begin with http://");
+    refused(":base-url \"http://h/v1?key=k\"", "base-url", "without spaces and parameters");
+    refused(":kind \"scripted\"", "script", "script is missing");
+    refused(":kind \"scripted\" :script \"here.toml\"", "script", "absolute");
+    refused(":kind \"scripted\" :script \"/none/x.toml\"", "script", "/none/x.toml: No such file");
+    refused(":script \"/x\"", "script", "only for the kind scripted");
+    refused(":api-key \" \"", "api-key", "must be a string that is not empty");
+    refused(":api-key-env \"A\" :api-key-command \"b\"", "api-key-env", "keep one");
+    refused(":max-tokens 0", "max-tokens", "must be 1 or more");
+    refused(":price-input 1", "price-input", "and price-output must both be 0 or more");
+    refused(":price-input -1 :price-output 1", "price-input", "both be 0 or more");
+    assert!(is_nil(&client.ok("list-providers", "nil")), "nothing was added");
+}
+
+#[test]
+fn providers_are_added_replaced_and_put_first() {
+    let server = Endpoint::new(|asked, _| {
+        let model = asked.body["model"].as_str().unwrap_or_default();
+        saying(&format!("I am {model}"))
+    });
+    let home = Home::new();
+    let mut client = home.ephemeral(&[]);
+    let add = |client: &mut Client, name: &str, model: &str, more: &str| {
+        let what = format!("(:name {name:?} :kind openai :model {model:?}");
+        client.ok("configure-provider", &format!("{what} :base-url {:?} {more})", server.url))
+    };
+    let listed = |client: &mut Client| {
+        let list = client.ok("list-providers", "nil");
+        let row = |row: &Json| format!("{} {}", text(&row["name"]), text(&row["model"]));
+        list.as_array().unwrap().iter().map(row).collect::<Vec<_>>().join(", ")
+    };
+    client.ok("open-session", "(:name \"s\")");
+    let row = add(&mut client, "one", "m-1", "");
+    assert_eq!((&row["default"], text(&row["key"])), (&Json::Bool(true), "none-needed"));
+    assert_eq!(text(&row["base_url"]), server.url);
+    add(&mut client, "two", "m-2", ":price-input 1 :price-output 2 :max-tokens 7");
+    assert_eq!(listed(&mut client), "one m-1, two m-2");
+    assert_eq!(text(&client.ok("chat", "(:content \"hi\")")["content"]), "I am m-1");
+    add(&mut client, "two", "m-3", ":default t");
+    assert_eq!(listed(&mut client), "two m-3, one m-1");
+    assert_eq!(text(&client.ok("chat", "(:content \"hi\")")["content"]), "I am m-3");
+    add(&mut client, "one", "m-4", "");
+    assert_eq!(listed(&mut client), "two m-3, one m-4");
+    let chosen = client.ok("chat", "(:content \"hi\" :provider \"one\")");
+    assert_eq!(text(&chosen["content"]), "I am m-4");
+    let row = add(&mut client, "key", "m", ":api-key-env \"CONTEXTURE_NO_SUCH_KEY\"");
+    assert_eq!((text(&row["key"]), text(&row["key_from"])), ("missing", "environment"));
+    let row = add(&mut client, "key", "m", ":api-key-command \"echo k\"");
+    assert_eq!((text(&row["key"]), text(&row["key_from"])), ("set", "command"));
+    for number in 3..100 {
+        add(&mut client, &format!("p-{number}"), "m", "");
+    }
+    let more = "(:name \"more\" :kind \"ollama\" :model \"m\")";
+    assert_eq!(client.fails("configure-provider", more).kind(), "too-many-providers");
+    add(&mut client, "one", "m-5", "");
+}
+
+#[test]
+fn models_are_listed_or_the_reason_is_told() {
+    let server = Endpoint::new(|_, before| match before {
+        0 => Answer::new(401, "no"),
+        1 => Answer::new(200, "[]"),
+        _ => Answer::streaming(Body::Silent(b"{".to_vec())),
+    });
+    let home = Home::new();
+    let mut client = home.ephemeral(&[]);
+    assert_eq!(client.fails("list-models", "nil").kind(), "unconfigured");
+    client.ok("configure-provider", &params(&server.url, ""));
+    assert_eq!(client.fails("list-models", "(:provider \"x\")").kind(), "no-such-provider");
+    let refused = client.fails("list-models", "nil");
+    assert_eq!(refused.kind(), "authentication");
+    assert!(refused.message.starts_with("here with the model \"m-1\": it answered 401"));
+    assert_eq!(client.fails("list-models", "nil").kind(), "malformed");
+    // It waits for the network beside other calls, and is given up when it is cancelled.
+    let waiting = client.send("list-models", "nil");
+    until("the server to be asked", || server.asked().len() == 3);
+    client.ok("ping", "nil");
+    client.send("cancel", &format!("(:id {waiting})"));
+    assert_eq!(client.reply(waiting).unwrap_err().code, -32800);
+    until("the connection to be closed", || server.left() == 1);
+}
