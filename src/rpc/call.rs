@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::agent::{Agent, NoModel};
+use super::agent::{Agent, Later, NoModel};
 use super::approvals::Approvals;
 use super::embedding::Embedding;
 use super::providers::Providers;
@@ -111,6 +111,12 @@ pub struct Call {
 pub trait Peer: Send + Sync {
     /// Sends `progress` for a call that is running; dropped when the client reads too slowly.
     fn progress(&self, params: Value);
+
+    /// Waits until the client has read most of what it was told, so that progress that matters is
+    /// not dropped. One that reads nothing is waited for once, and not for ever.
+    fn room(&self) -> Later<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 
     /// Whether it is sure that the client is of the user that the server runs for: one that came
     /// over a private socket or a pipe, not one that only knew a secret.

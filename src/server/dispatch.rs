@@ -21,6 +21,9 @@ pub(super) const WAITING_CALLS: usize = 4096;
 pub(super) const LARGE_MESSAGE: usize = 64 << 10;
 /// How many calls of one client run beside its others, such as walks of directories.
 const CALLS_ASIDE: usize = 4;
+/// How many calls of one client wait at a time for what comes from elsewhere, such as the answers of
+/// models. They do nothing meanwhile, so they keep no place from those that work.
+const CALLS_ELSEWHERE: usize = 256;
 /// How many large answers of one client may be made and unread at a time: one is written while the
 /// next is made. The calls beyond wait, and hold no copy of any content.
 const LARGE_ANSWERS: usize = 2;
@@ -84,6 +87,7 @@ pub(super) async fn dispatch(server: Server, outbox: Outbox, mut waiting: mpsc::
     let peer: Arc<dyn rpc::Peer> = Arc::new(outbox.clone());
     let places = Arc::new(Semaphore::new(LARGE_ANSWERS));
     let aside = Arc::new(Semaphore::new(CALLS_ASIDE));
+    let elsewhere = Arc::new(Semaphore::new(CALLS_ELSEWHERE));
     while let Some(next) = waiting.recv().await {
         let Waiting { request, answer_to, peer: own, cancelled, bytes, room } = next;
         let Request { id, method, params } = request;
@@ -108,13 +112,22 @@ pub(super) async fn dispatch(server: Server, outbox: Outbox, mut waiting: mpsc::
                 let step = begin(method, call, params);
                 settle(&server, step, reply).await;
             }
-            Pace::Prompt | Pace::InOrder => begin_aside(&server, method, call, params, reply).await,
+            Pace::Prompt | Pace::InOrder => {
+                let step = begin_aside(method, call, params, &reply).await;
+                settle(&server, step, reply).await;
+            }
             Pace::Aside => {
                 let (server, aside) = (server.clone(), aside.clone());
+                let elsewhere = elsewhere.clone();
                 tokio::spawn(async move {
-                    // The semaphore is never closed.
-                    let _place = aside.acquire().await.ok();
-                    begin_aside(&server, method, call, params, reply).await;
+                    // No semaphore is ever closed.
+                    let mut place = aside.acquire().await.ok();
+                    let step = begin_aside(method, call, params, &reply).await;
+                    if matches!(step, Ok(Step::Await(_))) {
+                        place = elsewhere.acquire().await.ok();
+                    }
+                    settle(&server, step, reply).await;
+                    drop(place);
                 });
             }
         }
@@ -163,19 +176,16 @@ fn begin(method: &'static Method, call: Call, params: Value) -> Result<Step, Wir
 /// Begins a call on a thread that may block. A cancelled call is answered at once; what its
 /// thread still finds out is dropped.
 async fn begin_aside(
-    server: &Server,
     method: &'static Method,
     call: Call,
     params: Value,
-    reply: Reply,
-) {
-    let cancelled = Arc::clone(&reply.cancelled);
+    reply: &Reply,
+) -> Result<Step, WireError> {
     let work = tokio::task::spawn_blocking(move || begin(method, call, params));
-    let step = tokio::select! {
+    tokio::select! {
         step = work => step.unwrap_or_else(|_| Err(defect(method.name))),
-        () = cancelled.cancelled() => Err(engine_error(EngineError::Cancelled)),
-    };
-    settle(server, step, reply).await;
+        () = reply.cancelled.cancelled() => Err(engine_error(EngineError::Cancelled)),
+    }
 }
 
 async fn settle(server: &Server, step: Result<Step, WireError>, reply: Reply) {

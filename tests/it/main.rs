@@ -31,6 +31,7 @@ mod session_input;
 mod sessions;
 mod sexp_oracle;
 mod shared_script;
+mod streams;
 mod support;
 mod transports;
 mod turns;

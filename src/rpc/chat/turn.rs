@@ -240,6 +240,10 @@ impl Chat {
                 Piece::Usage(_) | Piece::Opaque(_) | Piece::Stopped(_) => {}
             }
             whole.add(piece);
+            tokio::select! {
+                () = self.call.peer.room() => {}
+                () = &mut gone => return Err(cancelled(provider)),
+            }
         }
     }
 
