@@ -168,6 +168,8 @@ fn what_is_wrong_with_a_provider_is_said() {
     refused(&with("ollama\"\nmax-tokens = 0"), "max-tokens must be 1 or more");
     refused(&with("ollama\"\nprice-input = 1"), "price-input and price-output must both be");
     refused(&with("ollama\"\nprice-input = nan\nprice-output = 1"), "must both be 0 or more");
+    refused(&with("ollama\"\ncontext = 5"), "context must be from 256 to 100000000 tokens");
+    refused(&with("gemini\"\ncontext = 5000"), "context is only for the kind ollama");
     // A file must not hold a key.
     let error = in_file(&with("ollama\"\napi-key = \"k3y\"")).unwrap_err();
     assert!(error.contains("unknown field `api-key`") && !error.contains("k3y"), "{error}");

@@ -262,15 +262,35 @@ fn client(url: &str) -> reqwest::Result<Client> {
 }
 
 fn kind_of(status: StatusCode, said: &str) -> ErrorKind {
-    let said = said.to_lowercase();
-    let too_long =
-        ["context length", "context_length", "context window", "too long", "too many tokens"];
     match status.as_u16() {
         401 | 403 => ErrorKind::Authentication,
         402 | 429 => ErrorKind::RateLimited,
         408 | 425 | 500.. => ErrorKind::Unavailable,
         413 => ErrorKind::ContextTooLong,
-        _ if too_long.iter().any(|words| said.contains(words)) => ErrorKind::ContextTooLong,
+        _ => kind_of_bad(said),
+    }
+}
+
+/// What is wrong with a request, as far as the words of the refusal tell: many servers have no
+/// other sign. Those of a window that is too long are of `OpenAI` and Anthropic (the first four),
+/// Gemini, llama.cpp and vLLM; those of a wrong key are of Gemini.
+pub(super) fn kind_of_bad(said: &str) -> ErrorKind {
+    const TOO_LONG: &[&str] = &[
+        "context length",
+        "context_length",
+        "context window",
+        "too long",
+        "context limit",
+        "too many tokens",
+        "maximum number of tokens",
+        "context size",
+    ];
+    const WRONG_KEY: &[&str] = &["api key not valid", "api key expired", "api_key_invalid"];
+    let said = said.to_lowercase();
+    let any = |words: &[&str]| words.iter().any(|words| said.contains(words));
+    match (any(TOO_LONG), any(WRONG_KEY)) {
+        (true, _) => ErrorKind::ContextTooLong,
+        (_, true) => ErrorKind::Authentication,
         _ => ErrorKind::BadRequest,
     }
 }
@@ -279,6 +299,8 @@ fn kind_of(status: StatusCode, said: &str) -> ErrorKind {
 fn said_in(body: &str) -> String {
     let json: Option<serde_json::Value> = serde_json::from_str(body).ok();
     let message = json.as_ref().and_then(|json| {
+        // Gemini may put it into a list.
+        let json = json.get(0).unwrap_or(json);
         let places = [&json["error"]["message"], &json["error"], &json["message"]];
         places.into_iter().find_map(serde_json::Value::as_str)
     });
@@ -333,6 +355,11 @@ mod tests {
             ContextTooLong,
             "maximum context length is 8",
         );
+        let gemini = |message: &str| format!(r#"[{{"error": {{"message": "{message}"}}}}]"#);
+        let long = "The input token count (9) exceeds the maximum number of tokens allowed (8).";
+        check(400, &gemini(long), ContextTooLong, long);
+        let key = "API key not valid. Please pass a valid API key.";
+        check(400, &gemini(key), Authentication, key);
         check(404, "<html>\n no </html>", BadRequest, "<html> no </html>");
         check(307, "", BadRequest, "");
         let long = "x".repeat(1000);

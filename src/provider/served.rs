@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use reqwest::Response;
@@ -46,6 +47,10 @@ pub struct HttpProvider {
     family: Family,
     base: String,
     times: Times,
+    /// How many tokens the server is to make room for.
+    context: Option<u64>,
+    /// The model refused one: several take none but their own.
+    takes_no_temperature: AtomicBool,
 }
 
 impl HttpProvider {
@@ -54,7 +59,16 @@ impl HttpProvider {
         let endpoint = Endpoint::new(name.to_owned(), model.to_owned(), key)
             .with_headers(family.key_header(), family.headers());
         let (endpoint, base) = (Arc::new(endpoint), base.to_owned());
-        Self { endpoint, family, base, times: Times::default() }
+        let takes_no_temperature = AtomicBool::new(false);
+        let times = Times::default();
+        Self { endpoint, family, base, times, context: None, takes_no_temperature }
+    }
+
+    /// Has the server make room for so many tokens, if it is of a kind that can be told: Ollama,
+    /// which cuts what is longer than its own default, without a word.
+    #[must_use]
+    pub fn with_context(self, context: Option<u64>) -> Self {
+        Self { context, ..self }
     }
 
     /// Waits so long.
@@ -79,11 +93,19 @@ impl Provider for HttpProvider {
             family: self.family,
             base: self.base.clone(),
             times: self.times,
+            context: self.context,
+            takes_no_temperature: AtomicBool::new(false),
         })
     }
 
     fn payload(&self, request: &Request) -> String {
-        self.family.body(&self.base, self.endpoint.model(), request).to_string()
+        let model = self.endpoint.model();
+        let body = |request: &_| self.family.body(&self.base, model, request, self.context);
+        let plain = self.takes_no_temperature.load(Ordering::Relaxed);
+        match request.temperature.filter(|_| plain) {
+            None => body(request).to_string(),
+            Some(_) => body(&Request { temperature: None, ..request.clone() }).to_string(),
+        }
     }
 
     fn models(&self) -> Answer<'_, Vec<String>> {
@@ -93,9 +115,14 @@ impl Provider for HttpProvider {
     fn chat<'a>(&'a self, request: &'a Request) -> Answer<'a, Box<dyn Reply>> {
         Box::pin(async move {
             let url = self.family.address(&self.base, self.endpoint.model());
-            let body = self.payload(request).into_bytes();
             let until = Instant::now() + self.times.begin;
-            let (response, key) = self.endpoint.ask(&url, Some(body), until).await?;
+            let ask = || self.endpoint.ask(&url, Some(self.payload(request).into_bytes()), until);
+            let mut answered = ask().await;
+            if answered.as_ref().is_err_and(|error| self.is_about_temperature(error, request)) {
+                self.takes_no_temperature.store(true, Ordering::Relaxed);
+                answered = ask().await;
+            }
+            let (response, key) = answered?;
             let reply: Box<dyn Reply> = Box::new(HttpReply {
                 endpoint: Arc::clone(&self.endpoint),
                 response: Some(response),
@@ -115,6 +142,13 @@ impl Provider for HttpProvider {
 }
 
 impl HttpProvider {
+    fn is_about_temperature(&self, error: &ProviderError, request: &Request) -> bool {
+        request.temperature.is_some()
+            && error.kind == ErrorKind::BadRequest
+            && error.what.to_lowercase().contains("temperature")
+            && !self.takes_no_temperature.load(Ordering::Relaxed)
+    }
+
     async fn list(&self) -> Result<Vec<String>, ProviderError> {
         let url = self.family.models_address(&self.base);
         let until = Instant::now() + LIST_TIME;

@@ -35,6 +35,8 @@ pub struct ProviderSettings {
     pub api_key_command: Option<String>,
     /// The file that is played.
     pub script: Option<PathBuf>,
+    /// How many tokens Ollama is to make room for; its own default when absent.
+    pub context: Option<u64>,
     /// How many tokens an answer may have.
     pub max_tokens: Option<u64>,
     /// What a million tokens of input cost, in any currency.
@@ -69,6 +71,8 @@ pub enum Origin {
         url: String,
         /// With a key from here.
         key: KeySource,
+        /// With room for so many tokens.
+        context: Option<u64>,
     },
     /// This file.
     Script(PathBuf),
@@ -104,7 +108,7 @@ impl ProviderSettings {
     }
 
     fn from(self) -> Result<Origin, BadSetting> {
-        let Self { kind, url, api_key, api_key_env, api_key_command, script, .. } = self;
+        let Self { kind, url, context, api_key, api_key_env, api_key_command, script, .. } = self;
         match (Family::from_name(&kind), script) {
             (None, Some(script)) if kind == SCRIPTED => Ok(Origin::Script(script)),
             (None, None) if kind == SCRIPTED => {
@@ -118,13 +122,14 @@ impl ProviderSettings {
             (Some(_), Some(_)) => Err(bad("script", "is only for the kind scripted")),
             (Some(family), None) => {
                 url.as_deref().map_or(Ok(()), check_url)?;
+                check_context(family, context)?;
                 let key = match (key_source(api_key, api_key_env, api_key_command)?, &url) {
                     // A key of the environment is only for the server that it is known to be for.
                     (KeySource::None, None) => usual_key(family),
                     (key, _) => key,
                 };
                 let url = url.unwrap_or_else(|| family.usual_url().to_owned());
-                Ok(Origin::Server { family, url, key })
+                Ok(Origin::Server { family, url, key, context })
             }
         }
     }
@@ -137,9 +142,10 @@ impl Configured {
     /// When the script cannot be used.
     pub fn open(&self) -> Result<Arc<dyn Provider>, BadSetting> {
         match &self.from {
-            Origin::Server { family, url, key } => {
+            Origin::Server { family, url, key, context } => {
                 let (name, model, key) = (&self.name, &self.model, key.clone());
-                Ok(Arc::new(HttpProvider::new(*family, name, url, model, key)))
+                let provider = HttpProvider::new(*family, name, url, model, key);
+                Ok(Arc::new(provider.with_context(*context)))
             }
             Origin::Script(path) => {
                 let wrong = |why: String| bad("script", format!("{}: {why}", path.display()));
@@ -163,7 +169,7 @@ impl Origin {
 impl std::fmt::Display for Origin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Server { family, url, key } => {
+            Self::Server { family, url, key, .. } => {
                 write!(f, "{} at {url}, key {key}", family.name())
             }
             Self::Script(path) => write!(f, "the script {}", path.display()),
@@ -221,6 +227,23 @@ pub fn check_url(url: &str) -> Result<(), BadSetting> {
 
 fn bad(setting: &'static str, what: impl Into<String>) -> BadSetting {
     BadSetting { setting, what: what.into() }
+}
+
+/// What is below is no window, and what is above a slip.
+const CONTEXTS: std::ops::RangeInclusive<u64> = 256..=100_000_000;
+
+fn check_context(family: Family, context: Option<u64>) -> Result<(), BadSetting> {
+    match context {
+        None => Ok(()),
+        Some(_) if family != Family::Ollama => {
+            Err(bad("context", "is only for the kind ollama; for windows there is [[models]]"))
+        }
+        Some(context) if CONTEXTS.contains(&context) => Ok(()),
+        Some(context) => {
+            let (least, most) = (CONTEXTS.start(), CONTEXTS.end());
+            Err(bad("context", format!("must be from {least} to {most} tokens, got {context}")))
+        }
+    }
 }
 
 fn price(input: Option<f64>, output: Option<f64>) -> Result<Option<(f64, f64)>, BadSetting> {

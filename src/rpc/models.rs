@@ -28,6 +28,7 @@ struct ConfigureParams {
     api_key_env: Option<String>,
     api_key_command: Option<String>,
     script: Option<PathBuf>,
+    context: Option<u64>,
     max_tokens: Option<u64>,
     price_input: Option<f64>,
     price_output: Option<f64>,
@@ -68,6 +69,7 @@ pub(super) fn configure_provider(call: Call, params: Value) -> Result<Step, Wire
         api_key_env: given.api_key_env,
         api_key_command: given.api_key_command,
         script: given.script,
+        context: given.context,
         max_tokens: given.max_tokens,
         price_input: given.price_input,
         price_output: given.price_output,
@@ -98,9 +100,10 @@ fn row(at: usize, configured: &Configured) -> Value {
         entry("model", configured.provider.model()),
     ];
     match &configured.from {
-        Origin::Server { url, key, .. } => {
+        Origin::Server { url, key, context, .. } => {
             let (state, from) = key_state(key);
             map.push(entry("base-url", &**url));
+            map.extend(context.map(|tokens| entry("context", figure(tokens))));
             map.extend([entry("key", keyword(state)), entry("key-from", from)]);
         }
         Origin::Script(path) => {

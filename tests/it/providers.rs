@@ -11,7 +11,7 @@ use contexture::provider::{ErrorKind, Family, HttpProvider, ProviderError, Times
 use contexture::session::message::{Role, ToolCall};
 
 use self::families::{FAMILIES, Kind};
-use crate::endpoint::{Answer, Body, Endpoint};
+use crate::endpoint::{Answer, Asked, Body, Endpoint};
 use crate::support::*;
 
 const TIMES: Times = Times { begin: Duration::from_secs(20), silence: Duration::from_secs(20) };
@@ -384,4 +384,33 @@ fn another_model_of_a_provider_shares_its_key_and_its_connection() {
         assert_eq!(heard.headers.get(kind.key.0).map(String::as_str), Some(kind.key.1));
         assert_eq!(std::fs::read_to_string(&asked_for).unwrap(), "once\n");
     }
+}
+
+#[test]
+fn a_model_that_takes_no_temperature_is_asked_without_one() {
+    for kind in FAMILIES {
+        let refusal = kind.refusal.replace("MESSAGE", "`temperature` is not supported");
+        let server = Endpoint::new(move |_, before| match before {
+            0 => Answer::new(400, refusal.clone()),
+            _ => Answer::streaming(Body::Chunks(vec![kind.stream.into()])),
+        });
+        let provider = provider(kind, &server);
+        runtime().block_on(async {
+            assert_eq!(asked(&provider).await.1, None);
+            assert_eq!(asked(&provider).await.1, None);
+        });
+        let with = |asked: &Asked| asked.body.to_string().contains("temperature");
+        let heard: Vec<bool> = server.asked().iter().map(with).collect();
+        assert_eq!(heard, [true, false, false], "{:?}", kind.family);
+        assert!(!provider.payload(&request()).contains("temperature"));
+    }
+}
+
+#[test]
+fn ollama_is_told_for_how_many_tokens_to_make_room() {
+    let kind = FAMILIES.iter().find(|kind| kind.family == Family::Ollama).unwrap();
+    let server = Endpoint::new(|_, _| Answer::new(500, ""));
+    let provider = provider(kind, &server).with_context(Some(16_384));
+    let payload: Json = serde_json::from_str(&provider.payload(&request())).unwrap();
+    assert_eq!(payload["options"]["num_ctx"], 16_384);
 }

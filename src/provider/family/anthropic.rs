@@ -16,8 +16,8 @@ pub(super) const VERSION: &str = "2023-06-01";
 const FAMILY: &str = "anthropic";
 
 /// How many tokens an answer may have when the request does not say; this interface demands a
-/// number, and every model of today takes this one.
-const DEFAULT_MAX_TOKENS: u64 = 8192;
+/// number, every model of today takes this one, and newer ones think within it unasked.
+const DEFAULT_MAX_TOKENS: u64 = 16_384;
 
 pub(super) fn body(model: &str, request: &Request) -> Value {
     let leading = request.messages.iter().take_while(|said| said.role == Role::System).count();
@@ -114,6 +114,8 @@ pub(super) struct Decode {
     /// The answer as it came. When there were thoughts before calls, they must be sent back with
     /// the results of these, signed and in their places.
     blocks: BTreeMap<u64, Value>,
+    /// What was said of the usage; a later report may have no more than what changed.
+    usage: Value,
     stop: Option<Stop>,
     ended: bool,
 }
@@ -122,7 +124,7 @@ impl Decoder for Decode {
     fn take(&mut self, said: &Value, pieces: &mut Vec<Piece>) -> Result<(), Broken> {
         let index = said["index"].as_u64().unwrap_or_default();
         match said["type"].as_str() {
-            Some("message_start") => pieces.push(Piece::Usage(usage(&said["message"]["usage"]))),
+            Some("message_start") => self.report(&said["message"]["usage"], pieces),
             Some("content_block_start") => self.begin(index, &said["content_block"], pieces),
             Some("content_block_delta") => self.go_on(index, &said["delta"], pieces),
             Some("content_block_stop") => {
@@ -134,7 +136,7 @@ impl Decoder for Decode {
             }
             Some("message_delta") => {
                 self.stop = said["delta"]["stop_reason"].as_str().map(stop);
-                pieces.push(Piece::Usage(usage(&said["usage"])));
+                self.report(&said["usage"], pieces);
             }
             Some("message_stop") => {
                 pieces.extend(self.kept().map(Piece::Opaque));
@@ -194,6 +196,15 @@ impl Decode {
         }
     }
 
+    fn report(&mut self, said: &Value, pieces: &mut Vec<Piece>) {
+        for (name, value) in said.as_object().into_iter().flatten() {
+            if !value.is_null() {
+                self.usage[&**name] = value.clone();
+            }
+        }
+        pieces.push(Piece::Usage(usage(&self.usage)));
+    }
+
     /// Adds to what is kept of a block.
     fn keep(&mut self, index: u64, name: &str, delta: &Value) {
         if let Some(block) = self.blocks.get_mut(&index) {
@@ -240,6 +251,42 @@ fn failure(error: &Value) -> Broken {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What is known of the usage after these reports, the first of which begins the answer.
+    #[track_caller]
+    fn check_usage(reports: &[Value], expected: [Option<u64>; 4]) {
+        let mut decoder = Decode::default();
+        let mut pieces = Vec::new();
+        for (at, report) in reports.iter().enumerate() {
+            let said = match at {
+                0 => json!({"type": "message_start", "message": {"usage": report}}),
+                _ => json!({"type": "message_delta", "delta": {}, "usage": report}),
+            };
+            decoder.take(&said, &mut pieces).unwrap();
+        }
+        let mut whole = Usage::default();
+        for piece in pieces {
+            if let Piece::Usage(usage) = piece {
+                whole = whole.with(usage);
+            }
+        }
+        let found = [whole.input, whole.output, whole.cache_read, whole.cache_written];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn reports_of_usage_are_put_together() {
+        let first = json!({"input_tokens": 12, "cache_read_input_tokens": 10,
+                           "cache_creation_input_tokens": 3, "output_tokens": 1});
+        let whole = [Some(25), Some(15), Some(10), Some(3)];
+        check_usage(&[first.clone(), json!({"output_tokens": 15})], whole);
+        check_usage(&[first, json!({"input_tokens": 12, "output_tokens": 15})], whole);
+        // Servers that imitate it say it all at the end.
+        let none = json!({"input_tokens": 0, "output_tokens": 0});
+        let last =
+            json!({"input_tokens": 25, "output_tokens": 15, "cache_read_input_tokens": null});
+        check_usage(&[none, last], [Some(25), Some(15), None, None]);
+    }
 
     #[test]
     fn no_thought_and_no_empty_text_is_marked() {

@@ -174,7 +174,8 @@ fn stop(reason: &str) -> Stop {
 
 fn usage(said: &Value) -> Usage {
     let thoughts = said["thoughtsTokenCount"].as_u64();
-    let output = said["candidatesTokenCount"].as_u64();
+    // Either may be missing: that of the text when the limit was reached in thought.
+    let output = said["candidatesTokenCount"].as_u64().or(thoughts.map(|_| 0));
     Usage {
         input: said["promptTokenCount"].as_u64(),
         output: output.map(|output| output + thoughts.unwrap_or_default()),
@@ -232,6 +233,15 @@ mod tests {
         let last = json!({"text": "", "thoughtSignature": "c2ln"});
         let parts = json!([text("a"), last, text("b"), call]);
         check(&parts, Some(parts.clone()));
+    }
+
+    #[test]
+    fn thoughts_are_output_too() {
+        let output = |said: Value| usage(&said).output;
+        assert_eq!(output(json!({"candidatesTokenCount": 3, "thoughtsTokenCount": 4})), Some(7));
+        assert_eq!(output(json!({"candidatesTokenCount": 3})), Some(3));
+        assert_eq!(output(json!({"thoughtsTokenCount": 4})), Some(4));
+        assert_eq!(output(json!({})), None);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::chat::{Piece, Request};
 use super::error::ErrorKind;
-use super::http::KeyHeader;
+use super::http::{KeyHeader, kind_of_bad};
 use super::lines::Framing;
 use crate::names::names;
 
@@ -58,6 +58,7 @@ impl Broken {
 
     /// The server says that it failed.
     fn told(kind: ErrorKind, message: &str) -> Self {
+        let kind = if kind == ErrorKind::BadRequest { kind_of_bad(message) } else { kind };
         Self { kind, what: format!("it broke off: {message}") }
     }
 }
@@ -130,12 +131,19 @@ impl Family {
         names.collect()
     }
 
-    pub(super) fn body(self, base: &str, model: &str, request: &Request) -> Value {
+    /// `context` is how many tokens the server is to make room for, where that can be said.
+    pub(super) fn body(
+        self,
+        base: &str,
+        model: &str,
+        request: &Request,
+        context: Option<u64>,
+    ) -> Value {
         match self {
             Self::Openai => openai::body(base, model, request),
             Self::Anthropic => anthropic::body(model, request),
             Self::Gemini => gemini::body(request),
-            Self::Ollama => ollama::body(model, request),
+            Self::Ollama => ollama::body(model, request, context),
         }
     }
 

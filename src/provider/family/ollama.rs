@@ -10,10 +10,11 @@ use crate::session::message::ToolCall;
 /// Under which an answer's thoughts are kept for the rest of its turn.
 const FAMILY: &str = "ollama";
 
-pub(super) fn body(model: &str, request: &Request) -> Value {
+pub(super) fn body(model: &str, request: &Request, context: Option<u64>) -> Value {
     let messages: Vec<Value> = request.messages.iter().map(|said| message(said, request)).collect();
     let mut body = json!({"model": model, "messages": messages, "stream": true});
     let mut options = json!({});
+    set(&mut options, "num_ctx", context);
     set(&mut options, "num_predict", request.max_tokens);
     set(&mut options, "temperature", request.temperature);
     set(&mut body, "options", (options != json!({})).then_some(options));

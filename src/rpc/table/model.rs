@@ -89,7 +89,7 @@ pub(super) static METHODS: &[Method] = &[
         family: "model",
         doc: "Lists the models that can be talked to; the first is used when none is named.",
         params: &[],
-        result: "A list of `:name :kind :model :base-url` (or `:script`) `:key :key-from :default \
+        result: "A list of `:name :kind :model :base-url :context` (or `:script`) `:key :key-from :default \
                  :max-tokens :price-input :price-output`. `:key` is `:set`, `:missing` or \
                  `:none-needed`, `:key-from` is `:environment`, `:command`, `:call` or nil; a \
                  command is not run for this.",
@@ -121,6 +121,11 @@ pub(super) static METHODS: &[Method] = &[
                  for the same clients.",
             ),
             optional("script", "string", "The file that a scripted model plays."),
+            optional(
+                "context",
+                "integer",
+                "How many tokens Ollama is to make room for, instead of its own default.",
+            ),
             optional("max-tokens", "integer", "How many tokens an answer may have."),
             optional("price-input", "number", "What a million tokens of input cost."),
             optional("price-output", "number", "What a million tokens of output cost."),
