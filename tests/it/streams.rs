@@ -222,6 +222,44 @@ fn a_bad_answer_leaves_the_session_usable_and_the_text_unlost() {
 }
 
 #[test]
+fn a_server_that_says_nothing_can_be_given_up() {
+    let model = Endpoint::new(|_, before| match before {
+        0 => Answer { after: PATIENCE, ..saying("late") },
+        _ => saying("good"),
+    });
+    let home = Home::new();
+    let mut client = home.ephemeral(&[]);
+    configure(&mut client, &model);
+    client.ok("open-session", "(:name \"s\")");
+    let id = client.send("chat", "(:content \"hi\")");
+    until("the model to be asked", || model.asked().len() == 1);
+    client.send("cancel", &format!("(:id {id})"));
+    assert_eq!(client.reply(id).unwrap_err().code, -32800);
+    until("the next turn", || client.call("chat", "(:content \"again\")").is_ok());
+    assert_eq!(said(&mut client, "s"), ["hi", "again", "good"]);
+}
+
+#[test]
+fn a_server_of_something_else_is_told() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            drop(stream.unwrap().write_all(b"SSH-2.0-OpenSSH_9.9\r\n\xff\xfe\r\n"));
+        }
+    });
+    let home = Home::new();
+    let mut client = home.ephemeral(&[]);
+    let params = format!("(:name \"here\" :kind \"openai\" :model \"m\" :base-url {url:?})");
+    client.ok("configure-provider", &params);
+    client.ok("open-session", "(:name \"s\")");
+    let failure = client.fails("chat", "(:content \"hi\")");
+    assert_eq!(failure.kind(), "unavailable", "{failure:?}");
+    assert!(failure.message.contains("the connection failed"), "{failure:?}");
+    assert_eq!(said(&mut client, "s"), ["hi"]);
+}
+
+#[test]
 fn a_chunk_may_end_inside_a_character() {
     let whole = [piece("Grüße 😀"), END.to_vec()].concat();
     let bytes = whole.clone();
