@@ -11,6 +11,7 @@ pub mod listen;
 pub mod notify;
 mod outbox;
 pub mod stdio;
+mod unread;
 
 use std::sync::Arc;
 

@@ -1,14 +1,13 @@
 //! What goes out to one client: encoded in order, written as the client reads, bounded.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::broadcast::{self, error::RecvError};
-use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::notify::{Burst, is_about, notification, notifications};
+use super::unread::{CHATTER_LIMIT, Unread};
 use crate::engine::Event;
 use crate::repl::Editor;
 use crate::rpc::{Later, Peer, Topic};
@@ -16,12 +15,6 @@ use crate::value::Value;
 use crate::wire::dialect::{Dialect, Encoder};
 use crate::wire::message::{Id, Outgoing, WireError};
 
-/// A client that has this many bytes of progress and notifications unread gets no more of them.
-pub(super) const CHATTER_LIMIT: usize = 1 << 20;
-/// With less than this there is room for progress that must not be dropped.
-const ROOM_LIMIT: usize = CHATTER_LIMIT / 4;
-/// How long a client is waited for that has more to read, until it gets no more progress.
-const READER_TIME: Duration = Duration::from_secs(10);
 /// How many bytes a message of progress has beside its texts, about.
 const PROGRESS_FRAME: usize = 64;
 /// How much the writer keeps allocated between messages.
@@ -46,25 +39,6 @@ pub(super) struct Outbox {
     sender: mpsc::UnboundedSender<Out>,
     unread: Arc<Unread>,
     is_same_user: bool,
-}
-
-/// What is on its way to a client, in bytes.
-#[derive(Default)]
-struct Unread {
-    /// Encoded, and not written yet.
-    pending: AtomicUsize,
-    /// Progress that the writer has not taken yet, about.
-    queued: AtomicUsize,
-    /// Told when there is room again.
-    room: Notify,
-    /// It was waited for in vain, and there has been no room since.
-    is_stuck: AtomicBool,
-}
-
-impl Unread {
-    fn bytes(&self) -> usize {
-        self.pending.load(Ordering::Relaxed) + self.queued.load(Ordering::Relaxed)
-    }
 }
 
 impl Outbox {
@@ -111,31 +85,13 @@ impl Peer for Outbox {
     fn progress(&self, params: Value) {
         if self.unread.bytes() < CHATTER_LIMIT {
             let bytes = about(&params);
-            self.unread.queued.fetch_add(bytes, Ordering::Relaxed);
+            self.unread.add_queued(bytes);
             self.send(Out::Progress(params, bytes));
         }
     }
 
     fn room(&self) -> Later<'_, ()> {
-        Box::pin(async move {
-            let unread = &*self.unread;
-            let read = async {
-                loop {
-                    // Before looking, so that no news is missed.
-                    let news = unread.room.notified();
-                    if unread.bytes() < ROOM_LIMIT {
-                        return unread.is_stuck.store(false, Ordering::Relaxed);
-                    }
-                    if unread.is_stuck.load(Ordering::Relaxed) {
-                        return;
-                    }
-                    news.await;
-                }
-            };
-            if tokio::time::timeout(READER_TIME, read).await.is_err() {
-                unread.is_stuck.store(true, Ordering::Relaxed);
-            }
-        })
+        Box::pin(self.unread.room())
     }
 
     fn is_same_user(&self) -> bool {
@@ -223,7 +179,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
                 self.topics = topics;
             }
             Out::Progress(params, bytes) => {
-                self.unread.queued.fetch_sub(bytes, Ordering::Relaxed);
+                self.unread.take_queued(bytes);
                 if self.encoder.dialect().has_progress() {
                     self.encode(Outgoing::Notify("progress", params));
                 }
@@ -310,10 +266,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
 
     /// Tells those who wait for it how much is unread.
     fn note_pending(&mut self) {
-        self.unread.pending.store(self.pending(), Ordering::Relaxed);
-        if self.unread.bytes() < ROOM_LIMIT {
-            self.unread.room.notify_waiters();
-        }
+        self.unread.set_pending(self.pending());
         if self.pending() < CHATTER_LIMIT {
             self.places.clear();
             for event in std::mem::take(&mut self.missed) {
@@ -341,67 +294,4 @@ async fn next_burst(
 }
 
 #[cfg(test)]
-mod tests {
-    use futures_util::FutureExt;
-    use tokio::io::{AsyncBufReadExt, BufReader};
-
-    use super::*;
-
-    const PIECE: usize = 10_000;
-
-    fn piece(number: usize) -> Value {
-        let text = format!("{number} {}", "x".repeat(PIECE));
-        Value::Map(vec![("text".into(), Value::Str(text))])
-    }
-
-    /// Tells a client that does not read, as long as there is room; gives how much that was.
-    fn fill(outbox: &Outbox) -> usize {
-        let mut told = 0;
-        while outbox.room().now_or_never().is_some() {
-            outbox.progress(piece(told));
-            told += 1;
-        }
-        told
-    }
-
-    #[tokio::test]
-    async fn who_waits_for_room_loses_nothing() {
-        let (near, far) = tokio::io::duplex(1000);
-        let (writer, outbox) = Writer::new(near, 64 << 20);
-        let told = fill(&outbox);
-        assert!((ROOM_LIMIT / 2..=ROOM_LIMIT + 2 * PIECE).contains(&(told * PIECE)), "{told}");
-        // The same when the writer has taken it all, and the client still does not read.
-        let writing = tokio::spawn(writer.run());
-        for _ in 0..100 {
-            tokio::task::yield_now().await;
-        }
-        assert!(outbox.room().now_or_never().is_none());
-        let mut lines = BufReader::new(far).lines();
-        let reading = tokio::spawn(async move {
-            let mut read = 0;
-            while let Some(line) = lines.next_line().await.unwrap() {
-                assert!(line.contains(&format!("\"{read} x")), "{}", &line[..60]);
-                read += 1;
-            }
-            read
-        });
-        outbox.room().await;
-        drop(outbox);
-        writing.await.unwrap().unwrap();
-        assert_eq!(reading.await.unwrap(), told);
-    }
-
-    #[tokio::test]
-    async fn who_never_reads_is_not_waited_for_again() {
-        let (near, _far) = tokio::io::duplex(1000);
-        let (_writer, outbox) = Writer::new(near, 64 << 20);
-        fill(&outbox);
-        outbox.unread.is_stuck.store(true, Ordering::Relaxed);
-        // What a client may have unread is bounded all the same.
-        for number in 0..1000 {
-            assert!(outbox.room().now_or_never().is_some());
-            outbox.progress(piece(number));
-        }
-        assert!(outbox.unread.bytes() < CHATTER_LIMIT + 2 * PIECE);
-    }
-}
+mod tests;

@@ -1,0 +1,65 @@
+//! What a client that reads slowly, or not at all, is told.
+
+use futures_util::FutureExt;
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+use super::*;
+use crate::server::unread::ROOM_LIMIT;
+
+const PIECE: usize = 10_000;
+
+fn piece(number: usize) -> Value {
+    let text = format!("{number} {}", "x".repeat(PIECE));
+    Value::Map(vec![("text".into(), Value::Str(text))])
+}
+
+/// Tells a client that does not read, as long as there is room; gives how much that was.
+fn fill(outbox: &Outbox) -> usize {
+    let mut told = 0;
+    while outbox.room().now_or_never().is_some() {
+        outbox.progress(piece(told));
+        told += 1;
+    }
+    told
+}
+
+#[tokio::test]
+async fn who_waits_for_room_loses_nothing() {
+    let (near, far) = tokio::io::duplex(1000);
+    let (writer, outbox) = Writer::new(near, 64 << 20);
+    let told = fill(&outbox);
+    assert!((ROOM_LIMIT / 2..=ROOM_LIMIT + 2 * PIECE).contains(&(told * PIECE)), "{told}");
+    // The same when the writer has taken it all, and the client still does not read.
+    let writing = tokio::spawn(writer.run());
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert!(outbox.room().now_or_never().is_none());
+    let mut lines = BufReader::new(far).lines();
+    let reading = tokio::spawn(async move {
+        let mut read = 0;
+        while let Some(line) = lines.next_line().await.unwrap() {
+            assert!(line.contains(&format!("\"{read} x")), "{}", &line[..60]);
+            read += 1;
+        }
+        read
+    });
+    outbox.room().await;
+    drop(outbox);
+    writing.await.unwrap().unwrap();
+    assert_eq!(reading.await.unwrap(), told);
+}
+
+#[tokio::test]
+async fn who_never_reads_is_not_waited_for_again() {
+    let (near, _far) = tokio::io::duplex(1000);
+    let (_writer, outbox) = Writer::new(near, 64 << 20);
+    fill(&outbox);
+    outbox.unread.give_up();
+    // What a client may have unread is bounded all the same.
+    for number in 0..1000 {
+        assert!(outbox.room().now_or_never().is_some());
+        outbox.progress(piece(number));
+    }
+    assert!(outbox.unread.bytes() < CHATTER_LIMIT + 2 * PIECE);
+}
