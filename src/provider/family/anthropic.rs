@@ -71,7 +71,11 @@ fn role(role: Role) -> &'static str {
 
 fn blocks(said: &Said) -> Vec<Value> {
     if let Some(Value::Array(kept)) = said.kept(FAMILY) {
-        return kept.iter().filter(|block| !is_blank(block)).cloned().collect();
+        return kept
+            .iter()
+            .filter(|block| block.is_object() && !is_blank(block))
+            .cloned()
+            .collect();
     }
     if let (Role::Tool, Some(id)) = (said.role, &said.tool_call_id) {
         return vec![json!({"type": "tool_result", "tool_use_id": id, "content": &*said.content})];
@@ -164,7 +168,9 @@ impl Decode {
     }
 
     fn begin(&mut self, index: u64, block: &Value, pieces: &mut Vec<Piece>) {
-        self.blocks.insert(index, block.clone());
+        if block.is_object() {
+            self.blocks.insert(index, block.clone());
+        }
         let text = |name: &str| block[name].as_str().unwrap_or_default().to_owned();
         match block["type"].as_str() {
             Some("tool_use") => {
@@ -272,6 +278,21 @@ mod tests {
         }
         let found = [whole.input, whole.output, whole.cache_read, whole.cache_written];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_block_that_is_none_is_not_kept() {
+        let mut decoder = Decode::default();
+        let mut pieces = Vec::new();
+        let delta = json!({"type": "text_delta", "text": "a"});
+        for said in [
+            json!({"type": "content_block_start", "index": 0, "content_block": "x"}),
+            json!({"type": "content_block_delta", "index": 0, "delta": delta}),
+            json!({"type": "message_stop"}),
+        ] {
+            decoder.take(&said, &mut pieces).unwrap();
+        }
+        assert_eq!(pieces, [Piece::Text("a".into()), Piece::Stopped(Stop::Finished)]);
     }
 
     #[test]

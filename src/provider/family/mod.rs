@@ -203,3 +203,127 @@ fn set(body: &mut Value, name: &str, value: Option<impl Into<Value>>) {
         body[name] = value.into();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::provider::chat::{Said, Whole};
+    use crate::session::message::Role;
+
+    /// Everything that the families look for, so that random data get far.
+    const NAMES: &[&str] = &[
+        "args",
+        "arguments",
+        "blockReason",
+        "calls",
+        "candidates",
+        "choices",
+        "content",
+        "content_block",
+        "data",
+        "delta",
+        "done",
+        "done_reason",
+        "error",
+        "extra_content",
+        "finishReason",
+        "finish_reason",
+        "function",
+        "functionCall",
+        "id",
+        "index",
+        "input",
+        "message",
+        "name",
+        "partial_json",
+        "parts",
+        "promptFeedback",
+        "reasoning",
+        "reasoning_content",
+        "reasoning_details",
+        "signature",
+        "stop_reason",
+        "text",
+        "thinking",
+        "thought",
+        "thoughtSignature",
+        "tool_calls",
+        "type",
+        "usage",
+        "usageMetadata",
+    ];
+    const TYPES: &[&str] = &[
+        "content_block_delta",
+        "content_block_start",
+        "content_block_stop",
+        "input_json_delta",
+        "message_delta",
+        "message_start",
+        "message_stop",
+        "signature_delta",
+        "STOP",
+        "stop",
+        "text",
+        "text_delta",
+        "thinking",
+        "thinking_delta",
+        "tool_use",
+        "x",
+    ];
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            (-1..3_i64).prop_map(Value::from),
+            proptest::sample::select(TYPES).prop_map(Value::from),
+        ];
+        leaf.prop_recursive(5, 60, 6, |inner| {
+            let entry = (proptest::sample::select(NAMES), inner.clone());
+            prop_oneof![
+                1 => proptest::collection::vec(inner, 0..3).prop_map(Value::from),
+                4 => proptest::collection::vec(entry, 0..8).prop_map(|entries| {
+                    entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+                }),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_a_server_says_is_a_defect(
+            said in proptest::collection::vec(any_json(), 1..12),
+        ) {
+            for family in Family::ALL {
+                let mut decoder = family.decoder(1);
+                let mut pieces = Vec::new();
+                for said in &said {
+                    // Refused or not, nothing panics, and what follows is taken, too.
+                    let _ = decoder.take(said, &mut pieces);
+                }
+                decoder.is_end("[DONE]", &mut pieces);
+                decoder.closed(&mut pieces);
+                let mut whole = Whole::default();
+                pieces.into_iter().for_each(|piece| whole.add(piece));
+                let answer = Said {
+                    tool_calls: whole.calls,
+                    opaque: whole.opaque,
+                    ..Said::new(Role::Assistant, &whole.text)
+                };
+                let messages = vec![Said::new(Role::User, "q"), answer];
+                let request = Request { messages, stable: 2, ..Request::default() };
+                for opaque in std::iter::once(None).chain(said.iter().cloned().map(Some)) {
+                    let mut request = request.clone();
+                    if let Some(opaque) = opaque {
+                        // What comes from elsewhere under the right name is no defect either.
+                        request.messages[1].opaque = Some(json!({ family.name(): opaque }));
+                    }
+                    family.body("http://h", "m", &request, None);
+                }
+            }
+        }
+    }
+}
