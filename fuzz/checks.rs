@@ -77,7 +77,7 @@ pub(crate) mod sexp {
 /// A stream gives the same frames however it is cut, and the frames are those of a plain split.
 pub(crate) mod frame {
     use bytes::{Bytes, BytesMut};
-    use contexture::wire::frame::{Frame, HEADER_BYTES, StreamDecoder};
+    use contexture::wire::frame::{Ends, Frame, HEADER_BYTES, StreamDecoder};
     use tokio_util::codec::Decoder;
 
     /// The first two bytes choose the limit and the size of the pieces.
@@ -137,7 +137,10 @@ pub(crate) mod frame {
             let rest = &stream[HEADER_BYTES..];
             let Some(payload) = rest.get(..length) else { break };
             frames.push(match length > limit {
-                true => Frame::TooLong { bytes: length as u64, limit },
+                true => {
+                    let ends = Some(Ends::of(payload));
+                    Frame::TooLong { bytes: length as u64, limit, ends }
+                }
                 false => Frame::Payload(Bytes::copy_from_slice(payload)),
             });
             stream = &rest[length..];
@@ -152,7 +155,9 @@ pub(crate) mod frame {
                 None => piece,
             };
             match line.len() {
-                length if length > limit => Frame::TooLong { bytes: length as u64, limit },
+                length if length > limit => {
+                    Frame::TooLong { bytes: length as u64, limit, ends: None }
+                }
                 _ => Frame::Line(line.to_vec().into()),
             }
         };

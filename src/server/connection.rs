@@ -21,7 +21,7 @@ use crate::repl::Repls;
 use crate::rpc::{self, Call, Step};
 use crate::value::Value;
 use crate::wire::dialect::Dialect;
-use crate::wire::frame::{Frame, LONGEST_FIRST_LINE, StreamDecoder, show_header};
+use crate::wire::frame::{Ends, Frame, LONGEST_FIRST_LINE, StreamDecoder, show_header};
 use crate::wire::message::{Id, Incoming, Request, WireError};
 
 /// The calls of one client that wait or run may have twice the bytes of the largest message; they
@@ -107,7 +107,7 @@ async fn read<R: AsyncRead + Unpin>(mut reader: Reader, mut frames: FramedRead<R
         };
         match frame {
             Some(Ok(frame)) => {
-                if reader.is_new && frames.decoder().is_framed() {
+                if reader.is_new && reader.dialect.is_none() && frames.decoder().is_framed() {
                     // Until it is known which of the two it is.
                     reader.outbox.send(Out::Speak(Dialect::Epc));
                 }
@@ -135,19 +135,21 @@ impl Reader {
         let (message, framed) = match frame {
             Frame::Line(line) => (line, false),
             Frame::Payload(payload) => (payload, true),
-            Frame::TooLong { bytes, limit } => {
-                self.refuse(format!(
+            Frame::TooLong { bytes, limit, ends } => {
+                let why = format!(
                     "the message had {bytes} bytes and at most {limit} are read; send less, or \
                      raise max-message-bytes"
-                ));
+                );
+                self.refuse(ends, why);
                 return !self.admission.is_pending();
             }
             Frame::Lost { header } => {
-                self.refuse(format!(
+                let why = format!(
                     "a message begins with its length, six hex digits, got {}; no further message \
                      can be found, so this connection ends",
                     show_header(&header)
-                ));
+                );
+                self.refuse(None, why);
                 return false;
             }
         };
@@ -162,12 +164,18 @@ impl Reader {
         }
     }
 
-    /// Answers what is no message, unless the client still has to show who it is.
-    fn refuse(&self, why: String) {
-        if !self.admission.is_pending() {
-            let error = WireError::new(WireError::INVALID_REQUEST, why);
-            self.outbox.reply(None, Err(error));
+    /// Answers what is no message, unless the client still has to show who it is. Who waits for an
+    /// answer to a message of which only the ends are known is given this one.
+    fn refuse(&mut self, ends: Option<Ends>, why: String) {
+        if self.admission.is_pending() {
+            return;
         }
+        let id = ends.and_then(|ends| {
+            let known =
+                self.dialect.or_else(|| self.begin_dialect(Dialect::of_payload(&ends.first)));
+            known.and_then(|dialect| dialect.id_of_ends(&ends))
+        });
+        self.outbox.reply(id, Err(WireError::new(WireError::INVALID_REQUEST, why)));
     }
 
     async fn message(&mut self, message: Bytes, framed: bool, is_first: bool) -> bool {
@@ -207,33 +215,31 @@ impl Reader {
     /// The dialect of a connection of lines, which the first line decides.
     fn dialect_of_line(&mut self, line: &[u8]) -> Option<Dialect> {
         if self.dialect.is_none() && !line.trim_ascii().is_empty() {
-            self.dialect = Dialect::of_line(line);
-            match self.dialect {
-                Some(dialect) => self.outbox.send(Out::Speak(dialect)),
-                None => {
-                    let message = "a message begins with ( for an s-expression or { for JSON";
-                    let error = WireError::new(WireError::PARSE, message);
-                    self.outbox.reply(None, Err(error));
-                }
+            if self.begin_dialect(Dialect::of_line(line)).is_none() {
+                let message = "a message begins with ( for an s-expression or { for JSON";
+                let error = WireError::new(WireError::PARSE, message);
+                self.outbox.reply(None, Err(error));
             }
         }
         self.dialect
+    }
+
+    /// The dialect of the connection from now on, once it is known.
+    fn begin_dialect(&mut self, dialect: Option<Dialect>) -> Option<Dialect> {
+        self.dialect = dialect;
+        self.dialect.inspect(|dialect| self.outbox.send(Out::Speak(*dialect)))
     }
 
     /// The dialect of a connection of payloads, which the first of them decides that is one. The
     /// very first may be a secret that nobody asked for.
     fn dialect_of_payload(&mut self, payload: &[u8], is_first: bool) -> Option<Dialect> {
         if self.dialect.is_none() && !payload.trim_ascii().is_empty() {
-            self.dialect = Dialect::of_payload(payload);
-            match self.dialect {
-                Some(dialect) => self.outbox.send(Out::Speak(dialect)),
-                None if is_first && !payload.starts_with(b"(") => {}
-                None => {
-                    let message = "a message with its length before it is one of EPC, such as \
-                                   (call 1 ping nil), or one of SLY or SLIME: (:emacs-rex …)";
-                    let error = WireError::new(WireError::PARSE, message);
-                    self.outbox.reply(None, Err(error));
-                }
+            let unknown = self.begin_dialect(Dialect::of_payload(payload)).is_none();
+            if unknown && !(is_first && !payload.starts_with(b"(")) {
+                let message = "a message with its length before it is one of EPC, such as \
+                               (call 1 ping nil), or one of SLY or SLIME: (:emacs-rex …)";
+                let error = WireError::new(WireError::PARSE, message);
+                self.outbox.reply(None, Err(error));
             }
         }
         self.dialect

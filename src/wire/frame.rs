@@ -9,7 +9,7 @@ use std::io;
 use bytes::{Buf, Bytes, BytesMut};
 use tokio_util::codec::Decoder;
 
-pub use self::length::{HEADER_BYTES, MAX_PAYLOAD};
+pub use self::length::{ENDS_BYTES, Ends, HEADER_BYTES, MAX_PAYLOAD};
 pub(crate) use self::length::{show_header, write_framed};
 pub use self::stream::{FirstLine, LONGEST_FIRST_LINE, StreamDecoder};
 
@@ -29,6 +29,8 @@ pub enum Frame {
         bytes: u64,
         /// The longest length that is accepted, in bytes.
         limit: usize,
+        /// Where a payload began and ended; `None` for a line.
+        ends: Option<Ends>,
     },
     /// Something that is no header where one had to be; nothing more can be found.
     Lost {
@@ -105,7 +107,7 @@ impl LineDecoder {
                 source.advance(1);
                 self.state = AT_LINE_START;
                 let bytes = skipped - u64::from(after_return);
-                Some(Frame::TooLong { bytes, limit: self.max_bytes })
+                Some(self.too_long(bytes))
             }
             None => {
                 self.state = skip_all(source, skipped, after_return);
@@ -118,8 +120,12 @@ impl LineDecoder {
         if line.len() <= self.max_bytes {
             Frame::Line(line.freeze())
         } else {
-            Frame::TooLong { bytes: line.len() as u64, limit: self.max_bytes }
+            self.too_long(line.len() as u64)
         }
+    }
+
+    fn too_long(&self, bytes: u64) -> Frame {
+        Frame::TooLong { bytes, limit: self.max_bytes, ends: None }
     }
 }
 
@@ -140,9 +146,7 @@ impl Decoder for LineDecoder {
             return Ok(Some(frame));
         }
         Ok(match std::mem::replace(&mut self.state, AT_LINE_START) {
-            State::Skipping { skipped, .. } => {
-                Some(Frame::TooLong { bytes: skipped, limit: self.max_bytes })
-            }
+            State::Skipping { skipped, .. } => Some(self.too_long(skipped)),
             State::Collecting { .. } if source.is_empty() => None,
             State::Collecting { .. } => Some(self.checked(source.split())),
         })

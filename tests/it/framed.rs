@@ -131,6 +131,38 @@ fn wrong_lengths_end_the_connection_or_are_answered() {
 }
 
 #[test]
+fn whoever_waits_for_an_answer_to_an_overlong_message_gets_one() {
+    let home = Home::new();
+    let server = home.listening(&["--ephemeral", "--max-message-bytes", "5000"]);
+    let mut other = server.tcp(Dialect::Slynk);
+    let long = "λ)\\\" 7) ".repeat(1000);
+    let why = |bytes: usize| format!("had {bytes} bytes and at most 5000 are read");
+    let check = |message: &str, begin: &str, end: &str, ping: &str, pong: &str| {
+        // As the first message, which decides the dialect, and later.
+        let mut raw = Raw::new(&server);
+        for _ in 0..2 {
+            raw.write(framed(message).as_bytes());
+            let answer = raw.payload();
+            let said = answer.strip_prefix(begin).and_then(|rest| rest.strip_suffix(end));
+            assert!(said.is_some_and(|said| said.contains(&why(message.len()))), "{answer}");
+            raw.write(framed(ping).as_bytes());
+            assert_eq!(raw.payload(), pong);
+        }
+    };
+    let [(epc, epc_pong), (slynk, slynk_pong)] = PINGS;
+    for form in ["contexture:add-context :content", "swank-repl:listener-eval", "slynk:autodoc"] {
+        let call = format!("(:emacs-rex ({form} \"{long}\") \"X\" :repl-thread 4711)\n");
+        check(&call, "(:return (:abort \"", "\") 4711)", slynk, slynk_pong);
+    }
+    // Nobody waits for the answer to this one.
+    let typed = format!("(:emacs-channel-send 1 (:process \"{long}\"))");
+    check(&typed, "(:background-message \"", "\")", slynk, slynk_pong);
+    let call = format!("(call 4711 add-context ((:content \"{long}\")))");
+    check(&call, "(epc-error 4711 \"", "\")", epc, epc_pong);
+    assert_eq!(other.ok("ping", "nil"), "pong");
+}
+
+#[test]
 fn the_longest_length_is_taken_or_refused_without_being_held() {
     let home = Home::new();
     let mut server = home.listening(&["--ephemeral", "--max-message-bytes", "1000000"]);

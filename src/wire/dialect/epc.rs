@@ -16,7 +16,7 @@ pub(super) fn decode(payload: &[u8]) -> Incoming {
     let items = match native::read_payload(payload) {
         Ok(Value::List(items)) => items,
         Ok(other) => return Incoming::Invalid(None, no_message_of(SHAPE, &other)),
-        Err(error) => return Incoming::Invalid(None, error),
+        Err(error) => return Incoming::Invalid(first_id(payload), error),
     };
     let mut items = items.into_iter();
     let head = items.next().unwrap_or_default();
@@ -36,6 +36,14 @@ pub(super) fn decode(payload: &[u8]) -> Incoming {
         },
         other => Incoming::Invalid(id, no_message_of(SHAPE, &other)),
     }
+}
+
+/// The id of a call that cannot be read otherwise, in the way in which it begins: its sender waits
+/// for an answer.
+pub(super) fn first_id(payload: &[u8]) -> Option<Id> {
+    let id = payload.trim_ascii_start().strip_prefix(b"(call ")?;
+    let (id, _) = id.split_at(id.iter().position(|byte| *byte == b' ')?);
+    std::str::from_utf8(id).ok()?.parse().ok().map(Id::Int)
 }
 
 fn call(id: Option<Id>, mut parts: impl Iterator<Item = Value>) -> Incoming {

@@ -7,7 +7,7 @@ mod native;
 mod slynk;
 
 pub(crate) use self::slynk::{call_of, form_of};
-use super::frame::{MAX_PAYLOAD, write_framed};
+use super::frame::{Ends, MAX_PAYLOAD, write_framed};
 use super::message::{Id, Incoming, Outgoing, Request, WireError};
 use crate::value::{Value, kebab};
 
@@ -57,6 +57,16 @@ impl Dialect {
             head if head.starts_with(slynk::HEAD) => Some(Self::Slynk),
             head if epc::HEADS.contains(&head) => Some(Self::Epc),
             _ => None,
+        }
+    }
+
+    /// The id of a payload of which only the ends are there: of a call whose sender waits for an
+    /// answer.
+    pub fn id_of_ends(self, ends: &Ends) -> Option<Id> {
+        match self {
+            Self::Epc => epc::first_id(&ends.first),
+            Self::Slynk => slynk::last_id(&ends.first, &ends.last),
+            Self::Native | Self::Json => None,
         }
     }
 

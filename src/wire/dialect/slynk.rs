@@ -11,14 +11,12 @@ pub(super) const HEAD: &str = ":emacs-";
 /// Whose forms are calls of methods: `(contexture:ping)`.
 const OURS: &str = "contexture";
 const SHAPE: &str = "(:emacs-rex (swank:connection-info) nil t 1)";
-/// As many bytes as a message's id may be from its end.
-const ID_WITHIN: usize = 32;
 
 pub(super) fn decode(payload: &[u8]) -> Incoming {
     let items = match native::read_payload(payload) {
         Ok(Value::List(items)) => items,
         Ok(other) => return Incoming::Invalid(None, no_message_of(SHAPE, &other)),
-        Err(error) => return Incoming::Invalid(last_id(payload), error),
+        Err(error) => return Incoming::Invalid(last_id(payload, payload), error),
     };
     let mut items = items.into_iter();
     let head = items.next().unwrap_or_default();
@@ -120,12 +118,13 @@ fn no_plist(method: &str) -> WireError {
     invalid(format!("the arguments of ({OURS}:{method} …) must be keywords and values in turn"))
 }
 
-/// The id of a call that cannot be read otherwise: its sender waits for an answer.
-fn last_id(payload: &[u8]) -> Option<Id> {
-    let begins = payload.trim_ascii_start().starts_with(b"(:emacs-rex ");
-    let text = payload.trim_ascii_end().strip_suffix(b")").filter(|_| begins)?;
-    let end = std::str::from_utf8(&text[text.len().saturating_sub(ID_WITHIN)..]).ok()?;
-    end.rsplit(' ').next()?.parse().ok().map(Id::Int)
+/// The id of a call that cannot be read otherwise, in the way in which it begins and ends: its
+/// sender waits for an answer.
+pub(super) fn last_id(first: &[u8], last: &[u8]) -> Option<Id> {
+    let begins = first.trim_ascii_start().starts_with(b"(:emacs-rex ");
+    let last = last.trim_ascii_end().strip_suffix(b")").filter(|_| begins)?;
+    let (_, id) = last.split_at(last.iter().rposition(|byte| *byte == b' ')? + 1);
+    std::str::from_utf8(id).ok()?.parse().ok().map(Id::Int)
 }
 
 /// Appends a message without its header.

@@ -278,6 +278,9 @@ fn calls_in_epc() {
         "(:emacs-rex (x) nil t 1)",
         "- -32600 id must be a 64-bit integer or a string, got a list nil",
     );
+    check(Epc, "(call 12 f (#<buffer x>))", {
+        "12 -32700 column 13: an object that has no printed form, #<buffer x>, cannot be sent (:column 13)"
+    });
     check(Epc, "5", &format!("- -32600 {shape} 5 nil"));
 }
 
@@ -334,10 +337,32 @@ fn what_editors_say() {
     check(Slynk, "(:emacs-rex (f #<buffer x>) nil t 12)\n", {
         "12 -32700 column 16: an object that has no printed form, #<buffer x>, cannot be sent (:column 16)"
     });
+    check(Slynk, "(:emacs-rex (f #<x>) \"λλλλλλλλλλλλλλλλ\" t 13)", {
+        "13 -32700 column 16: an object that has no printed form, #<x>, cannot be sent (:column 16)"
+    });
     check(Slynk, "(:emacs-dance)", "- -32600 no message of an Emacs is (:emacs-dance …) nil");
     check(Slynk, "(call 1 ping nil)", {
         "- -32600 a message is (:emacs-rex (swank:connection-info) nil t 1), got the symbol call nil"
     });
+}
+
+#[test]
+fn the_id_is_at_one_end_of_a_payload() {
+    let check = |dialect: Dialect, payload: &str, expected: Option<i64>| {
+        let ends = Ends::of(payload.as_bytes());
+        assert_eq!(dialect.id_of_ends(&ends), expected.map(Id::Int), "{payload}");
+    };
+    let long = "λ \" (".repeat(50);
+    check(Epc, &format!("(call 7 f (\"{long}\"))"), Some(7));
+    check(Epc, &format!("\n(call -12 f (\"{long}\"))\n"), Some(-12));
+    check(Epc, &format!("(return 7 \"{long}\")"), None);
+    check(Epc, &format!("(call {long} 7)"), None);
+    check(Slynk, &format!("(:emacs-rex (f \"{long}\") \"P\" :repl-thread 123)\n"), Some(123));
+    check(Slynk, &format!("(:emacs-rex (f \"{long}\") \"P\" t x)"), None);
+    check(Slynk, &format!("(:emacs-rex (f \"{long}\") \"P\" t 5"), None);
+    check(Slynk, &format!("(:emacs-channel-send 1 (:process \"{long} 5))"), None);
+    check(Slynk, "", None);
+    check(Native, "(:id 1 :method ping)", None);
 }
 
 #[test]

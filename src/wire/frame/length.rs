@@ -8,8 +8,19 @@ use super::Frame;
 pub const HEADER_BYTES: usize = 6;
 /// The longest payload that six hex digits can announce, in bytes: 16 MiB less one.
 pub const MAX_PAYLOAD: usize = 0xff_ffff;
+/// How many bytes are kept of each end of a payload that is skipped. An id is there.
+pub const ENDS_BYTES: usize = 64;
 /// The most that is reserved at once for a payload that has only been announced.
 const RESERVED_AT_ONCE: usize = 64 << 10;
+
+/// The first and the last [`ENDS_BYTES`] of a payload; they overlap when it is shorter than both.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ends {
+    /// The first bytes.
+    pub first: Vec<u8>,
+    /// The last bytes.
+    pub last: Vec<u8>,
+}
 
 /// Takes payloads off a stream. After a header that is none it cannot find the next message.
 #[derive(Debug)]
@@ -25,7 +36,7 @@ enum State {
     /// Waiting for the rest of this many bytes.
     Payload(usize),
     /// Dropping the payload of this length, of which so many bytes are still to come.
-    Skipping { length: usize, left: usize },
+    Skipping { length: usize, left: usize, ends: Ends },
     /// Dropping everything.
     Lost,
 }
@@ -51,37 +62,54 @@ impl LengthDecoder {
             };
             source.advance(HEADER_BYTES);
             self.state = match length > self.max_bytes {
-                true => State::Skipping { length, left: length },
+                true => State::Skipping { length, left: length, ends: Ends::default() },
                 false => State::Payload(length),
             };
         }
-        match self.state {
-            State::Payload(length) if source.len() >= length => {
+        match &mut self.state {
+            State::Payload(length) if source.len() >= *length => {
+                let length = *length;
                 self.state = State::Header;
                 Some(Frame::Payload(source.split_to(length).freeze()))
             }
             State::Payload(length) => {
-                source.reserve((length - source.len()).min(RESERVED_AT_ONCE.max(source.len())));
+                source.reserve((*length - source.len()).min(RESERVED_AT_ONCE.max(source.len())));
                 None
             }
-            State::Skipping { length, left } => self.skip(source, length, left),
+            State::Skipping { length, left, ends } => {
+                let skipped = source.split_to(source.len().min(*left));
+                *left -= skipped.len();
+                ends.add(&skipped);
+                if *left > 0 {
+                    return None;
+                }
+                let (bytes, ends) = (*length as u64, Some(std::mem::take(ends)));
+                self.state = State::Header;
+                Some(Frame::TooLong { bytes, limit: self.max_bytes, ends })
+            }
             State::Header | State::Lost => {
                 source.clear();
                 None
             }
         }
     }
+}
 
-    fn skip(&mut self, source: &mut BytesMut, length: usize, left: usize) -> Option<Frame> {
-        let skipped = left.min(source.len());
-        source.advance(skipped);
-        let left = left - skipped;
-        if left > 0 {
-            self.state = State::Skipping { length, left };
-            return None;
-        }
-        self.state = State::Header;
-        Some(Frame::TooLong { bytes: length as u64, limit: self.max_bytes })
+impl Ends {
+    /// The ends of a payload that is whole.
+    pub fn of(payload: &[u8]) -> Self {
+        let mut ends = Self::default();
+        ends.add(payload);
+        ends
+    }
+
+    /// Takes the next piece of the payload.
+    fn add(&mut self, piece: &[u8]) {
+        let room = ENDS_BYTES - self.first.len();
+        self.first.extend_from_slice(&piece[..room.min(piece.len())]);
+        self.last.extend_from_slice(&piece[piece.len().saturating_sub(ENDS_BYTES)..]);
+        let surplus = self.last.len().saturating_sub(ENDS_BYTES);
+        self.last.drain(..surplus);
     }
 }
 

@@ -28,7 +28,7 @@ fn show(frame: &Frame) -> String {
     match frame {
         Frame::Line(line) => String::from_utf8_lossy(line).into_owned(),
         Frame::Payload(payload) => format!("<{}>", String::from_utf8_lossy(payload)),
-        Frame::TooLong { bytes, limit } => format!("{bytes} > {limit}"),
+        Frame::TooLong { bytes, limit, .. } => format!("{bytes} > {limit}"),
         Frame::Lost { header } => format!("lost at {}", show_header(header)),
     }
 }
@@ -79,7 +79,7 @@ fn an_overlong_line_is_not_kept() {
         assert!(buffer.len() <= 1001 && buffer.capacity() < 10_000);
     }
     buffer.extend_from_slice(b"\n");
-    let expected = Frame::TooLong { bytes: 10_000_000, limit: 1000 };
+    let expected = Frame::TooLong { bytes: 10_000_000, limit: 1000, ends: None };
     assert_eq!(decoder.decode(&mut buffer).unwrap(), Some(expected));
 }
 
@@ -107,6 +107,28 @@ fn a_wrong_length_ends_what_can_be_found() {
     check_stream("00000aabcdefghij000001x", &["10 > 9", "<x>"]);
     check_stream("ffffffabc", &[]);
     check_stream("000009abc", &[]);
+}
+
+#[test]
+fn of_an_overlong_payload_both_ends_are_kept() {
+    for length in [10, 63, 64, 65, 130, 1000] {
+        let payload: Vec<u8> = (0..length).map(|at| b'a' + (at % 26) as u8).collect();
+        let mut stream = format!("{length:06x}").into_bytes();
+        stream.extend_from_slice(&payload);
+        for size in [1, 7, 64, 65, stream.len()] {
+            let (mut decoder, mut buffer) = (StreamDecoder::new(9), BytesMut::new());
+            let mut frames = Vec::new();
+            for piece in stream.chunks(size) {
+                buffer.extend_from_slice(piece);
+                frames.extend(decoder.decode(&mut buffer).unwrap());
+                assert!(buffer.len() < HEADER_BYTES);
+            }
+            let kept = payload.len().min(ENDS_BYTES);
+            let (first, last) = (&payload[..kept], &payload[payload.len() - kept..]);
+            let ends = Some(Ends { first: first.to_vec(), last: last.to_vec() });
+            assert_eq!(frames, [Frame::TooLong { bytes: length, limit: 9, ends }]);
+        }
+    }
 }
 
 #[test]
