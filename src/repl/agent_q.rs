@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use tokio_util::sync::CancellationToken;
 
-use super::lisp::{items, list, name_of, plist, refusal, string_at, text};
+use super::lisp::{items, list, name_of, plist, refusal, text};
 use super::{Shared, locked};
 use crate::rpc::{Approval, Decision, Later, Listener, Turn};
 use crate::value::Value;
@@ -45,32 +45,30 @@ pub(super) async fn call(shared: &Shared, name: &str, arguments: Vec<Value>) -> 
     match name {
         "agent-q-send" => send(shared, &first).await,
         "agent-q-add-context" => {
-            let manager = current(shared).await.and_then(|row| row.get("manager").cloned());
+            // What is added first is for the conversation that then begins.
+            let manager = text(shared.place.session(shared).await?.manager);
             let params = [
                 ("content", first),
                 ("type", given("type")),
                 ("metadata", given("metadata")),
-                ("manager", manager.unwrap_or_default()),
+                ("manager", manager),
             ];
             shared.call("add-context", params).await.map(done)
         }
         "agent-q-clear-context" => {
-            let manager = current(shared).await.and_then(|row| row.get("manager").cloned());
-            let params = [("manager", manager.unwrap_or_default())];
-            shared.call("clear-context", params).await.map(done)
+            let Some(manager) = manager(shared).await else { return Ok(Value::Bool(true)) };
+            shared.call("clear-context", [("manager", manager)]).await.map(done)
         }
         "agent-q-get-context-summary" => summary(shared).await,
         "agent-q-new-conversation" => {
-            let params = [("name", given("project"))];
-            shared.call("open-session", params).await.map(done)
+            shared.place.open(shared, given("project")).await?;
+            Ok(Value::Bool(true))
         }
         "agent-q-get-conversation-history" => history(shared, given("limit")).await,
-        "agent-q-create-session" => {
-            let row = shared.call("open-session", [("name", given("name"))]).await?;
-            Ok(row.get("id").cloned().unwrap_or_default())
-        }
+        "agent-q-create-session" => Ok(text(shared.place.open(shared, given("name")).await?.id)),
         "agent-q-switch-session" => {
-            Ok(whether(shared.call("switch-session", [("session", first)]).await))
+            let name = name_of(&first).unwrap_or_default();
+            Ok(truth(shared.place.switch(shared, name).await.unwrap_or(false)))
         }
         "agent-q-delete-session" => {
             Ok(whether(shared.call("delete-session", [("session", first)]).await))
@@ -78,7 +76,7 @@ pub(super) async fn call(shared: &Shared, name: &str, arguments: Vec<Value>) -> 
         "agent-q-rename-session" => Ok(whether(rename(shared, first).await)),
         // Whatever is said is kept already.
         "agent-q-save-session" => {
-            Ok(current(shared).await.and_then(|row| row.get("id").cloned()).unwrap_or_default())
+            Ok(shared.place.known().map_or(Value::Nil, |session| text(session.id)))
         }
         "agent-q-list-sessions" => {
             let rows = items(shared.call("list-sessions", []).await?);
@@ -158,16 +156,17 @@ fn whether(outcome: Outcome) -> Value {
     truth(outcome.is_ok())
 }
 
-/// The current session, if there is one.
-async fn current(shared: &Shared) -> Option<Value> {
-    let row = shared.call("current-session", []).await.ok()?;
-    string_at(&row, "session").is_some().then_some(row)
+/// Who has the items of the connection's session, if there is one.
+async fn manager(shared: &Shared) -> Option<Value> {
+    shared.place.row(shared).await?.get("manager").cloned()
 }
 
 async fn summary(shared: &Shared) -> Outcome {
-    let manager = current(shared).await.and_then(|row| row.get("manager").cloned());
-    let summary =
-        shared.call("context-summary", [("manager", manager.unwrap_or_default())]).await?;
+    let Some(manager) = manager(shared).await else {
+        let none = text("No context");
+        return Ok(plist([("count", Value::Int(0)), ("types", Value::Nil), ("preview", none)]));
+    };
+    let summary = shared.call("context-summary", [("manager", manager)]).await?;
     let field = |name: &str| summary.get(name).cloned().unwrap_or_default();
     let preview = match field("count") {
         Value::Int(0) => text("No context"),
@@ -177,10 +176,10 @@ async fn summary(shared: &Shared) -> Outcome {
 }
 
 async fn history(shared: &Shared, limit: Value) -> Outcome {
-    if current(shared).await.is_none() {
-        return Ok(Value::Nil);
-    }
-    let messages = items(shared.call("get-messages", [("limit", limit)]).await?);
+    let Some(row) = shared.place.row(shared).await else { return Ok(Value::Nil) };
+    let session = row.get("id").cloned().unwrap_or_default();
+    let params = [("session", session), ("limit", limit)];
+    let messages = items(shared.call("get-messages", params).await?);
     let row = |message: &Value| {
         let field = |name: &str| message.get(name).cloned().unwrap_or_default();
         plist([
@@ -193,8 +192,8 @@ async fn history(shared: &Shared, limit: Value) -> Outcome {
 }
 
 async fn rename(shared: &Shared, name: Value) -> Outcome {
-    let row = current(shared).await.ok_or_else(|| refusal("there is no session"))?;
-    let session = row.get("session").cloned().unwrap_or_default();
+    let row = shared.place.row(shared).await.ok_or_else(|| refusal("there is no session"))?;
+    let session = row.get("id").cloned().unwrap_or_default();
     shared.call("rename-session", [("session", session), ("name", name)]).await
 }
 
@@ -206,7 +205,7 @@ async fn search(shared: &Shared, query: Value) -> Outcome {
 }
 
 async fn info(shared: &Shared) -> Value {
-    let Some(row) = current(shared).await else { return Value::Nil };
+    let Some(row) = shared.place.row(shared).await else { return Value::Nil };
     let described = shared.agent().describe();
     let of_agent = |name: &str| described.get(name).cloned().unwrap_or_default();
     let field = |name: &str| row.get(name).cloned().unwrap_or_default();
@@ -239,14 +238,10 @@ fn universal(time: &Value) -> Value {
     }
 }
 
-/// Takes a turn in the current session and answers with all that was said.
+/// Takes a turn in the connection's session and answers with all that was said.
 async fn send(shared: &Shared, message: &Value) -> Outcome {
-    let session = match current(shared).await {
-        Some(row) => row,
-        None => shared.call("open-session", []).await?,
-    };
     let turn = Turn {
-        session: string_at(&session, "session").unwrap_or_default().to_owned(),
+        session: shared.place.session(shared).await?.name,
         text: name_of(message).unwrap_or_default().to_owned(),
         cancelled: CancellationToken::new(),
     };

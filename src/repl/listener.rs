@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::lisp::{keyword, list, number, string_at, text};
+use super::lisp::{keyword, list, number, text};
+use super::session::{Place, Session};
 use super::{PACKAGE, Shared, WAITING_INPUTS, command, locked};
 use crate::rpc::{Approval, Decision, Later, Listener, Turn};
 use crate::value::Value;
@@ -42,6 +43,7 @@ pub(super) struct Repl {
     /// Of the input that is being worked on, and then of those that wait.
     running: Arc<Mutex<VecDeque<CancellationToken>>>,
     mouth: Arc<Mouth>,
+    place: Arc<Place>,
     ended: CancellationToken,
 }
 
@@ -52,7 +54,7 @@ impl Drop for Repl {
 }
 
 impl Repl {
-    pub(super) fn begin(shared: Arc<Shared>, thread: i64, way: Way) -> Self {
+    pub(super) fn begin(shared: Arc<Shared>, thread: i64, way: Way, place: Arc<Place>) -> Self {
         let (inputs, waiting) = mpsc::channel(WAITING_INPUTS);
         let running = Arc::new(Mutex::new(VecDeque::new()));
         let ended = shared.ended.child_token();
@@ -60,11 +62,16 @@ impl Repl {
         let ear = Ear {
             mouth: Arc::clone(&mouth),
             running: Arc::clone(&running),
-            session: None,
+            place: Arc::clone(&place),
             inputs: 0,
         };
         tokio::spawn(ear.listen(waiting));
-        Self { inputs, running, mouth, ended }
+        Self { inputs, running, mouth, place, ended }
+    }
+
+    /// Whether it speaks in the session of this place.
+    pub(super) fn speaks_in(&self, place: &Arc<Place>) -> bool {
+        Arc::ptr_eq(&self.place, place)
     }
 
     pub(super) fn input(&self, input: Input) {
@@ -92,18 +99,11 @@ impl Repl {
     }
 }
 
-/// A session that a REPL speaks in.
-#[derive(Debug, Clone)]
-pub(super) struct Session {
-    pub(super) name: String,
-    pub(super) manager: String,
-}
-
 /// What listens in a REPL.
 pub(super) struct Ear {
     mouth: Arc<Mouth>,
     running: Arc<Mutex<VecDeque<CancellationToken>>>,
-    session: Option<Session>,
+    place: Arc<Place>,
     inputs: usize,
 }
 
@@ -167,19 +167,13 @@ impl Ear {
     }
 
     /// The REPL's session, opened when it is first needed.
-    pub(super) async fn session(&mut self) -> Result<Session, WireError> {
-        if let Some(session) = &self.session {
-            return Ok(session.clone());
-        }
-        let row = self.mouth.shared.call("open-session", []).await?;
-        let field = |name| string_at(&row, name).unwrap_or_default().to_owned();
-        let session = Session { name: field("session"), manager: field("manager") };
-        self.session = Some(session.clone());
-        Ok(session)
+    pub(super) async fn session(&self) -> Result<Session, WireError> {
+        self.place.session(&self.mouth.shared).await
     }
 
     fn prompt(&self) {
-        let name = self.session.as_ref().map_or(PACKAGE, |session| &session.name);
+        let session = self.place.known();
+        let name = session.as_ref().map_or(PACKAGE, |session| &session.name);
         match self.mouth.way {
             Way::Channel(_) => {
                 let arguments = [text(PACKAGE), text(name), Value::Int(0), number(self.inputs)];

@@ -12,6 +12,7 @@ mod form;
 mod lisp;
 mod listener;
 mod readable;
+mod session;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use self::approval::Questions;
 use self::lisp::{keyword, list, refusal, text};
 use self::listener::{Input, Repl, Way};
+use self::session::Place;
 use crate::rpc::{Agent, Caller, ReplSettings};
 use crate::value::Value;
 use crate::wire::message::{Talk, WireError};
@@ -57,6 +59,8 @@ struct Shared {
     /// Where the names of files begin.
     directory: Mutex<PathBuf>,
     questions: Questions,
+    /// The session of the connection.
+    place: Arc<Place>,
     /// Set when the client has gone.
     ended: CancellationToken,
 }
@@ -100,6 +104,7 @@ impl Repls {
             caller,
             settings,
             directory: Mutex::new(directory),
+            place: Arc::default(),
             ended: CancellationToken::new(),
         };
         Self { shared: Arc::new(shared), repls: BTreeMap::new(), of_slime: None, next: 1 }
@@ -117,11 +122,14 @@ impl Repls {
         true
     }
 
-    /// Begins a REPL that says what it says in this way; its number.
+    /// Begins a REPL that says what it says in this way; its number. The first speaks in the
+    /// connection's session, and any other beside it in one of its own.
     fn begin(&mut self, way: Way) -> i64 {
         let number = self.next;
         self.next += 1;
-        let repl = Repl::begin(Arc::clone(&self.shared), number, way);
+        let taken = self.repls.values().any(|repl| repl.speaks_in(&self.shared.place));
+        let place = if taken { Arc::default() } else { Arc::clone(&self.shared.place) };
+        let repl = Repl::begin(Arc::clone(&self.shared), number, way, place);
         self.repls.insert(number, repl);
         number
     }

@@ -40,8 +40,13 @@ impl Caller for Methods {
     fn call(&self, method: &str, params: Value) -> Later<'_, Result<Value, WireError>> {
         let answer = match method {
             "open-session" => {
-                let name = format!("s-{}", self.sessions.fetch_add(1, Ordering::Relaxed) + 1);
-                lisp::plist([("session", text(&*name)), ("manager", text(name))])
+                assert_eq!(params.get("current"), Some(&Value::Nil), "nobody else is moved");
+                let name = match lisp::string_at(&params, "name") {
+                    Some(known) => known.to_owned(),
+                    None => format!("s-{}", self.sessions.fetch_add(1, Ordering::Relaxed) + 1),
+                };
+                let fields = ["session", "id", "manager"].map(|field| (field, text(&*name)));
+                lisp::plist(fields)
             }
             method => lisp::plist([("method", text(method)), ("params", params)]),
         };

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::call::Call;
 use super::error::param_error;
 use super::params::{
-    ManagerName, Name, RequestKey, Switch, decode, is_session_id, new_name, not_negative,
+    ManagerName, Name, RequestKey, Switch, decode, is_session_id, new_name, not_negative, yes,
 };
 use super::present::{self, entry, figure};
 use super::query::Nothing;
@@ -29,6 +29,8 @@ struct Open {
     #[serde(default)]
     manage: Switch,
     template: Option<Name>,
+    #[serde(default = "yes")]
+    current: bool,
     request_key: Option<RequestKey>,
 }
 
@@ -40,22 +42,27 @@ pub(super) fn open_session(call: Call, params: Value) -> Result<Step, WireError>
         let opened = engine.once("open-session", given.request_key.as_deref(), |engine| {
             let name = match name {
                 // An id is no name to be given, but whoever has seen one may open it by that.
-                Some(name) if is_session_id(&name) => engine.switch_session(&name)?.name,
+                Some(name) if is_session_id(&name) => engine.find_session(Some(&name))?.name,
                 Some(name) => name,
                 None => engine.free_session_name()?,
             };
-            let opened = engine.open_session(NewSession {
+            let new = NewSession {
                 name,
                 manager: given.manager.map(|ManagerName(name)| name).unwrap_or_default(),
                 project: given.project,
                 settings,
                 ..NewSession::default()
-            })?;
+            };
+            let opened = match given.current {
+                true => engine.open_session(new),
+                false => engine.open_session_aside(new),
+            }?;
             manage(engine, opened.id, given.manage.0, given.template)?;
             Ok(opened)
         })?;
         let row = engine.row(opened.id)?;
-        let mut map = session(&row, true);
+        let current = engine.find_session(None).is_ok_and(|current| current.id == row.id);
+        let mut map = session(&row, current);
         map.push(entry("created-now", opened.created));
         Ok(Value::Map(map))
     })

@@ -214,12 +214,11 @@ impl Reader {
 
     /// The dialect of a connection of lines, which the first line decides.
     fn dialect_of_line(&mut self, line: &[u8]) -> Option<Dialect> {
-        if self.dialect.is_none() && !line.trim_ascii().is_empty() {
-            if self.begin_dialect(Dialect::of_line(line)).is_none() {
-                let message = "a message begins with ( for an s-expression or { for JSON";
-                let error = WireError::new(WireError::PARSE, message);
-                self.outbox.reply(None, Err(error));
-            }
+        let is_open = self.dialect.is_none() && !line.trim_ascii().is_empty();
+        if is_open && self.begin_dialect(Dialect::of_line(line)).is_none() {
+            let message = "a message begins with ( for an s-expression or { for JSON";
+            let error = WireError::new(WireError::PARSE, message);
+            self.outbox.reply(None, Err(error));
         }
         self.dialect
     }
@@ -234,8 +233,8 @@ impl Reader {
     /// very first may be a secret that nobody asked for.
     fn dialect_of_payload(&mut self, payload: &[u8], is_first: bool) -> Option<Dialect> {
         if self.dialect.is_none() && !payload.trim_ascii().is_empty() {
-            let unknown = self.begin_dialect(Dialect::of_payload(payload)).is_none();
-            if unknown && !(is_first && !payload.starts_with(b"(")) {
+            let is_secret = is_first && !payload.starts_with(b"(");
+            if self.begin_dialect(Dialect::of_payload(payload)).is_none() && !is_secret {
                 let message = "a message with its length before it is one of EPC, such as \
                                (call 1 ping nil), or one of SLY or SLIME: (:emacs-rex …)";
                 let error = WireError::new(WireError::PARSE, message);

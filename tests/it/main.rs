@@ -26,6 +26,7 @@ mod program;
 mod protocol;
 mod providers;
 mod recorded;
+mod repls;
 mod scripted;
 mod session_input;
 mod sessions;

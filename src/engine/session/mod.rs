@@ -58,16 +58,29 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Store`].
     pub fn open_session(&mut self, new: NewSession) -> Result<Opened, EngineError> {
-        let found = self.store.session_named(&new.name)?;
-        let (id, created) = match found {
-            Some(row) => (row.id, false),
-            None => (self.create_session(new, "open-session")?, true),
-        };
-        if !created && self.sessions.current != Some(id) {
-            self.session_changed(id, "open-session")?;
+        let opened = self.find_or_create(new)?;
+        if !opened.created && self.sessions.current != Some(opened.id) {
+            self.session_changed(opened.id, "open-session")?;
         }
-        self.sessions.current = Some(id);
-        Ok(Opened { id, created })
+        self.sessions.current = Some(opened.id);
+        Ok(opened)
+    }
+
+    /// The session of this name, which is created if there is none. The current one stays what it
+    /// is, also when it is only the one last changed and this one will be.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn open_session_aside(&mut self, new: NewSession) -> Result<Opened, EngineError> {
+        self.sessions.current = self.current_session()?.map(|row| row.id);
+        self.find_or_create(new)
+    }
+
+    fn find_or_create(&mut self, new: NewSession) -> Result<Opened, EngineError> {
+        Ok(match self.store.session_named(&new.name)? {
+            Some(row) => Opened { id: row.id, created: false },
+            None => Opened { id: self.create_session(new, "open-session")?, created: true },
+        })
     }
 
     /// The session with this name or, written `ses-N`, with this number; without a name the

@@ -54,6 +54,31 @@ fn item(engine: &mut Engine, id: u64, content: &str) {
     engine.run_alone(|engine| engine.add("add-context", &manager, vec![new])).unwrap();
 }
 
+#[test]
+fn a_session_that_is_opened_aside_moves_nobody() {
+    let mut engine = engine();
+    let aside = |engine: &mut Engine, name: &str| {
+        let new = NewSession { name: name.into(), settings: "{}".into(), ..NewSession::default() };
+        engine.run_alone(|engine| engine.open_session_aside(new)).unwrap()
+    };
+    let current = |engine: &mut Engine| engine.find_session(None).map(|row| row.name).ok();
+    // With no other there is, it is the one last changed.
+    let first = aside(&mut engine, "first");
+    assert_eq!((first.created, current(&mut engine).as_deref()), (true, Some("first")));
+    open(&mut engine, "mine");
+    let second = aside(&mut engine, "second");
+    turn(&mut engine, second.id, "x");
+    assert_eq!(current(&mut engine).as_deref(), Some("mine"));
+    assert_eq!(aside(&mut engine, "first"), Opened { id: first.id, created: false });
+    assert_eq!(current(&mut engine).as_deref(), Some("mine"));
+    // Nor does it when that one was only the one last changed.
+    engine.run_alone(|engine| engine.delete_session("mine")).unwrap();
+    assert_eq!(current(&mut engine).as_deref(), Some("second"));
+    let third = aside(&mut engine, "third");
+    turn(&mut engine, third.id, "x");
+    assert_eq!(current(&mut engine).as_deref(), Some("second"));
+}
+
 #[track_caller]
 fn check(engine: &mut Engine, id: u64, conversation: &str, items: &str) {
     let words: Vec<String> =

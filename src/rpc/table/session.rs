@@ -46,6 +46,12 @@ pub(super) static METHODS: &[Method] = &[
             optional("project", "string", "The folder of the project that it is about."),
             optional("manage", "boolean", "Have a template manage its history, or not."),
             optional("template", "string", "By which template; implies `:manage t`."),
+            optional(
+                "current",
+                "boolean",
+                "Make it the current one; true by default. With `nil`, which session that is stays \
+                 the same.",
+            ),
             KEY,
         ],
         result: "The session, with `:created-now`.",

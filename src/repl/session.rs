@@ -1,0 +1,101 @@
+//! Which session a connection or a REPL speaks in. It is nobody else's affair: none of this moves
+//! the session that calls without one are about.
+
+use std::sync::Mutex;
+
+use super::lisp::{items, string_at, text};
+use super::{Shared, locked};
+use crate::value::Value;
+use crate::wire::message::WireError;
+
+/// A session as it was last seen.
+#[derive(Debug, Clone)]
+pub(super) struct Session {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) manager: String,
+}
+
+/// Where a session is kept once it is needed.
+#[derive(Default)]
+pub(super) struct Place {
+    known: Mutex<Option<Session>>,
+    /// Held by whoever opens one, so that not two are opened.
+    opening: tokio::sync::Mutex<()>,
+}
+
+impl Session {
+    fn of(row: &Value) -> Self {
+        let field = |name| string_at(row, name).unwrap_or_default().to_owned();
+        Self { id: field("id"), name: field("session"), manager: field("manager") }
+    }
+}
+
+impl Place {
+    /// The session as it was last seen.
+    pub(super) fn known(&self) -> Option<Session> {
+        locked(&self.known).clone()
+    }
+
+    /// The session, opened when there is none, or none any more.
+    pub(super) async fn session(&self, shared: &Shared) -> Result<Session, WireError> {
+        let _opening = self.opening.lock().await;
+        match self.looked_up(shared).await? {
+            Some(row) => Ok(Session::of(&row)),
+            None => self.opened(shared, Value::Nil).await,
+        }
+    }
+
+    /// What the methods say of the session, if there is one.
+    pub(super) async fn row(&self, shared: &Shared) -> Option<Value> {
+        self.looked_up(shared).await.ok().flatten()
+    }
+
+    /// Goes on with the session of this name, which is created if there is none; without a name
+    /// with a new one.
+    pub(super) async fn open(&self, shared: &Shared, name: Value) -> Result<Session, WireError> {
+        let _opening = self.opening.lock().await;
+        self.opened(shared, name).await
+    }
+
+    /// Goes on with the session of this name or id; false when there is none.
+    pub(super) async fn switch(&self, shared: &Shared, name: &str) -> Result<bool, WireError> {
+        let _opening = self.opening.lock().await;
+        let rows = items(shared.call("list-sessions", []).await?);
+        let is = |row: &&Value, field| string_at(row, field) == Some(name);
+        let found = rows.iter().find(|row| is(row, "session"));
+        let found = found.or_else(|| rows.iter().find(|row| is(row, "id"))).map(Session::of);
+        let switched = found.is_some();
+        if switched {
+            *locked(&self.known) = found;
+        }
+        Ok(switched)
+    }
+
+    async fn opened(&self, shared: &Shared, name: Value) -> Result<Session, WireError> {
+        let session = Session::of(&aside(shared, name).await?);
+        *locked(&self.known) = Some(session.clone());
+        Ok(session)
+    }
+
+    /// The known session as it is now: it may have another name, or be gone.
+    async fn looked_up(&self, shared: &Shared) -> Result<Option<Value>, WireError> {
+        let Some(known) = self.known() else { return Ok(None) };
+        match aside(shared, text(&*known.id)).await {
+            Ok(row) => {
+                if let Some(seen) = locked(&self.known).as_mut().filter(|seen| seen.id == known.id)
+                {
+                    *seen = Session::of(&row);
+                }
+                Ok(Some(row))
+            }
+            Err(error) if string_at(&error.data, "kind") == Some("no-such-session") => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// A session of this name or id that nobody else is moved to.
+async fn aside(shared: &Shared, name: Value) -> Result<Value, WireError> {
+    shared.call("open-session", [("name", name), ("current", Value::Nil)]).await
+}

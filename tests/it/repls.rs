@@ -1,0 +1,155 @@
+//! REPLs of SLY and agent-q's calls beside other clients: whose session is whose.
+
+use std::io::Write as _;
+use std::net::TcpStream;
+
+use crate::support::*;
+
+/// A connection of SLY's with no Emacs behind it.
+struct Sly {
+    stream: TcpStream,
+    calls: u64,
+}
+
+impl Sly {
+    fn new(server: &Listening) -> Self {
+        let stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self { stream, calls: 0 }
+    }
+
+    fn say(&mut self, message: &str) {
+        self.stream.write_all(framed(message).as_bytes()).unwrap();
+    }
+
+    /// The first message that begins so.
+    #[track_caller]
+    fn hear(&mut self, begin: &str) -> String {
+        loop {
+            let heard = read_payload(&mut self.stream).expect("the connection goes on");
+            if heard.starts_with(begin) {
+                return heard;
+            }
+        }
+    }
+
+    /// The answer to a form without what is around it.
+    #[track_caller]
+    fn eval(&mut self, form: &str) -> String {
+        self.calls += 1;
+        let id = 1000 + self.calls;
+        self.say(&format!("(:emacs-rex {form} nil t {id})"));
+        let end = format!(") {id})");
+        loop {
+            let heard = self.hear("(:return (");
+            if let Some(answer) = heard.strip_suffix(&end) {
+                return answer["(:return (".len()..].to_owned();
+            }
+        }
+    }
+
+    /// Begins a REPL on this channel.
+    fn repl(&mut self, channel: u32) {
+        self.eval(&format!("(slynk-mrepl:create-mrepl {channel})"));
+        self.hear(&format!("(:channel-send {channel} (:prompt "));
+    }
+
+    /// Types something into the REPL of this number and channel; its prompt is the session's name.
+    #[track_caller]
+    fn types(&mut self, [repl, channel]: [u32; 2], text: &str) -> String {
+        self.say(&format!("(:emacs-channel-send {repl} (:process {}))", quoted(text)));
+        let prompt = self.hear(&format!("(:channel-send {channel} (:prompt "));
+        prompt.split('"').nth(3).unwrap().to_owned()
+    }
+}
+
+fn said(client: &mut Client, session: &str) -> Vec<String> {
+    let messages = client.ok("get-messages", &format!("(:session {session:?})"));
+    let text = |message: &Json| message["content"].as_str().unwrap().to_owned();
+    messages.as_array().into_iter().flatten().map(text).collect()
+}
+
+#[test]
+fn a_repl_moves_nobody_to_its_session() {
+    let home = Home::new();
+    let server = home.listening(&["--ephemeral"]);
+    let mut client = server.tcp(Dialect::Native);
+    client.ok("open-session", "(:name \"mine\")");
+    client.ok("subscribe", "(:topics (:session-changed))");
+    let (mut sly, mut other) = (Sly::new(&server), Sly::new(&server));
+    sly.repl(7);
+    other.repl(7);
+    let (first, second) = (sly.types([1, 7], "one"), other.types([1, 7], "two"));
+    assert_ne!(first, second);
+    sly.repl(8);
+    let third = sly.types([2, 8], "three");
+    assert_eq!(client.ok("current-session", "nil")["session"], "mine");
+    client.ok("add-message", "(:content \"for mine\")");
+    assert_eq!(said(&mut client, "mine"), ["for mine"]);
+    for (session, content) in [(&first, "one"), (&second, "two"), (&third, "three")] {
+        assert_eq!(said(&mut client, session), [content]);
+    }
+    // Nor does it move by what others do.
+    client.ok("switch-session", &format!("(:session {second:?})"));
+    assert_eq!(sly.types([1, 7], "four"), first);
+    client.ok("rename-session", &format!("(:session {first:?} :name \"renamed\")"));
+    assert_eq!(sly.types([1, 7], "five"), "renamed");
+    assert_eq!(said(&mut client, "renamed"), ["one", "four", "five"]);
+    client.ok("delete-session", "(:session \"renamed\")");
+    let fourth = sly.types([1, 7], "six");
+    assert_eq!(said(&mut client, &fourth), ["six"]);
+    assert_eq!(client.ok("current-session", "nil")["session"], Json::from(second));
+}
+
+#[test]
+fn the_session_last_changed_stays_the_one_of_who_chose_none() {
+    let home = Home::new();
+    let mut client = home.stdio(&[]);
+    client.ok("open-session", "(:name \"mine\")");
+    client.end();
+    let server = home.listening(&[]);
+    let mut sly = Sly::new(&server);
+    sly.repl(7);
+    sly.types([1, 7], "one");
+    let mut client = server.tcp(Dialect::Native);
+    assert_eq!(client.ok("current-session", "nil")["session"], "mine");
+}
+
+#[test]
+fn calls_of_agent_q_are_about_the_session_of_their_connection() {
+    let home = Home::new();
+    let server = home.listening(&["--ephemeral"]);
+    let mut client = server.tcp(Dialect::Native);
+    client.ok("open-session", "(:name \"mine\")");
+    let (mut sly, mut other) = (Sly::new(&server), Sly::new(&server));
+    // Nothing is there, and asking makes nothing.
+    assert_eq!(sly.eval("(agent-q:agent-q-get-session-info)"), ":ok nil");
+    assert_eq!(sly.eval("(agent-q:agent-q-get-conversation-history)"), ":ok nil");
+    assert_eq!(sly.eval("(agent-q:agent-q-clear-context)"), ":ok t");
+    assert!(sly.eval("(agent-q:agent-q-get-context-summary)").contains("\"No context\""));
+    assert_eq!(client.ok("list-sessions", "nil").as_array().unwrap().len(), 1);
+    // What is added first is of the conversation that follows, and the REPL's.
+    assert_eq!(sly.eval("(agent-q:agent-q-add-context \"(+ 1 2)\" :type :code)"), ":ok t");
+    sly.eval("(agent-q:agent-q-send \"hello\")");
+    sly.repl(7);
+    let own = sly.types([1, 7], "typed");
+    assert_eq!(said(&mut client, &own), ["hello", "typed"]);
+    assert!(sly.eval("(agent-q:agent-q-get-context-summary)").contains(":count 1"));
+    assert!(sly.eval("(agent-q:agent-q-get-session-info)").contains(&quoted(&own)));
+    assert_eq!(other.eval("(agent-q:agent-q-get-session-info)"), ":ok nil");
+    // Sessions are switched here and nowhere else.
+    let id = sly.eval("(agent-q:agent-q-create-session :name \"q\")");
+    assert_eq!(sly.types([1, 7], "in q"), "q");
+    assert_eq!(sly.eval(&format!("(agent-q:agent-q-switch-session {})", quoted(&own))), ":ok t");
+    assert_eq!(sly.eval("(agent-q:agent-q-switch-session \"none\")"), ":ok nil");
+    assert_eq!(sly.types([1, 7], "again"), own);
+    let id = id.strip_prefix(":ok ").unwrap();
+    assert_eq!(sly.eval(&format!("(agent-q:agent-q-switch-session {id})")), ":ok t");
+    assert_eq!(sly.eval("(agent-q:agent-q-rename-session \"q2\")"), ":ok t");
+    assert!(sly.eval("(agent-q:agent-q-get-session-info)").contains("\"q2\""));
+    assert_eq!(sly.eval(&format!("(agent-q:agent-q-delete-session {id})")), ":ok t");
+    assert_eq!(sly.eval("(agent-q:agent-q-get-session-info)"), ":ok nil");
+    assert_eq!(said(&mut client, &own), ["hello", "typed", "again"]);
+    assert_eq!(client.ok("current-session", "nil")["session"], "mine");
+    assert!(said(&mut client, "mine").is_empty());
+}
