@@ -15,6 +15,7 @@ mod endpoint;
 mod files;
 mod framed;
 mod house;
+mod length_fuzz;
 mod library;
 mod lines;
 mod managed;
