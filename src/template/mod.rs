@@ -6,6 +6,7 @@ mod builtin;
 mod front_matter;
 mod manager;
 mod render;
+mod safe;
 
 use sha2::{Digest, Sha256};
 

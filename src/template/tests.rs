@@ -67,6 +67,76 @@ fn a_template_that_loops_ends() {
 }
 
 #[test]
+fn a_template_cannot_become_large() {
+    let conversation = "x".repeat(1_000_000);
+    let fields = Fields::from([("c", &*conversation)]);
+    let error = |text: &str| parse(text).and_then(|t| render(&t, &fields)).unwrap_err().message;
+    let longer = "it becomes longer than 4194304 bytes";
+    assert_eq!(error("{{ c }}{{ c }}{{ c }}{{ c }}{{ c }}"), longer);
+    assert_eq!(error("{% for n in range(50000) %}{{ c }}{% endfor %}"), longer);
+    let busy = "{% for n in range(50000) %}{% if c|upper == n %}{% endif %}{% endfor %}";
+    assert!(error(busy).contains("does it loop"));
+    let four = parse("{{ c }}{{ c|upper }}{{ c[:5] }}{{ c }}{{ c }}").unwrap();
+    assert_eq!(render(&four, &fields).unwrap().len(), 4_000_005);
+}
+
+#[test]
+fn nothing_grows_from_itself() {
+    for (text, what) in [
+        ("{% set a = a ~ a %}", "`~`"),
+        ("{% set a = a + a %}", "`+`"),
+        ("{{ 'x' * 1000000000 }}", "`*`"),
+        ("{% set a %}{{ a }}{{ a }}{% endset %}", "{% set %} of anything but a name and its value"),
+        ("{% set a, b = c %}", "{% set %} of anything but a name and its value"),
+        ("{% with a = 1 %}{% endwith %}", "{% with %}"),
+        ("{% filter upper %}{% endfilter %}", "{% filter %}"),
+        ("{%- macro m() %}{% endmacro %}", "{% macro %}"),
+        ("{% include 'x' %}", "{% include %}"),
+        ("{% for a in [b, b] %}{% endfor %}", "a list"),
+        ("{% for a in (b, b) %}{% endfor %}", "a list"),
+        ("{% for a in b, b %}{% endfor %}", "a list"),
+        ("{% if a in [b] %}{% endif %}", "a list"),
+        ("{{ {'a': 1} }}", "a dictionary"),
+    ] {
+        let error = parse(text).unwrap_err();
+        assert_eq!(error.message, format!("{what} cannot be used in a template"), "{text}");
+    }
+    let error = parse("---\nmodel: m\n---\none\ntwo {{ a ~ b }}").unwrap_err();
+    assert_eq!((error.line, error.column), (5, 10), "{error}");
+    for (text, what) in [
+        ("{{ a|replace('x', 'xx') }}", "filter replace"),
+        ("{{ a|join }}", "filter join"),
+        ("{{ a is mapping }}", "test mapping"),
+    ] {
+        let error = parse(text).and_then(|template| render(&template, &Fields::new())).unwrap_err();
+        assert!(error.message.contains(what), "{text}: {error}");
+    }
+    assert!(parse("{{ namespace(a=1) }}").and_then(|t| render(&t, &Fields::new())).is_err());
+}
+
+#[test]
+fn conditions_loops_and_plain_filters_are_there() {
+    let fields = Fields::from([("a", "one\ntwo"), ("b", "")]);
+    let check = |text: &str, expected: &str| {
+        let rendered = parse(text).and_then(|template| render(&template, &fields));
+        assert_eq!(rendered.as_deref(), Ok(expected), "{text}");
+    };
+    check("{% for line in a|lines %}{{ loop.index }} {{ line }};{% endfor %}", "1 one;2 two;");
+    check("{% if b %}b{% elif a and not b %}a{% else %}c{% endif %}", "a");
+    check("{% set n = a|length - 1 %}{{ n }} {{ a[0] }}{{ a[-3:] }}", "6 otwo");
+    check(
+        "{{ b or 'nothing' }} {{ c|default('d') }} {{ (a|split('\n'))[1]|upper }}",
+        "nothing d TWO",
+    );
+    check("{{ 'yes' if 'two' in a and a is startingwith('o') else 'no' }}", "yes");
+    check(
+        "{# a ~ b #}{% raw %}{{ a + b }}{% endraw %} 1 + 1 * {x} [y]",
+        "{{ a + b }} 1 + 1 * {x} [y]",
+    );
+    check("{%- if b is not defined or c is undefined -%} x {%- endif +%} y", "x y");
+}
+
+#[test]
 fn the_contract_is_taken_out_and_lines_keep_their_numbers() {
     let template = parse("one\n```json\n{\"a\": \"{{ no }}\"}\n```\ntwo\n{{ x").unwrap_err();
     assert_eq!(template.line, 6);
