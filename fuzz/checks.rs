@@ -1,5 +1,5 @@
-//! What must hold of any bytes a client may send; the fuzz targets and `tests/it/wire_fuzz.rs`
-//! both run these.
+//! What must hold of any bytes a client may send, and of any template; the fuzz targets and
+//! `tests/it/wire_fuzz.rs` both run these.
 
 /// Reading never panics, and what reads is printed on one line that reads as the same again.
 pub(crate) mod sexp {
@@ -104,7 +104,8 @@ pub(crate) mod frame {
         }
     }
 
-    fn decode(stream: &[u8], limit: usize, size: usize) -> Vec<Frame> {
+    /// What a decoder makes of a stream that comes in pieces of this size.
+    pub(crate) fn decode(stream: &[u8], limit: usize, size: usize) -> Vec<Frame> {
         let mut decoder = StreamDecoder::new(limit);
         let (mut buffer, mut frames) = (BytesMut::new(), Vec::new());
         for piece in stream.chunks(size) {
@@ -124,7 +125,7 @@ pub(crate) mod frame {
     }
 
     /// The payloads of a stream that begins with a header.
-    fn payloads(mut stream: &[u8], limit: usize) -> Vec<Frame> {
+    pub(crate) fn payloads(mut stream: &[u8], limit: usize) -> Vec<Frame> {
         let mut frames = Vec::new();
         while let Some(header) = stream.get(..HEADER_BYTES) {
             let digits = header.iter().all(u8::is_ascii_hexdigit);
@@ -162,5 +163,74 @@ pub(crate) mod frame {
             }
         };
         stream.split_inclusive(|byte| *byte == b'\n').map(line).collect()
+    }
+}
+
+/// Lengths that are wrong by a little or by much: the frames are those of a plain reading, and what
+/// is known of a skipped message is what was there.
+pub(crate) mod length {
+    use contexture::wire::dialect::Dialect;
+    use contexture::wire::frame::Frame;
+
+    use super::frame::{decode, payloads};
+
+    /// What separates the messages in the data.
+    const END: u8 = 0xfe;
+
+    /// The first byte chooses the limit; then come messages, each with how wrong its length is.
+    pub(crate) fn check(data: &[u8]) {
+        let [limit, messages @ ..] = data else { return };
+        let mut stream = b"000000".to_vec();
+        for message in messages.split(|byte| *byte == END) {
+            let [wrong, payload @ ..] = message else { continue };
+            stream.extend(format!("{:06x}", said_length(payload.len(), *wrong)).bytes());
+            stream.extend_from_slice(payload);
+        }
+        let limit = usize::from(*limit);
+        let expected = payloads(&stream, limit);
+        for size in [1, 5, 70, stream.len()] {
+            assert_eq!(decode(&stream, limit, size), expected, "limit {limit}, pieces of {size}");
+        }
+        for frame in &expected {
+            match frame {
+                Frame::TooLong { ends: Some(ends), .. } => {
+                    assert!(ends.first.len() <= 64 && ends.first.len() == ends.last.len());
+                    Dialect::ALL.iter().for_each(|dialect| drop(dialect.id_of_ends(ends)));
+                }
+                Frame::Payload(payload) => drop(Dialect::of_payload(payload)),
+                _ => {}
+            }
+        }
+    }
+
+    /// Mostly right.
+    fn said_length(length: usize, wrong: u8) -> usize {
+        match wrong {
+            0..200 => length,
+            200..220 => length + usize::from(wrong - 199),
+            220..240 => length.saturating_sub(usize::from(wrong - 219)),
+            240..250 => usize::from(wrong),
+            _ => 0xff_ffff,
+        }
+    }
+}
+
+/// A template is refused at a place that it has, or becomes a text of bounded size.
+pub(crate) mod template {
+    use contexture::template::{Fields, Source, Template, render};
+
+    const LONGEST: usize = 4 << 20;
+
+    pub(crate) fn check(data: &[u8]) {
+        let text = String::from_utf8_lossy(data);
+        let fields = Fields::from([("a", "{{ a }} ~ λ"), ("code", "fn x() {}\n"), ("empty", "")]);
+        let template = Template::parse("t", Source::BuiltIn, &text);
+        match template.and_then(|template| render(&template, &fields)) {
+            Ok(rendered) => assert!(rendered.len() <= LONGEST),
+            Err(error) => {
+                let lines = text.matches('\n').count() + 1;
+                assert!((1..=lines).contains(&error.line) && error.column >= 1, "{error}");
+            }
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Any bytes as a stream of lines, cut anywhere.
 #![no_main]
 
-#[allow(dead_code, reason = "the other target uses the rest")]
+#[allow(dead_code, reason = "the other targets use the rest")]
 #[path = "../checks.rs"]
 mod checks;
 

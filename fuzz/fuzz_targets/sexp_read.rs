@@ -1,7 +1,7 @@
 //! Any bytes as s-expression, JSON and message.
 #![no_main]
 
-#[allow(dead_code, reason = "the other target uses the rest")]
+#[allow(dead_code, reason = "the other targets use the rest")]
 #[path = "../checks.rs"]
 mod checks;
 

@@ -22,6 +22,78 @@ const SEEDS: &[&str] = &[
     r#"{"a":[1e400,18446744073709551616,-0,"\ud83d\ude00\u0000"],"$serde_json::private::Number":"1"}"#,
 ];
 
+/// Templates where mutation starts.
+const TEMPLATES: &[&str] = &[
+    "---\ndescription: \"x: y\"\nrecent-runs: 3\nmodel: m\n---\nHello {{ a }}\n",
+    "{% if a %}[{{ code|trim }}]{% elif not empty %}no{% else %}{{ a.b }}{% endif %}\n",
+    "{% for line in code|lines %}{{ loop.index }} {{ line }}{% else %}none{% endfor %}",
+    "{% set n = a|length - 1 %}{{ a[0:n] }} {{ 'x' if n > 2 and a in code else \"y\" }}",
+    "{%- raw -%}{{ a ~ b }}{% endraw %}{# note #}\n```json\n{\"a\": 1}\n```\n{{ range(3) }}",
+];
+
+/// What templates are made of.
+const TEMPLATE_PIECES: &[&str] = &[
+    "{{",
+    "}}",
+    "{%",
+    "%}",
+    "{#",
+    "#}",
+    "{%-",
+    "-%}",
+    "---\n",
+    "\n",
+    " if ",
+    " else ",
+    " elif ",
+    " endif ",
+    " for ",
+    " in ",
+    " endfor ",
+    " set ",
+    " = ",
+    " ~ ",
+    " + ",
+    " * ",
+    "(",
+    ")",
+    "[",
+    "]",
+    "{",
+    "}",
+    ",",
+    ":",
+    "|",
+    ".",
+    "'",
+    "\"",
+    "\\",
+    "a",
+    "code",
+    "empty",
+    "range(9)",
+    "upper",
+    "split",
+    "default('x')",
+    " is ",
+    " not ",
+    " defined",
+    " raw ",
+    " endraw ",
+    " with ",
+    " macro m() ",
+    "recent-runs: ",
+    "9",
+    "-1",
+    "1e9",
+    "λ",
+    "\0",
+    "```json\n",
+    "```\n",
+    " recursive ",
+    "loop(a)",
+];
+
 /// Pieces that change the meaning of what surrounds them.
 const PIECES: &[&str] = &[
     "(",
@@ -103,21 +175,21 @@ impl Random {
         (0..length).map(|_| self.next().to_le_bytes()[0]).collect()
     }
 
-    fn pieces(&mut self) -> Vec<u8> {
+    fn pieces(&mut self, pieces: &[&str]) -> Vec<u8> {
         let count = self.below(30);
-        (0..count).map(|_| self.pick(PIECES)).collect::<String>().into_bytes()
+        (0..count).map(|_| self.pick(pieces)).collect::<String>().into_bytes()
     }
 
-    fn mutated(&mut self) -> Vec<u8> {
-        let mut data = self.pick(SEEDS).as_bytes().to_vec();
+    fn mutated(&mut self, seeds: &[&str], pieces: &[&str]) -> Vec<u8> {
+        let mut data = self.pick(seeds).as_bytes().to_vec();
         for _ in 0..=self.below(4) {
             let at = self.below(data.len().max(1));
             let end = (at + self.below(8)).min(data.len());
             match self.below(5) {
                 0 => drop(data.drain(at..end)),
                 1 => data.truncate(at),
-                2 => drop(data.splice(at..at, self.pick(PIECES).bytes())),
-                3 => drop(data.splice(at..end, self.pick(PIECES).bytes())),
+                2 => drop(data.splice(at..at, self.pick(pieces).bytes())),
+                3 => drop(data.splice(at..end, self.pick(pieces).bytes())),
                 _ => drop(data.splice(at..end, self.bytes())),
             }
         }
@@ -126,13 +198,13 @@ impl Random {
 }
 
 /// Runs `check` on inputs of every sort.
-fn run(check: fn(&[u8])) {
+fn run(check: fn(&[u8]), seeds: &[&str], pieces: &[&str]) {
     let mut random = Random(2);
     for round in 0..ROUNDS {
         let data = match round % 4 {
             0 => random.bytes(),
-            1 => random.pieces(),
-            _ => random.mutated(),
+            1 => random.pieces(pieces),
+            _ => random.mutated(seeds, pieces),
         };
         let outcome = std::panic::catch_unwind(|| check(&data));
         assert!(outcome.is_ok(), "round {round}: {:?}", String::from_utf8_lossy(&data));
@@ -141,10 +213,20 @@ fn run(check: fn(&[u8])) {
 
 #[test]
 fn no_bytes_upset_the_reader() {
-    run(checks::sexp::check);
+    run(checks::sexp::check, SEEDS, PIECES);
 }
 
 #[test]
 fn frames_do_not_depend_on_how_a_stream_is_cut() {
-    run(checks::frame::check);
+    run(checks::frame::check, SEEDS, PIECES);
+}
+
+#[test]
+fn wrong_lengths_are_found_however_a_stream_is_cut() {
+    run(checks::length::check, SEEDS, PIECES);
+}
+
+#[test]
+fn no_text_upsets_the_templates() {
+    run(checks::template::check, TEMPLATES, TEMPLATE_PIECES);
 }

@@ -1,0 +1,8 @@
+//! Any text as a template.
+#![no_main]
+
+#[allow(dead_code, reason = "the other targets use the rest")]
+#[path = "../checks.rs"]
+mod checks;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| checks::template::check(data));
