@@ -170,6 +170,30 @@ fn a_cancelled_answer_keeps_what_had_come_and_frees_the_session() {
 }
 
 #[test]
+fn many_models_may_answer_one_client_at_a_time() {
+    let home = Home::new();
+    let mut client = begin(&home, "[[answer]]\ntext = \"beginning\"\nhang = true\n");
+    let calls: Vec<i64> = (0..20)
+        .map(|number| {
+            client.ok("open-session", &format!("(:name \"s {number}\" :current nil)"));
+            client.send("chat", &format!("(:content \"hi\" :session \"s {number}\")"))
+        })
+        .collect();
+    let mut begun: Vec<i64> =
+        (0..20).map(|_| client.notification("progress")["id"].as_i64().unwrap()).collect();
+    begun.sort_unstable();
+    assert_eq!(begun, calls);
+    // What needs a thread of its own waits for none of them.
+    let root = home.file("t");
+    home.write("t/a.txt", "a line\n");
+    client.ok("add-tree", &format!("(:path {} :mode :listing)", quoted(root.to_str().unwrap())));
+    for id in &calls {
+        client.send("cancel", &format!("(:id {id})"));
+        assert_eq!(client.reply(*id).unwrap_err().code, -32800);
+    }
+}
+
+#[test]
 fn a_call_that_is_made_again_asks_nobody_twice() {
     let home = Home::new();
     let mut client = begin(&home, "[[answer]]\ntext = \"one\"\n[[answer]]\ntext = \"two\"\n");
