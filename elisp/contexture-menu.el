@@ -90,6 +90,12 @@ prefix argument can be typed before any of them."
     ("O" "document" contexture-document-defun)
     ("V" "review" contexture-review-code)
     ("T" "write tests" contexture-write-tests)]]
+  ["Lisp image" :if contexture-menu--lisp-p
+   [("z s" "definition" contexture-lisp-add-symbol)]
+   [("z h" "REPL history" contexture-lisp-add-history)]
+   [("z e" "error" contexture-lisp-add-error)]
+   [("z i" "inspector" contexture-lisp-add-inspector)]
+   [("z n" "compiler note" contexture-lisp-add-note)]]
   (interactive)
   (contexture-menu--fetch (contexture-current-manager))
   (transient-setup 'contexture-menu))
@@ -149,6 +155,12 @@ package, and a prefix argument can be typed before any of them."
 (defun contexture-menu--marks ()
   "Return what turning the marks of this buffer on or off is called."
   (if (bound-and-true-p contexture-mode) "hide marks" "show marks"))
+
+(defun contexture-menu--lisp-p ()
+  "Whether SLIME or SLY is connected to a Lisp.
+Nothing is loaded to find that they are not here."
+  (and (or (featurep 'slime) (featurep 'sly))
+       (contexture-lisp-connected-p)))
 
 (defun contexture-menu--walking-p ()
   "Whether a directory is being added."

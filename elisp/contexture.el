@@ -47,6 +47,7 @@
 ;;     o  contexture-add-compilation  m  contexture-switch
 ;;     g  contexture-refresh          C  contexture-set-capacity
 ;;     n  the commands for sessions, conversations that are kept
+;;     z  the commands for a Lisp that SLIME or SLY is connected to
 ;;     R  contexture-repl             E  contexture-explain-code
 ;;     ?  contexture-menu, which shows all of this
 ;;
@@ -165,6 +166,10 @@ The server then looks for it within lines, not only between them."
   (concat (pcase (plist-get metadata :origin)
             (:diff "the diff of ")
             (:diagnostic "the diagnostics of ")
+            (:repl "the interaction in ")
+            (:inspector "what is in ")
+            (:debugger (if (plist-get metadata :start-line) "the error at "
+                         "the error of "))
             (:compilation (if (plist-get metadata :start-line) "the error at "
                             "the errors of ")))
           (contexture--named-source metadata)))
@@ -540,6 +545,18 @@ choose one."
                   contexture-fix-error contexture-review-code
                   contexture-write-tests contexture-send-region
                   contexture-rewrite-region contexture-insert-last-response)
+                 ("contexture-lisp"
+                  contexture-lisp-add-symbol contexture-lisp-add-history
+                  contexture-lisp-add-error contexture-lisp-add-inspector
+                  contexture-lisp-add-note)
+                 ("contexture-slime"
+                  contexture-slime-mode contexture-slime-add-symbol
+                  contexture-slime-add-history contexture-slime-add-error
+                  contexture-slime-add-inspector contexture-slime-add-note)
+                 ("contexture-sly"
+                  contexture-sly-mode contexture-sly-add-symbol
+                  contexture-sly-add-history contexture-sly-add-error
+                  contexture-sly-add-inspector contexture-sly-add-note)
                  ("contexture-mention"
                   contexture-mention-mode contexture-global-mention-mode)
                  ("contexture-sets"
@@ -550,6 +567,8 @@ choose one."
     (autoload command (car entry) nil t)))
 
 (autoload 'contexture-session-map "contexture-session" nil nil 'keymap)
+(autoload 'contexture-lisp-map "contexture-lisp" nil nil 'keymap)
+(autoload 'contexture-lisp-connected-p "contexture-lisp")
 (autoload 'contexture-mention-at-point "contexture-mention")
 (autoload 'contexture-mention-in-string "contexture-mention-read")
 
@@ -599,6 +618,7 @@ choose one."
     (define-key map "I" #'contexture-info)
     (define-key map "H" #'contexture-doctor)
     (define-key map "n" 'contexture-session-map)
+    (define-key map "z" 'contexture-lisp-map)
     (define-key map "?" #'contexture-menu)
     map)
   "Keymap of Contexture's commands, bound to no key.

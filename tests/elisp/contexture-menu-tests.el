@@ -39,7 +39,8 @@
 (ert-deftest contexture-menu-has-the-keys-of-the-command-map ()
   (let ((suffixes (contexture-menu-tests--suffixes)))
     (map-keymap (lambda (event command)
-                  (unless (memq command '(contexture-menu contexture-session-map))
+                  (unless (memq command '(contexture-menu contexture-session-map
+                                                   contexture-lisp-map))
                     (should (equal (cons (string event) command)
                                    (rassq command suffixes)))))
                 contexture-command-map)
@@ -52,6 +53,7 @@
 (defun contexture-menu-tests--binding (key)
   "Return what KEY, as the menu writes it, is behind the prefix."
   (require 'contexture-session)
+  (require 'contexture-lisp)
   (lookup-key contexture-command-map (kbd key)))
 
 (ert-deftest contexture-menu-of-sessions-has-the-keys-of-their-map ()

@@ -1,0 +1,256 @@
+;;; contexture-lisp-debugger.el --- Errors in a Lisp image  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, convenience, lisp
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The error in a debugger with its backtrace, what an inspector shows,
+;; and the notes of the compiler.
+;;
+;; The image is asked for the frames, then for where they are, then for
+;; the variables of those whose source is here; the others are mostly the
+;; Lisp's own and would cost tokens.
+
+;;; Code:
+
+(require 'contexture-lisp)
+(require 'contexture-lisp-repl)
+(eval-when-compile (require 'subr-x))
+
+(autoload 'contexture-add-compilation "contexture-sources" nil t)
+(autoload 'contexture-sources--buffer-metadata "contexture-sources")
+(autoload 'contexture-sources--params "contexture-sources")
+
+(defconst contexture-lisp--frames 20
+  "How many frames of a backtrace are added unless asked for another number.")
+
+(defconst contexture-lisp--longest-value 200
+  "How many characters of the value of a variable are added.")
+
+(defconst contexture-lisp--client-frame "\\`(*\\(?:swank\\|slynk\\)\\_>"
+  "Matches the first frame, from the top, that belongs to the client.")
+
+;;;; Errors
+
+(defun contexture-lisp--add-error (client frames)
+  "Add the error of a debugger of CLIENT, with that many FRAMES."
+  (let* ((frames (if (natnump frames) frames contexture-lisp--frames))
+         (debugger (contexture-lisp--debugger client))
+         (facts (with-current-buffer debugger
+                  (contexture-lisp--ask client 'debugger)))
+         (ask (lambda (form then)
+                (contexture-lisp--call
+                 client (plist-get facts :connection) (plist-get facts :thread)
+                 form then))))
+    (funcall
+     ask (contexture-lisp--form client "backtrace" 0 (1+ frames))
+     (lambda (backtrace)
+       (let* ((all (contexture-lisp--prune backtrace))
+              (kept (seq-take all frames))
+              (more (nthcdr frames all)))
+         (funcall
+          ask (contexture-lisp--for-each client "frame-source-location" kept)
+          (lambda (locations)
+            (let ((kept (contexture-lisp--locate client kept locations)))
+              (funcall
+               ask (contexture-lisp--for-each
+                    client "frame-locals-and-catch-tags"
+                    (cl-remove-if-not (lambda (frame) (plist-get frame :file)) kept))
+               (lambda (locals)
+                 (contexture-lisp--send-error
+                  client facts (contexture-lisp--with-locals kept locals)
+                  more)))))))))))
+
+(defun contexture-lisp--debugger (client)
+  "Return the debugger of CLIENT that is meant: this one, or the only one."
+  (let* ((mode (contexture-lisp--client-debugger-mode client))
+         (all (cl-remove-if-not
+               (lambda (buffer)
+                 (with-current-buffer buffer
+                   (and (derived-mode-p mode)
+                        (when-let ((connection
+                                    (contexture-lisp--ask client 'buffer-connection)))
+                          (contexture-lisp--real-p client connection)))))
+               (buffer-list))))
+    (cond ((memq (current-buffer) all) (current-buffer))
+          ((null all) (user-error "No debugger of %s is open"
+                                  (contexture-lisp--client-name client)))
+          ((cdr all) (user-error "Several debuggers are open; go to one of them"))
+          (t (car all)))))
+
+(defun contexture-lisp--prune (backtrace)
+  "Return BACKTRACE as plists, without what belongs to the client itself."
+  (let ((frames (mapcar (lambda (frame)
+                          (list :number (nth 0 frame)
+                                :text (string-trim (nth 1 frame))))
+                        backtrace))
+        (case-fold-search t))
+    (cons (car frames)
+          (seq-take-while
+           (lambda (frame)
+             (not (string-match-p contexture-lisp--client-frame (plist-get frame :text))))
+           (cdr frames)))))
+
+(defun contexture-lisp--for-each (client function frames)
+  "Return a form for a list of what FUNCTION of CLIENT says of FRAMES."
+  `(cl:list ,@(mapcar (lambda (frame)
+                        (contexture-lisp--form client function
+                                               (plist-get frame :number)))
+                      frames)))
+
+(defun contexture-lisp--locate (client frames locations)
+  "Return FRAMES with the `:file', `:line' and `:source' of their LOCATIONS.
+Those have the form of CLIENT."
+  (contexture-lisp--with-visits
+    (cl-loop for frame in frames
+             for location in locations
+             collect (append frame (contexture-lisp--at-location
+                                    client location #'contexture-lisp--place-here)))))
+
+(defun contexture-lisp--place-here ()
+  "Return where point is, as a plist of `:file', `:line' and `:source'."
+  (contexture--plist
+   :file (or (buffer-file-name (contexture--base-buffer)) (buffer-name))
+   :line (line-number-at-pos nil t)
+   :source (string-trim (buffer-substring-no-properties (line-beginning-position)
+                                                        (line-end-position)))))
+
+(defun contexture-lisp--with-locals (frames locals)
+  "Return FRAMES, those that have a file with what LOCALS says of each.
+An element of LOCALS is a list of variables, and tags that are left out."
+  (cl-loop for frame in frames
+           collect (if-let ((variables (and (plist-get frame :file)
+                                            (car (pop locals)))))
+                       (append frame (list :locals (mapcar #'contexture-lisp--variable
+                                                           variables)))
+                     frame)))
+
+(defun contexture-lisp--variable (variable)
+  "Return VARIABLE, a plist from the image, as a line of text."
+  (format "%s = %s" (plist-get variable :name)
+          (truncate-string-to-width (plist-get variable :value)
+                                    contexture-lisp--longest-value nil nil t)))
+
+(defun contexture-lisp--send-error (client facts frames more)
+  "Add the error with FACTS and FRAMES from CLIENT; MORE says there are others."
+  (let ((place (cl-find-if (lambda (frame) (plist-get frame :file)) frames))
+        (connection (plist-get facts :connection)))
+    (contexture--add
+     (contexture-sources--params
+      :error :debugger (contexture-lisp--error-text facts frames more)
+      (append
+       (contexture--plist
+        :filename (let ((file (plist-get place :file)))
+                    (and file (file-name-absolute-p file) file))
+        :start-line (plist-get place :line)
+        :end-line (plist-get place :line)
+        :condition (plist-get facts :message)
+        :condition-type (plist-get facts :type)
+        :restarts (plist-get facts :restarts)
+        :frames frames
+        :lisp (contexture-lisp--implementation client connection)
+        :buffer (plist-get facts :buffer))
+       '(:language "text"))))))
+
+(defun contexture-lisp--error-text (facts frames more)
+  "Return the error with FACTS, a plist, and FRAMES, as people read it.
+MORE says that there are other frames."
+  (concat
+   (plist-get facts :message) "\n"
+   "  [" (plist-get facts :type) "]\n\nRestarts:\n"
+   (cl-loop for restart in (plist-get facts :restarts)
+            for number from 0
+            concat (format "  %d: %s\n" number restart))
+   "\nBacktrace:\n"
+   (mapconcat #'contexture-lisp--frame-text frames "")
+   (and more "  and more\n")))
+
+(defun contexture-lisp--frame-text (frame)
+  "Return FRAME, a plist, with its source and variables, as text."
+  (concat
+   (format "  %d: %s\n" (plist-get frame :number) (plist-get frame :text))
+   (when-let ((file (plist-get frame :file)))
+     (format "       at %s:%d: %s\n" (abbreviate-file-name file)
+             (plist-get frame :line) (plist-get frame :source)))
+   (cl-loop for variable in (plist-get frame :locals)
+            concat (format "       %s\n" variable))))
+
+;;;; Inspectors
+
+(defun contexture-lisp--add-inspector (client)
+  "Add what the inspector of CLIENT shows."
+  (let* ((mode (contexture-lisp--client-inspector-mode client))
+         (buffer (if (derived-mode-p mode)
+                     (current-buffer)
+                   (or (cl-find mode (buffer-list)
+                                :key (lambda (buffer)
+                                       (buffer-local-value 'major-mode buffer)))
+                       (user-error "%s inspects nothing"
+                                   (contexture-lisp--client-name client))))))
+    (contexture--add
+     (with-current-buffer buffer
+       (contexture-sources--params
+        :text :inspector
+        (concat (string-trim (buffer-string)) "\n")
+        (append (contexture-sources--buffer-metadata :project :buffer :mode)
+                '(:language "text")))))))
+
+;;;; Notes of the compiler
+
+(defun contexture-lisp--add-note (client)
+  "Add the notes that the compiler of CLIENT made at point or on its line."
+  (if (derived-mode-p 'compilation-mode)
+      (contexture-add-compilation)
+    (let ((overlays (or (contexture-lisp--notes client (point) (1+ (point)))
+                        (contexture-lisp--notes client (line-beginning-position)
+                                                (line-end-position))
+                        (user-error "The compiler says nothing of this line"))))
+      (contexture--add
+       (contexture-sources--params
+        :error :diagnostic
+        (mapconcat (apply-partially #'contexture-lisp--note-text client) overlays "")
+        (append (contexture-lisp--note-lines overlays)
+                (contexture-sources--buffer-metadata
+                 :filename :project :buffer :mode :modified)
+                '(:language "text")))))))
+
+(defun contexture-lisp--notes (client beg end)
+  "Return the overlays of notes of CLIENT between BEG and END, in order.
+Of those around a whole definition, only the innermost count."
+  (let* ((property (contexture-lisp--client-note-property client))
+         (notes (sort (cl-remove-if-not
+                       (lambda (overlay) (overlay-get overlay property))
+                       (overlays-in beg end))
+                      (lambda (a b) (> (overlay-start a) (overlay-start b)))))
+         (inside (cl-remove-if (lambda (overlay) (< (overlay-start overlay) beg)) notes)))
+    (nreverse (or inside (and notes (list (car notes)))))))
+
+(defun contexture-lisp--note-lines (overlays)
+  "Return the lines where OVERLAYS begin, as a plist."
+  (let ((lines (mapcar (lambda (overlay) (line-number-at-pos (overlay-start overlay) t))
+                       overlays)))
+    (list :start-line (apply #'min lines) :end-line (apply #'max lines))))
+
+(defun contexture-lisp--note-text (client overlay)
+  "Return the note of CLIENT that OVERLAY has, with its line."
+  (let ((note (overlay-get overlay (contexture-lisp--client-note-property client)))
+        (beg (overlay-start overlay)))
+    (format "line %d: %s: %s\n    %s\n%s"
+            (line-number-at-pos beg t)
+            (contexture--name (plist-get note :severity))
+            (string-trim (plist-get note :message))
+            (save-excursion
+              (goto-char beg)
+              (string-trim (buffer-substring-no-properties (line-beginning-position)
+                                                           (line-end-position))))
+            (if-let ((context (plist-get note :source-context)))
+                (concat (string-trim-right context) "\n")
+              ""))))
+
+(provide 'contexture-lisp-debugger)
+;;; contexture-lisp-debugger.el ends here

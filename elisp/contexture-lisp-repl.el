@@ -1,0 +1,263 @@
+;;; contexture-lisp-repl.el --- REPLs of Lisp clients  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, convenience, lisp
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What was typed into the REPL of a Lisp and what came of it, read from
+;; the REPL's buffer by the properties that the client puts on the text.
+;;
+;; And what `contexture-slime-mode' and `contexture-sly-mode' do: keys
+;; behind the client's prefix and, in REPLs whose other end is Contexture,
+;; prose that can be typed: no argument lists, no shortcut at a comma.
+
+;;; Code:
+
+(require 'contexture-lisp)
+(eval-when-compile (require 'subr-x))
+
+(autoload 'contexture-sources--add-all "contexture-sources")
+
+(defconst contexture-lisp--no-value "\\`; No values?\\'"
+  "Matches what a client writes when there is no value.")
+
+(defconst contexture-lisp--failure
+  "^; \\(Evaluation aborted on\\|Debugger entered on\\) \\(.*?\\)\\.?$"
+  "Matches what a client writes when there was an error.")
+
+;;;; History
+
+(defun contexture-lisp--add-history (client count)
+  "Add the last COUNT interactions of a REPL of CLIENT."
+  (when (< count 1)
+    (user-error "At least one interaction must be asked for"))
+  (let* ((connection (contexture-lisp--connection client))
+         (lisp (contexture-lisp--implementation client connection))
+         (interactions
+          (with-current-buffer (contexture-lisp--repl client connection)
+            (mapcar (lambda (interaction)
+                      (append interaction (list :buffer (buffer-name) :lisp lisp)))
+                    (contexture-lisp--interactions client count)))))
+    (unless interactions
+      (user-error "Nothing was evaluated in the REPL yet"))
+    (contexture-sources--add-all
+     (mapcar (lambda (interaction)
+               (cons 'add-context (contexture-lisp--interaction-params interaction)))
+             interactions)
+     "interaction")))
+
+(defun contexture-lisp--repl (client connection)
+  "Return the REPL of CLIENT to read: this buffer, or that of CONNECTION."
+  (cond ((not (derived-mode-p (contexture-lisp--client-repl-mode client)))
+         (or (contexture-lisp--ask client 'repl connection)
+             (user-error "%s has no REPL" (contexture-lisp--client-name client))))
+        ((contexture-lisp--agent-p client)
+         (user-error "This conversation is Contexture's own; \
+its session has it already"))
+        (t (current-buffer))))
+
+(defun contexture-lisp--interactions (client count)
+  "Return the last COUNT interactions of this REPL of CLIENT, oldest first.
+Each is a plist of `:prompt', `:input', `:output', and `:value' or
+`:error'.  One that still runs is left out, unless it is in a debugger."
+  (save-restriction
+    (widen)
+    (let ((end (point-max))
+          interactions)
+      (while (and (< (length interactions) count)
+                  (> end (point-min)))
+        (let ((start (contexture-lisp--prompt-before client end)))
+          (when-let ((interaction (and start (contexture-lisp--interaction
+                                              client start end))))
+            (push interaction interactions))
+          (setq end (or start (point-min)))))
+      interactions)))
+
+(defun contexture-lisp--prompt-before (client position)
+  "Return where the last prompt of CLIENT before POSITION begins, or nil."
+  (let ((property (contexture-lisp--client-prompt client)))
+    (while (and (> position (point-min))
+                (not (get-text-property (1- position) property)))
+      (setq position (previous-single-property-change
+                      position property nil (point-min))))
+    (and (> position (point-min))
+         (previous-single-property-change position property nil (point-min)))))
+
+(defun contexture-lisp--interaction (client start end)
+  "Return the interaction of CLIENT from START, a prompt, to END, or nil.
+It is nil if nothing was sent, or nothing came of it yet."
+  (pcase-let* ((`(,prompt ,input ,output ,rest)
+                (contexture-lisp--parts client start end))
+               (outcome (contexture-lisp--outcome client rest (= end (point-max)))))
+    (and outcome
+         (not (string-blank-p input))
+         (append (list :prompt (string-trim prompt)
+                       :input (string-trim-right input))
+                 (contexture--plist
+                  :output (and (not (string-blank-p output))
+                               (string-trim-right output "\n")))
+                 outcome))))
+
+(defun contexture-lisp--parts (client start end)
+  "Return prompt, input, output and the rest from START to END, as texts.
+What was typed later, for the program to read, is part of its output."
+  (let ((position start) seen prompt input output rest)
+    (while (< position end)
+      (let* ((next (next-property-change position nil end))
+             (text (buffer-substring-no-properties position next))
+             (kind (contexture-lisp--ask client 'kind position)))
+        (pcase kind
+          ('prompt (push text prompt))
+          ((and 'input (guard (memq seen '(prompt input)))) (push text input))
+          ((or 'input 'output) (push text output))
+          ((guard (and (eq seen 'input) (string-blank-p text)))) ; the end of its line
+          (_ (push text rest)))
+        (setq seen (or kind 'rest)
+              position next)))
+    (mapcar (lambda (texts) (apply #'concat (nreverse texts)))
+            (list prompt input output rest))))
+
+(defun contexture-lisp--outcome (client text last)
+  "Return what TEXT, the rest of an interaction, says that came of it.
+That is a plist with `:value' or `:error', or nil if it is not known yet.
+LAST says that no prompt follows; then a debugger of CLIENT may know."
+  (let ((text (string-trim text)))
+    (cond ((string-match contexture-lisp--failure text)
+           (list :error (match-string 2 text)))
+          ((not (string-empty-p text))
+           (list :value text))
+          (last (when-let ((debugger (contexture-lisp--debugger-here client)))
+                  (list :error (with-current-buffer debugger
+                                 (plist-get (contexture-lisp--ask client 'debugger)
+                                            :message)))))
+          (t (list :value "; No value")))))
+
+(defun contexture-lisp--debugger-here (client)
+  "Return a debugger of CLIENT of the connection of this buffer, or nil."
+  (let ((connection (contexture-lisp--ask client 'buffer-connection)))
+    (cl-find-if (lambda (buffer)
+                  (with-current-buffer buffer
+                    (and (derived-mode-p (contexture-lisp--client-debugger-mode client))
+                         (eq connection (contexture-lisp--ask client 'buffer-connection)))))
+                (buffer-list))))
+
+(defun contexture-lisp--interaction-params (interaction)
+  "Return parameters that add INTERACTION, a plist."
+  (list :type :repl-history
+        :content (contexture-lisp--interaction-text interaction)
+        :metadata `(:origin :repl :language "lisp" ,@interaction)))
+
+(defun contexture-lisp--interaction-text (interaction)
+  "Return INTERACTION, a plist, as one reads it in a REPL."
+  (let ((output (plist-get interaction :output))
+        (value (plist-get interaction :value)))
+    (concat (plist-get interaction :prompt) " " (plist-get interaction :input) "\n"
+            (and output (concat output "\n"))
+            (cond ((null value) (format "; Error: %s" (plist-get interaction :error)))
+                  ((string-match-p contexture-lisp--no-value value) value)
+                  (t (concat "=> " value)))
+            "\n")))
+
+;;;; REPLs of Contexture itself
+
+(defvar contexture-lisp--agent-mode-map
+  (let ((map (make-sparse-keymap)))
+    (dolist (command '(slime-handle-repl-shortcut slime-space slime-autodoc-space
+                       sly-mrepl-shortcut sly-autodoc-space))
+      (define-key map (vector 'remap command) #'self-insert-command))
+    map)
+  "Keymap of REPLs in which prose is written.")
+
+(defvar-local contexture-lisp--autodoc nil
+  "The client whose argument lists were shown here before.")
+
+(define-minor-mode contexture-lisp--agent-mode
+  "Let prose be typed in this REPL, whose other end is Contexture.
+The comma and the space type themselves, and no argument lists are shown."
+  :init-value nil
+  :interactive nil
+  :keymap contexture-lisp--agent-mode-map
+  (cond ((not contexture-lisp--agent-mode)
+         (when contexture-lisp--autodoc
+           (contexture-lisp--ask contexture-lisp--autodoc 'autodoc t))
+         (kill-local-variable 'contexture-lisp--autodoc))
+        (t
+         (when-let ((client (contexture-lisp--agent-client)))
+           (when (contexture-lisp--ask client 'autodoc)
+             (setq contexture-lisp--autodoc client)
+             (contexture-lisp--ask client 'autodoc nil))))))
+
+(defvar contexture-lisp--on nil
+  "The clients whose mode is on, as pairs with what that has changed.
+That is what the key was bound to before.")
+
+(defun contexture-lisp--agent-client ()
+  "Return the client whose mode is on and whose REPL this buffer is, or nil."
+  (cl-find-if (lambda (client)
+                (derived-mode-p (contexture-lisp--client-repl-mode client)))
+              (mapcar #'car contexture-lisp--on)))
+
+(defun contexture-lisp--agent-p (client)
+  "Whether this buffer is a REPL of CLIENT whose other end is Contexture."
+  (and (derived-mode-p (contexture-lisp--client-repl-mode client))
+       (when-let ((connection (contexture-lisp--ask client 'buffer-connection)))
+         (and (process-live-p connection)
+              (equal (contexture-lisp--ask client 'type connection) "Contexture")))))
+
+(defun contexture-lisp--free-agents ()
+  "Turn `contexture-lisp--agent-mode' on in the REPLs that it is for."
+  (dolist (buffer (buffer-list))
+    (with-current-buffer buffer
+      (when-let ((client (contexture-lisp--agent-client)))
+        (when (and (contexture-lisp--agent-p client)
+                   (not contexture-lisp--agent-mode))
+          (contexture-lisp--agent-mode))))))
+
+(defun contexture-lisp--free-agents-soon ()
+  "Call `contexture-lisp--free-agents' when the new REPL is complete."
+  (run-at-time 0 nil #'contexture-lisp--free-agents))
+
+;;;; Modes
+
+(defun contexture-lisp--switch (client on map)
+  "Turn the mode of CLIENT with the keymap MAP on if ON, else off."
+  (if on
+      (unless (assq client contexture-lisp--on)
+        (contexture-lisp--turn-on client map))
+    (when (assq client contexture-lisp--on)
+      (contexture-lisp--turn-off client))))
+
+(defun contexture-lisp--turn-on (client map)
+  "Bind the key of the mode of CLIENT to MAP, and free its agents."
+  (let* ((event (aref (kbd contexture-lisp-key) 0))
+         (prefix-map (contexture-lisp--ask client 'prefix-map)))
+    (push (list client event (lookup-key prefix-map (vector event)))
+          contexture-lisp--on)
+    (define-key prefix-map (vector event) map)
+    (add-hook (contexture-lisp--client-repl-hook client)
+              #'contexture-lisp--free-agents-soon)
+    (contexture-lisp--free-agents)))
+
+(defun contexture-lisp--turn-off (client)
+  "Undo what `contexture-lisp--turn-on' did for CLIENT."
+  (pcase-let ((`(,event ,before) (cdr (assq client contexture-lisp--on)))
+              (prefix-map (contexture-lisp--ask client 'prefix-map)))
+    (dolist (buffer (buffer-list))
+      (with-current-buffer buffer
+        (when (and contexture-lisp--agent-mode
+                   (eq client (contexture-lisp--agent-client)))
+          (contexture-lisp--agent-mode -1))))
+    (if before
+        (define-key prefix-map (vector event) before)
+      (setcdr prefix-map (assq-delete-all event (cdr prefix-map))))
+    (remove-hook (contexture-lisp--client-repl-hook client)
+                 #'contexture-lisp--free-agents-soon)
+    (setq contexture-lisp--on (assq-delete-all client contexture-lisp--on))))
+
+(provide 'contexture-lisp-repl)
+;;; contexture-lisp-repl.el ends here

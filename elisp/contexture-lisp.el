@@ -1,0 +1,372 @@
+;;; contexture-lisp.el --- Add what a running Lisp knows  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, convenience, lisp
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What `contexture-slime' and `contexture-sly' share: how a Lisp image is
+;; asked, where it says that its definitions are, and the commands that
+;; use whichever of the two clients is connected.  Neither client is
+;; needed to load this.
+;;
+;; An image is only asked, never waited for, but for the completion of a
+;; name, which ends at the next key.  Whatever could signal an error in
+;; the image is kept from doing so: that would open a debugger.
+
+;;; Code:
+
+(require 'contexture)
+(eval-when-compile (require 'subr-x))
+
+(autoload 'contexture-symbol--close-new "contexture-symbol")
+
+(defvar contexture-slime--client)
+(defvar contexture-sly--client)
+(defvar slime-net-processes)
+(defvar sly-net-processes)
+
+(defcustom contexture-lisp-key "C-a"
+  "The key for adding to the context, behind the prefix of SLIME or SLY.
+It is bound while `contexture-slime-mode' or `contexture-sly-mode' is
+on: turn the mode off and on again after a change."
+  :type 'string
+  :group 'contexture)
+
+(cl-defstruct (contexture-lisp--client (:constructor contexture-lisp--make-client)
+                                       (:copier nil))
+  "A client of Lisp images: its names, and functions that reach it."
+  (feature nil :documentation "The feature that it provides, a symbol.")
+  (name nil :documentation "What people call it.")
+  (prefix nil :documentation "The package of its functions in the image.")
+  (completions nil :documentation "The function there that completes a symbol.")
+  (connections nil :documentation "Returns all open connections.")
+  (current nil :documentation "Returns the connection of this buffer, or nil.")
+  (type nil :documentation "Returns the kind of Lisp of a connection.")
+  (version nil :documentation "Returns the version of that Lisp.")
+  (send nil :documentation "Sends (CONNECTION FORM PACKAGE THREAD CONTINUATION).")
+  (package nil :documentation "Returns the package at point, or that of a connection.")
+  (symbol nil :documentation "Returns the name of the symbol at point, or nil.")
+  (filename nil :documentation "Returns Emacs's name for a file of the image.")
+  (offset nil :documentation "Returns the position of a location in this buffer.")
+  (repl-mode nil :documentation "The major mode of its REPLs.")
+  (repl nil :documentation "Returns the REPL of a connection, or nil.")
+  (prompt nil :documentation "The text property that its prompts have.")
+  (kind nil :documentation "Returns what the text at a position of a REPL is.")
+  (buffer-connection nil :documentation "Returns this buffer's own connection.")
+  (debugger-mode nil :documentation "The major mode of its debuggers.")
+  (debugger nil :documentation "Returns what this debugger is about, a plist.")
+  (inspector-mode nil :documentation "The major mode of its inspectors.")
+  (note-property nil :documentation "The property of overlays of compiler notes.")
+  (prefix-map nil :documentation "Returns the keymap behind its prefix.")
+  (repl-hook nil :documentation "The hook that runs in new REPLs.")
+  (autodoc nil :documentation "Returns whether argument lists are shown here, \
+and turns that on or off."))
+
+(defun contexture-lisp--ask (client slot &rest arguments)
+  "Call the function in SLOT of CLIENT with ARGUMENTS."
+  (apply (cl-struct-slot-value 'contexture-lisp--client slot client) arguments))
+
+;;;; Connections
+
+(defun contexture-lisp--real-p (client connection)
+  "Whether CONNECTION of CLIENT is to a Lisp, not to Contexture itself."
+  (let ((type (and (process-live-p connection)
+                   (contexture-lisp--ask client 'type connection))))
+    (and type (not (equal type "Contexture")))))
+
+(defun contexture-lisp--connections (client)
+  "Return the connections of CLIENT to Lisps."
+  (and (featurep (contexture-lisp--client-feature client))
+       (cl-remove-if-not (apply-partially #'contexture-lisp--real-p client)
+                         (contexture-lisp--ask client 'connections))))
+
+(defun contexture-lisp--connection (client)
+  "Return the connection of CLIENT to a Lisp, if possible this buffer's."
+  (let ((name (contexture-lisp--client-name client))
+        (lisps (contexture-lisp--connections client)))
+    (cond ((null lisps)
+           (user-error "%s is not connected to a Lisp; M-x %s starts one" name
+                       (contexture-lisp--client-feature client)))
+          ((car (memq (contexture-lisp--ask client 'current) lisps)))
+          (t (car lisps)))))
+
+(defun contexture-lisp--implementation (client connection)
+  "Return the name and version of the Lisp at CONNECTION of CLIENT."
+  (format "%s %s" (contexture-lisp--ask client 'type connection)
+          (contexture-lisp--ask client 'version connection)))
+
+;;;; Calls
+
+(defun contexture-lisp--form (client function &rest arguments)
+  "Return a form that calls FUNCTION of CLIENT's package with ARGUMENTS.
+It gives nil where FUNCTION signals an error."
+  `(cl:ignore-errors
+    (,(intern (format "%s:%s" (contexture-lisp--client-prefix client) function))
+     ,@arguments)))
+
+(defun contexture-lisp--call (client connection thread form then)
+  "Have THREAD of CONNECTION evaluate FORM, and call THEN with the value.
+THEN is called later, in this buffer if it still lives, and with this
+buffer's context as the one to add to."
+  (let ((buffer (current-buffer))
+        (manager (contexture-current-manager)))
+    (contexture-lisp--ask
+     client 'send connection form (contexture-lisp--ask client 'package connection) thread
+     (lambda (result)
+       ;; This may be called by the filter of a process, which must not be
+       ;; held up, nor can it ask.
+       (run-at-time 0 nil #'contexture-lisp--answered
+                    buffer manager then result)))
+    nil))
+
+(defun contexture-lisp--answered (buffer manager then result)
+  "Call THEN with the value in RESULT, in BUFFER, adding to MANAGER."
+  (with-current-buffer (if (buffer-live-p buffer) buffer (get-buffer-create "*scratch*"))
+    (let ((contexture-manager manager))
+      (condition-case problem
+          (pcase result
+            (`(:ok ,value) (funcall then value))
+            (_ (user-error "Nothing added: the Lisp gave no answer")))
+        ((user-error quit)
+         (message "%s" (error-message-string problem)))))))
+
+;;;; Reading a name
+
+(defun contexture-lisp--read-symbol (client)
+  "Read the name of a symbol, completed by the image of CLIENT."
+  (let* ((connection (contexture-lisp--connection client))
+         (package (contexture-lisp--ask client 'package connection))
+         (default (contexture-lisp--ask client 'symbol)))
+    (completing-read
+     (format-prompt "Add symbol" default)
+     (completion-table-dynamic
+      (apply-partially #'contexture-lisp--completions client connection package))
+     nil nil nil nil default)))
+
+(defun contexture-lisp--completions (client connection package prefix)
+  "Return the symbols that PREFIX begins, as CONNECTION of CLIENT knows them.
+PACKAGE is where they are looked for.  A key that is typed meanwhile, or
+a second, ends it."
+  (let ((deadline (+ (float-time) 1))
+        completions done)
+    (contexture-lisp--ask
+     client 'send connection
+     `(cl:ignore-errors (,(contexture-lisp--client-completions client)
+                         ,(substring-no-properties prefix) ',package))
+     package t
+     (lambda (result)
+       (setq done t
+             completions (car (cadr result)))))
+    (while (not (or done (input-pending-p) (> (float-time) deadline)
+                    (not (process-live-p connection))))
+      (accept-process-output connection 0.02))
+    completions))
+
+;;;; Locations
+
+(defun contexture-lisp--at-location (client location function)
+  "Call FUNCTION where LOCATION is, and return its value.
+It is nil if the text is not here.  LOCATION is in the form of CLIENT.
+A file that is opened for this stays open; see
+`contexture-lisp--with-visits'."
+  (when-let ((buffer (and (eq (car-safe location) :location)
+                          (contexture-lisp--location-buffer client (nth 1 location)))))
+    (with-current-buffer buffer
+      (save-excursion
+        (save-restriction
+          (widen)
+          (let ((position (ignore-errors
+                            (contexture-lisp--ask client 'offset location))))
+            (when position
+              (goto-char (min (max position (point-min)) (point-max)))
+              (funcall function))))))))
+
+(defun contexture-lisp--location-buffer (client place)
+  "Return a buffer with the text of PLACE, part of a location of CLIENT, or nil."
+  (pcase place
+    (`(:buffer ,name) (get-buffer name))
+    (`(:buffer-and-file ,name ,file)
+     (or (get-buffer name) (contexture-lisp--location-buffer client `(:file ,file))))
+    (`(:file ,file)
+     (contexture-lisp--visit (contexture-lisp--ask client 'filename file)))
+    (`(:source-form ,text)
+     (with-current-buffer (get-buffer-create " *contexture source*")
+       (erase-buffer)
+       (insert text)
+       (delay-mode-hooks (lisp-mode))
+       (current-buffer)))))
+
+(defun contexture-lisp--visit (file)
+  "Return a buffer that visits FILE, or nil if it cannot be read.
+One that is opened here asks nothing and runs no hooks: it is closed
+soon."
+  (or (find-buffer-visiting file)
+      (and (file-readable-p file)
+           (not (file-directory-p file))
+           (let ((enable-local-variables :safe)
+                 (large-file-warning-threshold nil)
+                 (find-file-hook nil)
+                 (delay-mode-hooks t))
+             (find-file-noselect file t)))))
+
+(defmacro contexture-lisp--with-visits (&rest body)
+  "Evaluate BODY, then close the files that were opened by it."
+  (declare (indent 0) (debug t))
+  `(let ((buffers (buffer-list)))
+     (unwind-protect (progn ,@body)
+       (contexture-symbol--close-new buffers)
+       (when (get-buffer " *contexture source*")
+         (kill-buffer " *contexture source*")))))
+
+;;;; Symbols
+
+(defun contexture-lisp--add-symbol (client name)
+  "Add the definition of NAME, as the image of CLIENT knows it."
+  (when (or (null name) (string-blank-p name))
+    (user-error "No symbol was given"))
+  (let* ((name (string-trim (substring-no-properties name)))
+         (connection (contexture-lisp--connection client))
+         (package (contexture-lisp--ask client 'package connection)))
+    (contexture-lisp--call
+     client connection t
+     `(cl:list ,(contexture-lisp--form client "find-definitions-for-emacs" name)
+               ,(contexture-lisp--form client "operator-arglist" name package)
+               ,(contexture-lisp--documentation client name package))
+     (lambda (answer)
+       (pcase-let ((`(,definitions ,arglist ,docstring) answer))
+         (contexture-lisp--add-definition
+          client name definitions
+          (contexture--plist
+           :arglist arglist :docstring docstring
+           :lisp (contexture-lisp--implementation client connection))))))))
+
+(defun contexture-lisp--documentation (client name package)
+  "Return a form for what is documented of NAME in PACKAGE of CLIENT."
+  (let* ((prefix (contexture-lisp--client-prefix client))
+         (symbol `(,(intern (concat prefix "::parse-symbol")) ,name
+                   (,(intern (concat prefix "::guess-buffer-package")) ,package))))
+    `(cl:ignore-errors
+      (cl:or (cl:documentation ,symbol 'cl:function)
+             (cl:documentation ,symbol 'cl:variable)
+             (cl:documentation ,symbol 'cl:type)))))
+
+(defun contexture-lisp--add-definition (client name definitions known)
+  "Add one of DEFINITIONS, pairs of name and location, of the symbol NAME.
+KNOWN is a plist of what else CLIENT says of it; where no source is
+here, that is what is added."
+  (contexture-lisp--with-visits
+    (let ((found (cl-loop for (label location) in definitions
+                          for params = (contexture-lisp--capture client name location known)
+                          when params collect (cons label params))))
+      (cond (found (contexture--add (contexture-lisp--choose found)))
+            ((or (plist-get known :arglist) (plist-get known :docstring))
+             (contexture--add (contexture-lisp--describe name known)))
+            (definitions (user-error "No source of %s is here, nor documentation" name))
+            (t (user-error "%s knows no definition of %s"
+                           (plist-get known :lisp) name))))))
+
+(defun contexture-lisp--capture (client name location known)
+  "Return parameters that add the definition of NAME at LOCATION, or nil.
+KNOWN is a plist of what else CLIENT says of it."
+  (contexture-lisp--at-location
+   client location
+   (lambda ()
+     (let ((bounds (or (contexture--defun-bounds)
+                       (cons (line-beginning-position) (line-end-position)))))
+       (apply #'contexture--capture (car bounds) (cdr bounds) :symbol
+              :symbol name known)))))
+
+(defun contexture-lisp--choose (found)
+  "Return the parameters of one of FOUND, pairs of a label and parameters.
+If there are several, the user chooses."
+  (if (null (cdr found))
+      (cdar found)
+    (cdr (assoc (completing-read "Which definition: " found nil t nil nil (caar found))
+                found))))
+
+(defun contexture-lisp--describe (name known)
+  "Return parameters that add what is KNOWN of NAME, whose source is not here."
+  (list :type :text
+        :content (concat (or (plist-get known :arglist) name) "\n"
+                         (when-let ((docstring (plist-get known :docstring)))
+                           (concat "\n" docstring "\n")))
+        :metadata `(:origin :symbol :symbol ,name :language "text" ,@known)))
+
+;;;; Whichever client is connected
+
+(defun contexture-lisp--clients ()
+  "Return the clients that are connected to a Lisp, this buffer's first."
+  (let ((slime (and (featurep 'slime) (bound-and-true-p slime-net-processes)
+                    (require 'contexture-slime)
+                    contexture-slime--client))
+        (sly (and (featurep 'sly) (bound-and-true-p sly-net-processes)
+                  (require 'contexture-sly)
+                  contexture-sly--client)))
+    (cl-remove-if-not #'contexture-lisp--connections
+                      (delq nil (if (bound-and-true-p sly-mode)
+                                    (list sly slime)
+                                  (list slime sly))))))
+
+(defun contexture-lisp-connected-p ()
+  "Return non-nil if SLIME or SLY is connected to a Lisp."
+  (and (contexture-lisp--clients) t))
+
+(defun contexture-lisp--dispatch (command)
+  "Call the COMMAND of this name for the client that is connected."
+  (let ((client (or (car (contexture-lisp--clients))
+                    (user-error "Neither SLIME nor SLY is connected to a Lisp"))))
+    (call-interactively (intern (format "contexture-%s-%s"
+                                        (contexture-lisp--client-feature client)
+                                        command)))))
+
+;;;###autoload
+(defun contexture-lisp-add-symbol ()
+  "Add a definition that the Lisp image knows to this buffer's context."
+  (interactive)
+  (contexture-lisp--dispatch 'add-symbol))
+
+;;;###autoload
+(defun contexture-lisp-add-history ()
+  "Add the latest interaction of the Lisp REPL to this buffer's context.
+With a prefix argument, that many."
+  (interactive)
+  (contexture-lisp--dispatch 'add-history))
+
+;;;###autoload
+(defun contexture-lisp-add-error ()
+  "Add the error and the backtrace of the Lisp debugger to the context.
+With a prefix argument, that many frames."
+  (interactive)
+  (contexture-lisp--dispatch 'add-error))
+
+;;;###autoload
+(defun contexture-lisp-add-inspector ()
+  "Add what the inspector of the Lisp image shows to the context."
+  (interactive)
+  (contexture-lisp--dispatch 'add-inspector))
+
+;;;###autoload
+(defun contexture-lisp-add-note ()
+  "Add the compiler's note at point to this buffer's context."
+  (interactive)
+  (contexture-lisp--dispatch 'add-note))
+
+;;;###autoload (autoload 'contexture-lisp-map "contexture-lisp" nil nil 'keymap)
+(defvar contexture-lisp-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map "s" #'contexture-lisp-add-symbol)
+    (define-key map "h" #'contexture-lisp-add-history)
+    (define-key map "e" #'contexture-lisp-add-error)
+    (define-key map "i" #'contexture-lisp-add-inspector)
+    (define-key map "n" #'contexture-lisp-add-note)
+    map)
+  "Keymap of the commands that add what a running Lisp knows.")
+(defalias 'contexture-lisp-map contexture-lisp-map)
+
+(provide 'contexture-lisp)
+;;; contexture-lisp.el ends here

@@ -1,0 +1,193 @@
+;;; contexture-slime.el --- Context from SLIME  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, convenience, lisp
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Definitions, interactions, errors, inspectors and compiler notes of a
+;; Lisp that SLIME is connected to become context.  With
+;; `contexture-slime-mode', the commands have keys behind SLIME's prefix,
+;; and prose can be typed in REPLs whose other end is Contexture.
+;;
+;; Loading this does not load SLIME.  Written for SLIME 2.27.
+
+;;; Code:
+
+(require 'contexture-lisp)
+
+(autoload 'contexture-lisp--add-error "contexture-lisp-debugger")
+(autoload 'contexture-lisp--add-history "contexture-lisp-repl")
+(autoload 'contexture-lisp--add-inspector "contexture-lisp-debugger")
+(autoload 'contexture-lisp--add-note "contexture-lisp-debugger")
+(autoload 'contexture-lisp--switch "contexture-lisp-repl")
+(declare-function slime-autodoc-mode "ext:slime-autodoc" (&optional arg))
+(declare-function slime-connection-output-buffer "ext:slime-repl" t t)
+(declare-function slime-current-connection "ext:slime" ())
+(declare-function slime-current-package "ext:slime" ())
+(declare-function slime-dispatch-event "ext:slime" (event &optional process))
+(declare-function slime-from-lisp-filename "ext:slime" (filename))
+(declare-function slime-lisp-implementation-type "ext:slime" t t)
+(declare-function slime-lisp-implementation-version "ext:slime" t t)
+(declare-function slime-location-offset "ext:slime" (location))
+(declare-function slime-symbol-at-point "ext:slime" ())
+
+(defvar sldb-condition)
+(defvar sldb-restarts)
+(defvar slime-autodoc-mode)
+(defvar slime-buffer-connection)
+(defvar slime-current-thread)
+(defvar slime-dispatching-connection)
+(defvar slime-net-processes)
+(defvar slime-prefix-map)
+
+;;;; SLIME, for what is shared with SLY
+
+(defun contexture-slime--send (connection form package thread continuation)
+  "Have THREAD of CONNECTION evaluate FORM in PACKAGE.
+CONTINUATION is called with (:ok VALUE) or (:abort REASON)."
+  (slime-dispatch-event (list :emacs-rex form package thread continuation)
+                        connection))
+
+(defun contexture-slime--package (connection)
+  "Return the name of the package at point, or that of the REPL of CONNECTION."
+  (let ((slime-dispatching-connection connection))
+    (slime-current-package)))
+
+(defun contexture-slime--kind (position)
+  "Return what the text of a REPL is at POSITION."
+  (cond ((get-text-property position 'slime-repl-prompt) 'prompt)
+        ((get-text-property position 'slime-repl-old-input) 'input)
+        ((get-text-property position 'slime-repl-output) 'output)))
+
+(defun contexture-slime--repl (connection)
+  "Return the REPL of CONNECTION, or nil."
+  (when (fboundp 'slime-connection-output-buffer)
+    (let ((buffer (slime-connection-output-buffer connection)))
+      (and (buffer-live-p buffer) buffer))))
+
+(defun contexture-slime--debugger ()
+  "Return what this debugger is about."
+  (list :message (substring-no-properties (nth 0 sldb-condition))
+        :type (string-trim (substring-no-properties (nth 1 sldb-condition))
+                           "[ \t]*\\[" "\\][ \t]*")
+        :restarts (mapcar (lambda (restart)
+                            (substring-no-properties
+                             (format "[%s] %s" (nth 0 restart) (nth 1 restart))))
+                          sldb-restarts)
+        :thread slime-current-thread
+        :connection slime-buffer-connection
+        :buffer (buffer-name)))
+
+(defun contexture-slime--autodoc (&rest switch)
+  "Return whether argument lists are shown in this buffer.
+With SWITCH, a list of one element, turn that on or off.  SLIME's own
+mode, once on, says that it is on for ever."
+  (when switch
+    (slime-autodoc-mode (if (car switch) 1 0))
+    (unless (car switch)
+      (remove-hook 'eldoc-documentation-functions 'slime-autodoc t)
+      (setq slime-autodoc-mode nil)))
+  (bound-and-true-p slime-autodoc-mode))
+
+(defconst contexture-slime--client
+  (contexture-lisp--make-client
+   :feature 'slime
+   :name "SLIME"
+   :prefix "swank"
+   :completions 'swank:simple-completions
+   :connections (lambda () slime-net-processes)
+   :current #'slime-current-connection
+   :type (lambda (connection) (slime-lisp-implementation-type connection))
+   :version (lambda (connection) (slime-lisp-implementation-version connection))
+   :send #'contexture-slime--send
+   :package #'contexture-slime--package
+   :symbol #'slime-symbol-at-point
+   :filename #'slime-from-lisp-filename
+   :offset #'slime-location-offset
+   :repl-mode 'slime-repl-mode
+   :repl #'contexture-slime--repl
+   :prompt 'slime-repl-prompt
+   :kind #'contexture-slime--kind
+   :buffer-connection (lambda () slime-buffer-connection)
+   :debugger-mode 'sldb-mode
+   :debugger #'contexture-slime--debugger
+   :inspector-mode 'slime-inspector-mode
+   :note-property 'slime-note
+   :prefix-map (lambda () slime-prefix-map)
+   :repl-hook 'slime-repl-mode-hook
+   :autodoc #'contexture-slime--autodoc)
+  "SLIME, as the code that is shared with SLY uses it.")
+
+;;;; Commands
+
+;;;###autoload
+(defun contexture-slime-add-symbol (name)
+  "Add the definition of NAME to this buffer's context, as the Lisp knows it.
+Interactively, that is the symbol at point, or one that you type.  The
+text is taken from where the image says that it is; if it is not here,
+the argument list and the documentation are added."
+  (interactive (list (contexture-lisp--read-symbol contexture-slime--client)))
+  (contexture-lisp--add-symbol contexture-slime--client name))
+
+;;;###autoload
+(defun contexture-slime-add-history (count)
+  "Add the last COUNT interactions of the REPL to this buffer's context.
+Interactively, that is the prefix argument, or one.  Each is an item
+with what was typed, what was printed, and the value or the error."
+  (interactive "p")
+  (contexture-lisp--add-history contexture-slime--client count))
+
+;;;###autoload
+(defun contexture-slime-add-error (&optional frames)
+  "Add the error of the debugger to this buffer's context, as one item.
+It has the condition, the restarts, and the first frames of the
+backtrace, those in your sources with their line and variables.  FRAMES,
+interactively the prefix argument, says how many frames; 20 by default."
+  (interactive (list (and current-prefix-arg
+                          (prefix-numeric-value current-prefix-arg))))
+  (contexture-lisp--add-error contexture-slime--client frames))
+
+;;;###autoload
+(defun contexture-slime-add-inspector ()
+  "Add what SLIME's inspector shows to this buffer's context."
+  (interactive)
+  (contexture-lisp--add-inspector contexture-slime--client))
+
+;;;###autoload
+(defun contexture-slime-add-note ()
+  "Add the compiler's notes at point, or on this line, to the context.
+In SLIME's compilation log, add the note at point."
+  (interactive)
+  (contexture-lisp--add-note contexture-slime--client))
+
+(defvar contexture-slime-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map "s" #'contexture-slime-add-symbol)
+    (define-key map "h" #'contexture-slime-add-history)
+    (define-key map "e" #'contexture-slime-add-error)
+    (define-key map "i" #'contexture-slime-add-inspector)
+    (define-key map "n" #'contexture-slime-add-note)
+    map)
+  "Keymap that `contexture-slime-mode' puts behind SLIME's prefix.")
+
+;;;###autoload
+(define-minor-mode contexture-slime-mode
+  "Add to the context with keys of SLIME, and write prose to Contexture.
+The commands are behind `contexture-lisp-key', behind SLIME's own
+prefix.  In REPLs whose other end is Contexture, and only there, a comma
+is a comma and no argument lists are shown.  Off, all is as it was."
+  :global t
+  :group 'contexture
+  (when (and contexture-slime-mode (not (require 'slime nil t)))
+    (setq contexture-slime-mode nil)
+    (user-error "SLIME is not installed"))
+  (contexture-lisp--switch contexture-slime--client contexture-slime-mode
+                           contexture-slime-map))
+
+(provide 'contexture-slime)
+;;; contexture-slime.el ends here

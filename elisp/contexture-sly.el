@@ -1,0 +1,188 @@
+;;; contexture-sly.el --- Context from SLY  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, convenience, lisp
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Definitions, interactions, errors, inspectors and compiler notes of a
+;; Lisp that SLY is connected to become context.  With
+;; `contexture-sly-mode', the commands have keys behind SLY's prefix,
+;; and prose can be typed in REPLs whose other end is Contexture.
+;;
+;; Loading this does not load SLY.  Written for SLY 1.0.43.
+
+;;; Code:
+
+(require 'contexture-lisp)
+
+(autoload 'contexture-lisp--add-error "contexture-lisp-debugger")
+(autoload 'contexture-lisp--add-history "contexture-lisp-repl")
+(autoload 'contexture-lisp--add-inspector "contexture-lisp-debugger")
+(autoload 'contexture-lisp--add-note "contexture-lisp-debugger")
+(autoload 'contexture-lisp--switch "contexture-lisp-repl")
+(declare-function sly-autodoc-mode "ext:sly-autodoc" (&optional arg))
+(declare-function sly-current-connection "ext:sly" ())
+(declare-function sly-current-package "ext:sly" ())
+(declare-function sly-dispatch-event "ext:sly" (event &optional process))
+(declare-function sly-from-lisp-filename "ext:sly" (filename))
+(declare-function sly-lisp-implementation-type "ext:sly" t t)
+(declare-function sly-lisp-implementation-version "ext:sly" t t)
+(declare-function sly-location-offset "ext:sly" (location))
+(declare-function sly-mrepl--find-buffer "ext:sly-mrepl" (&optional connection thread))
+(declare-function sly-symbol-at-point "ext:sly" ())
+
+(defvar sly-db-condition)
+(defvar sly-db-restarts)
+(defvar sly-autodoc-mode)
+(defvar sly-buffer-connection)
+(defvar sly-current-thread)
+(defvar sly-dispatching-connection)
+(defvar sly-net-processes)
+(defvar sly-prefix-map)
+
+;;;; SLY, for what is shared with SLIME
+
+(defun contexture-sly--send (connection form package thread continuation)
+  "Have THREAD of CONNECTION evaluate FORM in PACKAGE.
+CONTINUATION is called with (:ok VALUE) or (:abort REASON)."
+  (sly-dispatch-event (list :emacs-rex form package thread continuation)
+                        connection))
+
+(defun contexture-sly--package (connection)
+  "Return the name of the package at point, or that of the REPL of CONNECTION."
+  (let ((sly-dispatching-connection connection))
+    (sly-current-package)))
+
+(defun contexture-sly--kind (position)
+  "Return what the text of a REPL is at POSITION."
+  (cond ((get-text-property position 'sly-mrepl--prompt) 'prompt)
+        ((eq (get-text-property position 'field) 'sly-mrepl-input) 'input)
+        ((eq (get-text-property position 'field) 'sly-mrepl--output) 'output)))
+
+(defun contexture-sly--repl (connection)
+  "Return the REPL of CONNECTION, or nil."
+  (when (fboundp 'sly-mrepl--find-buffer)
+    (sly-mrepl--find-buffer connection)))
+
+(defun contexture-sly--debugger ()
+  "Return what this debugger is about."
+  (list :message (substring-no-properties (nth 0 sly-db-condition))
+        :type (string-trim (substring-no-properties (nth 1 sly-db-condition))
+                           "[ \t]*\\[" "\\][ \t]*")
+        :restarts (mapcar (lambda (restart)
+                            (substring-no-properties
+                             (format "[%s] %s" (nth 0 restart) (nth 1 restart))))
+                          sly-db-restarts)
+        :thread sly-current-thread
+        :connection sly-buffer-connection
+        :buffer (buffer-name)))
+
+(defun contexture-sly--autodoc (&rest switch)
+  "Return whether argument lists are shown in this buffer.
+With SWITCH, a list of one element, turn that on or off."
+  (when switch
+    (sly-autodoc-mode (if (car switch) 1 -1)))
+  (bound-and-true-p sly-autodoc-mode))
+
+(defconst contexture-sly--client
+  (contexture-lisp--make-client
+   :feature 'sly
+   :name "SLY"
+   :prefix "slynk"
+   :completions 'slynk-completion:simple-completions
+   :connections (lambda () sly-net-processes)
+   :current #'sly-current-connection
+   :type (lambda (connection) (sly-lisp-implementation-type connection))
+   :version (lambda (connection) (sly-lisp-implementation-version connection))
+   :send #'contexture-sly--send
+   :package #'contexture-sly--package
+   :symbol #'sly-symbol-at-point
+   :filename #'sly-from-lisp-filename
+   :offset #'sly-location-offset
+   :repl-mode 'sly-mrepl-mode
+   :repl #'contexture-sly--repl
+   :prompt 'sly-mrepl--prompt
+   :kind #'contexture-sly--kind
+   :buffer-connection (lambda () sly-buffer-connection)
+   :debugger-mode 'sly-db-mode
+   :debugger #'contexture-sly--debugger
+   :inspector-mode 'sly-inspector-mode
+   :note-property 'sly-note
+   :prefix-map (lambda () sly-prefix-map)
+   :repl-hook 'sly-mrepl-hook
+   :autodoc #'contexture-sly--autodoc)
+  "SLY, as the code that is shared with SLIME uses it.")
+
+;;;; Commands
+
+;;;###autoload
+(defun contexture-sly-add-symbol (name)
+  "Add the definition of NAME to this buffer's context, as the Lisp knows it.
+Interactively, that is the symbol at point, or one that you type.  The
+text is taken from where the image says that it is; if it is not here,
+the argument list and the documentation are added."
+  (interactive (list (contexture-lisp--read-symbol contexture-sly--client)))
+  (contexture-lisp--add-symbol contexture-sly--client name))
+
+;;;###autoload
+(defun contexture-sly-add-history (count)
+  "Add the last COUNT interactions of the REPL to this buffer's context.
+Interactively, that is the prefix argument, or one.  Each is an item
+with what was typed, what was printed, and the value or the error."
+  (interactive "p")
+  (contexture-lisp--add-history contexture-sly--client count))
+
+;;;###autoload
+(defun contexture-sly-add-error (&optional frames)
+  "Add the error of the debugger to this buffer's context, as one item.
+It has the condition, the restarts, and the first frames of the
+backtrace, those in your sources with their line and variables.  FRAMES,
+interactively the prefix argument, says how many frames; 20 by default."
+  (interactive (list (and current-prefix-arg
+                          (prefix-numeric-value current-prefix-arg))))
+  (contexture-lisp--add-error contexture-sly--client frames))
+
+;;;###autoload
+(defun contexture-sly-add-inspector ()
+  "Add what SLY's inspector shows to this buffer's context."
+  (interactive)
+  (contexture-lisp--add-inspector contexture-sly--client))
+
+;;;###autoload
+(defun contexture-sly-add-note ()
+  "Add the compiler's notes at point, or on this line, to the context.
+In SLY's compilation log, add the note at point."
+  (interactive)
+  (contexture-lisp--add-note contexture-sly--client))
+
+(defvar contexture-sly-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map "s" #'contexture-sly-add-symbol)
+    (define-key map "h" #'contexture-sly-add-history)
+    (define-key map "e" #'contexture-sly-add-error)
+    (define-key map "i" #'contexture-sly-add-inspector)
+    (define-key map "n" #'contexture-sly-add-note)
+    map)
+  "Keymap that `contexture-sly-mode' puts behind SLY's prefix.")
+
+;;;###autoload
+(define-minor-mode contexture-sly-mode
+  "Add to the context with keys of SLY, and write prose to Contexture.
+The commands are behind `contexture-lisp-key', behind SLY's own
+prefix.  In REPLs whose other end is Contexture, and only there, a comma
+is a comma and no argument lists are shown.  Off, all is as it was."
+  :global t
+  :group 'contexture
+  (when (and contexture-sly-mode (not (require 'sly nil t)))
+    (setq contexture-sly-mode nil)
+    (user-error "SLY is not installed"))
+  (contexture-lisp--switch contexture-sly--client contexture-sly-mode
+                           contexture-sly-map))
+
+(provide 'contexture-sly)
+;;; contexture-sly.el ends here

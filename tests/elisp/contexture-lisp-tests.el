@@ -1,0 +1,70 @@
+;;; contexture-lisp-tests.el --- Tests of what SLIME and SLY know  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Without a client, that nothing breaks.  With one, contexture-lisp-real
+;; in an Emacs of its own: SLIME where Debian has it, SLY in the checkout
+;; that SLY_DIR names, both with SBCL.
+
+;;; Code:
+
+(require 'contexture-test-helper)
+(require 'contexture-lisp)
+(require 'contexture-menu)
+(require 'contexture-slime)
+(require 'contexture-sly)
+
+(ert-deftest contexture-lisp-does-without-clients ()
+  (should-not (featurep 'slime))
+  (should-not (featurep 'sly))
+  (should-not (contexture-lisp-connected-p))
+  (should-not (contexture-menu--lisp-p))
+  (contexture-test-user-error "Neither SLIME nor SLY" (contexture-lisp-add-symbol))
+  (contexture-test-user-error "SLIME is not connected to a Lisp; M-x slime starts one"
+    (contexture-slime-add-symbol "car"))
+  (contexture-test-user-error "SLY is not connected" (contexture-sly-add-history 1)))
+
+(ert-deftest contexture-lisp-modes-say-that-a-client-is-missing ()
+  (let ((load-path (cl-remove-if (lambda (folder) (string-match-p "slime\\|sly" folder))
+                                 load-path)))
+    (contexture-test-user-error "SLIME is not installed" (contexture-slime-mode 1))
+    (should-not contexture-slime-mode)
+    (contexture-test-user-error "SLY is not installed" (contexture-sly-mode 1))
+    (should-not contexture-sly-mode)))
+
+(defun contexture-lisp-tests--slime ()
+  "Return the folder in which Debian's package has SLIME, or nil."
+  (car (file-expand-wildcards "/usr/share/emacs/site-lisp/elpa/slime-[0-9]*")))
+
+(defun contexture-lisp-tests--run (client folder)
+  "Run contexture-lisp-real with CLIENT, which is in FOLDER."
+  (unless (executable-find "sbcl")
+    (ert-skip "There is no sbcl"))
+  (with-temp-buffer
+    (let* ((process-environment (cons (concat "LISP_CLIENT=" client) process-environment))
+           (folders (append (list folder (expand-file-name "contrib" folder))
+                            (mapcar (lambda (library)
+                                      (file-name-directory (locate-library library)))
+                                    '("contexture" "contexture-test-helper"))))
+           (status (apply #'call-process
+                          (expand-file-name invocation-name invocation-directory)
+                          nil t nil "-Q" "--batch"
+                          `(,@(cl-loop for folder in folders append (list "-L" folder))
+                            "-l" "contexture-lisp-real"
+                            "-f" "ert-run-tests-batch-and-exit"))))
+      (unless (equal status 0)
+        (ert-fail (buffer-string))))))
+
+(ert-deftest contexture-lisp-works-with-slime-itself ()
+  (contexture-lisp-tests--run
+   "slime" (or (contexture-lisp-tests--slime)
+               (ert-skip "There is no SLIME (Debian: slime, cl-swank, sbcl)"))))
+
+(ert-deftest contexture-lisp-works-with-sly-itself ()
+  (contexture-lisp-tests--run
+   "sly" (or (getenv "SLY_DIR")
+             (ert-skip "SLY_DIR names no checkout of SLY"))))
+
+;;; contexture-lisp-tests.el ends here
