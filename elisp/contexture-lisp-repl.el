@@ -104,7 +104,8 @@ It is nil if nothing was sent, or nothing came of it yet."
                  outcome))))
 
 (defun contexture-lisp--parts (client start end)
-  "Return prompt, input, output and the rest from START to END, as texts.
+  "Return prompt, input, output and the rest between START and END, as texts.
+They are told apart as CLIENT does.
 What was typed later, for the program to read, is part of its output."
   (let ((position start) seen prompt input output rest)
     (while (< position end)

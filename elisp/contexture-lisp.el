@@ -110,7 +110,7 @@ It gives nil where FUNCTION signals an error."
      ,@arguments)))
 
 (defun contexture-lisp--call (client connection thread form then)
-  "Have THREAD of CONNECTION evaluate FORM, and call THEN with the value.
+  "Have THREAD of CONNECTION of CLIENT evaluate FORM; call THEN with the value.
 THEN is called later, in this buffer if it still lives, and with this
 buffer's context as the one to add to."
   (let ((buffer (current-buffer))

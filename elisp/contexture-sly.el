@@ -60,9 +60,12 @@ CONTINUATION is called with (:ok VALUE) or (:abort REASON)."
 
 (defun contexture-sly--kind (position)
   "Return what the text of a REPL is at POSITION."
-  (cond ((get-text-property position 'sly-mrepl--prompt) 'prompt)
-        ((eq (get-text-property position 'field) 'sly-mrepl-input) 'input)
-        ((eq (get-text-property position 'field) 'sly-mrepl--output) 'output)))
+  (if (get-text-property position 'sly-mrepl--prompt)
+      'prompt
+    (pcase (get-text-property position 'field)
+      ('sly-mrepl-input 'input)
+      ;; What a program has read is in no field.
+      ((or 'sly-mrepl--output 'nil) 'output))))
 
 (defun contexture-sly--repl (connection)
   "Return the REPL of CONNECTION, or nil."

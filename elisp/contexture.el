@@ -549,14 +549,8 @@ choose one."
                   contexture-lisp-add-symbol contexture-lisp-add-history
                   contexture-lisp-add-error contexture-lisp-add-inspector
                   contexture-lisp-add-note)
-                 ("contexture-slime"
-                  contexture-slime-mode contexture-slime-add-symbol
-                  contexture-slime-add-history contexture-slime-add-error
-                  contexture-slime-add-inspector contexture-slime-add-note)
-                 ("contexture-sly"
-                  contexture-sly-mode contexture-sly-add-symbol
-                  contexture-sly-add-history contexture-sly-add-error
-                  contexture-sly-add-inspector contexture-sly-add-note)
+                 ("contexture-slime" contexture-slime-mode)
+                 ("contexture-sly" contexture-sly-mode)
                  ("contexture-mention"
                   contexture-mention-mode contexture-global-mention-mode)
                  ("contexture-sets"
