@@ -171,6 +171,11 @@ LAST says that no prompt follows; then a debugger of CLIENT may know."
     (dolist (command '(slime-handle-repl-shortcut slime-space slime-autodoc-space
                        sly-mrepl-shortcut sly-autodoc-space))
       (define-key map (vector 'remap command) #'self-insert-command))
+    ;; To indent prose as Lisp fails where its parentheses do not match.
+    (dolist (command '(indent-for-tab-command
+                       slime-fuzzy-indent-and-complete-symbol
+                       sly-mrepl-indent-and-complete-symbol))
+      (define-key map (vector 'remap command) #'completion-at-point))
     map)
   "Keymap of REPLs in which prose is written.")
 
@@ -179,7 +184,8 @@ LAST says that no prompt follows; then a debugger of CLIENT may know."
 
 (define-minor-mode contexture-lisp--agent-mode
   "Let prose be typed in this REPL, whose other end is Contexture.
-The comma and the space type themselves, and no argument lists are shown."
+The comma and the space type themselves, TAB only completes, and no
+argument lists are shown."
   :init-value nil
   :interactive nil
   :keymap contexture-lisp--agent-mode-map

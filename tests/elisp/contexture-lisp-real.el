@@ -448,6 +448,7 @@
         (should contexture-lisp--agent-mode)
         (should (eq (key-binding ",") 'self-insert-command))
         (should (eq (key-binding " ") 'self-insert-command))
+        (should (eq (key-binding "\t") 'completion-at-point))
         (should-not (contexture-lisp--ask contexture-lisp-real-client 'autodoc))
         (with-current-buffer (contexture-lisp-real-repl)
           (should-not contexture-lisp--agent-mode)
