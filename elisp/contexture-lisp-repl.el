@@ -159,7 +159,9 @@ LAST says that no prompt follows; then a debugger of CLIENT may know."
         (value (plist-get interaction :value)))
     (concat (plist-get interaction :prompt) " " (plist-get interaction :input) "\n"
             (and output (concat output "\n"))
-            (cond ((null value) (format "; Error: %s" (plist-get interaction :error)))
+            (cond ((null value)
+                   (concat "; Error: " (string-replace "\n" "\n; "
+                                                       (plist-get interaction :error))))
                   ((string-match-p contexture-lisp--no-value value) value)
                   (t (concat "=> " value)))
             "\n")))

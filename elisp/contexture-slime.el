@@ -172,6 +172,9 @@ In SLIME's compilation log, add the note at point."
     (define-key map "e" #'contexture-slime-add-error)
     (define-key map "i" #'contexture-slime-add-inspector)
     (define-key map "n" #'contexture-slime-add-note)
+    (define-key map "l" #'contexture-list)
+    (define-key map "p" #'contexture-preview)
+    (define-key map "?" #'contexture-menu)
     map)
   "Keymap that `contexture-slime-mode' puts behind SLIME's prefix.")
 

@@ -170,6 +170,9 @@ In SLY's compilation log, add the note at point."
     (define-key map "e" #'contexture-sly-add-error)
     (define-key map "i" #'contexture-sly-add-inspector)
     (define-key map "n" #'contexture-sly-add-note)
+    (define-key map "l" #'contexture-list)
+    (define-key map "p" #'contexture-preview)
+    (define-key map "?" #'contexture-menu)
     map)
   "Keymap that `contexture-sly-mode' puts behind SLY's prefix.")
 

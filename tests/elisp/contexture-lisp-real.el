@@ -310,6 +310,7 @@
     (contexture-lisp-real-type "(shapes::mean '(1 2 \"x\"))" #'contexture-lisp-real-debugger)
     (unwind-protect
         (progn
+          (lisp-mode) ; its syntax is another, and nothing may depend on that
           (contexture-test-message "Added the error at .*shapes.*:10 to buffer notes"
             (contexture-test-at-once (contexture-lisp-real-do 'add-error)))
           (let* ((item (car (contexture-lisp-real-added 1)))
@@ -321,7 +322,7 @@
             (should (string-match-p "^  0: \\[RETRY\\] Retry " content))
             (should (string-match-p "^  [0-9]+: (SHAPES::MEAN (1 2 \"x\"))\n       at .*\\.lisp:10: \
 (/ (total numbers) count)))\n       NUMBERS = (1 2 \"x\")$" content))
-            (should-not (string-match-p "(SL?[YW]\\(?:NK\\|ANK\\)::EVAL" content))
+            (should-not (string-match-p "(\\(?:SWANK\\|SLYNK\\)" content))
             (should (equal (contexture-test-metadata item :origin :condition-type :start-line)
                            '(:debugger "Condition of type TYPE-ERROR" 10)))
             (should (= 3 (length (seq-take (car (contexture-test-metadata item :frames)) 3)))))
