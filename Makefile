@@ -32,6 +32,7 @@ pictures: setup-demo build ## take the pictures and screens of the documentation
 	@scripts/screens
 	@scripts/screens-sessions
 	@scripts/screens-repl
+	@scripts/screens-slime
 
 docs: setup build build/contexture.info ## make the Info manual and the method reference
 	@docs/update-methods "$${CARGO_TARGET_DIR:-target}/release/contexture"

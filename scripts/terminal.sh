@@ -31,9 +31,10 @@ expect() {
     exit 1
 }
 
-# Usage: draw OUTPUT.svg COLUMNS   draws the screen as an SVG whose text is text.
+# Usage: draw OUTPUT.svg COLUMNS   draws the screen as an SVG whose text is text. The folder $home,
+# if the script has one, is shown as ~, as Emacs does.
 draw() {
-    "${tmux[@]}" capture-pane -p -e -N >"$log.screen"
+    "${tmux[@]}" capture-pane -p -e -N | sed "s|${home:-//}|~|g" >"$log.screen"
     emacs -Q --batch -l scripts/picture.el --eval \
         "(picture-draw \"$log.screen\" \"$1\" $2 $("${tmux[@]}" display-message -p '#{cursor_x} #{cursor_y}'))"
     rm "$log.screen"

@@ -67,4 +67,20 @@
    "sly" (or (getenv "SLY_DIR")
              (ert-skip "SLY_DIR names no checkout of SLY"))))
 
+;; With keys, a screen, and a model that says what is written: connecting,
+;; streaming, completing, interrupting, quitting and connecting again.
+(ert-deftest contexture-lisp-plays-slime-in-a-terminal ()
+  (unless (and (contexture-lisp-tests--slime) (executable-find "sbcl"))
+    (ert-skip "There is no SLIME (Debian: slime, cl-swank, sbcl)"))
+  (unless (executable-find "tmux")
+    (ert-skip "There is no tmux"))
+  (contexture-ert-with-files nil
+    (let* ((library (locate-library "contexture"))
+           (script (expand-file-name "../../scripts/screens-slime" library))
+           (process-environment (cons (concat "CONTEXTURE_BIN=" contexture-test-binary)
+                                      process-environment)))
+      (with-temp-buffer
+        (unless (equal 0 (call-process script nil t nil contexture-ert-directory))
+          (ert-fail (buffer-string)))))))
+
 ;;; contexture-lisp-tests.el ends here
