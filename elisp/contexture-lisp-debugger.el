@@ -32,7 +32,8 @@
 (defconst contexture-lisp--longest-value 200
   "How many characters of the value of a variable are added.")
 
-(defconst contexture-lisp--client-frame "\\`(*\\(?:swank\\|slynk\\)[^ :]*:"
+(defconst contexture-lisp--client-frame
+  "\\`(\\(?:([^)\n]* :in \\)?\\(?:swank\\|slynk\\)[^ :]*:"
   "Matches the first frame, from the top, that belongs to the client.")
 
 ;;;; Errors

@@ -80,13 +80,17 @@ Each is a plist of `:prompt', `:input', `:output', and `:value' or
 
 (defun contexture-lisp--prompt-before (client position)
   "Return where the last prompt of CLIENT before POSITION begins, or nil."
-  (let ((property (contexture-lisp--client-prompt client)))
-    (while (and (> position (point-min))
-                (not (get-text-property (1- position) property)))
-      (setq position (previous-single-property-change
-                      position property nil (point-min))))
-    (and (> position (point-min))
-         (previous-single-property-change position property nil (point-min)))))
+  (cl-flet ((behind-prompt-p ()
+              (and (> position (point-min))
+                   (eq (contexture-lisp--ask client 'kind (1- position)) 'prompt)))
+            (go-back ()
+              (setq position (or (previous-property-change position) (point-min)))))
+    (while (and (> position (point-min)) (not (behind-prompt-p)))
+      (go-back))
+    (when (behind-prompt-p)
+      (while (behind-prompt-p)
+        (go-back))
+      position)))
 
 (defun contexture-lisp--interaction (client start end)
   "Return the interaction of CLIENT from START, a prompt, to END, or nil.

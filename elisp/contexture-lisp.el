@@ -55,8 +55,8 @@ on: turn the mode off and on again after a change."
   (offset nil :documentation "Returns the position of a location in this buffer.")
   (repl-mode nil :documentation "The major mode of its REPLs.")
   (repl nil :documentation "Returns the REPL of a connection, or nil.")
-  (prompt nil :documentation "The text property that its prompts have.")
-  (kind nil :documentation "Returns what the text at a position of a REPL is.")
+  (kind nil :documentation "Returns what a REPL has at a position: \
+`prompt', `input', `output' or nil.")
   (buffer-connection nil :documentation "Returns this buffer's own connection.")
   (debugger-mode nil :documentation "The major mode of its debuggers.")
   (debugger nil :documentation "Returns what this debugger is about, a plist.")

@@ -111,7 +111,6 @@ mode, once on, says that it is on for ever."
    :offset #'slime-location-offset
    :repl-mode 'slime-repl-mode
    :repl #'contexture-slime--repl
-   :prompt 'slime-repl-prompt
    :kind #'contexture-slime--kind
    :buffer-connection (lambda () slime-buffer-connection)
    :debugger-mode 'sldb-mode

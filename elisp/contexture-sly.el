@@ -60,12 +60,12 @@ CONTINUATION is called with (:ok VALUE) or (:abort REASON)."
 
 (defun contexture-sly--kind (position)
   "Return what the text of a REPL is at POSITION."
-  (if (get-text-property position 'sly-mrepl--prompt)
-      'prompt
-    (pcase (get-text-property position 'field)
-      ('sly-mrepl-input 'input)
-      ;; What a program has read is in no field.
-      ((or 'sly-mrepl--output 'nil) 'output))))
+  (pcase (get-text-property position 'field)
+    ('sly-mrepl-input 'input)
+    ;; What a program has read is in no field.
+    ((or 'sly-mrepl--output 'nil) 'output)
+    ;; What is typed behind a prompt has the property too, but not the field.
+    ((guard (get-text-property position 'sly-mrepl--prompt)) 'prompt)))
 
 (defun contexture-sly--repl (connection)
   "Return the REPL of CONNECTION, or nil."
@@ -109,7 +109,6 @@ With SWITCH, a list of one element, turn that on or off."
    :offset #'sly-location-offset
    :repl-mode 'sly-mrepl-mode
    :repl #'contexture-sly--repl
-   :prompt 'sly-mrepl--prompt
    :kind #'contexture-sly--kind
    :buffer-connection (lambda () sly-buffer-connection)
    :debugger-mode 'sly-db-mode
