@@ -14,10 +14,12 @@
 ;;
 ;; The image is asked for the frames, then for where they are, then for
 ;; the variables of those whose source is here; the others are mostly the
-;; Lisp's own and would cost tokens.
+;; Lisp's own and would cost tokens.  The definitions of those frames are
+;; part of the text, as far as they are short.
 
 ;;; Code:
 
+(require 'seq)
 (require 'contexture-lisp)
 (require 'contexture-lisp-repl)
 (eval-when-compile (require 'subr-x))
@@ -28,6 +30,12 @@
 
 (defconst contexture-lisp--frames 20
   "How many frames of a backtrace are added unless asked for another number.")
+
+(defconst contexture-lisp--definitions 5
+  "How many definitions of functions in a backtrace are added.")
+
+(defconst contexture-lisp--longest-definition 60
+  "How many lines a definition may have to be added with a backtrace.")
 
 (defconst contexture-lisp--longest-value 200
   "How many characters of the value of a variable are added.")
@@ -114,12 +122,19 @@ Those have the form of CLIENT."
                                     client location #'contexture-lisp--place-here)))))
 
 (defun contexture-lisp--place-here ()
-  "Return where point is, as a plist of `:file', `:line' and `:source'."
-  (contexture--plist
-   :file (or (buffer-file-name (contexture--base-buffer)) (buffer-name))
-   :line (line-number-at-pos nil t)
-   :source (string-trim (buffer-substring-no-properties (line-beginning-position)
-                                                        (line-end-position)))))
+  "Return where point is, and the definition around it, as a plist."
+  (let ((here (line-number-at-pos nil t))
+        (bounds (contexture--defun-bounds)))
+    `(,@(contexture--plist
+         :file (or (buffer-file-name (contexture--base-buffer)) (buffer-name))
+         :line here
+         :source (string-trim (buffer-substring-no-properties
+                               (line-beginning-position) (line-end-position))))
+      ,@(when bounds
+          (list :definition
+                (cons (line-number-at-pos (car bounds) t)
+                      (string-trim-right
+                       (buffer-substring-no-properties (car bounds) (cdr bounds)))))))))
 
 (defun contexture-lisp--with-locals (frames locals)
   "Return FRAMES, those that have a file with what LOCALS says of each.
@@ -140,10 +155,12 @@ An element of LOCALS is a list of variables, and tags that are left out."
 (defun contexture-lisp--send-error (client facts frames more)
   "Add the error with FACTS and FRAMES from CLIENT; MORE says there are others."
   (let ((place (cl-find-if (lambda (frame) (plist-get frame :file)) frames))
+        (definitions (contexture-lisp--definitions-text frames))
         (connection (plist-get facts :connection)))
     (contexture--add
      (contexture-sources--params
-      :error :debugger (contexture-lisp--error-text facts frames more)
+      :error :debugger (concat (contexture-lisp--error-text facts frames more)
+                               definitions)
       (append
        (contexture--plist
         :filename (let ((file (plist-get place :file)))
@@ -153,7 +170,7 @@ An element of LOCALS is a list of variables, and tags that are left out."
         :condition (plist-get facts :message)
         :condition-type (plist-get facts :type)
         :restarts (plist-get facts :restarts)
-        :frames frames
+        :frames (mapcar #'contexture-lisp--frame-facts frames)
         :lisp (contexture-lisp--implementation client connection)
         :buffer (plist-get facts :buffer))
        '(:language "text"))))))
@@ -180,6 +197,29 @@ MORE says that there are other frames."
              (plist-get frame :line) (plist-get frame :source)))
    (cl-loop for variable in (plist-get frame :locals)
             concat (format "       %s\n" variable))))
+
+(defun contexture-lisp--frame-facts (frame)
+  "Return FRAME, a plist, without what only its text is made of."
+  (cl-loop for (key value) on frame by #'cddr
+           unless (eq key :definition) nconc (list key value)))
+
+(defun contexture-lisp--definitions-text (frames)
+  "Return the definitions that FRAMES are in, the innermost first, as text.
+Each is there once; long ones are left out."
+  (let ((definitions
+         (seq-take
+          (seq-uniq
+           (cl-loop for frame in frames
+                    for (line . text) = (plist-get frame :definition)
+                    when (and text (<= (length (split-string text "\n"))
+                                       contexture-lisp--longest-definition))
+                    collect (format "%s:%d\n%s\n"
+                                    (abbreviate-file-name (plist-get frame :file))
+                                    line text)))
+          contexture-lisp--definitions)))
+    (if definitions
+        (concat "\nSource:\n" (string-join definitions "\n"))
+      "")))
 
 ;;;; Inspectors
 

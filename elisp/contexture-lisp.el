@@ -126,7 +126,7 @@ buffer's context as the one to add to."
 
 (defun contexture-lisp--answered (buffer manager then result)
   "Call THEN with the value in RESULT, in BUFFER, adding to MANAGER."
-  (with-current-buffer (if (buffer-live-p buffer) buffer (get-buffer-create "*scratch*"))
+  (with-current-buffer (if (buffer-live-p buffer) buffer (current-buffer))
     (let ((contexture-manager manager))
       (condition-case problem
           (pcase result

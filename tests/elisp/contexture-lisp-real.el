@@ -322,12 +322,14 @@
             (should (string-match-p "^  0: \\[RETRY\\] Retry " content))
             (should (string-match-p "^  [0-9]+: (SHAPES::MEAN (1 2 \"x\"))\n       at .*\\.lisp:10: \
 (/ (total numbers) count)))\n       NUMBERS = (1 2 \"x\")$" content))
+            (should (string-match-p "\nSource:\n.*\\.lisp:8\n(defun mean (numbers)\n  (let .*\n\
+ *(/ (total numbers) count)))\n\\'" content))
             (should-not (string-match-p "^  [0-9]+: .*\\(?:SWANK\\|SLYNK\\)" content))
             (should (equal (contexture-test-metadata item :origin :condition-type :start-line)
                            '(:debugger "Condition of type TYPE-ERROR" 10)))
             (should (= 3 (length (seq-take (car (contexture-test-metadata item :frames)) 3)))))
           (contexture-lisp-real-do 'add-error 2)
-          (should (string-match-p "^  1: .*\n  and more\n\\'"
+          (should (string-match-p "^  1: .*\n  and more\n"
                                   (plist-get (nth 1 (contexture-lisp-real-added 2)) :content)))
           ;; What has led to it is history, although nothing came of it yet.
           (contexture-lisp-real-do 'add-history 1)
@@ -381,6 +383,16 @@
   "Return what the key of the mode is bound to behind the client's prefix."
   (lookup-key (contexture-lisp--ask contexture-lisp-real-client 'prefix-map)
               (kbd contexture-lisp-key)))
+
+(ert-deftest contexture-lisp-real-mode-restores-what-the-key-was ()
+  (contexture-lisp-real-with-lisp
+    (let* ((contexture-lisp-key "I")
+           (before (contexture-lisp-real-key)))
+      (should (commandp before))
+      (contexture-lisp-real-do 'mode 1)
+      (should (keymapp (contexture-lisp-real-key)))
+      (contexture-lisp-real-do 'mode -1)
+      (should (eq (contexture-lisp-real-key) before)))))
 
 (ert-deftest contexture-lisp-real-mode-leaves-no-trace ()
   (contexture-lisp-real-with-lisp
