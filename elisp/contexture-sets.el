@@ -379,7 +379,7 @@ input, or with a prefix argument, `contexture-scope' decides again."
   "Read the name of a context, or of a new one; the empty string resets."
   (let* ((usual (let ((contexture-manager nil)) (contexture-current-manager)))
          (alist (mapcar (lambda (entry) (cons (plist-get entry :manager) entry))
-                        (contexture--ask 'list-managers nil))))
+                        (contexture-sets--managers))))
     (minibuffer-with-setup-hook #'contexture-sets--allow-spaces
       (completing-read (format-prompt "Work on context" usual)
                        (contexture-sets--table
@@ -388,9 +388,27 @@ input, or with a prefix argument, `contexture-scope' decides again."
                          alist #'contexture-sets--manager-text))
                        nil 'confirm)))) ; that a new one is meant
 
+(defun contexture-sets--managers ()
+  "Return what is known of all contexts, as a list of plists.
+Those of sessions, which may be empty, have the session's name too."
+  (let ((managers (contexture--ask 'list-managers nil)))
+    (dolist (session (contexture--ask 'list-sessions nil) managers)
+      (let* ((name (plist-get session :manager))
+             (manager (cl-find name managers :test #'equal
+                               :key (lambda (entry) (plist-get entry :manager)))))
+        (if manager
+            (nconc manager (list :session (plist-get session :session)))
+          (setq managers
+                (nconc managers
+                       (list (list :manager name :count 0 :tokens 0
+                                   :session (plist-get session :session))))))))))
+
 (defun contexture-sets--manager-text (entry)
-  "Return what completion shows of ENTRY, one of `list-managers'."
-  (concat (contexture--size (plist-get entry :count) (plist-get entry :tokens))
+  "Return what completion shows of ENTRY, one of `contexture-sets--managers'."
+  (concat (if-let ((session (plist-get entry :session)))
+              (format "session %s, " session)
+            "")
+          (contexture--size (plist-get entry :count) (plist-get entry :tokens))
           (if-let ((newest (plist-get entry :newest)))
               (concat ", " (contexture-sets--age newest))
             "")))

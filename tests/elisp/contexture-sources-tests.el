@@ -552,6 +552,23 @@ a.c:9:1: warning: unused\n"))))))
       (should-not contexture-manager)
       (with-temp-buffer (should-not contexture-manager)))))
 
+(ert-deftest contexture-switch-offers-the-contexts-of-sessions ()
+  (contexture-test-with-server
+    (contexture-test-visiting (contexture-test-file "a.txt" "one")
+      (let ((empty (plist-get (contexture-request 'open-session '(:name "empty")) :manager))
+            (full (plist-get (contexture-request 'open-session '(:name "full")) :manager)))
+        (contexture-request 'add-context (list :manager full :content "text"))
+        (contexture-test-choosing
+            (lambda (names table)
+              (should (equal (sort names #'string<) (sort (list empty full) #'string<)))
+              (should (string-prefix-p "session full, 1 item"
+                                       (car (contexture-test-annotation full table))))
+              (should (string-prefix-p "session empty, 0 items"
+                                       (car (contexture-test-annotation empty table))))
+              empty)
+          (call-interactively #'contexture-switch))
+        (should (equal (contexture-current-manager) empty))))))
+
 (ert-deftest contexture-switch-marks-what-is-in-the-other-context ()
   (contexture-test-with-server
     (with-current-buffer (get-buffer-create "here")
