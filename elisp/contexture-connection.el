@@ -33,6 +33,7 @@
 (eval-when-compile (require 'subr-x))
 
 (declare-function contexture--wanted-topics "contexture-rpc" ())
+(autoload 'contexture-provider--tell-all "contexture-provider")
 
 (defvar contexture--wire-functions nil
   "Abnormal hook for every line, called with `sent' or `received', and it.")
@@ -189,6 +190,8 @@ OWN calls are those that each connect makes anew."
     (dolist (notice (plist-get info :notices))
       (message "Contexture: %s" notice))
     (contexture--subscribe connection)
+    (when contexture-providers
+      (contexture-provider--tell-all connection))
     (contexture--resend connection)
     (contexture--later #'run-hooks 'contexture-connected-hook)))
 
@@ -346,7 +349,8 @@ only when the server has been reached."
 
 (defun contexture--write (connection id line)
   "Write LINE, the call ID, to CONNECTION's process, after what waits."
-  (run-hook-with-args 'contexture--wire-functions 'sent line)
+  (when contexture--wire-functions
+    (run-hook-with-args 'contexture--wire-functions 'sent (contexture--redact line)))
   (let ((entry (list (cons id line))))
     (oset connection outbox (nconc (oref connection outbox) entry)))
   (contexture--pump connection))
@@ -405,7 +409,7 @@ that has made none in fifty is stopped or busy."
     (with-current-buffer (jsonrpc-events-buffer connection)
       (let ((inhibit-read-only t))
         (goto-char (point-max))
-        (insert "[client] " line)))))
+        (insert "[client] " (contexture--redact line))))))
 
 ;;;; Reading
 

@@ -26,6 +26,7 @@
 (require 'contexture)
 (require 'contexture-call)
 (require 'contexture-probe)
+(require 'contexture-doctor-models)
 (eval-when-compile (require 'subr-x))
 
 (declare-function contexture-gptel-mode "contexture-gptel" (&optional arg))
@@ -51,6 +52,7 @@
     ("What it says of itself" . contexture-doctor--check-itself)
     ("The state" . contexture-doctor--check-state)
     ("The server" . contexture-doctor--check-server)
+    ("Models" . contexture-doctor--check-models)
     ("Where you were" . contexture-doctor--check-buffer)
     ("Keys" . contexture-doctor--check-keys)
     ("gptel" . contexture-doctor--check-gptel))
@@ -139,10 +141,6 @@ socket or HOST:PORT, in place of the one that Emacs would use."
                              contexture-doctor--results)
                        (contexture-doctor--next))))))
     (message "Contexture: %s" (contexture-doctor--summary))))
-
-(defun contexture-doctor--finding (status text &optional advice &rest actions)
-  "Return a finding of STATUS that says TEXT, with ADVICE and ACTIONS."
-  (list :status status :text text :advice advice :actions actions))
 
 (defun contexture-doctor--findings ()
   "Return all findings so far."

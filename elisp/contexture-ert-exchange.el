@@ -253,7 +253,7 @@ Nothing else of it changes, not even how it is printed."
           (if entry
               (format ":%d: next comes %s" (nth 2 entry) (cadr entry))
             ": nothing comes any more")
-          line))
+          (contexture--redact line)))
 
 (provide 'contexture-ert-exchange)
 ;;; contexture-ert-exchange.el ends here

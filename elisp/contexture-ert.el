@@ -129,6 +129,7 @@ STATE, ARGS and TIME are as in `contexture-ert-with-server'."
          (contexture--connection nil)
          (contexture-reconnect-delay 0.02)
          (contexture-scope 'buffer)
+         (contexture-providers nil)
          (contexture--last-manager nil)
          (contexture--totals (make-hash-table :test #'equal))
          (contexture--project-roots (make-hash-table :test #'equal))

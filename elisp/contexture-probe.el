@@ -92,6 +92,12 @@ PROCESS is nil if the time was over."
 (defun contexture--probe-connection (timeout function)
   "Ask the server in use what it is, within TIMEOUT seconds.
 FUNCTION is called as the commentary of this file says."
+  (contexture--probe-call 'server-info nil timeout function))
+
+(defun contexture--probe-call (method params timeout function)
+  "Call METHOD with PARAMS of the server in use, within TIMEOUT seconds.
+FUNCTION is called as the commentary of this file says, with the result
+of METHOD for VALUE."
   (let* ((connection contexture--connection)
          (timer nil)
          (end (lambda (outcome value)
@@ -100,8 +106,8 @@ FUNCTION is called as the commentary of this file says."
                   (setq contexture--probes (delq timer contexture--probes))
                   (funcall function outcome value))))
          (id (contexture-request-async
-              'server-info nil
-              :success (lambda (info) (funcall end 'answered info))
+              method params
+              :success (lambda (result) (funcall end 'answered result))
               :error (lambda (problem)
                        (funcall end 'refused (plist-get problem :message))))))
     (setq timer (run-at-time timeout nil

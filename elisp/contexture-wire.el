@@ -35,6 +35,13 @@ and the raw bytes; the matcher wants a range of its own for those.")
 (defvar contexture--replaced 0
   "How many characters the encoding in progress has replaced.")
 
+(defun contexture--redact (line)
+  "Return LINE, a message, without the key that it may carry."
+  (if (string-search ":api-key \"" line)
+      (replace-regexp-in-string ":api-key \"\\(?:[^\"\\\\]\\|\\\\.\\)*\""
+                                ":api-key \"(hidden)\"" line t t)
+    line))
+
 (defun contexture--encode (message)
   "Return a pair (LINE . REPLACED) for MESSAGE, a property list.
 LINE ends in a newline and has no other.  REPLACED counts the

@@ -1,0 +1,246 @@
+;;; contexture-provider.el --- Models that Emacs tells the server of  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, convenience
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Tells each server that Emacs reaches of `contexture-providers', before
+;; the calls that wait for it, so that a server that was started again
+;; knows them too.  A key that `auth-source' has is looked up once Emacs
+;; is out of the filter that greets, since that may ask for a passphrase;
+;; from then on the function that gives it is kept, never the key.  What
+;; shows messages leaves keys out (see `contexture--redact').
+
+;;; Code:
+
+(require 'contexture-call)
+(eval-when-compile (require 'subr-x))
+
+(declare-function auth-source-search "auth-source" (&rest spec))
+(declare-function customize-save-variable "cus-edit" (variable value &optional comment))
+(declare-function url-generic-parse-url "url-parse" (url))
+(declare-function url-host "url-parse" (cl-x) t)
+
+(defconst contexture-provider--kinds
+  '(("openai" . "https://api.openai.com/v1")
+    ("anthropic" . "https://api.anthropic.com")
+    ("gemini" . "https://generativelanguage.googleapis.com")
+    ("ollama" . "http://localhost:11434")
+    ("scripted"))
+  "The kinds of providers, with their usual addresses.")
+
+(defconst contexture-provider--keys
+  '(:kind :model :base-url :auth-source :api-key-env :api-key-command :max-tokens
+          :price-input :price-output :default :script)
+  "What `contexture-providers' may say of a provider.")
+
+(defvar contexture-provider--secrets (make-hash-table :test #'equal)
+  "From (HOST USER) to a function that gives the key.")
+
+(defvar contexture-provider--pending nil
+  "Names of the providers whose keys are being looked up.")
+
+(defvar contexture-provider--waiting nil
+  "Functions to be called when no key is looked up any more.")
+
+(defvar contexture-provider--problems nil
+  "Alist from the name of a provider to why the server was not told of it.")
+
+;;;; Telling a server
+
+(defun contexture-provider--tell-all (connection)
+  "Tell CONNECTION's server of all providers, in order."
+  (dolist (entry contexture-providers)
+    (contexture-provider--tell connection entry)))
+
+(defun contexture-provider--tell (connection entry)
+  "Tell CONNECTION's server of ENTRY of `contexture-providers'.
+If its key is to be looked up first, that is done in a moment."
+  (condition-case problem
+      (let* ((params (contexture-provider--params entry))
+             (place (contexture-provider--place entry))
+             (secret (and place (gethash place contexture-provider--secrets))))
+        (if (or (null place) secret)
+            (contexture-provider--send connection (car entry) params secret)
+          (push (car entry) contexture-provider--pending)
+          (contexture--later #'contexture-provider--look-up connection entry params
+                             place)))
+    (error (contexture-provider--failed (car-safe entry)
+                                        (error-message-string problem)))))
+
+(defun contexture-provider--params (entry)
+  "Return what to call `configure-provider' with for ENTRY, without a key."
+  (pcase-let ((`(,name . ,plist) entry))
+    (unless (and (stringp name) (contexture-provider--plist-p plist))
+      (user-error "An entry of `contexture-providers' is (NAME . PLIST)"))
+    (cl-loop for key in plist by #'cddr
+             unless (memq key contexture-provider--keys)
+             do (user-error "`contexture-providers' knows no %s; it knows %s" key
+                            (mapconcat #'symbol-name contexture-provider--keys " ")))
+    (cons :name
+          (cons name
+                (cl-loop for (key value) on plist by #'cddr
+                         unless (or (null value) (eq key :auth-source))
+                         nconc (list key (if (eq key :kind) (contexture--name value)
+                                           value)))))))
+
+(declare-function contexture--name "contexture" (name))
+
+(defun contexture-provider--plist-p (value)
+  "Whether VALUE is a property list."
+  (and (proper-list-p value) (cl-evenp (length value))))
+
+(defun contexture-provider--send (connection name params secret)
+  "Tell CONNECTION's server of the provider NAME with PARAMS.
+SECRET, a function that gives the key, or nil, is called for it now."
+  (let ((contexture--own-call t))
+    (jsonrpc-async-request
+     connection 'configure-provider
+     (if secret (append params (list :api-key (funcall secret))) params)
+     :timeout nil
+     :success-fn (lambda (_)
+                   (contexture-provider--settled name nil)
+                   (contexture--later #'run-hooks 'contexture-providers-hook))
+     :error-fn (lambda (problem)
+                 (contexture-provider--failed
+                  name (if (eql (plist-get problem :code) -32601)
+                           "this server takes none from Emacs; install a newer one"
+                         (plist-get problem :message)))))))
+
+(defun contexture-provider--settled (name problem)
+  "Note that NAME was told of, or that PROBLEM, a string, kept it from that."
+  (setf (alist-get name contexture-provider--problems nil t #'equal) problem))
+
+(defun contexture-provider--failed (name reason)
+  "Tell the user that the server was not told of the provider NAME for REASON."
+  (contexture-provider--settled name reason)
+  (contexture--later #'message "Contexture: provider %s: %s" name reason))
+
+;;;; Keys
+
+(defun contexture-provider--place (entry)
+  "Return (HOST USER) of the key of ENTRY in auth-source, or nil.
+USER may be nil, which is any."
+  (let* ((plist (cdr entry))
+         (source (plist-get plist :auth-source))
+         (address (or (plist-get plist :base-url)
+                      (cdr (assoc (contexture--name (plist-get plist :kind))
+                                  contexture-provider--kinds)))))
+    (when source
+      (list (or (plist-get (and (listp source) source) :host)
+                (and address
+                     (progn (require 'url-parse)
+                            (url-host (url-generic-parse-url address))))
+                (user-error "Which :host has the key of %s?" (car entry)))
+            (plist-get (and (listp source) source) :user)))))
+
+(defun contexture-provider--look-up (connection entry params place)
+  "Look up the key of ENTRY at PLACE, and tell CONNECTION's server with PARAMS."
+  (unwind-protect
+      (condition-case problem
+          (let ((secret (with-local-quit (contexture-provider--secret place))))
+            (cond ((null secret)
+                   (contexture-provider--failed
+                    (car entry) (contexture-provider--no-key place)))
+                  ((jsonrpc-running-p connection)
+                   (puthash place secret contexture-provider--secrets)
+                   (contexture-provider--send connection (car entry) params secret))))
+        ;; A file of keys that cannot be decrypted is one reason.
+        (error (contexture-provider--failed (car entry) (error-message-string problem))))
+    (setq contexture-provider--pending
+          (remove (car entry) contexture-provider--pending))
+    (unless contexture-provider--pending
+      (mapc #'funcall (nreverse (prog1 contexture-provider--waiting
+                                  (setq contexture-provider--waiting nil)))))))
+
+(defun contexture-provider--secret (place)
+  "Return a function that gives the key at PLACE, or nil if there is none.
+Where a user is not asked for, that which other packages give to keys,
+\"apikey\", comes first."
+  (require 'auth-source)
+  (pcase-let* ((`(,host ,user) place)
+               (search (lambda (&rest more)
+                         (car (apply #'auth-source-search :host host :max 1
+                                     :require '(:secret) more))))
+               (found (if user (funcall search :user user)
+                        (or (funcall search :user "apikey") (funcall search))))
+               (secret (plist-get found :secret)))
+    (cond ((functionp secret) secret)
+          ((stringp secret) (lambda () secret)))))
+
+(defun contexture-provider--no-key (place)
+  "Return words for there being no key at PLACE."
+  (format "auth-source has no key for host %s; put this line into ~/.authinfo.gpg: \
+machine %s login %s password KEY"
+          (car place) (car place) (or (cadr place) "apikey")))
+
+(defun contexture-provider--when-ready (function)
+  "Call FUNCTION when no key is being looked up: now, if none is."
+  (if contexture-provider--pending
+      (push function contexture-provider--waiting)
+    (funcall function)))
+
+;;;; A command
+
+;;;###autoload
+(defun contexture-configure-provider (name settings &optional save)
+  "Have the server talk to a model, as the provider NAME with SETTINGS.
+You are asked for what is needed, and where the key is, never for the
+key itself.  SETTINGS are as in `contexture-providers', which this adds
+to; with SAVE, for later sessions of Emacs, too."
+  (interactive (contexture-provider--read))
+  (let ((entry (cons name settings)))
+    (contexture-provider--params entry) ; which checks it
+    (setq contexture-providers
+          (append (cl-remove name contexture-providers :key #'car :test #'equal)
+                  (list entry)))
+    (when save (customize-save-variable 'contexture-providers contexture-providers))
+    (let ((place (contexture-provider--place entry)))
+      (when place (remhash place contexture-provider--secrets)))
+    (if (contexture-running-p)
+        (contexture-provider--tell contexture--connection entry)
+      (contexture-request-async 'ping))
+    (message "%s: the server is told of %s" name (plist-get settings :model))))
+
+(defun contexture-provider--read ()
+  "Ask for a provider; return its name, settings, and whether to save it."
+  (let* ((kind (completing-read "Kind of provider: "
+                                (mapcar #'car contexture-provider--kinds) nil t))
+         (name (contexture-provider--read-text (format-prompt "Name for it" kind) kind))
+         (usual (cdr (assoc kind contexture-provider--kinds)))
+         (scripted (equal kind "scripted"))
+         (url (and (not scripted)
+                   (contexture-provider--read-text (format-prompt "Address" usual)
+                                                   usual)))
+         (script (and scripted (expand-file-name (read-file-name "Script: " nil nil t))))
+         (model (contexture-provider--read-text "Model: " (and scripted "scripted"))))
+    (unless model (user-error "A provider needs a model"))
+    (list name
+          (append (list :kind kind :model model)
+                  (and script (list :script script))
+                  (and url (not (equal url usual)) (list :base-url url))
+                  (unless (member kind '("ollama" "scripted"))
+                    (contexture-provider--read-key)))
+          (y-or-n-p "Save it for later sessions of Emacs? "))))
+
+(defun contexture-provider--read-text (prompt default)
+  "Ask with PROMPT; return the text without blanks around it, or DEFAULT."
+  (let ((text (string-trim (read-string prompt nil nil default))))
+    (if (string-empty-p text) default text)))
+
+(defun contexture-provider--read-key ()
+  "Ask where the key of a provider is; return what that is as settings."
+  (pcase (completing-read "Where is the key? "
+                          '("auth-source" "environment variable" "command" "none needed")
+                          nil t nil nil "auth-source")
+    ("auth-source" '(:auth-source t))
+    ("environment variable" (list :api-key-env (read-string "Variable: ")))
+    ("command" (list :api-key-command (read-string "Command that prints it: ")))))
+
+(provide 'contexture-provider)
+;;; contexture-provider.el ends here
