@@ -86,6 +86,7 @@ NAME tells it apart from others; HELP says what it does."
                    (contexture-dashboard--buttons data)
                    (contexture-dashboard--quality (plist-get data :quality))
                    (contexture-dashboard--window data)
+                   (contexture-dashboard--managing data)
                    (contexture-dashboard--checkpoints (plist-get data :checkpoints))
                    (contexture-dashboard--usage (plist-get data :usage))))))
 
@@ -372,6 +373,39 @@ for REASON."
    (if (nthcdr 8 checkpoints)
        (propertize (format "  and %d older\n" (- (length checkpoints) 8)) 'face 'shadow)
      "")))
+
+(defun contexture-dashboard--managing (data)
+  "Return what DATA has of the managing of the history, if there is any."
+  (let ((settings (plist-get data :settings))
+        (views (plist-get data :views)))
+    (if (not (or views (plist-get settings :manage))) ""
+      (concat
+       (contexture-dashboard--heading
+        "Managing" "  "
+        (contexture-dashboard--button 'views "[All views]" #'contexture-session-views
+                                      "V: what templates made of the history"))
+       (format "  %s\n" (if (plist-get settings :manage)
+                            (format "The history is managed with %s"
+                                    (plist-get settings :template))
+                          "The whole history is sent"))
+       (mapconcat #'contexture-dashboard--view views "")))))
+
+(defun contexture-dashboard--view (view)
+  "Return a line for VIEW, what became of the managing of one turn."
+  (let* ((status (contexture--name (plist-get view :status)))
+         (failed (equal status "failed"))
+         (before (plist-get view :tokens-before))
+         (after (plist-get view :tokens-after)))
+    (propertize
+     (format "  turn %-4s %-16s %-16s %s\n" (plist-get view :turn) status
+             (or (plist-get view :template) "")
+             (cond (failed (format "the whole history was sent: %s"
+                                   (plist-get view :reason)))
+                   ((and before after) (contexture-session--many-of before after))
+                   (t "")))
+     'face (if failed 'contexture-session-warning 'default))))
+
+(declare-function contexture-session-views "contexture-session-views" (&optional session))
 
 (defun contexture-dashboard--usage (usage)
   "Return the last windows of USAGE, from `usage-log', the newest first."

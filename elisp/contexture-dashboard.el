@@ -63,6 +63,7 @@
     (define-key map "b" #'contexture-dashboard-rollback)
     (define-key map "u" #'contexture-session-undo)
     (define-key map "e" #'contexture-explain)
+    (define-key map "V" #'contexture-session-views)
     (define-key map "t" #'contexture-session-transcript)
     (define-key map "a" #'contexture-session-add-message)
     (define-key map "C" #'contexture-session-configure)
@@ -261,6 +262,7 @@ While that is on its way, or began just before, a change is only noted."
       (:checkpoints list-checkpoints ,@params)
       (:reports explain-context ,@params)
       (:usage usage-log ,@params :limit 5)
+      (:views list-views ,@params :limit 5 :brief t)
       (:items get-context :manager ,(plist-get session :manager) :brief t))))
 
 (defun contexture-dashboard--ask (buffer session)
@@ -283,7 +285,9 @@ While that is on its way, or began just before, a change is only noted."
                       (setq data (plist-put data name result))
                       (answered))
            :error (lambda (problem)
-                    (setq failure problem)
+                    ;; What an older server does not know is left out.
+                    (unless (eql (plist-get problem :code) -32601)
+                      (setq failure problem))
                     (answered))))))))
 
 (defun contexture-dashboard--finish (buffer data)

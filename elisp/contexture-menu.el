@@ -77,6 +77,7 @@ prefix argument can be typed before any of them."
     ("Q" "leave" contexture-disconnect :if contexture-running-p)]
    [" "
     ("I" "about it" contexture-info)
+    ("K" "set up a model" contexture-configure-provider)
     ("H" "check set-up" contexture-doctor)]]
   [["Chat"
     ("R" "talk with a model" contexture-repl)
@@ -116,6 +117,7 @@ package, and a prefix argument can be typed before any of them."
    ["See"
     ("v" "dashboard" contexture-dashboard)
     ("e" "explain a window" contexture-explain)
+    ("V" "managed views" contexture-session-views)
     ("t" "transcript" contexture-session-transcript)
     ("/" "search all" contexture-session-search)
     ("x" "export" contexture-session-export)

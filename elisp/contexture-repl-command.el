@@ -16,14 +16,13 @@
 ;;; Code:
 
 (require 'contexture-repl-branch)
+(require 'contexture-repl-settings)
 (eval-when-compile (require 'subr-x))
 
-(declare-function contexture-repl--choose "contexture-repl" (key value))
 (declare-function contexture-repl--root "contexture-repl" ())
 (declare-function contexture-repl-redraw "contexture-repl" (&optional all))
-(declare-function contexture-repl-switch-model "contexture-repl" (model &optional provider))
 (declare-function contexture-repl-switch-session "contexture-repl" (session))
-(declare-function contexture-repl-switch-template "contexture-repl" (template))
+(declare-function contexture-session-views "contexture-session-views" (&optional session))
 (declare-function contexture-clear "contexture-sets" ())
 (declare-function contexture-explain "contexture-explain" (&optional back session))
 (declare-function contexture-list "contexture-list" (manager))
@@ -41,6 +40,9 @@
     ("rollback" "CHECKPOINT" "go back to a checkpoint" contexture-repl--do-rollback)
     ("template" "NAME or off" "have a template manage the history"
      contexture-repl--do-template)
+    ("views" nil "list what templates made of the history" contexture-repl--do-views)
+    ("tools" "on, off, allow NAME" "say what models may do"
+     contexture-repl--do-tools)
     ("model" "NAME" "choose the model" contexture-repl--do-model)
     ("phase" "NAME or off" "say which phase the work is in" contexture-repl--do-phase)
     ("session" "NAME" "switch to a session, or begin it" contexture-repl--do-session)
@@ -55,9 +57,6 @@ FUNCTION is called with what follows the name, which may be empty.")
 
 (defconst contexture-repl--phases '("planning" "interface" "implementation" "testing")
   "The phases of work that the server knows.")
-
-(defvar-local contexture-repl--templates nil
-  "Names of templates, as last heard.")
 
 ;;;; Running
 
@@ -212,6 +211,17 @@ FUNCTION is called with what follows the name, which may be empty.")
   (if (string-empty-p name) (call-interactively #'contexture-repl-switch-template)
     (contexture-repl-switch-template name)))
 
+(defun contexture-repl--do-views (_)
+  "List the managed views of the session."
+  (contexture-session-views (contexture-repl--session-id)))
+
+(defun contexture-repl--do-tools (text)
+  "Do as TEXT says: offer tools or not, list them, or allow one."
+  (let ((words (split-string text)))
+    (if (member words '(nil ("list")))
+        (contexture-repl--note (contexture-repl--tools-text))
+      (contexture-repl-tools (intern (car words)) (cadr words)))))
+
 (defun contexture-repl--do-model (name)
   "Choose the model NAME."
   (if (string-empty-p name) (call-interactively #'contexture-repl-switch-model)
@@ -240,7 +250,7 @@ FUNCTION is called with what follows the name, which may be empty.")
   (contexture-repl--note
    (concat
     (mapconcat (lambda (entry)
-                 (format "/%-22s %s"
+                 (format "/%-26s %s"
                          (concat (car entry) (if (nth 1 entry) (concat " " (nth 1 entry)) ""))
                          (nth 2 entry)))
                contexture-repl--commands "\n")
@@ -329,11 +339,23 @@ This is a function for `completion-at-point-functions'."
   "Complete from START on what the command called COMMAND takes."
   (let ((table (pcase command
                  ("template" (cons "off" contexture-repl--templates))
+                 ("model" (contexture-repl--ask-models) (contexture-repl--model-table))
+                 ("tools" (contexture-repl--tools-table start))
                  ("drop" (mapcar #'contexture-repl--item-name contexture-repl--items))
                  ("add" (contexture-repl--file-table))
                  ("phase" (cons "off" contexture-repl--phases)))))
     (when table
-      (list start (point) table :exclusive 'no))))
+      (list (if (equal command "tools") ; its last word; names may have blanks
+                (save-excursion (skip-chars-backward "^ \t\n" start) (point))
+              start)
+            (point) table :exclusive 'no))))
+
+(defun contexture-repl--tools-table (start)
+  "Return what completes after /tools, whose argument begins at START."
+  (pcase (split-string (buffer-substring-no-properties start (point)) "[ \t]+")
+    (`(,_) '("on" "off" "list" "allow" "ask"))
+    (`(,(and what (or "allow" "ask")) ,_)
+     (contexture-repl--tool-choices (intern what)))))
 
 (defun contexture-repl--file-table ()
   "Return a completion table of files, relative to the folder of the session."

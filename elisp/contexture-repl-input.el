@@ -178,6 +178,10 @@ A file that cannot be written is told of and does no other harm."
      (list :history history :drafts drafts :sessions sessions))
     (setq contexture-repl--new-history nil)))
 
+(defun contexture-repl--forget-kept (session)
+  "Keep nothing any more under SESSION, a name that no session has now."
+  (contexture-repl--save session nil nil))
+
 (defun contexture-repl--with-entry (key value alist)
   "Return ALIST with VALUE for KEY at its head, without KEY if VALUE is nil."
   (let ((rest (cl-remove key alist :key #'car :test #'equal)))

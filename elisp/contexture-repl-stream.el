@@ -18,10 +18,9 @@
 
 ;;; Code:
 
-(require 'contexture-repl-view)
+(require 'contexture-repl-tool)
 
 (declare-function contexture-repl--send-cancel "contexture-repl-turn" (turn))
-(declare-function contexture-repl--first-words "contexture-repl-turn" (text))
 
 (defcustom contexture-repl-show-reasoning t
   "Whether to show what a model thinks before it answers."
@@ -51,13 +50,14 @@ value of yours is left as it is."
   "A question that is being answered in BUFFER.
 TEXT is the question and QUESTION its message; KEY lets the server know
 it again; ID is the call's on CONNECTION, nil before it is made.
-ANSWER is the message, once something has come, and STATE how far that
-is drawn, while its text begins at START.  PIECES are what was drawn,
-PENDING what was not, (KIND . TEXT) each, both newest first; TIMER draws
-them.  NOTES are to be shown at the end.  ASKED tells that the server
-was asked to stop."
-  buffer text question key id connection answer state start pieces pending
-  timer notes asked)
+ANSWER is the message, once something has come.  The use of a tool
+divides it into parts: EARLIER are the texts of those that are drawn,
+and STATE is how far the last one is, while its text begins at START.
+PIECES are what was drawn of that, PENDING what was not, (KIND . TEXT or
+PARAMS) each, all newest first; TIMER draws them.  NOTES are to be shown
+at the end.  ASKED tells that the server was asked to stop."
+  buffer text question key id connection answer earlier state start pieces
+  pending timer notes asked)
 
 (defvar contexture-repl--turns nil
   "The turns that are being answered, in all buffers.")
@@ -106,17 +106,11 @@ was asked to stop."
          (push (cons kind (or (plist-get params :text) ""))
                (contexture-repl--turn-pending turn))
          (contexture-repl--draw-soon turn))
-        (:tool-call
-         (contexture-repl--tell turn (contexture-repl--tool-text params)))
+        ((and (or :tool-call :tool-result :approval) kind)
+         (push (cons kind params) (contexture-repl--turn-pending turn))
+         (contexture-repl--draw-soon turn))
         ((or :status :retry)
          (contexture-repl--tell turn (plist-get params :text)))))))
-
-(defun contexture-repl--tool-text (params)
-  "Return words for the tool that PARAMS say is called."
-  (format "calls %s %s" (plist-get params :name)
-          (contexture-repl--first-words
-           (let ((arguments (plist-get params :arguments)))
-             (if (stringp arguments) arguments (format "%S" arguments))))))
 
 (defun contexture-repl--tell (turn text)
   "Show TEXT, a remark about TURN: now, or after the answer that has begun."
@@ -154,6 +148,13 @@ was asked to stop."
 
 (defun contexture-repl--draw-some (turn pieces)
   "Draw the first of PIECES, which are TURN's, and return the others."
+  (if (stringp (cdar pieces))
+      (contexture-repl--draw-texts turn pieces)
+    (contexture-repl--draw-use turn (caar pieces) (cdar pieces))
+    (cdr pieces)))
+
+(defun contexture-repl--draw-texts (turn pieces)
+  "Draw the first of PIECES, TURN's texts of one kind; return the others."
   (let ((room contexture-repl--draw-characters) (kind (caar pieces)) texts)
     (while (and pieces (> room 0) (eq kind (caar pieces)))
       (let ((text (cdr (pop pieces))))
@@ -198,6 +199,30 @@ non-nil if that is later."
         (push text (contexture-repl--turn-pieces turn))
         (contexture-repl-markdown--insert (contexture-repl--turn-state turn) text)))))
 
+(defun contexture-repl--draw-use (turn kind params)
+  "Draw what PARAMS, of KIND, tell of a tool that TURN's model uses."
+  (contexture-repl--begin-answer turn)
+  (contexture-repl--end-part turn)
+  (funcall (pcase kind
+             (:tool-call #'contexture-repl--draw-tool-call)
+             (:tool-result #'contexture-repl--draw-tool-result)
+             (_ #'contexture-repl--draw-approval))
+           params 'contexture-message (contexture-repl--turn-answer turn)))
+
+(defun contexture-repl--end-part (turn)
+  "End the part of TURN's answer that is being drawn, if there is one."
+  (when-let ((state (contexture-repl--turn-state turn)))
+    (contexture-repl--changing
+      (goto-char contexture-repl--tail)
+      (contexture-repl-markdown--end state))
+    (push (contexture-repl--last-part turn) (contexture-repl--turn-earlier turn))
+    (setf (contexture-repl--turn-state turn) nil
+          (contexture-repl--turn-pieces turn) nil)))
+
+(defun contexture-repl--last-part (turn)
+  "Return what was drawn of the last part of TURN's answer."
+  (apply #'concat (reverse (contexture-repl--turn-pieces turn))))
+
 (defun contexture-repl--begin-answer (turn)
   "Draw the heading of TURN's answer, unless that was done."
   (unless (contexture-repl--turn-answer turn)
@@ -228,8 +253,10 @@ cancelled again."
   (when (and (contexture-repl--turn-answer turn)
              (buffer-live-p (contexture-repl--turn-buffer turn)))
     (with-current-buffer (contexture-repl--turn-buffer turn)
+      (contexture-repl--drop-approvals)
       (contexture-repl--delete-from (contexture-repl--turn-answer turn))
       (setf (contexture-repl--turn-answer turn) nil
+            (contexture-repl--turn-earlier turn) nil
             (contexture-repl--turn-state turn) nil
             (contexture-repl--turn-pieces turn) nil)
       (contexture-repl--note "The server went away and was asked again."))))

@@ -121,6 +121,9 @@ Do not if it was cancelled meanwhile."
   (cond ((not (memq turn contexture-repl--turns)))
         ((contexture-repl--turn-asked turn)
          (contexture-repl--failed turn '(:code -32800 :message "cancelled")))
+        ((bound-and-true-p contexture-provider--pending)
+         (contexture-provider--when-ready
+          (apply-partially #'contexture-repl--chat-in (current-buffer) turn)))
         (t
          (setf (contexture-repl--turn-id turn)
                (contexture-repl--request
@@ -132,23 +135,42 @@ Do not if it was cancelled meanwhile."
                 (apply-partially #'contexture-repl--refused turn))
                (contexture-repl--turn-connection turn) contexture--connection))))
 
+(declare-function contexture-provider--when-ready "contexture-provider" (function))
+
+(defun contexture-repl--chat-in (buffer turn)
+  "Ask the model what TURN is about, in BUFFER if it is still there."
+  (when (buffer-live-p buffer)
+    (with-current-buffer buffer (contexture-repl--chat turn))))
+
 (defun contexture-repl--chat-params (text &rest more)
   "Return what to call `chat' with for TEXT in this buffer, with MORE.
 What this server does not know is left out."
   (let ((settings contexture-repl--settings))
     (cl-loop for (key value) on
-             (append (apply #'contexture--plist
-                            :session (contexture-repl--session-id)
-                            :content text
-                            :phase (plist-get settings :phase)
-                            :model (plist-get settings :model)
-                            :provider (plist-get settings :provider)
-                            (and (plist-get settings :manage)
-                                 (list :manage t
-                                       :template (plist-get settings :template))))
+             (append (contexture--plist
+                      :session (contexture-repl--session-id)
+                      :content text
+                      :phase (plist-get settings :phase)
+                      :model (plist-get settings :model)
+                      :provider (plist-get settings :provider))
+                     (contexture-repl--managing-params text)
                      more)
              by #'cddr
              unless (memq key contexture-repl--unknown) nconc (list key value))))
+
+(defun contexture-repl--managing-params (text)
+  "Return what to say of the managing of a turn with TEXT.
+That is what the header line shows, if anything was chosen, so that
+these agree; a template that TEXT names is the server's to see."
+  (let ((settings contexture-repl--settings))
+    (when (and (plist-member settings :manage)
+               (not (contexture-repl--directive-p text)))
+      (if (plist-get settings :manage)
+          (append '(:manage t)
+                  (contexture--plist :template (plist-get settings :template)))
+        '(:manage nil)))))
+
+(declare-function contexture-repl--directive-p "contexture-repl-settings" (text))
 
 (defvar contexture-repl--unknown nil
   "Parameters of `chat' that the server does not know.")
@@ -162,7 +184,9 @@ What this server does not know is left out."
                   (not (memq param contexture-repl--unknown))))
         (contexture-repl--failed turn problem)
       (push param contexture-repl--unknown)
-      (unless (memq param '(:request-key :template))
+      (unless (or (memq param '(:request-key :template))
+                  (and (eq param :manage)
+                       (not (plist-get contexture-repl--settings :manage))))
         (contexture-repl--note
          (format "This server takes no %s with a question; it is asked without."
                  (if (eq param :manage) "template" (contexture--name param)))))
@@ -198,7 +222,7 @@ at once, and nil returned, when the call cannot even be made."
   (let ((content (or (plist-get result :content) "")))
     (unless (contexture-repl--when-drawn turn #'contexture-repl--answered result)
       (contexture-repl--begin-answer turn)
-      (if (equal content (contexture-repl--so-far turn))
+      (if (contexture-repl--drawn-p turn content)
           (contexture-repl--finish turn result content)
         (contexture-repl--redraw-answer turn content)
         (contexture-repl--answered turn result)))))
@@ -216,7 +240,8 @@ at once, and nil returned, when the call cannot even be made."
           (contexture-repl--message-origin (contexture-repl--turn-question turn)))
     (when-let ((model (plist-get result :model)))
       (setq contexture-repl--answered-by model)
-      (contexture-repl--retitle answer model)))
+      (contexture-repl--retitle answer model))
+    (contexture-repl--add-results answer (plist-get result :tool-calls)))
   (contexture-repl--note (contexture-repl--result-text result))
   (when-let ((text (contexture-repl--management-text result)))
     (contexture-repl--note text))
@@ -228,7 +253,17 @@ at once, and nil returned, when the call cannot even be made."
 
 (defun contexture-repl--so-far (turn)
   "Return what was drawn of TURN's answer."
-  (apply #'concat (reverse (contexture-repl--turn-pieces turn))))
+  (string-join (delete "" (reverse (cons (contexture-repl--last-part turn)
+                                         (contexture-repl--turn-earlier turn))))
+               "\n\n"))
+
+(defun contexture-repl--drawn-p (turn content)
+  "Whether CONTENT is what was drawn of TURN's answer, or of its last part."
+  (let ((squeeze (lambda (text) (replace-regexp-in-string "[ \t\n]+" "" text))))
+    (or (equal content (contexture-repl--last-part turn))
+        (and (contexture-repl--turn-earlier turn)
+             (equal (funcall squeeze content)
+                    (funcall squeeze (contexture-repl--so-far turn)))))))
 
 (defun contexture-repl--redraw-answer (turn content)
   "Have CONTENT drawn in the place of what was drawn of TURN's answer."
@@ -249,10 +284,8 @@ at once, and nil returned, when the call cannot even be made."
     (cancel-timer timer)
     (setf (contexture-repl--turn-timer turn) nil))
   (setq contexture-repl--turn nil)
-  (when-let ((state (contexture-repl--turn-state turn)))
-    (contexture-repl--changing
-      (goto-char contexture-repl--tail)
-      (contexture-repl-markdown--end state)))
+  (contexture-repl--drop-approvals)
+  (contexture-repl--end-part turn)
   (mapc #'contexture-repl--note (reverse (contexture-repl--turn-notes turn)))
   (contexture-repl--draw-header))
 
@@ -273,13 +306,7 @@ at once, and nil returned, when the call cannot even be made."
        (:length "; cut off at the most that the model may say: ask it to go on")
        (_ "")))))
 
-(defun contexture-repl--management-text (result)
-  "Return words for what became of the managing of RESULT's turn, or nil."
-  (let ((management (plist-get result :management)))
-    (pcase (plist-get management :status)
-      (:managed (format "managed with %s" (plist-get management :template)))
-      (:failed (format "not managed, the whole history was sent: %s"
-                       (or (plist-get management :reason) "no reason was given"))))))
+(declare-function contexture-repl--management-text "contexture-repl-settings" (result))
 
 (defun contexture-repl--failed (turn problem)
   "End TURN, which was not answered because of PROBLEM."
@@ -320,7 +347,8 @@ is there."
   (let ((again "what you asked is behind the prompt, RET asks it again."))
     (pcase (and kind (contexture--name kind))
       ((or "provider-unconfigured" "unconfigured")
-       (concat "No model is set up yet; the rest works without. When one is, " again))
+       (concat "No model is set up yet; M-x contexture-configure-provider does that, and \
+the rest works without. When one is, " again))
       ("authentication" (concat "Give the provider a key that it takes; " again))
       ("session-busy"
        (concat "Somebody else is being answered in this session; when that is over, "

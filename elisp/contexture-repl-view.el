@@ -98,12 +98,21 @@ where the code in it came from, see contexture-repl-block.el."
 (defvar-local contexture-repl--settings nil
   "Plist of :model, :provider, :template, :manage and :phase, as chosen here.")
 
+(defvar-local contexture-repl--tool-settings nil
+  "Plist of :tools and :allowed-tools of the session, as last heard.")
+
+(defvar-local contexture-repl--approvals nil
+  "What a model wants to do and nobody has decided yet, the oldest first.")
+
 (defvar-local contexture-repl--turn nil
   "The turn that is being answered, or nil.")
 
 (defvar-local contexture-repl--preparing nil
   "What is done before a turn, as (WHAT . QUESTION), or nil.
 Another value, when that is done, tells that it was cancelled.")
+
+(declare-function contexture-repl-approve "contexture-repl-tool" (decision))
+(declare-function contexture-repl-tools "contexture-repl-tool" (what &optional tool))
 
 ;;;; Changing what is above the prompt
 
@@ -170,15 +179,20 @@ Point stays where it is in the text, and undo knows nothing of it."
   "Draw TEXT, said by ROLE, as the last message, and return that.
 SLOTS are more slots of the message."
   (let ((message (apply #'contexture-repl--begin-message role slots)))
-    (setf (contexture-repl--message-text message) text)
-    (contexture-repl--changing
-      (goto-char contexture-repl--tail)
-      (let ((state (contexture-repl-markdown--begin
-                    (contexture-repl--fixed 'contexture-message message))))
-        (contexture-repl-markdown--insert state text)
-        (contexture-repl-markdown--end state)
-        (contexture-repl--end-line)))
+    (contexture-repl--add-text message text)
     message))
+
+(defun contexture-repl--add-text (message text)
+  "Draw TEXT below what was said, as what MESSAGE, the last one, says."
+  (setf (contexture-repl--message-text message) text)
+  (contexture-repl--changing
+    (goto-char contexture-repl--tail)
+    (contexture-repl--end-line)
+    (let ((state (contexture-repl-markdown--begin
+                  (contexture-repl--fixed 'contexture-message message))))
+      (contexture-repl-markdown--insert state text)
+      (contexture-repl-markdown--end state)
+      (contexture-repl--end-line))))
 
 (defun contexture-repl--begin-message (role &rest slots)
   "Draw the heading of a message of ROLE with SLOTS, and return the message."
@@ -363,26 +377,47 @@ SLOTS are more slots of the message."
 (defun contexture-repl--draw-header ()
   "Draw the header line anew."
   (setq header-line-format
-        (list " "
-              (contexture-repl--header-part
-               (plist-get contexture-repl--session :session)
-               #'contexture-repl-switch-session "switch to another session")
-              "  "
-              (contexture-repl--header-part
-               (or (contexture-repl--model) "no model chosen")
-               #'contexture-repl-switch-model "choose another model")
-              "  "
-              (contexture-repl--header-part
-               (contexture-repl--template-text)
-               #'contexture-repl-switch-template "choose a template")
-              "  "
-              (contexture-repl--escape (contexture-repl--tokens-text)))
-        mode-line-process (and contexture-repl--turn ":answering"))
+        (append
+         (list " "
+               (contexture-repl--header-part
+                (plist-get contexture-repl--session :session)
+                #'contexture-repl-switch-session "switch to another session")
+               "  "
+               (contexture-repl--header-part
+                (or (contexture-repl--model) "no model chosen")
+                #'contexture-repl-switch-model "choose another model")
+               "  "
+               (contexture-repl--header-part
+                (contexture-repl--template-text)
+                #'contexture-repl-toggle-managing
+                "have the history managed, or not; mouse-3: choose a template"
+                #'contexture-repl-choose-template)
+               "  ")
+         (contexture-repl--header-tools)
+         (list (contexture-repl--escape (contexture-repl--tokens-text))))
+        mode-line-process (cond (contexture-repl--approvals ":approve?")
+                                (contexture-repl--turn ":answering")))
   (force-mode-line-update))
 
-(defun contexture-repl--header-part (text command help)
-  "Return TEXT for the header line; clicking it runs COMMAND, as HELP says."
-  (propertize (contexture-repl--escape text)
+(defun contexture-repl--header-tools ()
+  "Return what the header line says of the tools that a model may use."
+  (append
+   (when (plist-get contexture-repl--tool-settings :tools)
+     (list (contexture-repl--header-part "tools" #'contexture-repl-tools
+                                         "choose what models may do")
+           "  "))
+   (when contexture-repl--approvals
+     (list (propertize (contexture-repl--header-part
+                        (substitute-command-keys
+                         "may it? \\<contexture-repl-mode-map>\\[contexture-repl-approve]")
+                        #'contexture-repl-approve "decide what the model asks")
+                       'face 'warning)
+           "  "))))
+
+(defun contexture-repl--header-part (text command help &optional other)
+  "Return TEXT for the header line; clicking it runs COMMAND, as HELP says.
+OTHER is a command for the third mouse button, which takes the event."
+  (propertize (contexture-repl--escape (or text ""))
               'mouse-face 'mode-line-highlight
               'help-echo (concat "mouse-1: " help)
               'keymap (let ((map (make-sparse-keymap)))
@@ -391,6 +426,7 @@ SLOTS are more slots of the message."
                             (interactive "e")
                             (select-window (posn-window (event-start event)))
                             (call-interactively command)))
+                        (when other (define-key map [header-line mouse-3] other))
                         map)))
 
 (defun contexture-repl--escape (text)

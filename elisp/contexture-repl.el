@@ -18,9 +18,11 @@
 ;;
 ;; The parts: contexture-repl-view.el draws, -markdown.el makes answers
 ;; look like what they mean, -input.el keeps history and drafts,
-;; -turn.el asks, -stream.el draws what is answered, -branch.el asks
-;; again, -block.el uses code in answers, -command.el has the commands
-;; behind a slash, and contexture-repl-code.el asks from other buffers.
+;; -turn.el asks, -stream.el draws what is answered, -tool.el what a
+;; model does and may do, -branch.el asks again, -settings.el chooses
+;; models and templates, -block.el uses code in answers, -command.el has
+;; the commands behind a slash, and contexture-repl-code.el asks from
+;; other buffers.
 
 ;;; Code:
 
@@ -48,9 +50,6 @@ mark there is what the model sees."
 
 (defvar contexture-repl-session-history nil
   "Sessions that were opened by name.")
-
-(defvar contexture-repl-model-history nil
-  "Models that were chosen.")
 
 (defvar contexture-repl--last-buffer nil
   "The session's buffer that was opened or asked in last.")
@@ -81,6 +80,8 @@ mark there is what the model sees."
     (define-key map (kbd "C-c C-s") #'contexture-repl-switch-session)
     (define-key map (kbd "C-c C-v") #'contexture-repl-switch-model)
     (define-key map (kbd "C-c C-t") #'contexture-repl-switch-template)
+    (define-key map (kbd "C-c M-t") #'contexture-repl-toggle-managing)
+    (define-key map (kbd "C-c C-y") #'contexture-repl-approve)
     (define-key map (kbd "C-c C-d") #'contexture-repl-dry-run)
     (define-key map (kbd "C-c C-l") #'contexture-list)
     (define-key map (kbd "C-c C-o") #'contexture-repl-toggle-markup)
@@ -124,7 +125,11 @@ and \\[contexture-repl-apply] puts it in the place of the code that was asked ab
   (add-hook 'kill-buffer-hook #'contexture-repl--leave nil t)
   (add-hook 'window-size-change-functions #'contexture-repl--resized nil t)
   (contexture-mention-mode)
+  ;; Before mentions, for which a template would be none.
+  (add-hook 'completion-at-point-functions #'contexture-repl--complete-directive -90 t)
   (contexture-repl--watch))
+
+(contexture-repl--define-menu contexture-repl-mode-map)
 
 (defvar contexture-mention-mode)
 (declare-function contexture-mention-mode "contexture-mention" (&optional arg))
@@ -183,8 +188,8 @@ a prefix argument asks for; one that does not exist is begun."
   "Return a buffer with SESSION, an entry of the server; make it if needed."
   (let* ((id (plist-get session :id))
          (buffer (or (contexture-repl--buffer-of id)
-                     (generate-new-buffer (format "*contexture: %s*"
-                                                  (plist-get session :session))))))
+                     (generate-new-buffer (contexture-repl--buffer-name
+                                           (plist-get session :session))))))
     (with-current-buffer buffer
       (unless (derived-mode-p 'contexture-repl-mode)
         (when-let ((project (plist-get session :project)))
@@ -195,9 +200,10 @@ a prefix argument asks for; one that does not exist is begun."
               contexture-manager (plist-get session :manager))
         (contexture-repl--bring-back)
         (contexture-repl--draw-header)
+        (contexture-repl--ask-providers) ; first, so that headings have names
         (contexture-repl-redraw)
-        (contexture-repl--ask-templates)
-        (contexture-repl--ask-providers)))
+        (contexture-repl--fetch-settings)
+        (contexture-repl--ask-templates)))
     (setq contexture-repl--last-buffer buffer)))
 
 (defun contexture-repl--buffers ()
@@ -258,13 +264,35 @@ argument, draw messages from the very first on."
   (contexture-repl--draw-context))
 
 (defun contexture-repl--draw-logged (message)
-  "Draw MESSAGE, as the server has it."
-  (contexture-repl--add-message
-   (plist-get message :role)
-   (let ((content (or (plist-get message :content) ""))
-         (calls (mapcar #'contexture-repl--tool-text (plist-get message :tool-calls))))
-     (mapconcat #'identity (if (string-empty-p content) calls (cons content calls)) "\n"))
-   :id (plist-get message :id)))
+  "Draw MESSAGE, as the server has it.
+What a model says after the use of a tool belongs to the same answer."
+  (let* ((role (plist-get message :role))
+         (content (or (plist-get message :content) ""))
+         (last (car contexture-repl--messages))
+         (going-on (and (eq role :assistant) last (contexture-repl--after-tool-p)
+                        (eq (contexture-repl--message-role last) :assistant))))
+    (cond ((and (eq role :tool) last)
+           (contexture-repl--draw-logged-result content last))
+          (going-on
+           (setf (contexture-repl--message-id last) (plist-get message :id))
+           (unless (string-empty-p content)
+             (contexture-repl--add-text last content)))
+          (t (setq last (contexture-repl--add-message role content
+                                                      :id (plist-get message :id)))))
+    (dolist (call (plist-get message :tool-calls))
+      (contexture-repl--draw-tool-call call 'contexture-message last))))
+
+(defun contexture-repl--after-tool-p ()
+  "Whether the use of a tool is what was drawn last."
+  (and (> contexture-repl--tail (point-min))
+       (get-text-property (1- contexture-repl--tail) 'contexture-used)))
+
+(defun contexture-repl--draw-logged-result (content message)
+  "Draw CONTENT, what a tool gave, as part of MESSAGE."
+  (contexture-repl--draw-fold
+   (contexture-repl--one-line (concat "gave " content) (- (contexture-repl--width) 4))
+   (and (> (length content) 40) content)
+   'contexture-message message 'contexture-used t))
 
 (defun contexture-repl-next-message (&optional count)
   "Go to the next message, or the COUNTth one."
@@ -305,8 +333,9 @@ argument, draw messages from the very first on."
 
 (defun contexture-repl--watch ()
   "Listen to what concerns sessions."
-  (contexture-watch #'contexture-repl--changed '(session-changed))
+  (contexture-watch #'contexture-repl--changed '(session-changed management-failed))
   (add-hook 'contexture-connected-hook #'contexture-repl--connected)
+  (add-hook 'contexture-providers-hook #'contexture-repl--providers-changed)
   (add-hook 'kill-emacs-hook #'contexture-repl--keep-all))
 
 (defun contexture-repl--leave ()
@@ -323,6 +352,7 @@ argument, draw messages from the very first on."
     (contexture-repl--restore-gc-threshold)
     (contexture-unwatch #'contexture-repl--changed)
     (remove-hook 'contexture-connected-hook #'contexture-repl--connected)
+    (remove-hook 'contexture-providers-hook #'contexture-repl--providers-changed)
     (remove-hook 'kill-emacs-hook #'contexture-repl--keep-all)))
 
 (defun contexture-repl--keep-all ()
@@ -336,21 +366,57 @@ argument, draw messages from the very first on."
   (dolist (buffer (contexture-repl--buffers))
     (with-current-buffer buffer
       (contexture-repl--fetch-items)
+      (contexture-repl--fetch-settings)
       (contexture-repl--fetch-stats))))
+
+(defun contexture-repl--providers-changed ()
+  "Show which models can be talked to by now."
+  (dolist (buffer (contexture-repl--buffers))
+    (with-current-buffer buffer (contexture-repl--ask-providers))))
 
 (defun contexture-repl--changed (method params)
   "Show what METHOD and PARAMS tell, if it concerns a session here."
-  (dolist (buffer (and (memq method '(context-changed session-changed))
+  (dolist (buffer (and (memq method '(context-changed session-changed management-failed))
                        (contexture-repl--buffers)))
     (with-current-buffer buffer
-      (cond ((and (eq method 'context-changed)
-                  (equal contexture-manager (plist-get params :manager)))
-             (contexture-repl--fetch-soon))
-            ((and (eq method 'session-changed)
-                  (equal (plist-get params :id) (contexture-repl--session-id))
-                  (contexture-repl--news-p params)
-                  (not (contexture-repl--busy-p)))
-             (contexture-repl-redraw))))))
+      (cond ((eq method 'context-changed)
+             (when (equal contexture-manager (plist-get params :manager))
+               (contexture-repl--fetch-soon)))
+            ((not (contexture-repl--of-this-p params)))
+            ((eq method 'management-failed)
+             (contexture-repl--management-failed params))
+            (t (contexture-repl--session-changed params))))))
+
+(defun contexture-repl--of-this-p (params)
+  "Whether PARAMS, of a notification, are about the session of this buffer."
+  (if (plist-get params :id)
+      (equal (plist-get params :id) (contexture-repl--session-id))
+    (equal (plist-get params :session) (plist-get contexture-repl--session :session))))
+
+(defun contexture-repl--session-changed (params)
+  "Show that the session was changed as PARAMS tell."
+  (pcase (contexture--name (plist-get params :method))
+    ("rename-session" (contexture-repl--renamed (plist-get params :session)))
+    ("configure-session" (contexture-repl--fetch-settings)))
+  (when (and (contexture-repl--news-p params) (not (contexture-repl--busy-p)))
+    (contexture-repl-redraw)))
+
+(defun contexture-repl--renamed (name)
+  "Note that the session of this buffer is called NAME now."
+  (let ((old (plist-get contexture-repl--session :session)))
+    (when (and name (not (equal name old)))
+      (setq contexture-repl--session
+            (plist-put (copy-sequence contexture-repl--session) :session name)
+            contexture-repl--kept nil)
+      (contexture-repl--forget-kept old)
+      (contexture-repl--keep-draft)
+      (when (string-prefix-p (contexture-repl--buffer-name old) (buffer-name))
+        (rename-buffer (contexture-repl--buffer-name name) t))
+      (contexture-repl--draw-header))))
+
+(defun contexture-repl--buffer-name (name)
+  "Return what the buffer of the session NAME is called."
+  (format "*contexture: %s*" name))
 
 (defun contexture-repl--news-p (params)
   "Whether a change of this session, told with PARAMS, was made elsewhere.
@@ -403,38 +469,6 @@ about those of the last turn."
      (contexture-repl--draw-header))
    (lambda (_) (cl-decf contexture-repl--asking))))
 
-(defun contexture-repl--ask-templates ()
-  "Ask for the names of the templates that can manage a history."
-  (contexture-repl--request
-   'list-templates
-   (contexture--plist :project (plist-get contexture-repl--session :project))
-   (lambda (templates)
-     (setq contexture-repl--templates
-           (cl-loop for template in templates
-                    unless (or (plist-get template :error)
-                               (member (plist-get template :name)
-                                       '("document" "explain" "fix-error" "review"
-                                         "write-tests")))
-                    collect (plist-get template :name))))
-   #'ignore))
-
-(defun contexture-repl--ask-providers ()
-  "Ask which models can be talked to; if none, say how to set one up."
-  (contexture-repl--request
-   'list-providers nil
-   (lambda (providers)
-     (setq contexture-repl--providers (or providers 'none))
-     (contexture-repl--draw-header)
-     (contexture-repl--note-no-model))
-   #'ignore))
-
-(defun contexture-repl--note-no-model ()
-  "If no model is set up, say how that is done."
-  (when (eq contexture-repl--providers 'none)
-    (contexture-repl--note "No model is set up yet: put a [[providers]] table into the \
-server's configuration file (M-x contexture-doctor names it). The rest works without."
-                           nil 'contexture-intro t)))
-
 (defun contexture-repl--resized (_window)
   "Draw the line with the context for the width that the window has now."
   (contexture-repl--draw-context))
@@ -445,57 +479,6 @@ server's configuration file (M-x contexture-doctor names it). The rest works wit
   "Show SESSION in this window; one that does not exist is begun."
   (interactive (list (contexture-repl--read-session)))
   (switch-to-buffer (contexture-repl--open (contexture-repl--make-session session))))
-
-(defun contexture-repl-switch-model (model &optional provider)
-  "Ask MODEL from now on, of PROVIDER.
-MODEL may be the name of a provider, and then stands for its model.
-Interactively, a prefix argument asks for the provider, too.  An empty
-name stands for what the server is set to."
-  (interactive
-   (list (contexture-repl--read-model)
-         (and current-prefix-arg (read-string "Provider: "))))
-  (let ((model (and model (not (string-blank-p model)) model))
-        (provider (and provider (not (string-blank-p provider)) provider)))
-    (when (and (null provider) (contexture-repl--provider model))
-      (setq provider model model nil))
-    (contexture-repl--choose :model model)
-    (contexture-repl--choose :provider provider)
-    (setq contexture-repl--answered-by nil)
-    (contexture-repl--draw-header)
-    (contexture-repl--fetch-stats)
-    (message "Questions go to %s" (or (contexture-repl--model) "the server's model"))))
-
-(defun contexture-repl--read-model ()
-  "Ask for a model or the name of a provider."
-  (let ((completion-extra-properties
-         (list :annotation-function
-               (lambda (name)
-                 (format "  %s" (plist-get (contexture-repl--provider name) :model))))))
-    (completing-read (format-prompt "Model" (contexture-repl--model))
-                     (mapcar (lambda (it) (plist-get it :name))
-                             (contexture-repl--known-providers))
-                     nil nil nil 'contexture-repl-model-history
-                     (contexture-repl--model))))
-
-(defun contexture-repl-switch-template (template)
-  "Have TEMPLATE manage the history from now on, or none if it is \"off\".
-What a model gets is then a summary of what was said, made as TEMPLATE
-says, and the last turns; all that was said is kept."
-  (interactive
-   (list (completing-read "Template: " (cons "off" contexture-repl--templates) nil nil
-                          nil nil (if (plist-get contexture-repl--settings :manage)
-                                      "off"
-                                    (car contexture-repl--templates)))))
-  (let ((off (member template '("off" "" nil))))
-    (unless off (contexture-repl--choose :template template))
-    (contexture-repl--choose :manage (not off))
-    (message (if off "The whole history is sent" "%s manages the history") template)))
-
-(defun contexture-repl--choose (key value)
-  "Set KEY of what is chosen for this session to VALUE."
-  (setq contexture-repl--settings (plist-put contexture-repl--settings key value))
-  (contexture-repl--draw-header)
-  (contexture-repl--keep-draft))
 
 (provide 'contexture-repl)
 ;;; contexture-repl.el ends here

@@ -42,7 +42,8 @@
   "Id of the session that this buffer shows; nil means the current one.")
 
 (defconst contexture-session--topics
-  '(session-changed context-pruned context-summarized checkpoint-created)
+  '(session-changed context-pruned context-summarized checkpoint-created
+    management-failed)
   "What the server tells of sessions.")
 
 ;;;; Words
@@ -324,6 +325,7 @@ one of its own."
     (define-key map "R" #'contexture-session-restore-revision)
     (define-key map "C" #'contexture-session-configure)
     (define-key map "v" #'contexture-dashboard)
+    (define-key map "V" #'contexture-session-views)
     (define-key map "e" #'contexture-explain)
     (define-key map "?" #'contexture-session-menu)
     map)

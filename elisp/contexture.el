@@ -540,6 +540,8 @@ choose one."
                  ("contexture-doctor" contexture-doctor)
                  ("contexture-info" contexture-info)
                  ("contexture-repl" contexture-repl)
+                 ("contexture-provider" contexture-configure-provider)
+                 ("contexture-session-views" contexture-session-views)
                  ("contexture-repl-code"
                   contexture-explain-code contexture-document-defun
                   contexture-fix-error contexture-review-code
@@ -607,6 +609,7 @@ choose one."
     (define-key map "A" #'contexture-send-region)
     (define-key map "W" #'contexture-rewrite-region)
     (define-key map "Y" #'contexture-insert-last-response)
+    (define-key map "K" #'contexture-configure-provider)
     (define-key map "J" #'contexture-connect)
     (define-key map "Q" #'contexture-disconnect)
     (define-key map "I" #'contexture-info)

@@ -15,7 +15,7 @@
 SESSION is the buffer of the session, and point is in the definition."
   (declare (indent 1) (debug t))
   `(contexture-repl-test-with ,answers
-     (let ((session (current-buffer)))
+     (let ((session (current-buffer)) (contexture-repl-code-tests--seen nil))
        (ignore session)
        (contexture-test-visiting
            (contexture-test-file "a.el" ";; top" "" "(defun f (x)" "  (car x))" "" ";; end")
@@ -23,11 +23,18 @@ SESSION is the buffer of the session, and point is in the definition."
          (search-forward "(car")
          ,@body))))
 
+(defvar contexture-repl-code-tests--seen nil
+  "The question that was looked at last.")
+
 (defun contexture-repl-code-tests--asked ()
   "Wait until something was asked and answered, and return what it was."
-  (contexture-test-until contexture-repl-test-asked)
-  (with-current-buffer contexture-repl--last-buffer (contexture-repl-test-wait))
-  (plist-get (car contexture-repl-test-asked) :content))
+  (contexture-test-until (buffer-live-p contexture-repl--last-buffer))
+  (with-current-buffer contexture-repl--last-buffer
+    (contexture-test-until (not (memq (contexture-repl--last :user)
+                                      (list nil contexture-repl-code-tests--seen))))
+    (contexture-repl-test-wait)
+    (setq contexture-repl-code-tests--seen (contexture-repl--last :user))
+    (contexture-repl--message-text contexture-repl-code-tests--seen)))
 
 (defun contexture-repl-code-tests--apply (session answer)
   "Apply the last code of SESSION, and say ANSWER, t or nil, when asked.
@@ -77,7 +84,6 @@ Return the text that was proposed."
     (contexture-document-defun)
     (should (string-prefix-p "Write the documentation" (contexture-repl-code-tests--asked)))
     (contexture-write-tests)
-    (contexture-test-until (= (length contexture-repl-test-asked) 2))
     (should (string-search "framework that is usual in elisp"
                            (contexture-repl-code-tests--asked)))))
 

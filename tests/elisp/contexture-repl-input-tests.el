@@ -28,7 +28,7 @@
 ;;;; Text
 
 (ert-deftest contexture-repl-takes-lines-and-sends-them-as-one ()
-  (contexture-repl-test-with '(("A"))
+  (contexture-repl-test-played '(("A"))
     (contexture-repl-test-type "one")
     (contexture-repl-newline)
     (insert "two")
@@ -167,7 +167,7 @@
 ;;;; Commands behind a slash
 
 (ert-deftest contexture-repl-command-help-lists-all ()
-  (contexture-repl-test-with nil
+  (contexture-repl-test-played nil
     (contexture-repl-test-send "/help")
     (dolist (entry contexture-repl--commands)
       (should (string-search (concat "/" (car entry)) (contexture-repl-test-shown))))
@@ -237,13 +237,14 @@
   (contexture-repl-test-with nil
     (contexture-repl-test-send "/template goal-oriented")
     (contexture-repl-test-send "/model large")
-    (should (equal contexture-repl--settings
-                   '(:template "goal-oriented" :manage t :model "large" :provider nil)))
+    (should (equal (mapcar (lambda (key) (plist-get contexture-repl--settings key))
+                           '(:template :manage :model :provider))
+                   '("goal-oriented" t "large" nil)))
     (contexture-repl-test-send "/template off")
     (should-not (plist-get contexture-repl--settings :manage))))
 
 (ert-deftest contexture-repl-command-phase-is-one-of-four ()
-  (contexture-repl-test-with '(("A1"))
+  (contexture-repl-test-played '(("A1"))
     (contexture-repl-test-type "/phase lunch")
     (contexture-test-user-error "no phase lunch; there are planning"
       (contexture-repl-send))
@@ -269,7 +270,7 @@
     (contexture-test-until (get-buffer "*contexture: explain*"))))
 
 (ert-deftest contexture-repl-command-dry-run-shows-what-would-be-sent ()
-  (contexture-repl-test-with
+  (contexture-repl-test-played
       '(((:payload "system: be good" :tokens 42
                    :parts ((:section :system-prompt :tokens 40) (:section :messages :tokens 2)))))
     (contexture-repl-test-type "/dry-run Well?")

@@ -4,16 +4,25 @@
 
 ;;; Commentary:
 
-;; A real server behind a socket of Emacs's own, which passes every line
-;; on and answers two methods by itself: `list-providers' and `chat'.  What it then says is
-;; played from a list, so that a test knows it; questions and answers go
-;; into the real server's log.
+;; Two models for tests.  `contexture-repl-test-with' has the real server
+;; play a script of its own (a provider of the kind `scripted'), so that
+;; all between Emacs and the model is real.  `contexture-repl-test-played'
+;; is for what no script can do: a server behind a socket of Emacs's own,
+;; which passes every line on to a real one and answers some methods by
+;; itself, so that a test can look at what was asked, and have the wire
+;; say anything.
 ;;
-;; An answer is a list of pieces: a string is text that is streamed, a
-;; plist the parameters of another `progress' notification; `hang' ends
-;; the list without a result, `die' kills the server, and (error PLIST)
-;; is the answer instead.  (result PLIST) replaces parts of the result,
-;; and (logged-error PLIST) is an error after the question was logged.
+;; Both take a list of answers, each a list of pieces.  For both, a string
+;; is text that is streamed, and `hang' has the answer never end.  In a
+;; script, (:kind :reasoning :text TEXT) is said before the text, `cut'
+;; breaks the answer off, (error KIND MESSAGE) is said in place of it,
+;; (when TEXT) has it answer only a question with TEXT, and (delay
+;; SECONDS) waits before each piece; (call NAME ARGUMENTS) uses a tool.
+;; What is played may have any plist as the parameters of another
+;; `progress' notification; `die' kills the server; (error PLIST) is the
+;; answer instead; (result PLIST) replaces parts of the result; `wait
+;; goes on when something was approved; and (logged-error PLIST) is an
+;; error after the question was logged.
 
 ;;; Code:
 
@@ -27,11 +36,18 @@
 (defvar contexture-repl-test-asked nil
   "The parameters of the chats, the newest first.")
 
+(defvar contexture-repl-test-called nil
+  "What other methods were called that are played, (METHOD . PARAMS), newest first.")
+
+(defvar contexture-repl-test-methods nil
+  "Alist from the names of methods that are played to functions.
+They get the parameters and return the result, or (error PLIST).")
+
 (defvar contexture-repl-test--command nil
   "Command that starts the real server.")
 
 (cl-defstruct (contexture-repl-test--chat (:constructor contexture-repl-test--make-chat))
-  client id params pieces said)
+  client id params pieces said question)
 
 (defun contexture-repl-test-serve (socket)
   "Listen at SOCKET, a file name."
@@ -69,7 +85,22 @@
                             (when-let ((chat (process-get client 'chat)))
                               (contexture-repl-test--chat-id chat)))))
          (contexture-repl-test--cancel (process-get client 'chat)))
+        ((pred (lambda (name) (assoc name contexture-repl-test-methods)))
+         (contexture-repl-test--answer client message))
         (_ (process-send-string (process-get client 'backend) (concat line "\n")))))))
+
+(defun contexture-repl-test--answer (client message)
+  "Answer MESSAGE of CLIENT, whose method is played."
+  (let* ((method (plist-get message :method))
+         (params (plist-get message :params)))
+    (push (cons method params) contexture-repl-test-called)
+    (let ((result (funcall (cdr (assoc method contexture-repl-test-methods)) params)))
+      (contexture-ert--say
+       client (if (eq (car-safe result) 'error)
+                  (list :id (plist-get message :id) :error (cadr result))
+                (list :id (plist-get message :id) :result result))))
+    (when-let ((chat (and (equal method "approve") (process-get client 'chat))))
+      (contexture-repl-test--say-pieces chat nil))))
 
 (defun contexture-repl-test--start (client)
   "Start the real server for CLIENT."
@@ -126,7 +157,9 @@
 
 (defun contexture-repl-test--say-pieces (chat question)
   "Say the pieces of CHAT, whose QUESTION is in the log."
-  (let ((pieces (contexture-repl-test--chat-pieces chat)) piece more (end 'result))
+  (let* ((pieces (contexture-repl-test--chat-pieces chat)) piece more (end 'result)
+         (question (or question (contexture-repl-test--chat-question chat))))
+    (setf (contexture-repl-test--chat-question chat) question)
     (while pieces
       (setq piece (pop pieces))
       (pcase piece
@@ -134,6 +167,8 @@
          (push piece (contexture-repl-test--chat-said chat))
          (contexture-repl-test--tell chat (list :kind :text :text piece)))
         ('hang (setq end nil pieces nil))
+        ('wait (setf (contexture-repl-test--chat-pieces chat) pieces)
+               (setq end nil pieces nil))
         ('die (setq end nil pieces nil)
               (signal-process (process-get (contexture-repl-test--chat-client chat)
                                            'backend)
@@ -197,18 +232,66 @@
   (contexture-ert--say (contexture-repl-test--chat-client chat)
                        (list :id (contexture-repl-test--chat-id chat) :error problem)))
 
+;;;; A script
+
+(defun contexture-repl-test-script (answers)
+  "Write a configuration whose model says ANSWERS, or that has no model.
+Return its file name.  A server that starts later says the new ones."
+  (let ((script (contexture-ert-write-file
+                 "play.toml" (mapconcat #'contexture-repl-test--toml answers "\n"))))
+    (contexture-ert-write-file
+     "config.toml"
+     (if answers
+         (format "[[providers]]\nname = \"play\"\nkind = \"scripted\"\n\
+model = \"scripted\"\nscript = %S\nprice-input = 0.5\nprice-output = 10.0\n" script)
+       ""))))
+
+(defun contexture-repl-test--toml (answer)
+  "Return ANSWER, a list of pieces, as a table of a script."
+  (let ((lines '("usage = { input = 1200, output = 34 }" "[[answer]]")) texts calls)
+    (dolist (piece answer)
+      (pcase piece
+        ((pred stringp) (push (json-encode-string piece) texts))
+        ('hang (push "hang = true" lines))
+        ('cut (push "cut = true" lines))
+        (`(:kind :reasoning :text ,text)
+         (push (concat "reasoning = " (json-encode-string text)) lines))
+        (`(when ,text) (push (concat "when = " (json-encode-string text)) lines))
+        (`(delay ,seconds) (push (format "delay = %s" seconds) lines))
+        (`(error ,kind ,message)
+         (push (format "error = %S\nmessage = %S" (contexture--name kind) message) lines))
+        (`(call ,name ,arguments)
+         (push (format "{ name = %S, arguments = %s }" name
+                       (json-encode-string arguments))
+               calls))
+        (_ (error "No script can say %S" piece))))
+    (when calls
+      (push (format "calls = [%s]" (string-join (nreverse calls) ", ")) lines))
+    (concat (string-join (reverse lines) "\n")
+            (format "\ntext = [%s]\n" (string-join (nreverse texts) ", ")))))
+
 ;;;; For tests
 
 (defmacro contexture-repl-test-with (answers &rest body)
-  "Run BODY in the buffer of the session \"talk\" with a model that says ANSWERS."
+  "Run BODY in the buffer of the session \"talk\" with a model that says ANSWERS.
+The real server says them, from a script."
+  (declare (indent 1) (debug t))
+  `(contexture-repl-test--scripted ,answers
+     (lambda ()
+       (contexture-repl-test-open "talk")
+       ,@body)))
+
+(defmacro contexture-repl-test-played (answers &rest body)
+  "Run BODY in the buffer of the session \"talk\" with a server that is played.
+Its model says ANSWERS."
   (declare (indent 1) (debug t))
   `(contexture-repl-test--with ,answers
      (lambda ()
        (contexture-repl-test-open "talk")
        ,@body)))
 
-(defun contexture-repl-test--with (answers function)
-  "Call FUNCTION with a server behind a socket, and a model that says ANSWERS."
+(defun contexture-repl-test--afresh (function)
+  "Call FUNCTION with a server that keeps its state, and with no history."
   (contexture-test-with-args
    :state
    (lambda ()
@@ -219,15 +302,31 @@
             (contexture-repl--turns nil)
             (contexture-repl--unknown nil)
             (contexture-repl--last-buffer nil)
-            (contexture-repl-test-answers answers)
-            (contexture-repl-test-asked nil)
-            (contexture-repl-test--command (contexture--server-command))
-            (socket (concat contexture-test-directory "socket"))
             (kill-emacs-hook kill-emacs-hook))
-       (contexture-repl-test-serve socket)
-       (setq contexture--connection (contexture--new-connection (list :unix socket)))
        (save-window-excursion
          (funcall function))))))
+
+(defun contexture-repl-test--scripted (answers function)
+  "Call FUNCTION with a real server whose model says ANSWERS."
+  (contexture-repl-test--afresh
+   (lambda ()
+     (setq contexture-server-args
+           (append contexture-server-args
+                   (list "--config" (contexture-repl-test-script answers))))
+     (funcall function))))
+
+(defun contexture-repl-test--with (answers function)
+  "Call FUNCTION with a server behind a socket, and a model that says ANSWERS."
+  (contexture-repl-test--afresh
+   (lambda ()
+     (let ((contexture-repl-test-answers answers)
+           (contexture-repl-test-asked nil)
+           (contexture-repl-test-called nil)
+           (contexture-repl-test--command (contexture--server-command))
+           (socket (concat contexture-test-directory "socket")))
+       (contexture-repl-test-serve socket)
+       (setq contexture--connection (contexture--new-connection (list :unix socket)))
+       (funcall function)))))
 
 (defun contexture-repl-test-open (name)
   "Open the session NAME, and wait until it is there; its buffer is current."

@@ -22,14 +22,14 @@ How do I take the first?
 
 scripted
 Use `car`.
-scripted: 1200 tokens in (1000 cached), 34 out, $0.0012
+scripted: 1200 tokens in, 34 out, $0.0009
 "))
     (should (equal (contexture-repl--text) ""))
     (should (equal (contexture-repl-test-log)
                    '((:user "How do I take the first?") (:assistant "Use `car`.\n"))))))
 
 (ert-deftest contexture-repl-shows-pieces-as-they-come ()
-  (contexture-repl-test-with '(("One, " "two" hang))
+  (contexture-repl-test-played '(("One, " "two" hang))
     (contexture-repl-test-begin "Count" "One, two")
     (should (contexture-repl--busy-p))
     (should (equal mode-line-process ":answering"))))
@@ -45,24 +45,24 @@ scripted: 1200 tokens in (1000 cached), 34 out, $0.0012
     (should (= (point) (point-max)))))
 
 (ert-deftest contexture-repl-shows-what-the-server-does-first ()
-  (contexture-repl-test-with
+  (contexture-repl-test-played
       '(((:kind :status :text "summarized 12 turns")
          (:kind :retry :text "asked again in 2 s") "Well."))
     (contexture-repl-test-send "Go on")
     (should (string-match-p "Go on\nsummarized 12 turns\nasked again in 2 s\n\nscripted\nWell\\."
                             (contexture-repl-test-shown)))))
 
-(ert-deftest contexture-repl-shows-tools-after-the-answer-has-begun ()
-  (contexture-repl-test-with
+(ert-deftest contexture-repl-shows-tools-where-they-are-used ()
+  (contexture-repl-test-played
       '(("Let me look." (:kind :tool-call :name "list-items" :arguments "{\"a\": 1}")
          " Done."))
     (contexture-repl-test-send "Look")
-    (should (string-match-p "Let me look\\. Done\\.\ncalls list-items {\"a\": 1}\n"
+    (should (string-match-p "Let me look\\.\n  calls list-items {\"a\": 1}\n Done\\.\n"
                             (contexture-repl-test-shown)))))
 
 (ert-deftest contexture-repl-shows-reasoning-apart ()
   (contexture-repl-test-with
-      '(((:kind :reasoning :text "Hm, ") (:kind :reasoning :text "so.") "Yes."))
+      '(((:kind :reasoning :text "Hm, so.") "Yes."))
     (contexture-repl-test-send "Is it?")
     (should (string-match-p "scripted\nHm, so\\.\nYes\\.\n" (contexture-repl-test-shown)))
     (contexture-repl-test-goto "Hm")
@@ -77,13 +77,13 @@ scripted: 1200 tokens in (1000 cached), 34 out, $0.0012
       (should-not (string-search "Hm" (contexture-repl-test-shown))))))
 
 (ert-deftest contexture-repl-believes-the-result-more-than-the-pieces ()
-  (contexture-repl-test-with '(("Half of" (result (:content "All of it."))))
+  (contexture-repl-test-played '(("Half of" (result (:content "All of it."))))
     (contexture-repl-test-send "Say")
     (should (string-search "scripted\nAll of it.\n" (contexture-repl-test-shown)))
     (should-not (string-search "Half" (contexture-repl-test-shown)))))
 
 (ert-deftest contexture-repl-shows-an-answer-that-was-not-streamed ()
-  (contexture-repl-test-with '(((result (:content "At once."))))
+  (contexture-repl-test-played '(((result (:content "At once."))))
     (contexture-repl-test-send "Say")
     (should (string-search "scripted\nAt once.\n" (contexture-repl-test-shown)))))
 
@@ -95,7 +95,7 @@ scripted: 1200 tokens in (1000 cached), 34 out, $0.0012
 
 (ert-deftest contexture-repl-never-draws-much-at-a-time ()
   (let ((text (apply #'concat (make-list 4000 "**b** `c`\n```elisp\n(car x)\n```\n"))))
-    (contexture-repl-test-with (list (list text (list 'result (list :content text)))
+    (contexture-repl-test-played (list (list text (list 'result (list :content text)))
                                      (list (list 'result (list :content text))))
       (dotimes (_ 2)
         (contexture-repl-test-type "Much?")
@@ -115,7 +115,7 @@ scripted: 1200 tokens in (1000 cached), 34 out, $0.0012
                      (list text text))))))
 
 (ert-deftest contexture-repl-sends-what-was-chosen ()
-  (contexture-repl-test-with '(("A") ("B"))
+  (contexture-repl-test-played '(("A") ("B"))
     (contexture-repl-switch-model "large" "local")
     (contexture-repl-switch-template "goal-oriented")
     (contexture-repl-test-send "One")
@@ -127,21 +127,30 @@ scripted: 1200 tokens in (1000 cached), 34 out, $0.0012
       (should (plist-get asked :request-key)))
     (contexture-repl-switch-template "off")
     (contexture-repl-test-send "Two")
-    (should-not (plist-member (car contexture-repl-test-asked) :manage))
+    (should (plist-member (car contexture-repl-test-asked) :manage))
+    (should-not (plist-get (car contexture-repl-test-asked) :manage))
     (should-not (plist-member (car contexture-repl-test-asked) :template))))
 
 (ert-deftest contexture-repl-tells-of-managing ()
-  (contexture-repl-test-with
-      '(("A" (result (:management (:status :managed :template "freeform-chat"))))
-        ("B" (result (:management (:status :failed :reason "no model")))))
+  (contexture-repl-test-played
+      '(("A" (result (:management (:status :managed :template "freeform-chat"
+                                           :tokens-before 9000 :tokens-after 700))))
+        ("B" (result (:management (:status :failed :step "ask" :reason "no model"
+                                           :template "x"))))
+        ("C" (result (:management (:status :below-threshold :template "freeform-chat"
+                                           :tokens-before 30))))
+        ("D" (result (:management (:status :disabled :template "freeform-chat")))))
     (contexture-repl-test-send "One")
-    (should (string-search "managed with freeform-chat" (contexture-repl-test-shown)))
-    (contexture-repl-test-send "Two")
-    (should (string-search "not managed, the whole history was sent: no model"
-                           (contexture-repl-test-shown)))))
+    (should (string-search "Managed with freeform-chat: 9000 → 700 tokens\n"
+                           (contexture-repl-test-shown)))
+    (dolist (text '("Not managed, the whole history was sent: ask: no model (template x)"
+                    "Not managed with freeform-chat yet: the history, 30 tokens, is below"
+                    "Not managed: freeform-chat looks at no runs"))
+      (contexture-repl-test-send "Again")
+      (should (string-search text (contexture-repl-test-shown))))))
 
 (ert-deftest contexture-repl-tells-of-an-answer-that-was-cut-off ()
-  (contexture-repl-test-with '(("A" (result (:stop-reason :length :usage nil :cost nil))))
+  (contexture-repl-test-played '(("A" (result (:stop-reason :length :usage nil :cost nil))))
     (contexture-repl-test-send "One")
     (should (string-search "scripted; cut off at the most" (contexture-repl-test-shown)))))
 
@@ -180,7 +189,7 @@ scripted: 1200 tokens in (1000 cached), 34 out, $0.0012
 ;;;; Coming back
 
 (ert-deftest contexture-repl-asks-again-when-the-server-was-killed ()
-  (contexture-repl-test-with '(("Half" die) ("The " "whole"))
+  (contexture-repl-test-played '(("Half" die) ("The " "whole"))
     (contexture-repl-test-send "All?")
     (should (string-search "went away and was asked again" (contexture-repl-test-shown)))
     (should (string-search "scripted\nThe whole\n" (contexture-repl-test-shown)))
@@ -188,7 +197,7 @@ scripted: 1200 tokens in (1000 cached), 34 out, $0.0012
     (should (equal (contexture-repl-test-log) '((:user "All?") (:assistant "The whole"))))))
 
 (ert-deftest contexture-repl-goes-on-after-the-server-was-killed ()
-  (contexture-repl-test-with '(("A1") ("A2"))
+  (contexture-repl-test-played '(("A1") ("A2"))
     (contexture-request 'add-context (list :manager contexture-manager :content "one"))
     (contexture-repl-test-send "Q1")
     (delete-process (process-get (cl-find "played" (process-list)
@@ -268,7 +277,7 @@ scripted: 1200 tokens in (1000 cached), 34 out, $0.0012
 ;;;; What is around it
 
 (ert-deftest contexture-repl-header-tells-session-model-template-tokens ()
-  (contexture-repl-test-with nil
+  (contexture-repl-test-with '(("A"))
     (contexture-test-until contexture-repl--providers)
     (should (string-match-p
              "\\` talk  scripted  whole history  0 of 100000 tokens (0 %%)"
@@ -341,61 +350,18 @@ scripted: 1200 tokens in (1000 cached), 34 out, $0.0012
     (contexture-repl-next-message 1)
     (should (= (point) (point-max)))))
 
-;;;; With a server that talks to models itself
-
-(defun contexture-repl-tests--scripted (script function)
-  "Call FUNCTION in a session with a server whose model plays SCRIPT.
-Skip the test if the server cannot do that."
-  (contexture-ert-with-files nil
-    :project nil
-    (let* ((play (contexture-ert-write-file "play.toml" script))
-           (config (contexture-ert-write-file
-                    "config.toml"
-                    (format "[[providers]]\nname = \"play\"\nkind = \"scripted\"\n\
-model = \"actor\"\nscript = %S\n" play)))
-           (contexture-ert-server-command contexture-test-binary)
-           (contexture-repl-history-file nil)
-           (contexture-repl--unknown nil)
-           (contexture-repl--last-buffer nil))
-      (contexture-ert-with-server
-        :args (list "--config" config)
-        (unless (cl-find "chat" (contexture-request 'methods) :test #'equal
-                         :key (lambda (it) (format "%s" (plist-get it :name))))
-          (ert-skip "the server cannot talk to models"))
-        (save-window-excursion
-          (contexture-repl-test-open "talk")
-          (funcall function))))))
-
-(ert-deftest contexture-repl-talks-to-a-scripted-model ()
-  (contexture-repl-tests--scripted
-   "[[answer]]\ntext = [\"Use \", \"`car`.\"]\n[[answer]]\ntext = \"Better\"\n
-[[answer]]\ntext = \"Half\"\nhang = true\n[[answer]]\nerror = \"bad-request\"\n"
-   (lambda ()
-     (contexture-test-until (string-match-p "actor" (contexture-repl-test-header)))
-     (contexture-repl-test-send "First?")
-     (should (string-match-p "You\nFirst\\?\n\nactor\nUse `car`\\.\n"
-                             (contexture-repl-test-shown)))
-     (contexture-repl-retry)
-     (contexture-repl-test-wait)
-     (should (equal (mapcar #'cadr (contexture-repl-test-log)) '("First?" "Better")))
-     (contexture-repl-test-begin "Second?" "Half")
-     (contexture-repl-cancel)
-     (contexture-repl-test-wait)
-     (should (string-search "Half\nCancelled" (contexture-repl-test-shown)))
-     (contexture-repl-test-send "Third?")
-     (should (string-search "Error: " (contexture-repl-test-shown)))
-     (should (equal (contexture-repl--text) "Third?"))
-     (contexture-test-until (not (member "Third?" (mapcar #'cadr (contexture-repl-test-log))))))))
+;;;; Models
 
 (ert-deftest contexture-repl-says-at-once-that-no-model-is-set-up ()
   (contexture-repl-test-with nil
-    (setq contexture-repl--providers 'none)
-    (contexture-repl-redraw)
-    (contexture-test-until (string-search "No model is set up yet: put a [[providers]]"
-                                          (contexture-repl-test-shown)))))
+    (contexture-test-until (string-search "No model is set up yet: M-x contexture-conf"
+                                          (contexture-repl-test-shown)))
+    (setq contexture-repl--providers '((:name "play" :model "scripted")))
+    (contexture-repl--forget-no-model)
+    (should-not (string-search "No model" (contexture-repl-test-shown)))))
 
 (ert-deftest contexture-repl-asks-again-without-what-is-not-understood ()
-  (contexture-repl-test-with
+  (contexture-repl-test-played
       '(((error (:code -32602 :message "no" :data (:param :model)))) ("A"))
     (contexture-repl-switch-model "large")
     (contexture-repl-test-send "Q")
@@ -404,7 +370,7 @@ model = \"actor\"\nscript = %S\n" play)))
     (should (equal (contexture-repl--text) ""))))
 
 (ert-deftest contexture-repl-model-may-be-the-name-of-a-provider ()
-  (contexture-repl-test-with '(("A"))
+  (contexture-repl-test-played '(("A"))
     (setq contexture-repl--providers '((:name "local" :model "llama")))
     (contexture-repl-switch-model "local")
     (should (equal (contexture-repl--model) "llama"))

@@ -17,7 +17,7 @@
     (contexture-repl-test-send "Anybody?")
     (should (equal (contexture-repl--text) "Anybody?"))
     (should (string-match-p
-             "\\`Error: no provider is set up; name one in config\\.toml\nNo model is set up yet"
+             "^Error: no model is configured: .*\nNo model is set up yet"
              (contexture-repl-test-shown)))
     (should-not contexture-repl--messages)
     (should-not contexture-repl--turns)))
@@ -43,7 +43,7 @@
     (should (string-match-p advice (contexture-repl--advice kind 1)))))
 
 (ert-deftest contexture-repl-puts-what-failed-before-what-was-written-since ()
-  (contexture-repl-test-with
+  (contexture-repl-test-played
       '(((error (:code 1 :message "busy" :data (:kind :rate-limited)))))
     (contexture-repl-test-type "First")
     (contexture-repl-send)
@@ -52,7 +52,7 @@
     (should (equal (contexture-repl--text) "First\n\nSecond"))))
 
 (ert-deftest contexture-repl-keeps-an-answer-that-broke-off ()
-  (contexture-repl-test-with
+  (contexture-repl-test-played
       '(("Half of" (logged-error (:code 1 :message "it went away"
                                         :data (:kind :unavailable)))))
     (contexture-repl-test-send "All?")
@@ -60,7 +60,7 @@
     (should (equal (contexture-repl--text) "All?"))))
 
 (ert-deftest contexture-repl-has-the-server-forget-what-was-not-answered ()
-  (contexture-repl-test-with
+  (contexture-repl-test-played
       '(((logged-error (:code 1 :message "no" :data (:kind :unavailable)))) ("Yes"))
     (contexture-repl-test-send "All?")
     (contexture-test-until (null (contexture-repl-test-log)))
@@ -90,7 +90,7 @@
     (should (equal (contexture-repl-test-log) '((:user "Count") (:assistant "One, two"))))))
 
 (ert-deftest contexture-repl-cancel-gives-back-what-has-no-answer ()
-  (contexture-repl-test-with '((hang))
+  (contexture-repl-test-played '((hang))
     (contexture-repl-test-type "Count")
     (contexture-repl-send)
     (contexture-test-until contexture-repl-test-asked)
@@ -102,7 +102,7 @@
     (contexture-test-until (null (contexture-repl-test-log)))))
 
 (ert-deftest contexture-repl-cancel-at-once-asks-nobody ()
-  (contexture-repl-test-with '(("One"))
+  (contexture-repl-test-played '(("One"))
     (contexture-repl-test-type "Count")
     (contexture-repl-send)
     (contexture-repl-cancel)
@@ -111,7 +111,7 @@
     (should (equal (contexture-repl--text) "Count"))))
 
 (ert-deftest contexture-repl-cancel-twice-forgets-a-silent-server ()
-  (contexture-repl-test-with '(("One" hang))
+  (contexture-repl-test-played '(("One" hang))
     (contexture-repl-test-begin "Count" "One")
     (cl-letf (((symbol-function 'contexture-repl-test--cancel) #'ignore))
       (contexture-repl-cancel)
@@ -147,7 +147,7 @@
     (should (equal (contexture-repl-test-log) '((:user "Well?") (:assistant "Good"))))))
 
 (ert-deftest contexture-repl-retry-after-an-error-sends-the-text ()
-  (contexture-repl-test-with
+  (contexture-repl-test-played
       '(((error (:code 1 :message "busy" :data (:kind :rate-limited)))) ("Yes"))
     (contexture-repl-test-send "Well?")
     (contexture-repl-retry)

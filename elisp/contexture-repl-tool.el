@@ -1,0 +1,433 @@
+;;; contexture-repl-tool.el --- What a model does, and may do  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, convenience
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A model may be allowed to look at the context and to change it.  Each
+;; call of such a tool, and what came of it, is one dim line of the
+;; conversation, whose details open.  Before a tool is used that the user
+;; has not allowed, the turn waits, and a block asks; it can be answered
+;; where it is, or from the prompt, or later: nothing else waits for it.
+
+;;; Code:
+
+(require 'contexture-repl-view)
+(eval-when-compile (require 'subr-x))
+
+(declare-function contexture-repl--request "contexture-repl-turn"
+                  (method params success &optional failure))
+(declare-function contexture-repl--configure "contexture-repl-settings" (&rest settings))
+(declare-function contexture-repl--fetch-settings "contexture-repl-settings" ())
+(declare-function json-pretty-print-buffer "json" (&optional minimize))
+
+(defface contexture-repl-tool '((t :inherit shadow))
+  "Face of the lines that tell which tools a model uses."
+  :group 'contexture-repl)
+
+(defface contexture-repl-approval '((t :inherit warning))
+  "Face of what asks whether a model may use a tool."
+  :group 'contexture-repl)
+
+(defface contexture-repl-button '((t :inherit link))
+  "Face of what can be clicked in a conversation."
+  :group 'contexture-repl)
+
+(defconst contexture-repl--tools
+  '("list_context" "read_context" "add_file" "add_text" "drop_context"
+    "search_memory" "search_session")
+  "The tools that the server has for models.")
+
+(cl-defstruct (contexture-repl--approval (:constructor contexture-repl--make-approval)
+                                         (:copier nil))
+  "What a model wants to do: use TOOL with ARGUMENTS, in words TEXT.
+NUMBER is the server's; its block is between the markers FROM and TO."
+  number tool text arguments from to)
+
+(defconst contexture-repl-approval-buffer "*contexture: approval*"
+  "Name of the buffer that shows all of what a model wants to do.")
+
+;;;; Lines
+
+(defvar contexture-repl-fold-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "RET") #'contexture-repl-toggle-details)
+    (define-key map (kbd "TAB") #'contexture-repl-toggle-details)
+    (define-key map [mouse-1] #'contexture-repl-toggle-details)
+    map)
+  "Keymap of lines with details.")
+
+(defun contexture-repl--draw-fold (line details &rest properties)
+  "Draw LINE below what was said, with DETAILS and PROPERTIES.
+See `contexture-repl--fold'."
+  (contexture-repl--changing
+    (goto-char contexture-repl--tail)
+    (contexture-repl--end-line)
+    (insert (apply #'contexture-repl--fold line details properties))))
+
+(defun contexture-repl--fold (line details &rest properties)
+  "Return LINE, and below it DETAILS, which are hidden, both with PROPERTIES.
+Empty DETAILS, and those that LINE says already, are left out."
+  (let* ((details (string-trim-right (or details "")))
+         (foldp (not (or (string-empty-p details) (string-suffix-p details line))))
+         (fixed (apply #'contexture-repl--fixed 'face 'contexture-repl-tool
+                       'contexture-note t properties)))
+    (concat
+     (apply #'propertize (concat (if foldp "+ " "  ") line "\n")
+            'wrap-prefix "    "
+            (if foldp
+                `( contexture-fold t mouse-face highlight
+                   help-echo "RET, mouse-1: show or hide the details"
+                   keymap ,contexture-repl-fold-map ,@fixed)
+              fixed))
+     (and foldp
+          (apply #'propertize (concat (contexture-repl--details details) "\n")
+                 'invisible t 'contexture-details t fixed)))))
+
+(defconst contexture-repl--longest-details 20000
+  "How many characters of details a conversation shows.")
+
+(defun contexture-repl--details (text)
+  "Return TEXT as details: indented, not too long, without long lines.
+Emacs is slow at long lines even where they are hidden."
+  (let ((shown (substring text 0 (min (length text) contexture-repl--longest-details))))
+    (concat
+     (replace-regexp-in-string
+      "^" "    " (replace-regexp-in-string "[^\n]\\{500\\}" "\\&\n" shown))
+     (if (equal shown text) ""
+       (format "\n    ... and %s more" (contexture--count (- (length text) (length shown))
+                                                          "character"))))))
+
+(defun contexture-repl-toggle-details (&optional event)
+  "Show the details of the line at point, or hide them again.
+EVENT is the click, if there was one."
+  (interactive (list last-nonmenu-event))
+  (save-excursion
+    (when (mouse-event-p event)
+      (set-buffer (window-buffer (posn-window (event-start event))))
+      (goto-char (posn-point (event-start event))))
+    (unless (get-text-property (point) 'contexture-fold)
+      (user-error "There are no details here"))
+    (forward-line 0)
+    (contexture-repl--changing
+      (let* ((start (line-beginning-position 2))
+             (end (next-single-property-change start 'contexture-details nil
+                                               contexture-repl--tail))
+             (hide (not (get-text-property start 'invisible)))
+             (properties (text-properties-at (point))))
+        (put-text-property start end 'invisible hide)
+        (forward-char)
+        (insert (apply #'propertize (if hide "+" "-") properties))
+        (delete-region (1- (point)) (- (point) 2))))))
+
+(defun contexture-repl--pretty (arguments)
+  "Return ARGUMENTS, of a tool, in lines; JSON is laid out."
+  (cond ((null arguments) "")
+        ((not (stringp arguments)) (string-trim-right (pp-to-string arguments)))
+        ((string-match-p "\\`[ \t\n]*{[ \t\n]*}?[ \t\n]*\\'" arguments) "")
+        (t (require 'json)
+           (with-temp-buffer
+             (insert arguments)
+             (condition-case nil
+                 (let ((inhibit-message t)) (json-pretty-print-buffer) (buffer-string))
+               (error arguments))))))
+
+(defun contexture-repl--one-line (text &optional width)
+  "Return the beginning of TEXT on one line of at most WIDTH columns."
+  (truncate-string-to-width
+   (string-trim (replace-regexp-in-string "[ \t\n]+" " " text)) (or width 60) nil nil "..."))
+
+(defun contexture-repl--tool-name (params)
+  "Return the name of the tool that PARAMS, from the server, are about."
+  (or (plist-get params :tool) (plist-get params :name) (plist-get params :text) "a tool"))
+
+(defun contexture-repl--draw-tool-call (params &rest properties)
+  "Draw that the tool is called that PARAMS tell of, with PROPERTIES."
+  (let* ((given (plist-get params :arguments))
+         (arguments (if (stringp given) given (contexture-repl--pretty given))))
+    (apply #'contexture-repl--draw-fold
+           (string-trim-right (format "calls %s %s" (contexture-repl--tool-name params)
+                                      (contexture-repl--one-line arguments 50)))
+           (and (> (length arguments) 50) (contexture-repl--pretty given))
+           'contexture-used t properties)))
+
+(defun contexture-repl--draw-tool-result (params &rest properties)
+  "Draw what came of a tool as PARAMS tell, with PROPERTIES.
+Nobody waits any more for whether that tool may be used."
+  (dolist (approval contexture-repl--approvals)
+    (when (equal (contexture-repl--approval-tool approval)
+                 (contexture-repl--tool-name params))
+      (contexture-repl--settle-approval approval "not decided")))
+  (apply #'contexture-repl--draw-fold
+         (contexture-repl--tool-result-line params) nil
+         'contexture-result t 'contexture-used t properties))
+
+(defun contexture-repl--tool-result-line (params)
+  "Return a line for what came of a tool as PARAMS tell."
+  (let ((name (contexture-repl--tool-name params))
+        (text (or (plist-get params :text) "")))
+    (contexture-repl--one-line
+     (if (string-prefix-p (concat name ":") text) text
+       (format "%s: %s: %s" name
+               (contexture--name (or (plist-get params :outcome) :done)) text))
+     (- (contexture-repl--width) 4))))
+
+(defun contexture-repl--add-results (message calls)
+  "Give the lines of MESSAGE with what came of tools their details from CALLS.
+CALLS are those of the turn's result, in their order."
+  (let ((at (marker-position (contexture-repl--message-from message))))
+    (while (and calls
+                (setq at (text-property-any at contexture-repl--tail
+                                            'contexture-result t)))
+      (let ((text (or (plist-get (car calls) :text) ""))
+            (end (next-single-property-change at 'contexture-result nil
+                                              contexture-repl--tail)))
+        (save-excursion
+          (goto-char at)
+          (setq end (min end (line-beginning-position 2))))
+        (when (or (> (length text) 40) (string-search "\n" text))
+          (contexture-repl--changing
+            (goto-char at)
+            (insert (contexture-repl--fold
+                     (string-trim (buffer-substring-no-properties at end)) text
+                     'contexture-used t 'contexture-message message))
+            (setq end (+ (point) (- end at)))
+            (delete-region (point) end)
+            (setq end (point))))
+        (setq at end)
+        (pop calls)))))
+
+;;;; What waits for the user
+
+(defvar contexture-repl-approval-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map "y" #'contexture-repl-approve-once)
+    (define-key map "a" #'contexture-repl-approve-always)
+    (define-key map "n" #'contexture-repl-refuse)
+    (define-key map "v" #'contexture-repl-view-approval)
+    (define-key map (kbd "RET") #'contexture-repl-approve)
+    (define-key map [mouse-1] #'contexture-repl-approve-click)
+    map)
+  "Keymap of what asks whether a model may use a tool.")
+
+(defun contexture-repl--draw-approval (params &rest properties)
+  "Ask whether the model may do what PARAMS tell, in a block with PROPERTIES."
+  (let* ((approval (contexture-repl--make-approval
+                    :number (plist-get params :approval)
+                    :tool (contexture-repl--tool-name params)
+                    :text (contexture-repl--one-line (or (plist-get params :text) "") 200)
+                    :arguments (contexture-repl--pretty (plist-get params :arguments))))
+         (fixed (apply #'contexture-repl--fixed 'contexture-approval approval
+                       'keymap contexture-repl-approval-map properties)))
+    (contexture-repl--changing
+      (goto-char contexture-repl--tail)
+      (contexture-repl--end-line)
+      (let ((from (point)))
+        (insert (propertize (format "The model wants to use %s: %s\n"
+                                    (contexture-repl--approval-tool approval)
+                                    (contexture-repl--approval-text approval))
+                            'face 'contexture-repl-approval 'wrap-prefix "  ")
+                (contexture-repl--approval-details approval)
+                "  " (contexture-repl--approval-button "[y] once" 'once) "  "
+                (contexture-repl--approval-button "[a] always" 'always) "  "
+                (contexture-repl--approval-button "[n] refuse" 'refuse) "\n")
+        (add-text-properties from (point) fixed)
+        (setf (contexture-repl--approval-from approval) (copy-marker from)
+              (contexture-repl--approval-to approval) (copy-marker (point)))))
+    (setq contexture-repl--approvals
+          (append contexture-repl--approvals (list approval)))
+    (contexture-repl--draw-header)
+    (message "The model wants to use %s; %s decides"
+             (contexture-repl--approval-tool approval)
+             (substitute-command-keys "\\[contexture-repl-approve]"))))
+
+(defun contexture-repl--approval-details (approval)
+  "Return the arguments of APPROVAL, or their beginning, as lines to be shown."
+  (let* ((text (contexture-repl--approval-arguments approval))
+         (shown (contexture-repl--beginning text 12 (- (contexture-repl--width) 6))))
+    (if (string-empty-p text) ""
+      (propertize (concat (replace-regexp-in-string "^" "  " shown)
+                          (if (equal shown text) ""
+                            (format "\n  ... v shows all of it, %s"
+                                    (contexture--count (length text) "character")))
+                          "\n")
+                  'face 'contexture-repl-tool))))
+
+(defun contexture-repl--beginning (text lines width)
+  "Return the first LINES of TEXT, each cut at WIDTH columns."
+  (mapconcat (lambda (line) (truncate-string-to-width line width))
+             (seq-take (split-string text "\n") lines) "\n"))
+
+(defun contexture-repl-view-approval ()
+  "Show all of what the model asks for, in a buffer of its own."
+  (interactive)
+  (let ((approval (contexture-repl--approval-here)))
+    (with-current-buffer (get-buffer-create contexture-repl-approval-buffer)
+      (let ((inhibit-read-only t))
+        (special-mode)
+        (erase-buffer)
+        (insert (contexture-repl--approval-tool approval) ": "
+                (contexture-repl--approval-text approval) "\n\n"
+                (contexture-repl--approval-arguments approval) "\n")
+        (goto-char (point-min)))
+      (display-buffer (current-buffer)))))
+
+(defun contexture-repl--approval-button (label decision)
+  "Return LABEL as text that says DECISION when it is clicked."
+  (propertize label 'face 'contexture-repl-button 'mouse-face 'highlight
+              'contexture-decision decision
+              'help-echo (concat "mouse-1: " label)))
+
+(defun contexture-repl--approval-here ()
+  "Return what the block at point asks, or else what was asked first."
+  (or (get-text-property (point) 'contexture-approval)
+      (car contexture-repl--approvals)
+      (user-error "The model does not ask for anything")))
+
+(defun contexture-repl-approve (decision)
+  "Decide what the model may do: the block at point, or what it asked first.
+DECISION is `once', `always', which is for this tool in this session, or
+`refuse'.  Interactively, a button at point says it, or you are asked."
+  (interactive
+   (list (or (get-text-property (point) 'contexture-decision)
+             (contexture-repl--read-decision (contexture-repl--approval-here)))))
+  (contexture-repl--rule (contexture-repl--approval-here) decision))
+
+(defun contexture-repl--read-decision (approval)
+  "Ask the user about APPROVAL."
+  (pcase (read-char-choice
+          (format "%s: %s  [y] once  [a] always  [n] refuse "
+                  (contexture-repl--approval-tool approval)
+                  (contexture-repl--approval-text approval))
+          '(?y ?a ?n))
+    (?y 'once) (?a 'always) (_ 'refuse)))
+
+(defun contexture-repl-approve-once ()
+  "Let the model do what the block at point asks, this time."
+  (interactive)
+  (contexture-repl-approve 'once))
+
+(defun contexture-repl-approve-always ()
+  "Let the model use the tool that the block at point asks for, from now on."
+  (interactive)
+  (contexture-repl-approve 'always))
+
+(defun contexture-repl-refuse ()
+  "Do not let the model do what the block at point asks."
+  (interactive)
+  (contexture-repl-approve 'refuse))
+
+(defun contexture-repl-approve-click (event)
+  "Decide as the button says that EVENT clicked."
+  (interactive "e")
+  (with-current-buffer (window-buffer (posn-window (event-start event)))
+    (let* ((position (posn-point (event-start event)))
+           (decision (get-text-property position 'contexture-decision)))
+      (when decision
+        (contexture-repl--rule (get-text-property position 'contexture-approval)
+                                 decision)))))
+
+(defvar contexture--own-call)
+
+(defun contexture-repl--rule (approval decision)
+  "Tell the server the DECISION on APPROVAL, and show it in place of the block.
+The decision is for this server only: another one, after a crash, has
+the question asked again, and its numbers are not those of this one."
+  (unless (memq approval contexture-repl--approvals)
+    (user-error "That is decided already"))
+  (contexture-repl--settle-approval
+   approval (pcase decision
+              ('once "allowed once")
+              ('always "allowed from now on")
+              (_ "refused")))
+  (let ((contexture--own-call t))
+    (contexture-repl--request
+     'approve (list :approval (contexture-repl--approval-number approval)
+                    :decision (intern (format ":%s" decision)))
+     (lambda (_)
+       (when (eq decision 'always) (contexture-repl--fetch-settings))))))
+
+(defun contexture-repl--settle-approval (approval outcome)
+  "Show OUTCOME in place of the block of APPROVAL."
+  (setq contexture-repl--approvals (delq approval contexture-repl--approvals))
+  (let ((from (contexture-repl--approval-from approval))
+        (to (contexture-repl--approval-to approval)))
+    (when (and (marker-position from) (< from to))
+      (contexture-repl--changing
+        (goto-char from)
+        (let ((message (get-text-property from 'contexture-message)))
+          (insert (apply #'propertize
+                         (format "  %s: %s\n" (contexture-repl--approval-tool approval)
+                                 outcome)
+                         'face 'contexture-repl-tool 'contexture-note t
+                         (contexture-repl--fixed 'contexture-message message))))
+        (delete-region (point) to)))
+    (set-marker from nil)
+    (set-marker to nil))
+  (contexture-repl--draw-header))
+
+(defun contexture-repl--drop-approvals ()
+  "Ask no more what was not decided: nobody waits for it now."
+  (dolist (approval contexture-repl--approvals)
+    (contexture-repl--settle-approval approval "not decided")))
+
+;;;; Which tools there are
+
+(defun contexture-repl-tools (what &optional tool)
+  "Set what models may do in this session: WHAT is `on', `off', `allow' or `ask'.
+`on' offers them the tools of the context, each use of which asks you
+first; `off' offers none.  `allow' lets them use TOOL without asking,
+and `ask' has them ask again."
+  (interactive
+   (let ((what (intern (completing-read "Tools: " '("on" "off" "allow" "ask") nil t))))
+     (list what (when (memq what '(allow ask))
+                  (completing-read "Tool: " (contexture-repl--tool-choices what)
+                                   nil t)))))
+  (let ((allowed (contexture-repl--allowed-tools)))
+    (when (and (memq what '(allow ask)) (not (member tool contexture-repl--tools)))
+      (user-error "There is no tool %s; there are %s" tool
+                  (mapconcat #'identity contexture-repl--tools ", ")))
+    (pcase what
+      ('on (contexture-repl--configure :tools t))
+      ('off (contexture-repl--configure :tools []))
+      ('allow (contexture-repl--configure
+               :allowed-tools (vconcat (remove tool allowed) (list tool))))
+      ('ask (contexture-repl--configure
+             :allowed-tools (vconcat (remove tool allowed))))
+      (_ (user-error "/tools takes on, off, list, allow NAME or ask NAME")))))
+
+(defun contexture-repl--allowed-tools ()
+  "Return the names of the tools that need no approval in this session."
+  (mapcar #'contexture--name (plist-get contexture-repl--tool-settings :allowed-tools)))
+
+(defun contexture-repl--tool-choices (what)
+  "Return the tools that WHAT, `allow' or `ask', can be said of."
+  (let ((allowed (contexture-repl--allowed-tools)))
+    (if (eq what 'ask) allowed
+      (cl-set-difference contexture-repl--tools allowed :test #'equal))))
+
+(defun contexture-repl--tools-text ()
+  "Return words for the tools of this session, and which need no approval."
+  (let ((tools (plist-get contexture-repl--tool-settings :tools))
+        (allowed (contexture-repl--allowed-tools)))
+    (mapconcat
+     #'identity
+     (cons (if tools "Models are offered these tools (/tools off: none):"
+             "Models are offered no tools (/tools on offers these):")
+           (mapcar (lambda (tool)
+                     (format "  %-15s %s" tool
+                             (cond ((member tool allowed) "without asking")
+                                   ((or (memq tools '(nil t))
+                                        (member tool (mapcar #'contexture--name tools)))
+                                    "asks each time")
+                                   (t "not offered"))))
+                   contexture-repl--tools))
+     "\n")))
+
+(provide 'contexture-repl-tool)
+;;; contexture-repl-tool.el ends here

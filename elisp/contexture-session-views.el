@@ -1,0 +1,203 @@
+;;; contexture-session-views.el --- What templates made of a history  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, convenience
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; When a template manages the history of a session, each turn has a
+;; managed view, also when managing was not needed or failed.  This lists
+;; them, the newest first, and shows of one what was asked of the model
+;; that made it, and what it answered.
+
+;;; Code:
+
+(require 'contexture-session)
+(require 'tabulated-list)
+(eval-when-compile (require 'subr-x))
+
+(defconst contexture-session-views-buffer "*contexture: views*"
+  "Name of the buffer that lists the managed views of a session.")
+
+(defconst contexture-session-view-buffer "*contexture: view*"
+  "Name of the buffer that shows one managed view.")
+
+(defconst contexture-session-views--limit 200
+  "How many views are listed at most.")
+
+(defvar contexture-session-views-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "RET") #'contexture-session-views-show)
+    (define-key map (kbd "SPC") #'contexture-session-views-show)
+    (define-key map "f" #'contexture-session-views-filter)
+    map)
+  "Keymap of `contexture-session-views-mode'.")
+
+(defvar-local contexture-session-views--status nil
+  "Status of the views that are listed, a keyword, or nil for all.")
+
+(define-derived-mode contexture-session-views-mode tabulated-list-mode "Views"
+  "Major mode for the managed views of a session.
+\\<contexture-session-views-mode-map>\\[contexture-session-views-show] shows what \
+was asked for one, and what came of it; \\[contexture-session-views-filter] lists
+only those of a status.
+
+\\{contexture-session-views-mode-map}"
+  (setq tabulated-list-format
+        [("Turn" 6 contexture-session-views--by-turn :right-align t)
+         ("Template" 18 t) ("Status" 16 t) ("Tokens" 20 nil)
+         ("When" 16 t) ("Model, or why not" 0 nil)]
+        tabulated-list-sort-key nil)
+  (setq-local revert-buffer-function #'contexture-session-views--revert)
+  (tabulated-list-init-header))
+
+;;;###autoload
+(defun contexture-session-views (&optional session)
+  "List what templates made of the history of the session, turn by turn.
+With a prefix argument, choose a SESSION."
+  (interactive (list (if current-prefix-arg
+                         (contexture-session--id
+                          (contexture-session--read "Managed views of"))
+                       (contexture-session-views--here))))
+  (with-current-buffer (get-buffer-create contexture-session-views-buffer)
+    (contexture-session-views-mode)
+    (setq contexture-session--shown session
+          contexture-session-views--status nil)
+    (contexture-session-views--revert))
+  (pop-to-buffer contexture-session-views-buffer))
+
+(defvar contexture-repl--session)
+
+(defun contexture-session-views--here ()
+  "Return the id of the session that this buffer shows or talks in, or nil."
+  (or contexture-session--shown
+      (plist-get (bound-and-true-p contexture-repl--session) :id)))
+
+(defun contexture-session-views--revert (&rest _)
+  "Ask for the views of this buffer's session, and list them."
+  (let ((buffer (current-buffer)))
+    (contexture-session--call
+     'list-views
+     (contexture-session-views--params :limit contexture-session-views--limit
+                                       :brief t)
+     (lambda (views)
+       (when (buffer-live-p buffer)
+         (with-current-buffer buffer
+           (contexture-session-views--draw views)))))))
+
+(defun contexture-session-views--params (&rest plist)
+  "Return PLIST for a call about the views that this buffer lists."
+  (append (contexture-session--params :status contexture-session-views--status)
+          plist))
+
+(defun contexture-session-views--draw (views)
+  "List VIEWS, as the server has them."
+  (setq tabulated-list-entries
+        (mapcar (lambda (view) (list view (contexture-session-views--row view)))
+                (if (keywordp (car-safe views)) (plist-get views :views) views))
+        header-line-format nil)
+  (tabulated-list-init-header)
+  (tabulated-list-print t)
+  (unless tabulated-list-entries
+    (let ((inhibit-read-only t))
+      (insert (if contexture-session-views--status
+                  "No view of this status; f lists others.\n"
+                "No template has managed this session yet; in a conversation, \
+C-c C-t chooses one.\n")))))
+
+(defun contexture-session-views--row (view)
+  "Return the columns for VIEW."
+  (let ((status (contexture--name (plist-get view :status))))
+    (vector (format "%s" (or (plist-get view :turn) ""))
+            (or (plist-get view :template) "")
+            (propertize status 'face (if (equal status "failed") 'error 'default))
+            (contexture-session-views--tokens view)
+            (if (plist-get view :created)
+                (contexture-session--time (plist-get view :created)) "")
+            (let ((reason (plist-get view :reason)))
+              (if (and reason (not (equal reason "")))
+                  (concat (let ((step (plist-get view :step)))
+                            (if step (concat (contexture--name step) ": ") ""))
+                          reason)
+                (or (plist-get view :model) ""))))))
+
+(defun contexture-session-views--tokens (view)
+  "Return words for how many tokens VIEW made of how many."
+  (let ((before (plist-get view :tokens-before))
+        (after (plist-get view :tokens-after)))
+    (cond ((and before after) (contexture-session--many-of before after))
+          (before (contexture-session--many before "token"))
+          (t ""))))
+
+(defun contexture-session-views--by-turn (one other)
+  "Whether the entry ONE is of an earlier turn than OTHER."
+  (< (or (plist-get (car one) :turn) 0) (or (plist-get (car other) :turn) 0)))
+
+(defun contexture-session-views-filter (status)
+  "List only the views of STATUS, a name; empty or \"all\" lists all."
+  (interactive
+   (list (completing-read "Status: " '("all" "managed" "below-threshold" "disabled"
+                                       "failed")
+                          nil t nil nil "all")))
+  (setq contexture-session-views--status
+        (unless (member status '("all" "")) (intern (concat ":" status))))
+  (contexture-session-views--revert))
+
+;;;; One view
+
+(defun contexture-session-views-show ()
+  "Show the view at point: what was asked, and what came of it."
+  (interactive)
+  (let* ((view (or (tabulated-list-get-id) (user-error "There is no view here")))
+         (place (cl-position view tabulated-list-entries :key #'car)))
+    (contexture-session--call
+     'list-views                        ; the newest first, and newer may have come
+     (contexture-session-views--params :limit (+ place 10))
+     (lambda (views)
+       (contexture-session-views--show
+        (or (cl-find (plist-get view :view) views :test #'equal
+                     :key (lambda (it) (plist-get it :view)))
+            view))))))
+
+(defun contexture-session-views--show (view)
+  "Show VIEW in a buffer of its own."
+  (with-current-buffer (get-buffer-create contexture-session-view-buffer)
+    (let ((inhibit-read-only t))
+      (special-mode)
+      (setq-local word-wrap t)
+      (erase-buffer)
+      (contexture-session-views--insert view)
+      (goto-char (point-min)))
+    (display-buffer (current-buffer))))
+
+(defun contexture-session-views--insert (view)
+  "Insert all that is known of VIEW: what is short first, then its texts.
+What came of it is first of these, and what was sent last."
+  (let (texts)
+    (cl-loop for (key value) on view by #'cddr do
+             (let ((name (capitalize (string-replace "-" " " (contexture--name key)))))
+               (cond ((null value))
+                     ((and (stringp value)
+                           (or (string-search "\n" value) (> (length value) 80)))
+                      (if (eq key :payload)
+                          (setq texts (append texts (list (cons name value))))
+                        (push (cons name value) texts)))
+                     (t (insert (format "%-17s %s\n" name
+                                        (contexture-session-views--value key value)))))))
+    (pcase-dolist (`(,name . ,text) texts)
+      (insert "\n" (propertize name 'face 'bold) "\n\n" (string-trim-right text) "\n"))))
+
+(defun contexture-session-views--value (key value)
+  "Return words for VALUE, which is under KEY in a view."
+  (cond ((and (eq key :created) (numberp value)) (contexture-session--time value))
+        ((eq value t) "yes")
+        ((keywordp value) (contexture--name value))
+        ((listp value) (mapconcat (lambda (it) (contexture--name it)) value ", "))
+        (t (format "%s" value))))
+
+(provide 'contexture-session-views)
+;;; contexture-session-views.el ends here

@@ -1,0 +1,304 @@
+;;; contexture-provider-tests.el --- Tests of models that Emacs names  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What a server is told of `contexture-providers', where keys come from,
+;; that none of them is ever shown, and what the doctor says of models.
+
+;;; Code:
+
+(require 'auth-source)
+(require 'contexture-doctor)
+(require 'contexture-provider)
+(require 'contexture-repl-test-helper)
+
+(defconst contexture-provider-tests--key "sk-\"very\\ secret\""
+  "A key with what must be escaped in it.")
+
+(defmacro contexture-provider-tests--with (lines &rest body)
+  "Run BODY with a server, and with LINES in a file of auth-source's."
+  (declare (indent 1) (debug t))
+  `(contexture-repl-test--scripted nil
+     (lambda ()
+       (let* ((authinfo (contexture-test-file "authinfo" ,@lines))
+              (auth-sources (list authinfo))
+              (auth-source-do-cache nil)
+              (contexture-provider--secrets (make-hash-table :test #'equal))
+              (contexture-provider--pending nil)
+              (contexture-provider--waiting nil)
+              (contexture-provider--problems nil)
+              (contexture-providers-hook nil))
+         ,@body))))
+
+(defun contexture-provider-tests--script (&rest answers)
+  "Return settings of a provider that says ANSWERS."
+  (contexture-repl-test-script answers)
+  (list :kind 'scripted :model "scripted"
+        :script (concat contexture-test-directory "play.toml")))
+
+(defun contexture-provider-tests--names ()
+  "Return the names of the providers that the server knows."
+  (contexture-request 'ping)
+  (contexture-test-until (null contexture-provider--pending))
+  (contexture-test-settle)
+  (mapcar (lambda (it) (plist-get it :name)) (contexture-request 'list-providers)))
+
+;;;; Telling
+
+(ert-deftest contexture-provider-is-told-to-each-server ()
+  (contexture-provider-tests--with nil
+    (setq contexture-providers
+          (list (cons "play" (contexture-provider-tests--script '("A")))
+                '("local" :kind ollama :model "llama" :base-url "http://localhost:1")))
+    (should (equal (contexture-provider-tests--names) '("play" "local")))
+    (contexture-test-kill-server)
+    (contexture-test-until (not (contexture-running-p)))
+    (should (equal (contexture-provider-tests--names) '("play" "local")))
+    (should-not contexture-provider--problems)))
+
+(ert-deftest contexture-provider-is-told-before-what-waits ()
+  (contexture-provider-tests--with nil
+    (setq contexture-providers
+          (list (cons "play" (contexture-provider-tests--script '("One" hang)))))
+    (contexture-repl-test-open "talk")
+    (contexture-repl-test-begin "Count" "One")
+    (contexture-repl-test-script '(("The whole")))
+    (contexture-test-kill-server)
+    (contexture-repl-test-wait)
+    (should (string-search "scripted\nThe whole\n" (contexture-repl-test-shown)))
+    (should-not (string-search "Error" (contexture-repl-test-shown)))))
+
+(ert-deftest contexture-provider-may-be-the-default ()
+  (contexture-provider-tests--with nil
+    (setq contexture-providers
+          '(("one" :kind ollama :model "a") ("two" :kind ollama :model "b" :default t)))
+    (contexture-provider-tests--names)
+    (should (equal (plist-get (cl-find-if (lambda (it) (plist-get it :default))
+                                          (contexture-request 'list-providers))
+                              :name)
+                   "two"))))
+
+(ert-deftest contexture-provider-that-is-wrong-is-told-of-and-spares-the-others ()
+  (contexture-provider-tests--with nil
+    (setq contexture-providers
+          '(("bad" :kind ollama :modle "a") ("odd" :kind "magic" :model "a")
+            ("good" :kind ollama :model "a")))
+    (contexture-test-message "provider odd: .*kind"
+      (should (equal (contexture-provider-tests--names) '("good"))))
+    (should (string-match-p "knows no :modle; it knows :kind"
+                            (cdr (assoc "bad" contexture-provider--problems))))))
+
+(ert-deftest contexture-provider-nobody-named-costs-nothing ()
+  (contexture-provider-tests--with nil
+    (cl-letf (((symbol-function 'contexture-provider--tell-all)
+               (lambda (_) (error "Must not be called"))))
+      (should-not (contexture-provider-tests--names)))))
+
+;;;; Keys
+
+(defun contexture-provider-tests--heard (entry)
+  "Return what a server is told of ENTRY, as a plist."
+  (let (told)
+    (cl-letf (((symbol-function 'jsonrpc-async-request)
+               (lambda (_ method params &rest _)
+                 (push (cons method params) told)))
+              ((symbol-function 'jsonrpc-running-p) #'always))
+      (contexture-provider--tell nil entry)
+      (contexture-test-until (null contexture-provider--pending)))
+    (cdr (assq 'configure-provider told))))
+
+(ert-deftest contexture-provider-key-comes-from-auth-source ()
+  (contexture-provider-tests--with
+      ("machine api.anthropic.com login apikey password sk-a"
+       "machine api.anthropic.com login other password sk-other"
+       "machine llm.example.org login me password sk-me")
+    (dolist (case '(((:kind anthropic :auth-source t) "sk-a")
+                    ((:kind anthropic :auth-source (:user "other")) "sk-other")
+                    ((:kind openai :base-url "https://llm.example.org:8443/v1"
+                            :auth-source t)
+                     "sk-me")
+                    ((:kind gemini :auth-source (:host "llm.example.org")) "sk-me")))
+      (let ((told (contexture-provider-tests--heard `("x" :model "m" ,@(car case)))))
+        (should (equal (plist-get told :api-key) (cadr case)))
+        (should-not (plist-member told :auth-source))
+        (should (stringp (plist-get told :kind)))))))
+
+(ert-deftest contexture-provider-key-is-not-looked-up-in-the-filter ()
+  (contexture-provider-tests--with
+      ("machine api.anthropic.com login apikey password sk-a")
+    (let (looked)
+      (cl-letf (((symbol-function 'contexture-provider--secret)
+                 (lambda (_) (setq looked t) (lambda () "sk-a"))))
+        (cl-letf (((symbol-function 'jsonrpc-async-request) #'ignore)
+                  ((symbol-function 'jsonrpc-running-p) #'always))
+          (contexture-provider--tell nil '("x" :kind anthropic :model "m" :auth-source t))
+          (should-not looked)
+          (should (equal contexture-provider--pending '("x")))
+          (let (went-on)
+            (contexture-provider--when-ready (lambda () (setq went-on t)))
+            (should-not went-on)
+            (contexture-test-until went-on))
+          (should looked)
+          ;; The next server is told at once.
+          (contexture-provider--tell nil '("x" :kind anthropic :model "m" :auth-source t))
+          (should-not contexture-provider--pending))))))
+
+(ert-deftest contexture-provider-without-a-key-says-what-to-write-where ()
+  (contexture-provider-tests--with ()
+    (contexture-test-message "auth-source has no key for host api.anthropic.com; put \
+this line into ~/.authinfo.gpg: machine api.anthropic.com login apikey password KEY"
+      (should-not (contexture-provider-tests--heard
+                   '("x" :kind anthropic :model "m" :auth-source t))))
+    (should (assoc "x" contexture-provider--problems))))
+
+(ert-deftest contexture-provider-question-waits-for-the-key ()
+  (contexture-repl-test-with '(("A"))
+    (require 'contexture-provider)
+    (setq contexture-provider--pending '("x"))
+    (contexture-repl-test-type "Q")
+    (contexture-repl-send)
+    (contexture-test-until contexture-provider--waiting)
+    (should (contexture-repl--busy-p))
+    (setq contexture-provider--pending nil)
+    (mapc #'funcall (prog1 contexture-provider--waiting
+                      (setq contexture-provider--waiting nil)))
+    (contexture-repl-test-wait)
+    (should (string-search "scripted\nA\n" (contexture-repl-test-shown)))))
+
+(ert-deftest contexture-provider-key-is-shown-nowhere ()
+  (let ((contexture-events-buffer-size 100000))
+    (contexture-provider-tests--with ()
+      (cl-letf (((symbol-function 'contexture-provider--secret)
+                 (lambda (_) (lambda () contexture-provider-tests--key))))
+        (setq contexture-providers
+              '(("x" :kind openai :model "m" :base-url "http://localhost:1/v1"
+                 :auth-source t)))
+        (should (equal (contexture-provider-tests--names) '("x")))
+        (let ((lines (mapconcat (lambda (it) (format "%s" it)) contexture-ert--lines "")))
+          (should (string-search "configure-provider" lines)))
+        (contexture-doctor)
+        (contexture-test-until (string-search "contexture-mode" (buffer-string)))
+        (dolist (buffer (buffer-list))
+          (with-current-buffer buffer
+            (should-not (save-excursion (goto-char (point-min))
+                                        (search-forward "very\\" nil t)))))
+        (should-not (string-search "secret" (format "%S" contexture-ert--lines)))
+        (should-not (cl-some (lambda (call)
+                               (string-search "secret" (contexture--call-line call)))
+                             (hash-table-values
+                              (oref contexture--connection unanswered))))))))
+
+(ert-deftest contexture-provider-redacts-whatever-the-key-has-in-it ()
+  (dolist (key (list contexture-provider-tests--key "" "a" "\\" "\"" "a\\\"b :api-key \"c"))
+    (let ((line (car (contexture--encode (list :id 1 :method 'configure-provider
+                                               :params (list :api-key key :name "x"))))))
+      (should (equal (contexture--redact line)
+                     "(:id 1 :method configure-provider :params \
+(:api-key \"(hidden)\" :name \"x\"))\n")))))
+
+;;;; The command
+
+(ert-deftest contexture-provider-command-tells-the-server-at-once ()
+  (contexture-provider-tests--with nil
+    (contexture-repl-test-open "talk")
+    (contexture-test-until (string-search "No model is set up"
+                                          (contexture-repl-test-shown)))
+    (add-hook 'contexture-providers-hook #'contexture-repl--providers-changed)
+    (contexture-configure-provider "play" (contexture-provider-tests--script '("A")))
+    (contexture-test-until (string-search "scripted" (contexture-repl-test-header)))
+    (should-not (string-search "No model is set up" (contexture-repl-test-shown)))
+    (contexture-repl-test-send "Q")
+    (should (string-search "scripted\nA\n" (contexture-repl-test-shown)))
+    (should (equal (mapcar #'car contexture-providers) '("play")))))
+
+(ert-deftest contexture-provider-command-asks-for-what-is-needed ()
+  (let ((said '(("Kind" . "anthropic") ("Where" . "auth-source"))) asked)
+    (cl-letf (((symbol-function 'completing-read)
+               (lambda (prompt &rest _)
+                 (push prompt asked)
+                 (cdr (cl-find-if (lambda (it) (string-prefix-p (car it) prompt)) said))))
+              ((symbol-function 'read-string)
+               (lambda (prompt &rest _)
+                 (push prompt asked)
+                 (if (string-prefix-p "Model" prompt) " claude-x " "")))
+              ((symbol-function 'y-or-n-p) #'ignore))
+      (should (equal (contexture-provider--read)
+                     '("anthropic" (:kind "anthropic" :model "claude-x" :auth-source t)
+                       nil)))
+      (setq said '(("Kind" . "openai") ("Where" . "command")))
+      (should (equal (cadr (contexture-provider--read))
+                     '( :kind "openai" :model "claude-x" :api-key-command "")))
+      (should-not (cl-find-if (lambda (it) (string-match-p "\\`\\(Key\\|Password\\)" it))
+                              asked)))))
+
+;;;; Models
+
+(ert-deftest contexture-provider-models-complete-in-a-conversation ()
+  (contexture-repl-test-with '(("A"))
+    (contexture-test-until (consp contexture-repl--providers))
+    (setq contexture-repl--models '(("play" "scripted" "scripted-large")))
+    (contexture-repl-test-type "/model scripted-")
+    (completion-at-point)
+    (should (equal (contexture-repl--text) "/model scripted-large"))
+    (should (string-search "of play" (contexture-repl--annotate-model "scripted-large")))
+    (should (string-search "scripted" (contexture-repl--annotate-model "play")))
+    (contexture-repl-send)
+    (should (equal (plist-get contexture-repl--settings :provider) "play"))
+    (should (equal (plist-get contexture-repl--settings :model) "scripted-large"))))
+
+(ert-deftest contexture-provider-models-are-asked-for-once-and-by-need ()
+  (contexture-repl-test-with '(("A"))
+    (contexture-test-until (consp contexture-repl--providers))
+    (should-not contexture-repl--models)
+    (contexture-repl--ask-models)
+    (contexture-test-until (equal contexture-repl--models '(("play" "scripted"))))
+    (cl-letf (((symbol-function 'contexture-repl--request)
+               (lambda (&rest _) (error "Must not be called"))))
+      (contexture-repl--ask-models))))
+
+;;;; The doctor
+
+(defun contexture-provider-tests--doctor ()
+  "Return what the doctor says of models."
+  (contexture-request 'ping)
+  (contexture-test-settle)
+  (let (findings)
+    (contexture-doctor--check-models (lambda (them) (setq findings them)))
+    (contexture-test-until findings)
+    (mapcar (lambda (it) (list (plist-get it :status) (plist-get it :text)
+                               (or (plist-get it :advice) "")))
+            findings)))
+
+(ert-deftest contexture-provider-doctor-asks-each ()
+  (contexture-provider-tests--with nil
+    (setq contexture-providers
+          (list (cons "play" (contexture-provider-tests--script '("A")))
+                '("gone" :kind ollama :model "llama" :base-url "http://localhost:1")
+                '("wrong" :kind "magic" :model "m")))
+    (pcase-let ((`(,untold ,play ,gone) (contexture-provider-tests--doctor)))
+      (should (equal (car untold) 'fail))
+      (should (string-search "wrong: the server was not told of it" (cadr untold)))
+      (should (equal (seq-take play 2) '(ok "play: scripted, the one that is asked")))
+      (should (equal (car gone) 'warn))
+      (should (string-search "gone" (cadr gone))))))
+
+(ert-deftest contexture-provider-doctor-offers-to-set-one-up ()
+  (contexture-provider-tests--with nil
+    (should (equal (seq-take (car (contexture-provider-tests--doctor)) 2)
+                   '(note "No model is set up; everything but talking works without")))))
+
+(ert-deftest contexture-provider-doctor-knows-which-models-there-are ()
+  (let ((judge (lambda (model outcome value)
+                 (plist-get (contexture-doctor--judge-provider
+                             (list :name "x" :model model :address "a") outcome value)
+                            :status))))
+    (should (eq (funcall judge "llama" 'answered '(:models ("llama:latest"))) 'ok))
+    (should (eq (funcall judge "llama" 'answered '(:models ("qwen"))) 'warn))
+    (should (eq (funcall judge "llama" 'answered '(:models nil)) 'ok))
+    (should (eq (funcall judge "llama" 'silent nil) 'warn))
+    (should (eq (funcall judge "llama" 'refused "the key is wrong") 'warn))))
+
+(provide 'contexture-provider-tests)
+;;; contexture-provider-tests.el ends here
