@@ -13,6 +13,8 @@
 (require 'contexture)
 (require 'contexture-list)
 (require 'contexture-preview)
+(require 'contexture-repl)
+(require 'contexture-explain)
 (eval-when-compile (require 'subr-x))
 
 (defconst contexture-demo-root
@@ -118,6 +120,79 @@
   (contexture-demo--expect-count 3)
   (contexture-demo--settle)
   (contexture-demo--princ "Even last week's steps can be undone.\n"))
+
+;;;; A conversation
+
+(defconst contexture-demo-script "\
+[[answer]]
+delay = 0.05
+text = [\"`contexture--count` \", \"returns a number \", \"with its noun, \", \"and puts an s \",
+        \"behind the noun \", \"unless the number is 1:\\n\\n\",
+        \"```elisp\\n(contexture--count 2 \\\"item\\\")\\n\", \"     ⇒ \\\"2 items\\\"\\n```\\n\"]
+usage = { input = 250, output = 52 }
+"
+  "What the model says: a script, as it needs no key and no network.")
+
+(defun contexture-demo--configuration ()
+  "Return the arguments for a server with a model that plays the script."
+  (let ((script (expand-file-name "play.toml" contexture-demo-folder))
+        (config (expand-file-name "talk.toml" contexture-demo-folder))
+        (coding-system-for-write 'utf-8-unix))
+    (write-region contexture-demo-script nil script nil 'quiet)
+    (write-region (format "[[providers]]\nname = \"play\"\nkind = \"scripted\"\n\
+model = \"scripted\"\nscript = %S\n" script)
+                  nil config nil 'quiet)
+    (list "--config" config)))
+
+(defun contexture-demo-talk ()
+  "Ask the model that plays a script about a function, and show its answer."
+  (apply #'contexture-demo-serve "state" (contexture-demo--configuration))
+  (setq contexture-repl-history-file nil)
+  (find-file (expand-file-name "elisp/contexture-base.el" contexture-demo-root))
+  (goto-char (point-min))
+  (search-forward "(defun contexture--count")
+  (contexture-demo--do "a definition, which the model is to see"
+    (contexture-add-defun))
+  (contexture-repl "demo")
+  (set-buffer (window-buffer))
+  (contexture-demo--settle)
+  (contexture-demo--heading "A question, and the answer as it comes")
+  (contexture-demo--converse "What does contexture--count return?")
+  (contexture-demo--heading "Why the model saw what it saw, M-x contexture-explain")
+  (contexture-demo--princ (contexture-demo--report)))
+
+(defun contexture-demo--converse (question)
+  "Ask QUESTION, and show each piece of the answer when it is there."
+  (let ((pieces 0))
+    (add-hook 'contexture-notification-functions
+              (lambda (method params)
+                (when (and (eq method 'progress) (eq (plist-get params :kind) :text))
+                  (setq pieces (1+ pieces))
+                  (contexture-demo--princ (plist-get params :text)))))
+    (contexture-demo--princ (format "> %s\n" question))
+    (goto-char (point-max))
+    (insert question)
+    (contexture-repl-send)
+    (contexture-demo--until "the answer is there" (not (contexture-repl--busy-p)))
+    (contexture-demo--settle)
+    (contexture-demo--expect (= pieces 8) "the answer came in eight pieces")
+    (let ((shown (buffer-string)))
+      (contexture-demo--expect (string-match "^scripted: 250 tokens in, 52 out" shown)
+                               "the tokens are shown")
+      (contexture-demo--princ
+       (format "\n%s (in %d pieces)\n" (match-string 0 shown) pieces)))))
+
+(defun contexture-demo--report ()
+  "Return the report of the last window of the conversation."
+  (save-window-excursion
+    (contexture-explain nil (contexture-repl--session-id))
+    (contexture-demo--until "the report is there" (get-buffer contexture-explain-buffer))
+    (set-buffer contexture-explain-buffer)
+    (contexture-demo--settle)
+    (let ((text (contexture-demo--shown-text)))
+      (contexture-demo--expect (string-match-p "context-items .* it fits" text)
+                               (format "the report has the items, got\n%s" text))
+      text)))
 
 (defun contexture-demo--settle ()
   "Wait until every call is answered and its message was shown."
@@ -237,6 +312,9 @@ your own Emacs you choose the prefix.
 
 6. \\`C-c x c' clears the context, \\`C-c x u' undoes that.
 
+7. \\`C-c x R' talks with a model about it. The one here plays a
+   script, and always says the same; \\`C-c x K' sets up another.
+
 Now leave Emacs with \\`C-x C-c' and run `make demo' again:
 everything that you marked is still there.
 
@@ -248,7 +326,7 @@ have any, is not touched. The manual: docs/contexture.texi, or
 
 (defun contexture-demo-tour ()
   "Show the tour beside a source file, with the package ready for use."
-  (contexture-demo-serve "tour")
+  (apply #'contexture-demo-serve "tour" (contexture-demo--configuration))
   (setq inhibit-startup-screen t
         make-backup-files nil
         auto-save-default nil
