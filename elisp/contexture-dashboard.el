@@ -125,7 +125,8 @@ the current one.  From a buffer that shows a session it is that one."
 
 (defun contexture-dashboard--start ()
   "Follow the session, and show how it is."
-  (contexture-watch #'contexture-dashboard--changed contexture-session--topics)
+  (contexture-watch #'contexture-dashboard--changed
+                    (cons 'management-failed contexture-session--topics))
   (add-hook 'contexture-connected-hook #'contexture-dashboard--connected)
   (add-hook 'contexture-disconnected-hook #'contexture-dashboard--disconnected)
   (add-hook 'window-state-change-hook #'contexture-dashboard--windows-changed)

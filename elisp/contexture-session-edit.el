@@ -332,7 +332,14 @@ So a pruning or a summary is undone.  What came into view since stays."
                :doc "who chooses what is in a window" :default :tiered)
     (:window-tokens :type integer :doc "how much a window may have")
     (:archive-pruned :type boolean :doc "what is pruned becomes memories" :default t)
-    (:versioning :type boolean :doc "checkpoints are taken" :default t))
+    (:versioning :type boolean :doc "checkpoints are taken" :default t)
+    (:manage :type boolean :doc "a template manages the history")
+    (:template :type string :doc "which template that is")
+    (:recent-runs :type integer :doc "how many turns it is shown")
+    (:passthrough-runs :type integer :doc "how many turns are sent as they are")
+    (:token-threshold :type integer :doc "below how many tokens all is sent")
+    (:tools :type names :doc "the tools that models may use")
+    (:allowed-tools :type names :doc "those that need no approval"))
   "The settings that the server tells beside those with a range.")
 
 (defun contexture-session--settings (result)
@@ -342,7 +349,8 @@ So a pruning or a summary is undone.  What came into view since stays."
                    collect `(:name ,name :value ,(plist-get result name) ,@more))))
 
 (defun contexture-session--setting-type (setting)
-  "Return the type of SETTING: `boolean', `name', `string', `integer' or `number'."
+  "Return the type of SETTING.
+It is `boolean', `name', `names', `string', `integer' or `number'."
   (cond ((plist-get setting :type))
         ((plist-get setting :values) 'name)
         ((memq (plist-get setting :default) '(t nil)) 'boolean)
@@ -355,7 +363,9 @@ So a pruning or a summary is undone.  What came into view since stays."
                 (pcase (cons value (contexture-session--setting-type setting))
                   (`(t . boolean) "on")
                   (`(nil . boolean) "off")
+                  (`(nil . names) "none")
                   (`(nil . ,_) "not set")
+                  (`(,names . names) (mapconcat #'contexture--name names " "))
                   (_ (contexture--name value))))))
     (string-join
      (delq nil
@@ -381,10 +391,18 @@ So a pruning or a summary is undone.  What came into view since stays."
       ('name (intern (completing-read prompt (plist-get setting :values) nil t nil nil
                                       (contexture--name value))))
       ('string (read-string prompt nil nil value))
+      ('names (contexture-session--read-tools prompt))
       (type
        (let ((number (read-number prompt (or value (plist-get setting :default)))))
          (contexture-session--check-range
           setting (if (eq type 'integer) (truncate number) number)))))))
+
+(defvar contexture-repl--tools)
+
+(defun contexture-session--read-tools (prompt)
+  "Ask with PROMPT for names of tools, as a vector, which may be empty."
+  (require 'contexture-repl-tool)
+  (vconcat (delete "" (completing-read-multiple prompt contexture-repl--tools nil t))))
 
 (defun contexture-session--check-range (setting number)
   "Return NUMBER if it is in the range of SETTING."

@@ -42,8 +42,7 @@
   "Id of the session that this buffer shows; nil means the current one.")
 
 (defconst contexture-session--topics
-  '(session-changed context-pruned context-summarized checkpoint-created
-    management-failed)
+  '(session-changed context-pruned context-summarized checkpoint-created)
   "What the server tells of sessions.")
 
 ;;;; Words
