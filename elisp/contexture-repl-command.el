@@ -339,7 +339,7 @@ This is a function for `completion-at-point-functions'."
   "Complete from START on what the command called COMMAND takes."
   (let ((table (pcase command
                  ("template" (cons "off" contexture-repl--templates))
-                 ("model" (contexture-repl--ask-models) (contexture-repl--model-table))
+                 ("model" (contexture-repl--await-models) (contexture-repl--model-table))
                  ("tools" (contexture-repl--tools-table start))
                  ("drop" (mapcar #'contexture-repl--item-name contexture-repl--items))
                  ("add" (contexture-repl--file-table))

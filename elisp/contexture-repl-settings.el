@@ -28,7 +28,11 @@
   "Names of templates, as last heard.")
 
 (defvar-local contexture-repl--models nil
-  "Alist from the name of a provider to its models, as last heard.")
+  "Alist from the name of a provider to its models.
+That is `asked' before they are known.")
+
+(defconst contexture-repl--patience 0.5
+  "How many seconds completion waits for providers to name their models.")
 
 (defvar-local contexture-repl--configuring 0
   "How many calls that set or ask for settings have no answer yet.")
@@ -227,7 +231,8 @@ stands for what the server is set to."
   "Return the name of the provider that says it has MODEL, or nil.
 The one that is chosen already comes first."
   (let ((having (cl-loop for (provider . models) in contexture-repl--models
-                         when (member model models) collect provider)))
+                         when (and (listp models) (member model models))
+                         collect provider)))
     (or (car (member (plist-get contexture-repl--settings :provider) having))
         (car having))))
 
@@ -253,7 +258,8 @@ It looks again each time, since models come in while one chooses."
               (delete-dups
                (append (mapcar (lambda (it) (plist-get it :name))
                                (contexture-repl--known-providers))
-                       (apply #'append (mapcar #'cdr contexture-repl--models))))))
+                       (cl-loop for (_ . models) in contexture-repl--models
+                                when (listp models) append models)))))
        string predicate))))
 
 (defun contexture-repl--annotate-model (name)
@@ -272,7 +278,7 @@ Those that say nothing keep nobody waiting."
   (dolist (provider (contexture-repl--known-providers))
     (let ((name (plist-get provider :name)))
       (unless (assoc name contexture-repl--models)
-        (push (list name) contexture-repl--models)
+        (push (cons name 'asked) contexture-repl--models)
         (contexture-repl--request
          'list-models (list :provider name)
          (lambda (result)
@@ -282,6 +288,14 @@ Those that say nothing keep nobody waiting."
            (setq contexture-repl--models
                  (cl-delete name contexture-repl--models
                             :key #'car :test #'equal))))))))
+
+(defun contexture-repl--await-models ()
+  "Ask for models, and wait a little for them, unless the user types."
+  (contexture-repl--ask-models)
+  (let ((end (+ (float-time) contexture-repl--patience)))
+    (while (and (rassq 'asked contexture-repl--models)
+                (< (float-time) end) (not (input-pending-p)))
+      (accept-process-output nil 0.02))))
 
 (defun contexture-repl--ask-providers ()
   "Ask which models can be talked to; if none, say how to set one up."
