@@ -58,6 +58,8 @@ reaches it, and keeps them until it ends.  The plist has
   :api-key-env, :api-key-command
                 the environment variable of the server that has the key,
                 or the command that prints it, in place of that
+  :context      how many tokens Ollama is to make room for, instead of its
+                own default, which is often small
   :max-tokens   how many tokens an answer may have
   :price-input, :price-output
                 what a million tokens cost

@@ -35,8 +35,8 @@
   "The kinds of providers, with their usual addresses.")
 
 (defconst contexture-provider--keys
-  '(:kind :model :base-url :auth-source :api-key-env :api-key-command :max-tokens
-          :price-input :price-output :default :script)
+  '(:kind :model :base-url :auth-source :api-key-env :api-key-command :context
+          :max-tokens :price-input :price-output :default :script)
   "What `contexture-providers' may say of a provider.")
 
 (defvar contexture-provider--secrets (make-hash-table :test #'equal)
@@ -218,10 +218,11 @@ to; with SAVE, for later sessions of Emacs, too."
                    (contexture-provider--read-text (format-prompt "Address" usual)
                                                    usual)))
          (script (and scripted (expand-file-name (read-file-name "Script: " nil nil t))))
-         (model (contexture-provider--read-text "Model: " (and scripted "scripted"))))
-    (unless model (user-error "A provider needs a model"))
+         (model (or (contexture-provider--read-text "Model: " (and scripted "scripted"))
+                    (user-error "A provider needs a model"))))
     (list name
           (append (list :kind kind :model model)
+                  (and (equal kind "ollama") (contexture-provider--read-context))
                   (and script (list :script script))
                   (and url (not (equal url usual)) (list :base-url url))
                   (unless (member kind '("ollama" "scripted"))
@@ -232,6 +233,11 @@ to; with SAVE, for later sessions of Emacs, too."
   "Ask with PROMPT; return the text without blanks around it, or DEFAULT."
   (let ((text (string-trim (read-string prompt nil nil default))))
     (if (string-empty-p text) default text)))
+
+(defun contexture-provider--read-context ()
+  "Ask for how many tokens Ollama is to make room; return that as a setting.
+Its own default is often so small that it cuts what it is sent."
+  (list :context (truncate (read-number "Tokens that it makes room for: " 16384))))
 
 (defun contexture-provider--read-key ()
   "Ask where the key of a provider is; return what that is as settings."

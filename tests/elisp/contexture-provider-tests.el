@@ -230,6 +230,10 @@ this line into ~/.authinfo.gpg: machine api.anthropic.com login apikey password 
       (setq said '(("Kind" . "openai") ("Where" . "command")))
       (should (equal (cadr (contexture-provider--read))
                      '( :kind "openai" :model "claude-x" :api-key-command "")))
+      (setq said '(("Kind" . "ollama")))
+      (cl-letf (((symbol-function 'read-number) (lambda (_ default) default)))
+        (should (equal (cadr (contexture-provider--read))
+                       '( :kind "ollama" :model "claude-x" :context 16384))))
       (should-not (cl-find-if (lambda (it) (string-match-p "\\`\\(Key\\|Password\\)" it))
                               asked)))))
 

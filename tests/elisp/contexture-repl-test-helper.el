@@ -19,9 +19,8 @@
 ;; (when TEXT) has it answer only a question with TEXT, and (delay
 ;; SECONDS) waits before each piece; (call NAME ARGUMENTS) uses a tool.
 ;; What is played may have any plist as the parameters of another
-;; `progress' notification; `die' kills the server; (error PLIST) is the
-;; answer instead; (result PLIST) replaces parts of the result; `wait
-;; goes on when something was approved; and (logged-error PLIST) is an
+;; `progress' notification; (error PLIST) is the answer instead; (result
+;; PLIST) replaces parts of the result; and (logged-error PLIST) is an
 ;; error after the question was logged.
 
 ;;; Code:
@@ -36,18 +35,11 @@
 (defvar contexture-repl-test-asked nil
   "The parameters of the chats, the newest first.")
 
-(defvar contexture-repl-test-called nil
-  "What other methods were called that are played, (METHOD . PARAMS), newest first.")
-
-(defvar contexture-repl-test-methods nil
-  "Alist from the names of methods that are played to functions.
-They get the parameters and return the result, or (error PLIST).")
-
 (defvar contexture-repl-test--command nil
   "Command that starts the real server.")
 
 (cl-defstruct (contexture-repl-test--chat (:constructor contexture-repl-test--make-chat))
-  client id params pieces said question)
+  client id params pieces said)
 
 (defun contexture-repl-test-serve (socket)
   "Listen at SOCKET, a file name."
@@ -85,22 +77,7 @@ They get the parameters and return the result, or (error PLIST).")
                             (when-let ((chat (process-get client 'chat)))
                               (contexture-repl-test--chat-id chat)))))
          (contexture-repl-test--cancel (process-get client 'chat)))
-        ((pred (lambda (name) (assoc name contexture-repl-test-methods)))
-         (contexture-repl-test--answer client message))
         (_ (process-send-string (process-get client 'backend) (concat line "\n")))))))
-
-(defun contexture-repl-test--answer (client message)
-  "Answer MESSAGE of CLIENT, whose method is played."
-  (let* ((method (plist-get message :method))
-         (params (plist-get message :params)))
-    (push (cons method params) contexture-repl-test-called)
-    (let ((result (funcall (cdr (assoc method contexture-repl-test-methods)) params)))
-      (contexture-ert--say
-       client (if (eq (car-safe result) 'error)
-                  (list :id (plist-get message :id) :error (cadr result))
-                (list :id (plist-get message :id) :result result))))
-    (when-let ((chat (and (equal method "approve") (process-get client 'chat))))
-      (contexture-repl-test--say-pieces chat nil))))
 
 (defun contexture-repl-test--start (client)
   "Start the real server for CLIENT."
@@ -157,9 +134,7 @@ They get the parameters and return the result, or (error PLIST).")
 
 (defun contexture-repl-test--say-pieces (chat question)
   "Say the pieces of CHAT, whose QUESTION is in the log."
-  (let* ((pieces (contexture-repl-test--chat-pieces chat)) piece more (end 'result)
-         (question (or question (contexture-repl-test--chat-question chat))))
-    (setf (contexture-repl-test--chat-question chat) question)
+  (let ((pieces (contexture-repl-test--chat-pieces chat)) piece more (end 'result))
     (while pieces
       (setq piece (pop pieces))
       (pcase piece
@@ -167,12 +142,6 @@ They get the parameters and return the result, or (error PLIST).")
          (push piece (contexture-repl-test--chat-said chat))
          (contexture-repl-test--tell chat (list :kind :text :text piece)))
         ('hang (setq end nil pieces nil))
-        ('wait (setf (contexture-repl-test--chat-pieces chat) pieces)
-               (setq end nil pieces nil))
-        ('die (setq end nil pieces nil)
-              (signal-process (process-get (contexture-repl-test--chat-client chat)
-                                           'backend)
-                              'SIGKILL))
         (`(result ,plist) (setq more plist))
         (`(logged-error ,problem)
          (setq end nil pieces nil)
@@ -321,7 +290,6 @@ Its model says ANSWERS."
    (lambda ()
      (let ((contexture-repl-test-answers answers)
            (contexture-repl-test-asked nil)
-           (contexture-repl-test-called nil)
            (contexture-repl-test--command (contexture--server-command))
            (socket (concat contexture-test-directory "socket")))
        (contexture-repl-test-serve socket)
