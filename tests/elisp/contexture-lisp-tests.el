@@ -42,20 +42,24 @@
   "Run contexture-lisp-real with CLIENT, which is in FOLDER."
   (unless (executable-find "sbcl")
     (ert-skip "There is no sbcl"))
-  (with-temp-buffer
-    (let* ((process-environment (cons (concat "LISP_CLIENT=" client) process-environment))
-           (folders (append (list folder (expand-file-name "contrib" folder))
-                            (mapcar (lambda (library)
-                                      (file-name-directory (locate-library library)))
-                                    '("contexture" "contexture-test-helper"))))
-           (status (apply #'call-process
-                          (expand-file-name invocation-name invocation-directory)
-                          nil t nil "-Q" "--batch"
-                          `(,@(cl-loop for folder in folders append (list "-L" folder))
-                            "-l" "contexture-lisp-real"
-                            "-f" "ert-run-tests-batch-and-exit"))))
-      (unless (equal status 0)
-        (ert-fail (buffer-string))))))
+  (let* ((own (make-temp-file "contexture-lisp" t)) ; the Lisp's files, too
+         (process-environment `(,(concat "LISP_CLIENT=" client) ,(concat "TMPDIR=" own)
+                                ,@process-environment))
+         (folders (append (list folder (expand-file-name "contrib" folder))
+                          (mapcar (lambda (library)
+                                    (file-name-directory (locate-library library)))
+                                  '("contexture" "contexture-test-helper")))))
+    (unwind-protect
+        (with-temp-buffer
+          (unless (equal 0 (apply #'call-process
+                                  (expand-file-name invocation-name invocation-directory)
+                                  nil t nil "-Q" "--batch"
+                                  `(,@(cl-loop for folder in folders
+                                               append (list "-L" folder))
+                                    "-l" "contexture-lisp-real"
+                                    "-f" "ert-run-tests-batch-and-exit")))
+            (ert-fail (buffer-string))))
+      (delete-directory own t))))
 
 (ert-deftest contexture-lisp-works-with-slime-itself ()
   (contexture-lisp-tests--run
