@@ -1,11 +1,13 @@
 //! The part of `make bench` that needs no Emacs: rows of tab-separated fields on stdout.
 //!
 //! `in_process` times the library itself; `server` times and weighs the binary from outside;
-//! `sessions` does both with long conversations. Each
-//! measure is one function that returns its [`Row`]s, so that a part that fails is named and the
-//! others still run.
+//! `sessions` does both with long conversations, `chats` with a `model` on this machine. Each measure
+//! is one function that returns its [`Row`]s, so that a part that fails is named and the others still
+//! run. An argument runs only the measures whose names have it.
 
+mod chats;
 mod in_process;
+mod model;
 mod row;
 mod server;
 mod sessions;
@@ -28,11 +30,16 @@ const MEASURES: &[(&str, Measure)] = &[
     ("appends to sessions", sessions::appends),
     ("opening a long session", sessions::opening),
     ("windows of long sessions", sessions::windows),
+    ("turns until the model hears", chats::first_byte),
+    ("many streams", chats::streams),
 ];
 
 fn main() -> ExitCode {
+    // `cargo bench` says that it is one.
+    let wanted = std::env::args().skip(1).find(|argument| argument != "--bench");
+    let is_wanted = |name: &str| wanted.as_ref().is_none_or(|wanted| name.contains(wanted));
     let mut code = ExitCode::SUCCESS;
-    for (name, measure) in MEASURES {
+    for (name, measure) in MEASURES.iter().filter(|(name, _)| is_wanted(name)) {
         if let Err(error) = print(measure) {
             // The table is not complete: whoever runs this must see that it failed.
             let _ = writeln!(io::stderr(), "{name} could not be measured: {error:#}");

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
@@ -18,6 +19,8 @@ const STARTS: usize = 21;
 const MANAGERS: usize = 1000;
 const ITEMS: usize = 50;
 const ITEM_BYTES: usize = 2000;
+/// The name of a server's socket.
+const SOCKET: &str = "socket";
 
 /// One client writes all its adds without waiting and reads the replies beside it.
 pub(crate) fn pipelined_adds() -> anyhow::Result<Vec<Row>> {
@@ -77,27 +80,53 @@ pub(crate) struct Server {
     output: BufReader<ChildStdout>,
     /// Dropped last, when the server no longer writes there.
     state: TempDir,
+    sockets: TempDir,
 }
 
 impl Server {
     pub(crate) fn start() -> anyhow::Result<Self> {
+        Self::configured("")
+    }
+
+    /// A server with this configuration, in TOML.
+    pub(crate) fn configured(configuration: &str) -> anyhow::Result<Self> {
         // Below `target`, on a disk: where `/tmp` lies in memory, durability would cost nothing.
         let state = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
-        let (child, input, output) = spawn(&state)?;
-        Ok(Self { child, input, output, state })
+        std::fs::write(state.path().join("config.toml"), configuration)?;
+        // The path of a socket must be short, and that of a clone may not be.
+        let sockets = tempfile::tempdir()?;
+        let (child, input, output) = spawn(&state, &sockets)?;
+        Ok(Self { child, input, output, state, sockets })
+    }
+
+    /// Where it listens for others once it has answered a call.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.sockets.path().join(SOCKET)
     }
 
     /// Ends the process and starts another over the same state.
     pub(crate) fn restart(&mut self) -> anyhow::Result<()> {
         self.call("shutdown", "nil")?;
         self.child.wait()?;
-        (self.child, self.input, self.output) = spawn(&self.state)?;
+        (self.child, self.input, self.output) = spawn(&self.state, &self.sockets)?;
         Ok(())
     }
 
     pub(crate) fn call(&mut self, method: &str, params: &str) -> anyhow::Result<String> {
         writeln!(self.input, "(:id 0 :method {method} :params {params})")?;
         self.reply()
+    }
+
+    /// Calls a method that has something to say meanwhile, which is passed over.
+    pub(crate) fn stream(&mut self, method: &str, params: &str) -> anyhow::Result<()> {
+        writeln!(self.input, "(:id 0 :method {method} :params {params})")?;
+        let mut line = String::new();
+        while !line.starts_with("(:id 0 ") {
+            line.clear();
+            ensure!(self.output.read_line(&mut line)? > 0, "the server closed its output");
+        }
+        ensure!(line.starts_with("(:id 0 :result"), "the server answered {}", line.trim_end());
+        Ok(())
     }
 
     /// Sends all of `lines` while reading `replies` replies.
@@ -118,18 +147,33 @@ impl Server {
 
     /// `VmRSS` of the process, in megabytes of 10⁶ bytes.
     pub(crate) fn resident_mb(&self) -> anyhow::Result<f64> {
+        self.status_mb("VmRSS:")
+    }
+
+    /// `VmHWM`, the most that the process ever had in memory, in the same unit.
+    pub(crate) fn peak_mb(&self) -> anyhow::Result<f64> {
+        self.status_mb("VmHWM:")
+    }
+
+    fn status_mb(&self, field: &str) -> anyhow::Result<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let line = status.lines().find_map(|line| line.strip_prefix(field));
         let kib = line.and_then(|rest| rest.trim().strip_suffix(" kB"));
-        let kib: f64 = kib.context("no VmRSS in /proc")?.trim().parse()?;
+        let kib: f64 = kib.with_context(|| format!("no {field} in /proc"))?.trim().parse()?;
         Ok(kib * 1024.0 / 1e6)
     }
 }
 
-fn spawn(state: &TempDir) -> anyhow::Result<(Child, ChildStdin, BufReader<ChildStdout>)> {
+fn spawn(
+    state: &TempDir,
+    sockets: &TempDir,
+) -> anyhow::Result<(Child, ChildStdin, BufReader<ChildStdout>)> {
     let mut child = Command::new(env!("CARGO_BIN_EXE_contexture"))
         .args(["serve", "--stdio", "--state"])
         .arg(state.path().join("state"))
+        .arg("--unix")
+        .arg(sockets.path().join(SOCKET))
+        .env("CONTEXTURE_CONFIG", state.path().join("config.toml"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

@@ -92,7 +92,8 @@ pub(crate) fn opening() -> anyhow::Result<Vec<Row>> {
     ])
 }
 
-fn fill(server: &mut Server, session: &str, messages: usize) -> anyhow::Result<()> {
+/// Makes a session with so many messages.
+pub(crate) fn fill(server: &mut Server, session: &str, messages: usize) -> anyhow::Result<()> {
     server.call("open-session", &format!("(:name {session:?})"))?;
     for first in (0..messages).step_by(SHORT) {
         let mut params = String::from("(:messages (");
