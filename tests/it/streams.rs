@@ -317,3 +317,62 @@ fn of_two_turns_of_a_session_the_second_is_refused() {
     until("the next turn", || second.call("chat", "(:session \"s\" :content \"two\")").is_ok());
     assert_eq!(said(&mut second, "s"), ["one", "begun", "two", "good"]);
 }
+
+#[test]
+fn signed_thoughts_stay_with_their_turn_and_out_of_the_log() {
+    const SIGNED: &str = "c2lnbmVk";
+    let calling = format!(
+        r#"data: {{"type":"message_start","message":{{"usage":{{"input_tokens":1}}}}}}
+
+data: {{"type":"content_block_start","index":0,"content_block":{{"type":"thinking","thinking":"Hmm","signature":""}}}}
+
+data: {{"type":"content_block_delta","index":0,"delta":{{"type":"signature_delta","signature":"{SIGNED}"}}}}
+
+data: {{"type":"content_block_start","index":1,"content_block":{{"type":"tool_use","id":"toolu_1","name":"list_context","input":{{}}}}}}
+
+data: {{"type":"content_block_stop","index":1}}
+
+data: {{"type":"message_delta","delta":{{"stop_reason":"tool_use"}},"usage":{{"output_tokens":1}}}}
+
+data: {{"type":"message_stop"}}
+
+"#
+    );
+    let plain = r#"data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":"done"}}
+
+data: {"type":"message_stop"}
+
+"#;
+    let model = Endpoint::new(move |_, before| {
+        let said = if before == 0 { calling.clone() } else { plain.to_owned() };
+        Answer::streaming(Body::Chunks(vec![said.into_bytes()]))
+    });
+    let home = Home::new();
+    let mut client = home.stdio(&[]);
+    let params = "(:name \"here\" :kind \"anthropic\" :model \"m\" :base-url";
+    client.ok("configure-provider", &format!("{params} {:?})", model.root));
+    client.ok("open-session", "(:name \"s\")");
+    let answer = client.ok("chat", "(:content \"hi\" :tools t :allow (\"list_context\"))");
+    assert_eq!((text(&answer["content"]), &answer["rounds"]), ("done", &Json::from(2)));
+    client.ok("chat", "(:content \"more\")");
+    let asked = model.asked();
+    let messages = asked[1].body["messages"].as_array().unwrap();
+    let [.., question, called, result] = &messages[..] else { panic!("{messages:?}") };
+    assert_eq!(text(&question["content"][0]["text"]), "hi");
+    let blocks = serde_json::json!([
+        {"type": "thinking", "thinking": "Hmm", "signature": SIGNED},
+        {"type": "tool_use", "id": "toolu_1", "name": "list_context", "input": {}}]);
+    assert_eq!(called["content"], blocks);
+    // The next request begins with all of this, so it is to be cached.
+    assert_eq!(text(&result["content"][0]["type"]), "tool_result");
+    assert_eq!(text(&result["content"][0]["cache_control"]["type"]), "ephemeral");
+    // Beyond the turn nothing has it: neither the next request, nor the log.
+    assert!(asked[2].body.to_string().contains("toolu_1"));
+    assert!(!asked[2].body.to_string().contains(SIGNED));
+    assert!(!client.ok("get-messages", "nil").to_string().contains(SIGNED));
+    client.end();
+    for file in ["contexture.db", "contexture.log"] {
+        let bytes = std::fs::read(home.state().join(file)).unwrap();
+        assert_eq!(memchr::memmem::find(&bytes, SIGNED.as_bytes()), None, "{file}");
+    }
+}
