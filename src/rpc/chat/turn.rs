@@ -259,8 +259,11 @@ impl Chat {
             })
             .collect();
         // What comes before the user's new message is the same in the next request, as far as the
-        // strategy lets it be.
-        let stable = messages.iter().rposition(|said| said.role == Role::User).unwrap_or(0);
+        // strategy lets it be; and so is all of it while calls are carried out.
+        let stable = match messages.last() {
+            Some(last) if last.role == Role::Tool => messages.len(),
+            _ => messages.iter().rposition(|said| said.role == Role::User).unwrap_or(0),
+        };
         let tools = self.tools.iter().map(|tool| tool.offered()).collect();
         let max_tokens = self.configured.max_tokens;
         Request { messages, stable, tools, max_tokens, ..Request::default() }
