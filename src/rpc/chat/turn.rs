@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::call::Tools;
 use super::super::curate::session_costs;
-use super::super::error::{application, engine_error};
+use super::super::error::{engine_error, provider_error};
 use super::super::manage::{self, Managed};
 use super::super::messages;
 use super::super::present::entry;
@@ -15,7 +15,7 @@ use super::{Chat, broken};
 use crate::curation::section::{Counted, Section};
 use crate::curation::summary::Extractive;
 use crate::curation::window::Window;
-use crate::engine::{EngineError, Material, NewMessage, Turn, TurnDone};
+use crate::engine::{Material, NewMessage, Turn, TurnDone};
 use crate::provider::chat::{Piece, Request, Said, Usage, Whole, cancelled};
 use crate::provider::{ErrorKind, ProviderError};
 use crate::session::message::Role;
@@ -300,14 +300,9 @@ impl Chat {
         // A call without a result would make every later request one that models refuse.
         let whole = Whole { calls: Vec::new(), ..whole };
         let kept = self.log(&whole).await.ok().flatten();
-        let mut wire = match error.kind {
-            ErrorKind::Cancelled => engine_error(EngineError::Cancelled),
-            kind => application(kind.name(), error.to_string(), vec![]),
-        };
-        wire = self.question_kept(begun, wire);
+        let mut wire = self.question_kept(begun, provider_error(&self.configured.name, &error));
         if let Value::Map(data) = &mut wire.data {
             data.push(entry("id", kept.map_or(Value::Nil, messages::name)));
-            data.push(entry("provider", &*self.configured.name));
         }
         wire
     }
