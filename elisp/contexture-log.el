@@ -15,6 +15,7 @@
 
 ;;; Code:
 
+(require 'contexture-wire)
 (eval-when-compile (require 'subr-x))
 
 (defconst contexture--log-buffer "*contexture: server log*"
@@ -35,7 +36,7 @@
   (when (buffer-live-p (process-buffer process))
     (with-current-buffer (process-buffer process)
       (goto-char (point-max))
-      (insert text)
+      (insert (contexture--redact text))
       (when (> (buffer-size) contexture--log-size)
         (delete-region (point-min) (- (point-max) (/ contexture--log-size 2)))))))
 

@@ -198,6 +198,16 @@ this line into ~/.authinfo.gpg: machine api.anthropic.com login apikey password 
                      "(:id 1 :method configure-provider :params \
 (:api-key \"(hidden)\" :name \"x\"))\n")))))
 
+(ert-deftest contexture-provider-key-is-not-in-the-servers-log ()
+  (with-temp-buffer
+    (let ((pipe (make-pipe-process :name "log" :buffer (current-buffer) :noquery t)))
+      (unwind-protect
+          (contexture--log pipe "WARN (:method configure-provider :params \
+(:api-key \"sk-a\" :name \"x\")) is too long\n")
+        (delete-process pipe)))
+    (should (string-search ":api-key \"(hidden)\" :name" (buffer-string)))
+    (should-not (string-search "sk-a" (buffer-string)))))
+
 ;;;; The command
 
 (ert-deftest contexture-provider-command-tells-the-server-at-once ()
