@@ -43,32 +43,6 @@ handler is told.  The attempts are further and further apart, see
 Beyond it new calls are refused: the server is not keeping up."
   :type 'natnum)
 
-(defcustom contexture-providers nil
-  "Models to talk to, besides those of the server's configuration file.
-Each is (NAME . PLIST); the server is told of all of them whenever Emacs
-reaches it, and keeps them until it ends.  The plist has
-
-  :kind         openai (or any server with its interface), anthropic,
-                gemini, ollama or scripted
-  :model        what the model is called there
-  :base-url     the address, if it is not the usual one of that kind
-  :auth-source  t if the key is to be looked up with `auth-source', by
-                the host of the address; or a plist of :host and :user.
-                The key is given to the server, which keeps it in memory
-  :api-key-env, :api-key-command
-                the environment variable of the server that has the key,
-                or the command that prints it, in place of that
-  :context      how many tokens Ollama is to make room for, instead of its
-                own default, which is often small
-  :max-tokens   how many tokens an answer may have
-  :price-input, :price-output
-                what a million tokens cost
-  :default      t if it is to be asked when none is named
-
-`contexture-configure-provider' asks for all of this."
-  :type '(alist :key-type (string :tag "Name")
-                :value-type (plist :tag "Settings")))
-
 (defcustom contexture-events-buffer-size 0
   "Most characters in the buffer that shows all messages; 0 turns it off."
   :type 'natnum)
@@ -82,9 +56,6 @@ reaches it, and keeps them until it ends.  The plist has
 
 (defvar contexture-disconnected-hook nil
   "Normal hook run when the server was left, or could not be reached again.")
-
-(defvar contexture-providers-hook nil
-  "Normal hook run when the server was told of `contexture-providers'.")
 
 (defvar contexture-notification-functions nil
   "Abnormal hook for what the server says unasked.
@@ -155,6 +126,37 @@ M-x contexture-set-capacity")))))
 (defun contexture--later (function &rest args)
   "Call FUNCTION with ARGS as soon as Emacs waits for something."
   (apply #'run-at-time 0 nil function args))
+
+;;;; Models
+
+(defcustom contexture-providers nil
+  "Models to talk to, besides those of the server's configuration file.
+Each is (NAME . PLIST); the server is told of all of them whenever Emacs
+reaches it, and keeps them until it ends.  The plist has
+
+  :kind         openai (or any server with its interface), anthropic,
+                gemini, ollama or scripted
+  :model        what the model is called there
+  :base-url     the address, if it is not the usual one of that kind
+  :auth-source  t if the key is to be looked up with `auth-source', by
+                the host of the address; or a plist of :host and :user.
+                The key is given to the server, which keeps it in memory
+  :api-key-env, :api-key-command
+                the environment variable of the server that has the key,
+                or the command that prints it, in place of that
+  :context      how many tokens Ollama is to make room for, instead of its
+                own default, which is often small
+  :max-tokens   how many tokens an answer may have
+  :price-input, :price-output
+                what a million tokens cost
+  :default      t if it is to be asked when none is named
+
+`contexture-configure-provider' asks for all of this."
+  :type '(alist :key-type (string :tag "Name")
+                :value-type (plist :tag "Settings")))
+
+(defvar contexture-providers-hook nil
+  "Normal hook run when the server was told of `contexture-providers'.")
 
 (provide 'contexture-base)
 ;;; contexture-base.el ends here
