@@ -241,8 +241,10 @@ impl<'de> Deserialize<'de> for ToolNames {
         enum Given {
             Switch(bool),
             Names(Vec<String>),
+            Nil(()),
         }
         let names = match Given::deserialize(deserializer)? {
+            Given::Nil(()) => return Ok(Self(Some(Vec::new()))),
             Given::Switch(true) => return Ok(Self(Some(tools::ALL.iter().collect()))),
             Given::Switch(false) => return Ok(Self(Some(Vec::new()))),
             Given::Names(names) => names,

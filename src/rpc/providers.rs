@@ -3,6 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use super::error::application;
+use crate::engine::Costs;
 use crate::provider::chat::{Provider, Usage};
 use crate::provider::settings::{self, BadSetting, Origin};
 use crate::value::Value;
@@ -154,6 +155,15 @@ impl Configured {
             return self.clone();
         }
         Self { provider: self.provider.with_model(model), price: None, ..self.clone() }
+    }
+
+    /// Costs with what the server of the model makes room for, where that is known to be less.
+    pub(super) fn with_room(&self, mut costs: Costs) -> Costs {
+        if let Origin::Server { context: Some(context), .. } = &self.from {
+            costs.model.limit = costs.model.limit.min(*context);
+            costs.model.known = true;
+        }
+        costs
     }
 
     /// What a request and its answer cost; `None` when a price or a count is not known.

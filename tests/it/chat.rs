@@ -214,3 +214,21 @@ fn without_a_provider_it_says_how_to_set_one_up() {
     assert!(said(&mut client).is_empty());
     assert_eq!(client.ok("list-providers", "nil"), Json::Null);
 }
+
+#[test]
+fn a_window_has_no_more_than_its_server_makes_room_for() {
+    let home = Home::new();
+    let mut client = home.ephemeral(&[]);
+    client.ok("open-session", "(:name \"s\")");
+    for number in 0..20 {
+        let content = format!("message {number} {}", "word ".repeat(200));
+        client.ok("add-message", &format!("(:role :assistant :content {content:?})"));
+    }
+    client.ok("configure-provider", "(:name \"o\" :kind :ollama :model \"m\" :context 2048)");
+    let shown = client.ok("chat", "(:content \"hi\" :dry-run t)");
+    // Half of it is left for the answer.
+    assert!(shown["tokens"].as_i64().unwrap() <= 1024, "{}", shown["tokens"]);
+    client.ok("configure-session", "(:window-tokens 100000)");
+    let shown = client.ok("chat", "(:content \"hi\" :dry-run t)");
+    assert!(shown["tokens"].as_i64().unwrap() <= 2048, "{}", shown["tokens"]);
+}

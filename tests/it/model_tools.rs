@@ -67,6 +67,10 @@ fn a_model_has_no_tools_unless_it_is_given_some() {
     let dry = client.ok("chat", "(:content \"x\" :dry-run t)");
     let parts = dry["parts"].as_array().unwrap();
     assert!(parts.iter().any(|part| text(&part["section"]) == "tool-schemas"), "{dry}");
+    let without = client.ok("chat", "(:content \"x\" :tools nil)");
+    assert!(!payload(&without).contains("\"tools\""));
+    let set = client.ok("configure-session", "(:tools nil :allowed-tools nil)");
+    assert_eq!((&set["tools"], &set["allowed_tools"]), (&Json::Null, &Json::Null));
     assert_eq!(client.fails("chat", "(:content \"x\" :tools (:dance))").param(), "tools");
 }
 

@@ -64,15 +64,11 @@ impl Chat {
     pub(super) async fn dry_run(self) -> Result<Value, WireError> {
         let (id, message) = (self.row.id, self.message.clone());
         let managed_by = self.manage.as_ref().map(|wish| wish.name(&self.row)).transpose()?;
-        let model = self.configured.provider.model().to_owned();
-        let material = self.call.tools.engine.ask(move |engine| {
-            let mut material = engine.material(Some(&format!("ses-{id}")), Some(&model))?;
-            let number = engine.session(id)?.length() + 1;
-            let said: Message = message.into_message(number, 0);
-            material.messages.push(without_directive(&Arc::new(said)));
-            Ok(material)
-        });
-        let material = material.await.map_err(engine_error)?;
+        let mut material = self.material().await?;
+        let length = self.call.tools.engine.ask(move |engine| Ok(engine.session(id)?.length()));
+        let number = length.await.map_err(engine_error)? + 1;
+        let said: Message = message.into_message(number, 0);
+        material.messages.push(without_directive(&Arc::new(said)));
         let window = self.build_with(material, String::new(), None).await?;
         let payload = self.configured.provider.payload(&self.request(&window, &Opaque::new()));
         let parts = window.parts.iter().map(|part| {

@@ -182,12 +182,13 @@ impl Chat {
         Ok(None)
     }
 
-    async fn material(&self) -> Result<Material, WireError> {
+    pub(super) async fn material(&self) -> Result<Material, WireError> {
         let session = format!("ses-{}", self.row.id);
         let model = self.configured.provider.model().to_owned();
         let engine = &self.call.tools.engine;
         let material = engine.ask(move |engine| engine.material(Some(&session), Some(&model)));
-        material.await.map_err(engine_error)
+        let material = material.await.map_err(engine_error)?;
+        Ok(Material { costs: self.configured.with_room(material.costs), ..material })
     }
 
     async fn build(&self, material: Material, begun: &Begun) -> Result<Window, WireError> {

@@ -185,6 +185,7 @@ impl<'a> Way<'a> {
     ) -> Result<ManagerPrompt, End> {
         let model = manager.provider.model().to_owned();
         let costs = self.ask(Step::Prompt, move |engine| engine.costs(Some(&model))).await?;
+        let costs = manager.with_room(costs);
         let budget = Budget::default().within(costs.model.limit).usable();
         let task = costs.measure.note(TASK);
         let mut runs = &managing.recent_runs[..];
