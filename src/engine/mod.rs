@@ -26,8 +26,9 @@ pub use self::memory::{ARCHIVED, Grounded, NOTE, Query, SUMMARY, memories_for};
 pub use self::models::{Costs, Models};
 pub use self::run::{Handle, MAX_BURST, QUEUE_LENGTH, run};
 pub use self::session::{
-    DEFAULT_TEMPLATE, Keep, Material, NewMessage, Noted, Opened, PrunedView, RollbackUndone,
-    RolledBack, Said, SessionSettings, Summarized, ToManage, Turn, TurnDone, quality_parts,
+    Answered, DEFAULT_TEMPLATE, Keep, Material, NewMessage, Noted, Opened, PrunedView,
+    RollbackUndone, RolledBack, Said, SessionSettings, Summarized, ToManage, Turn, TurnDone,
+    quality_parts,
 };
 use self::session::{Sessions, Windows};
 pub use self::sets::{Loaded, Saved};
@@ -107,14 +108,26 @@ impl Engine {
         operation: impl FnOnce(&mut Self) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
         let Some(key) = key else { return operation(self) };
-        let key = &format!("{method} {key}");
-        let damaged = |error: serde_json::Error| StoreError::Damaged(error.to_string());
-        if let Some(outcome) = self.store.recall(key)? {
-            return Ok(serde_json::from_str(&outcome).map_err(damaged)?);
+        if let Some(outcome) = self.recall(method, key)? {
+            return Ok(outcome);
         }
         let outcome = operation(self)?;
-        self.store.remember(key, &serde_json::to_string(&outcome).map_err(damaged)?)?;
+        let text = serde_json::to_string(&outcome);
+        let text = text.map_err(|error| StoreError::Damaged(error.to_string()))?;
+        self.store.remember(&format!("{method} {key}"), &text)?;
         Ok(outcome)
+    }
+
+    /// The outcome of a request of this method and key, if it was answered before.
+    fn recall<T: DeserializeOwned>(
+        &mut self,
+        method: &str,
+        key: &str,
+    ) -> Result<Option<T>, EngineError> {
+        let outcome = self.store.recall(&format!("{method} {key}"))?;
+        let read = |outcome: String| serde_json::from_str(&outcome);
+        let outcome = outcome.map(read).transpose();
+        Ok(outcome.map_err(|error| StoreError::Damaged(error.to_string()))?)
     }
 
     /// Runs one request and makes it durable, for a program that owns the engine and has no loop.

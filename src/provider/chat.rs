@@ -256,3 +256,8 @@ pub fn cancelled(provider: &dyn Provider) -> ProviderError {
         retry_after: None,
     }
 }
+
+/// The error of an answer that cannot be an answer.
+pub fn malformed(provider: &dyn Provider, what: &str) -> ProviderError {
+    ProviderError { kind: ErrorKind::Malformed, what: what.to_owned(), ..cancelled(provider) }
+}

@@ -171,20 +171,39 @@ fn question(params: &Value, phrase: &str) -> Heard {
     Heard::Question(number, Approval { title: format!("The model wants to {phrase}"), details })
 }
 
-/// Shows a piece, or has the person answer a question.
-async fn pass_on(heard: Heard, caller: &dyn Caller, listener: &dyn Listener) {
-    let (number, approval) = match heard {
-        Heard::Text(text) => return listener.say(&text),
-        Heard::Question(number, approval) => (number, approval),
-    };
-    let decision = match listener.allow(approval).await {
-        Decision::Once => "once",
-        Decision::Always => "always",
-        Decision::Refuse => "refuse",
-    };
-    let params = vec![entry("approval", number), entry("decision", keyword(decision))];
-    // A turn that has ended meanwhile waits for no answer.
-    let _ = caller.call("approve", Value::Map(params)).await;
+/// Passes on what is heard until the turn waits for leave, and then what the person says, until
+/// nothing more comes. A question that was settled without the person is taken back.
+async fn pass_on(
+    heard: Heard,
+    pieces: &mut mpsc::UnboundedReceiver<Heard>,
+    caller: &dyn Caller,
+    listener: &dyn Listener,
+) {
+    let mut next = Some(heard);
+    while let Some(heard) = next.take() {
+        let (number, approval) = match heard {
+            Heard::Text(text) => return listener.say(&text),
+            Heard::Question(number, approval) => (number, approval),
+        };
+        let decision = tokio::select! {
+            biased;
+            // The turn waits for the answer: what it says meanwhile, it says after the question.
+            heard = pieces.recv() => {
+                next = heard;
+                continue;
+            }
+            decision = listener.allow(approval) => decision,
+        };
+        let decision = match decision {
+            Decision::Once => "once",
+            Decision::Always => "always",
+            Decision::Refuse => "refuse",
+        };
+        let params = vec![entry("approval", number), entry("decision", keyword(decision))];
+        if caller.call("approve", Value::Map(params)).await.is_err() {
+            listener.say("; that came too late: the turn no longer waits for it\n");
+        }
+    }
 }
 
 impl Agent for Model {
@@ -216,13 +235,13 @@ impl Agent for Model {
                 tokio::select! {
                     biased;
                     Some(heard) = pieces.recv() => {
-                        pass_on(heard, caller, listener).await;
+                        pass_on(heard, &mut pieces, caller, listener).await;
                     }
                     outcome = &mut answer => break outcome,
                 }
             };
             while let Ok(heard) = pieces.try_recv() {
-                pass_on(heard, caller, listener).await;
+                pass_on(heard, &mut pieces, caller, listener).await;
             }
             outcome?;
             listener.say("\n");

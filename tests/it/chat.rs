@@ -232,3 +232,17 @@ fn a_window_has_no_more_than_its_server_makes_room_for() {
     let shown = client.ok("chat", "(:content \"hi\" :dry-run t)");
     assert!(shown["tokens"].as_i64().unwrap() <= 2048, "{}", shown["tokens"]);
 }
+
+#[test]
+fn a_call_that_is_made_again_after_half_an_answer_asks_for_the_whole() {
+    let home = Home::new();
+    let answers = "[[answer]]\ntext = \"Half of an\"\ncut = true\n[[answer]]\necho = true\n";
+    let mut client = begin(&home, answers);
+    let call = "(:content \"hi\" :request-key \"k\")";
+    assert_eq!(client.fails("chat", call).kind(), "unavailable");
+    let answer = client.ok("chat", call);
+    assert!(!text(&answer["content"]).contains("Half of an"), "the model is not shown it");
+    assert_eq!(client.ok("chat", call)["content"], answer["content"]);
+    let log = said(&mut client);
+    assert_eq!((log.len(), &*log[1]), (3, "assistant: Half of an"), "it is still in the log");
+}

@@ -175,6 +175,7 @@ fn every_tool_does_what_it_says() {
         ("failed", "no argument text"),
         ("failed", "there is no tool dance"),
     ];
+    assert_eq!(texts.len(), expected.len());
     for ((outcome, text), (wanted, part)) in texts.iter().zip(expected) {
         assert_eq!(*outcome, wanted, "{text}");
         assert!(text.contains(part), "{part} in {text}");
@@ -192,6 +193,7 @@ fn a_model_that_only_calls_is_stopped() {
     assert_eq!(answer["rounds"], 8);
     assert_eq!(text(&answer["stop_reason"]), "tool-calls");
     assert_eq!(outcomes(&answer).last().unwrap().1, "refused");
+    assert_eq!(text(&answer["id"]), "msg-16", "the last answer, not the result of its call");
     // Every call has its result, so the next request is sound.
     let log = client.ok("get-messages", "nil");
     let of_role = |role: &str| {
@@ -232,4 +234,59 @@ fn what_a_provider_wants_back_is_sent_with_the_results_and_never_stored() {
     assert!(text(&answer["content"]).contains("5ign3d"), "{answer}");
     let log = client.ok("get-messages", "nil");
     assert!(!log[1].to_string().contains("5ign3d") && !log[2].to_string().contains("5ign3d"));
+}
+
+#[test]
+fn an_answer_that_calls_too_much_is_carried_out_in_part_or_not_at_all() {
+    let home = Home::new();
+    let call = "{ name = \"list_context\", arguments = \"{}\" }, ";
+    let answers = format!(
+        "[[answer]]\ncalls = [{}]\n[[answer]]\ntext = \"x\"\n[[answer]]\ncalls = [{}]\n",
+        call.repeat(18),
+        call.repeat(129)
+    );
+    let mut client = begin(&home, &answers);
+    let answer = client.ok("chat", "(:content \"go\" :tools t :allow t)");
+    let outcomes = outcomes(&answer);
+    assert_eq!(outcomes.len(), 18);
+    assert!(outcomes[..16].iter().all(|(_, outcome)| *outcome == "done"));
+    assert!(outcomes[16..].iter().all(|(_, outcome)| *outcome == "refused"));
+    let failure = client.fails("chat", "(:content \"go\" :tools t :allow t)");
+    assert_eq!(failure.kind(), "malformed");
+    assert!(failure.message.contains("more than 128 tools"), "{}", failure.message);
+}
+
+#[test]
+fn a_long_result_is_cut_and_says_so() {
+    let home = Home::new();
+    let answers = calling("read_context", r#"{"id": "ctx-1"}"#) + "[[answer]]\ntext = \"x\"\n";
+    let mut client = begin(&home, &answers);
+    client.add("m", &"λ".repeat(50_000));
+    let answer = client.ok("chat", "(:content \"go\" :tools t :allow t)");
+    let result = text(&answer["tool_calls"][0]["text"]);
+    assert!(result.len() < (64 << 10) + 100, "{}", result.len());
+    assert!(result.ends_with("bytes)"), "{}", &result[result.len() - 40..]);
+}
+
+#[test]
+fn a_managed_turn_can_use_tools_and_is_managed_once() {
+    let home = Home::new();
+    let notes = "[[answer]]\nwhen = \"Write the notes anew\"\ntext = \"noted\"\n\
+                 usage = { input = 7, output = 1 }\n";
+    let answers = format!("{notes}{}[[answer]]\necho = true\n", calling("list_context", "{}"));
+    let mut client = begin(&home, &answers);
+    client.ok("open-session", "(:name \"s\" :template \"freeform-chat\")");
+    client.ok("configure-session", "(:token-threshold 0 :tools t :allowed-tools t)");
+    for turn in ["first", "second"] {
+        client.ok("add-message", &format!("(:role :user :content \"{turn} question\")"));
+        client.ok("add-message", &format!("(:role :assistant :content \"{turn} answer\")"));
+    }
+    let answer = client.ok("chat", "(:content \"third question\")");
+    let sent = text(&answer["content"]);
+    assert!(sent.contains("noted") && sent.contains("second answer"), "{sent}");
+    assert!(!sent.contains("first answer"), "{sent}");
+    assert_eq!(sent.matches("\"role\":\"tool\"").count(), 1, "{sent}");
+    assert_eq!(answer["rounds"], 2);
+    assert_eq!(answer["usage"]["input"], 7, "what the notes took is counted");
+    assert_eq!(client.ok("list-views", "nil").as_array().unwrap().len(), 1);
 }

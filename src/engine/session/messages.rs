@@ -40,7 +40,59 @@ pub struct Said {
     pub orphans: Vec<u64>,
 }
 
+/// What a turn of a chat has come to, as far as the log has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answered {
+    /// It has ended with this message.
+    Wholly(Arc<Message>),
+    /// Of its last answer there is only what came before something failed.
+    InPart(u64),
+    /// The model has not answered, or called tools and got their results.
+    NotYet,
+}
+
 impl Engine {
+    /// What has come of the turn that began with message `question` in a chat that was called with
+    /// a key.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn answered(&mut self, id: u64, question: u64, key: &str) -> Result<Answered, EngineError> {
+        let ended = self.recall::<()>("chat-ended", key)?.is_some();
+        let session = self.session(id)?;
+        let later = session.active().filter(|said| said.number > question);
+        let run = later.take_while(|said| said.role != Role::User);
+        let last = run.last().filter(|said| said.role == Role::Assistant);
+        // An answer that calls tools is not the last one.
+        let last = last.filter(|said| said.tool_calls.is_empty()).cloned();
+        Ok(match last {
+            Some(said) if ended => Answered::Wholly(said),
+            Some(said) if session.state().is_in_view(said.number) => Answered::InPart(said.number),
+            _ => Answered::NotYet,
+        })
+    }
+
+    /// Notes that the chat that was called with a key has its whole answer.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn note_answered(&mut self, key: &str) -> Result<(), EngineError> {
+        self.once("chat-ended", Some(key), |_| Ok(()))
+    }
+
+    /// Takes the beginning of an answer out of view, because the whole will be asked for. The log
+    /// keeps it.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn set_aside(&mut self, id: u64, number: u64) -> Result<(), EngineError> {
+        let session = self.session(id)?;
+        let mut state = session.state().rebased(session.length());
+        state.pruned.insert(number, number);
+        self.revise(id, "chat", state)?;
+        self.session_changed(id, "chat")
+    }
+
     /// Appends messages to a session's log.
     ///
     /// # Errors
@@ -117,6 +169,26 @@ impl Engine {
 }
 
 impl NewMessage {
+    /// A message of now, with its tokens counted.
+    pub fn counted(
+        role: Role,
+        content: &str,
+        tool_calls: Vec<ToolCall>,
+        counter: &dyn Counter,
+    ) -> Self {
+        Self {
+            role,
+            content: content.into(),
+            phase: None,
+            tokens: Self::tokens_of(counter, content, &tool_calls),
+            tool_calls,
+            tool_call_id: None,
+            pinned: false,
+            counted_by: counter.name(),
+            timestamp: None,
+        }
+    }
+
     /// How many tokens a message has: its content, and the names and arguments of its calls.
     pub fn tokens_of(counter: &dyn Counter, content: &str, calls: &[ToolCall]) -> u64 {
         let of_call = |call: &ToolCall| counter.count(&call.name) + counter.count(&call.arguments);

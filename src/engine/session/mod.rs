@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub use self::checkpoint::{RolledBack, Undone as RollbackUndone};
 pub use self::curate::{Keep, PrunedView, Summarized};
 pub use self::manage::ToManage;
-pub use self::messages::{NewMessage, Said};
+pub use self::messages::{Answered, NewMessage, Said};
 pub use self::settings::{DEFAULT_TEMPLATE, SessionSettings};
 pub use self::turn::{Turn, TurnDone, quality_parts};
 pub(super) use self::window::Windows;

@@ -1,7 +1,6 @@
 //! What a model calls: allowed by a person, carried out, and logged as one unit with the answer
 //! that called it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::agent::Decision;
@@ -48,8 +47,6 @@ pub(super) struct Ran {
     arguments: String,
     outcome: Outcome,
     text: String,
-    /// The number of the message that has the result.
-    pub(super) message: u64,
 }
 
 impl Ran {
@@ -201,30 +198,21 @@ impl Chat {
         let mut unit = vec![self.answer_message(whole)];
         for (called, (_, text)) in whole.calls.iter().zip(&results) {
             unit.push(NewMessage {
-                role: Role::Tool,
-                content: Arc::from(&**text),
                 phase: self.phase,
-                tool_calls: Vec::new(),
                 tool_call_id: Some(called.id.clone()),
-                pinned: false,
-                tokens: NewMessage::tokens_of(counter, text, &[]),
-                counted_by: counter.name(),
-                timestamp: None,
+                ..NewMessage::counted(Role::Tool, text, Vec::new(), counter)
             });
         }
         let id = self.row.id;
         let said = self.call.tools.engine.ask(move |engine| engine.add_messages(id, unit)).await;
         let numbers = said.map_err(engine_error)?.numbers;
-        let mut of_results = numbers.into_iter();
-        let of_answer = of_results.next();
-        begun.opaque.extend(of_answer.zip(whole.opaque.clone()));
-        let ran = whole.calls.iter().zip(results).zip(of_results);
-        begun.ran.extend(ran.map(|((called, (outcome, text)), message)| Ran {
+        begun.answer = numbers.first().copied();
+        begun.opaque.extend(begun.answer.zip(whole.opaque.clone()));
+        begun.ran.extend(whole.calls.iter().zip(results).map(|(called, (outcome, text))| Ran {
             name: called.name.clone(),
             arguments: called.arguments.clone(),
             outcome,
             text,
-            message,
         }));
         Ok(())
     }

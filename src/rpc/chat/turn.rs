@@ -15,8 +15,8 @@ use super::{Chat, broken};
 use crate::curation::section::{Counted, Section};
 use crate::curation::summary::Extractive;
 use crate::curation::window::Window;
-use crate::engine::{Material, NewMessage, Turn, TurnDone};
-use crate::provider::chat::{Piece, Request, Said, Usage, Whole, cancelled};
+use crate::engine::{Answered, Material, NewMessage, Turn, TurnDone};
+use crate::provider::chat::{Piece, Request, Said, Usage, Whole, cancelled, malformed};
 use crate::provider::{ErrorKind, ProviderError};
 use crate::session::message::Role;
 use crate::store::session::Spent;
@@ -28,6 +28,9 @@ const SMALLER: f64 = 0.5;
 /// How often the model is asked in one turn at most: once, and again after each answer that calls
 /// tools.
 pub(super) const MAX_ROUNDS: u64 = 8;
+
+/// How many calls one answer may make; a longer one is no answer.
+const MAX_CALLS_HEARD: usize = 128;
 
 /// What providers want to have back with their answers, such as signatures of thoughts, by message.
 pub(super) type Opaque = HashMap<u64, serde_json::Value>;
@@ -41,6 +44,8 @@ pub(super) struct Begun {
     pub(super) rounds: u64,
     /// What it called.
     pub(super) ran: Vec<Ran>,
+    /// The message of the last answer that called tools.
+    pub(super) answer: Option<u64>,
     /// What the provider wants to have back with its answers in this turn, by message.
     pub(super) opaque: Opaque,
     /// What all its answers took.
@@ -64,18 +69,19 @@ impl Chat {
         }
         if let Some(wish) = &self.manage {
             let managed = manage::manage(&self.call, self.row.id, wish, &self.configured).await;
-            begun.managed = Some(managed.map_err(|error| self.question_kept(&begun, error))?);
+            let managed = managed.map_err(|error| self.question_kept(&begun, error))?;
+            self.account_for_notes(&mut begun, &managed);
+            begun.managed = Some(managed);
         }
         loop {
             let whole = self.answer(&mut begun).await?;
             if whole.calls.is_empty() || self.tools.is_empty() {
-                let answer = self.log(&whole).await?;
+                let answer = self.log_whole(&whole).await?;
                 return Ok(self.told(&begun, &whole, answer));
             }
             let goes_on = self.carry_out(&mut begun, &whole).await?;
             if !goes_on {
-                let last = begun.ran.last().map(|ran| ran.message);
-                return Ok(self.told(&begun, &whole, last));
+                return Ok(self.told(&begun, &whole, begun.answer));
             }
         }
     }
@@ -97,6 +103,7 @@ impl Chat {
             managed: None,
             rounds: 0,
             ran: Vec::new(),
+            answer: None,
             opaque: Opaque::new(),
             usage: Usage::default(),
             cost: Some(0.0),
@@ -105,24 +112,31 @@ impl Chat {
         })
     }
 
-    /// The answer that a call of the same key has brought already; the question was not put into
-    /// the log again. A call that had brought none goes on.
+    /// The whole answer that a call of the same key has brought already; the question was not put
+    /// into the log again. A call that had brought none, or only a part of one, goes on.
     async fn answered_before(&self, begun: &Begun) -> Result<Option<Value>, WireError> {
-        if self.key.is_none() {
-            return Ok(None);
-        }
+        let Some(key) = self.key.clone() else { return Ok(None) };
         let (id, question) = (self.row.id, begun.turn.message);
         let asked = self.call.tools.engine.ask(move |engine| {
-            let session = engine.session(id)?;
-            let later = session.active().filter(|said| said.number > question);
-            let run = later.take_while(|said| said.role != Role::User);
-            // An answer that calls tools is not the last one.
-            let last = run.last().filter(|said| said.role == Role::Assistant);
-            Ok(last.filter(|said| said.tool_calls.is_empty()).cloned())
+            let answered = engine.answered(id, question, &key)?;
+            if let Answered::InPart(number) = answered {
+                engine.set_aside(id, number)?;
+            }
+            Ok(answered)
         });
-        let Some(said) = asked.await.map_err(engine_error)? else { return Ok(None) };
+        let Answered::Wholly(said) = asked.await.map_err(engine_error)? else { return Ok(None) };
         let whole = Whole { text: said.content.to_string(), ..Whole::default() };
         Ok(Some(self.told(begun, &whole, Some(said.number))))
+    }
+
+    /// Puts the whole answer into the log and says so under the call's key.
+    async fn log_whole(&self, whole: &Whole) -> Result<Option<u64>, WireError> {
+        let answer = self.log(whole).await?;
+        if let Some(key) = self.key.clone() {
+            let noted = self.call.tools.engine.ask(move |engine| engine.note_answered(&key));
+            noted.await.map_err(engine_error)?;
+        }
+        Ok(answer)
     }
 
     /// Asks the model once, with a smaller window if the first was too long for it.
@@ -241,6 +255,10 @@ impl Chat {
                 Piece::Usage(_) | Piece::Opaque(_) | Piece::Stopped(_) => {}
             }
             whole.add(piece);
+            if whole.calls.len() > MAX_CALLS_HEARD {
+                let what = format!("the answer calls more than {MAX_CALLS_HEARD} tools");
+                return Err(malformed(provider, &what));
+            }
             tokio::select! {
                 () = self.call.peer.room() => {}
                 () = &mut gone => return Err(cancelled(provider)),
@@ -283,17 +301,8 @@ impl Chat {
 
     pub(super) fn answer_message(&self, whole: &Whole) -> NewMessage {
         let counter = &*self.call.tools.counter;
-        NewMessage {
-            role: Role::Assistant,
-            content: Arc::from(&*whole.text),
-            phase: self.phase,
-            tool_calls: whole.calls.clone(),
-            tool_call_id: None,
-            pinned: false,
-            tokens: NewMessage::tokens_of(counter, &whole.text, &whole.calls),
-            counted_by: counter.name(),
-            timestamp: None,
-        }
+        let said = NewMessage::counted(Role::Assistant, &whole.text, whole.calls.clone(), counter);
+        NewMessage { phase: self.phase, ..said }
     }
 
     /// The error of an answer that failed, of which the beginning is kept.
@@ -336,6 +345,21 @@ impl Chat {
         if let Err(error) = noted.await {
             tracing::warn!("what the provider reported was not kept: {error}");
         }
+    }
+
+    /// Counts what the manager's notes took, unless they were there already.
+    fn account_for_notes(&self, begun: &mut Begun, managed: &Managed) {
+        let view = &managed.view;
+        let (provider, model) = (view.provider.as_deref(), view.model.as_deref());
+        if managed.cached || view.payload.is_empty() {
+            return;
+        }
+        let (input, output) = (view.input_tokens, view.output_tokens);
+        let usage = Usage { input, output, ..Usage::default() };
+        let manager = self.call.tools.providers.find(provider, model).ok();
+        let cost = manager.and_then(|manager| manager.cost(&usage));
+        begun.usage = begun.usage.plus(usage);
+        begun.cost = begun.cost.zip(cost).map(|(before, cost)| before + cost);
     }
 
     /// A window that was counted as one that fits and did not fit had more tokens than were

@@ -55,7 +55,12 @@ pub(super) static METHODS: &[Method] = &[
             )
             .of(tools::names),
             optional("sections", "plist", "Texts beside the conversation, as in `build-context`."),
-            optional("dry-run", "boolean", "Show what would be sent; nothing is sent or changed."),
+            optional(
+                "dry-run",
+                "boolean",
+                "Show what would be sent of the session as it is, without memories that the turn \
+                 would find and before any managing; nothing is sent or changed.",
+            ),
             KEY,
         ],
         result: "`:id`, the answer's message, `:question`, `:content :stop-reason :usage (:input \
@@ -64,8 +69,8 @@ pub(super) static METHODS: &[Method] = &[
                  turn that was not to be managed. Progress has `:kind :text`: `:text`, \
                  `:reasoning`, `:status`, `:retry`, `:tool-call` (with `:arguments`), `:tool-result` \
                  (with `:tool :outcome`) or `:approval` (with `:approval :tool :arguments`), which \
-                 `approve` answers. A dry run gives `:payload :tokens :parts`. Errors are of the kinds `unconfigured`, \
-                 `authentication`, `rate-limited`, `context-too-long`, `bad-request`, \
+                 `approve` answers. A dry run gives `:session :provider :model :payload :tokens \
+                 :parts :managed-by`. Errors are of the kinds `unconfigured`, `authentication`, `rate-limited`, `context-too-long`, `bad-request`, \
                  `unavailable`, `malformed` and `session-busy`.",
         pace: Pace::Aside,
         run: chat::chat,
