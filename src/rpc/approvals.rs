@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tokio::sync::oneshot;
 
 use super::Step;
@@ -75,25 +75,12 @@ impl Drop for Question {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Approve {
     approval: u64,
-    decision: Said,
-}
-
-#[derive(Clone, Copy, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Said {
-    Once,
-    Always,
-    Refuse,
+    decision: Decision,
 }
 
 pub(super) fn approve(call: Call, params: Value) -> Result<Step, WireError> {
     let given: Approve = decode(params)?;
-    let decision = match given.decision {
-        Said::Once => Decision::Once,
-        Said::Always => Decision::Always,
-        Said::Refuse => Decision::Refuse,
-    };
-    match call.tools.approvals.answer(given.approval, decision) {
+    match call.tools.approvals.answer(given.approval, given.decision) {
         true => Ok(Step::Done(Value::Map(vec![entry("approval", figure(given.approval))]))),
         false => {
             let message = format!(

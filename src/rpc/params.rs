@@ -224,7 +224,7 @@ impl<'de> Deserialize<'de> for Switch {
 }
 
 /// Names of tools for models: `t` means all of them, `nil` none. Nothing when it is not given.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(super) struct ToolNames(pub(super) Option<Vec<&'static ContextTool>>);
 
 impl ToolNames {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use super::error::application;
-use crate::engine::Costs;
+use crate::engine::{Costs, SessionSettings};
 use crate::provider::chat::{Provider, Usage};
 use crate::provider::settings::{self, BadSetting, Origin};
 use crate::value::Value;
@@ -79,12 +79,29 @@ impl Providers {
         }
     }
 
+    /// The model that a call about a session means: what it names, else what the session's settings
+    /// name, else the default.
+    ///
+    /// # Errors
+    /// Those of [`find`](Self::find).
+    pub(super) fn chosen(
+        &self,
+        provider: Option<&str>,
+        model: Option<&str>,
+        settings: &SessionSettings,
+    ) -> Result<Configured, WireError> {
+        match (provider, model) {
+            (None, None) => self.preferred(settings.model.as_deref()),
+            (provider, model) => self.find(provider, model),
+        }
+    }
+
     /// The model of a session: the provider of this name or the one that is configured with this
     /// model; without either, the default.
     ///
     /// # Errors
     /// `unconfigured`.
-    pub(super) fn preferred(&self, model: Option<&str>) -> Result<Configured, WireError> {
+    fn preferred(&self, model: Option<&str>) -> Result<Configured, WireError> {
         let known = self.known();
         let is_meant = |one: &&Configured| {
             model.is_some_and(|model| one.name == model || one.provider.model() == model)

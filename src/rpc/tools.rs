@@ -23,19 +23,40 @@ const FOUND: usize = 8;
 /// How many hits of all sessions are looked at for those of one.
 const HITS_LOOKED_AT: u64 = 200;
 
+/// A parameter of a method with its name.
+type Entry = (Box<str>, Value);
+
 /// A tool that a model may be offered.
-#[derive(Debug)]
 pub(super) struct ContextTool {
     pub(super) name: &'static str,
     description: &'static str,
-    /// Its arguments: name, JSON type, what it means, and whether it must be there.
-    arguments: &'static [(&'static str, &'static str, &'static str, bool)],
-    /// The method that it is, and how a call of it begins in a line for a person.
+    arguments: &'static [Argument],
+    /// The method that it is.
     method: &'static str,
+    /// How a call of it begins in a line for a person.
     phrase: &'static str,
+    /// The parameters that the model does not say.
+    params: fn(&ToolRequest, &SessionRow) -> Vec<Entry>,
+    /// What of the method's answer a model is shown.
+    shown: fn(&ToolRequest, Value, &SessionRow) -> Result<Value, String>,
 }
 
-const CONTENT: &str = "The text.";
+/// An argument of a tool.
+struct Argument {
+    name: &'static str,
+    /// Its JSON type; an array is one of strings.
+    kind: &'static str,
+    meaning: &'static str,
+    required: bool,
+}
+
+const fn required(name: &'static str, kind: &'static str, meaning: &'static str) -> Argument {
+    Argument { name, kind, meaning, required: true }
+}
+
+const fn optional(name: &'static str, kind: &'static str, meaning: &'static str) -> Argument {
+    Argument { name, kind, meaning, required: false }
+}
 
 /// Every tool, in the order in which they are offered.
 pub(super) static ALL: &[ContextTool] = &[
@@ -45,54 +66,109 @@ pub(super) static ALL: &[ContextTool] = &[
         arguments: &[],
         method: "get-context",
         phrase: "list the context",
+        params: |_, row| vec![manager(row), entry("brief", true)],
+        shown: as_it_is,
     },
     ContextTool {
         name: "read_context",
         description: "Gives the whole content of an item of your context.",
-        arguments: &[("id", "string", "The item's id, such as ctx-7.", true)],
+        arguments: &[required("id", "string", "The item's id, such as ctx-7.")],
         method: "get-context",
         phrase: "read the item",
+        params: |request, row| {
+            let ids = request.argument("id").cloned().into_iter().collect();
+            vec![manager(row), entry("ids", Value::List(ids))]
+        },
+        shown: only_item,
     },
     ContextTool {
         name: "add_file",
         description: "Adds a file, or some of its lines, to your context; from now on you see it.",
         arguments: &[
-            ("path", "string", "Its name, absolute or from the project's folder.", true),
-            ("start_line", "integer", "The first line, from 1.", false),
-            ("end_line", "integer", "The last line.", false),
+            required("path", "string", "Its name, absolute or from the project's folder."),
+            optional("start_line", "integer", "The first line, from 1."),
+            optional("end_line", "integer", "The last line."),
         ],
         method: "add-file",
         phrase: "add the file",
+        params: |request, row| {
+            let path = request.path(row).map(|path| path.to_string_lossy().into_owned());
+            vec![manager(row), entry("path", path.unwrap_or_default()), entry("brief", true)]
+        },
+        shown: as_it_is,
     },
     ContextTool {
         name: "add_text",
         description: "Adds a text of your own to your context; from now on you see it.",
-        arguments: &[("content", "string", CONTENT, true)],
+        arguments: &[required("content", "string", "The text.")],
         method: "add-context",
         phrase: "add a text",
+        params: |_, row| vec![manager(row), entry("type", "text"), entry("brief", true)],
+        shown: as_it_is,
     },
     ContextTool {
         name: "drop_context",
         description: "Takes items out of your context; the user can bring them back.",
-        arguments: &[("ids", "array", "The items' ids.", true)],
+        arguments: &[required("ids", "array", "The items' ids.")],
         method: "remove-context",
         phrase: "drop the items",
+        params: |_, row| vec![manager(row)],
+        shown: as_it_is,
     },
     ContextTool {
         name: "search_memory",
         description: "Finds what is remembered from earlier work that fits a text.",
-        arguments: &[("query", "string", CONTENT, true)],
+        arguments: &[required("query", "string", "The text.")],
         method: "ground-query",
         phrase: "search the memories for",
+        params: |_, row| vec![entry("session", session(row)), entry("limit", figure(FOUND as u64))],
+        shown: as_it_is,
     },
     ContextTool {
         name: "search_session",
         description: "Finds words in this conversation, also in messages that you do not see.",
-        arguments: &[("query", "string", "The words.", true)],
+        arguments: &[required("query", "string", "The words.")],
         method: "search-sessions",
         phrase: "search the conversation for",
+        params: |_, _| vec![entry("limit", figure(HITS_LOOKED_AT))],
+        shown: own_hits,
     },
 ];
+
+/// What the model says that the method takes under the same name.
+const PASSED_ON: [&str; 5] = ["content", "ids", "query", "start-line", "end-line"];
+
+fn manager(row: &SessionRow) -> Entry {
+    entry("manager", row.manager_name())
+}
+
+fn session(row: &SessionRow) -> Value {
+    Value::Str(format!("ses-{}", row.id))
+}
+
+fn as_it_is(_: &ToolRequest, value: Value, _: &SessionRow) -> Result<Value, String> {
+    Ok(value)
+}
+
+/// Of a list of one item, that.
+fn only_item(request: &ToolRequest, value: Value, _: &SessionRow) -> Result<Value, String> {
+    let item = match value {
+        Value::List(mut items) => items.pop(),
+        _ => None,
+    };
+    item.ok_or_else(|| {
+        let id = request.argument("id").map(json_text).unwrap_or_default();
+        format!("there is no item {id} in the context; list_context lists what there is")
+    })
+}
+
+/// Of hits in all sessions, this one's.
+fn own_hits(_: &ToolRequest, value: Value, row: &SessionRow) -> Result<Value, String> {
+    let Value::List(hits) = value else { return Ok(value) };
+    let id = session(row);
+    let own = hits.into_iter().filter(|hit| hit.get("id") == Some(&id));
+    Ok(Value::List(own.take(FOUND).collect()))
+}
 
 /// The tool of this name.
 pub(super) fn find(name: &str) -> Option<&'static ContextTool> {
@@ -105,7 +181,7 @@ pub(super) fn names() -> Vec<&'static str> {
 }
 
 /// What a model asked for, understood.
-pub(super) struct Asked {
+pub(super) struct ToolRequest {
     pub(super) tool: &'static ContextTool,
     arguments: Value,
 }
@@ -113,17 +189,17 @@ pub(super) struct Asked {
 impl ContextTool {
     /// The tool as a provider is told of it.
     pub(super) fn offered(&self) -> Tool {
-        let property = |(name, kind, meaning, _): &(&str, &str, &str, bool)| {
-            let mut property = json!({ "type": kind, "description": meaning });
-            if *kind == "array" {
+        let property = |argument: &Argument| {
+            let mut property = json!({ "type": argument.kind, "description": argument.meaning });
+            if argument.kind == "array" {
                 property["items"] = json!({ "type": "string" });
             }
-            ((*name).to_owned(), property)
+            (argument.name.to_owned(), property)
         };
         let properties: serde_json::Map<String, serde_json::Value> =
             self.arguments.iter().map(property).collect();
-        let required: Vec<&str> =
-            self.arguments.iter().filter(|(.., must)| *must).map(|(name, ..)| *name).collect();
+        let required = self.arguments.iter().filter(|argument| argument.required);
+        let required: Vec<&str> = required.map(|argument| argument.name).collect();
         Tool {
             name: self.name.to_owned(),
             description: self.description.to_owned(),
@@ -137,29 +213,36 @@ impl ContextTool {
     ///
     /// # Errors
     /// A phrase for the model.
-    pub(super) fn understood(&'static self, arguments: &str) -> Result<Asked, String> {
+    pub(super) fn understood(&'static self, arguments: &str) -> Result<ToolRequest, String> {
         let text = if arguments.trim().is_empty() { "{}" } else { arguments };
         let value = from_json(text.as_bytes())
             .map_err(|error| format!("the arguments are no JSON: {error}"))?;
         let Value::Map(given) = &value else {
             return Err("the arguments must be a JSON object".to_owned());
         };
-        let known =
-            |name: &str| self.arguments.iter().any(|(known, ..)| known.replace('_', "-") == *name);
+        let known = |name: &str| {
+            self.arguments.iter().any(|argument| argument.name.replace('_', "-") == *name)
+        };
         if let Some((name, _)) = given.iter().find(|(name, _)| !known(name)) {
             return Err(format!("{} has no argument {name}", self.name));
         }
-        let missing = self.arguments.iter().find(|(name, .., must)| {
-            *must && value.get(&name.replace('_', "-")).is_none_or(|value| *value == Value::Nil)
-        });
-        match missing {
-            Some((name, ..)) => Err(format!("{} needs the argument {name}", self.name)),
-            None => Ok(Asked { tool: self, arguments: value }),
+        let request = ToolRequest { tool: self, arguments: value };
+        let is_missing = |argument: &&Argument| {
+            let given = request.argument(&argument.name.replace('_', "-"));
+            argument.required && given.is_none_or(|value| *value == Value::Nil)
+        };
+        match self.arguments.iter().find(is_missing) {
+            Some(Argument { name, .. }) => Err(format!("{} needs the argument {name}", self.name)),
+            None => Ok(request),
         }
     }
 }
 
-impl Asked {
+impl ToolRequest {
+    fn argument(&self, name: &str) -> Option<&Value> {
+        self.arguments.get(name)
+    }
+
     /// What is to be done, in a line for a person.
     pub(super) fn phrase(&self) -> String {
         let Value::Map(given) = &self.arguments else { return self.tool.phrase.to_owned() };
@@ -190,7 +273,7 @@ impl Asked {
 
     /// The file that is meant: names are from the project's folder.
     fn path(&self, row: &SessionRow) -> Option<PathBuf> {
-        let Some(Value::Str(name)) = self.arguments.get("path") else { return None };
+        let Some(Value::Str(name)) = self.argument("path") else { return None };
         match (name.starts_with(['/', '~']), row.project.as_deref()) {
             (true, _) | (false, None) => files::absolute(name).ok(),
             (false, Some(project)) => Some(Path::new(project).join(name)),
@@ -206,51 +289,12 @@ impl Asked {
         call: &Call,
         row: &SessionRow,
     ) -> Result<String, String> {
-        let done = run(call, self.tool.method, self.params(row)).await;
+        let mut params = (self.tool.params)(self, row);
+        let given_as = |name: &str| self.argument(name).map(|value| entry(name, value.clone()));
+        params.extend(PASSED_ON.into_iter().filter_map(given_as));
+        let done = run(call, self.tool.method, Value::Map(params)).await;
         let value = done.map_err(|error| error.message)?;
-        self.shown(value, row).map(|value| cut(json_text(&value)))
-    }
-
-    fn params(&self, row: &SessionRow) -> Value {
-        let given = |name: &str| self.arguments.get(name).cloned();
-        let manager = || entry("manager", row.manager_name());
-        let session = || entry("session", format!("ses-{}", row.id));
-        let given_as = |name: &str| given(name).map(|value| entry(name, value));
-        let mut params = match self.tool.name {
-            "list_context" => vec![manager(), entry("brief", true)],
-            "read_context" => {
-                let id = given("id").into_iter().collect();
-                vec![manager(), entry("ids", Value::List(id))]
-            }
-            "add_file" => {
-                let path = self.path(row).map(|path| path.to_string_lossy().into_owned());
-                vec![manager(), entry("path", path.unwrap_or_default()), entry("brief", true)]
-            }
-            "add_text" => vec![manager(), entry("type", "text"), entry("brief", true)],
-            "drop_context" => vec![manager()],
-            "search_memory" => vec![session(), entry("limit", figure(FOUND as u64))],
-            _ => vec![entry("limit", figure(HITS_LOOKED_AT))],
-        };
-        let passed_on = ["content", "ids", "query", "start-line", "end-line"];
-        params.extend(passed_on.into_iter().filter_map(given_as));
-        Value::Map(params)
-    }
-
-    /// What of the method's answer a model is shown: of hits in all sessions, this one's; of a list
-    /// of one item, that.
-    fn shown(&self, value: Value, row: &SessionRow) -> Result<Value, String> {
-        match (self.tool.name, value) {
-            ("search_session", Value::List(hits)) => {
-                let id = Value::Str(format!("ses-{}", row.id));
-                let own = hits.into_iter().filter(|hit| hit.get("id") == Some(&id));
-                Ok(Value::List(own.take(FOUND).collect()))
-            }
-            ("read_context", Value::List(mut items)) => items.pop().ok_or_else(|| {
-                let id = self.arguments.get("id").map(json_text).unwrap_or_default();
-                format!("there is no item {id} in the context; list_context lists what there is")
-            }),
-            (_, value) => Ok(value),
-        }
+        (self.tool.shown)(self, value, row).map(|value| cut(json_text(&value)))
     }
 }
 

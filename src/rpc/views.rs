@@ -48,10 +48,8 @@ pub(super) fn manage_context(call: Call, params: Value) -> Result<Step, WireErro
             Ok((row, settings))
         };
         let (row, settings) = call.tools.engine.ask(read).await.map_err(engine_error)?;
-        let configured = match (&provider, &model) {
-            (None, None) => call.tools.providers.preferred(settings.model.as_deref())?,
-            _ => call.tools.providers.find(provider.as_deref(), model.as_deref())?,
-        };
+        let (provider, model) = (provider.as_deref(), model.as_deref());
+        let configured = call.tools.providers.chosen(provider, model, &settings)?;
         let managed = match dry_run {
             true => manage::rehearse(&call, row.id, &wish, &configured).await?,
             false => manage::manage(&call, row.id, &wish, &configured).await?,

@@ -7,7 +7,7 @@ use super::super::agent::Decision;
 use super::super::error::engine_error;
 use super::super::params::ToolNames;
 use super::super::present::{entry, figure, keyword};
-use super::super::tools::{Asked, ContextTool};
+use super::super::tools::{ContextTool, ToolRequest};
 use super::Chat;
 use super::turn::{Begun, MAX_ROUNDS};
 use crate::engine::{EngineError, NewMessage, SessionSettings};
@@ -151,7 +151,7 @@ impl Chat {
     }
 
     /// Asks the person, who is told what is to be done.
-    async fn decision(&self, asked: &Asked, called: &ToolCall) -> Result<Decision, String> {
+    async fn decision(&self, asked: &ToolRequest, called: &ToolCall) -> Result<Decision, String> {
         let mut question = self.call.tools.approvals.ask();
         self.tell(
             "approval",

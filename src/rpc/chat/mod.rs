@@ -148,12 +148,8 @@ impl Chat {
             Ok((row, settings))
         };
         let (row, settings) = call.tools.engine.ask(read).await.map_err(engine_error)?;
-        let configured = match (&asked.provider, &asked.model) {
-            (None, None) => call.tools.providers.preferred(settings.model.as_deref())?,
-            (provider, model) => {
-                call.tools.providers.find(provider.as_deref(), model.as_deref())?
-            }
-        };
+        let (provider, model) = (asked.provider.as_deref(), asked.model.as_deref());
+        let configured = call.tools.providers.chosen(provider, model, &settings)?;
         let directed = directive(&asked.message.content).map(|(name, _)| name.to_owned());
         let managed = directed.is_some()
             || asked.manage.unwrap_or(asked.template.is_some() || settings.manage);
