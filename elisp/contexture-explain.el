@@ -157,6 +157,9 @@ It is shown in BUFFER, or in a window of its own if that is nil."
                           (mapconcat #'contexture--name missing ", ")))
      "")
    (contexture-explain--row "Left out" (contexture-explain--first-out report))
+   (if-let ((items (contexture-explain--items report)))
+       (contexture-explain--row "Items" items)
+     "")
    (propertize (format "\n  %-18s %13s %11s  %s\n" "Part" "Tokens" "Score" "Why")
                'face 'shadow)))
 
@@ -196,6 +199,19 @@ Where the strategy scores, that is what has the lowest score."
                                      "")))
                          (seq-take sorted 3) ", ")
               (if (nthcdr 3 sorted) ", ..." "")))))
+
+(defun contexture-explain--items (report)
+  "Return words for the items that are not whole in the window of REPORT, or nil."
+  (let ((items (cl-remove-if (lambda (item) (eq (plist-get item :fate) :kept))
+                             (plist-get report :items))))
+    (and items
+         (format "%s not whole: %s%s" (contexture--count (length items) "item")
+                 (mapconcat (lambda (item)
+                              (format "%s %s, %s" (plist-get item :id)
+                                      (contexture--name (plist-get item :fate))
+                                      (plist-get item :reason)))
+                            (seq-take items 5) "; ")
+                 (if (nthcdr 5 items) "; ..." "")))))
 
 (defun contexture-explain--score (number)
   "Return NUMBER, a score, with as many digits as it needs."

@@ -116,6 +116,18 @@ impl Serve {
         let _too_large = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
         let mut terminated = signal(SignalKind::terminate())?;
         let mut interrupted = signal(SignalKind::interrupt())?;
+        // An Emacs that ends sends this to what it has started; to others it means a terminal that
+        // was closed, which a server in the background may have been told to ignore.
+        let mut hung_up = match self.stdio {
+            true => Some(signal(SignalKind::hangup())?),
+            false => None,
+        };
+        let hung_up = async move {
+            match &mut hung_up {
+                Some(signal) => signal.recv().await,
+                None => std::future::pending().await,
+            }
+        };
         let conversation = async {
             if let Some(port) = port {
                 return inferior::attend(port).await;
@@ -134,6 +146,7 @@ impl Serve {
             () = server.ending().cancelled() => Ok(()),
             _ = terminated.recv() => Ok(()),
             _ = interrupted.recv() => Ok(()),
+            _ = hung_up => Ok(()),
         }
     }
 

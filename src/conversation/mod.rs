@@ -195,7 +195,7 @@ impl Conversation {
         })
         .map_err(EngineError::from)?;
         let id = self.id;
-        self.engine.run_alone(|engine| engine.note_window(id, &window))?;
+        self.engine.run_alone(|engine| engine.note_window(id, &window, Vec::new()))?;
         Ok(window)
     }
 

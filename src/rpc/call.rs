@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::agent::{Agent, Later, NoModel};
 use super::approvals::Approvals;
@@ -30,6 +31,10 @@ pub struct Tools {
     pub providers: Providers,
     /// What models want to do and nobody has allowed or refused yet.
     pub approvals: Approvals,
+    /// The turns of chats that are under way; a server that ends waits for them to keep what came.
+    pub turns: TaskTracker,
+    /// Set when the server is to end.
+    pub ending: CancellationToken,
     /// Where the user's own templates lie.
     pub template_folder: Option<PathBuf>,
     /// What the user should know since the start, such as a damaged database moved aside.
@@ -70,6 +75,8 @@ impl Tools {
             embedding: None,
             providers: Providers::default(),
             approvals: Approvals::default(),
+            turns: TaskTracker::new(),
+            ending: CancellationToken::new(),
             template_folder: None,
             notices: Vec::new(),
             repl: ReplSettings::default(),

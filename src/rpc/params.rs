@@ -236,29 +236,28 @@ impl ToolNames {
 
 impl<'de> Deserialize<'de> for ToolNames {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Given {
-            Switch(bool),
-            Names(Vec<String>),
-            Nil(()),
-        }
-        let names = match Given::deserialize(deserializer)? {
-            Given::Nil(()) => return Ok(Self(Some(Vec::new()))),
-            Given::Switch(true) => return Ok(Self(Some(tools::ALL.iter().collect()))),
-            Given::Switch(false) => return Ok(Self(Some(Vec::new()))),
-            Given::Names(names) => names,
-        };
-        let tool = |name: &String| {
-            let unknown = || {
-                let known = tools::names().join(", ");
-                serde::de::Error::custom(format!("no tool {name:?}; there are {known}"))
-            };
-            // A keyword or symbol may have hyphens.
-            tools::find(&name.replace('-', "_")).ok_or_else(unknown)
+        let names = match Value::deserialize(deserializer)? {
+            Value::Nil | Value::Bool(false) => return Ok(Self(Some(Vec::new()))),
+            Value::Bool(true) => return Ok(Self(Some(tools::ALL.iter().collect()))),
+            Value::List(names) | Value::Vector(names) => names,
+            _ => {
+                return Err(serde::de::Error::custom("must be t, nil or a list of names of tools"));
+            }
         };
         names.iter().map(tool).collect::<Result<_, _>>().map(|tools| Self(Some(tools)))
     }
+}
+
+fn tool<E: serde::de::Error>(name: &Value) -> Result<&'static ContextTool, E> {
+    let text = match name {
+        Value::Str(name) => &**name,
+        Value::Symbol(name) | Value::Keyword(name) => name,
+        _ => "",
+    };
+    // A keyword or symbol may have hyphens.
+    tools::find(&text.replace('-', "_")).ok_or_else(|| {
+        E::custom(format!("has no tool {text:?}; there are {}", tools::names().join(", ")))
+    })
 }
 
 /// A name for a call, by which it is known when it is made again.

@@ -9,7 +9,7 @@ use super::params::{
 };
 use super::present::{self, entry, figure};
 use super::query::Nothing;
-use super::{Finish, Step, transcript};
+use super::{Finish, Step, templates, transcript};
 use crate::engine::{Engine, EngineError, SessionSettings};
 use crate::store::session::{NewSession, SearchHit, SessionRow};
 use crate::value::Value;
@@ -38,33 +38,38 @@ pub(super) fn open_session(call: Call, params: Value) -> Result<Step, WireError>
     let given: Open = decode(params)?;
     let name = given.name.map(|Name(name)| name);
     let settings = call.tools.session_defaults();
-    Step::state(move |engine| {
-        let opened = engine.once("open-session", given.request_key.as_deref(), |engine| {
-            let name = match name {
-                // An id is no name to be given, but whoever has seen one may open it by that.
-                Some(name) if is_session_id(&name) => engine.find_session(Some(&name))?.name,
-                Some(name) => name,
-                None => engine.free_session_name()?,
-            };
-            let new = NewSession {
-                name,
-                manager: given.manager.map(|ManagerName(name)| name).unwrap_or_default(),
-                project: given.project,
-                settings,
-                ..NewSession::default()
-            };
-            let opened = match given.current {
-                true => engine.open_session(new),
-                false => engine.open_session_aside(new),
-            }?;
-            manage(engine, opened.id, given.manage.0, given.template)?;
-            Ok(opened)
-        })?;
-        let row = engine.row(opened.id)?;
-        let current = engine.find_session(None).is_ok_and(|current| current.id == row.id);
-        let mut map = session(&row, current);
-        map.push(entry("created-now", opened.created));
-        Ok(Value::Map(map))
+    let template = given.template.clone().map(|Name(name)| name);
+    let project = given.project.clone();
+    let known_as = name.clone();
+    templates::usable(&call, template, known_as, project, move || {
+        Step::state(move |engine| {
+            let opened = engine.once("open-session", given.request_key.as_deref(), |engine| {
+                let name = match name {
+                    // An id is no name to be given, but whoever has seen one may open it by that.
+                    Some(name) if is_session_id(&name) => engine.find_session(Some(&name))?.name,
+                    Some(name) => name,
+                    None => engine.free_session_name()?,
+                };
+                let new = NewSession {
+                    name,
+                    manager: given.manager.map(|ManagerName(name)| name).unwrap_or_default(),
+                    project: given.project,
+                    settings,
+                    ..NewSession::default()
+                };
+                let opened = match given.current {
+                    true => engine.open_session(new),
+                    false => engine.open_session_aside(new),
+                }?;
+                manage(engine, opened.id, given.manage.0, given.template)?;
+                Ok(opened)
+            })?;
+            let row = engine.row(opened.id)?;
+            let current = engine.find_session(None).is_ok_and(|current| current.id == row.id);
+            let mut map = session(&row, current);
+            map.push(entry("created-now", opened.created));
+            Ok(Value::Map(map))
+        })
     })
 }
 

@@ -7,9 +7,10 @@ use serde::Deserialize;
 
 use super::Step;
 use super::call::{Call, Tools};
-use super::error::{application, param_error};
+use super::error::{application, engine_error, param_error};
 use super::params::decode;
 use super::present::{entry, figure, keyword};
+use crate::engine::Engine;
 use crate::files::templates::{FindError, TemplateFolders};
 use crate::template::{Fields, Source, Template, render};
 use crate::value::Value;
@@ -86,6 +87,37 @@ fn template_map(template: &Template) -> Vec<(Box<str>, Value)> {
         map.push(entry("contract-language", keyword(&contract.language)));
     }
     map
+}
+
+/// Goes on once the template of this name is found to be usable for a session, if one is named; a
+/// session that there is not yet is of `project`.
+pub(super) fn usable(
+    call: &Call,
+    template: Option<String>,
+    session: Option<String>,
+    project: Option<String>,
+    then: impl FnOnce() -> Result<Step, WireError> + Send + 'static,
+) -> Result<Step, WireError> {
+    let Some(name) = template.filter(|name| !name.is_empty()) else { return then() };
+    let call = call.clone();
+    Ok(Step::Await(Box::pin(async move {
+        let of_session = move |engine: &mut Engine| {
+            Ok(engine.find_session(session.as_deref()).ok().and_then(|row| row.project))
+        };
+        let project = match project {
+            Some(project) => Some(project),
+            None => call.tools.engine.ask(of_session).await.map_err(engine_error)?,
+        };
+        let folders = folders(&call.tools, project)?;
+        let found = tokio::task::spawn_blocking(move || folders.find(&name).map(drop)).await;
+        match found {
+            Ok(found) => found.map_err(|error| find_error(&error))?,
+            Err(_) => {
+                return Err(WireError::new(WireError::INTERNAL, "internal error in a template"));
+            }
+        }
+        then()
+    })))
 }
 
 /// The folders for a call about a project.

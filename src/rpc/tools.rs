@@ -243,6 +243,16 @@ impl ToolRequest {
         self.arguments.get(name)
     }
 
+    /// Why it cannot be done in this session, whoever allows it.
+    pub(super) fn refusal(&self, row: &SessionRow) -> Option<String> {
+        let name = self.argument("path").filter(|_| self.tool.method == "add-file")?;
+        let reason = || {
+            let name = json_text(name);
+            format!("{name} is no absolute file name, and the session is of no project's folder")
+        };
+        self.path(row).is_none().then(reason)
+    }
+
     /// What is to be done, in a line for a person.
     pub(super) fn phrase(&self) -> String {
         let Value::Map(given) = &self.arguments else { return self.tool.phrase.to_owned() };

@@ -10,7 +10,7 @@ use super::error::param_error;
 use super::messages::MessageParam;
 use super::params::{Name, RequestKey, Switch, ToolNames, decode};
 use super::present::{entry, figure, keyword};
-use super::{checkpoints, messages, views, window};
+use super::{checkpoints, messages, templates, views, window};
 use crate::curation::config::{Range, Setting, TurnConfig, Value as Figure, WINDOW};
 use crate::curation::summary::Extractive;
 use crate::engine::{EngineError, SessionSettings, Turn, TurnDone, quality_parts};
@@ -156,7 +156,7 @@ struct Configure {
     request_key: Option<RequestKey>,
 }
 
-pub(super) fn configure_session(_: Call, params: Value) -> Result<Step, WireError> {
+pub(super) fn configure_session(call: Call, params: Value) -> Result<Step, WireError> {
     let given: Configure = decode(params)?;
     if let Some(name) = &given.strategy {
         window::named_strategy(name)?;
@@ -171,41 +171,46 @@ pub(super) fn configure_session(_: Call, params: Value) -> Result<Step, WireErro
         let number = number(name, value)?;
         config.with(name, number).map_err(|error| setting_error(name, &error.to_string()))
     })?;
-    Step::state(move |engine| {
-        let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
-        let (row, ()) = engine.once_in("configure-session", key, session, |engine, row| {
-            let mut settings = SessionSettings::parse(&row.settings)?;
-            let before = settings.clone();
-            for (name, value) in changes {
-                if let Ok(number) = number(name, &value) {
-                    settings.turn = settings.turn.with(name, number)?;
+    let (template, session) = (given.template.clone(), given.session.clone().map(|name| name.0));
+    templates::usable(&call, template, session, None, move || {
+        Step::state(move |engine| {
+            let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
+            let (row, ()) = engine.once_in("configure-session", key, session, |engine, row| {
+                let mut settings = SessionSettings::parse(&row.settings)?;
+                let before = settings.clone();
+                for (name, value) in changes {
+                    if let Ok(number) = number(name, &value) {
+                        settings.turn = settings.turn.with(name, number)?;
+                    }
                 }
-            }
-            // What is empty or 0 is the default again.
-            settings.model = given.model.or(settings.model).filter(|name| !name.is_empty());
-            settings.strategy = given.strategy.or(settings.strategy);
-            settings.max_tokens = window_tokens.or(settings.max_tokens).filter(|most| *most > 0);
-            settings.archive_pruned = given.archive_pruned.0.unwrap_or(settings.archive_pruned);
-            settings.versioning = given.versioning.0.unwrap_or(settings.versioning);
-            settings.manage = given.manage.0.unwrap_or(settings.manage);
-            settings.template =
-                given.template.or(settings.template).filter(|name| !name.is_empty());
-            let managing = &mut settings.managing;
-            managing.recent_runs = recent_runs.unwrap_or(managing.recent_runs);
-            managing.passthrough_runs = passthrough_runs.unwrap_or(managing.passthrough_runs);
-            managing.token_threshold = token_threshold.unwrap_or(managing.token_threshold);
-            if let Some(tools) = given.tools.0 {
-                settings.tools = tools.iter().map(|tool| tool.name.to_owned()).collect();
-            }
-            if let Some(tools) = given.allowed_tools.0 {
-                settings.allowed_tools = tools.iter().map(|tool| tool.name.to_owned()).collect();
-            }
-            match settings == before {
-                true => Ok(()),
-                false => engine.set_session_settings(row.id, &settings.print()?),
-            }
-        })?;
-        effective(row.name, &SessionSettings::parse(&row.settings)?)
+                // What is empty or 0 is the default again.
+                settings.model = given.model.or(settings.model).filter(|name| !name.is_empty());
+                settings.strategy = given.strategy.or(settings.strategy);
+                settings.max_tokens =
+                    window_tokens.or(settings.max_tokens).filter(|most| *most > 0);
+                settings.archive_pruned = given.archive_pruned.0.unwrap_or(settings.archive_pruned);
+                settings.versioning = given.versioning.0.unwrap_or(settings.versioning);
+                settings.manage = given.manage.0.unwrap_or(settings.manage);
+                settings.template =
+                    given.template.or(settings.template).filter(|name| !name.is_empty());
+                let managing = &mut settings.managing;
+                managing.recent_runs = recent_runs.unwrap_or(managing.recent_runs);
+                managing.passthrough_runs = passthrough_runs.unwrap_or(managing.passthrough_runs);
+                managing.token_threshold = token_threshold.unwrap_or(managing.token_threshold);
+                if let Some(tools) = given.tools.0 {
+                    settings.tools = tools.iter().map(|tool| tool.name.to_owned()).collect();
+                }
+                if let Some(tools) = given.allowed_tools.0 {
+                    settings.allowed_tools =
+                        tools.iter().map(|tool| tool.name.to_owned()).collect();
+                }
+                match settings == before {
+                    true => Ok(()),
+                    false => engine.set_session_settings(row.id, &settings.print()?),
+                }
+            })?;
+            effective(row.name, &SessionSettings::parse(&row.settings)?)
+        })
     })
 }
 

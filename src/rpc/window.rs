@@ -12,6 +12,7 @@ use super::query::current;
 use super::{Finish, Step, report};
 use crate::context::render::Format;
 use crate::context::render::budget::{Piece, fit};
+use crate::context::render::report::{Fate, Verdict};
 use crate::curation::budget::Budget;
 use crate::curation::section::{CodeUnit, Counted, Failure, Sections};
 use crate::curation::strategy::{self, Strategy};
@@ -23,8 +24,10 @@ use crate::tokens::{Counter, Measure};
 use crate::value::Value;
 use crate::wire::message::WireError;
 
-/// The share of a window that the items may have; what does not fit is told in the report.
-const ITEMS_SHARE: f64 = 0.5;
+/// The shares of a window that the items may have, in steps, so that the rendered items stay the same
+/// while a conversation grows: the first always, a larger one when all the rest leaves that free. What
+/// does not fit is told in the report.
+const ITEMS_SHARES: [f64; 4] = [0.5, 0.625, 0.75, 0.875];
 
 /// The texts of a window beside the conversation, as a client says them.
 #[derive(Deserialize, Default)]
@@ -110,7 +113,7 @@ pub(super) struct Wish {
 /// A window, and what became of the items that were offered to it.
 pub(super) struct Built {
     pub(super) window: Window,
-    pub(super) items: Vec<Value>,
+    pub(super) items: Vec<Verdict>,
 }
 
 #[derive(Deserialize)]
@@ -150,8 +153,8 @@ pub(super) fn build_context(call: Call, params: Value) -> Result<Step, WireError
             let model = material.costs.model.clone();
             let built = build_of(&call.tools, material, wish)?;
             let window = Arc::new(built.window);
-            let noted = Arc::clone(&window);
-            let note = call.tools.engine.ask_blocking(move |e| e.note_window(id, &noted));
+            let (noted, items) = (Arc::clone(&window), built.items.clone());
+            let note = call.tools.engine.ask_blocking(move |e| e.note_window(id, &noted, items));
             note.map_err(engine_error)?;
             let mut map = vec![
                 entry("session", name),
@@ -164,7 +167,7 @@ pub(super) fn build_context(call: Call, params: Value) -> Result<Step, WireError
                 map.push(entry("parts", Value::List(window.parts.iter().map(part).collect())));
             }
             map.push(entry("report", report::window(&window.report, explain)));
-            map.push(entry("items", Value::List(built.items)));
+            map.push(entry("items", verdicts(&built.items)));
             Ok(Value::Map(map))
         })))
     })
@@ -179,8 +182,6 @@ pub(super) fn build_of(tools: &Tools, material: Material, wish: Wish) -> Result<
     // More than the model takes would be refused by it.
     let max_tokens = if costs.model.known { wished.min(costs.model.limit) } else { wished };
     let mut sections = wish.sections;
-    let (text, item_report) = items_text(tools, items, max_tokens, measure)?;
-    sections.context_items = text;
     sections.summary = summary.map(|(text, tokens)| Counted { text, tokens });
     let strategy = match (wish.strategy, settings.strategy.as_deref()) {
         (Some(strategy), _) => strategy,
@@ -188,6 +189,9 @@ pub(super) fn build_of(tools: &Tools, material: Material, wish: Wish) -> Result<
         (None, None) => strategy::ALL[0],
     };
     let history = History::new(messages.iter().map(|message| &**message).collect(), measure);
+    let share = items_share(max_tokens, history.tokens(), &sections, measure);
+    let (text, verdicts) = items_text(tools, items, share, measure)?;
+    sections.context_items = text;
     let request = Request {
         sections: &sections,
         history: &history,
@@ -198,41 +202,65 @@ pub(super) fn build_of(tools: &Tools, material: Material, wish: Wish) -> Result<
         previous: previous.as_ref(),
     };
     let window = build(&request).map_err(|error| engine_error(EngineError::from(error)))?;
-    Ok(Built { window, items: item_report })
+    Ok(Built { window, items: verdicts })
 }
 
-/// The items rendered within their share of the window, and what became of each.
+/// How many tokens the items may have beside a history of `tokens` and the other sections.
+fn items_share(max_tokens: u64, tokens: u64, sections: &Sections, measure: &Measure) -> u64 {
+    let Sections { tool_schemas, system_prompt, design_document, type_definitions, .. } = sections;
+    let Sections { current_unit, relevant_tests, summary, grounding, .. } = sections;
+    let counted = [
+        tool_schemas,
+        system_prompt,
+        design_document,
+        type_definitions,
+        current_unit,
+        relevant_tests,
+        summary,
+        grounding,
+    ];
+    let counted = counted.into_iter().flatten().map(|part| measure.message(part.tokens));
+    let taken = tokens + counted.sum::<u64>();
+    let of_window = |share: f64| (max_tokens as f64 * share).floor() as u64;
+    // What failures and units take is only known once they are written out.
+    let known = sections.failures.is_empty() && sections.units.is_empty();
+    let is_free = |share: &&f64| known && of_window(**share) + taken <= max_tokens;
+    let share = ITEMS_SHARES.iter().rfind(is_free).unwrap_or(&ITEMS_SHARES[0]);
+    of_window(*share)
+}
+
+/// The items rendered within so many tokens, and what became of each.
 fn items_text(
     tools: &Tools,
     items: Vec<View>,
     max_tokens: u64,
     measure: &Measure,
-) -> Result<(Option<Counted>, Vec<Value>), WireError> {
+) -> Result<(Option<Counted>, Vec<Verdict>), WireError> {
     if items.is_empty() {
         return Ok((None, Vec::new()));
     }
     let views = current(tools, items);
     let pieces: Vec<Piece<'_>> =
         views.iter().map(|view| Piece { item: &view.item, pinned: view.pinned }).collect();
-    let share = (max_tokens as f64 * ITEMS_SHARE / measure.factor()).floor() as u64;
+    let share = (max_tokens as f64 / measure.factor()).floor() as u64;
     match fit(&pieces, Format::Markdown, Some(share), &*tools.counter) {
         Ok(fitted) => {
-            let report = fitted.report.iter().map(super::query::verdict).collect();
             let counted = Counted { text: fitted.text.into(), tokens: fitted.tokens };
-            Ok((Some(counted), report))
+            Ok((Some(counted), fitted.report))
         }
         // Not even the header fits; the rest of the window may.
         Err(_) => Ok((None, pieces.iter().map(no_room).collect())),
     }
 }
 
-fn no_room(piece: &Piece<'_>) -> Value {
-    Value::Map(vec![
-        entry("id", piece.item.id.to_string()),
-        entry("fate", keyword("dropped")),
-        entry("tokens", figure(0)),
-        entry("reason", "no room for items in this window"),
-    ])
+fn no_room(piece: &Piece<'_>) -> Verdict {
+    let reason = "no room for items in this window".to_owned();
+    Verdict { id: piece.item.id, tokens: 0, fate: Fate::Dropped, reason }
+}
+
+/// What became of items, as a client is told it.
+pub(super) fn verdicts(items: &[Verdict]) -> Value {
+    Value::List(items.iter().map(super::query::verdict).collect())
 }
 
 /// The strategy of this name.
@@ -286,6 +314,7 @@ pub(super) fn explain_context(_: Call, params: Value) -> Result<Step, WireError>
             if let Value::Map(more) = report::window(&noted.report, whole) {
                 map.extend(more);
             }
+            map.push(entry("items", verdicts(&noted.items)));
             Value::Map(map)
         });
         Ok(Value::List(told.collect()))

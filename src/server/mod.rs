@@ -59,7 +59,7 @@ impl Server {
                 let _ = publisher.send(Arc::new(burst));
             }
         };
-        let (tasks, ending) = (TaskTracker::new(), CancellationToken::new());
+        let (tasks, ending) = (TaskTracker::new(), tools.ending.clone());
         tokio::spawn(engine::run(engine, queue, publish));
         if let Some(embedding) = tools.embedding.clone() {
             let backfill = rpc::backfill(tools.engine.clone(), embedding);
@@ -97,9 +97,15 @@ impl Server {
     /// Lets connections send their last answers, but not for ever, and tidies the store.
     pub async fn finish(&self) {
         self.ending.cancel();
+        self.tools.turns.close();
+        if tokio::time::timeout(FAREWELL, self.tools.turns.wait()).await.is_err() {
+            tracing::warn!("an answer of a model that was under way could not be kept");
+        }
         self.tasks.close();
         if tokio::time::timeout(FAREWELL, self.tasks.wait()).await.is_err() {
-            tracing::warn!("some clients did not read their last answers");
+            tracing::warn!(
+                "some clients did not read their last answers, or wait for answers that did not come"
+            );
         }
         let settled = self.tools.engine.ask(|engine| {
             engine.settle();

@@ -69,6 +69,17 @@
     (contexture-explain-tests--shows "Left out +nothing")
     (should-not (string-match-p "\n- " (contexture-explain-tests--text)))))
 
+(ert-deftest contexture-explain-names-items-that-are-not-whole ()
+  (contexture-dashboard-tests--with
+    (contexture-dashboard-tests--fill "work" 2)
+    (let ((manager (plist-get (contexture-request 'current-session nil) :manager)))
+      (dotimes (_ 3)
+        (contexture-request 'add-context (list :manager manager :brief t
+                                               :content (make-string 1200 ?x)))))
+    (contexture-request 'build-context '(:max-tokens 600 :brief t))
+    (contexture-explain)
+    (contexture-explain-tests--shows "Items +[0-9] items? not whole: ctx-1 dropped, ")))
+
 (ert-deftest contexture-explain-tells-the-first-changed-byte ()
   (contexture-explain-tests--with-window '(:max-tokens 600)
     (contexture-request 'build-context '(:max-tokens 600 :brief t))

@@ -4,6 +4,14 @@ use crate::support::*;
 
 /// A server whose model plays these answers, in TOML, and an open session.
 fn begin(home: &Home, answers: &str) -> Client {
+    configure(home, answers);
+    let mut client = home.ephemeral(&[]);
+    client.ok("open-session", "(:name \"s\")");
+    client
+}
+
+/// Writes a configuration with a model that plays these answers.
+fn configure(home: &Home, answers: &str) {
     let script = home.write("answers.toml", answers);
     let config = home.path("config/contexture/config.toml");
     std::fs::create_dir_all(config.parent().unwrap()).unwrap();
@@ -12,9 +20,6 @@ fn begin(home: &Home, answers: &str) -> Client {
          script = {script:?}\nprice-input = 2.0\nprice-output = 10.0\n"
     );
     std::fs::write(config, provider).unwrap();
-    let mut client = home.ephemeral(&[]);
-    client.ok("open-session", "(:name \"s\")");
-    client
 }
 
 fn said(client: &mut Client) -> Vec<String> {
@@ -245,4 +250,80 @@ fn a_call_that_is_made_again_after_half_an_answer_asks_for_the_whole() {
     assert_eq!(client.ok("chat", call)["content"], answer["content"]);
     let log = said(&mut client);
     assert_eq!((log.len(), &*log[1]), (3, "assistant: Half of an"), "it is still in the log");
+}
+
+#[test]
+fn a_server_that_is_told_to_end_keeps_what_had_come() {
+    for signal in [rustix::process::Signal::TERM, rustix::process::Signal::HUP] {
+        let home = Home::new();
+        configure(&home, "[[answer]]\ntext = \"Nothing more com\"\nhang = true\n");
+        let mut client = home.stdio(&[]);
+        client.ok("open-session", "(:name \"s\")");
+        client.send("chat", "(:content \"hi\")");
+        assert_eq!(text(&client.message()["params"]["text"]), "Nothing more com");
+        let process = client.process.as_mut().unwrap();
+        process.signal(signal);
+        process.child.wait().unwrap();
+        let mut client = home.stdio(&[]);
+        client.ok("switch-session", "(:session \"s\")");
+        assert_eq!(said(&mut client), ["user: hi", "assistant: Nothing more com"], "{signal:?}");
+    }
+}
+
+#[test]
+fn items_get_the_room_that_nothing_else_needs_and_the_rest_is_named() {
+    let home = Home::new();
+    let mut client = begin(&home, "[[answer]]\necho = true\n");
+    client.ok("open-session", "(:name \"with items\" :manager \"m\")");
+    client.ok("configure-session", "(:window-tokens 2000)");
+    for number in 0..4 {
+        client.add("m", &format!("item {number} {}", "word ".repeat(400)));
+    }
+    let answer = client.ok("chat", "(:content \"hi\")");
+    let sent = text(&answer["content"]);
+    let there = (0..4).filter(|number| sent.contains(&format!("item {number} "))).count();
+    assert_eq!(there, 3, "of 2,000 tokens, seven eighths are free for items of 500");
+    let left_out = answer["left_out"].as_array().unwrap();
+    assert_eq!(text(&left_out[0]["id"]), "ctx-1");
+    assert_ne!(text(&left_out[0]["reason"]), "");
+    let explained = client.ok("explain-context", "nil");
+    assert_eq!(explained[0]["items"].as_array().unwrap().len(), 4);
+    // A conversation that needs the room has a half of the window.
+    for _ in 0..20 {
+        let content = "word ".repeat(100);
+        client.ok("add-message", &format!("(:role :assistant :content {content:?})"));
+    }
+    let answer = client.ok("chat", "(:content \"hi\")");
+    let sent = text(&answer["content"]);
+    let there = (0..4).filter(|number| sent.contains(&format!("item {number} "))).count();
+    assert!(there < 3, "{there}");
+}
+
+#[test]
+fn a_question_must_say_something() {
+    let home = Home::new();
+    let mut client = begin(&home, "[[answer]]\ntext = \"x\"\n");
+    for content in ["", " \\n"] {
+        let params = format!("(:content \"{content}\")");
+        assert_eq!(client.fails("chat", &params).param(), "content");
+    }
+    assert!(said(&mut client).is_empty());
+}
+
+#[test]
+fn a_session_is_only_managed_by_a_template_that_can_be_used() {
+    let home = Home::new();
+    let mut client = begin(&home, "[[answer]]\ntext = \"x\"\n");
+    let folder = home.file(".contexture/templates");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("broken.md"), "a\n{{ b\n").unwrap();
+    let project = home.path("files");
+    let open = format!("(:name \"p\" :project {project:?} :template \"broken\")");
+    assert_eq!(client.fails("open-session", &open).kind(), "template-malformed");
+    let failure = client.fails("configure-session", "(:template \"nosuch\")");
+    assert_eq!(failure.kind(), "no-such-template");
+    assert_eq!(text(&client.ok("configure-session", "nil")["template"]), "freeform-chat");
+    client.ok("configure-session", "(:template \"debug-error\" :manage t)");
+    client.ok("configure-session", "(:template \"\")");
+    assert_eq!(text(&client.ok("configure-session", "nil")["template"]), "freeform-chat");
 }

@@ -71,7 +71,10 @@ fn a_model_has_no_tools_unless_it_is_given_some() {
     assert!(!payload(&without).contains("\"tools\""));
     let set = client.ok("configure-session", "(:tools nil :allowed-tools nil)");
     assert_eq!((&set["tools"], &set["allowed_tools"]), (&Json::Null, &Json::Null));
-    assert_eq!(client.fails("chat", "(:content \"x\" :tools (:dance))").param(), "tools");
+    let failure = client.fails("chat", "(:content \"x\" :tools (:dance))");
+    assert!(failure.message.starts_with("tools has no tool \"dance\"; there are list_context"));
+    let failure = client.fails("chat", "(:content \"x\" :tools \"all\")");
+    assert_eq!(failure.message, "tools must be t, nil or a list of names of tools");
 }
 
 #[test]
@@ -289,4 +292,16 @@ fn a_managed_turn_can_use_tools_and_is_managed_once() {
     assert_eq!(answer["rounds"], 2);
     assert_eq!(answer["usage"]["input"], 7, "what the notes took is counted");
     assert_eq!(client.ok("list-views", "nil").as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_relative_name_needs_a_project_and_nobody_is_asked() {
+    let home = Home::new();
+    let answers = calling("add_file", r#"{"path": "notes.txt"}"#) + "[[answer]]\ntext = \"x\"\n";
+    let mut client = begin(&home, &answers);
+    client.ok("open-session", "(:name \"homeless\")");
+    let (asked, answer) = decide(&mut client, "(:content \"look\" :tools t)", ":once");
+    assert!(asked.is_empty());
+    let result = text(&answer["tool_calls"][0]["text"]);
+    assert!(result.starts_with("\"notes.txt\" is no absolute file name"), "{result}");
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::super::{Engine, EngineError, Selection, View};
 use super::settings::SessionSettings;
+use crate::context::render::report::Verdict;
 use crate::curation::managed::without_directive;
 use crate::curation::report::{Fingerprint, Report};
 use crate::curation::window::{Usage, Window};
@@ -43,6 +44,8 @@ pub struct Noted {
     pub at: i64,
     /// What it cost, and why it is as it is.
     pub report: Arc<Report>,
+    /// What became of the items that were offered to it.
+    pub items: Vec<Verdict>,
     fingerprint: Fingerprint,
 }
 
@@ -80,13 +83,19 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::Store`].
-    pub fn note_window(&mut self, id: u64, window: &Window) -> Result<u64, EngineError> {
+    pub fn note_window(
+        &mut self,
+        id: u64,
+        window: &Window,
+        items: Vec<Verdict>,
+    ) -> Result<u64, EngineError> {
         let at = self.now();
         let line = self.store.log_usage(&usage_row(id, at, &window.usage, &window.report))?;
         self.windows.note(Noted {
             session: id,
             at,
             report: Arc::new(window.report.clone()),
+            items,
             fingerprint: window.fingerprint(),
         });
         self.session_changed(id, "build-context")?;

@@ -129,6 +129,9 @@ impl Chat {
             Ok(asked) => asked,
             Err(text) => return (Outcome::Failed, text),
         };
+        if let Some(text) = asked.refusal(&self.row) {
+            return (Outcome::Failed, text);
+        }
         let named = |tools: &[&'static ContextTool]| tools.iter().any(|one| one.name == tool.name);
         let allowed = (named(&self.allowed) || named(always)) && !asked.reaches_out(&self.row);
         if !allowed {
@@ -164,7 +167,7 @@ impl Chat {
         );
         tokio::select! {
             decision = question.answered() => Ok(decision),
-            () = self.call.cancelled.cancelled() => Err("the turn was cancelled".to_owned()),
+            () = self.given_up() => Err("the turn was cancelled".to_owned()),
             () = tokio::time::sleep(PATIENCE) => {
                 Err(format!("nobody allowed it within {} seconds", PATIENCE.as_secs()))
             }

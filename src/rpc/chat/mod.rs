@@ -14,7 +14,7 @@ use serde::Deserialize;
 use self::turn::Begun;
 use super::call::Call;
 use super::embedding::{Embedded, embedded};
-use super::error::engine_error;
+use super::error::{engine_error, param_error};
 use super::messages::MessageParam;
 use super::params::{Name, RequestKey, Switch, ToolNames, decode};
 use super::providers::Configured;
@@ -86,6 +86,9 @@ struct Chat {
 
 pub(super) fn chat(call: Call, params: Value) -> Result<Step, WireError> {
     let given: ChatParams = decode(params)?;
+    if given.content.trim().is_empty() {
+        return Err(param_error("content", "must say something"));
+    }
     let counter = &*call.tools.counter;
     let message = MessageParam::of_user(given.content, given.phase).counted(counter)?;
     let asked = Asked {
@@ -113,7 +116,10 @@ pub(super) fn chat(call: Call, params: Value) -> Result<Step, WireError> {
             let outcome = match dry_run {
                 true => Chat::prepare(next, asked).await?.dry_run().await,
                 // A task of its own: when the call is cancelled, it still keeps what had come.
-                false => tokio::spawn(hold(next, asked)).await.unwrap_or_else(|_| Err(broken())),
+                false => {
+                    let turns = next.tools.turns.clone();
+                    turns.spawn(hold(next, asked)).await.unwrap_or_else(|_| Err(broken()))
+                }
             };
             outcome.map(Step::Done)
         })))
@@ -171,6 +177,14 @@ impl Chat {
             tools,
             allowed,
         })
+    }
+
+    /// Waits until nobody wants the turn any more: its caller, or a server that ends.
+    async fn given_up(&self) {
+        tokio::select! {
+            () = self.call.cancelled.cancelled() => {}
+            () = self.call.tools.ending.cancelled() => {}
+        }
     }
 
     fn progress(&self, kind: &str, text: &str) {

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use super::super::error::engine_error;
 use super::super::manage::Managed;
 use super::super::present::{entry, figure, keyword};
+use super::super::window::{Built, verdicts};
 use super::super::{messages, turn};
 use super::turn::Opaque;
 use super::{Begun, Chat};
+use crate::context::render::report::{Fate, Verdict};
 use crate::curation::managed::without_directive;
 use crate::provider::chat::{Stop, Whole};
 use crate::session::message::Message;
@@ -50,6 +52,7 @@ impl Chat {
             entry("provider", &*self.configured.name),
             entry("model", self.configured.provider.model()),
             entry("window-tokens", figure(begun.window_tokens)),
+            entry("left-out", left_out(&begun.items)),
             entry("management", begun.managed.as_ref().map_or(Value::Nil, Managed::told)),
             entry("rounds", figure(begun.rounds)),
             entry(
@@ -69,7 +72,7 @@ impl Chat {
         let number = length.await.map_err(engine_error)? + 1;
         let said: Message = message.into_message(number, 0);
         material.messages.push(without_directive(&Arc::new(said)));
-        let window = self.build_with(material, String::new(), None).await?;
+        let Built { window, items } = self.build_with(material, String::new(), None).await?;
         let payload = self.configured.provider.payload(&self.request(&window, &Opaque::new()));
         let parts = window.parts.iter().map(|part| {
             let mut map = vec![
@@ -86,9 +89,16 @@ impl Chat {
             entry("model", self.configured.provider.model()),
             entry("tokens", figure(window.tokens)),
             entry("parts", Value::List(parts.collect())),
+            entry("items", verdicts(&items)),
             entry("payload", payload),
             // What a manager would make of the history nobody knows before it is asked.
             entry("managed-by", managed_by.map_or(Value::Nil, Value::from)),
         ]))
     }
+}
+
+/// The items of which the model does not see all, and why.
+fn left_out(items: &[Verdict]) -> Value {
+    let in_part = items.iter().filter(|verdict| verdict.fate != Fate::Kept).cloned();
+    verdicts(&in_part.collect::<Vec<_>>())
 }

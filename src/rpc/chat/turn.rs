@@ -9,9 +9,10 @@ use super::super::error::{engine_error, provider_error};
 use super::super::manage::{self, Managed};
 use super::super::messages;
 use super::super::present::entry;
-use super::super::window::{Wish, build_of};
+use super::super::window::{Built, Wish, build_of};
 use super::calls::Ran;
 use super::{Chat, broken};
+use crate::context::render::report::Verdict;
 use crate::curation::section::{Counted, Section};
 use crate::curation::summary::Extractive;
 use crate::curation::window::Window;
@@ -54,6 +55,8 @@ pub(super) struct Begun {
     pub(super) cost: Option<f64>,
     /// What the last window had.
     pub(super) window_tokens: u64,
+    /// What became of the items in it.
+    pub(super) items: Vec<Verdict>,
     /// How many tokens windows may have, once one was too long for the model.
     max_tokens: Option<u64>,
 }
@@ -108,6 +111,7 @@ impl Chat {
             usage: Usage::default(),
             cost: Some(0.0),
             window_tokens: 0,
+            items: Vec::new(),
             max_tokens: None,
         })
     }
@@ -166,27 +170,29 @@ impl Chat {
 
     /// The window, and the number of its line in the log of usage.
     async fn window(&self, begun: &mut Begun) -> Result<(Window, u64), WireError> {
-        let window = match self.managed_window(begun).await? {
-            Some(window) => window,
+        let built = match self.managed_window(begun).await? {
+            Some(built) => built,
             None => self.build(self.material().await?, begun).await?,
         };
+        let Built { window, items } = built;
         begun.window_tokens = window.tokens;
+        begun.items.clone_from(&items);
         let (id, noted) = (self.row.id, window.clone());
-        let note = self.call.tools.engine.ask(move |engine| engine.note_window(id, &noted));
+        let note = self.call.tools.engine.ask(move |engine| engine.note_window(id, &noted, items));
         let line = note.await.map_err(engine_error)?;
         Ok((window, line))
     }
 
     /// The window with the managed view in the place of the history; when it cannot be built, the
     /// view is given up, and there is none.
-    async fn managed_window(&self, begun: &mut Begun) -> Result<Option<Window>, WireError> {
+    async fn managed_window(&self, begun: &mut Begun) -> Result<Option<Built>, WireError> {
         let Some(managed) = begun.managed.clone().filter(Managed::has_view) else {
             return Ok(None);
         };
         let mut material = self.material().await?;
         managed.apply(&mut material);
         let reason = match self.build(material, begun).await {
-            Ok(window) if has_summary(&window) => return Ok(Some(window)),
+            Ok(built) if has_summary(&built.window) => return Ok(Some(built)),
             Ok(_) => "the notes did not fit into the window beside the rest".to_owned(),
             Err(error) => error.message,
         };
@@ -205,7 +211,7 @@ impl Chat {
         Ok(Material { costs: self.configured.with_room(material.costs), ..material })
     }
 
-    async fn build(&self, material: Material, begun: &Begun) -> Result<Window, WireError> {
+    async fn build(&self, material: Material, begun: &Begun) -> Result<Built, WireError> {
         self.build_with(material, begun.turn.grounding.clone(), begun.max_tokens).await
     }
 
@@ -215,7 +221,7 @@ impl Chat {
         material: Material,
         grounding: String,
         max_tokens: Option<u64>,
-    ) -> Result<Window, WireError> {
+    ) -> Result<Built, WireError> {
         let tools: Arc<Tools> = Arc::clone(&self.call.tools);
         let mut sections = self.sections.clone();
         if sections.grounding.is_none() && !grounding.is_empty() {
@@ -227,13 +233,13 @@ impl Chat {
         }
         let wish = Wish { phase: self.phase, strategy: None, max_tokens, query: None, sections };
         let built = tokio::task::spawn_blocking(move || build_of(&tools, material, wish));
-        built.await.unwrap_or_else(|_| Err(broken())).map(|built| built.window)
+        built.await.unwrap_or_else(|_| Err(broken()))
     }
 
     /// Asks the model and passes on what it says, until the end or until nobody wants it.
     async fn stream(&self, request: &Request, whole: &mut Whole) -> Result<(), ProviderError> {
         let provider = &*self.configured.provider;
-        let gone = self.call.cancelled.cancelled();
+        let gone = self.given_up();
         tokio::pin!(gone);
         let mut reply = tokio::select! {
             reply = provider.chat(request) => reply?,

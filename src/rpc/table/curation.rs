@@ -65,8 +65,8 @@ pub(super) static METHODS: &[Method] = &[
             optional("limit", "integer", "Of so many of the last windows; 1 by default."),
             EXPLAIN,
         ],
-        result: "A list of reports, newest first, with `:at`; empty before the first window since \
-                 the server began.",
+        result: "A list of reports, newest first, with `:at` and what became of each of the \
+                 `:items`; empty before the first window since the server began.",
         pace: Pace::Prompt,
         run: window::explain_context,
     },

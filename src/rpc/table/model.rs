@@ -64,14 +64,16 @@ pub(super) static METHODS: &[Method] = &[
             KEY,
         ],
         result: "`:id`, the answer's message, `:question`, `:content :stop-reason :usage (:input \
-                 :output :cached) :cost :provider :model :window-tokens :management :rounds \
-                 :tool-calls :turn`; `:management` is what `manage-context` tells of it, `nil` for a \
-                 turn that was not to be managed. Progress has `:kind :text`: `:text`, \
-                 `:reasoning`, `:status`, `:retry`, `:tool-call` (with `:arguments`), `:tool-result` \
-                 (with `:tool :outcome`) or `:approval` (with `:approval :tool :arguments`), which \
-                 `approve` answers. A dry run gives `:session :provider :model :payload :tokens \
-                 :parts :managed-by`. Errors are of the kinds `unconfigured`, `authentication`, `rate-limited`, `context-too-long`, `bad-request`, \
-                 `unavailable`, `malformed` and `session-busy`.",
+                 :output :cached) :cost :provider :model :window-tokens :left-out :management \
+                 :rounds :tool-calls :turn`; `:left-out` has the items that are not whole in the \
+                 window, each `:id :fate :tokens :reason`; `:management` is what `manage-context` \
+                 tells of it, `nil` for a turn that was not to be managed. Progress has `:kind \
+                 :text`: `:text`, `:reasoning`, `:status`, `:retry`, `:tool-call` (with \
+                 `:arguments`), `:tool-result` (with `:tool :outcome`) or `:approval` (with \
+                 `:approval :tool :arguments`), which `approve` answers. A dry run gives `:session \
+                 :provider :model :payload :tokens :parts :items :managed-by`. Errors are of the \
+                 kinds `unconfigured`, `authentication`, `rate-limited`, `context-too-long`, \
+                 `bad-request`, `unavailable`, `malformed` and `session-busy`.",
         pace: Pace::Aside,
         run: chat::chat,
     },
