@@ -98,7 +98,7 @@ With a prefix argument, choose a SESSION."
   "List VIEWS, as the server has them."
   (setq tabulated-list-entries
         (mapcar (lambda (view) (list view (contexture-session-views--row view)))
-                (if (keywordp (car-safe views)) (plist-get views :views) views))
+                views)
         header-line-format nil)
   (tabulated-list-init-header)
   (tabulated-list-print t)
@@ -153,15 +153,25 @@ C-c C-t chooses one.\n")))))
   "Show the view at point: what was asked, and what came of it."
   (interactive)
   (let* ((view (or (tabulated-list-get-id) (user-error "There is no view here")))
-         (place (cl-position view tabulated-list-entries :key #'car)))
-    (contexture-session--call
-     'list-views                        ; the newest first, and newer may have come
-     (contexture-session-views--params :limit (+ place 10))
-     (lambda (views)
-       (contexture-session-views--show
-        (or (cl-find (plist-get view :view) views :test #'equal
-                     :key (lambda (it) (plist-get it :view)))
-            view))))))
+         (place (cl-position view tabulated-list-entries :key #'car))
+         (older (contexture-session-views--params
+                 :limit (+ place 10)))  ; the newest first, and newer may have come
+         (show (apply-partially #'contexture-session-views--show-found view)))
+    (contexture-request-async
+     'list-views (list :view (plist-get view :view) :limit 1)
+     :success show
+     :error (lambda (problem)
+              (if (eql (plist-get problem :code) -32602)
+                  ;; A server of before `:view': all up to this one.
+                  (contexture-session--call 'list-views older show)
+                (contexture-session--show-error problem))))))
+
+(defun contexture-session-views--show-found (view views)
+  "Show that of VIEWS which is VIEW with its texts, or else VIEW."
+  (contexture-session-views--show
+   (or (cl-find (plist-get view :view) views :test #'equal
+                :key (lambda (it) (plist-get it :view)))
+       view)))
 
 (defun contexture-session-views--show (view)
   "Show VIEW in a buffer of its own."
