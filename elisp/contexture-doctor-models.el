@@ -72,7 +72,7 @@
            (contexture-doctor--finding
             'warn (format "%s; it does not answer" said)
             (format "See whether %s can be reached."
-                    (or (plist-get provider :address) "its address"))))
+                    (or (plist-get provider :base-url) "its address"))))
           ((eq outcome 'refused) (contexture-doctor--finding 'warn said value))
           ((or (null models) (cl-some (lambda (it) (string-prefix-p model it)) models))
            (contexture-doctor--finding 'ok said))

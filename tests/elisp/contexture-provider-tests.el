@@ -306,13 +306,22 @@ this line into ~/.authinfo.gpg: machine api.anthropic.com login apikey password 
 (ert-deftest contexture-provider-doctor-knows-which-models-there-are ()
   (let ((judge (lambda (model outcome value)
                  (plist-get (contexture-doctor--judge-provider
-                             (list :name "x" :model model :address "a") outcome value)
+                             (list :name "x" :model model) outcome value)
                             :status))))
     (should (eq (funcall judge "llama" 'answered '(:models ("llama:latest"))) 'ok))
     (should (eq (funcall judge "llama" 'answered '(:models ("qwen"))) 'warn))
     (should (eq (funcall judge "llama" 'answered '(:models nil)) 'ok))
     (should (eq (funcall judge "llama" 'silent nil) 'warn))
     (should (eq (funcall judge "llama" 'refused "the key is wrong") 'warn))))
+
+(ert-deftest contexture-provider-doctor-says-which-address-is-silent ()
+  (contexture-provider-tests--with nil
+    (setq contexture-providers
+          '(("gone" :kind ollama :model "llama" :base-url "http://localhost:1")))
+    (contexture-provider-tests--names)
+    (let ((row (car (contexture-request 'list-providers))))
+      (should (equal (plist-get (contexture-doctor--judge-provider row 'silent nil) :advice)
+                     "See whether http://localhost:1 can be reached.")))))
 
 (provide 'contexture-provider-tests)
 ;;; contexture-provider-tests.el ends here
