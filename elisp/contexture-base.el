@@ -148,7 +148,7 @@ reaches it, and keeps them until it ends.  The plist has
                 own default, which is often small
   :max-tokens   how many tokens an answer may have
   :price-input, :price-output
-                what a million tokens cost
+                what a million tokens cost, in any currency
   :default      t if it is to be asked when none is named
 
 `contexture-configure-provider' asks for all of this."

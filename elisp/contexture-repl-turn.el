@@ -301,7 +301,7 @@ at once, and nil returned, when the call cannot even be made."
                  (if (and cached (> cached 0)) (format " (%d cached)" cached) "")
                  (plist-get usage :output))
        "")
-     (if cost (format ", $%.4f" cost) "")
+     (if cost (format ", cost %.4f" cost) "")
      (pcase (plist-get result :stop-reason)
        (:length "; cut off at the most that the model may say: ask it to go on")
        (_ "")))))

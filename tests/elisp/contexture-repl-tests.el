@@ -22,7 +22,7 @@ How do I take the first?
 
 scripted
 Use `car`.
-scripted: 1200 tokens in, 34 out, $0.0009
+scripted: 1200 tokens in, 34 out, cost 0.0009
 "))
     (should (equal (contexture-repl--text) ""))
     (should (equal (contexture-repl-test-log)
@@ -159,7 +159,7 @@ scripted: 1200 tokens in, 34 out, $0.0009
     (should (equal (contexture-repl--result-text (list :model "m" :usage usage)) "m")))
   (should (equal (contexture-repl--result-text
                   '(:model "m" :usage (:input 3 :output 4 :cached nil) :cost 1))
-                 "m: 3 tokens in, 4 out, $1.0000")))
+                 "m: 3 tokens in, 4 out, cost 1.0000")))
 
 (ert-deftest contexture-repl-sends-nothing-blank-and-nothing-meanwhile ()
   (contexture-repl-test-with '(("One" hang))
