@@ -155,8 +155,16 @@ USER may be nil, which is any."
     (setq contexture-provider--pending
           (remove (car entry) contexture-provider--pending))
     (unless contexture-provider--pending
-      (mapc #'funcall (nreverse (prog1 contexture-provider--waiting
-                                  (setq contexture-provider--waiting nil)))))))
+      (contexture-provider--go-on))))
+
+(defun contexture-provider--go-on ()
+  "Call the functions that waited for keys, in order.
+An error in one is told, and keeps none of the others waiting."
+  (dolist (function (nreverse (prog1 contexture-provider--waiting
+                                (setq contexture-provider--waiting nil))))
+    (condition-case problem
+        (funcall function)
+      (error (message "Contexture: %s" (contexture--problem-text problem))))))
 
 (defun contexture-provider--secret (place)
   "Return a function that gives the key at PLACE, or nil if there is none.

@@ -162,10 +162,24 @@ this line into ~/.authinfo.gpg: machine api.anthropic.com login apikey password 
     (contexture-test-until contexture-provider--waiting)
     (should (contexture-repl--busy-p))
     (setq contexture-provider--pending nil)
-    (mapc #'funcall (prog1 contexture-provider--waiting
-                      (setq contexture-provider--waiting nil)))
+    (contexture-provider--go-on)
     (contexture-repl-test-wait)
     (should (string-search "scripted\nA\n" (contexture-repl-test-shown)))))
+
+(ert-deftest contexture-provider-waiting-function-that-fails-strands-no-other ()
+  (contexture-provider-tests--with
+      ("machine api.anthropic.com login apikey password sk-a")
+    (let (went-on)
+      (cl-letf (((symbol-function 'jsonrpc-async-request) #'ignore)
+                ((symbol-function 'jsonrpc-running-p) #'always))
+        (contexture-provider--tell nil '("x" :kind anthropic :model "m" :auth-source t))
+        (contexture-provider--when-ready (lambda () (push 1 went-on)))
+        (contexture-provider--when-ready (lambda () (error "Out of order")))
+        (contexture-provider--when-ready (lambda () (push 2 went-on)))
+        (contexture-test-message "Contexture: Out of order"
+          (contexture-test-until (null contexture-provider--pending)))
+        (contexture-test-until (equal went-on '(2 1)))
+        (should-not contexture-provider--waiting)))))
 
 (ert-deftest contexture-provider-key-is-shown-nowhere ()
   (let ((contexture-events-buffer-size 100000))
