@@ -48,6 +48,10 @@
 (defvar contexture-provider--waiting nil
   "Functions to be called when no key is looked up any more.")
 
+(defvar contexture-provider--awaited nil
+  "Alist from the name of a provider that was just set up to its model.
+Once the server was told of it, the user is told that.")
+
 (defvar contexture-provider--problems nil
   "Alist from the name of a provider to why the server was not told of it.")
 
@@ -104,7 +108,7 @@ SECRET, a function that gives the key, or nil, is called for it now."
      (if secret (append params (list :api-key (funcall secret))) params)
      :timeout nil
      :success-fn (lambda (_)
-                   (contexture-provider--settled name nil)
+                   (contexture-provider--told name)
                    (contexture--later #'run-hooks 'contexture-providers-hook))
      :error-fn (lambda (problem)
                  (contexture-provider--failed
@@ -112,9 +116,19 @@ SECRET, a function that gives the key, or nil, is called for it now."
                            "this server takes none from Emacs; install a newer one"
                          (plist-get problem :message)))))))
 
+(defun contexture-provider--told (name)
+  "Note that the server was told of the provider NAME.
+Tell that to the user who has just set it up."
+  (let ((awaited (assoc name contexture-provider--awaited)))
+    (contexture-provider--settled name nil)
+    (when awaited
+      (contexture--later #'message "Contexture: provider %s: the server was told of %s"
+                         name (cdr awaited)))))
+
 (defun contexture-provider--settled (name problem)
   "Note that NAME was told of, or that PROBLEM, a string, kept it from that."
-  (setf (alist-get name contexture-provider--problems nil t #'equal) problem))
+  (setf (alist-get name contexture-provider--awaited nil t #'equal) nil
+        (alist-get name contexture-provider--problems nil t #'equal) problem))
 
 (defun contexture-provider--failed (name reason)
   "Tell the user that the server was not told of the provider NAME for REASON."
@@ -210,10 +224,11 @@ to; with SAVE, for later sessions of Emacs, too."
     (when save (customize-save-variable 'contexture-providers contexture-providers))
     (let ((place (contexture-provider--place entry)))
       (when place (remhash place contexture-provider--secrets)))
+    (setf (alist-get name contexture-provider--awaited nil nil #'equal)
+          (plist-get settings :model))
     (if (contexture-running-p)
         (contexture-provider--tell contexture--connection entry)
-      (contexture-request-async 'ping))
-    (message "%s: the server is told of %s" name (plist-get settings :model))))
+      (contexture-request-async 'ping))))
 
 (defun contexture-provider--read ()
   "Ask for a provider; return its name, settings, and whether to save it."

@@ -29,6 +29,7 @@
               (contexture-provider--pending nil)
               (contexture-provider--waiting nil)
               (contexture-provider--problems nil)
+              (contexture-provider--awaited nil)
               (contexture-providers-hook nil))
          ,@body))))
 
@@ -236,6 +237,28 @@ this line into ~/.authinfo.gpg: machine api.anthropic.com login apikey password 
     (contexture-repl-test-send "Q")
     (should (string-search "scripted\nA\n" (contexture-repl-test-shown)))
     (should (equal (mapcar #'car contexture-providers) '("play")))))
+
+(ert-deftest contexture-provider-command-says-what-the-server-said ()
+  (contexture-provider-tests--with nil
+    (let ((start (with-current-buffer (messages-buffer) (point-max-marker))))
+      (contexture-request 'ping)
+      (contexture-test-with-stopped-server
+        (contexture-configure-provider "local" '(:kind ollama :model "llama"))
+        (accept-process-output nil 0.05)
+        (should-not (contexture-test--message-after start "told of")))
+      (contexture-ert-wait-for
+       (contexture-test--message-after
+        start "^Contexture: provider local: the server was told of llama$"))
+      (contexture-configure-provider "odd" '(:kind magic :model "m"))
+      (contexture-ert-wait-for (contexture-test--message-after start "provider odd: .*kind"))
+      (should-not (contexture-test--message-after start "odd: the server was told"))
+      (should-not contexture-provider--awaited)
+      ;; It is said once, not to each server that comes later.
+      (with-current-buffer (messages-buffer) (set-marker start (point-max)))
+      (contexture-test-kill-server)
+      (contexture-test-until (not (contexture-running-p)))
+      (contexture-provider-tests--names)
+      (should-not (contexture-test--message-after start "told of")))))
 
 (ert-deftest contexture-provider-command-asks-for-what-is-needed ()
   (let ((said '(("Kind" . "anthropic") ("Where" . "auth-source"))) asked)
