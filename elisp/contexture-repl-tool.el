@@ -23,6 +23,7 @@
 (declare-function contexture-repl--request "contexture-repl-turn"
                   (method params success &optional failure))
 (declare-function contexture-repl--configure "contexture-repl-settings" (&rest settings))
+(declare-function contexture-repl--show-problem "contexture-repl-turn" (problem))
 (declare-function contexture-repl--fetch-settings "contexture-repl-settings" ())
 (declare-function json-pretty-print-buffer "json" (&optional minimize))
 
@@ -46,8 +47,9 @@
 (cl-defstruct (contexture-repl--approval (:constructor contexture-repl--make-approval)
                                          (:copier nil))
   "What a model wants to do: use TOOL with ARGUMENTS, in words TEXT.
-NUMBER is the server's; its block is between the markers FROM and TO."
-  number tool text arguments from to)
+NUMBER is the server's; its block, or the line in place of it, has the
+text properties FIXED and is between the markers FROM and TO."
+  number tool text arguments fixed from to)
 
 (defconst contexture-repl-approval-buffer "*contexture: approval*"
   "Name of the buffer that shows all of what a model wants to do.")
@@ -221,22 +223,13 @@ CALLS are those of the turn's result, in their order."
                     :number (plist-get params :approval)
                     :tool (contexture-repl--tool-name params)
                     :text (contexture-repl--one-line (or (plist-get params :text) "") 200)
-                    :arguments (contexture-repl--pretty (plist-get params :arguments))))
-         (fixed (apply #'contexture-repl--fixed 'contexture-approval approval
-                       'keymap contexture-repl-approval-map properties)))
+                    :arguments (contexture-repl--pretty (plist-get params :arguments))
+                    :fixed properties)))
     (contexture-repl--changing
       (goto-char contexture-repl--tail)
       (contexture-repl--end-line)
       (let ((from (point)))
-        (insert (propertize (format "The model wants to use %s: %s\n"
-                                    (contexture-repl--approval-tool approval)
-                                    (contexture-repl--approval-text approval))
-                            'face 'contexture-repl-approval 'wrap-prefix "  ")
-                (contexture-repl--approval-details approval)
-                "  " (contexture-repl--approval-button "[y] once" 'once) "  "
-                (contexture-repl--approval-button "[a] always" 'always) "  "
-                (contexture-repl--approval-button "[n] refuse" 'refuse) "\n")
-        (add-text-properties from (point) fixed)
+        (insert (contexture-repl--approval-block approval))
         (setf (contexture-repl--approval-from approval) (copy-marker from)
               (contexture-repl--approval-to approval) (copy-marker (point)))))
     (setq contexture-repl--approvals
@@ -245,6 +238,25 @@ CALLS are those of the turn's result, in their order."
     (message "The model wants to use %s; %s decides"
              (contexture-repl--approval-tool approval)
              (substitute-command-keys "\\[contexture-repl-approve]"))))
+
+(defun contexture-repl--approval-block (approval)
+  "Return the lines that ask about APPROVAL."
+  (let ((block (concat
+                (propertize (format "The model wants to use %s: %s\n"
+                                    (contexture-repl--approval-tool approval)
+                                    (contexture-repl--approval-text approval))
+                            'face 'contexture-repl-approval 'wrap-prefix "  ")
+                (contexture-repl--approval-details approval)
+                "  " (contexture-repl--approval-button "[y] once" 'once) "  "
+                (contexture-repl--approval-button "[a] always" 'always) "  "
+                (contexture-repl--approval-button "[n] refuse" 'refuse) "\n")))
+    (add-text-properties
+     0 (length block)
+     (apply #'contexture-repl--fixed 'contexture-approval approval
+            'keymap contexture-repl-approval-map
+            (contexture-repl--approval-fixed approval))
+     block)
+    block))
 
 (defun contexture-repl--approval-details (approval)
   "Return the arguments of APPROVAL, or their beginning, as lines to be shown."
@@ -336,40 +348,64 @@ DECISION is `once', `always', which is for this tool in this session, or
 
 (defun contexture-repl--rule (approval decision)
   "Tell the server the DECISION on APPROVAL, and show it in place of the block.
-The decision is for this server only: another one, after a crash, has
-the question asked again, and its numbers are not those of this one."
+It is told as done once the server agrees.  The decision is for this
+server only: another one, after a crash, has the question asked again,
+and its numbers are not those of this one."
   (unless (memq approval contexture-repl--approvals)
     (user-error "That is decided already"))
-  (contexture-repl--settle-approval
-   approval (pcase decision
-              ('once "allowed once")
-              ('always "allowed from now on")
-              (_ "refused")))
-  (let ((contexture--own-call t))
-    (contexture-repl--request
-     'approve (list :approval (contexture-repl--approval-number approval)
-                    :decision (intern (format ":%s" decision)))
-     (lambda (_)
-       (when (eq decision 'always) (contexture-repl--fetch-settings))))))
+  (pcase-let ((`(,telling ,told)
+               (pcase decision
+                 ('once '("allowing it once..." "allowed once"))
+                 ('always '("allowing it from now on..." "allowed from now on"))
+                 (_ '("refusing it..." "refused")))))
+    (contexture-repl--decided approval telling)
+    (let ((contexture--own-call t))
+      (contexture-repl--request
+       'approve (list :approval (contexture-repl--approval-number approval)
+                      :decision (intern (format ":%s" decision)))
+       (lambda (_)
+         (contexture-repl--settle-approval approval told)
+         (when (eq decision 'always) (contexture-repl--fetch-settings)))
+       (apply-partially #'contexture-repl--not-ruled approval)))))
+
+(defun contexture-repl--not-ruled (approval problem)
+  "Show that the server took no decision on APPROVAL because of PROBLEM.
+Unless nobody waits for one any more, ask again."
+  (if (or (null contexture-repl--turn)
+          (eq (plist-get (plist-get problem :data) :kind) :no-such-approval))
+      (contexture-repl--settle-approval
+       approval "not decided, the server does not wait for it any more")
+    (contexture-repl--replace-block approval (contexture-repl--approval-block approval))
+    (push approval contexture-repl--approvals)
+    (contexture-repl--draw-header)
+    (contexture-repl--show-problem problem)))
 
 (defun contexture-repl--settle-approval (approval outcome)
-  "Show OUTCOME in place of the block of APPROVAL."
+  "Show OUTCOME in place of the block of APPROVAL for good."
+  (contexture-repl--decided approval outcome)
+  (set-marker (contexture-repl--approval-from approval) nil)
+  (set-marker (contexture-repl--approval-to approval) nil))
+
+(defun contexture-repl--decided (approval words)
+  "Ask no more about APPROVAL, and show WORDS in place of its block."
   (setq contexture-repl--approvals (delq approval contexture-repl--approvals))
+  (contexture-repl--replace-block
+   approval
+   (apply #'propertize
+          (format "  %s: %s\n" (contexture-repl--approval-tool approval) words)
+          'face 'contexture-repl-tool 'contexture-note t
+          (apply #'contexture-repl--fixed (contexture-repl--approval-fixed approval))))
+  (contexture-repl--draw-header))
+
+(defun contexture-repl--replace-block (approval text)
+  "Show TEXT in place of what is shown of APPROVAL, if that is still there."
   (let ((from (contexture-repl--approval-from approval))
         (to (contexture-repl--approval-to approval)))
     (when (and (marker-position from) (< from to))
       (contexture-repl--changing
         (goto-char from)
-        (let ((message (get-text-property from 'contexture-message)))
-          (insert (apply #'propertize
-                         (format "  %s: %s\n" (contexture-repl--approval-tool approval)
-                                 outcome)
-                         'face 'contexture-repl-tool 'contexture-note t
-                         (contexture-repl--fixed 'contexture-message message))))
-        (delete-region (point) to)))
-    (set-marker from nil)
-    (set-marker to nil))
-  (contexture-repl--draw-header))
+        (insert text)
+        (delete-region (point) to)))))
 
 (defun contexture-repl--drop-approvals ()
   "Ask no more what was not decided: nobody waits for it now."

@@ -143,6 +143,56 @@
     (contexture-test-user-error "does not ask for anything"
       (contexture-repl-approve 'once))))
 
+(ert-deftest contexture-repl-tool-is-told-to-be-allowed-once-the-server-agrees ()
+  (contexture-repl-tool-tests--with contexture-repl-tool-tests--add
+    (contexture-repl-tool-tests--ask "Note it")
+    (contexture-request 'ping)
+    (contexture-test-with-stopped-server
+      (contexture-repl-approve 'once)
+      (should (string-search "  add_text: allowing it once...\n"
+                             (contexture-repl-test-shown)))
+      (should-not (string-search "[y] once" (contexture-repl-test-shown)))
+      (should-not (string-search "may it?" (contexture-repl-test-header)))
+      (contexture-test-user-error "does not ask for anything"
+        (contexture-repl-approve 'once)))
+    (contexture-repl-test-wait)
+    (should (string-search "  add_text: allowed once\n" (contexture-repl-test-shown)))
+    (should-not (string-search "allowing it" (contexture-repl-test-shown)))))
+
+(defconst contexture-repl-tool-tests--unknown
+  '(((:kind :approval :approval 99 :tool "add_text" :arguments "{\"content\": \"x\"}"
+            :text "add a text")
+     hang))
+  "A model that asks what the server, which is real, knows nothing of.")
+
+(ert-deftest contexture-repl-tool-decided-too-late-is-not-told-to-be-allowed ()
+  (contexture-repl-test-played contexture-repl-tool-tests--unknown
+    (contexture-repl-tool-tests--ask "Note it")
+    (contexture-repl-approve 'once)
+    (contexture-test-until
+     (string-search "  add_text: not decided, the server does not wait for it any more\n"
+                    (contexture-repl-test-shown)))
+    (should-not contexture-repl--approvals)
+    (should-not (string-search "allowed" (contexture-repl-test-shown)))
+    (contexture-repl-cancel)
+    (contexture-repl-test-wait)))
+
+(ert-deftest contexture-repl-tool-decision-that-cannot-be-told-is-asked-for-again ()
+  (contexture-repl-test-played contexture-repl-tool-tests--unknown
+    (contexture-repl-tool-tests--ask "Note it")
+    (let ((before (contexture-repl-test-shown)))
+      (cl-letf (((symbol-function 'contexture-request-async)
+                 (lambda (&rest _) (user-error "Too much waits"))))
+        (contexture-repl-approve 'always))
+      (should (string-prefix-p before (contexture-repl-test-shown)))
+      (should (string-search "Error: Too much waits" (contexture-repl-test-shown)))
+      (contexture-repl-test-goto "[y] once")
+      (should (eq (key-binding "y") #'contexture-repl-approve-once))
+      (should (= (length contexture-repl--approvals) 1)))
+    (contexture-repl-cancel)
+    (contexture-repl-test-wait)
+    (should (string-search "add_text: not decided\n" (contexture-repl-test-shown)))))
+
 (ert-deftest contexture-repl-tool-is-asked-for-again-after-the-server-was-killed ()
   (contexture-repl-tool-tests--with contexture-repl-tool-tests--add
     (contexture-repl-tool-tests--ask "Note it")
