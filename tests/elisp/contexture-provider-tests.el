@@ -91,6 +91,24 @@
     (should (string-match-p "knows no :modle; it knows :kind"
                             (cdr (assoc "bad" contexture-provider--problems))))))
 
+(ert-deftest contexture-provider-kinds-and-settings-are-those-of-the-server ()
+  (contexture-provider-tests--with nil
+    (setq contexture-providers
+          (mapcar (lambda (it)
+                    (if (equal (car it) "scripted")
+                        (cons "scripted" (contexture-provider-tests--script '("A")))
+                      (list (car it) :kind (car it) :model "m")))
+                  contexture-provider--kinds))
+    (should-not (cl-set-difference (mapcar #'car contexture-provider--kinds)
+                                   (contexture-provider-tests--names) :test #'equal))
+    (let ((known (mapcar (lambda (it) (intern (concat ":" (plist-get it :name))))
+                         (plist-get (cl-find "configure-provider"
+                                             (contexture-request 'methods) :test #'equal
+                                             :key (lambda (it) (plist-get it :name)))
+                                    :params))))
+      (should-not (cl-set-difference (remq :auth-source contexture-provider--keys)
+                                     known)))))
+
 (ert-deftest contexture-provider-nobody-named-costs-nothing ()
   (contexture-provider-tests--with nil
     (cl-letf (((symbol-function 'contexture-provider--tell-all)

@@ -38,6 +38,18 @@
     (should (string-search "whole history" (contexture-repl-test-header)))
     (should-not (plist-get (contexture-repl-manage-tests--settings) :manage))))
 
+(ert-deftest contexture-repl-manage-offers-the-templates-that-manage ()
+  (contexture-test-with-server
+    (let ((questions
+           (cl-loop for template in (contexture-request 'list-templates nil)
+                    for name = (plist-get template :name)
+                    for body = (plist-get (contexture-request 'resolve-template
+                                                              (list :name name))
+                                          :body)
+                    ;; What manages a history goes on from its own summary.
+                    unless (string-search "prior_summary" body) collect name)))
+      (should (equal (sort questions #'string<) contexture-repl--questions)))))
+
 (ert-deftest contexture-repl-manage-toggles-with-the-template-chosen-last ()
   (contexture-repl-test-with '(("A"))
     (contexture-repl-switch-template "code-review")
@@ -261,6 +273,16 @@
     (contexture-session-views-filter "failed")
     (should (string-search "No view of this status" (contexture-repl-manage-tests--views)))
     (contexture-test-user-error "no view here" (contexture-session-views-show))))
+
+(ert-deftest contexture-repl-manage-views-have-the-statuses-of-the-server ()
+  (contexture-test-with-server
+    (cl-letf (((symbol-function 'completing-read)
+               (lambda (_ choices &rest _) (throw 'choices choices))))
+      (should (equal (sort (remove "all" (catch 'choices
+                                           (call-interactively
+                                            #'contexture-session-views-filter)))
+                           #'string<)
+                     (sort (contexture-test-values 'list-views "status") #'string<))))))
 
 (ert-deftest contexture-repl-manage-views-are-in-the-dashboard ()
   (contexture-repl-test-with '(("One"))

@@ -300,6 +300,12 @@
 
 ;;;; Which there are
 
+(ert-deftest contexture-repl-tools-are-those-of-the-server ()
+  (contexture-test-with-server
+    (dolist (case '((chat "tools") (chat "allow") (configure-session "tools")
+                    (configure-session "allowed-tools")))
+      (should (equal (apply #'contexture-test-values case) contexture-repl--tools)))))
+
 (ert-deftest contexture-repl-tools-are-off-at-first ()
   (contexture-repl-test-with contexture-repl-tool-tests--add
     (contexture-repl-test-send "/tools")

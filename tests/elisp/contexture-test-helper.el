@@ -101,6 +101,15 @@ Its clock goes.  It keeps nothing, unless STATE is `:state'."
     (should (= (length items) 1))
     (car items)))
 
+(defun contexture-test-values (method param)
+  "Return the names that the server takes as PARAM, a string, of METHOD."
+  (let ((entry (cl-find (symbol-name method) (contexture-request 'methods)
+                        :key (lambda (it) (plist-get it :name)) :test #'equal)))
+    (mapcar #'contexture--name
+            (plist-get (cl-find param (plist-get entry :params)
+                                :key (lambda (it) (plist-get it :name)) :test #'equal)
+                       :values))))
+
 (defun contexture-test-metadata (item &rest keys)
   "Return what ITEM's metadata has under KEYS."
   (mapcar (lambda (key) (plist-get (plist-get item :metadata) key)) keys))
