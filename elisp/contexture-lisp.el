@@ -23,6 +23,11 @@
 (require 'contexture)
 (eval-when-compile (require 'subr-x))
 
+(autoload 'contexture-lisp--add-error "contexture-lisp-debugger")
+(autoload 'contexture-lisp--add-history "contexture-lisp-repl")
+(autoload 'contexture-lisp--add-inspector "contexture-lisp-debugger")
+(autoload 'contexture-lisp--add-note "contexture-lisp-debugger")
+(autoload 'contexture-lisp--switch "contexture-lisp-repl")
 (autoload 'contexture-symbol--close-new "contexture-symbol")
 
 (defvar contexture-slime--client)
@@ -297,6 +302,81 @@ If there are several, the user chooses."
                            (concat "\n" docstring "\n")))
         :metadata `(:origin :symbol :symbol ,name :language "text" ,@known)))
 
+;;;; The commands of one client
+
+(defconst contexture-lisp--commands
+  '((add-symbol "s" (name)
+     "Add the definition of NAME to this buffer's context, as the Lisp knows it.
+Interactively, that is the symbol at point, or one that you type.  The
+text is taken from where the image says that it is; if it is not here,
+the argument list and the documentation are added."
+     (list (contexture-lisp--read-symbol client)))
+    (add-history "h" (count)
+     "Add the last COUNT interactions of the REPL to this buffer's context.
+Interactively, that is the prefix argument, or one.  Each is an item
+with what was typed, what was printed, and the value or the error."
+     "p")
+    (add-error "e" (&optional frames)
+     "Add the error of the debugger to this buffer's context, as one item.
+It has the condition, the restarts, and the first frames of the
+backtrace, those in your sources with their line and variables.  FRAMES,
+interactively the prefix argument, says how many frames; 20 by default."
+     (list (and current-prefix-arg (prefix-numeric-value current-prefix-arg))))
+    (add-inspector "i" ()
+     "Add what the inspector of %s shows to this buffer's context.")
+    (add-note "n" ()
+     "Add the compiler's notes at point, or on this line, to the context.
+In the compilation log of %s, add the note at point."))
+  "The commands of a client: (NAME KEY ARGUMENTS DOCSTRING INTERACTIVE).
+The name of the client takes the place of %s in DOCSTRING, and the
+client itself that of `client' in INTERACTIVE.")
+
+(defun contexture-lisp--command (feature name)
+  "Return the symbol of the command called NAME of FEATURE."
+  (intern (format "contexture-%s-%s" feature name)))
+
+(defun contexture-lisp--make-map (feature)
+  "Return a keymap of the commands of FEATURE, a client or `lisp'."
+  (let ((map (make-sparse-keymap)))
+    (pcase-dolist (`(,name ,key . ,_) contexture-lisp--commands)
+      (define-key map key (contexture-lisp--command feature name)))
+    map))
+
+(defmacro contexture-lisp--define-commands (feature name client)
+  "Define the commands of CLIENT, and the keymap that its mode uses.
+FEATURE, a symbol, is a part of their names, and NAME is what people
+call it.  CLIENT is the variable with the `contexture-lisp--client'."
+  `(progn
+     ,@(cl-loop for command in contexture-lisp--commands
+                collect (contexture-lisp--definition command feature name client))
+     (defvar ,(contexture-lisp--command feature 'map)
+       (let ((map (contexture-lisp--make-map ',feature)))
+         (define-key map "l" #'contexture-list)
+         (define-key map "p" #'contexture-preview)
+         (define-key map "?" #'contexture-menu)
+         map)
+       ,(format "Keymap that `contexture-%s-mode' puts behind the prefix of %s."
+                feature name))))
+
+(defun contexture-lisp--definition (command feature name client)
+  "Return the form that defines COMMAND, one of `contexture-lisp--commands'.
+FEATURE, NAME and CLIENT are as in `contexture-lisp--define-commands'."
+  (pcase-let ((`(,what ,_ ,arguments ,docstring . ,reads) command))
+    `(defun ,(contexture-lisp--command feature what) ,arguments
+       ,(format docstring name)
+       (interactive ,@(cl-subst client 'client reads))
+       (,(contexture-lisp--command 'lisp (concat "-" (symbol-name what)))
+        ,client ,@(remq '&optional arguments)))))
+
+(defun contexture-lisp--turn (mode client)
+  "Have CLIENT be as the value of MODE, the symbol of its mode, says."
+  (let ((feature (contexture-lisp--client-feature client)))
+    (when (and (symbol-value mode) (not (require feature nil t)))
+      (set mode nil)
+      (user-error "%s is not installed" (contexture-lisp--client-name client)))
+    (contexture-lisp--switch client (symbol-value mode)
+                             (symbol-value (contexture-lisp--command feature 'map)))))
+
 ;;;; Whichever client is connected
 
 (defun contexture-lisp--clients ()
@@ -357,14 +437,7 @@ With a prefix argument, that many frames."
   (contexture-lisp--dispatch 'add-note))
 
 ;;;###autoload (autoload 'contexture-lisp-map "contexture-lisp" nil nil 'keymap)
-(defvar contexture-lisp-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map "s" #'contexture-lisp-add-symbol)
-    (define-key map "h" #'contexture-lisp-add-history)
-    (define-key map "e" #'contexture-lisp-add-error)
-    (define-key map "i" #'contexture-lisp-add-inspector)
-    (define-key map "n" #'contexture-lisp-add-note)
-    map)
+(defvar contexture-lisp-map (contexture-lisp--make-map 'lisp)
   "Keymap of the commands that add what a running Lisp knows.")
 (defalias 'contexture-lisp-map contexture-lisp-map)
 

@@ -20,11 +20,6 @@
 
 (require 'contexture-lisp)
 
-(autoload 'contexture-lisp--add-error "contexture-lisp-debugger")
-(autoload 'contexture-lisp--add-history "contexture-lisp-repl")
-(autoload 'contexture-lisp--add-inspector "contexture-lisp-debugger")
-(autoload 'contexture-lisp--add-note "contexture-lisp-debugger")
-(autoload 'contexture-lisp--switch "contexture-lisp-repl")
 (declare-function slime-autodoc-mode "ext:slime-autodoc" (&optional arg))
 (declare-function slime-connection-output-buffer "ext:slime-repl" t t)
 (declare-function slime-current-connection "ext:slime" ())
@@ -124,58 +119,12 @@ mode, once on, says that it is on for ever."
 
 ;;;; Commands
 
-;;;###autoload
-(defun contexture-slime-add-symbol (name)
-  "Add the definition of NAME to this buffer's context, as the Lisp knows it.
-Interactively, that is the symbol at point, or one that you type.  The
-text is taken from where the image says that it is; if it is not here,
-the argument list and the documentation are added."
-  (interactive (list (contexture-lisp--read-symbol contexture-slime--client)))
-  (contexture-lisp--add-symbol contexture-slime--client name))
-
-;;;###autoload
-(defun contexture-slime-add-history (count)
-  "Add the last COUNT interactions of the REPL to this buffer's context.
-Interactively, that is the prefix argument, or one.  Each is an item
-with what was typed, what was printed, and the value or the error."
-  (interactive "p")
-  (contexture-lisp--add-history contexture-slime--client count))
-
-;;;###autoload
-(defun contexture-slime-add-error (&optional frames)
-  "Add the error of the debugger to this buffer's context, as one item.
-It has the condition, the restarts, and the first frames of the
-backtrace, those in your sources with their line and variables.  FRAMES,
-interactively the prefix argument, says how many frames; 20 by default."
-  (interactive (list (and current-prefix-arg
-                          (prefix-numeric-value current-prefix-arg))))
-  (contexture-lisp--add-error contexture-slime--client frames))
-
-;;;###autoload
-(defun contexture-slime-add-inspector ()
-  "Add what SLIME's inspector shows to this buffer's context."
-  (interactive)
-  (contexture-lisp--add-inspector contexture-slime--client))
-
-;;;###autoload
-(defun contexture-slime-add-note ()
-  "Add the compiler's notes at point, or on this line, to the context.
-In SLIME's compilation log, add the note at point."
-  (interactive)
-  (contexture-lisp--add-note contexture-slime--client))
-
-(defvar contexture-slime-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map "s" #'contexture-slime-add-symbol)
-    (define-key map "h" #'contexture-slime-add-history)
-    (define-key map "e" #'contexture-slime-add-error)
-    (define-key map "i" #'contexture-slime-add-inspector)
-    (define-key map "n" #'contexture-slime-add-note)
-    (define-key map "l" #'contexture-list)
-    (define-key map "p" #'contexture-preview)
-    (define-key map "?" #'contexture-menu)
-    map)
-  "Keymap that `contexture-slime-mode' puts behind SLIME's prefix.")
+;;;###autoload (autoload 'contexture-slime-add-symbol "contexture-slime" nil t)
+;;;###autoload (autoload 'contexture-slime-add-history "contexture-slime" nil t)
+;;;###autoload (autoload 'contexture-slime-add-error "contexture-slime" nil t)
+;;;###autoload (autoload 'contexture-slime-add-inspector "contexture-slime" nil t)
+;;;###autoload (autoload 'contexture-slime-add-note "contexture-slime" nil t)
+(contexture-lisp--define-commands slime "SLIME" contexture-slime--client)
 
 ;;;###autoload
 (define-minor-mode contexture-slime-mode
@@ -185,11 +134,7 @@ prefix.  In REPLs whose other end is Contexture, and only there, a comma
 is a comma and no argument lists are shown.  Off, all is as it was."
   :global t
   :group 'contexture
-  (when (and contexture-slime-mode (not (require 'slime nil t)))
-    (setq contexture-slime-mode nil)
-    (user-error "SLIME is not installed"))
-  (contexture-lisp--switch contexture-slime--client contexture-slime-mode
-                           contexture-slime-map))
+  (contexture-lisp--turn 'contexture-slime-mode contexture-slime--client))
 
 (provide 'contexture-slime)
 ;;; contexture-slime.el ends here

@@ -20,11 +20,6 @@
 
 (require 'contexture-lisp)
 
-(autoload 'contexture-lisp--add-error "contexture-lisp-debugger")
-(autoload 'contexture-lisp--add-history "contexture-lisp-repl")
-(autoload 'contexture-lisp--add-inspector "contexture-lisp-debugger")
-(autoload 'contexture-lisp--add-note "contexture-lisp-debugger")
-(autoload 'contexture-lisp--switch "contexture-lisp-repl")
 (declare-function sly-autodoc-mode "ext:sly-autodoc" (&optional arg))
 (declare-function sly-current-connection "ext:sly" ())
 (declare-function sly-current-package "ext:sly" ())
@@ -122,58 +117,12 @@ With SWITCH, a list of one element, turn that on or off."
 
 ;;;; Commands
 
-;;;###autoload
-(defun contexture-sly-add-symbol (name)
-  "Add the definition of NAME to this buffer's context, as the Lisp knows it.
-Interactively, that is the symbol at point, or one that you type.  The
-text is taken from where the image says that it is; if it is not here,
-the argument list and the documentation are added."
-  (interactive (list (contexture-lisp--read-symbol contexture-sly--client)))
-  (contexture-lisp--add-symbol contexture-sly--client name))
-
-;;;###autoload
-(defun contexture-sly-add-history (count)
-  "Add the last COUNT interactions of the REPL to this buffer's context.
-Interactively, that is the prefix argument, or one.  Each is an item
-with what was typed, what was printed, and the value or the error."
-  (interactive "p")
-  (contexture-lisp--add-history contexture-sly--client count))
-
-;;;###autoload
-(defun contexture-sly-add-error (&optional frames)
-  "Add the error of the debugger to this buffer's context, as one item.
-It has the condition, the restarts, and the first frames of the
-backtrace, those in your sources with their line and variables.  FRAMES,
-interactively the prefix argument, says how many frames; 20 by default."
-  (interactive (list (and current-prefix-arg
-                          (prefix-numeric-value current-prefix-arg))))
-  (contexture-lisp--add-error contexture-sly--client frames))
-
-;;;###autoload
-(defun contexture-sly-add-inspector ()
-  "Add what SLY's inspector shows to this buffer's context."
-  (interactive)
-  (contexture-lisp--add-inspector contexture-sly--client))
-
-;;;###autoload
-(defun contexture-sly-add-note ()
-  "Add the compiler's notes at point, or on this line, to the context.
-In SLY's compilation log, add the note at point."
-  (interactive)
-  (contexture-lisp--add-note contexture-sly--client))
-
-(defvar contexture-sly-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map "s" #'contexture-sly-add-symbol)
-    (define-key map "h" #'contexture-sly-add-history)
-    (define-key map "e" #'contexture-sly-add-error)
-    (define-key map "i" #'contexture-sly-add-inspector)
-    (define-key map "n" #'contexture-sly-add-note)
-    (define-key map "l" #'contexture-list)
-    (define-key map "p" #'contexture-preview)
-    (define-key map "?" #'contexture-menu)
-    map)
-  "Keymap that `contexture-sly-mode' puts behind SLY's prefix.")
+;;;###autoload (autoload 'contexture-sly-add-symbol "contexture-sly" nil t)
+;;;###autoload (autoload 'contexture-sly-add-history "contexture-sly" nil t)
+;;;###autoload (autoload 'contexture-sly-add-error "contexture-sly" nil t)
+;;;###autoload (autoload 'contexture-sly-add-inspector "contexture-sly" nil t)
+;;;###autoload (autoload 'contexture-sly-add-note "contexture-sly" nil t)
+(contexture-lisp--define-commands sly "SLY" contexture-sly--client)
 
 ;;;###autoload
 (define-minor-mode contexture-sly-mode
@@ -183,11 +132,7 @@ prefix.  In REPLs whose other end is Contexture, and only there, a comma
 is a comma and no argument lists are shown.  Off, all is as it was."
   :global t
   :group 'contexture
-  (when (and contexture-sly-mode (not (require 'sly nil t)))
-    (setq contexture-sly-mode nil)
-    (user-error "SLY is not installed"))
-  (contexture-lisp--switch contexture-sly--client contexture-sly-mode
-                           contexture-sly-map))
+  (contexture-lisp--turn 'contexture-sly-mode contexture-sly--client))
 
 (provide 'contexture-sly)
 ;;; contexture-sly.el ends here

@@ -63,6 +63,16 @@
         (should (string-match-p "\\`[A-Z].*\\.\\(  .*\\)?\\'" first))
         (should (<= (string-width first) 80))))))
 
+(ert-deftest contexture-commands-are-in-the-manual ()
+  (with-temp-buffer
+    (insert-file-contents (expand-file-name "../docs/contexture.texi"
+                                            contexture-commands-tests--folder))
+    (dolist (command (cl-remove-if (lambda (it) (get it 'derived-mode-parent))
+                                   (contexture-commands-tests--all)))
+      (ert-info ((symbol-name command))
+        (goto-char (point-min))
+        (should (re-search-forward (format "\\_<%s\\_>" command) nil t))))))
+
 (ert-deftest contexture-commands-are-shown-with-their-keys ()
   (contexture-commands-tests--all)
   (dolist (map '(contexture-command-map contexture-list-mode-map

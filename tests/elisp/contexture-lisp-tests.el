@@ -10,6 +10,7 @@
 
 ;;; Code:
 
+(require 'checkdoc)
 (require 'contexture-test-helper)
 (require 'contexture-lisp)
 (require 'contexture-menu)
@@ -33,6 +34,50 @@
     (should-not contexture-slime-mode)
     (contexture-test-user-error "SLY is not installed" (contexture-sly-mode 1))
     (should-not contexture-sly-mode)))
+
+;; They come out of a macro, where checkdoc does not see them.
+(ert-deftest contexture-lisp-commands-of-both-clients-are-whole ()
+  (let (findings)
+    (dolist (feature '(slime sly))
+      (dolist (what '(add-symbol add-history add-error add-inspector add-note))
+        (let* ((command (intern (format "contexture-%s-%s" feature what)))
+               (checkdoc-create-error-function
+                (lambda (text &rest _) (push (cons command text) findings) nil))
+               (checkdoc-autofix-flag 'never)
+               (checkdoc-arguments-in-order-flag nil)
+               (checkdoc-verb-check-experimental-flag nil)
+               (inhibit-message t))
+          (should (commandp command))
+          (should-not (string-search "%" (documentation command t)))
+          (with-temp-buffer
+            (emacs-lisp-mode)
+            (insert (format "(defun %s %s\n  %s\n  (interactive)\n  nil)\n" command
+                            (or (help-function-arglist command t) "()")
+                            (prin1-to-string
+                             (help-split-fundoc (documentation command t) command 'doc))))
+            (goto-char (point-min))
+            (checkdoc-defun t)))))
+    (should-not findings)))
+
+(ert-deftest contexture-lisp-commands-have-one-key-everywhere ()
+  (dolist (feature '(slime sly lisp))
+    (let ((map (symbol-value (intern (format "contexture-%s-map" feature)))))
+      (pcase-dolist (`(,key . ,what) '(("s" . add-symbol) ("h" . add-history) ("e" . add-error)
+                                       ("i" . add-inspector) ("n" . add-note)))
+        (should (eq (lookup-key map key)
+                    (intern (format "contexture-%s-%s" feature what))))))))
+
+(ert-deftest contexture-lisp-commands-are-autoloaded ()
+  (let ((commands '("add-symbol" "add-history" "add-error" "add-inspector" "add-note")))
+    (dolist (feature '("slime" "sly"))
+      (with-temp-buffer
+        (insert-file-contents (locate-library (format "contexture-%s.el" feature)))
+        (dolist (what commands)
+          (should (save-excursion
+                    (search-forward
+                     (format ";;;###autoload (autoload 'contexture-%s-%s \"contexture-%s\" nil t)"
+                             feature what feature)
+                     nil t))))))))
 
 (defun contexture-lisp-tests--slime ()
   "Return the folder in which Debian's package has SLIME, or nil."
