@@ -72,6 +72,21 @@ The variable `file' is the name of that file."
   "Return where the first item of the list is."
   (contexture-list--find (plist-get (car contexture-list--items) :id)))
 
+;;;; Buffers that visit no file
+
+;; As the manual has it.
+(ert-deftest contexture-edges-scope-may-share-what-is-not-in-files ()
+  (contexture-test-with-server
+    (let ((contexture-scope
+           (lambda () (if buffer-file-name (buffer-name) "*shared*"))))
+      (contexture-test-visiting (contexture-test-file "a.el" "one")
+        (should (equal (contexture-current-manager) "a.el")))
+      (with-temp-buffer
+        (insert "what a debugger says")
+        (contexture-test-message "^Added .* to the shared context (1 item"
+          (contexture-add-buffer)))
+      (contexture-test-only-item "*shared*"))))
+
 ;;;; Read-only buffers
 
 (ert-deftest contexture-edges-read-only-buffers-are-added-and-left-alone ()
