@@ -75,7 +75,7 @@
     (let ((manager (plist-get (contexture-request 'current-session nil) :manager)))
       (dotimes (_ 3)
         (contexture-request 'add-context (list :manager manager :brief t
-                                               :content (make-string 1200 ?x)))))
+                                               :content (apply #'concat (make-list 300 "word "))))))
     (contexture-request 'build-context '(:max-tokens 600 :brief t))
     (contexture-explain)
     (contexture-explain-tests--shows "Items +[0-9] items? not whole: ctx-1 dropped, ")))
