@@ -1,8 +1,9 @@
 //! Questions to the person: a debugger buffer whose restarts are the answers, or a yes or no.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
@@ -17,6 +18,9 @@ const RESTARTS: [(&str, &str, Decision); 3] = [
     ("ALWAYS", "Allow it, and whatever is like it, from now on.", Decision::Always),
     ("*ABORT", "Refuse it.", Decision::Refuse),
 ];
+/// How long a client may take to say that it has done what it was told; one that does not say so is
+/// not asked again.
+const PONG_TIME: Duration = Duration::from_secs(5);
 /// The debugger's level: it never asks within a question.
 const LEVEL: Value = Value::Int(1);
 
@@ -25,9 +29,11 @@ pub(super) struct Questions {
     editor: Arc<dyn Editor>,
     /// By thread, each of which can ask one thing at a time.
     debuggers: Mutex<HashMap<i64, oneshot::Sender<Decision>>>,
-    /// By tag.
+    /// By tag; what was pinged too.
     confirmations: Mutex<HashMap<i64, oneshot::Sender<bool>>>,
     next_tag: AtomicI64,
+    /// Whether the client has left a ping without an answer.
+    is_silent: AtomicBool,
 }
 
 impl Questions {
@@ -37,6 +43,7 @@ impl Questions {
             debuggers: Mutex::default(),
             confirmations: Mutex::default(),
             next_tag: AtomicI64::new(1),
+            is_silent: AtomicBool::new(false),
         }
     }
 
@@ -63,12 +70,31 @@ impl Questions {
     }
 
     pub(super) async fn confirm(&self, thread: i64, question: String) -> bool {
-        let (decide, decision) = oneshot::channel();
-        let tag = self.next_tag.fetch_add(1, Ordering::Relaxed);
-        locked(&self.confirmations).insert(tag, decide);
+        let (tag, decision) = self.open();
         let asked = [keyword("y-or-n-p"), Value::Int(thread), Value::Int(tag), text(question)];
         self.editor.tell(list(asked));
         decision.await.unwrap_or(false)
+    }
+
+    /// Waits until the client has done what it was told before, though not for ever.
+    pub(super) async fn done(&self, thread: i64) {
+        if self.is_silent.load(Ordering::Relaxed) {
+            return;
+        }
+        let (tag, pong) = self.open();
+        self.editor.tell(list([keyword("ping"), Value::Int(thread), Value::Int(tag)]));
+        if tokio::time::timeout(PONG_TIME, pong).await.is_err() {
+            self.is_silent.store(true, Ordering::Relaxed);
+        }
+        locked(&self.confirmations).remove(&tag);
+    }
+
+    /// A question that is answered under a tag.
+    fn open(&self) -> (i64, oneshot::Receiver<bool>) {
+        let (decide, decision) = oneshot::channel();
+        let tag = self.next_tag.fetch_add(1, Ordering::Relaxed);
+        locked(&self.confirmations).insert(tag, decide);
+        (tag, decision)
     }
 
     /// A yes or no has come.

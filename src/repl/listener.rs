@@ -139,7 +139,10 @@ impl Ear {
                 self.prompt();
             }
             (None, false) => self.prompt(),
-            (Some(id), true) => self.answer(id, Err(super::refusal(INTERRUPT))),
+            (Some(id), true) => {
+                self.prompt();
+                self.answer(id, Err(super::refusal(INTERRUPT)));
+            }
             (Some(id), false) => {
                 self.prompt();
                 self.answer(id, Ok(Value::Nil));
@@ -211,6 +214,10 @@ impl Listener for Mouth {
         for piece in pieces(piece) {
             self.tell("write-string", [text(piece)]);
         }
+    }
+
+    fn shown(&self) -> Later<'_, ()> {
+        Box::pin(self.shared.questions.done(self.thread))
     }
 
     fn allow(&self, request: Approval) -> Later<'_, Decision> {

@@ -80,6 +80,11 @@ impl Agent for Parrot {
         Box::pin(async move {
             match &*turn.text {
                 "wait" => std::future::pending().await,
+                "long" => {
+                    listener.say("one");
+                    listener.shown().await;
+                    listener.say("two");
+                }
                 "fail" => return Err(refusal("the model is out")),
                 "ask" => {
                     let request = Approval { title: "rm".into(), details: vec!["-r".into()] };
@@ -122,7 +127,7 @@ impl Client {
 }
 
 fn run(test: impl AsyncFnOnce(Client)) {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async { test(Client::new()).await });
 }
 
@@ -226,6 +231,7 @@ fn a_repl_of_slime_answers_when_the_turn_is_over() {
             .await;
         client.say("(:emacs-rex (swank-repl:listener-eval \"wait\\n\") \"X\" :repl-thread 4)");
         client.say("(:emacs-interrupt :repl-thread)");
+        client.expect(["(:new-package \"contexture\" \"s-1\")"]).await;
         client.expect(["(:return (:abort \"interrupt\") 4)"]).await;
     });
 }
@@ -334,5 +340,22 @@ fn too_much_in_one_repl_is_refused() {
         assert!(told.contains("too much is waiting"), "{told}");
         client.say("(:emacs-interrupt 1)");
         client.expect(["(:channel-send 7 (:evaluation-aborted \"interrupt\"))"]).await;
+    });
+}
+
+#[test]
+fn more_is_said_once_the_client_has_shown_what_was_said() {
+    run(async |mut client| {
+        client.say("(:emacs-rex (slynk-mrepl:create-mrepl 1) nil t 1)");
+        client.say("(:emacs-channel-send 1 (:process \"long\"))");
+        loop {
+            let told = client.told.recv().await.unwrap();
+            assert!(!told.contains("two"), "{told}");
+            if told.starts_with("(:ping 1 ") {
+                break;
+            }
+        }
+        client.say("(:emacs-pong 1 1)");
+        client.expect(["(:channel-send 1 (:write-string \"two\"))"]).await;
     });
 }

@@ -39,6 +39,12 @@ pub trait Listener: Send + Sync {
     /// Shows the next piece of the answer.
     fn say(&self, piece: &str);
 
+    /// Waits until what was said is shown, so that no more is on its way than the person wants to
+    /// wait for when it is to stop.
+    fn shown(&self) -> Later<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// Asks whether something may be done.
     fn allow(&self, request: Approval) -> Later<'_, Decision>;
 
@@ -128,7 +134,13 @@ pub struct Model {
 }
 
 /// Passes on what a chat has to say.
-struct Pieces(mpsc::UnboundedSender<Heard>);
+struct Pieces(mpsc::Sender<Heard>);
+
+/// How many pieces wait to be shown before a chat waits too; it may have as many again to say that do
+/// not wait, such as results of tools.
+const WAITING: usize = 256;
+/// After how many bytes of text it is waited for until they are shown.
+const SHOWN_AT_ONCE: usize = 4 << 10;
 
 /// What a chat has to say while it goes on.
 enum Heard {
@@ -158,7 +170,12 @@ impl Peer for Pieces {
             _ => return,
         };
         // Who no longer listens needs no piece.
-        let _ = self.0.send(heard);
+        let _ = self.0.try_send(heard);
+    }
+
+    fn room(&self) -> Later<'_, ()> {
+        // It is given back at once: what is sent next has it.
+        Box::pin(async { drop(self.0.reserve_many(WAITING).await) })
     }
 }
 
@@ -177,14 +194,33 @@ fn question(params: &Value, phrase: &str) -> Heard {
 /// nothing more comes. A question that was settled without the person is taken back.
 async fn pass_on(
     heard: Heard,
-    pieces: &mut mpsc::UnboundedReceiver<Heard>,
+    pieces: &mut mpsc::Receiver<Heard>,
+    unshown: &mut usize,
     caller: &dyn Caller,
     listener: &dyn Listener,
 ) {
     let mut next = Some(heard);
     while let Some(heard) = next.take() {
         let (number, approval) = match heard {
-            Heard::Text(text) => return listener.say(&text),
+            Heard::Text(mut text) => {
+                while text.len() < SHOWN_AT_ONCE {
+                    match pieces.try_recv() {
+                        Ok(Heard::Text(more)) => text += &more,
+                        Ok(question) => {
+                            next = Some(question);
+                            break;
+                        }
+                        Err(_) => break,
+                    }
+                }
+                listener.say(&text);
+                *unshown += text.len();
+                if *unshown >= SHOWN_AT_ONCE {
+                    *unshown = 0;
+                    listener.shown().await;
+                }
+                continue;
+            }
             Heard::Question(number, approval) => (number, approval),
         };
         let decision = tokio::select! {
@@ -230,24 +266,123 @@ impl Agent for Model {
         }
         Box::pin(async move {
             let params = vec![entry("session", &*turn.session), entry("content", turn.text)];
-            let (sender, mut pieces) = mpsc::unbounded_channel();
+            let (sender, mut pieces) = mpsc::channel(2 * WAITING);
+            let mut unshown = 0;
             let answer = caller.stream("chat", Value::Map(params), Arc::new(Pieces(sender)));
             tokio::pin!(answer);
             let outcome = loop {
                 tokio::select! {
                     biased;
                     Some(heard) = pieces.recv() => {
-                        pass_on(heard, &mut pieces, caller, listener).await;
+                        pass_on(heard, &mut pieces, &mut unshown, caller, listener).await;
                     }
                     outcome = &mut answer => break outcome,
                 }
             };
             while let Ok(heard) = pieces.try_recv() {
-                pass_on(heard, &mut pieces, caller, listener).await;
+                pass_on(heard, &mut pieces, &mut unshown, caller, listener).await;
             }
             outcome?;
             listener.say("\n");
             Ok(())
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::provider::scripted::Scripted;
+    use crate::provider::settings::Origin;
+    use crate::rpc::providers::Configured;
+
+    /// A chat of 5,000 pieces, and how many of them it has said.
+    #[derive(Default)]
+    struct Chatter(Arc<AtomicUsize>);
+
+    impl Caller for Chatter {
+        fn call(&self, _: &str, _: Value) -> Later<'_, Result<Value, WireError>> {
+            Box::pin(std::future::ready(Ok(Value::Nil)))
+        }
+
+        fn stream(
+            &self,
+            _: &str,
+            _: Value,
+            progress: Arc<dyn Peer>,
+        ) -> Later<'_, Result<Value, WireError>> {
+            let said = Arc::clone(&self.0);
+            let chat = tokio::spawn(async move {
+                for number in 0..5_000 {
+                    let text = entry("text", format!("piece {number}\n"));
+                    progress.progress(Value::Map(vec![entry("kind", keyword("text")), text]));
+                    said.fetch_add(1, Ordering::Relaxed);
+                    progress.room().await;
+                }
+                Ok(Value::Nil)
+            });
+            Box::pin(async { chat.await.unwrap() })
+        }
+    }
+
+    /// Shows what is said when it is let.
+    struct Screen {
+        shown: Mutex<String>,
+        turns: tokio::sync::Semaphore,
+    }
+
+    impl Listener for Screen {
+        fn say(&self, piece: &str) {
+            self.shown.lock().unwrap().push_str(piece);
+        }
+
+        fn shown(&self) -> Later<'_, ()> {
+            Box::pin(async { self.turns.acquire().await.unwrap().forget() })
+        }
+
+        fn allow(&self, _: Approval) -> Later<'_, Decision> {
+            Box::pin(std::future::ready(Decision::Refuse))
+        }
+
+        fn confirm(&self, _: String) -> Later<'_, bool> {
+            Box::pin(std::future::ready(false))
+        }
+    }
+
+    fn turn() -> Turn {
+        let cancelled = CancellationToken::new();
+        Turn { session: "s".to_owned(), text: "go".to_owned(), cancelled }
+    }
+
+    #[tokio::test]
+    async fn a_screen_that_is_slow_stops_the_chat_and_nothing_is_lost() {
+        let chatter = Chatter::default();
+        let said = Arc::clone(&chatter.0);
+        let turns = tokio::sync::Semaphore::new(0);
+        let screen = Arc::new(Screen { shown: Mutex::default(), turns });
+        let shown = Arc::clone(&screen);
+        let task = tokio::spawn(async move {
+            let model = Configured {
+                name: "m".to_owned(),
+                provider: Arc::new(Scripted::new("[[answer]]\ntext = \"x\"\n", "m").unwrap()),
+                max_tokens: None,
+                price: None,
+                from: Origin::Script("none".into()),
+            };
+            let agent = Model::new(Providers::new(vec![model]));
+            agent.take_turn(turn(), &chatter, &*shown).await
+        });
+        for _ in 0..10_000 {
+            tokio::task::yield_now().await;
+        }
+        let before = said.load(Ordering::Relaxed);
+        assert!(before < 1_500, "{before} pieces were said to a screen that shows none");
+        screen.turns.add_permits(1_000);
+        task.await.unwrap().unwrap();
+        let shown = screen.shown.lock().unwrap();
+        assert_eq!(shown.lines().filter(|line| line.starts_with("piece")).count(), 5_000);
     }
 }

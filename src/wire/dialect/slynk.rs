@@ -43,7 +43,10 @@ pub(super) fn decode(payload: &[u8]) -> Incoming {
             let (_thread, tag) = (next(), next());
             Incoming::Talk(Talk::Answer { tag, value: next() })
         }
-        "emacs-pong" => Incoming::Ignored,
+        "emacs-pong" => {
+            let (_thread, tag) = (next(), next());
+            Incoming::Talk(Talk::Answer { tag, value: Value::Bool(true) })
+        }
         other => {
             Incoming::Invalid(None, invalid(format!("no message of an Emacs is (:{other} …)")))
         }

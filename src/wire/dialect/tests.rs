@@ -332,7 +332,7 @@ fn what_editors_say() {
     check(Slynk, "(:emacs-channel-send 1 (:process \"x\"))", "channel 1 (:process \"x\")");
     check(Slynk, "(:emacs-interrupt :repl-thread)", "interrupt :repl-thread");
     check(Slynk, "(:emacs-return 1 2 t)", "answer 2 t");
-    check(Slynk, "(:emacs-pong 1 2)", "ignored");
+    check(Slynk, "(:emacs-pong 1 2)", "answer 2 t");
     // Whoever waits for an answer gets one.
     check(Slynk, "(:emacs-rex (f #<buffer x>) nil t 12)\n", {
         "12 -32700 column 16: an object that has no printed form, #<buffer x>, cannot be sent (:column 16)"
