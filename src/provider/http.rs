@@ -120,7 +120,9 @@ impl Endpoint {
                 Err(error) => error,
             };
             let pause = error.retry_after.unwrap_or(wait);
-            if !error.is_passing() || attempt == ATTEMPTS || Instant::now() + pause >= until {
+            // A server may name a pause that no clock can count to the end of.
+            let left = until.saturating_duration_since(Instant::now());
+            if !error.is_passing() || attempt == ATTEMPTS || pause >= left {
                 return Err(error);
             }
             tracing::debug!("attempt {attempt} failed: {error}");
@@ -212,13 +214,20 @@ impl Endpoint {
         let status = response.status();
         let retry_after = response.headers().get(RETRY_AFTER).and_then(wanted_pause);
         let mut body = Vec::new();
-        while body.len() < LONGEST_REFUSAL {
+        let mut is_cut = true;
+        while body.len() <= LONGEST_REFUSAL {
             // What is missing of a refusal does not matter.
-            let Ok(Some(chunk)) = response.chunk().await else { break };
+            let chunk = response.chunk().await;
+            is_cut = !matches!(chunk, Ok(None));
+            let Ok(Some(chunk)) = chunk else { break };
             body.extend_from_slice(&chunk);
         }
-        let said = said_in(&String::from_utf8_lossy(&body));
-        let said = key.map_or(said.clone(), |key| key.hidden_in(&said));
+        body.truncate(LONGEST_REFUSAL);
+        let mut body = String::from_utf8_lossy(&body).into_owned();
+        if let Some(key) = key.as_ref().filter(|_| is_cut) {
+            body = key.hidden_in_beginning(&body);
+        }
+        let said = said_in(&body, key.as_ref());
         let kind = kind_of(status, &said);
         if kind == ErrorKind::Authentication {
             // The command or the variable may give another one next time.
@@ -295,8 +304,9 @@ pub(super) fn kind_of_bad(said: &str) -> ErrorKind {
     }
 }
 
-/// What a refusal says, in a line: the message where servers put it, or else its beginning.
-fn said_in(body: &str) -> String {
+/// What a refusal says, in a line without the key: the message where servers put it, or else its
+/// beginning.
+fn said_in(body: &str, key: Option<&Secret>) -> String {
     let json: Option<serde_json::Value> = serde_json::from_str(body).ok();
     let message = json.as_ref().and_then(|json| {
         // Gemini may put it into a list.
@@ -304,7 +314,10 @@ fn said_in(body: &str) -> String {
         let places = [&json["error"]["message"], &json["error"], &json["message"]];
         places.into_iter().find_map(serde_json::Value::as_str)
     });
-    let words: Vec<&str> = message.unwrap_or(body).split_whitespace().collect();
+    let whole = message.unwrap_or(body);
+    // Before anything is cut: half a key is none that could be found.
+    let whole = key.map_or_else(|| whole.to_owned(), |key| key.hidden_in(whole));
+    let words: Vec<&str> = whole.split_whitespace().collect();
     let line = words.join(" ");
     match line.char_indices().nth(REFUSAL_TOLD) {
         Some((end, _)) => format!("{}…", &line[..end]),
@@ -338,7 +351,7 @@ mod tests {
 
     #[track_caller]
     fn check(status: u16, body: &str, kind: ErrorKind, said: &str) {
-        let found = said_in(body);
+        let found = said_in(body, None);
         let status = StatusCode::from_u16(status).unwrap();
         assert_eq!((kind_of(status, &found), &*found), (kind, said));
     }
@@ -364,5 +377,19 @@ mod tests {
         check(307, "", BadRequest, "");
         let long = "x".repeat(1000);
         check(500, &long, Unavailable, &format!("{}…", &long[..REFUSAL_TOLD]));
+    }
+
+    #[test]
+    fn no_part_of_a_key_is_told_wherever_the_refusal_is_cut() {
+        let key = Secret::new("sk-abcdefghijklmnopqrstuvwxyz").unwrap();
+        for before in REFUSAL_TOLD - 40..REFUSAL_TOLD + 2 {
+            let said = format!("{}{}, which is wrong", "x".repeat(before), key.reveal());
+            let json = serde_json::json!({"error": {"message": said}}).to_string();
+            for body in [said, json] {
+                let told = said_in(&body, Some(&key));
+                assert!(!told.contains("sk-"), "{told}");
+                assert_eq!(told.chars().filter(|c| *c != 'x').take(1).collect::<String>(), "…");
+            }
+        }
     }
 }

@@ -36,6 +36,15 @@ impl Secret {
     pub(super) fn hidden_in(&self, text: &str) -> String {
         text.replace(&*self.0, "…")
     }
+
+    /// The same for the beginning of a text, which may end in the middle of the key.
+    pub(super) fn hidden_in_beginning(&self, text: &str) -> String {
+        let mut hidden = self.hidden_in(text);
+        let begins = self.0.char_indices().map(|(end, _)| &self.0[..end]).rev();
+        let begun = begins.into_iter().find(|begun| hidden.ends_with(begun)).unwrap_or_default();
+        hidden.truncate(hidden.len() - begun.len());
+        hidden
+    }
 }
 
 /// Where a key comes from.
@@ -126,6 +135,8 @@ mod tests {
         assert_eq!(format!("{secret:?}"), "Secret(…)");
         assert_eq!(secret.reveal(), "sk-123");
         assert_eq!(secret.hidden_in("bad key sk-123!"), "bad key …!");
+        assert_eq!(secret.hidden_in_beginning("sk-123: no sk-12"), "…: no ");
+        assert_eq!(secret.hidden_in_beginning("no key"), "no key");
         assert!(Secret::new(" \n ").is_none());
     }
 

@@ -215,6 +215,29 @@ fn a_server_that_is_busy_is_asked_again_but_not_for_ever() {
 }
 
 #[test]
+fn a_pause_that_never_ends_is_not_waited_for() {
+    let kind = &FAMILIES[0];
+    for seconds in ["3600", "18446744073709551615"] {
+        let (_, failure) = ask(kind, move || Answer::new(429, "").header("Retry-After", seconds));
+        let failure = failure.unwrap();
+        let wanted = Duration::from_secs(seconds.parse().unwrap());
+        assert_eq!((failure.kind, failure.retry_after), (ErrorKind::RateLimited, Some(wanted)));
+    }
+}
+
+#[test]
+fn a_refusal_that_is_cut_tells_no_part_of_the_key() {
+    let kind = &FAMILIES[0];
+    // The words for people are cut after some, the body where no more of it is read.
+    for filling in ["x".repeat(295), format!("x{}", " ".repeat((16 << 10) - 3))] {
+        let body = format!("{filling}k-123 is wrong");
+        let (_, failure) = ask(kind, move || Answer::new(400, body.clone()));
+        let said = failure.unwrap().to_string();
+        assert!(said.contains("answered 400: x") && !said.contains("k-"), "{said}");
+    }
+}
+
+#[test]
 fn what_came_before_a_failure_is_kept() {
     for kind in FAMILIES {
         let begun = kind.stream.as_bytes()[..kind.stream.find(kind.after_text).unwrap()].to_vec();
