@@ -37,10 +37,15 @@
 //! An answer without `when` fits everything, but gives way to one that fits by its `when`.
 
 use std::collections::VecDeque;
+use std::fs::OpenOptions;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use rustix::fs::OFlags;
 use serde::Deserialize;
 
 use super::chat::{Piece, Provider, Reply, Request, Said, Stop, Usage};
@@ -49,6 +54,8 @@ use crate::session::message::ToolCall;
 
 /// The longest that a piece may be waited for, in seconds.
 const LONGEST_DELAY: f64 = 3600.0;
+/// The longest script that is read, in bytes.
+const LONGEST_SCRIPT: u64 = 16 << 20;
 
 /// A provider that follows a script.
 pub struct Scripted {
@@ -131,6 +138,14 @@ struct Used {
 }
 
 impl Scripted {
+    /// A provider that plays this file, which is read now and not again.
+    ///
+    /// # Errors
+    /// A phrase that says why it cannot be read, or what [`Scripted::new`] says of it.
+    pub fn open(path: &Path, model: &str) -> Result<Self, String> {
+        Self::new(&text_of(path)?, model)
+    }
+
     /// A provider that plays this script; `model` is what it calls itself.
     ///
     /// # Errors
@@ -176,6 +191,22 @@ impl Scripted {
             retry_after: None,
         }
     }
+}
+
+/// The whole of a regular file. Opened so, what is none is not waited for, as a FIFO would be.
+fn text_of(path: &Path) -> Result<String, String> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
+    let file = opened.map_err(|error| error.to_string())?;
+    if !file.metadata().map_err(|error| error.to_string())?.is_file() {
+        return Err("it is no regular file".to_owned());
+    }
+    let mut bytes = Vec::new();
+    file.take(LONGEST_SCRIPT + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > LONGEST_SCRIPT {
+        return Err(format!("it has more than {LONGEST_SCRIPT} bytes"));
+    }
+    String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())
 }
 
 impl Provider for Scripted {

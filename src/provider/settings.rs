@@ -104,10 +104,11 @@ impl ProviderSettings {
         }
         let price = price(self.price_input, self.price_output)?;
         let (name, model, max_tokens) = (self.name.clone(), self.model.clone(), self.max_tokens);
-        Ok(Configured { name, model, from: self.from()?, max_tokens, price })
+        Ok(Configured { name, model, from: self.origin()?, max_tokens, price })
     }
 
-    fn from(self) -> Result<Origin, BadSetting> {
+    /// What is asked.
+    fn origin(self) -> Result<Origin, BadSetting> {
         let Self { kind, url, context, api_key, api_key_env, api_key_command, script, .. } = self;
         match (Family::from_name(&kind), script) {
             (None, Some(script)) if kind == SCRIPTED => Ok(Origin::Script(script)),
@@ -149,8 +150,7 @@ impl Configured {
             }
             Origin::Script(path) => {
                 let wrong = |why: String| bad("script", format!("{}: {why}", path.display()));
-                let text = std::fs::read_to_string(path).map_err(|e| wrong(e.to_string()))?;
-                Ok(Arc::new(Scripted::new(&text, &self.model).map_err(wrong)?))
+                Ok(Arc::new(Scripted::open(path, &self.model).map_err(wrong)?))
             }
         }
     }

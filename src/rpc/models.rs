@@ -50,8 +50,12 @@ const NO_KEY: &str = "must be a string that is not empty";
 
 pub(super) fn configure_provider(call: Call, params: Value) -> Result<Step, WireError> {
     let given: ConfigureParams = decode(params)?;
-    let own = [("api-key-env", &given.api_key_env), ("api-key-command", &given.api_key_command)];
-    let own = own.into_iter().find(|(_, text)| text.is_some());
+    let own = [
+        ("api-key-env", given.api_key_env.is_some()),
+        ("api-key-command", given.api_key_command.is_some()),
+        ("script", given.script.is_some()),
+    ];
+    let own = own.into_iter().find(|(_, is_given)| *is_given);
     if let Some((param, _)) = own.filter(|_| !call.peer.is_same_user()) {
         let why = "is only for clients that the server knows to be of its own user, and this one \
                    showed a secret; give api-key, or use the configuration file";

@@ -47,30 +47,28 @@ fn check_unseen(folder: &Path) -> usize {
     seen
 }
 
-#[test]
-fn a_key_is_sent_to_its_server_and_seen_nowhere_else() {
+/// A server that repeats the key in whatever it says went wrong.
+fn telling() -> Endpoint {
     let broken = format!("data: {{\"error\":{{\"message\":\"{KEY} is used up\"}}}}\n\n");
-    let server = Endpoint::new(move |_, before| match before {
+    Endpoint::new(move |_, before| match before {
         0 => Answer::new(200, "{\"data\": [{\"id\": \"m-1\"}, {\"id\": \"m-2\"}]}"),
         1 => saying("hello"),
         2 => Answer::new(401, format!("{{\"error\": \"no such key {KEY}\"}}")),
         3 => Answer::streaming(Body::Chunks(vec![broken.clone().into_bytes()])),
         4 => Answer::new(200, format!("<html>{KEY}</html>")),
         _ => Answer::new(429, KEY).header("Retry-After", "3600"),
-    });
-    let home = Home::new();
-    let log = home.path("log");
-    let mut command = home.command(&["serve", "--stdio"]);
-    command.env("CONTEXTURE_LOG", "trace").stderr(File::create(&log).unwrap());
-    let mut client = Client::over_stdio(command, Dialect::Native);
-    let mut said = String::new();
+    })
+}
+
+/// What is said of the key while it is used.
+fn said_in_use(client: &mut Client, server: &Endpoint) -> String {
     client.ok("open-session", "(:name \"s\")");
     let row = client.ok("configure-provider", &params(&server.url, &format!(":api-key {KEY:?}")));
     assert_eq!((text(&row["key"]), text(&row["key_from"])), ("set", "call"));
-    said += &row.to_string();
     let models = client.ok("list-models", "(:provider \"here\")");
     assert_eq!(models["models"], serde_json::json!(["m-1", "m-2"]));
     assert_eq!(text(&client.ok("chat", "(:content \"hi\")")["content"]), "hello");
+    let mut said = row.to_string();
     for (kind, shown) in [
         ("authentication", "no such key …"),
         ("unavailable", "… is used up"),
@@ -82,12 +80,24 @@ fn a_key_is_sent_to_its_server_and_seen_nowhere_else() {
         assert!(failure.message.contains(shown), "{failure:?}");
         said += &format!("{failure:?}");
     }
-    let refused = params(&server.url, &format!(":api-key ({KEY:?})"));
-    said += &format!("{:?}", client.fails("configure-provider", &refused));
+    for method in ["list-providers", "server-info", "usage-log", "get-messages"] {
+        said += &format!("{:?}", client.call(method, "nil"));
+    }
+    said
+}
+
+/// What is said to calls with the key that are refused.
+fn said_to_refused(client: &mut Client, server: &Endpoint) -> String {
+    let in_list = params(&server.url, &format!(":api-key ({KEY:?})"));
     let both = params(&server.url, &format!(":api-key {KEY:?} :api-key-env \"A\""));
-    said += &format!("{:?}", client.fails("configure-provider", &both));
-    let in_url = format!("http://me:{KEY}@127.0.0.1/v1");
-    said += &format!("{:?}", client.fails("configure-provider", &params(&in_url, "")));
+    let in_url = params(&format!("http://me:{KEY}@127.0.0.1/v1"), "");
+    let mut refused = |params: &String| format!("{:?}", client.fails("configure-provider", params));
+    [in_list, both, in_url].iter().map(&mut refused).collect()
+}
+
+/// What is said to messages with the key that are none.
+fn said_to_broken(home: &Home) -> String {
+    let mut said = String::new();
     for (dialect, broken) in [
         (Dialect::Native, format!("(:id 7 :method configure-provider :params (:api-key {KEY:?} ]")),
         (Dialect::Native, format!("(:id 7 :method x :params (:api-key \"{KEY}))")),
@@ -99,9 +109,20 @@ fn a_key_is_sent_to_its_server_and_seen_nowhere_else() {
         said += &other.message().to_string();
         other.close();
     }
-    for method in ["list-providers", "server-info", "usage-log", "get-messages"] {
-        said += &format!("{:?}", client.call(method, "nil"));
-    }
+    said
+}
+
+#[test]
+fn a_key_is_sent_to_its_server_and_seen_nowhere_else() {
+    let server = telling();
+    let home = Home::new();
+    let log = home.path("log");
+    let mut command = home.command(&["serve", "--stdio"]);
+    command.env("CONTEXTURE_LOG", "trace").stderr(File::create(&log).unwrap());
+    let mut client = Client::over_stdio(command, Dialect::Native);
+    let said = said_in_use(&mut client, &server)
+        + &said_to_refused(&mut client, &server)
+        + &said_to_broken(&home);
     assert!(!said.contains(KEY), "{said}");
     let asked = server.asked();
     assert!(asked.iter().all(|asked| key_of(asked) == format!("Bearer {KEY}")), "{asked:?}");
@@ -132,16 +153,18 @@ fn answered(admission: Admission, message: &str) -> String {
 }
 
 #[test]
-fn the_servers_environment_and_commands_are_for_its_own_user() {
+fn the_servers_environment_commands_and_files_are_for_its_own_user() {
     let call = |more: &str| {
         format!("(:id 1 :method configure-provider :params {})\n", params("http://h/v1", more))
     };
-    for (more, param) in
-        [(":api-key-command \"id\"", "api-key-command"), (":api-key-env \"HOME\"", "api-key-env")]
-    {
+    for (more, param) in [
+        (":api-key-command \"id\"", "api-key-command"),
+        (":api-key-env \"HOME\"", "api-key-env"),
+        (":script \"/none\"", "script"),
+    ] {
         let secret = Secret::new("s3cret");
         let own = answered(Admission::Offered(secret.clone()), &call(more));
-        assert!(own.contains(":result"), "{own}");
+        assert!(!own.contains("is only for clients"), "{own}");
         let shown = format!("s3cret\n{}", call(more));
         let refused = answered(Admission::Demanded(secret), &shown);
         assert!(refused.contains(&format!("{param} is only for clients")), "{refused}");
@@ -177,6 +200,11 @@ fn what_is_wrong_with_a_provider_is_said_as_for_the_file() {
     refused(":kind \"scripted\"", "script", "script is missing");
     refused(":kind \"scripted\" :script \"here.toml\"", "script", "absolute");
     refused(":kind \"scripted\" :script \"/none/x.toml\"", "script", "/none/x.toml: No such file");
+    refused(
+        ":kind \"scripted\" :script \"/dev/zero\"",
+        "script",
+        "/dev/zero: it is no regular file",
+    );
     refused(":script \"/x\"", "script", "only for the kind scripted");
     refused(":api-key \" \"", "api-key", "must be a string that is not empty");
     refused(":api-key-env \"A\" :api-key-command \"b\"", "api-key-env", "keep one");

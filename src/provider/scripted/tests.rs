@@ -80,3 +80,30 @@ fn what_is_wrong_with_a_script_is_said() {
     let (_, failure) = played(&provider, "x");
     assert_eq!(failure.unwrap().kind, ErrorKind::Unconfigured);
 }
+
+#[track_caller]
+fn check_opened(path: &Path, expected: Option<&str>) {
+    let error = Scripted::open(path, "m").err();
+    assert!(error.as_deref().zip(expected).is_none_or(|(e, x)| e.contains(x)), "{error:?}");
+    assert_eq!(error.is_some(), expected.is_some());
+}
+
+#[test]
+fn only_a_regular_file_of_some_size_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("good"), "[[answer]]\ntext = \"a\"\n").unwrap();
+    check_opened(&path("good"), None);
+    check_opened(&path("none"), Some("No such file"));
+    // Nobody writes to it.
+    rustix::fs::mkfifoat(rustix::fs::CWD, path("fifo"), rustix::fs::Mode::RUSR).unwrap();
+    check_opened(&path("fifo"), Some("no regular file"));
+    check_opened(Path::new("/dev/zero"), Some("no regular file"));
+    check_opened(folder.path(), Some("no regular file"));
+    // A sparse one, which takes no room on the disk.
+    let large = std::fs::File::create(path("large")).unwrap();
+    large.set_len(LONGEST_SCRIPT + 1).unwrap();
+    check_opened(&path("large"), Some("more than 16777216 bytes"));
+    std::fs::write(path("latin"), b"text = \"\xff\"").unwrap();
+    check_opened(&path("latin"), Some("not UTF-8"));
+}

@@ -127,7 +127,12 @@ pub(super) static METHODS: &[Method] = &[
                 "The command that prints the key; the server runs it when it needs the key. Only \
                  for the same clients.",
             ),
-            optional("script", "string", "The file that a scripted model plays."),
+            optional(
+                "script",
+                "string",
+                "The file that a scripted model plays, of at most 16 MiB. Only for the same \
+                 clients.",
+            ),
             optional(
                 "context",
                 "integer",
