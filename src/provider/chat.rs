@@ -5,6 +5,10 @@ use std::sync::Arc;
 use super::{Answer, ErrorKind, ProviderError};
 use crate::session::message::{Message, Role, ToolCall};
 
+/// The most that is believed of a count of tokens: no request takes so many, and the sums of eight
+/// million such counts are still integers of the store and of the wire.
+pub const MOST_TOKENS: u64 = 1 << 40;
+
 /// A model that can be talked to.
 pub trait Provider: Send + Sync {
     /// The provider, as people know it: a name or an address.
@@ -173,33 +177,30 @@ impl Request {
 }
 
 impl Usage {
-    /// This, and what is newer where it is known.
+    /// This, and what is newer where it is known; at most [`MOST_TOKENS`] of each.
     #[must_use]
     pub fn with(self, newer: Self) -> Self {
-        Self {
-            input: newer.input.or(self.input),
-            output: newer.output.or(self.output),
-            cache_read: newer.cache_read.or(self.cache_read),
-            cache_written: newer.cache_written.or(self.cache_written),
-            reasoning: newer.reasoning.or(self.reasoning),
-        }
+        self.each_with(newer, |known, newer| newer.or(known))
     }
-}
 
-impl Usage {
-    /// What this and another request took together; what only one of them tells counts alone.
+    /// What this and another request took together, at most [`MOST_TOKENS`] of each; what only
+    /// one of them tells counts alone.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
-        let sum = |one: Option<u64>, other: Option<u64>| match (one, other) {
-            (Some(one), Some(other)) => Some(one + other),
+        self.each_with(other, |one, other| match (one, other) {
+            (Some(one), Some(other)) => Some(one.saturating_add(other)),
             (one, other) => one.or(other),
-        };
+        })
+    }
+
+    fn each_with(self, other: Self, made: fn(Option<u64>, Option<u64>) -> Option<u64>) -> Self {
+        let each = |one, other| made(one, other).map(|tokens| tokens.min(MOST_TOKENS));
         Self {
-            input: sum(self.input, other.input),
-            output: sum(self.output, other.output),
-            cache_read: sum(self.cache_read, other.cache_read),
-            cache_written: sum(self.cache_written, other.cache_written),
-            reasoning: sum(self.reasoning, other.reasoning),
+            input: each(self.input, other.input),
+            output: each(self.output, other.output),
+            cache_read: each(self.cache_read, other.cache_read),
+            cache_written: each(self.cache_written, other.cache_written),
+            reasoning: each(self.reasoning, other.reasoning),
         }
     }
 }
@@ -260,4 +261,19 @@ pub fn cancelled(provider: &dyn Provider) -> ProviderError {
 /// The error of an answer that cannot be an answer.
 pub fn malformed(provider: &dyn Provider, what: &str) -> ProviderError {
     ProviderError { kind: ErrorKind::Malformed, what: what.to_owned(), ..cancelled(provider) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_that_nobody_can_have_meant_do_not_overflow() {
+        let told = |tokens: u64| Usage { input: Some(tokens), ..Usage::default() };
+        let mut whole = Whole::default();
+        whole.add(Piece::Usage(told(u64::MAX)));
+        assert_eq!(whole.usage, told(MOST_TOKENS));
+        assert_eq!(told(u64::MAX).plus(told(u64::MAX)), told(MOST_TOKENS));
+        assert_eq!(told(1).plus(told(2)).plus(Usage::default()), told(3));
+    }
 }

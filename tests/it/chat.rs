@@ -102,6 +102,21 @@ fn the_usage_log_says_what_each_answer_took() {
 }
 
 #[test]
+fn counts_that_no_request_has_do_not_break_the_usage_log() {
+    let home = Home::new();
+    let most = i64::MAX;
+    let answers =
+        format!("[[answer]]\ntext = \"x\"\nusage = {{ input = {most}, output = {most} }}\n");
+    let mut client = begin(&home, &answers);
+    for number in 0..3 {
+        client.ok("chat", &format!("(:content \"{number}\")"));
+    }
+    let log = client.ok("usage-log", "nil");
+    assert_eq!(log["windows"].as_array().unwrap().len(), 3);
+    assert_eq!(log["phases"][0]["input"], 3 * (1_i64 << 40));
+}
+
+#[test]
 fn what_would_be_sent_can_be_seen_and_changes_nothing() {
     let home = Home::new();
     let mut client = begin(&home, "[[answer]]\ntext = \"x\"\n");

@@ -233,9 +233,9 @@ fn stop(reason: &str) -> Stop {
 fn usage(said: &Value) -> Usage {
     let cache_read = said["cache_read_input_tokens"].as_u64();
     let cache_written = said["cache_creation_input_tokens"].as_u64();
-    let cached = cache_read.unwrap_or_default() + cache_written.unwrap_or_default();
+    let cached = cache_read.unwrap_or_default().saturating_add(cache_written.unwrap_or_default());
     Usage {
-        input: said["input_tokens"].as_u64().map(|input| input + cached),
+        input: said["input_tokens"].as_u64().map(|input| input.saturating_add(cached)),
         output: said["output_tokens"].as_u64(),
         cache_read,
         cache_written,
@@ -307,6 +307,10 @@ mod tests {
         let last =
             json!({"input_tokens": 25, "output_tokens": 15, "cache_read_input_tokens": null});
         check_usage(&[none, last], [Some(25), Some(15), None, None]);
+        let most = Some(crate::provider::chat::MOST_TOKENS);
+        let absurd = json!({"input_tokens": u64::MAX, "cache_read_input_tokens": u64::MAX,
+                            "cache_creation_input_tokens": 3});
+        check_usage(&[absurd], [most, None, most, Some(3)]);
     }
 
     #[test]

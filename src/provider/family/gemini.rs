@@ -178,7 +178,7 @@ fn usage(said: &Value) -> Usage {
     let output = said["candidatesTokenCount"].as_u64().or(thoughts.map(|_| 0));
     Usage {
         input: said["promptTokenCount"].as_u64(),
-        output: output.map(|output| output + thoughts.unwrap_or_default()),
+        output: output.map(|output| output.saturating_add(thoughts.unwrap_or_default())),
         cache_read: said["cachedContentTokenCount"].as_u64(),
         cache_written: None,
         reasoning: thoughts,
@@ -242,6 +242,8 @@ mod tests {
         assert_eq!(output(json!({"candidatesTokenCount": 3})), Some(3));
         assert_eq!(output(json!({"thoughtsTokenCount": 4})), Some(4));
         assert_eq!(output(json!({})), None);
+        let absurd = json!({"candidatesTokenCount": u64::MAX, "thoughtsTokenCount": 1});
+        assert_eq!(output(absurd), Some(u64::MAX));
     }
 
     #[test]
