@@ -4,7 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -120,11 +120,16 @@ pub(super) async fn dispatch(server: Server, outbox: Outbox, mut waiting: mpsc::
                 let (server, aside) = (server.clone(), aside.clone());
                 let elsewhere = elsewhere.clone();
                 tokio::spawn(async move {
-                    // No semaphore is ever closed.
-                    let mut place = aside.acquire().await.ok();
-                    let step = begin_aside(method, call, params, &reply).await;
+                    let mut place = place_in(&aside, &reply.cancelled).await;
+                    let mut step = match place {
+                        Ok(_) => begin_aside(method, call, params, &reply).await,
+                        Err(ref error) => Err(error.clone()),
+                    };
                     if matches!(step, Ok(Step::Await(_))) {
-                        place = elsewhere.acquire().await.ok();
+                        // First, so that who waits for the other keeps none from working.
+                        drop(place);
+                        place = place_in(&elsewhere, &reply.cancelled).await;
+                        step = place.as_ref().map_err(Clone::clone).and(step);
                     }
                     settle(&server, step, reply).await;
                     drop(place);
@@ -171,6 +176,19 @@ impl Reply {
 fn begin(method: &'static Method, call: Call, params: Value) -> Result<Step, WireError> {
     catch_unwind(AssertUnwindSafe(|| method.run(call, params)))
         .unwrap_or_else(|_| Err(defect(method.name)))
+}
+
+/// A place among those that there are, unless the call is cancelled before there is one.
+async fn place_in<'a>(
+    places: &'a Semaphore,
+    cancelled: &CancellationToken,
+) -> Result<SemaphorePermit<'a>, WireError> {
+    let gone = || engine_error(EngineError::Cancelled);
+    tokio::select! {
+        // No semaphore is ever closed.
+        place = places.acquire() => place.map_err(|_| gone()),
+        () = cancelled.cancelled() => Err(gone()),
+    }
 }
 
 /// Begins a call on a thread that may block. A cancelled call is answered at once; what its

@@ -342,3 +342,25 @@ fn a_session_is_only_managed_by_a_template_that_can_be_used() {
     client.ok("configure-session", "(:template \"\")");
     assert_eq!(text(&client.ok("configure-session", "nil")["template"]), "freeform-chat");
 }
+
+#[test]
+fn chats_that_wait_for_a_place_keep_none_from_working() {
+    let home = Home::new();
+    let mut client = begin(&home, "[[answer]]\ntext = \"Nothing more com\"\nhang = true\n");
+    // 256 may wait for their models at a time, and four calls may work.
+    let sessions: Vec<String> = (0..264).map(|number| format!("c-{number}")).collect();
+    for name in &sessions {
+        client.ok("open-session", &format!("(:name {name:?} :current nil)"));
+    }
+    let chat = |name| client.send("chat", &format!("(:content \"hi\" :session {name:?})"));
+    let chats: Vec<i64> = sessions.iter().map(chat).collect();
+    let mut begun = 0;
+    while begun < 256 {
+        begun += i32::from(text(&client.message()["params"]["kind"]) == "text");
+    }
+    client.ok("refresh-context", "nil");
+    // Those that wait for a place can be given up, too.
+    let waiting = *chats.last().unwrap();
+    client.send("cancel", &format!("(:id {waiting})"));
+    assert_eq!(client.reply(waiting).unwrap_err().code, -32800);
+}
