@@ -157,20 +157,20 @@ impl Model {
 }
 
 impl Peer for Pieces {
-    fn progress(&self, params: Value) {
+    fn progress(&self, params: Value) -> bool {
         let (Some(Value::Keyword(kind)), Some(Value::Str(text))) =
             (params.get("kind"), params.get("text"))
         else {
-            return;
+            return false;
         };
         let heard = match &**kind {
             "text" => Heard::Text(text.clone()),
             "status" | "retry" | "tool-result" => Heard::Text(format!("; {text}\n")),
             "approval" => question(&params, text),
-            _ => return,
+            _ => return false,
         };
         // Who no longer listens needs no piece.
-        let _ = self.0.try_send(heard);
+        self.0.try_send(heard).is_ok()
     }
 
     fn room(&self) -> Later<'_, ()> {

@@ -116,8 +116,9 @@ pub struct Call {
 
 /// The client at the other end of a connection.
 pub trait Peer: Send + Sync {
-    /// Sends `progress` for a call that is running; dropped when the client reads too slowly.
-    fn progress(&self, params: Value);
+    /// Sends `progress` for a call that is running. Whether it was sent, or will be as soon as the
+    /// client reads: not to one that reads too slowly, has gone, or speaks a dialect without it.
+    fn progress(&self, params: Value) -> bool;
 
     /// Waits until the client has read most of what it was told, so that progress that matters is
     /// not dropped. One that reads nothing is waited for once, and not for ever.

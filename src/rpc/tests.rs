@@ -12,7 +12,9 @@ use crate::wire::sexp;
 struct Nobody;
 
 impl Peer for Nobody {
-    fn progress(&self, _: Value) {}
+    fn progress(&self, _: Value) -> bool {
+        false
+    }
 }
 
 fn call() -> Call {

@@ -1,6 +1,7 @@
 //! What goes out to one client: encoded in order, written as the client reads, bounded.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::broadcast::{self, error::RecvError};
@@ -38,6 +39,8 @@ pub(super) enum Out {
 pub(super) struct Outbox {
     sender: mpsc::UnboundedSender<Out>,
     unread: Arc<Unread>,
+    /// The client's dialect has messages of progress.
+    has_progress: Arc<AtomicBool>,
     is_same_user: bool,
 }
 
@@ -66,6 +69,9 @@ impl Outbox {
     }
 
     pub(super) fn send(&self, out: Out) {
+        if let Out::Speak(dialect) = &out {
+            self.has_progress.store(dialect.has_progress(), Ordering::Relaxed);
+        }
         // A client that has gone needs no answer.
         let _ = self.sender.send(out);
     }
@@ -82,12 +88,13 @@ impl Editor for Outbox {
 }
 
 impl Peer for Outbox {
-    fn progress(&self, params: Value) {
-        if self.unread.bytes() < CHATTER_LIMIT {
-            let bytes = about(&params);
-            self.unread.add_queued(bytes);
-            self.send(Out::Progress(params, bytes));
+    fn progress(&self, params: Value) -> bool {
+        if !self.has_progress.load(Ordering::Relaxed) || self.unread.bytes() >= CHATTER_LIMIT {
+            return false;
         }
+        let bytes = about(&params);
+        self.unread.add_queued(bytes);
+        self.sender.send(Out::Progress(params, bytes)).is_ok()
     }
 
     fn room(&self) -> Later<'_, ()> {
@@ -142,7 +149,8 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
             unread: Arc::clone(&unread),
             max_message,
         };
-        (writer, Outbox { sender, unread, is_same_user: false })
+        let has_progress = Arc::new(AtomicBool::new(Dialect::Native.has_progress()));
+        (writer, Outbox { sender, unread, has_progress, is_same_user: false })
     }
 
     /// Writes until every [`Outbox`] is gone and all is written.
@@ -180,9 +188,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
             }
             Out::Progress(params, bytes) => {
                 self.unread.take_queued(bytes);
-                if self.encoder.dialect().has_progress() {
-                    self.encode(Outgoing::Notify("progress", params));
-                }
+                self.encode(Outgoing::Notify("progress", params));
             }
             Out::Message(message) => self.encode(message),
             Out::Large(message, place) => {

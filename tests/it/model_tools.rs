@@ -305,3 +305,31 @@ fn a_relative_name_needs_a_project_and_nobody_is_asked() {
     let result = text(&answer["tool_calls"][0]["text"]);
     assert!(result.starts_with("\"notes.txt\" is no absolute file name"), "{result}");
 }
+
+/// The call of the log's last unit, with its result.
+fn last_result(client: &mut Client) -> String {
+    let log = client.ok("get-messages", "nil");
+    let results = log.as_array().into_iter().flatten().filter(|said| text(&said["role"]) == "tool");
+    results.map(|said| text(&said["content"]).to_owned()).next_back().unwrap_or_default()
+}
+
+#[test]
+fn who_cannot_be_asked_is_not_waited_for() {
+    let answers = calling("add_text", r#"{"content": "x"}"#) + "[[answer]]\ntext = \"well\"\n";
+    let home = Home::new();
+    // A call without an id has no progress.
+    let mut client = begin(&home, &answers);
+    client.write(b"(:method chat :params (:content \"look\" :tools t))\n");
+    until("the tool to be refused", || last_result(&mut client).contains("nobody could be asked"));
+    // Nor has any of EPC.
+    let server = home.listening(&["--ephemeral"]);
+    let mut client = server.tcp(Dialect::Epc);
+    client.ok("open-session", "(:name \"s\" :manager \"m\")");
+    let answer = client.ok("chat", "(:content \"look\" :tools t)");
+    assert_eq!(text(&answer["content"]), "well", "{answer}");
+    assert!(last_result(&mut client).contains("nobody could be asked"));
+    assert!(client.contents("m").is_empty());
+    // What is allowed needs no leave.
+    client.ok("chat", "(:content \"look\" :tools t :allow (add_text))");
+    assert_eq!(client.contents("m"), ["x"]);
+}

@@ -153,10 +153,15 @@ impl Chat {
         }
     }
 
-    /// Asks the person, who is told what is to be done.
+    /// Asks the person, who is told what is to be done. Who cannot be asked does not allow it.
     async fn decision(&self, asked: &ToolRequest, called: &ToolCall) -> Result<Decision, String> {
+        let cancelled = || Err("the turn was cancelled".to_owned());
+        tokio::select! {
+            () = self.call.peer.room() => {}
+            () = self.given_up() => return cancelled(),
+        }
         let mut question = self.call.tools.approvals.ask();
-        self.tell(
+        let is_told = self.tell(
             "approval",
             &asked.phrase(),
             vec![
@@ -165,9 +170,14 @@ impl Chat {
                 entry("arguments", &*called.arguments),
             ],
         );
+        if !is_told {
+            let why = "nobody could be asked: the client is told no progress, or does not read it; \
+                       what :allow names needs no leave";
+            return Err(why.to_owned());
+        }
         tokio::select! {
             decision = question.answered() => Ok(decision),
-            () = self.given_up() => Err("the turn was cancelled".to_owned()),
+            () = self.given_up() => cancelled(),
             () = tokio::time::sleep(PATIENCE) => {
                 Err(format!("nobody allowed it within {} seconds", PATIENCE.as_secs()))
             }

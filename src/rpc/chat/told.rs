@@ -17,13 +17,14 @@ use crate::value::Value;
 use crate::wire::message::WireError;
 
 impl Chat {
-    /// Tells the client something while the turn goes on.
-    pub(super) fn tell(&self, kind: &str, text: &str, more: Vec<(Box<str>, Value)>) {
-        let Some(id) = self.call.id.clone() else { return };
+    /// Tells the client something while the turn goes on. Whether it hears of it: who sent no id
+    /// does not.
+    pub(super) fn tell(&self, kind: &str, text: &str, more: Vec<(Box<str>, Value)>) -> bool {
+        let Some(id) = self.call.id.clone() else { return false };
         let mut params =
             vec![entry("id", Value::from(id)), entry("kind", keyword(kind)), entry("text", text)];
         params.extend(more);
-        self.call.peer.progress(Value::Map(params));
+        self.call.peer.progress(Value::Map(params))
     }
 
     /// The answer to the call.

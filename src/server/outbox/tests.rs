@@ -61,5 +61,21 @@ async fn who_never_reads_is_not_waited_for_again() {
         assert!(outbox.room().now_or_never().is_some());
         outbox.progress(piece(number));
     }
+    assert!(!outbox.progress(piece(0)));
     assert!(outbox.unread.bytes() < CHATTER_LIMIT + 2 * PIECE);
+}
+
+#[test]
+fn progress_is_told_to_those_who_can_hear_it() {
+    let (writer, outbox) = Writer::new(Vec::new(), 64 << 20);
+    assert!(outbox.progress(piece(0)));
+    outbox.send(Out::Speak(Dialect::Json));
+    assert!(outbox.progress(piece(1)));
+    for framed in [Dialect::Epc, Dialect::Slynk] {
+        outbox.send(Out::Speak(framed));
+        assert!(!outbox.progress(piece(2)));
+    }
+    outbox.send(Out::Speak(Dialect::Native));
+    drop(writer);
+    assert!(!outbox.progress(piece(3)));
 }
