@@ -138,7 +138,10 @@ impl Serve {
             let (input, output) = (stdio::input()?, stdio::output()?);
             let server = server.clone();
             // A task of its own: when something else ends the server, the last answers still go out.
-            let serving = async move { server.serve(input, output, Admission::Granted).await };
+            let gone = stdio::output_gone();
+            let serving = async move {
+                server.serve_until(input, output, Admission::Granted, gone).await;
+            };
             Ok(tokio::spawn(serving).await?)
         };
         tokio::select! {

@@ -38,6 +38,7 @@ pub(super) async fn serve(
     reader: impl AsyncRead + Send + Unpin + 'static,
     writer: impl AsyncWrite + Send + Unpin + 'static,
     admission: Admission,
+    hung_up: impl Future<Output = ()> + Send,
 ) {
     let limit = server.tools().limits.max_message_bytes;
     let (writer, outbox) = Writer::new(writer, limit);
@@ -49,7 +50,7 @@ pub(super) async fn serve(
     // Not a child of the server's end: what was accepted before it is still carried out.
     let gone = CancellationToken::new();
     let (calls, waiting) = mpsc::channel(WAITING_CALLS);
-    let dispatcher = tokio::spawn(dispatch(server.clone(), outbox.clone(), waiting));
+    let mut dispatcher = tokio::spawn(dispatch(server.clone(), outbox.clone(), waiting));
     let first_limit = if admission.is_pending() { limit.min(LONGEST_FIRST_LINE) } else { limit };
     let room = Arc::new(Semaphore::new(2 * limit / ROOM_UNIT + 1));
     let mut decoder = StreamDecoder::new(first_limit);
@@ -57,6 +58,7 @@ pub(super) async fn serve(
         // It may well look like a header.
         decoder = decoder.with_first_line(Box::new(move |line| secret.is(line)));
     }
+    let (engine, caller) = (server.tools().engine.clone(), calls.downgrade());
     let reading = read(
         Reader {
             server,
@@ -72,13 +74,37 @@ pub(super) async fn serve(
         },
         FramedRead::new(reader, decoder),
     );
-    let reading = tokio::spawn(reading);
-    if let Err(error) = writer.run().await {
+    let mut reading = tokio::spawn(reading);
+    let leaving = async {
+        hung_up.await;
+        // What a client sent before it left is carried out; what it would have waited for is not
+        // waited for.
+        let _ = (&mut reading).await;
+        match caller.upgrade() {
+            Some(calls) => last_call(Inside { calls, gone: gone.clone() }).await,
+            None => drop((&mut dispatcher).await),
+        }
+        let _ = engine.ask(|_| Ok(())).await;
+        gone.cancel();
+    };
+    let writing = writer.run();
+    tokio::pin!(writing);
+    let written = tokio::select! {
+        written = &mut writing => written,
+        () = leaving => writing.await,
+    };
+    if let Err(error) = written {
         tracing::debug!("a connection ended: {error}");
         gone.cancel();
         dispatcher.abort();
         reading.abort();
     }
+}
+
+/// Waits until all that was called before has at least begun.
+async fn last_call(caller: Inside) {
+    // What it answers does not matter.
+    let _ = rpc::Caller::call(&caller, "ping", Value::Nil).await;
 }
 
 struct Reader {

@@ -10,6 +10,7 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use super::Server;
 use super::auth::{Admission, Secret, tcp_admission};
 use super::folder::make_private;
+use super::hangup::{hung_up, keep_asking};
 
 /// A Unix socket that vanishes with the value.
 #[derive(Debug)]
@@ -77,9 +78,9 @@ fn serve_unix(server: &Server, stream: UnixStream) {
         true => Admission::Granted,
         false => Admission::Refused,
     };
-    let server = server.clone();
+    let (server, gone) = (server.clone(), hung_up(&stream));
     let (reader, writer) = stream.into_split();
-    tokio::spawn(async move { server.serve(reader, writer, admission).await });
+    tokio::spawn(async move { server.serve_until(reader, writer, admission, gone).await });
 }
 
 /// Serves whoever connects over TCP until the server ends.
@@ -102,10 +103,13 @@ fn serve_stream(server: &Server, stream: TcpStream, peer: SocketAddr, secret: Op
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!("{peer}: no TCP_NODELAY: {error}");
     }
+    if let Err(error) = keep_asking(&stream) {
+        tracing::debug!("{peer}: no signs of life are asked for: {error}");
+    }
     let admission = tcp_admission(peer, local, secret);
-    let server = server.clone();
+    let (server, gone) = (server.clone(), hung_up(&stream));
     let (reader, writer) = stream.into_split();
-    tokio::spawn(async move { server.serve(reader, writer, admission).await });
+    tokio::spawn(async move { server.serve_until(reader, writer, admission, gone).await });
 }
 
 /// Carries what clients of the same user say over TCP to the server that listens on a Unix socket,
@@ -132,9 +136,15 @@ async fn relay(mut stream: TcpStream, peer: SocketAddr, socket: &Path) -> io::Re
         tracing::warn!("a client of another user was turned away");
         return Ok(());
     }
+    keep_asking(&stream)?;
+    let gone = hung_up(&stream);
     let mut server = UnixStream::connect(socket).await?;
-    tokio::io::copy_bidirectional(&mut stream, &mut server).await?;
-    Ok(())
+    tokio::select! {
+        // First, so that what came before the end is carried as far as it can be.
+        biased;
+        copied = tokio::io::copy_bidirectional(&mut stream, &mut server) => copied.map(drop),
+        () = gone => Ok(()),
+    }
 }
 
 /// Out of file handles, most likely: give clients time to leave.

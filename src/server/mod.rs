@@ -7,6 +7,7 @@ pub mod auth;
 mod connection;
 mod dispatch;
 pub mod folder;
+mod hangup;
 pub mod listen;
 pub mod notify;
 mod outbox;
@@ -68,15 +69,27 @@ impl Server {
         Self { tools: Arc::new(tools), events, ending, tasks }
     }
 
-    /// Serves one client until it leaves or the server ends. `secret` is what its first message
-    /// must be, when one is demanded of it.
+    /// Serves one client until it leaves or the server ends. `admission` says whether it has to show
+    /// a secret first. That it has gone is only known once something was written to it.
     pub async fn serve(
         &self,
         reader: impl AsyncRead + Send + Unpin + 'static,
         writer: impl AsyncWrite + Send + Unpin + 'static,
         admission: auth::Admission,
     ) {
-        let connection = connection::serve(self.clone(), reader, writer, admission);
+        self.serve_until(reader, writer, admission, std::future::pending()).await;
+    }
+
+    /// [`serve`](Self::serve) for a client of which it is known at once when it has `gone` for good,
+    /// so that nothing is waited for that it asked for.
+    pub async fn serve_until(
+        &self,
+        reader: impl AsyncRead + Send + Unpin + 'static,
+        writer: impl AsyncWrite + Send + Unpin + 'static,
+        admission: auth::Admission,
+        gone: impl Future<Output = ()> + Send,
+    ) {
+        let connection = connection::serve(self.clone(), reader, writer, admission, gone);
         self.tasks.track_future(connection).await;
     }
 

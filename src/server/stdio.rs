@@ -10,6 +10,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
+use super::hangup::hung_up;
+
 /// What the pipes from and to the client are enlarged to: with the usual 64 KiB, Emacs naps 20 ms each time
 /// it is full, and a message of 1 MB takes 300 ms.
 const PIPE_BYTES: usize = 1 << 20;
@@ -47,6 +49,11 @@ pub fn output() -> io::Result<Box<dyn AsyncWrite + Send + Unpin>> {
     })
 }
 
+/// Ends once nobody reads standard output any more.
+pub fn output_gone() -> impl Future<Output = ()> + Send + 'static {
+    hung_up(std::io::stdout())
+}
+
 /// Carries bytes between stdio and the server that listens on a socket, until one side ends.
 ///
 /// # Errors
@@ -61,12 +68,15 @@ pub async fn bridge(socket: &Path) -> io::Result<()> {
         copied
     };
     let down = tokio::io::copy(&mut from_server, &mut output);
-    tokio::pin!(up, down);
+    let gone = output_gone();
+    tokio::pin!(up, down, gone);
     let mut sending = true;
     loop {
         tokio::select! {
             _ = &mut up, if sending => sending = false,
             ended = &mut down => return ended.map(drop),
+            // What was said before is still carried; then the server has to know.
+            () = &mut gone, if !sending => return Ok(()),
         }
     }
 }

@@ -15,6 +15,7 @@ mod endpoint;
 mod files;
 mod framed;
 mod house;
+mod leaving;
 mod length_fuzz;
 mod library;
 mod lines;

@@ -1,0 +1,109 @@
+//! Whether the other end of a connection has gone for good, told without writing to it. It knows
+//! nothing of what is said over the connection.
+
+use std::future::pending;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::net::sockopt;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// How long a TCP connection may be silent until the other end is asked for a sign of life, how long
+/// that may take, and how often it is asked. A peer that closed its socket keeps silent about that as
+/// long as its system remembers the socket: a minute on Linux.
+const KEEP_IDLE: Duration = Duration::from_secs(15);
+const KEEP_INTERVAL: Duration = Duration::from_secs(15);
+const KEEP_COUNT: u32 = 4;
+
+/// Ends once nobody reads any more what is written there. Whoever only writes no more, such as the
+/// end of a pipeline of calls, is not meant. Never ends for what cannot be watched, such as a file.
+pub(super) fn hung_up(fd: impl AsFd) -> impl Future<Output = ()> + Send + 'static {
+    let watched = fd.as_fd().try_clone_to_owned().and_then(watched);
+    async move {
+        let Ok(watched) = watched else { return pending().await };
+        // There is nothing urgent to be read, and the system tells of the end whatever is asked for.
+        let ended = watched.ready(Interest::PRIORITY | Interest::ERROR).await;
+        if ended.is_err() {
+            pending().await
+        }
+    }
+}
+
+#[expect(
+    deprecated,
+    reason = "what took its place is unsafe, since other types than this may change their number"
+)]
+fn watched(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    AsyncFd::with_interest(fd, Interest::PRIORITY)
+}
+
+/// Has the system ask the other end of a TCP connection for signs of life, without which a client
+/// that has gone would be taken for one that only writes no more.
+pub(super) fn keep_asking(stream: impl AsFd) -> io::Result<()> {
+    let stream = stream.as_fd();
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, KEEP_IDLE)?;
+    sockopt::set_tcp_keepintvl(stream, KEEP_INTERVAL)?;
+    Ok(sockopt::set_tcp_keepcnt(stream, KEEP_COUNT)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Shutdown;
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    /// So long nothing happens.
+    const A_MOMENT: Duration = Duration::from_millis(50);
+    /// It happens at once, but the machine may be busy.
+    const LONG: Duration = Duration::from_secs(20);
+
+    #[tokio::test]
+    async fn a_client_that_writes_no_more_has_not_gone() {
+        let (near, far) = UnixStream::pair().unwrap();
+        let gone = hung_up(&near);
+        tokio::pin!(gone);
+        far.shutdown(Shutdown::Write).unwrap();
+        assert!(timeout(A_MOMENT, &mut gone).await.is_err());
+        drop(far);
+        timeout(LONG, gone).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_pipe_that_nobody_reads_has_ended() {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let gone = hung_up(&writer);
+        tokio::pin!(gone);
+        assert!(timeout(A_MOMENT, &mut gone).await.is_err());
+        drop(reader);
+        timeout(LONG, gone).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_tcp_connection_that_is_reset_has_ended() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let far = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut near, _) = listener.accept().unwrap();
+        keep_asking(&near).unwrap();
+        let gone = hung_up(&near);
+        tokio::pin!(gone);
+        assert!(timeout(A_MOMENT, &mut gone).await.is_err());
+        // What was not read when it is closed has it reset.
+        io::Write::write_all(&mut near, b"x").unwrap();
+        while far.peek(&mut [0]).unwrap() == 0 {}
+        drop(far);
+        timeout(LONG, gone).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_file_is_never_left() {
+        let file = tempfile::tempfile().unwrap();
+        assert!(timeout(A_MOMENT, hung_up(&file)).await.is_err());
+    }
+}
