@@ -3,34 +3,37 @@
 //! cannot be had the whole program would die.
 
 use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use minijinja::machinery::{Span, Token, tokenize};
 use minijinja::syntax::SyntaxConfig;
-use minijinja::{Environment, UndefinedBehavior, filters, functions, tests};
+use minijinja::value::StringInput;
+use minijinja::{
+    Environment, Error, ErrorKind, State, UndefinedBehavior, Value, filters, functions, tests,
+};
 
 use super::TemplateError;
 
-/// The statements. Others keep texts, or bring in other templates.
+/// The statements. Others keep texts that are written, or bring in other templates.
 const STATEMENTS: [&str; 7] = ["if", "elif", "else", "endif", "for", "endfor", "set"];
+
+/// How many bytes all filters of a template may make together: what they made may all be kept, in
+/// names and in loops.
+const MAX_MADE_BYTES: usize = 64 << 20;
+/// How many pieces a text may be split into.
+const MAX_PIECES: usize = 100_000;
+/// What a piece takes beside its bytes.
+const BYTES_PER_PIECE: usize = 48;
+/// How deep loops may be within each other: each keeps what it goes through.
+const MAX_LOOPS: usize = 8;
 
 /// An environment in which no filter, test or function makes more of a text than a few times itself.
 pub(super) fn environment(fuel: u64) -> Environment<'static> {
     let mut environment = Environment::empty();
     environment.set_undefined_behavior(UndefinedBehavior::Chainable);
     environment.set_fuel(Some(fuel));
-    environment.add_filter("capitalize", filters::capitalize);
-    environment.add_filter("count", filters::length);
-    environment.add_filter("d", filters::default);
-    environment.add_filter("default", filters::default);
-    environment.add_filter("first", filters::first);
-    environment.add_filter("last", filters::last);
-    environment.add_filter("length", filters::length);
-    environment.add_filter("lines", filters::lines);
-    environment.add_filter("lower", filters::lower);
-    environment.add_filter("split", filters::split);
-    environment.add_filter("title", filters::title);
-    environment.add_filter("trim", filters::trim);
-    environment.add_filter("upper", filters::upper);
+    add_filters(&mut environment);
     environment.add_test("defined", tests::is_defined);
     environment.add_test("endingwith", tests::is_endingwith);
     environment.add_test("in", tests::is_in);
@@ -39,6 +42,84 @@ pub(super) fn environment(fuel: u64) -> Environment<'static> {
     environment.add_test("undefined", tests::is_undefined);
     environment.add_function("range", functions::range);
     environment
+}
+
+fn add_filters(environment: &mut Environment<'static>) {
+    environment.add_filter("count", filters::length);
+    environment.add_filter("d", filters::default);
+    environment.add_filter("default", filters::default);
+    environment.add_filter("first", filters::first);
+    environment.add_filter("last", filters::last);
+    environment.add_filter("length", filters::length);
+    let made = Arc::new(Made::default());
+    let own = Arc::clone(&made);
+    environment.add_filter("capitalize", move |state: &State, text: Value| {
+        own.text(&text)?;
+        Ok::<_, Error>(filters::capitalize(StringInput::new(state, &text)?))
+    });
+    let own = Arc::clone(&made);
+    environment.add_filter("lower", move |state: &State, text: Value| {
+        own.text(&text)?;
+        Ok::<_, Error>(filters::lower(StringInput::new(state, &text)?))
+    });
+    let own = Arc::clone(&made);
+    environment.add_filter("title", move |text: Value| {
+        own.text(&text)?;
+        Ok::<_, Error>(filters::title(text.as_str().unwrap_or_default().into()))
+    });
+    let own = Arc::clone(&made);
+    environment.add_filter("trim", move |state: &State, text: Value, ends: Option<String>| {
+        own.text(&text)?;
+        Ok::<_, Error>(filters::trim(StringInput::new(state, &text)?, ends.map(Into::into)))
+    });
+    let own = Arc::clone(&made);
+    environment.add_filter("upper", move |state: &State, text: Value| {
+        own.text(&text)?;
+        Ok::<_, Error>(filters::upper(StringInput::new(state, &text)?))
+    });
+    let own = Arc::clone(&made);
+    environment.add_filter("lines", move |text: Value| {
+        own.pieces(&text, |text| text.lines().take(MAX_PIECES + 1).count())?;
+        filters::lines(&text)
+    });
+    environment.add_filter("split", move |text: Value, by: Option<Arc<str>>, most: Option<i64>| {
+        made.pieces(&text, |text| match &by {
+            Some(by) => text.split(&**by).take(MAX_PIECES + 1).count(),
+            None => text.split_whitespace().take(MAX_PIECES + 1).count(),
+        })?;
+        filters::split(&text, by, most)
+    });
+}
+
+/// What the filters of one rendering have made, in bytes.
+#[derive(Default)]
+struct Made(AtomicUsize);
+
+impl Made {
+    /// Notes a text that will be made of another.
+    fn text(&self, of: &Value) -> Result<(), Error> {
+        self.note(of.as_str().unwrap_or_default().len())
+    }
+
+    /// Notes the pieces that a text will be split into.
+    fn pieces(&self, of: &Value, count: impl FnOnce(&str) -> usize) -> Result<(), Error> {
+        let text = of.as_str().unwrap_or_default();
+        let pieces = count(text);
+        if pieces > MAX_PIECES {
+            let problem = format!("a text cannot be split into more than {MAX_PIECES} pieces");
+            return Err(Error::new(ErrorKind::InvalidOperation, problem));
+        }
+        self.note(text.len() + pieces * BYTES_PER_PIECE)
+    }
+
+    fn note(&self, bytes: usize) -> Result<(), Error> {
+        let before = self.0.fetch_add(bytes, Ordering::Relaxed);
+        if before.saturating_add(bytes) > MAX_MADE_BYTES {
+            let problem = format!("its filters make more than {MAX_MADE_BYTES} bytes");
+            return Err(Error::new(ErrorKind::InvalidOperation, problem));
+        }
+        Ok(())
+    }
 }
 
 /// Whether a template uses nothing else. What is not well-formed is for others to find.
@@ -67,6 +148,8 @@ struct Reader {
     behind_value: bool,
     /// Of each open parenthesis, whether it is a call's.
     calls: Vec<bool>,
+    /// How many loops are open.
+    loops: usize,
 }
 
 impl Reader {
@@ -74,16 +157,28 @@ impl Reader {
     fn refused(&mut self, token: &Token<'_>) -> Option<String> {
         let what = match token {
             Token::VariableStart | Token::BlockStart => {
-                *self = Self::default();
+                *self = Self { loops: self.loops, ..Self::default() };
                 self.statement = matches!(token, Token::BlockStart).then(String::new);
                 return None;
             }
             Token::Ident(name) if self.tokens == 0 && self.statement.is_some() => {
                 self.statement = Some((*name).to_owned());
-                (!STATEMENTS.contains(name)).then(|| format!("{{% {name} %}}"))
+                self.loops = match *name {
+                    "for" => self.loops + 1,
+                    "endfor" => self.loops.saturating_sub(1),
+                    _ => self.loops,
+                };
+                match self.loops > MAX_LOOPS {
+                    true => Some(format!("a loop within {MAX_LOOPS} others")),
+                    false => (!STATEMENTS.contains(name)).then(|| format!("{{% {name} %}}")),
+                }
             }
+            // It writes into a text that nothing bounds.
+            Token::Ident("recursive") if self.is("for") => Some("a recursive loop".to_owned()),
+            // What it makes would be kept, and no filter has made it.
+            Token::Colon if self.is("set") => Some("a slice in {% set %}".to_owned()),
             // Without its value it is a block, which keeps all that is written in it.
-            token if self.tokens == 2 && self.is_set() && !matches!(token, Token::Assign) => {
+            token if self.tokens == 2 && self.is("set") && !matches!(token, Token::Assign) => {
                 Some("{% set %} of anything but a name and its value".to_owned())
             }
             Token::Plus | Token::Mul | Token::Pow | Token::Tilde => Some(token.to_string()),
@@ -106,8 +201,8 @@ impl Reader {
         what
     }
 
-    fn is_set(&self) -> bool {
-        self.statement.as_deref() == Some("set")
+    fn is(&self, statement: &str) -> bool {
+        self.statement.as_deref() == Some(statement)
     }
 }
 

@@ -74,8 +74,10 @@ fn a_template_cannot_become_large() {
     let longer = "it becomes longer than 4194304 bytes";
     assert_eq!(error("{{ c }}{{ c }}{{ c }}{{ c }}{{ c }}"), longer);
     assert_eq!(error("{% for n in range(50000) %}{{ c }}{% endfor %}"), longer);
-    let busy = "{% for n in range(50000) %}{% if c|upper == n %}{% endif %}{% endfor %}";
+    let busy = "{% for n in range(50000) %}{% if c|length == n %}{% endif %}{% endfor %}";
     assert!(error(busy).contains("does it loop"));
+    let busy = busy.replace("length", "upper");
+    assert_eq!(error(&busy), "its filters make more than 67108864 bytes");
     let four = parse("{{ c }}{{ c|upper }}{{ c[:5] }}{{ c }}{{ c }}").unwrap();
     assert_eq!(render(&four, &fields).unwrap().len(), 4_000_005);
 }
@@ -168,4 +170,30 @@ fn names_lead_nowhere_else() {
         assert!(!is_name(name), "{name:?}");
     }
     assert_eq!(bare_name("x.md"), "x");
+}
+
+/// Whatever a project's template does with a long conversation, it is stopped before it has kept
+/// much more than that.
+#[test]
+fn what_a_template_keeps_has_a_bound() {
+    let long = "a line of the conversation\n".repeat(40_000);
+    let fields = Fields::from([("c", long.as_str())]);
+    let check = |text: &str, expected: &str| {
+        let error = parse(text).and_then(|template| render(&template, &fields)).unwrap_err();
+        assert!(error.message.contains(expected), "{error}");
+    };
+    let sets = |value: &str| -> String {
+        (0..200).map(|at| format!("{{% set a{at} = {value} %}}\n")).collect()
+    };
+    for filter in ["lines", "trim", "split('conversation')"] {
+        let expected = "its filters make more than 67108864 bytes";
+        check(&sets(&format!("c|{filter}")), expected);
+    }
+    check(&sets("c|split('')"), "cannot be split into more than 100000 pieces");
+    check(&sets("c[1:]"), "a slice in {% set %} cannot be used in a template");
+    let loops = "{% for x in c|lines %}".repeat(9) + &"{% endfor %}".repeat(9);
+    check(&loops, "a loop within 8 others");
+    let recursive = "{% for x in 'ab' recursive %}{{ c }}{{ loop('ab')|length }}{% endfor %}";
+    check(recursive, "a recursive loop");
+    check("{% for x in 'ab' if c recursive %}{% endfor %}", "a recursive loop");
 }
