@@ -1,6 +1,7 @@
 //! What a model is asked that manages a conversation: a template with the conversation in it.
 
-use super::{Fields, Template, TemplateError, placeholders, render};
+use super::render::render_noting;
+use super::{Fields, Template, TemplateError};
 
 /// What the manager is told before anything else; the template says the rest.
 pub const TASK: &str = "You keep the working notes of a conversation between a user and another \
@@ -30,11 +31,11 @@ pub struct ManagerPrompt {
 }
 
 impl Template {
-    /// What a manager is asked about a conversation. A part of it that the template has no place
-    /// for follows the template under a heading; an empty one is left out.
+    /// What a manager is asked about a conversation. A part of it of which the template has shown
+    /// nothing follows the template under a heading; an empty one is left out.
     ///
     /// # Errors
-    /// Those of [`render`].
+    /// Those of [`render`](super::render()).
     pub fn manager_prompt(
         &self,
         conversation: &Conversation<'_>,
@@ -50,15 +51,15 @@ impl Template {
             ("latest_input", "latest-input", "What the user says now", conversation.latest_input),
         ];
         let fields: Fields<'_> = parts.iter().map(|(field, .., text)| (*field, *text)).collect();
-        let mut text = render(self, &fields)?.trim().to_owned();
-        let placed = placeholders(self)?;
+        let (rendered, placed) = render_noting(self, &fields)?;
+        let mut text = rendered.trim().to_owned();
         let mut sections = vec!["task", "template"];
         for (field, section, heading, content) in parts {
             if content.trim().is_empty() {
                 continue;
             }
             sections.push(section);
-            if !placed.contains(field) {
+            if !placed.has(field) {
                 text += &format!("\n\n## {heading}\n\n{}", content.trim());
             }
         }
@@ -107,5 +108,17 @@ mod tests {
     fn a_part_that_is_placed_under_a_condition_is_not_said_twice() {
         let template = "{% if prior_summary %}So far: {{ prior_summary }}{% endif %}";
         check(template, ["P", "", ""], "So far: P", &["prior-summary"]);
+    }
+
+    #[test]
+    fn a_part_that_the_template_has_not_come_to_is_not_lost() {
+        let template = "{% if prior_summary %}{{ recent_conversation }}{% endif %}";
+        check(template, ["", "R", ""], "\n\n## What was said last\n\nR", &["recent-conversation"]);
+        check(
+            template,
+            ["P", "R", ""],
+            "R\n\n## Notes so far\n\nP",
+            &["prior-summary", "recent-conversation"],
+        );
     }
 }

@@ -5,6 +5,7 @@
 mod builtin;
 mod front_matter;
 mod manager;
+mod placed;
 mod render;
 mod safe;
 
@@ -13,7 +14,7 @@ use sha2::{Digest, Sha256};
 pub use self::builtin::{BUILT_IN, Builtin, built_in};
 pub use self::front_matter::FrontMatter;
 pub use self::manager::{Conversation, ManagerPrompt, TASK};
-pub use self::render::{Fields, placeholders, render};
+pub use self::render::{Fields, render};
 
 /// How many characters a template's name has at most.
 pub const LONGEST_NAME: usize = 128;

@@ -1,9 +1,10 @@
 //! Placeholders: Jinja, with nothing but the fields, in which what is missing is empty.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
-use minijinja::{Error, ErrorKind, Value};
+use minijinja::{Environment, Error, ErrorKind, Value};
 
+use super::placed::{Noting, Placed};
 use super::safe::{self, Bounded};
 use super::{Template, TemplateError};
 
@@ -23,27 +24,39 @@ pub type Fields<'a> = BTreeMap<&'a str, &'a str>;
 /// # Errors
 /// [`TemplateError`], for instance when it loops for too long.
 pub fn render(template: &Template, fields: &Fields<'_>) -> Result<String, TemplateError> {
+    rendered(template, &template.body, fields, safe::environment(fuel(fields)))
+}
+
+/// The same, and which of the fields are in it.
+pub(super) fn render_noting(
+    template: &Template,
+    fields: &Fields<'_>,
+) -> Result<(String, Placed), TemplateError> {
+    let noting = Noting::new(&template.body);
+    let mut environment = safe::environment(fuel(fields));
+    let placed = noting.note_in(&mut environment, fields);
+    Ok((rendered(template, &noting.body, fields, environment)?, placed))
+}
+
+fn fuel(fields: &Fields<'_>) -> u64 {
     let bytes = fields.values().map(|text| text.len() as u64).sum::<u64>();
+    FUEL.min(MAX_WORK / bytes.max(1))
+}
+
+fn rendered(
+    template: &Template,
+    body: &str,
+    fields: &Fields<'_>,
+    environment: Environment<'_>,
+) -> Result<String, TemplateError> {
     let fields: BTreeMap<String, Value> =
         fields.iter().map(|(name, text)| ((*name).to_owned(), Value::from(*text))).collect();
-    let environment = safe::environment(FUEL.min(MAX_WORK / bytes.max(1)));
     let mut rendered = Bounded { written: Vec::new(), most: MAX_RENDERED_BYTES };
     environment
-        .template_from_str(&template.body)
+        .template_from_str(body)
         .and_then(|compiled| compiled.render_captured_to(Value::from(fields), &mut rendered))
         .map_err(|error| located(&template.name, &error, template.body_line))?;
     Ok(String::from_utf8_lossy(&rendered.written).into_owned())
-}
-
-/// The names that the template's placeholders and conditions ask for.
-///
-/// # Errors
-/// [`TemplateError`] for placeholders that are not well-formed.
-pub fn placeholders(template: &Template) -> Result<HashSet<String>, TemplateError> {
-    let environment = safe::environment(FUEL);
-    let compiled = environment.template_from_str(&template.body);
-    let named = compiled.map(|compiled| compiled.undeclared_variables(false));
-    named.map_err(|error| located(&template.name, &error, template.body_line))
 }
 
 /// Whether the placeholders are well-formed, and use nothing that they may not.
