@@ -194,6 +194,21 @@ pub(super) fn not_negative<T: TryFrom<i64>>(
     checked.transpose()
 }
 
+/// A number of runs or tokens as a client sets it for a session: -1 leaves it to the template.
+pub(super) fn stored_count(
+    name: &str,
+    given: Option<i64>,
+) -> Result<Option<Option<u64>>, WireError> {
+    match given {
+        None => Ok(None),
+        Some(-1) => Ok(Some(None)),
+        Some(number) => match u64::try_from(number) {
+            Ok(number) => Ok(Some(Some(number))),
+            Err(_) => Err(param_error(name, "must be 0 or more, or -1 for what the template says")),
+        },
+    }
+}
+
 /// Metadata as a client gave it: kept whole, but what has a meaning here must be well-formed.
 pub(super) fn metadata(value: Option<Value>) -> Result<Metadata, WireError> {
     let entries = match value {

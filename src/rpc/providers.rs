@@ -115,6 +115,17 @@ impl Providers {
         }
     }
 
+    /// Whether a name or model is that of another provider than this one. What nobody was configured
+    /// with is of none.
+    pub(super) fn is_of_another(&self, model: &str, than: &Configured) -> bool {
+        let known = self.known();
+        let mut others = known.iter().filter(|one| one.name != than.name);
+        let is_asked_for = |one: &Configured| one.name == model || one.provider.model() == model;
+        let is_its_own = than.name == model
+            || known.iter().any(|one| one.name == than.name && one.provider.model() == model);
+        !is_its_own && others.any(is_asked_for)
+    }
+
     /// Adds a provider, in place of the one of its name if there is one, and gives its place.
     pub(super) fn add(&self, configured: Configured, default: bool) -> Result<usize, WireError> {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);

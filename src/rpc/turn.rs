@@ -8,9 +8,9 @@ use super::curate::session_costs;
 use super::embedding::{Embedded, embedded};
 use super::error::param_error;
 use super::messages::MessageParam;
-use super::params::{Name, RequestKey, Switch, ToolNames, decode};
-use super::present::{entry, figure, keyword};
-use super::{checkpoints, messages, templates, views, window};
+use super::params::{Name, RequestKey, Switch, ToolNames, decode, stored_count};
+use super::present::{entry, figure, keyword, optional_figure};
+use super::{checkpoints, messages, templates, window};
 use crate::curation::config::{Range, Setting, TurnConfig, Value as Figure, WINDOW};
 use crate::curation::summary::Extractive;
 use crate::engine::{EngineError, SessionSettings, Turn, TurnDone, quality_parts};
@@ -162,9 +162,9 @@ pub(super) fn configure_session(call: Call, params: Value) -> Result<Step, WireE
         window::named_strategy(name)?;
     }
     let window_tokens = given.window_tokens.map(window_size).transpose()?;
-    let recent_runs = views::setting("recent-runs", given.recent_runs)?;
-    let passthrough_runs = views::setting("passthrough-runs", given.passthrough_runs)?;
-    let token_threshold = views::setting("token-threshold", given.token_threshold)?;
+    let recent_runs = stored_count("recent-runs", given.recent_runs)?;
+    let passthrough_runs = stored_count("passthrough-runs", given.passthrough_runs)?;
+    let token_threshold = stored_count("token-threshold", given.token_threshold)?;
     // Checked here, so that the error names the parameter.
     let changes = given.changes();
     changes.iter().try_fold(TurnConfig::default(), |config, (name, value)| {
@@ -274,9 +274,9 @@ fn effective(session: String, settings: &SessionSettings) -> Result<Value, Engin
         entry("versioning", settings.versioning),
         entry("manage", settings.manage),
         entry("template", settings.template_name()),
-        entry("recent-runs", views::number(settings.managing.recent_runs)),
-        entry("passthrough-runs", views::number(settings.managing.passthrough_runs)),
-        entry("token-threshold", views::number(settings.managing.token_threshold)),
+        entry("recent-runs", optional_figure(settings.managing.recent_runs)),
+        entry("passthrough-runs", optional_figure(settings.managing.passthrough_runs)),
+        entry("token-threshold", optional_figure(settings.managing.token_threshold)),
         entry("tools", texts(&settings.tools)),
         entry("allowed-tools", texts(&settings.allowed_tools)),
         entry("settings", Value::List(turns)),

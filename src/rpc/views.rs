@@ -1,21 +1,23 @@
 //! Methods about managed views: making one without a turn, and listing what became of them.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use super::call::Call;
-use super::error::{engine_error, param_error};
+use super::error::engine_error;
 use super::manage::{self, Wish};
-use super::params::{Name, decode, not_negative};
-use super::present::{entry, figure, keyword};
+use super::params::{Name, decode, not_negative, numbered};
+use super::present::{entry, figure, keyword, optional_figure, optional_keyword, optional_text};
 use super::{Step, messages};
 use crate::curation::managed::{SaidSettings, Status};
 use crate::engine::{Engine, SessionSettings};
-use crate::store::view::ViewRow;
+use crate::store::view::{ViewQuery, ViewRow};
 use crate::value::Value;
 use crate::wire::message::WireError;
 
 /// How many views are listed unless more are asked for.
 const DEFAULT_LISTED: u64 = 20;
+/// How many are listed at most, with all their texts.
+const MAX_LISTED: u64 = 250;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -52,7 +54,11 @@ pub(super) fn manage_context(call: Call, params: Value) -> Result<Step, WireErro
         let configured = call.tools.providers.chosen(provider, model, &settings)?;
         let managed = match dry_run {
             true => manage::rehearse(&call, row.id, &wish, &configured).await?,
-            false => manage::manage(&call, row.id, &wish, &configured).await?,
+            false => {
+                let mut managed = manage::manage(&call, row.id, &wish, &configured).await?;
+                managed.stand(&call.tools).await;
+                managed
+            }
         };
         let mut map = vec![entry("session", row.name)];
         if let Value::Map(told) = managed.told() {
@@ -63,13 +69,14 @@ pub(super) fn manage_context(call: Call, params: Value) -> Result<Step, WireErro
         let kept = shown.iter().flat_map(|(_, kept)| kept.iter().copied().map(messages::name));
         let kept = Value::List(kept.collect());
         map.extend([
-            entry("text", manage::optional(shown.map(|(text, _)| text))),
+            entry("text", optional_text(shown.map(|(text, _)| text))),
             entry("messages", kept),
             entry("sections", sections(&view.sections)),
             entry("prompt", &*view.prompt),
             entry("payload", &*view.payload),
-            entry("prompt-tokens", number(view.prompt_tokens)),
-            entry("budget", number(view.budget)),
+            entry("prompt-tokens", optional_figure(view.prompt_tokens)),
+            entry("budget", optional_figure(view.budget)),
+            entry("runs-shown", optional_figure(view.runs_shown)),
         ]);
         Ok(Step::Done(Value::Map(map)))
     })))
@@ -78,6 +85,7 @@ pub(super) fn manage_context(call: Call, params: Value) -> Result<Step, WireErro
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct ListViews {
+    view: Option<ViewName>,
     session: Option<Name>,
     status: Option<Status>,
     limit: Option<i64>,
@@ -86,14 +94,16 @@ struct ListViews {
 
 pub(super) fn list_views(_: Call, params: Value) -> Result<Step, WireError> {
     let given: ListViews = decode(params)?;
-    let limit = not_negative("limit", given.limit)?.unwrap_or(DEFAULT_LISTED);
+    let limit = not_negative("limit", given.limit)?.unwrap_or(DEFAULT_LISTED).min(MAX_LISTED);
     let brief = given.brief.unwrap_or(false);
     Step::state(move |engine| {
         let session = match &given.session {
             Some(name) => Some(engine.find_session(Some(name))?.id),
             None => None,
         };
-        let rows = engine.views(session, given.status, limit)?;
+        let id = given.view.map(|ViewName(number)| number);
+        let status = given.status.map(Status::name);
+        let rows = engine.views(&ViewQuery { id, session, status, limit, brief })?;
         let mut listed = Vec::with_capacity(rows.len());
         for row in rows {
             let session = engine.row(row.made.session)?.name;
@@ -101,6 +111,15 @@ pub(super) fn list_views(_: Call, params: Value) -> Result<Step, WireError> {
         }
         Ok(Value::List(listed))
     })
+}
+
+/// A view's id, `view-N`.
+struct ViewName(u64);
+
+impl<'de> Deserialize<'de> for ViewName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        numbered(deserializer, "view-", "view", 12).map(Self)
+    }
 }
 
 /// A stored view as a client is told it.
@@ -113,22 +132,23 @@ fn view(session: &str, row: &ViewRow, brief: bool) -> Value {
         entry("message", messages::name(made.message)),
         entry("created", Value::Int(made.created)),
         entry("status", keyword(&made.status)),
-        entry("step", made.step.as_deref().map_or(Value::Nil, keyword)),
-        entry("reason", manage::optional(made.reason.as_deref())),
+        entry("step", optional_keyword(made.step.as_deref())),
+        entry("reason", optional_text(made.reason.as_deref())),
         entry("template", &*made.template),
-        entry("source", made.source.as_deref().map_or(Value::Nil, keyword)),
-        entry("path", manage::optional(made.path.as_deref())),
-        entry("sha256", manage::optional(made.sha256.as_deref())),
-        entry("provider", manage::optional(made.provider.as_deref())),
-        entry("model", manage::optional(made.model.as_deref())),
-        entry("recent-runs", number(made.recent_runs)),
-        entry("passthrough-runs", number(made.passthrough_runs)),
-        entry("token-threshold", number(made.token_threshold)),
+        entry("source", optional_keyword(made.source.as_deref())),
+        entry("path", optional_text(made.path.as_deref())),
+        entry("sha256", optional_text(made.sha256.as_deref())),
+        entry("provider", optional_text(made.provider.as_deref())),
+        entry("model", optional_text(made.model.as_deref())),
+        entry("recent-runs", optional_figure(made.recent_runs)),
+        entry("passthrough-runs", optional_figure(made.passthrough_runs)),
+        entry("token-threshold", optional_figure(made.token_threshold)),
+        entry("runs-shown", optional_figure(made.runs_shown)),
         entry("sections", sections(&made.sections)),
-        entry("budget", number(made.budget)),
-        entry("prompt-tokens", number(made.prompt_tokens)),
-        entry("input-tokens", number(made.input_tokens)),
-        entry("output-tokens", number(made.output_tokens)),
+        entry("budget", optional_figure(made.budget)),
+        entry("prompt-tokens", optional_figure(made.prompt_tokens)),
+        entry("input-tokens", optional_figure(made.input_tokens)),
+        entry("output-tokens", optional_figure(made.output_tokens)),
         entry("tokens-before", figure(made.tokens_before)),
         entry("tokens-after", figure(made.tokens_after)),
     ];
@@ -146,24 +166,7 @@ fn sections(names: &str) -> Value {
     Value::List(names.split_whitespace().map(keyword).collect())
 }
 
-/// A number that may be missing.
-pub(super) fn number(number: Option<u64>) -> Value {
-    number.map_or(Value::Nil, figure)
-}
-
 /// The names of what can become of a managing.
 pub(super) fn status_names() -> Vec<&'static str> {
     Status::ALL.iter().map(|status| status.name()).collect()
-}
-
-/// A number of runs or tokens as a client sets it for a session: -1 leaves it to the template.
-pub(super) fn setting(name: &str, given: Option<i64>) -> Result<Option<Option<u64>>, WireError> {
-    match given {
-        None => Ok(None),
-        Some(-1) => Ok(Some(None)),
-        Some(number) => match u64::try_from(number) {
-            Ok(number) => Ok(Some(Some(number))),
-            Err(_) => Err(param_error(name, "must be 0 or more, or -1 for what the template says")),
-        },
-    }
 }

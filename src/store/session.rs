@@ -5,7 +5,7 @@
 //! here.
 
 use super::StoreError;
-use super::view::{NewView, ViewRow};
+use super::view::{NewView, Notes, ViewQuery, ViewRow};
 use crate::session::message::{Message, Phase, Role};
 
 /// Of how many windows the usage is kept at least; the sums count all of them.
@@ -326,14 +326,21 @@ pub trait SessionStore {
     /// Notes what became of the managing of a turn, and gives its number.
     fn add_view(&mut self, view: &NewView) -> Result<u64, StoreError>;
 
-    /// The last of those, of one session or all, with one status or any, at most `limit`, newest
-    /// first.
-    fn views(
+    /// The last of those that are wanted, newest first.
+    fn views(&mut self, wanted: &ViewQuery<'_>) -> Result<Vec<ViewRow>, StoreError>;
+
+    /// The notes that were made last for a turn of the session that began before message
+    /// `message`, in a view with a number below `id`.
+    fn notes_before(
         &mut self,
-        session: Option<u64>,
-        status: Option<&str>,
-        limit: u64,
-    ) -> Result<Vec<ViewRow>, StoreError>;
+        session: u64,
+        message: u64,
+        id: u64,
+    ) -> Result<Option<Notes>, StoreError>;
+
+    /// The view that was made last of the same turn by the same model from the same prompt as
+    /// `view`.
+    fn view_like(&mut self, view: &NewView) -> Result<Option<ViewRow>, StoreError>;
 
     /// What was learned of a model's counts, as text of the engine's.
     fn calibration(&mut self, model: &str) -> Result<Option<String>, StoreError>;

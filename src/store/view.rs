@@ -1,6 +1,7 @@
 //! What a store keeps of the managing of turns. Plain data; what its names mean is not known here.
 
-/// How many views are kept at least, of all sessions together.
+/// How many views are kept at least, of all sessions together; of each session also the last that
+/// was made.
 pub const VIEWS_KEPT: u64 = 10_000;
 
 /// What became of the managing of a turn. Of a turn that was not managed, what was not come to is
@@ -39,6 +40,8 @@ pub struct NewView {
     pub passthrough_runs: Option<u64>,
     /// From how many tokens on it was to be managed.
     pub token_threshold: Option<u64>,
+    /// How many runs the prompt had room for.
+    pub runs_shown: Option<u64>,
     /// The names of the prompt's sections, with spaces between.
     pub sections: String,
     /// How many tokens the prompt might have.
@@ -68,4 +71,33 @@ pub struct ViewRow {
     pub id: u64,
     /// What it was made of.
     pub made: NewView,
+}
+
+/// The status of a view that was made, by name; of each session the last such view is kept.
+pub const MADE: &str = "managed";
+
+/// Which views are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ViewQuery<'a> {
+    /// Only this one.
+    pub id: Option<u64>,
+    /// Only those of this session.
+    pub session: Option<u64>,
+    /// Only those with this status.
+    pub status: Option<&'a str>,
+    /// At most so many.
+    pub limit: u64,
+    /// Without the prompt, what was sent, and what the model made of it: those are empty.
+    pub brief: bool,
+}
+
+/// The notes of a view.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notes {
+    /// The view's number.
+    pub id: u64,
+    /// The number of the user's message that began the turn.
+    pub message: u64,
+    /// What the model made.
+    pub output: String,
 }

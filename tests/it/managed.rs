@@ -221,12 +221,15 @@ fn check_failure(answers: &str, fault: Fault, step: &str, reason: &str) {
     let mut client = begin(&home);
     fault(&home, &mut client);
     let id = client.send("chat", "(:content \"third question\" :template \"mine\")");
-    let (mut event, mut counted) = (None, None);
+    let (mut event, mut counted, mut managed) = (None, None, 0);
     let answer = loop {
         let message = client.message();
         match text(&message["method"]) {
             "management-failed" => event = Some(message["params"].clone()),
-            "stats" => counted = message["params"]["management_failures"].as_i64().max(counted),
+            "stats" => {
+                counted = message["params"]["management_failures"].as_i64().max(counted);
+                managed = message["params"]["turns_managed"].as_i64().unwrap().max(managed);
+            }
             _ if message["id"] == id => break message["result"].clone(),
             _ => {}
         }
@@ -242,6 +245,7 @@ fn check_failure(answers: &str, fault: Fault, step: &str, reason: &str) {
     assert_eq!((text(&event["session"]), text(&event["step"])), ("s", step));
     assert!(text(&event["reason"]).contains(reason), "{event}");
     assert_eq!(counted, Some(1));
+    assert_eq!(managed, 0, "what failed was not managed");
     if step != "prior-summary" {
         let row = &views(&mut client)[0];
         assert_eq!((text(&row["status"]), text(&row["step"])), ("failed", step));
@@ -356,4 +360,132 @@ fn a_turn_that_is_cancelled_while_it_is_managed_keeps_the_question() {
     assert_eq!(failure.code, -32800);
     until("the session to be free", || client.call("chat", "(:content \"x\" :manage nil)").is_ok());
     assert!(views(&mut client).is_empty(), "a managing that nobody wanted has not failed");
+}
+
+#[test]
+fn a_fork_has_the_notes_of_where_it_was_taken_however_many_came_after() {
+    let home = configured(ANSWERS, TEMPLATE);
+    let mut client = begin(&home);
+    client.ok("chat", "(:content \"third question\")");
+    client.ok("chat", "(:content \"fourth question\")");
+    let checkpoint = client.ok("checkpoint", "(:message \"here\")");
+    for turn in 0..20 {
+        client.ok("chat", &format!("(:content \"later question {turn}\")"));
+    }
+    let from = text(&checkpoint["checkpoint"]).to_owned();
+    client.ok("fork-session", &format!("(:session \"s\" :checkpoint {from:?} :name \"fork\")"));
+    let shown = client.ok("manage-context", "(:session \"fork\" :template \"mine\" :dry-run t)");
+    assert!(text(&shown["prompt"]).starts_with("NOTES so far [noted once] said"), "{shown}");
+}
+
+#[test]
+fn a_client_is_told_that_the_history_is_managed_before_it_is() {
+    let home = configured(ANSWERS, TEMPLATE);
+    let mut client = begin(&home);
+    let id = client.send("chat", "(:content \"third question\")");
+    let mut told = Vec::new();
+    loop {
+        let message = client.message();
+        if message["id"] == id {
+            break;
+        }
+        if text(&message["method"]) == "progress" && text(&message["params"]["kind"]) == "status" {
+            told.push(text(&message["params"]["text"]).to_owned());
+        }
+    }
+    assert_eq!(told, ["the history is managed by mine"]);
+}
+
+#[test]
+fn one_view_can_be_asked_for() {
+    let home = configured(ANSWERS, TEMPLATE);
+    let mut client = begin(&home);
+    let first = client.ok("chat", "(:content \"third question\")");
+    client.ok("chat", "(:content \"fourth question\")");
+    let id = text(&first["management"]["view"]).to_owned();
+    let rows = client.ok("list-views", &format!("(:view {id:?})"));
+    let rows = rows.as_array().unwrap();
+    assert_eq!((rows.len(), text(&rows[0]["output"])), (1, "noted once"), "{rows:?}");
+    let brief = client.ok("list-views", &format!("(:view {id:?} :brief t)"));
+    assert_eq!((&brief[0]["view"], &brief[0]["output"]), (&rows[0]["view"], &Json::Null));
+    assert_eq!(client.ok("list-views", "(:view \"view-99\")"), Json::Null);
+    let error = client.call("list-views", "(:view \"3\")").unwrap_err();
+    assert!(error.message.contains("a view's id such as view-12"), "{}", error.message);
+}
+
+#[test]
+fn a_list_of_views_has_an_end() {
+    let home = configured(ANSWERS, TEMPLATE);
+    let mut client = begin(&home);
+    for _ in 0..251 {
+        client.ok("manage-context", "(:recent-runs 0)");
+    }
+    let listed = client.ok("list-views", "(:brief t :limit 99999)");
+    assert_eq!(listed.as_array().unwrap().len(), 250);
+}
+
+#[test]
+fn runs_that_the_prompt_had_no_room_for_are_counted() {
+    let home = configured(ANSWERS, &TEMPLATE.replace("recent-runs: 2", "recent-runs: 9"));
+    let mut client = begin(&home);
+    client.ok("chat", "(:content \"third question\")");
+    let row = &views(&mut client)[0];
+    assert_eq!((row["recent_runs"].as_i64(), row["runs_shown"].as_i64()), (Some(9), Some(2)));
+    let long = "many words ".repeat(40_000);
+    client.ok("add-message", &format!("(:role :user :content {long:?})"));
+    let shown = client.ok("manage-context", "(:dry-run t :recent-runs 9)");
+    assert_eq!(text(&shown["step"]), "prompt", "what is said now is not left out: {shown}");
+    client.ok("add-message", "(:role :assistant :content \"so it is\")");
+    client.ok("add-message", "(:role :user :content \"fourth question\")");
+    let made = client.ok("manage-context", "nil");
+    assert_eq!((text(&made["status"]), made["runs_shown"].as_i64()), ("managed", Some(0)));
+    assert_eq!(views(&mut client)[0]["runs_shown"].as_i64(), Some(0));
+}
+
+#[test]
+fn notes_of_another_provider_are_not_taken_for_its_own() {
+    let home = configured(ANSWERS, TEMPLATE);
+    add_provider(&home, "other", "m-1");
+    let mut client = begin(&home);
+    client.ok("add-message", "(:role :user :content \"third question\")");
+    client.ok("manage-context", "(:provider \"play\")");
+    let other = client.ok("manage-context", "(:provider \"other\")");
+    assert_eq!((&other["cached"], text(&other["provider"])), (&Json::Null, "other"));
+    let again = client.ok("manage-context", "(:provider \"play\")");
+    assert_eq!((&again["cached"], text(&again["provider"])), (&Json::Bool(true), "play"));
+}
+
+/// Configures another provider that plays the same answers.
+fn add_provider(home: &Home, name: &str, model: &str) {
+    let file = home.path("config/contexture/config.toml");
+    let first = std::fs::read_to_string(&file).unwrap();
+    let second = first.replace("\"play\"", &format!("{name:?}"));
+    std::fs::write(file, first + &second.replace("\"m-1\"", &format!("{model:?}"))).unwrap();
+}
+
+/// Who makes the notes when the project's template, or the user's, names this model.
+#[track_caller]
+fn check_manager(named: &str, of_project: (&str, &str), of_user: (&str, &str)) {
+    let template = TEMPLATE.replacen("---\n", &format!("---\nmodel: {named}\n"), 1);
+    let home = configured(ANSWERS, &template);
+    add_provider(&home, "hosted", "m-9");
+    let project = home.path("project");
+    std::fs::create_dir_all(project.join(".contexture/templates")).unwrap();
+    std::fs::write(project.join(".contexture/templates/theirs.md"), &template).unwrap();
+    let mut client = home.stdio(&[]);
+    client.ok("open-session", &format!("(:name \"s\" :project {project:?})"));
+    for (name, expected) in [("theirs", of_project), ("mine", of_user)] {
+        let answer = client.ok("chat", &format!("(:content \"x\" :template {name:?})"));
+        let management = &answer["management"];
+        assert_eq!(text(&management["status"]), "managed", "{management}");
+        assert_eq!((text(&management["provider"]), text(&management["model"])), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_projects_template_does_not_choose_who_reads_the_conversation() {
+    check_manager("hosted", ("play", "m-1"), ("hosted", "m-9"));
+    check_manager("m-9", ("play", "m-1"), ("hosted", "m-9"));
+    check_manager("m-5", ("play", "m-5"), ("play", "m-5"));
+    check_manager("play", ("play", "m-1"), ("play", "m-1"));
 }

@@ -8,11 +8,7 @@ use crate::curation::managed::{Status, Step, without_directive};
 use crate::engine::Costs;
 use crate::session::message::{Message, Role};
 use crate::store::session::SessionRow;
-use crate::store::view::{NewView, ViewRow};
-
-/// How many managed views are looked through for the one before; those between were of turns that
-/// were rolled back.
-const PRIOR_LOOKED_AT: u64 = 16;
+use crate::store::view::{NewView, ViewQuery, ViewRow};
 
 /// What is to be managed.
 pub struct ToManage {
@@ -50,59 +46,49 @@ impl Engine {
         Ok(ToManage { row, settings, costs, messages, summary, message, turn })
     }
 
-    /// The managed view that was made last for a turn before message `before`, be it in the session
-    /// that this one was forked from. Views of turns that were rolled back are passed over.
+    /// The notes that were made last for a turn before message `before`, be it in the session that
+    /// this one was forked from. Those of turns that were rolled back are passed over.
     ///
     /// # Errors
     /// [`EngineError::Store`].
-    pub fn prior_view(&mut self, id: u64, before: u64) -> Result<Option<ViewRow>, EngineError> {
-        let (mut of, mut before) = (id, before);
+    pub fn prior_notes(&mut self, id: u64, before: u64) -> Result<Option<String>, EngineError> {
+        let (mut of, mut before, mut newest) = (id, before, u64::MAX);
         loop {
-            let rows = self.store.views(Some(of), Some(Status::Managed.name()), PRIOR_LOOKED_AT)?;
-            let session = self.session(id)?;
-            let stands = |row: &ViewRow| {
-                row.made.message < before && session.state().is_active(row.made.message)
-            };
-            if let Some(row) = rows.into_iter().find(stands) {
-                return Ok(Some(row));
+            if let Some(notes) = self.store.notes_before(of, before, newest)? {
+                if self.session(id)?.state().is_active(notes.message) {
+                    return Ok(Some(notes.output));
+                }
+                newest = notes.id;
+                continue;
             }
             match self.row(of)?.parent {
-                Some((parent, shared)) => (of, before) = (parent, before.min(shared + 1)),
+                Some((parent, shared)) => {
+                    (of, before, newest) = (parent, before.min(shared + 1), u64::MAX);
+                }
                 None => return Ok(None),
             }
         }
     }
 
-    /// The view that was made of a turn from the same prompt by the same model.
+    /// The view that was made before of the same turn, by the same model of the same provider, from
+    /// the same prompt.
     ///
     /// # Errors
     /// [`EngineError::Store`].
-    pub fn view_made(
-        &mut self,
-        id: u64,
-        message: u64,
-        model: &str,
-        prompt: &str,
-    ) -> Result<Option<ViewRow>, EngineError> {
-        let rows = self.store.views(Some(id), Some(Status::Managed.name()), PRIOR_LOOKED_AT)?;
-        Ok(rows.into_iter().find(|row| {
-            let made = &row.made;
-            made.message == message && made.model.as_deref() == Some(model) && made.prompt == prompt
-        }))
+    pub fn view_like(&mut self, view: &NewView) -> Result<Option<ViewRow>, EngineError> {
+        Ok(self.store.view_like(view)?)
     }
 
-    /// Keeps what became of the managing of a turn, and tells of it. Gives the view's number.
+    /// Keeps what became of the managing of a turn, and gives the view's number. Nobody is told.
     ///
     /// # Errors
     /// [`EngineError::Store`].
-    pub fn note_view(&mut self, view: NewView) -> Result<u64, EngineError> {
-        let view = NewView { created: self.now(), ..view };
-        let number = self.store.add_view(&view)?;
-        self.tell_of_view(view)?;
-        Ok(number)
+    pub fn keep_view(&mut self, view: &NewView) -> Result<u64, EngineError> {
+        let created = self.now();
+        Ok(self.store.add_view(&NewView { created, ..view.clone() })?)
     }
 
-    /// Tells of what became of the managing of a turn without keeping it.
+    /// Tells of what became of the managing of a turn.
     ///
     /// # Errors
     /// [`EngineError::NoSuchSession`].
@@ -119,17 +105,11 @@ impl Engine {
         Ok(())
     }
 
-    /// What became of the managing of turns, newest first: of one session or all, with one status
-    /// or any, at most `limit`.
+    /// What became of the managing of turns, newest first.
     ///
     /// # Errors
     /// [`EngineError::Store`].
-    pub fn views(
-        &mut self,
-        session: Option<u64>,
-        status: Option<Status>,
-        limit: u64,
-    ) -> Result<Vec<ViewRow>, EngineError> {
-        Ok(self.store.views(session, status.map(Status::name), limit)?)
+    pub fn views(&mut self, wanted: &ViewQuery<'_>) -> Result<Vec<ViewRow>, EngineError> {
+        Ok(self.store.views(wanted)?)
     }
 }

@@ -71,6 +71,9 @@ impl Chat {
             self.progress("status", "older turns were summarized");
         }
         if let Some(wish) = &self.manage {
+            if let Ok(name) = wish.name(&self.row) {
+                self.progress("status", &format!("the history is managed by {name}"));
+            }
             let managed = manage::manage(&self.call, self.row.id, wish, &self.configured).await;
             let managed = managed.map_err(|error| self.question_kept(&begun, error))?;
             self.account_for_notes(&mut begun, &managed);
@@ -192,7 +195,12 @@ impl Chat {
         let mut material = self.material().await?;
         managed.apply(&mut material);
         let reason = match self.build(material, begun).await {
-            Ok(built) if has_summary(&built.window) => return Ok(Some(built)),
+            Ok(built) if has_summary(&built.window) => {
+                if let Some(managed) = &mut begun.managed {
+                    managed.stand(&self.call.tools).await;
+                }
+                return Ok(Some(built));
+            }
             Ok(_) => "the notes did not fit into the window beside the rest".to_owned(),
             Err(error) => error.message,
         };

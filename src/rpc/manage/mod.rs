@@ -4,15 +4,20 @@
 //! Whatever fails, the outcome says at which step and why, and the caller goes on with the raw
 //! history. What became of it is stored and told.
 
-mod way;
+mod asking;
+mod fit;
+mod run;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
-use self::way::{End, Way};
+use tokio::time::timeout;
+
+use self::run::{ManageRun, Stopped};
 use super::call::{Call, Tools};
 use super::error::engine_error;
-use super::present::{entry, figure, keyword};
+use super::present::{entry, figure, keyword, optional_text};
 use super::providers::Configured;
 use crate::curation::managed::{SaidSettings, Status, Step};
 use crate::engine::{EngineError, Material, SessionSettings};
@@ -20,6 +25,10 @@ use crate::store::session::SessionRow;
 use crate::store::view::NewView;
 use crate::value::Value;
 use crate::wire::message::WireError;
+
+/// How long managing may take: the user's answer waits for it. Long enough for a model that runs
+/// without a graphics card.
+const DEADLINE: Duration = Duration::from_mins(10);
 
 /// How a turn is to be managed.
 #[derive(Debug, Clone, Default)]
@@ -50,6 +59,8 @@ pub(super) struct Managed {
     pub(super) id: Option<u64>,
     /// Whether the notes had been made before, for the same turn.
     pub(super) cached: bool,
+    /// Whether listeners know of it.
+    is_told: bool,
     /// What takes the history's place.
     taken: Option<View>,
 }
@@ -63,7 +74,8 @@ struct View {
     kept: Arc<BTreeSet<u64>>,
 }
 
-/// Manages the present turn of a session; `configured` is the model that will see the view.
+/// Manages the present turn of a session; `configured` is the model that will see the view. Whoever
+/// uses the view says so with [`Managed::stand`].
 ///
 /// # Errors
 /// Only when the call was cancelled: what fails is in the outcome.
@@ -73,7 +85,7 @@ pub(super) async fn manage(
     wish: &Wish,
     configured: &Configured,
 ) -> Result<Managed, WireError> {
-    let mut managed = outcome_of(Way::new(call, id, wish, configured)).await?;
+    let mut managed = outcome_of(ManageRun::new(call, id, wish, configured), DEADLINE).await?;
     if !managed.cached {
         managed.keep(&call.tools).await;
     }
@@ -90,24 +102,28 @@ pub(super) async fn rehearse(
     wish: &Wish,
     configured: &Configured,
 ) -> Result<Managed, WireError> {
-    let mut way = Way::new(call, id, wish, configured);
-    way.only_prompt = true;
-    outcome_of(way).await
+    let mut run = ManageRun::new(call, id, wish, configured);
+    run.only_prompt = true;
+    outcome_of(run, DEADLINE).await
 }
 
-async fn outcome_of(mut way: Way<'_>) -> Result<Managed, WireError> {
-    let outcome = way.walk().await;
-    let Way { mut view, stored, .. } = way;
+async fn outcome_of(mut run: ManageRun<'_>, deadline: Duration) -> Result<Managed, WireError> {
+    let outcome = timeout(deadline, run.run()).await.unwrap_or_else(|_| {
+        Stopped::failed(format!("it took longer than {} seconds", deadline.as_secs()))
+    });
+    let ManageRun { mut view, step, stored, .. } = run;
     let taken = match outcome {
         Ok(taken) => Some(taken),
-        Err(End::Raw) => None,
-        Err(End::Gone) => return Err(engine_error(EngineError::Cancelled)),
-        Err(End::Failed(step, reason)) => {
+        Err(Stopped::Raw) => None,
+        Err(Stopped::Cancelled) => return Err(engine_error(EngineError::Cancelled)),
+        Err(Stopped::Failed(reason)) => {
             fail(&mut view, step, reason);
             None
         }
     };
-    Ok(Managed { view, id: stored, cached: stored.is_some(), taken })
+    // Of a view that was made before, listeners were told then.
+    let is_told = stored.is_some();
+    Ok(Managed { view, id: stored, cached: stored.is_some(), is_told, taken })
 }
 
 fn fail(view: &mut NewView, step: Step, reason: String) {
@@ -131,6 +147,13 @@ impl Managed {
         self.taken.is_some()
     }
 
+    /// The view is used: listeners are told, once.
+    pub(super) async fn stand(&mut self, tools: &Tools) {
+        if !self.is_told {
+            self.tell(tools).await;
+        }
+    }
+
     /// The window could not be built with the view: from now on there is none.
     pub(super) async fn give_up(&mut self, tools: &Tools, reason: String) {
         self.taken = None;
@@ -140,30 +163,38 @@ impl Managed {
     }
 
     /// Stores what became of it. A view that cannot be stored is given up, so that none is ever
-    /// used of which nobody can see how it came about.
+    /// used of which nobody can see how it came about. Listeners are told of a view only when it
+    /// is used, as it can still be given up.
     async fn keep(&mut self, tools: &Tools) {
-        let error = match note(tools, self.view.clone()).await {
-            Ok(id) => return self.id = Some(id),
-            Err(error) => error,
-        };
         self.id = None;
-        if self.taken.take().is_some() {
-            fail(&mut self.view, Step::Store, error.to_string());
-            match note(tools, self.view.clone()).await {
-                Ok(id) => return self.id = Some(id),
-                Err(error) => tracing::warn!("a failed view could not be stored: {error}"),
+        match kept(tools, &self.view).await {
+            Ok(id) => self.id = Some(id),
+            Err(error) if self.taken.take().is_some() => {
+                fail(&mut self.view, Step::Store, error.to_string());
+                match kept(tools, &self.view).await {
+                    Ok(id) => self.id = Some(id),
+                    Err(error) => tracing::warn!("a failed view could not be stored: {error}"),
+                }
             }
+            Err(error) => tracing::warn!("what became of a turn could not be stored: {error}"),
         }
-        // At least whoever listens is told.
+        if self.taken.is_none() {
+            self.tell(tools).await;
+        }
+    }
+
+    async fn tell(&mut self, tools: &Tools) {
+        self.is_told = true;
         let view = self.view.clone();
         if let Err(error) = tools.engine.ask(move |engine| engine.tell_of_view(view)).await {
-            tracing::warn!("nobody could be told of a failed view: {error}");
+            tracing::warn!("nobody could be told of a managed turn: {error}");
         }
     }
 }
 
-async fn note(tools: &Tools, view: NewView) -> Result<u64, EngineError> {
-    tools.engine.ask(move |engine| engine.note_view(view)).await
+async fn kept(tools: &Tools, view: &NewView) -> Result<u64, EngineError> {
+    let view = view.clone();
+    tools.engine.ask(move |engine| engine.keep_view(&view)).await
 }
 
 impl Managed {
@@ -173,12 +204,12 @@ impl Managed {
         Value::Map(vec![
             entry("status", keyword(&view.status)),
             entry("step", view.step.as_deref().map_or(Value::Nil, keyword)),
-            entry("reason", optional(view.reason.as_deref())),
+            entry("reason", optional_text(view.reason.as_deref())),
             entry("template", &*view.template),
             entry("source", view.source.as_deref().map_or(Value::Nil, keyword)),
-            entry("sha256", optional(view.sha256.as_deref())),
-            entry("provider", optional(view.provider.as_deref())),
-            entry("model", optional(view.model.as_deref())),
+            entry("sha256", optional_text(view.sha256.as_deref())),
+            entry("provider", optional_text(view.provider.as_deref())),
+            entry("model", optional_text(view.model.as_deref())),
             entry("view", self.id.map_or(Value::Nil, name)),
             entry("cached", self.cached),
             entry("tokens-before", figure(view.tokens_before)),
@@ -197,7 +228,5 @@ pub(super) fn name(id: u64) -> Value {
     Value::Str(format!("view-{id}"))
 }
 
-/// A text that may be missing.
-pub(super) fn optional(text: Option<&str>) -> Value {
-    text.map_or(Value::Nil, Value::from)
-}
+#[cfg(test)]
+mod tests;

@@ -77,7 +77,7 @@ pub(super) static METHODS: &[Method] = &[
         ],
         result: "`:session :status :step :reason :template :source :sha256 :provider :model :view \
                  :cached :tokens-before :tokens-after`, the view as `:text` and the `:messages` \
-                 that follow it, and `:prompt :payload :sections :prompt-tokens :budget`. The status \
+                 that follow it, and `:prompt :payload :sections :prompt-tokens :budget :runs-shown`. The status \
                  is `:managed`, `:below-threshold`, `:disabled` or `:failed` with the step and the \
                  reason.",
         pace: Pace::Aside,
@@ -90,13 +90,15 @@ pub(super) static METHODS: &[Method] = &[
         params: &[
             optional("session", "string", "Only those of this session."),
             optional("status", "name", "Only those with this status.").of(views::status_names),
-            optional("limit", "integer", "At most so many, 20 by default; `nil` means that too."),
+            optional("view", "string", "Only the one with this id, `view-N`."),
+            optional("limit", "integer", "At most so many, 20 by default and 250 at most."),
             optional("brief", "boolean", "Without `:prompt`, `:payload` and `:output`."),
         ],
         result: "A list of `:view :session :turn :message :created :status :step :reason :template \
                  :source :path :sha256 :provider :model :recent-runs :passthrough-runs \
-                 :token-threshold :sections :budget :prompt-tokens :input-tokens :output-tokens \
-                 :tokens-before :tokens-after :prompt :payload :output`.",
+                 :token-threshold :runs-shown :sections :budget :prompt-tokens :input-tokens \
+                 :output-tokens :tokens-before :tokens-after :prompt :payload :output`; \
+                 `:runs-shown` is how many of the `:recent-runs` the prompt had room for.",
         pace: Pace::Prompt,
         run: views::list_views,
     },

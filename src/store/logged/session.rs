@@ -5,7 +5,7 @@ use super::super::session::{
     CheckpointRow, NewCheckpoint, NewSession, PhaseUsage, SearchHit, SessionRow, SessionStore,
     Spent, StateRow, StateSummary, UsageRow,
 };
-use super::super::view::{NewView, ViewRow};
+use super::super::view::{NewView, Notes, ViewQuery, ViewRow};
 use super::super::{Store, StoreError};
 use super::LoggedStore;
 use crate::session::message::{Message, Phase};
@@ -117,13 +117,21 @@ impl<S: Store> SessionStore for LoggedStore<S> {
         self.go_direct()?.add_view(view)
     }
 
-    fn views(
+    fn views(&mut self, wanted: &ViewQuery<'_>) -> Result<Vec<ViewRow>, StoreError> {
+        self.inner.views(wanted)
+    }
+
+    fn notes_before(
         &mut self,
-        session: Option<u64>,
-        status: Option<&str>,
-        limit: u64,
-    ) -> Result<Vec<ViewRow>, StoreError> {
-        self.inner.views(session, status, limit)
+        session: u64,
+        message: u64,
+        id: u64,
+    ) -> Result<Option<Notes>, StoreError> {
+        self.inner.notes_before(session, message, id)
+    }
+
+    fn view_like(&mut self, view: &NewView) -> Result<Option<ViewRow>, StoreError> {
+        self.inner.view_like(view)
     }
 
     fn calibration(&mut self, model: &str) -> Result<Option<String>, StoreError> {

@@ -142,6 +142,7 @@ CREATE TABLE managed_view (
     recent_runs      INTEGER,           -- the settings in effect
     passthrough_runs INTEGER,
     token_threshold  INTEGER,
+    runs_shown       INTEGER,           -- how many runs the prompt had room for
     sections      TEXT NOT NULL,        -- of the prompt: names, with spaces between
     budget        INTEGER,              -- how many tokens the prompt might have
     prompt_tokens INTEGER,              -- and how many it has
@@ -155,6 +156,7 @@ CREATE TABLE managed_view (
 );
 
 CREATE INDEX managed_view_by_session ON managed_view (session, id);
+CREATE INDEX managed_view_by_message ON managed_view (session, message);
 
 -- What is remembered. The scope is 'everywhere', 'session N' or 'project PATH'.
 CREATE TABLE memory (

@@ -7,7 +7,7 @@ use super::super::session::{
     CheckpointRow, NewCheckpoint, NewSession, PhaseUsage, SearchHit, SessionRow, SessionStore,
     Spent, StateRow, StateSummary, UsageRow,
 };
-use super::super::view::{NewView, ViewRow};
+use super::super::view::{NewView, Notes, ViewQuery, ViewRow};
 use super::message::{self, Figures};
 use super::{SqliteStore, search, state, usage, view, words};
 use crate::session::message::{Message, Phase};
@@ -141,13 +141,21 @@ impl SessionStore for SqliteStore {
         view::add(&self.db, row)
     }
 
-    fn views(
+    fn views(&mut self, wanted: &ViewQuery<'_>) -> Result<Vec<ViewRow>, StoreError> {
+        view::last(&self.db, wanted)
+    }
+
+    fn notes_before(
         &mut self,
-        session: Option<u64>,
-        status: Option<&str>,
-        limit: u64,
-    ) -> Result<Vec<ViewRow>, StoreError> {
-        view::last(&self.db, session, status, limit)
+        session: u64,
+        message: u64,
+        id: u64,
+    ) -> Result<Option<Notes>, StoreError> {
+        view::notes_before(&self.db, session, message, id)
+    }
+
+    fn view_like(&mut self, view: &NewView) -> Result<Option<ViewRow>, StoreError> {
+        view::like(&self.db, view)
     }
 
     fn calibration(&mut self, model: &str) -> Result<Option<String>, StoreError> {

@@ -1,18 +1,24 @@
 //! What became of the managing of turns.
 
-use rusqlite::{Connection, Row, named_params, params};
+use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 
 use super::super::StoreError;
-use super::super::view::{NewView, VIEWS_KEPT, ViewRow};
+use super::super::view::{MADE, NewView, Notes, VIEWS_KEPT, ViewQuery, ViewRow};
 
 const COLUMNS: &str = "session, message, turn, created, status, step, reason, template, source, path, \
                        sha256, provider, model, recent_runs, passthrough_runs, token_threshold, \
-                       sections, budget, prompt_tokens, prompt, payload, output, input_tokens, \
-                       output_tokens, tokens_before, tokens_after";
+                       runs_shown, sections, budget, prompt_tokens, prompt, payload, output, \
+                       input_tokens, output_tokens, tokens_before, tokens_after";
+/// The same without the long texts.
+const BRIEF_COLUMNS: &str = "session, message, turn, created, status, step, reason, template, \
+                             source, path, sha256, provider, model, recent_runs, \
+                             passthrough_runs, token_threshold, runs_shown, sections, budget, \
+                             prompt_tokens, '' AS prompt, '' AS payload, '' AS output, \
+                             input_tokens, output_tokens, tokens_before, tokens_after";
 /// The same as parameters.
 const VALUES: &str = ":session, :message, :turn, :created, :status, :step, :reason, :template, \
                       :source, :path, :sha256, :provider, :model, :recent_runs, \
-                      :passthrough_runs, :token_threshold, :sections, :budget, :prompt_tokens, \
+                      :passthrough_runs, :token_threshold, :runs_shown, :sections, :budget, :prompt_tokens, \
                       :prompt, :payload, :output, :input_tokens, :output_tokens, :tokens_before, \
                       :tokens_after";
 /// How often the last views are thinned: once in this many.
@@ -38,6 +44,7 @@ pub(super) fn add(db: &Connection, view: &NewView) -> Result<u64, StoreError> {
             ":recent_runs": view.recent_runs,
             ":passthrough_runs": view.passthrough_runs,
             ":token_threshold": view.token_threshold,
+            ":runs_shown": view.runs_shown,
             ":sections": view.sections,
             ":budget": view.budget,
             ":prompt_tokens": view.prompt_tokens,
@@ -51,27 +58,67 @@ pub(super) fn add(db: &Connection, view: &NewView) -> Result<u64, StoreError> {
         })?;
     let number = db.last_insert_rowid().unsigned_abs();
     if number > VIEWS_KEPT && number.is_multiple_of(SWEEP) {
-        db.prepare_cached("DELETE FROM managed_view WHERE id <= ?1")?
-            .execute([number - VIEWS_KEPT])?;
+        sweep(db, number - VIEWS_KEPT)?;
     }
     Ok(number)
 }
 
-/// The last views, newest first.
-pub(super) fn last(
+/// Deletes the views up to a number, but for the last that was made of each session: the next turn
+/// builds on its notes, be it years later.
+fn sweep(db: &Connection, up_to: u64) -> Result<(), StoreError> {
+    db.prepare_cached(
+        "DELETE FROM managed_view WHERE id <= ?1 AND id NOT IN
+           (SELECT max(id) FROM managed_view WHERE status = ?2 GROUP BY session)",
+    )?
+    .execute(params![up_to, MADE])?;
+    Ok(())
+}
+
+/// The last views that are wanted, newest first.
+pub(super) fn last(db: &Connection, wanted: &ViewQuery<'_>) -> Result<Vec<ViewRow>, StoreError> {
+    let ViewQuery { id, session, status, limit, brief } = *wanted;
+    // Several statements, so that one view or one session's are found by an index.
+    let whose = if session.is_some() { "session = ?1" } else { "?1 IS NULL" };
+    let which = if id.is_some() { "id = ?2" } else { "?2 IS NULL" };
+    let columns = if brief { BRIEF_COLUMNS } else { COLUMNS };
+    let mut query = db.prepare_cached(&format!(
+        "SELECT id, {columns} FROM managed_view
+         WHERE {whose} AND {which} AND (?3 IS NULL OR status = ?3) ORDER BY id DESC LIMIT ?4"
+    ))?;
+    let rows = query.query_map(params![session, id, status, super::limit(limit)], view_of)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// The last notes of a session from before a message and before a view.
+pub(super) fn notes_before(
     db: &Connection,
-    session: Option<u64>,
-    status: Option<&str>,
-    limit: u64,
-) -> Result<Vec<ViewRow>, StoreError> {
-    // Two statements, so that one session's are found by the index.
-    let which = if session.is_some() { "session = ?1" } else { "?1 IS NULL" };
+    session: u64,
+    message: u64,
+    id: u64,
+) -> Result<Option<Notes>, StoreError> {
+    let mut query = db.prepare_cached(
+        "SELECT id, message, output FROM managed_view
+         WHERE session = ?1 AND id < ?3 AND message < ?2 AND status = ?4
+         ORDER BY id DESC LIMIT 1",
+    )?;
+    let row = |row: &Row<'_>| {
+        Ok(Notes { id: row.get("id")?, message: row.get("message")?, output: row.get("output")? })
+    };
+    let id = i64::try_from(id).unwrap_or(i64::MAX);
+    Ok(query.query_row(params![session, message, id, MADE], row).optional()?)
+}
+
+/// The last view that was made of the same turn, by the same model, from the same prompt.
+pub(super) fn like(db: &Connection, view: &NewView) -> Result<Option<ViewRow>, StoreError> {
     let mut query = db.prepare_cached(&format!(
         "SELECT id, {COLUMNS} FROM managed_view
-         WHERE {which} AND (?2 IS NULL OR status = ?2) ORDER BY id DESC LIMIT ?3"
+         WHERE session = ?1 AND message = ?2 AND status = ?3 AND provider IS ?4 AND model IS ?5
+           AND prompt = ?6
+         ORDER BY id DESC LIMIT 1"
     ))?;
-    let rows = query.query_map(params![session, status, super::limit(limit)], view_of)?;
-    Ok(rows.collect::<Result<_, _>>()?)
+    let NewView { session, message, provider, model, prompt, .. } = view;
+    let found = query.query_row(params![session, message, MADE, provider, model, prompt], view_of);
+    Ok(found.optional()?)
 }
 
 fn view_of(row: &Row<'_>) -> rusqlite::Result<ViewRow> {
@@ -92,6 +139,7 @@ fn view_of(row: &Row<'_>) -> rusqlite::Result<ViewRow> {
         recent_runs: row.get("recent_runs")?,
         passthrough_runs: row.get("passthrough_runs")?,
         token_threshold: row.get("token_threshold")?,
+        runs_shown: row.get("runs_shown")?,
         sections: row.get("sections")?,
         budget: row.get("budget")?,
         prompt_tokens: row.get("prompt_tokens")?,
@@ -105,3 +153,6 @@ fn view_of(row: &Row<'_>) -> rusqlite::Result<ViewRow> {
     };
     Ok(ViewRow { id: row.get("id")?, made })
 }
+
+#[cfg(test)]
+mod tests;

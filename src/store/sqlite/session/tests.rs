@@ -417,6 +417,7 @@ fn views_are_listed_newest_first_with_every_column() {
         recent_runs: Some(4),
         passthrough_runs: Some(1),
         token_threshold: Some(0),
+        runs_shown: Some(3),
         sections: "task template".into(),
         budget: Some(100),
         prompt_tokens: Some(10),
@@ -432,10 +433,14 @@ fn views_are_listed_newest_first_with_every_column() {
         let made = [view(1, "managed"), view(2, "failed"), view(1, "failed")];
         let ids: Vec<u64> = made.iter().map(|view| store.add_view(view).unwrap()).collect();
         let row = |at: usize| ViewRow { id: ids[at], made: made[at].clone() };
-        assert_eq!(store.views(None, None, u64::MAX).unwrap(), [row(2), row(1), row(0)]);
-        assert_eq!(store.views(Some(1), None, 1).unwrap(), [row(2)]);
-        assert_eq!(store.views(Some(1), Some("managed"), 9).unwrap(), [row(0)]);
-        assert_eq!(store.views(Some(3), None, 9).unwrap(), []);
+        let mut views = |session, status, limit| {
+            let wanted = ViewQuery { session, status, limit, ..ViewQuery::default() };
+            store.views(&wanted).unwrap()
+        };
+        assert_eq!(views(None, None, u64::MAX), [row(2), row(1), row(0)]);
+        assert_eq!(views(Some(1), None, 1), [row(2)]);
+        assert_eq!(views(Some(1), Some("managed"), 9), [row(0)]);
+        assert_eq!(views(Some(3), None, 9), []);
     }
 }
 

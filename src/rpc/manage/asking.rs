@@ -1,0 +1,74 @@
+//! Asking the manager for its notes.
+
+use super::super::providers::Configured;
+use super::run::{ManageRun, Stopped};
+use crate::curation::managed::{Status, Step};
+use crate::provider::chat::{Request, Said, Stop, Whole, cancelled};
+use crate::session::message::Role;
+use crate::template::TASK;
+
+/// The longest notes that are taken, in bytes; a model that says more is stopped.
+const MAX_NOTES_BYTES: usize = 1 << 20;
+
+impl ManageRun<'_> {
+    /// The manager's notes.
+    pub(super) async fn notes(&mut self, manager: &Configured) -> Result<String, Stopped> {
+        self.step = Step::Answer;
+        let messages =
+            vec![Said::new(Role::System, TASK), Said::new(Role::User, &self.view.prompt)];
+        let request = Request { messages, max_tokens: manager.max_tokens, ..Request::default() };
+        self.view.payload = manager.provider.payload(&request);
+        if self.only_prompt {
+            self.view.status = Status::Managed.name().to_owned();
+            return Err(Stopped::Raw);
+        }
+        let mut whole = Whole::default();
+        let asked = self.listen(manager, &request, &mut whole).await;
+        self.view.output = whole.text.trim().to_owned();
+        self.view.input_tokens = whole.usage.input;
+        self.view.output_tokens = whole.usage.output;
+        asked?;
+        let name = manager.provider.model();
+        match whole.stop {
+            _ if self.view.output.is_empty() => Stopped::failed(format!("{name} gave no notes")),
+            Some(Stop::Length) => Stopped::failed(format!(
+                "{name} was cut off before its notes were complete; raise the provider's max-tokens"
+            )),
+            Some(Stop::Refused) => Stopped::failed(format!("{name} was not let finish its notes")),
+            _ => Ok(self.view.output.clone()),
+        }
+    }
+
+    async fn listen(
+        &self,
+        manager: &Configured,
+        request: &Request,
+        whole: &mut Whole,
+    ) -> Result<(), Stopped> {
+        let provider = &*manager.provider;
+        let gone = self.call.cancelled.cancelled();
+        tokio::pin!(gone);
+        let reading = async {
+            let mut reply = provider.chat(request).await?;
+            while let Some(piece) = reply.next().await? {
+                whole.add(piece);
+                if whole.text.len() > MAX_NOTES_BYTES {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        };
+        let read = tokio::select! {
+            read = reading => read,
+            () = &mut gone => Err(cancelled(provider)),
+        };
+        match read {
+            Ok(false) => Ok(()),
+            Ok(true) => {
+                Stopped::failed(format!("the notes have more than {MAX_NOTES_BYTES} bytes"))
+            }
+            Err(_) if self.call.cancelled.is_cancelled() => Err(Stopped::Cancelled),
+            Err(error) => Stopped::failed(error),
+        }
+    }
+}

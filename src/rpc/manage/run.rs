@@ -1,0 +1,278 @@
+//! The steps of managing a turn, each of which can fail.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::super::call::Call;
+use super::super::providers::Configured;
+use super::super::templates;
+use super::fit::{Fitted, Unfit, fit};
+use super::{View, Wish};
+use crate::curation::budget::Budget;
+use crate::curation::managed::{
+    ManageSettings, Managing, Plan, SaidSettings, Status, Step, plan, summary_message,
+};
+use crate::curation::unit::{History, Kept};
+use crate::engine::{Engine, EngineError, ToManage};
+use crate::store::view::NewView;
+use crate::template::{Source, Template};
+
+/// Why managing came to an end without a view.
+pub(super) enum Stopped {
+    /// None is to be made.
+    Raw,
+    /// The step that it had come to failed.
+    Failed(String),
+    /// Nobody wants it any more.
+    Cancelled,
+}
+
+impl Stopped {
+    pub(super) fn failed<T>(reason: impl ToString) -> Result<T, Self> {
+        Err(Self::Failed(reason.to_string()))
+    }
+}
+
+/// What is to be asked, and what will stay beside the notes.
+struct Planned {
+    managing: Managing,
+    kept: BTreeSet<u64>,
+    kept_tokens: u64,
+}
+
+/// One managing on its way through its steps.
+pub(super) struct ManageRun<'a> {
+    pub(super) call: &'a Call,
+    wish: &'a Wish,
+    /// Who answers the user; makes the notes unless the template names another.
+    configured: &'a Configured,
+    pub(super) view: NewView,
+    /// The step that it has come to.
+    pub(super) step: Step,
+    /// The number of the view that was made of the same turn before.
+    pub(super) stored: Option<u64>,
+    /// Whether the manager is not to be asked.
+    pub(super) only_prompt: bool,
+}
+
+impl<'a> ManageRun<'a> {
+    pub(super) fn new(call: &'a Call, id: u64, wish: &'a Wish, configured: &'a Configured) -> Self {
+        let template = wish.template.clone().unwrap_or_default();
+        let view = NewView { session: id, template, ..NewView::default() };
+        let step = Step::History;
+        Self { call, wish, configured, view, step, stored: None, only_prompt: false }
+    }
+
+    pub(super) async fn run(&mut self) -> Result<View, Stopped> {
+        let given = Arc::new(self.history().await?);
+        let template = Arc::new(self.template(&given).await?);
+        let prior = self.prior(&given).await?;
+        let Planned { managing, kept, kept_tokens } = self.plan(&given, &template, prior).await?;
+        let manager = self.manager(&template)?;
+        self.prompt(&template, managing, &manager).await?;
+        let notes = match self.made_before().await? {
+            Some(notes) => notes,
+            None => self.notes(&manager).await?,
+        };
+        let text: Arc<str> = summary_message(&notes).into();
+        let (counted, measuring) = (Arc::clone(&text), Arc::clone(&given));
+        let tokens = self.aside(move |_| measuring.costs.measure.counter().count(&counted)).await?;
+        self.view.tokens_after = given.costs.measure.message(tokens) + kept_tokens;
+        self.view.status = Status::Managed.name().to_owned();
+        Ok(View { text, tokens, kept: Arc::new(kept) })
+    }
+
+    /// Asks the engine.
+    async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut Engine) -> Result<T, EngineError> + Send + 'static,
+    ) -> Result<T, Stopped> {
+        tokio::select! {
+            answer = self.call.tools.engine.ask(question) => answer.or_else(Stopped::failed),
+            () = self.call.cancelled.cancelled() => Err(Stopped::Cancelled),
+        }
+    }
+
+    /// Does what takes long on a thread that may block. The work is told when nobody waits for it
+    /// any more.
+    async fn aside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&CancellationToken) -> T + Send + 'static,
+    ) -> Result<T, Stopped> {
+        let cancelled = self.call.cancelled.child_token();
+        let seen = cancelled.clone();
+        let _when_dropped = cancelled.clone().drop_guard();
+        let working = tokio::task::spawn_blocking(move || work(&seen));
+        tokio::select! {
+            worked = working => worked.or_else(|_| Stopped::failed("internal error")),
+            () = cancelled.cancelled() => Err(Stopped::Cancelled),
+        }
+    }
+
+    /// What is to be managed, and what it costs as it is.
+    async fn history(&mut self) -> Result<ToManage, Stopped> {
+        let (id, model) = (self.view.session, self.configured.provider.model().to_owned());
+        let given = self.ask(move |engine| engine.to_manage(id, &model)).await?;
+        self.view.message = given.message;
+        self.view.turn = given.turn;
+        let named = self.wish.template.as_deref().unwrap_or(given.settings.template_name());
+        self.view.template = named.to_owned();
+        let measured = self.aside(move |_| {
+            let measure = &given.costs.measure;
+            let messages = given.messages.iter().map(|message| &**message).collect();
+            let summary = given.summary.as_deref().map_or(0, |text| measure.note(text));
+            let tokens = History::new(messages, measure).tokens() + summary;
+            (given, tokens)
+        });
+        let (given, tokens) = measured.await?;
+        self.view.tokens_before = tokens;
+        self.view.tokens_after = tokens;
+        Ok(given)
+    }
+
+    async fn template(&mut self, given: &ToManage) -> Result<Template, Stopped> {
+        self.step = Step::Template;
+        let folders = templates::folders(&self.call.tools, given.row.project.clone());
+        let folders = folders.or_else(|error| Stopped::failed(error.message))?;
+        let name = self.view.template.clone();
+        let template = self.aside(move |_| folders.find(&name)).await?.or_else(Stopped::failed)?;
+        self.view.source = Some(template.source.kind().to_owned());
+        self.view.path = template.source.path().map(str::to_owned);
+        self.view.sha256 = Some(template.hash.clone());
+        Ok(template)
+    }
+
+    /// What was noted for the turn before; without such notes, the summary that stands in the
+    /// place of messages that are no longer in view.
+    async fn prior(&mut self, given: &ToManage) -> Result<String, Stopped> {
+        self.step = Step::PriorSummary;
+        let (id, message) = (given.row.id, given.message);
+        let noted = self.ask(move |engine| engine.prior_notes(id, message)).await?;
+        Ok(noted.or_else(|| given.summary.as_deref().map(str::to_owned)).unwrap_or_default())
+    }
+
+    /// What the manager is to be shown, which messages follow its notes, and what those cost.
+    async fn plan(
+        &mut self,
+        given: &Arc<ToManage>,
+        template: &Template,
+        prior: String,
+    ) -> Result<Planned, Stopped> {
+        self.step = Step::Prompt;
+        let front = &template.front_matter;
+        let of_template = SaidSettings {
+            recent_runs: front.recent_runs,
+            passthrough_runs: front.passthrough_runs,
+            token_threshold: front.token_threshold,
+        };
+        let settings = self.wish.said.or(given.settings.managing).or(of_template).in_effect();
+        self.view.recent_runs = Some(settings.recent_runs);
+        self.view.passthrough_runs = Some(settings.passthrough_runs);
+        self.view.token_threshold = Some(settings.token_threshold);
+        let (given, tokens) = (Arc::clone(given), self.view.tokens_before);
+        let planned = self.aside(move |_| planned(&given, &settings, &prior, tokens)).await?;
+        planned.map_err(|status| {
+            self.view.status = status.name().to_owned();
+            Stopped::Raw
+        })
+    }
+
+    /// Who makes the notes.
+    fn manager(&mut self, template: &Template) -> Result<Configured, Stopped> {
+        self.step = Step::Answer;
+        let providers = &self.call.tools.providers;
+        let (answering, named) = (self.configured, template.front_matter.model.as_deref());
+        let found = match (named, &template.source) {
+            (None, _) => Ok(answering.clone()),
+            // Somebody else wrote it, who must not choose who gets to read the conversation.
+            (Some(model), Source::Project(_)) => match providers.is_of_another(model, answering) {
+                true => Ok(answering.clone()),
+                false if model == answering.name => providers.find(Some(model), None),
+                false => providers.find(Some(&answering.name), Some(model)),
+            },
+            (Some(model), _) => providers.find(None, Some(model)),
+        };
+        let manager = found.or_else(|error| Stopped::failed(error.message))?;
+        self.view.provider = Some(manager.name.clone());
+        self.view.model = Some(manager.provider.model().to_owned());
+        Ok(manager)
+    }
+
+    /// The prompt, with as many of the last runs as the manager's model takes.
+    async fn prompt(
+        &mut self,
+        template: &Arc<Template>,
+        managing: Managing,
+        manager: &Configured,
+    ) -> Result<(), Stopped> {
+        self.step = Step::Prompt;
+        let model = manager.provider.model().to_owned();
+        let costs = manager.with_room(self.ask(move |engine| engine.costs(Some(&model))).await?);
+        let budget = Budget::default().within(costs.model.limit).usable();
+        self.view.budget = Some(budget);
+        let template = Arc::clone(template);
+        let fitting = self.aside(move |cancelled| {
+            fit(&template, &managing, &costs.measure, budget, || cancelled.is_cancelled())
+        });
+        match fitting.await? {
+            Ok(Fitted { prompt, tokens, runs }) => {
+                self.view.prompt_tokens = Some(tokens);
+                self.view.runs_shown = Some(runs);
+                self.view.sections = prompt.sections.join(" ");
+                self.view.prompt = prompt.text;
+                Ok(())
+            }
+            Err(Unfit::Broken(reason)) => Stopped::failed(reason),
+            Err(Unfit::Cancelled) => Err(Stopped::Cancelled),
+            Err(Unfit::TooLong(tokens)) => {
+                self.view.prompt_tokens = Some(tokens);
+                Stopped::failed(format!(
+                    "the prompt has {tokens} tokens even without earlier turns, and {} takes \
+                     {budget}",
+                    manager.provider.model()
+                ))
+            }
+        }
+    }
+
+    /// The notes that were made of the same prompt before.
+    async fn made_before(&mut self) -> Result<Option<String>, Stopped> {
+        self.step = Step::PriorSummary;
+        let view = self.view.clone();
+        let Some(row) = self.ask(move |engine| engine.view_like(&view)).await? else {
+            return Ok(None);
+        };
+        self.stored = Some(row.id);
+        self.view = row.made;
+        Ok(Some(self.view.output.clone()))
+    }
+}
+
+/// What the manager is to be shown and what stays beside its notes, or why nothing is managed.
+fn planned(
+    given: &ToManage,
+    settings: &ManageSettings,
+    prior: &str,
+    tokens: u64,
+) -> Result<Planned, Status> {
+    let messages = given.messages.iter().map(|message| &**message).collect();
+    let history = History::new(messages, &given.costs.measure);
+    let prior = Some(prior).filter(|prior| !prior.is_empty());
+    let managing = match plan(&history, settings, prior, tokens) {
+        Plan::Raw(status) => return Err(status),
+        Plan::Manage(managing) => managing,
+    };
+    let passthrough: BTreeSet<u64> = managing.passthrough.iter().copied().collect();
+    let (mut kept, mut kept_tokens) = (BTreeSet::new(), 0);
+    for unit in &history.units {
+        let asked_for = matches!(unit.kept, Some(Kept::System | Kept::Pinned | Kept::InFlight));
+        let mut numbers = history.members(unit).map(|message| message.number);
+        if asked_for || numbers.any(|number| passthrough.contains(&number)) {
+            kept.extend(history.members(unit).map(|message| message.number));
+            kept_tokens += unit.tokens;
+        }
+    }
+    Ok(Planned { managing, kept, kept_tokens })
+}

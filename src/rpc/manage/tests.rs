@@ -1,0 +1,51 @@
+//! Managing that takes too long, and that nobody wants any more.
+
+use tokio_util::sync::CancellationToken;
+
+use super::super::call::{Limits, Peer};
+use super::*;
+use crate::engine::Handle;
+use crate::provider::scripted::Scripted;
+use crate::provider::settings::Origin;
+use crate::tokens::Estimate;
+
+struct Nobody;
+
+impl Peer for Nobody {
+    fn progress(&self, _: Value) {}
+}
+
+/// What becomes of managing with an engine that never answers.
+fn stuck(deadline: Duration, cancelled: CancellationToken) -> Result<Managed, WireError> {
+    let (engine, _never_read) = Handle::channel();
+    let limits = Limits { max_message_bytes: 1 << 20, max_file_bytes: 1 << 20, max_items: 50 };
+    let tools = Arc::new(Tools::new(engine, Arc::new(Estimate), limits));
+    let call = Call { tools, peer: Arc::new(Nobody), id: None, cancelled: Arc::new(cancelled) };
+    let configured = Configured {
+        name: "play".to_owned(),
+        provider: Arc::new(Scripted::new("[[answer]]\ntext = \"x\"\n", "m-1").unwrap()),
+        max_tokens: None,
+        price: None,
+        from: Origin::Script("none".into()),
+    };
+    let wish = Wish::default();
+    let outcome = outcome_of(ManageRun::new(&call, 1, &wish, &configured), deadline);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(outcome)
+}
+
+#[test]
+fn what_takes_too_long_has_failed_where_it_was() {
+    let managed = stuck(Duration::ZERO, CancellationToken::new()).ok().unwrap();
+    assert_eq!(managed.view.status, "failed");
+    assert_eq!(managed.view.step.as_deref(), Some("history"));
+    assert_eq!(managed.view.reason.as_deref(), Some("it took longer than 0 seconds"));
+    assert!(!managed.has_view());
+}
+
+#[test]
+fn what_nobody_wants_ends_at_once() {
+    let cancelled = CancellationToken::new();
+    cancelled.cancel();
+    assert!(stuck(Duration::from_hours(1), cancelled).is_err());
+}
