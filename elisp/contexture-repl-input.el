@@ -67,7 +67,8 @@
     (delete-region contexture-repl--input (point-max))
     (insert text)
     (dolist (window (get-buffer-window-list nil nil t))
-      (set-window-point window (point)))))
+      (set-window-point window (point))))
+  (contexture-repl--show-end))
 
 (defun contexture-repl--give-back (text)
   "Put TEXT, which could not be sent, back, before what is written since."

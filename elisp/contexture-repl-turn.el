@@ -70,6 +70,7 @@ Above the prompt, go there."
 (defun contexture-repl--ask (text &optional origin)
   "Ask TEXT, whose code came from ORIGIN, in the session of this buffer."
   (contexture-repl--remember text)
+  (contexture-repl--show-end)
   (let ((turn (contexture-repl--make-turn
                :buffer (current-buffer) :text text
                :key (contexture--make-request-key)

@@ -281,11 +281,11 @@ SLOTS are more slots of the message."
 (defun contexture-repl--draw-context ()
   "Draw the line above the prompt anew."
   (contexture-repl--changing
-    (let ((start (marker-position contexture-repl--tail)))
+    (let ((start (marker-position contexture-repl--tail))
+          (text (contexture-repl--context-text)))
       (delete-region start (- contexture-repl--input (length contexture-repl--prompt)))
       (goto-char start)
-      (insert (apply #'propertize (concat (if (bobp) "" "\n")
-                                          (contexture-repl--context-text) "\n")
+      (insert (apply #'propertize (concat (if (bobp) "" "\n") text "\n")
                      'contexture-context t
                      (contexture-repl--fixed 'field 'prompt)))
       (set-marker contexture-repl--tail start))))
@@ -312,8 +312,27 @@ SLOTS are more slots of the message."
   "Keymap of the line with the context.")
 
 (defun contexture-repl--width ()
-  "Return how many columns a line of this buffer has."
-  (if-let ((window (get-buffer-window nil t))) (window-max-chars-per-line window) 80))
+  "Return how many columns a line of this buffer has.
+Point stays where it is: Emacs selects the window to find out, and with
+it that window's point."
+  (if-let ((window (get-buffer-window nil t)))
+      (save-excursion (window-max-chars-per-line window))
+    80))
+
+;;;; What a window shows
+
+(defun contexture-repl--show-end ()
+  "Have windows that show only what is written, and have room, show more above.
+That is so when there was more than a window of it before, and little or
+nothing is left: what is drawn above then would not be seen."
+  (dolist (window (get-buffer-window-list nil nil t))
+    (when (> (window-start window) contexture-repl--tail)
+      (let ((start (save-excursion
+                     (goto-char (point-max))
+                     (vertical-motion (- 1 (window-body-height window)) window)
+                     (point))))
+        (when (< start (window-start window))
+          (set-window-start window start t))))))
 
 (defun contexture-repl--chips (width)
   "Return the items as text of at most WIDTH columns, and how many are left out."

@@ -319,5 +319,59 @@
     (contexture-repl--command-chosen "add" 'finished)
     (should (equal (contexture-repl--text) "/hel "))))
 
+;;;; Windows
+
+(defmacro contexture-repl-input-tests--elsewhere (&rest body)
+  "Run BODY in this buffer while its window is shown, but is not selected."
+  (declare (indent 0) (debug t))
+  `(let ((session (current-buffer)))
+     (save-window-excursion
+       (delete-other-windows)
+       (set-window-buffer (selected-window) session)
+       (goto-char (point-max))
+       (set-window-buffer (select-window (split-window)) (get-buffer-create " *elsewhere*"))
+       (with-current-buffer session ,@body))))
+
+(ert-deftest contexture-repl-context-line-leaves-what-is-written-in-another-window ()
+  (contexture-repl-test-with nil
+    (contexture-repl-test-type "my precious draft")
+    (contexture-repl-input-tests--elsewhere
+      (contexture-request 'add-context (list :manager contexture-manager :content "one"))
+      (contexture-test-until (string-search "1 item" (contexture-repl-test-context)))
+      (contexture-repl--resized nil)
+      (should (equal (contexture-repl--text) "my precious draft"))
+      (should (= (window-point (get-buffer-window session)) (point-max))))))
+
+(ert-deftest contexture-repl-asking-for-the-width-moves-no-point ()
+  (contexture-repl-test-with nil
+    (contexture-repl-input-tests--elsewhere
+      (goto-char (point-min))
+      (contexture-repl--width)
+      (should (= (point) (point-min))))))
+
+(ert-deftest contexture-repl-sent-text-longer-than-the-window-leaves-it-full ()
+  (contexture-repl-test-with '(("The answer."))
+    (delete-other-windows)
+    (set-window-buffer (selected-window) (current-buffer))
+    (contexture-repl-test-type (mapconcat #'number-to-string (number-sequence 1 100) "\n"))
+    (set-window-start nil (- (point-max) 10))
+    (contexture-repl-send)
+    (should (<= (window-start) contexture-repl--tail))
+    (contexture-repl-test-wait)
+    (should (<= (window-start) (contexture-repl--message-from
+                                (contexture-repl--last :assistant))))))
+
+(ert-deftest contexture-repl-long-text-keeps-its-place-in-the-window ()
+  (contexture-repl-test-with nil
+    (delete-other-windows)
+    (set-window-buffer (selected-window) (current-buffer))
+    (contexture-repl-test-type (mapconcat #'number-to-string (number-sequence 1 100) "\n"))
+    (goto-char contexture-repl--input)
+    (forward-line 20)
+    (let ((start (point)))
+      (set-window-start nil start)
+      (contexture-repl--show-end)
+      (should (= (window-start) start)))))
+
 (provide 'contexture-repl-input-tests)
 ;;; contexture-repl-input-tests.el ends here
