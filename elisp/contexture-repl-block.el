@@ -36,20 +36,28 @@ function without arguments to be called when the user has looked.")
 ;;;; Blocks
 
 (defun contexture-repl--block-here ()
-  "Return where the block of code at point is, or else the last one."
+  "Return where the block of code at point is, or else the last of an answer."
   (if (get-text-property (point) 'contexture-block) (point)
     (or (contexture-repl--last-block)
         (user-error "No answer here has code between fences"))))
 
 (defun contexture-repl--last-block ()
-  "Return a position in the last block of code in this buffer, or nil."
+  "Return a position in the last block of code that a model wrote, or nil.
+What the user asked about is none."
   (let ((position (marker-position contexture-repl--tail)) found)
     (while (and (not found) (> position (point-min)))
-      (if (get-text-property (1- position) 'contexture-block)
+      (if (contexture-repl--answer-block-p (1- position))
           (setq found (1- position))
         (setq position (previous-single-property-change
                         position 'contexture-block nil (point-min)))))
     found))
+
+(defun contexture-repl--answer-block-p (position)
+  "Whether a block of code of an answer is at POSITION."
+  (let ((message (get-text-property position 'contexture-message)))
+    (and (get-text-property position 'contexture-block)
+         message
+         (eq (contexture-repl--message-role message) :assistant))))
 
 (defun contexture-repl-copy-block ()
   "Copy the block of code at point, by default the last one."
@@ -202,14 +210,20 @@ When the user has looked, ask whether that is to be done."
     proposal))
 
 (defun contexture-repl--compare (buffer proposal done)
-  "Show how PROPOSAL differs from BUFFER with Ediff, then call DONE."
-  (with-current-buffer buffer (widen))
-  (ediff-buffers
-   buffer proposal
-   (list (lambda ()
-           (add-hook 'ediff-quit-hook
-                     (lambda () (contexture--later done))
-                     t t)))))
+  "Show how PROPOSAL differs from BUFFER with Ediff, then call DONE.
+Before that, windows are made as they were."
+  (let* ((windows (current-window-configuration))
+         (after (lambda ()
+                  (when (frame-live-p (window-configuration-frame windows))
+                    (set-window-configuration windows))
+                  (funcall done))))
+    (with-current-buffer buffer (widen))
+    (ediff-buffers
+     buffer proposal
+     (list (lambda ()
+             (add-hook 'ediff-quit-hook
+                       (lambda () (contexture--later after))
+                       t t))))))
 
 (defun contexture-repl--decide (buffer beg end text)
   "Ask whether BUFFER is to have TEXT in the place of BEG to END, and do so.

@@ -183,6 +183,20 @@ Return the text that was proposed."
           (contexture-repl-insert-block target))
         (should (equal (buffer-string) "a\n"))))))
 
+(ert-deftest contexture-repl-block-is-never-that-of-the-question ()
+  (contexture-repl-test-with '(("Only words.") ("So:\n```\nanswer\n```\n") ("Yes."))
+    (contexture-repl-test-send "What of this?\n```\nquestion\n```")
+    (contexture-test-user-error "No answer here has code" (contexture-repl-copy-block))
+    (with-temp-buffer
+      (contexture-test-user-error "No answer has code" (contexture-insert-last-response t)))
+    (contexture-repl-test-send "And?")
+    (contexture-repl-test-send "Rather this?\n```\nquestion\n```")
+    (contexture-repl-copy-block)
+    (should (equal (current-kill 0) "answer\n"))
+    (with-temp-buffer
+      (contexture-insert-last-response t)
+      (should (equal (buffer-string) "answer\n")))))
+
 (ert-deftest contexture-repl-block-applies-what-is-accepted ()
   (contexture-repl-code-tests--with (list (list contexture-repl-code-tests--cdr))
     (goto-char (point-max))
@@ -261,6 +275,9 @@ Return the text that was proposed."
           (ediff-keep-variants t)
           (answered nil))
       (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) (setq answered t))))
+        (delete-other-windows)
+        (set-window-buffer (selected-window) (current-buffer))
+        (set-window-buffer (split-window) session)
         (with-current-buffer session
           (goto-char (point-max))
           (contexture-repl-apply))
@@ -272,6 +289,8 @@ Return the text that was proposed."
           (with-current-buffer control
             (ediff-really-quit nil)))
         (contexture-test-until answered))
+      (should (get-buffer-window session))
+      (should (get-buffer-window))
       (should (string-search "(cdr x))" (buffer-string))))))
 
 (provide 'contexture-repl-code-tests)
