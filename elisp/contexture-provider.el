@@ -22,6 +22,8 @@
 (eval-when-compile (require 'subr-x))
 
 (declare-function auth-source-search "auth-source" (&rest spec))
+(declare-function auth-source-forget+ "auth-source" (&rest spec))
+(declare-function custom-file "cus-edit" (&optional no-error))
 (declare-function customize-save-variable "cus-edit" (variable value &optional comment))
 (declare-function url-generic-parse-url "url-parse" (url))
 (declare-function url-host "url-parse" (cl-x) t)
@@ -222,13 +224,23 @@ to; with SAVE, for later sessions of Emacs, too."
           (append (cl-remove name contexture-providers :key #'car :test #'equal)
                   (list entry)))
     (when save (customize-save-variable 'contexture-providers contexture-providers))
-    (let ((place (contexture-provider--place entry)))
-      (when place (remhash place contexture-provider--secrets)))
+    (contexture-provider--forget-key (contexture-provider--place entry))
     (setf (alist-get name contexture-provider--awaited nil nil #'equal)
-          (plist-get settings :model))
+          (concat (plist-get settings :model)
+                  (if (and save (null (custom-file t)))
+                      "; not saved, since this Emacs has read no init file"
+                    "")))
     (if (contexture-running-p)
         (contexture-provider--tell contexture--connection entry)
       (contexture-request-async 'ping))))
+
+(defun contexture-provider--forget-key (place)
+  "Have the key at PLACE, which may be nil, looked up anew.
+What auth-source remembers of its host is forgotten, too."
+  (when place
+    (require 'auth-source)
+    (remhash place contexture-provider--secrets)
+    (auth-source-forget+ :host (car place))))
 
 (defun contexture-provider--read ()
   "Ask for a provider; return its name, settings, and whether to save it."

@@ -350,7 +350,9 @@ is there."
       ((or "provider-unconfigured" "unconfigured")
        (concat "No model is set up yet; M-x contexture-configure-provider does that, and \
 the rest works without. When one is, " again))
-      ("authentication" (concat "Give the provider a key that it takes; " again))
+      ("authentication"
+       (concat "Give the provider a key that it takes; M-x contexture-configure-provider \
+looks up one that you changed. Then, " again))
       ("session-busy"
        (concat "Somebody else is being answered in this session; when that is over, "
                again))

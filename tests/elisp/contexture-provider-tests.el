@@ -278,6 +278,29 @@ this line into ~/.authinfo.gpg: machine api.anthropic.com login apikey password 
       (contexture-provider-tests--names)
       (should-not (contexture-test--message-after start "told of")))))
 
+(ert-deftest contexture-provider-command-takes-a-key-that-was-corrected ()
+  (contexture-provider-tests--with
+      ("machine api.anthropic.com login apikey password sk-wrong")
+    (let ((auth-source-do-cache t)
+          (entry '("x" :kind anthropic :model "m" :auth-source t)))
+      (auth-source-forget-all-cached)
+      (should (equal (plist-get (contexture-provider-tests--heard entry) :api-key)
+                     "sk-wrong"))
+      (contexture-test-file "authinfo"
+                            "machine api.anthropic.com login apikey password sk-right")
+      (contexture-configure-provider (car entry) (cdr entry))
+      (should (equal (plist-get (contexture-provider-tests--heard entry) :api-key)
+                     "sk-right"))
+      (auth-source-forget-all-cached))))
+
+(ert-deftest contexture-provider-command-says-when-nothing-is-saved ()
+  (contexture-provider-tests--with nil
+    (let ((user-init-file nil))
+      (contexture-test-message "told of scripted; not saved"
+        (contexture-configure-provider
+         "play" (contexture-provider-tests--script '("A")) t)))
+    (put 'contexture-providers 'saved-value nil)))
+
 (ert-deftest contexture-provider-command-asks-for-what-is-needed ()
   (let ((said '(("Kind" . "anthropic") ("Where" . "auth-source"))) asked)
     (cl-letf (((symbol-function 'completing-read)
