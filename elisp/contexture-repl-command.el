@@ -65,7 +65,8 @@ FUNCTION is called with what follows the name, which may be empty.")
   (string-match-p "\\`/[a-z-]*\\(?:[ \t]\\|[ \t\n]*\\'\\)" text))
 
 (defun contexture-repl--run-command (text)
-  "Run the command TEXT; if that fails, it goes back behind the prompt."
+  "Run the command TEXT; if that fails, it goes back behind the prompt.
+It may also fail later, see `contexture-repl--running'."
   (string-match "\\`/\\([a-z-]*\\)[ \t\n]*" text)
   (let* ((name (match-string 1 text))
          (argument (string-trim (substring text (match-end 0))))
@@ -73,7 +74,8 @@ FUNCTION is called with what follows the name, which may be empty.")
                     (user-error "There is no command /%s; /help lists them" name))))
     (contexture-repl--set-text "")
     (condition-case problem
-        (funcall (nth 3 entry) argument)
+        (let ((contexture-repl--running (cons (current-buffer) (string-trim text))))
+          (funcall (nth 3 entry) argument))
       ((error quit)
        (contexture-repl--set-text text)
        (signal (car problem) (cdr problem))))
@@ -129,7 +131,8 @@ FUNCTION is called with what follows the name, which may be empty.")
 
 (defun contexture-repl--do-retry (_)
   "Ask the last question again."
-  (contexture-repl-retry))
+  (let ((contexture-repl--running nil)) ; the question goes back, and is enough
+    (contexture-repl-retry)))
 
 (defun contexture-repl--do-stats (_)
   "Tell how full the model is of the conversation."
@@ -173,30 +176,59 @@ FUNCTION is called with what follows the name, which may be empty.")
         "This session keeps no checkpoints.")))))
 
 (defun contexture-repl--do-rollback (name)
-  "Go back to the checkpoint NAME, or to one that the user chooses."
+  "Go back to the checkpoint NAME, an id or a message, or to one that is chosen.
+Of several with that message, it is the last."
   (contexture-repl--check-idle)
-  (let ((id (contexture-repl--given name #'contexture-repl--read-checkpoint)))
-    (contexture-repl--request
-     'rollback (list :session (contexture-repl--session-id) :checkpoint id
-                     :request-key (contexture--make-request-key))
-     (lambda (result)
-       (message "Back at %s: %s left the conversation" id
-                (contexture--count (or (plist-get result :messages-lost) 0) "message"))
-       (contexture-repl-redraw)))))
+  (let ((name (contexture-repl--given name #'contexture-repl--read-checkpoint)))
+    (if (string-match-p "\\`chk-[0-9]+\\'" name)
+        (contexture-repl--roll-back-to name)
+      (contexture-repl--request
+       'list-checkpoints (list :session (contexture-repl--session-id))
+       (lambda (checkpoints)
+         (let ((found (cl-find name checkpoints :from-end t :test #'equal
+                               :key (lambda (it) (plist-get it :message)))))
+           (if found (contexture-repl--roll-back-to (plist-get found :checkpoint))
+             (contexture-repl--show-problem
+              (list :message (format "No checkpoint is called %s; /rollback alone \
+lists those there are" name))))))))))
+
+(defun contexture-repl--roll-back-to (id)
+  "Go back to the checkpoint ID."
+  (contexture-repl--request
+   'rollback (list :session (contexture-repl--session-id) :checkpoint id
+                   :request-key (contexture--make-request-key))
+   (lambda (result)
+     (message "Back at %s: %s left the conversation" id
+              (contexture--count (or (plist-get result :messages-lost) 0) "message"))
+     (let ((contexture-repl--running nil)) (contexture-repl-redraw)))))
+
+(defun contexture-repl--checkpoints ()
+  "Return the checkpoints of the session, the newest first."
+  (reverse (contexture--ask 'list-checkpoints
+                            (list :session (contexture-repl--session-id)))))
 
 (defun contexture-repl--read-checkpoint ()
-  "Ask for a checkpoint of the session, and return its id."
-  (let* ((checkpoints (reverse (contexture--ask 'list-checkpoints
-                                                (list :session (contexture-repl--session-id)))))
-         (names (or (mapcar (lambda (it) (plist-get it :checkpoint)) checkpoints)
-                    (user-error "This session has no checkpoint")))
+  "Ask for a checkpoint of the session, and return its id or its message."
+  (let* ((checkpoints (or (contexture-repl--checkpoints)
+                          (user-error "This session has no checkpoint")))
          (completion-extra-properties
           (list :annotation-function
-                (lambda (name)
-                  (concat "  " (plist-get (nth (cl-position name names :test #'equal)
-                                               checkpoints)
-                                          :message))))))
-    (completing-read "Go back to: " (contexture-repl--in-order names) nil t)))
+                (lambda (name) (contexture-repl--checkpoint-note name checkpoints)))))
+    (completing-read "Go back to: " (contexture-repl--checkpoint-table checkpoints)
+                     nil t)))
+
+(defun contexture-repl--checkpoint-note (name checkpoints)
+  "Return the message of the one of CHECKPOINTS that NAME is the id of."
+  (let ((found (cl-find name checkpoints :test #'equal
+                        :key (lambda (it) (plist-get it :checkpoint)))))
+    (if found (concat "  " (plist-get found :message)) "")))
+
+(defun contexture-repl--checkpoint-table (checkpoints)
+  "Return a completion table of the ids of CHECKPOINTS, and their messages."
+  (contexture-repl--in-order
+   (append (mapcar (lambda (it) (plist-get it :checkpoint)) checkpoints)
+           (delete-dups (delq nil (mapcar (lambda (it) (plist-get it :message))
+                                          checkpoints))))))
 
 (defun contexture-repl--in-order (names)
   "Return a completion table of NAMES that keeps their order."
@@ -279,7 +311,7 @@ Interactively, TEXT is what you are writing.  Nothing is sent."
    'chat (contexture-repl--chat-params text :dry-run t)
    #'contexture-repl--show-dry-run
    (lambda (problem)
-     (contexture-repl--show-problem problem)
+     (let ((contexture-repl--running nil)) (contexture-repl--show-problem problem))
      (contexture-repl--note (contexture-repl--advice
                              (plist-get (plist-get problem :data) :kind)
                              (plist-get problem :code))
@@ -296,11 +328,20 @@ Interactively, TEXT is what you are writing.  Nothing is sent."
         (insert (format "This would be sent: %s\n\n"
                         (contexture--count (or (plist-get result :tokens) 0) "token")))
         (dolist (part (plist-get result :parts))
-          (insert (format "%8d  %s\n" (or (plist-get part :tokens) 0)
-                          (contexture--name (plist-get part :section)))))
-        (insert "\n" (if (stringp payload) payload (pp-to-string payload)))
+          (insert (contexture-repl--part-line part)))
+        (insert "\n" (contexture-repl--pretty payload))
         (goto-char (point-min)))
       (display-buffer (current-buffer)))))
+
+(defun contexture-repl--part-line (part)
+  "Return a line for PART of what would be sent: tokens, section, role and id."
+  (let ((section (contexture--name (plist-get part :section)))
+        (role (contexture--name (plist-get part :role)))
+        (id (plist-get part :id)))
+    (concat (string-trim-right
+             (format "%8d  %-15s  %-9s  %s" (or (plist-get part :tokens) 0)
+                     section (or role "") (or id "")))
+            "\n")))
 
 ;;;; Completion
 
@@ -341,6 +382,8 @@ This is a function for `completion-at-point-functions'."
                  ("template" (cons "off" contexture-repl--templates))
                  ("model" (contexture-repl--await-models) (contexture-repl--model-table))
                  ("tools" (contexture-repl--tools-table start))
+                 ("rollback" (contexture-repl--checkpoint-table
+                              (contexture-repl--checkpoints)))
                  ("drop" (mapcar #'contexture-repl--item-name contexture-repl--items))
                  ("add" (contexture-repl--file-table))
                  ("phase" (cons "off" contexture-repl--phases)))))

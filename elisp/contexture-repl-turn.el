@@ -193,16 +193,24 @@ these agree; a template that TEXT names is the server's to see."
                  (if (eq param :manage) "template" (contexture--name param)))))
       (contexture-repl--chat turn))))
 
+(defvar contexture-repl--running nil
+  "The command behind a slash that is being done, as (BUFFER . TEXT), or nil.
+It is that, too, while what the command asked for is answered, so that
+TEXT can go back behind the prompt of BUFFER if that fails.")
+
 (defun contexture-repl--request (method params success &optional failure)
   "Call METHOD with PARAMS for this buffer; return the call's id.
 SUCCESS gets the result and FAILURE the problem, which is shown unless
 that is given, in this buffer if it is still there.  FAILURE is called
 at once, and nil returned, when the call cannot even be made."
   (let* ((buffer (current-buffer))
+         (running contexture-repl--running)
          (failure (or failure #'contexture-repl--show-problem))
          (inside (lambda (function argument)
                    (when (buffer-live-p buffer)
-                     (with-current-buffer buffer (funcall function argument))))))
+                     (with-current-buffer buffer
+                       (let ((contexture-repl--running running))
+                         (funcall function argument)))))))
     (condition-case problem
         (contexture-request-async method params
                                   :success (apply-partially inside success)
@@ -212,9 +220,12 @@ at once, and nil returned, when the call cannot even be made."
        nil))))
 
 (defun contexture-repl--show-problem (problem)
-  "Show PROBLEM, the error of a call, below what was said."
+  "Show PROBLEM, the error of a call, below what was said.
+The command that made the call goes back behind the prompt."
   (contexture-repl--note (concat "Error: " (contexture--error-text problem))
-                         'contexture-repl-error))
+                         'contexture-repl-error)
+  (when (eq (car contexture-repl--running) (current-buffer))
+    (contexture-repl--give-back (cdr contexture-repl--running))))
 
 ;;;; The end
 

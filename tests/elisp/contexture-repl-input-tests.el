@@ -233,6 +233,32 @@
       (contexture-test-until (not (string-search "Q2" (contexture-repl-test-shown))))
       (should (equal (mapcar #'cadr (contexture-repl-test-log)) '("Q1" "A1"))))))
 
+(ert-deftest contexture-repl-command-rollback-takes-a-message ()
+  (contexture-repl-test-with '(("A1") ("A2"))
+    (contexture-repl-test-send "Q1")
+    (contexture-repl-test-send "/checkpoint before two")
+    (contexture-repl-test-send "Q2")
+    (contexture-repl-test-type "/rollback before t")
+    (should (equal (car (contexture-repl-input-tests--completions)) '("before two")))
+    (insert "wo")
+    (contexture-repl-send)
+    (contexture-test-until (not (string-search "Q2" (contexture-repl-test-shown))))
+    (should (equal (contexture-repl--text) ""))
+    (should (equal (mapcar #'cadr (contexture-repl-test-log)) '("Q1" "A1")))))
+
+(ert-deftest contexture-repl-command-that-fails-later-is-given-back ()
+  (contexture-repl-test-with '(("A1"))
+    (dolist (text '("/rollback nowhere" "/rollback chk-99"))
+      (contexture-repl--set-text text)
+      (contexture-repl-send)
+      (should (equal (contexture-repl--text) ""))
+      (contexture-test-until (equal (contexture-repl--text) text)))
+    (should (string-search "Error: No checkpoint is called nowhere;"
+                           (contexture-repl-test-shown)))
+    (contexture-repl--set-text "")
+    (contexture-repl--show-problem '(:message "of something else"))
+    (should (equal (contexture-repl--text) ""))))
+
 (ert-deftest contexture-repl-commands-template-and-model ()
   (contexture-repl-test-with nil
     (contexture-repl-test-send "/template goal-oriented")
@@ -272,7 +298,8 @@
 (ert-deftest contexture-repl-command-dry-run-shows-what-would-be-sent ()
   (contexture-repl-test-played
       '(((:payload "system: be good" :tokens 42
-                   :parts ((:section :system-prompt :tokens 40) (:section :messages :tokens 2)))))
+                   :parts ((:section :system-prompt :role :system :tokens 40)
+                           (:section :messages :role :user :tokens 2 :id "msg-1")))))
     (contexture-repl-test-type "/dry-run Well?")
     (contexture-repl-send)
     (contexture-test-until (get-buffer contexture-repl-dry-run-buffer))
@@ -280,9 +307,18 @@
       (should (plist-get asked :dry-run))
       (should (equal (plist-get asked :content) "Well?")))
     (with-current-buffer contexture-repl-dry-run-buffer
-      (should (string-match-p "42 tokens\n\n +40  system-prompt\n +2  messages\n\nsystem: be good"
+      (should (string-match-p "42 tokens\n\n +40  system-prompt +system
+ +2  messages +user +msg-1\n\nsystem: be good"
                               (buffer-string))))
     (should-not (contexture-repl-test-log))))
+
+(ert-deftest contexture-repl-command-dry-run-lays-json-out ()
+  (contexture-repl-test-with '(("A1"))
+    (contexture-repl-test-type "/dry-run Well?")
+    (contexture-repl-send)
+    (contexture-test-until (get-buffer contexture-repl-dry-run-buffer))
+    (with-current-buffer contexture-repl-dry-run-buffer
+      (should (string-match-p "^ +\"content\": \"Well\\?\",?$" (buffer-string))))))
 
 (ert-deftest contexture-repl-command-dry-run-without-a-provider-loses-nothing ()
   (contexture-repl-test-with nil
