@@ -45,16 +45,24 @@ That is `asked' before they are known.")
 
 (defun contexture-repl--configure (&rest settings)
   "Have the server keep SETTINGS, a plist, for this session."
+  (contexture-repl--configure-then settings #'ignore #'ignore))
+
+(defun contexture-repl--configure-then (settings done refused)
+  "Have the server keep SETTINGS, a plist, for this session.
+Then call DONE, or REFUSED, before what is in effect is asked for."
   (cl-incf contexture-repl--configuring)
   (contexture-repl--request
    'configure-session
    (append (list :session (contexture-repl--session-id)) settings
            (and settings (list :request-key (contexture--make-request-key))))
-   #'contexture-repl--configured
+   (lambda (result)
+     (contexture-repl--configured result)
+     (funcall done))
    (lambda (problem)
      (cl-decf contexture-repl--configuring)
      (when settings
        (contexture-repl--show-problem problem)
+       (funcall refused)
        (contexture-repl--fetch-settings)))))
 
 (defun contexture-repl--fetch-settings ()
@@ -97,12 +105,24 @@ coming in is not concerned, nor waited for."
      (list (completing-read
             (format-prompt "Template" (contexture-repl--other-template))
             names nil nil nil nil (contexture-repl--other-template)))))
-  (let ((off (member template '("off" "" nil))))
-    (unless off (contexture-repl--choose :template template))
-    (contexture-repl--choose :manage (not off))
-    (if off (contexture-repl--configure :manage nil)
-      (contexture-repl--configure :manage t :template template))
-    (message (if off "The whole history is sent" "%s manages the history") template)))
+  (if (member template '("off" "" nil))
+      (progn (contexture-repl--choose :manage nil)
+             (contexture-repl--configure :manage nil)
+             (message "The whole history is sent"))
+    (let ((before (copy-sequence contexture-repl--settings)))
+      (contexture-repl--choose :template template)
+      (contexture-repl--choose :manage t)
+      (contexture-repl--configure-then
+       (list :manage t :template template)
+       (lambda () (message "%s manages the history" template))
+       (lambda () (contexture-repl--keep-template before template))))))
+
+(defun contexture-repl--keep-template (before refused)
+  "Choose what BEFORE, older settings, say of templates instead of REFUSED.
+Leave what was chosen since."
+  (when (equal (plist-get contexture-repl--settings :template) refused)
+    (contexture-repl--choose :template (plist-get before :template))
+    (contexture-repl--choose :manage (plist-get before :manage))))
 
 (defun contexture-repl--other-template ()
   "Return what one would switch to: \"off\", or a template if none manages."

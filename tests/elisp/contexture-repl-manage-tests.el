@@ -50,6 +50,20 @@
                     unless (string-search "prior_summary" body) collect name)))
       (should (equal (sort questions #'string<) contexture-repl--questions)))))
 
+(ert-deftest contexture-repl-manage-choice-that-is-refused-changes-nothing ()
+  (contexture-repl-test-with '(("A"))
+    (contexture-repl-switch-template "code-review")
+    (contexture-test-settle)
+    (let ((start (with-current-buffer (messages-buffer) (point-max-marker))))
+      (contexture-repl-test-send "/template nosuch")
+      (contexture-test-until (string-search "Error: no template \"nosuch\""
+                                            (contexture-repl-test-shown)))
+      (contexture-test-settle)
+      (should-not (contexture-test--message-after start "nosuch manages")))
+    (should (string-search "managed: code-review" (contexture-repl-test-header)))
+    (should (equal (plist-get contexture-repl--settings :template) "code-review"))
+    (should (equal (contexture-repl--text) "/template nosuch"))))
+
 (ert-deftest contexture-repl-manage-toggles-with-the-template-chosen-last ()
   (contexture-repl-test-with '(("A"))
     (contexture-repl-switch-template "code-review")
@@ -148,7 +162,7 @@
     (contexture-repl-switch-template "goal-oriented")
     (contexture-repl-test-send "And on")
     (should (string-match-p
-             "scripted: 1200 tokens in, .*\nManaged with goal-oriented: [0-9]+ → [0-9]+ tokens\n"
+             "scripted: 2400 tokens in, .*\nManaged with goal-oriented: [0-9]+ → [0-9]+ tokens\n"
              (contexture-repl-test-shown)))
     (should (equal (mapcar #'car (contexture-repl-test-log))
                    '(:user :assistant :user :assistant)))))
@@ -161,12 +175,16 @@
                             (contexture-repl-test-shown)))))
 
 (ert-deftest contexture-repl-manage-turn-that-fails-goes-on-and-says-why ()
-  (contexture-repl-test-with '(("One"))
+  (contexture-repl-test-with
+      (list (list (apply #'concat (make-list 400 "Some words of an answer. ")))
+            '((when "Write the state anew") (error :bad-request "no such words"))
+            '("Two"))
     (contexture-repl-manage-tests--at-once)
-    (contexture-repl-switch-template "no-such-one")
-    (contexture-repl-test-send "Count")
-    (should (string-match-p "scripted\nOne\n" (contexture-repl-test-shown)))
-    (should (string-match-p "Not managed, the whole history was sent: .*no-such-one"
+    (contexture-repl-test-send "Count to one")
+    (contexture-repl-switch-template "goal-oriented")
+    (contexture-repl-test-send "And on")
+    (should (string-match-p "scripted\nTwo\n" (contexture-repl-test-shown)))
+    (should (string-match-p "Not managed, the whole history was sent: .*no such words"
                             (contexture-repl-test-shown)))))
 
 (ert-deftest contexture-repl-manage-directive-is-for-one-turn ()
