@@ -50,9 +50,10 @@ value of yours is left as it is."
   "A question that is being answered in BUFFER.
 TEXT is the question and QUESTION its message; KEY lets the server know
 it again; ID is the call's on CONNECTION, nil before it is made.
-ANSWER is the message, once something has come.  The use of a tool
-divides it into parts: EARLIER are the texts of those that are drawn,
-and STATE is how far the last one is, while its text begins at START.
+ANSWER is the message, once something has come.  The use of a tool, or
+a wait, divides it into parts: EARLIER are the texts of those that are
+drawn, and STATE is how far the last one is, while its text begins at
+START.
 PIECES are what was drawn of that, PENDING what was not, (KIND . TEXT or
 PARAMS) each, all newest first; TIMER draws them.  NOTES are to be shown
 at the end.  ASKED tells that the server was asked to stop."
@@ -109,8 +110,15 @@ at the end.  ASKED tells that the server was asked to stop."
         ((and (or :tool-call :tool-result :approval) kind)
          (push (cons kind params) (contexture-repl--turn-pending turn))
          (contexture-repl--draw-soon turn))
-        ((or :status :retry)
-         (contexture-repl--tell turn (plist-get params :text)))))))
+        (:retry (contexture-repl--tell-of-wait turn params))
+        (:status (contexture-repl--tell turn (plist-get params :text)))))))
+
+(defun contexture-repl--tell-of-wait (turn params)
+  "Show at once what PARAMS tell of why TURN waits and is asked again."
+  (if (not (or (contexture-repl--turn-answer turn) (contexture-repl--turn-pending turn)))
+      (contexture-repl--tell turn (plist-get params :text))
+    (push (cons :retry params) (contexture-repl--turn-pending turn))
+    (contexture-repl--draw-soon turn)))
 
 (defun contexture-repl--tell (turn text)
   "Show TEXT, a remark about TURN: now, or after the answer that has begun."
@@ -206,8 +214,14 @@ non-nil if that is later."
   (funcall (pcase kind
              (:tool-call #'contexture-repl--draw-tool-call)
              (:tool-result #'contexture-repl--draw-tool-result)
+             (:retry #'contexture-repl--draw-wait)
              (_ #'contexture-repl--draw-approval))
            params 'contexture-message (contexture-repl--turn-answer turn)))
+
+(defun contexture-repl--draw-wait (params &rest properties)
+  "Draw what PARAMS tell of a wait within an answer, with PROPERTIES."
+  (when-let ((text (plist-get params :text)))
+    (apply #'contexture-repl--note text nil properties)))
 
 (defun contexture-repl--end-part (turn)
   "End the part of TURN's answer that is being drawn, if there is one."

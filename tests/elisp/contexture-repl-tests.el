@@ -52,6 +52,23 @@ scripted: 1200 tokens in, 34 out, cost 0.0009
     (should (string-match-p "Go on\nsummarized 12 turns\nasked again in 2 s\n\nscripted\nWell\\."
                             (contexture-repl-test-shown)))))
 
+(ert-deftest contexture-repl-shows-a-wait-within-an-answer-at-once ()
+  (contexture-repl-test-played
+      '(("Let me look." (:kind :tool-call :name "list-items" :arguments "{}")
+         (:kind :retry :text "asked again in 2 s") hang))
+    (contexture-repl-test-begin "Go on" "asked again in 2 s")
+    (should (contexture-repl--busy-p))
+    (should (string-match-p "calls list-items.*\nasked again in 2 s\n\\'"
+                            (contexture-repl-test-shown)))))
+
+(ert-deftest contexture-repl-answer-with-a-wait-is-not-drawn-twice ()
+  (contexture-repl-test-played
+      '(("One, " (:kind :retry :text "asked again in 2 s") "two."))
+    (contexture-repl-test-send "Count")
+    (should (string-match-p "scripted\nOne, \nasked again in 2 s\ntwo\\.\nscripted:"
+                            (contexture-repl-test-shown)))))
+
+
 (ert-deftest contexture-repl-shows-tools-where-they-are-used ()
   (contexture-repl-test-played
       '(("Let me look." (:kind :tool-call :name "list-items" :arguments "{\"a\": 1}")
