@@ -213,6 +213,29 @@ A file that cannot be written is told of and does no other harm."
         (setq contexture-repl--kept (copy-tree state))
         (contexture-repl--save name (car state) (cadr state))))))
 
+(defconst contexture-repl--kept-usages 50
+  "Of how many answers of a session what they took is kept.")
+
+(defun contexture-repl--keep-usage (id text)
+  "Keep TEXT, which tells what the answer with ID took; the log does not."
+  (when id
+    (setq contexture-repl--settings
+          (plist-put contexture-repl--settings :usage
+                     (seq-take (cons (cons (contexture-repl--usage-key id) text)
+                                     (plist-get contexture-repl--settings :usage))
+                               contexture-repl--kept-usages)))))
+
+(defun contexture-repl--usage-key (id)
+  "Return what the usage of the answer with ID in this session is kept under.
+A branch takes over what is kept, but has messages of its own."
+  (format "%s/%s" (plist-get contexture-repl--session :id) id))
+
+(defun contexture-repl--draw-kept-usage (id)
+  "Draw what the answer with ID took, if that was kept."
+  (when-let ((text (cdr (assoc (contexture-repl--usage-key id)
+                               (plist-get contexture-repl--settings :usage)))))
+    (contexture-repl--note text)))
+
 (defun contexture-repl--draft ()
   "Return what would be lost if this buffer went away."
   (if (contexture-repl--busy-p)

@@ -255,6 +255,8 @@ The command that made the call goes back behind the prompt."
       (contexture-repl--retitle answer model))
     (contexture-repl--add-results answer (plist-get result :tool-calls)))
   (contexture-repl--note (contexture-repl--result-text result))
+  (contexture-repl--keep-usage (plist-get result :id)
+                               (contexture-repl--result-text result))
   (when-let ((text (contexture-repl--management-text result)))
     (contexture-repl--note text))
   (contexture-repl--fetch-stats)

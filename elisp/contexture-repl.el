@@ -258,8 +258,11 @@ argument, draw messages from the very first on."
          (contexture-repl--note (substitute-command-keys
                                  "Earlier messages are not shown; \
 \\[universal-argument] \\[contexture-repl-redraw] shows them."))))
-  (let ((gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024))))
-    (mapc #'contexture-repl--draw-logged messages))
+  (let ((gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024)))
+        (contexture-repl--called nil))
+    (dolist (message messages)
+      (contexture-repl--draw-logged message)
+      (contexture-repl--draw-kept-usage (plist-get message :id))))
   (contexture-repl--note-no-model)
   (contexture-repl--draw-context))
 
@@ -272,7 +275,9 @@ What a model says after the use of a tool belongs to the same answer."
          (going-on (and (eq role :assistant) last (contexture-repl--after-tool-p)
                         (eq (contexture-repl--message-role last) :assistant))))
     (cond ((and (eq role :tool) last)
-           (contexture-repl--draw-logged-result content last))
+           (contexture-repl--draw-logged-result
+            (cdr (assoc (plist-get message :tool-call-id) contexture-repl--called))
+            content last))
           (going-on
            (setf (contexture-repl--message-id last) (plist-get message :id))
            (unless (string-empty-p content)
@@ -280,17 +285,30 @@ What a model says after the use of a tool belongs to the same answer."
           (t (setq last (contexture-repl--add-message role content
                                                       :id (plist-get message :id)))))
     (dolist (call (plist-get message :tool-calls))
+      (push (cons (plist-get call :id) (contexture-repl--tool-name call))
+            contexture-repl--called)
       (contexture-repl--draw-tool-call call 'contexture-message last))))
+
+(defvar contexture-repl--called nil
+  "Alist from the ids of calls that are drawn from the log to names of tools.
+The newest are first, since some models use an id more than once.")
 
 (defun contexture-repl--after-tool-p ()
   "Whether the use of a tool is what was drawn last."
   (and (> contexture-repl--tail (point-min))
        (get-text-property (1- contexture-repl--tail) 'contexture-used)))
 
-(defun contexture-repl--draw-logged-result (content message)
-  "Draw CONTENT, what a tool gave, as part of MESSAGE."
+(defun contexture-repl--draw-logged-result (tool content message)
+  "Draw CONTENT, what TOOL gave, as part of MESSAGE.
+The server's own tools give JSON when they did something, else words.
+TOOL is nil when the call is not shown."
   (contexture-repl--draw-fold
-   (contexture-repl--one-line (concat "gave " content) (- (contexture-repl--width) 4))
+   (contexture-repl--one-line
+    (format "%s: %s" (or tool "a tool")
+            (if (and (or (null tool) (member tool contexture-repl--tools))
+                     (string-match-p "\\`[ \t\n]*[[{]" content))
+                "done" content))
+    (- (contexture-repl--width) 4))
    (and (> (length content) 40) content)
    'contexture-message message 'contexture-used t))
 

@@ -68,6 +68,22 @@ scripted: 1200 tokens in, 34 out, cost 0.0009
     (should (string-match-p "scripted\nOne, \nasked again in 2 s\ntwo\\.\nscripted:"
                             (contexture-repl-test-shown)))))
 
+(ert-deftest contexture-repl-tells-again-what-answers-took ()
+  (contexture-repl-test-with '(("A1") ("A2"))
+    (contexture-repl-test-send "Q1")
+    (contexture-repl-test-send "Q2")
+    (let ((before (contexture-repl-test-shown)))
+      (should (string-search "A1\nscripted: 1200 tokens in" before))
+      (kill-buffer)
+      (contexture-repl-test-open "talk")
+      (should (equal (contexture-repl-test-shown) before)))))
+
+(ert-deftest contexture-repl-keeps-what-some-answers-took ()
+  (contexture-repl-test-with nil
+    (dotimes (number 60)
+      (contexture-repl--keep-usage (format "msg-%d" number) "much"))
+    (should (= (length (plist-get contexture-repl--settings :usage))
+               contexture-repl--kept-usages))))
 
 (ert-deftest contexture-repl-shows-tools-where-they-are-used ()
   (contexture-repl-test-played

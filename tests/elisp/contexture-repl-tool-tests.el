@@ -266,14 +266,33 @@
     (contexture-repl-tools 'allow "add_text")
     (contexture-test-settle)
     (contexture-repl-test-send "Note it")
-    (kill-buffer)
-    (contexture-repl-test-open "talk")
-    (should (string-match-p "\\`You\nNote it\n\nscripted\nLet me note that\\.\n  calls add_text .*
-[+ ] gave .*\n\\(?:.*\n\\)*Noted\\.\n\\'"
-                            (contexture-repl-test-shown)))
+    (let ((before (contexture-repl-test-shown)))
+      (should (string-search "\n+ add_text: done\n" before))
+      (should (string-match-p "Noted\\.\nscripted: 2400 tokens in, 68 out, .*\n\\'" before))
+      (kill-buffer)
+      (contexture-repl-test-open "talk")
+      (should (equal (contexture-repl-test-shown) before)))
     (should (= (length contexture-repl--messages) 2))
     (should (equal (contexture-repl--message-text (car contexture-repl--messages))
                    "Noted."))))
+
+(ert-deftest contexture-repl-tool-that-failed-says-why-in-a-session-opened-again ()
+  (contexture-repl-tool-tests--with
+      '(("Let me." (call "drop_context" "{\"ids\": [\"ctx-99\"]}")) ("Well."))
+    (contexture-repl-tools 'allow "drop_context")
+    (contexture-test-settle)
+    (contexture-repl-test-send "Drop it")
+    (kill-buffer)
+    (contexture-repl-test-open "talk")
+    (should (string-search "\n  drop_context: no item ctx-99" (contexture-repl-test-shown)))))
+
+(ert-deftest contexture-repl-tool-of-others-gives-what-it-gave ()
+  (contexture-repl-test-with nil
+    (contexture-repl--draw-log
+     '((:id "msg-1" :role :assistant :content "" :tool-calls ((:id "a" :name "run")))
+       (:id "msg-2" :role :tool :content "{1}" :tool-call-id "a")
+       (:id "msg-3" :role :tool :content "{2}" :tool-call-id "b")))
+    (should (string-search "\n  run: {1}\n  a tool: done\n" (contexture-repl-test-shown)))))
 
 (ert-deftest contexture-repl-tool-answer-is-what-was-said-last ()
   (contexture-repl-tool-tests--with contexture-repl-tool-tests--add
