@@ -12,7 +12,9 @@ use crate::tokens::Estimate;
 struct Nobody;
 
 impl Peer for Nobody {
-    fn progress(&self, _: Value) {}
+    fn progress(&self, _: Value) -> bool {
+        false
+    }
 }
 
 /// What becomes of managing with an engine that never answers.
