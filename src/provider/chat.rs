@@ -101,7 +101,17 @@ pub struct Request {
     pub max_tokens: Option<u64>,
     /// From 0, the likeliest words, upwards; the provider's default when `None`.
     pub temperature: Option<f64>,
+    /// Who is told when the request has to wait before it is sent again.
+    pub on_wait: OnWait,
 }
+
+/// Hears, in a phrase for people, why a request is sent again and after how long. No two of them make
+/// two requests different.
+#[derive(Clone, Default)]
+pub struct OnWait(Option<Arc<Hear>>);
+
+/// What hears a phrase.
+type Hear = dyn Fn(&str) + Send + Sync;
 
 /// One message of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,6 +138,32 @@ pub struct Tool {
     pub description: String,
     /// Its arguments as a JSON schema.
     pub schema: serde_json::Value,
+}
+
+impl OnWait {
+    /// Tells it to `hear`.
+    pub fn new(hear: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(hear)))
+    }
+
+    /// Tells it.
+    pub(super) fn tell(&self, phrase: &str) {
+        if let Some(hear) = &self.0 {
+            hear(phrase);
+        }
+    }
+}
+
+impl std::fmt::Debug for OnWait {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("OnWait")
+    }
+}
+
+impl PartialEq for OnWait {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 impl Said {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
+use super::chat::OnWait;
 use super::error::ErrorKind;
 use super::http::Endpoint;
 use super::secret::KeySource;
@@ -72,7 +73,8 @@ impl HttpEmbedder {
         let malformed = |what: String| self.endpoint.error(ErrorKind::Malformed, what);
         let body = serde_json::to_vec(&Asked { model, input })
             .map_err(|error| self.endpoint.error(ErrorKind::BadRequest, error.to_string()))?;
-        let (response, _) = self.endpoint.ask(&self.url, Some(body), until).await?;
+        let (response, _) =
+            self.endpoint.ask(&self.url, Some(body), until, &OnWait::default()).await?;
         let answer = self.endpoint.whole(response, LONGEST_ANSWER, until).await?;
         let answered: Answered = serde_json::from_slice(&answer)
             .map_err(|error| malformed(format!("the answer is no list of embeddings: {error}")))?;

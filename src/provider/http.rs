@@ -10,6 +10,7 @@ use reqwest::{Client, Response, StatusCode, redirect};
 use tokio::sync::{Mutex, OnceCell};
 use tokio::time::{Instant, sleep, timeout_at};
 
+use super::chat::OnWait;
 use super::error::{ErrorKind, ProviderError};
 use super::secret::{KeySource, Secret};
 
@@ -111,6 +112,7 @@ impl Endpoint {
         url: &str,
         body: Option<Vec<u8>>,
         until: Instant,
+        on_wait: &OnWait,
     ) -> Result<(Response, Option<Secret>), ProviderError> {
         let mut wait = FIRST_WAIT;
         for attempt in 1.. {
@@ -125,7 +127,7 @@ impl Endpoint {
             if !error.is_passing() || attempt == ATTEMPTS || pause >= left {
                 return Err(error);
             }
-            tracing::debug!("attempt {attempt} failed: {error}");
+            on_wait.tell(&format!("{error}; asked again after {:.1} s", pause.as_secs_f64()));
             sleep(pause).await;
             wait *= 2;
         }

@@ -9,7 +9,7 @@ use reqwest::Response;
 use tokio::time::{Instant, timeout};
 
 use super::Answer;
-use super::chat::{Piece, Provider, Reply, Request};
+use super::chat::{OnWait, Piece, Provider, Reply, Request};
 use super::error::{ErrorKind, ProviderError};
 use super::family::{Broken, Decoder, Family};
 use super::http::Endpoint;
@@ -116,7 +116,8 @@ impl Provider for HttpProvider {
         Box::pin(async move {
             let url = self.family.address(&self.base, self.endpoint.model());
             let until = Instant::now() + self.times.begin;
-            let ask = || self.endpoint.ask(&url, Some(self.payload(request).into_bytes()), until);
+            let body = || Some(self.payload(request).into_bytes());
+            let ask = || self.endpoint.ask(&url, body(), until, &request.on_wait);
             let mut answered = ask().await;
             if answered.as_ref().is_err_and(|error| self.is_about_temperature(error, request)) {
                 self.takes_no_temperature.store(true, Ordering::Relaxed);
@@ -152,7 +153,7 @@ impl HttpProvider {
     async fn list(&self) -> Result<Vec<String>, ProviderError> {
         let url = self.family.models_address(&self.base);
         let until = Instant::now() + LIST_TIME;
-        let (response, _) = self.endpoint.ask(&url, None, until).await?;
+        let (response, _) = self.endpoint.ask(&url, None, until, &OnWait::default()).await?;
         let answer = self.endpoint.whole(response, LONGEST_LIST, until).await?;
         let said = serde_json::from_slice(&answer).unwrap_or_default();
         self.family.models(&said).ok_or_else(|| {

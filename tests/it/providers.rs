@@ -47,6 +47,7 @@ fn request() -> Request {
         }],
         max_tokens: Some(100),
         temperature: Some(0.5),
+        ..Request::default()
     }
 }
 

@@ -376,3 +376,23 @@ data: {"type":"message_stop"}
         assert_eq!(memchr::memmem::find(&bytes, SIGNED.as_bytes()), None, "{file}");
     }
 }
+
+#[test]
+fn that_a_busy_server_is_waited_for_is_told() {
+    let server = Endpoint::new(|_, before| match before {
+        0 => {
+            Answer::new(429, "{\"error\": {\"message\": \"slow down\"}}").header("Retry-After", "0")
+        }
+        _ => saying("at last"),
+    });
+    let home = Home::new();
+    let mut client = home.ephemeral(&[]);
+    configure(&mut client, &server);
+    client.ok("open-session", "(:name \"s\")");
+    client.send("chat", "(:content \"hi\")");
+    let told = client.message();
+    assert_eq!(text(&told["params"]["kind"]), "retry", "{told}");
+    let phrase = text(&told["params"]["text"]);
+    assert!(phrase.contains("slow down") && phrase.contains("asked again"), "{phrase}");
+    assert_eq!(text(&client.message()["params"]["text"]), "at last");
+}

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::super::call::Call;
 use super::super::error::engine_error;
 use super::super::manage::Managed;
 use super::super::present::{entry, figure, keyword};
@@ -11,8 +12,10 @@ use super::turn::Opaque;
 use super::{Begun, Chat};
 use crate::context::render::report::{Fate, Verdict};
 use crate::curation::managed::without_directive;
-use crate::provider::chat::{Stop, Whole};
-use crate::session::message::Message;
+use crate::curation::section::Section;
+use crate::curation::window::Window;
+use crate::provider::chat::{OnWait, Request, Said, Stop, Whole};
+use crate::session::message::{Message, Role};
 use crate::value::Value;
 use crate::wire::message::WireError;
 
@@ -20,11 +23,34 @@ impl Chat {
     /// Tells the client something while the turn goes on. Whether it hears of it: who sent no id
     /// does not.
     pub(super) fn tell(&self, kind: &str, text: &str, more: Vec<(Box<str>, Value)>) -> bool {
-        let Some(id) = self.call.id.clone() else { return false };
-        let mut params =
-            vec![entry("id", Value::from(id)), entry("kind", keyword(kind)), entry("text", text)];
-        params.extend(more);
-        self.call.peer.progress(Value::Map(params))
+        tell(&self.call, kind, text, more)
+    }
+
+    /// What is asked of the model with a window.
+    pub(super) fn request(&self, window: &Window, opaque: &Opaque) -> Request {
+        let spoken = window.parts.iter().filter(|part| part.section != Section::ToolSchemas);
+        let messages: Vec<Said> = spoken
+            .map(|part| Said {
+                role: part.role,
+                content: Arc::clone(&part.content),
+                tool_calls: part.tool_calls.clone(),
+                tool_call_id: part.tool_call_id.clone(),
+                opaque: part.message.and_then(|number| opaque.get(&number)).cloned(),
+            })
+            .collect();
+        // What comes before the user's new message is the same in the next request, as far as the
+        // strategy lets it be; and so is all of it while calls are carried out.
+        let stable = match messages.last() {
+            Some(last) if last.role == Role::Tool => messages.len(),
+            _ => messages.iter().rposition(|said| said.role == Role::User).unwrap_or(0),
+        };
+        let tools = self.tools.iter().map(|tool| tool.offered()).collect();
+        let max_tokens = self.configured.max_tokens;
+        let call = self.call.clone();
+        let on_wait = OnWait::new(move |phrase| {
+            tell(&call, "retry", phrase, vec![]);
+        });
+        Request { messages, stable, tools, max_tokens, on_wait, ..Request::default() }
     }
 
     /// The answer to the call.
@@ -96,6 +122,14 @@ impl Chat {
             entry("managed-by", managed_by.map_or(Value::Nil, Value::from)),
         ]))
     }
+}
+
+fn tell(call: &Call, kind: &str, text: &str, more: Vec<(Box<str>, Value)>) -> bool {
+    let Some(id) = call.id.clone() else { return false };
+    let mut params =
+        vec![entry("id", Value::from(id)), entry("kind", keyword(kind)), entry("text", text)];
+    params.extend(more);
+    call.peer.progress(Value::Map(params))
 }
 
 /// The items of which the model does not see all, and why.

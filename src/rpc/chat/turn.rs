@@ -17,7 +17,7 @@ use crate::curation::section::{Counted, Section};
 use crate::curation::summary::Extractive;
 use crate::curation::window::Window;
 use crate::engine::{Answered, Material, NewMessage, Turn, TurnDone};
-use crate::provider::chat::{Piece, Request, Said, Usage, Whole, cancelled, malformed};
+use crate::provider::chat::{Piece, Request, Usage, Whole, cancelled, malformed};
 use crate::provider::{ErrorKind, ProviderError};
 use crate::session::message::Role;
 use crate::store::session::Spent;
@@ -278,28 +278,6 @@ impl Chat {
                 () = &mut gone => return Err(cancelled(provider)),
             }
         }
-    }
-
-    pub(super) fn request(&self, window: &Window, opaque: &Opaque) -> Request {
-        let spoken = window.parts.iter().filter(|part| part.section != Section::ToolSchemas);
-        let messages: Vec<Said> = spoken
-            .map(|part| Said {
-                role: part.role,
-                content: Arc::clone(&part.content),
-                tool_calls: part.tool_calls.clone(),
-                tool_call_id: part.tool_call_id.clone(),
-                opaque: part.message.and_then(|number| opaque.get(&number)).cloned(),
-            })
-            .collect();
-        // What comes before the user's new message is the same in the next request, as far as the
-        // strategy lets it be; and so is all of it while calls are carried out.
-        let stable = match messages.last() {
-            Some(last) if last.role == Role::Tool => messages.len(),
-            _ => messages.iter().rposition(|said| said.role == Role::User).unwrap_or(0),
-        };
-        let tools = self.tools.iter().map(|tool| tool.offered()).collect();
-        let max_tokens = self.configured.max_tokens;
-        Request { messages, stable, tools, max_tokens, ..Request::default() }
     }
 
     /// Puts what came of the answer into the log, and gives its number.
