@@ -9,7 +9,7 @@ use super::params::{Name, decode, not_negative, numbered};
 use super::present::{entry, figure, keyword, optional_figure, optional_keyword, optional_text};
 use super::{Step, messages};
 use crate::curation::managed::{SaidSettings, Status};
-use crate::engine::{Engine, SessionSettings};
+use crate::engine::Engine;
 use crate::store::view::{ViewQuery, ViewRow};
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -39,17 +39,15 @@ pub(super) fn manage_context(call: Call, params: Value) -> Result<Step, WireErro
         passthrough_runs: not_negative("passthrough-runs", given.passthrough_runs)?,
         token_threshold: not_negative("token-threshold", given.token_threshold)?,
     };
-    let wish = Wish { template: given.template.map(|Name(name)| name), said };
+    let template = given.template.map(|Name(name)| name);
     let (provider, model) = (given.provider, given.model);
     let dry_run = given.dry_run.unwrap_or(false);
     Ok(Step::Await(Box::pin(async move {
         let session = given.session;
-        let read = move |engine: &mut Engine| {
-            let row = engine.find_session(session.as_deref())?;
-            let settings = SessionSettings::parse(&row.settings)?;
-            Ok((row, settings))
-        };
+        let read = move |engine: &mut Engine| engine.find_with_settings(session.as_deref());
         let (row, settings) = call.tools.engine.ask(read).await.map_err(engine_error)?;
+        let template = template.unwrap_or_else(|| settings.template_name().to_owned());
+        let wish = Wish { template, said };
         let (provider, model) = (provider.as_deref(), model.as_deref());
         let configured = call.tools.providers.chosen(provider, model, &settings)?;
         let managed = match dry_run {

@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::EngineError;
+use super::super::{Engine, EngineError};
 use crate::curation::config::TurnConfig;
 use crate::curation::managed::SaidSettings;
 use crate::store::StoreError;
+use crate::store::session::SessionRow;
 
 /// The template that manages a session for which none is named.
 pub const DEFAULT_TEMPLATE: &str = "freeform-chat";
@@ -83,5 +84,20 @@ impl SessionSettings {
     pub fn print(&self) -> Result<String, EngineError> {
         serde_json::to_string(self)
             .map_err(|error| StoreError::Damaged(format!("a session's settings: {error}")).into())
+    }
+}
+
+impl Engine {
+    /// A session as [`find_session`](Self::find_session) finds it, with its settings.
+    ///
+    /// # Errors
+    /// [`EngineError::NoSuchSession`], and [`StoreError::Damaged`] settings.
+    pub fn find_with_settings(
+        &mut self,
+        name: Option<&str>,
+    ) -> Result<(SessionRow, SessionSettings), EngineError> {
+        let row = self.find_session(name)?;
+        let settings = SessionSettings::parse(&row.settings)?;
+        Ok((row, settings))
     }
 }

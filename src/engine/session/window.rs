@@ -65,8 +65,7 @@ impl Engine {
         name: Option<&str>,
         model: Option<&str>,
     ) -> Result<Material, EngineError> {
-        let row = self.find_session(name)?;
-        let settings = SessionSettings::parse(&row.settings)?;
+        let (row, settings) = self.find_with_settings(name)?;
         let costs = self.costs(model.or(settings.model.as_deref()))?;
         let items =
             self.select(&Selection { managers: vec![row.manager_name()], ..Selection::default() })?;

@@ -21,9 +21,9 @@ use super::providers::Configured;
 use super::tools::ContextTool;
 use super::window::SectionTexts;
 use super::{Step, manage};
-use crate::curation::managed::directive;
+use crate::curation::managed::{SaidSettings, directive};
 use crate::curation::section::Sections;
-use crate::engine::{Engine, EngineError, NewMessage, SessionSettings};
+use crate::engine::{Engine, NewMessage};
 use crate::session::message::Phase;
 use crate::store::session::SessionRow;
 use crate::value::Value;
@@ -148,11 +148,7 @@ async fn hold(call: Call, asked: Asked) -> Result<Value, WireError> {
 impl Chat {
     async fn prepare(call: Call, asked: Asked) -> Result<Self, WireError> {
         let session = asked.session;
-        let read = move |engine: &mut Engine| -> Result<_, EngineError> {
-            let row = engine.find_session(session.as_deref())?;
-            let settings = SessionSettings::parse(&row.settings)?;
-            Ok((row, settings))
-        };
+        let read = move |engine: &mut Engine| engine.find_with_settings(session.as_deref());
         let (row, settings) = call.tools.engine.ask(read).await.map_err(engine_error)?;
         let (provider, model) = (asked.provider.as_deref(), asked.model.as_deref());
         let configured = call.tools.providers.chosen(provider, model, &settings)?;
@@ -160,7 +156,10 @@ impl Chat {
         let managed = directed.is_some()
             || asked.manage.unwrap_or(asked.template.is_some() || settings.manage);
         let template = directed.or(asked.template);
-        let manage = managed.then(|| manage::Wish { template, ..manage::Wish::default() });
+        let manage = managed.then(|| manage::Wish {
+            template: template.unwrap_or_else(|| settings.template_name().to_owned()),
+            said: SaidSettings::default(),
+        });
         let tools = asked.tools.unwrap_or_else(|| ToolNames::known(&settings.tools));
         let mut allowed = ToolNames::known(&settings.allowed_tools);
         allowed.extend(asked.allow);

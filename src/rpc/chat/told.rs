@@ -93,7 +93,7 @@ impl Chat {
     /// What would be sent, without sending or changing anything.
     pub(super) async fn dry_run(self) -> Result<Value, WireError> {
         let (id, message) = (self.row.id, self.message.clone());
-        let managed_by = self.manage.as_ref().map(|wish| wish.name(&self.row)).transpose()?;
+        let managed_by = self.manage.as_ref().map(|wish| &*wish.template);
         let mut material = self.material().await?;
         let length = self.call.tools.engine.ask(move |engine| Ok(engine.session(id)?.length()));
         let number = length.await.map_err(engine_error)? + 1;

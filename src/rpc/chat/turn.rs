@@ -61,6 +61,14 @@ pub(super) struct Begun {
     max_tokens: Option<u64>,
 }
 
+impl Begun {
+    /// Adds what a request and its answer took.
+    fn spend(&mut self, usage: Usage, cost: Option<f64>) {
+        self.usage = self.usage.plus(usage);
+        self.cost = self.cost.zip(cost).map(|(before, cost)| before + cost);
+    }
+}
+
 impl Chat {
     pub(super) async fn turn(self) -> Result<Value, WireError> {
         let mut begun = self.begin().await?;
@@ -71,9 +79,7 @@ impl Chat {
             self.progress("status", "older turns were summarized");
         }
         if let Some(wish) = &self.manage {
-            if let Ok(name) = wish.name(&self.row) {
-                self.progress("status", &format!("the history is managed by {name}"));
-            }
+            self.progress("status", &format!("the history is managed by {}", wish.template));
             let managed = manage::manage(&self.call, self.row.id, wish, &self.configured).await;
             let managed = managed.map_err(|error| self.question_kept(&begun, error))?;
             self.account_for_notes(&mut begun, &managed);
@@ -172,7 +178,7 @@ impl Chat {
     }
 
     /// The window, and the number of its line in the log of usage.
-    async fn window(&self, begun: &mut Begun) -> Result<(Window, u64), WireError> {
+    async fn window(&self, begun: &mut Begun) -> Result<(Arc<Window>, u64), WireError> {
         let built = match self.managed_window(begun).await? {
             Some(built) => built,
             None => self.build(self.material().await?, begun).await?,
@@ -180,7 +186,8 @@ impl Chat {
         let Built { window, items } = built;
         begun.window_tokens = window.tokens;
         begun.items.clone_from(&items);
-        let (id, noted) = (self.row.id, window.clone());
+        let window = Arc::new(window);
+        let (id, noted) = (self.row.id, Arc::clone(&window));
         let note = self.call.tools.engine.ask(move |engine| engine.note_window(id, &noted, items));
         let line = note.await.map_err(engine_error)?;
         Ok((window, line))
@@ -189,24 +196,22 @@ impl Chat {
     /// The window with the managed view in the place of the history; when it cannot be built, the
     /// view is given up, and there is none.
     async fn managed_window(&self, begun: &mut Begun) -> Result<Option<Built>, WireError> {
-        let Some(managed) = begun.managed.clone().filter(Managed::has_view) else {
+        let Some(managed) = begun.managed.as_ref().filter(|managed| managed.has_view()) else {
             return Ok(None);
         };
         let mut material = self.material().await?;
         managed.apply(&mut material);
-        let reason = match self.build(material, begun).await {
+        let built = self.build(material, begun).await;
+        let Some(managed) = &mut begun.managed else { return Ok(None) };
+        let reason = match built {
             Ok(built) if has_summary(&built.window) => {
-                if let Some(managed) = &mut begun.managed {
-                    managed.stand(&self.call.tools).await;
-                }
+                managed.stand(&self.call.tools).await;
                 return Ok(Some(built));
             }
             Ok(_) => "the notes did not fit into the window beside the rest".to_owned(),
             Err(error) => error.message,
         };
-        if let Some(managed) = &mut begun.managed {
-            managed.give_up(&self.call.tools, reason).await;
-        }
+        managed.give_up(&self.call.tools, reason).await;
         Ok(None)
     }
 
@@ -323,8 +328,7 @@ impl Chat {
         let model = self.configured.provider.model().to_owned();
         let provider = self.configured.name.clone();
         let cost = self.configured.cost(&whole.usage);
-        begun.usage = begun.usage.plus(whole.usage);
-        begun.cost = begun.cost.zip(cost).map(|(before, cost)| before + cost);
+        begun.spend(whole.usage, cost);
         let spent = Spent { provider, model, input, output, cached: cache_read, cost };
         let counted = window.tokens;
         let noted = self.call.tools.engine.ask(move |engine| {
@@ -350,8 +354,7 @@ impl Chat {
         let usage = Usage { input, output, ..Usage::default() };
         let manager = self.call.tools.providers.find(provider, model).ok();
         let cost = manager.and_then(|manager| manager.cost(&usage));
-        begun.usage = begun.usage.plus(usage);
-        begun.cost = begun.cost.zip(cost).map(|(before, cost)| before + cost);
+        begun.spend(usage, cost);
     }
 
     /// A window that was counted as one that fits and did not fit had more tokens than were

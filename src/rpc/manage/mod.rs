@@ -20,8 +20,7 @@ use super::error::engine_error;
 use super::present::{entry, figure, keyword, optional_text};
 use super::providers::Configured;
 use crate::curation::managed::{SaidSettings, Status, Step};
-use crate::engine::{EngineError, Material, SessionSettings};
-use crate::store::session::SessionRow;
+use crate::engine::{EngineError, Material};
 use crate::store::view::NewView;
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -31,23 +30,12 @@ use crate::wire::message::WireError;
 const DEADLINE: Duration = Duration::from_mins(10);
 
 /// How a turn is to be managed.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Wish {
-    /// The template; the session's by default.
-    pub(super) template: Option<String>,
+    /// The template's name.
+    pub(super) template: String,
     /// The settings that come before the session's and the template's.
     pub(super) said: SaidSettings,
-}
-
-impl Wish {
-    /// The name of the template that manages a session's turn.
-    ///
-    /// # Errors
-    /// That the session's settings cannot be read.
-    pub(super) fn name(&self, row: &SessionRow) -> Result<String, WireError> {
-        let settings = SessionSettings::parse(&row.settings).map_err(engine_error)?;
-        Ok(self.template.as_deref().unwrap_or(settings.template_name()).to_owned())
-    }
 }
 
 /// What became of the managing of a turn.

@@ -59,7 +59,7 @@ pub(super) struct ManageRun<'a> {
 
 impl<'a> ManageRun<'a> {
     pub(super) fn new(call: &'a Call, id: u64, wish: &'a Wish, configured: &'a Configured) -> Self {
-        let template = wish.template.clone().unwrap_or_default();
+        let template = wish.template.clone();
         let view = NewView { session: id, template, ..NewView::default() };
         let step = Step::History;
         Self { call, wish, configured, view, step, stored: None, only_prompt: false }
@@ -117,8 +117,6 @@ impl<'a> ManageRun<'a> {
         let given = self.ask(move |engine| engine.to_manage(id, &model)).await?;
         self.view.message = given.message;
         self.view.turn = given.turn;
-        let named = self.wish.template.as_deref().unwrap_or(given.settings.template_name());
-        self.view.template = named.to_owned();
         let measured = self.aside(move |_| {
             let measure = &given.costs.measure;
             let messages = given.messages.iter().map(|message| &**message).collect();

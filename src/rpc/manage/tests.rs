@@ -30,7 +30,7 @@ fn stuck(deadline: Duration, cancelled: CancellationToken) -> Result<Managed, Wi
         price: None,
         from: Origin::Script("none".into()),
     };
-    let wish = Wish::default();
+    let wish = Wish { template: "freeform-chat".to_owned(), said: SaidSettings::default() };
     let outcome = outcome_of(ManageRun::new(&call, 1, &wish, &configured), deadline);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(outcome)
