@@ -167,7 +167,7 @@
                        (unless (string-search "gptel" file)
                          (require (intern (file-name-sans-extension file)))))
                      (prin1 (list (process-list)
-                                  (equal timers (append timer-list timer-idle-list))
+                                  (null (cl-set-difference (append timer-list timer-idle-list) timers))
                                   (equal hooks
                                          (list find-file-hook kill-buffer-hook
                                                post-command-hook
