@@ -2,36 +2,37 @@
 
 use super::strength::relevance;
 
-/// What the text begins with.
+/// First line of the text.
 pub const HEADING: &str = "Relevant context from memory:";
 
-/// How many characters of a memory are shown at most, the ellipsis not counted.
+/// Maximum length of a shown memory, in characters, not counting the ellipsis.
 pub const LONGEST: usize = 500;
 
-/// A memory to be brought in.
+/// A memory to bring into a window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Remembered<'a> {
-    /// Its number.
+    /// Number of the memory.
     pub id: u64,
-    /// What it says.
+    /// Text of the memory.
     pub content: &'a str,
-    /// How strong it is, 0 to 1.
+    /// Strength, from 0 to 1.
     pub strength: f64,
 }
 
-/// What memories give to a turn; nothing at all when there are none.
+/// The memories that a turn is given. Empty when there are none.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Grounding {
-    /// The memories, best first.
+    /// Numbers of the memories, best first.
     pub ids: Vec<u64>,
-    /// How relevant each is, 0 to 1, in the same order.
+    /// Relevance of each memory, from 0 to 1, in the same order.
     pub relevances: Vec<f64>,
-    /// The heading and a line for each; empty without memories, and then there is no message.
+    /// The heading and one line for each memory. Empty without memories, so that no message is
+    /// sent.
     pub text: String,
 }
 
 impl Grounding {
-    /// Of the best memories, best first.
+    /// Builds the text and the relevances from the best memories, best first.
     pub fn of(memories: &[Remembered<'_>]) -> Self {
         if memories.is_empty() {
             return Self::default();
@@ -49,7 +50,7 @@ impl Grounding {
         }
     }
 
-    /// The relevances' mean, 0 to 1; 0 without memories.
+    /// Returns the mean of the relevances, from 0 to 1. It is 0 without memories.
     pub fn relevance(&self) -> f64 {
         match self.relevances.len() {
             0 => 0.0,
@@ -58,12 +59,12 @@ impl Grounding {
     }
 }
 
-/// A text on one line, cut where a word ends when it is too long.
+/// Puts a text on one line, and cuts it at the end of a word when it is too long.
 fn line(text: &str) -> String {
     let folded = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let Some((most, _)) = folded.char_indices().nth(LONGEST) else { return folded };
     let shown = &folded[..most];
-    // A text without spaces is cut anywhere.
+    // Text without spaces is cut anywhere.
     let end = shown.rfind(' ').filter(|end| *end > most / 2).unwrap_or(most);
     format!("{}…", &shown[..end])
 }

@@ -1,8 +1,7 @@
-//! What is worth remembering now: how strong a memory is, which memories are best for a query,
-//! and the text that brings them into a window.
+//! Memories that are worth a place in the window: how strong a memory is, how well it fits a query,
+//! and the text that brings the best ones into a window.
 //!
-//! Pure: the memories, what was found of them and the time are arguments. Where they are kept is
-//! the store's.
+//! Pure: the memories, the search results and the time are arguments. The store keeps the memories.
 
 pub mod grounding;
 pub mod ranking;

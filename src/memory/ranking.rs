@@ -1,4 +1,4 @@
-//! Which memories are best for a query: several rankings, fused.
+//! Ranks memories for a query by fusing several rankings.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -6,40 +6,39 @@ use std::collections::BTreeMap;
 use super::strength::Life;
 use crate::retrieval::fusion::reciprocal_rank;
 
-/// How many messages may be between two memories that still count as being side by side.
+/// Maximum number of messages between two memories that count as neighbours.
 pub const MOST_BETWEEN: u64 = 2;
 
-/// How similar a vector must be at least to count as found, as the cosine of the angle. What has
-/// nothing to do with the query is mostly below it.
+/// Minimum cosine similarity for a vector to count as found. Unrelated texts mostly stay below it.
 pub const LEAST_SIMILARITY: f64 = 0.25;
 
-/// How often the rankings count. What was found decides; what is near it follows; age and use
-/// decide between those that fit about equally well.
+/// Weights of the rankings. Search results decide, their neighbours come next, and age and use
+/// settle what fits about equally well.
 const FOUND: usize = 6;
 const BESIDE: usize = 3;
 
-/// A memory that may be of use.
+/// A memory that may be useful.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its number.
+    /// Number of the memory.
     pub id: u64,
-    /// When it was made and used.
+    /// Times at which it was made and used.
     pub life: Life,
-    /// The session and the first and the last of the messages that it is made of.
+    /// The session, and the first and last of the messages it was made from.
     pub origin: Option<(u64, u64, u64)>,
 }
 
-/// What a search found, best first.
+/// Search results, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Found<'a> {
-    /// By words.
+    /// Results of the search by words.
     pub by_words: &'a [u64],
-    /// By vectors; empty without them.
+    /// Results of the search by vectors. Empty without vectors.
     pub by_vectors: &'a [u64],
 }
 
-/// The candidates that were found or are beside a found one, best first. When nothing was found,
-/// there is nothing. What was found and is no candidate is passed over.
+/// Ranks the candidates that were found or are neighbours of a found one, best first. Returns
+/// nothing when nothing was found. Ignores results that are not candidates.
 pub fn best(candidates: &[Candidate], found: Found<'_>, now: i64) -> Vec<u64> {
     let known: BTreeMap<u64, &Candidate> = candidates.iter().map(|c| (c.id, c)).collect();
     let among = |ids: &[u64]| -> Vec<u64> {
@@ -60,8 +59,9 @@ pub fn best(candidates: &[Candidate], found: Found<'_>, now: i64) -> Vec<u64> {
     fused_ids(&ranks)
 }
 
-/// The memories whose vectors are most like that of the query, best first, as far as they are
-/// like it at all; of equal ones the smaller number. Vectors of another length are passed over.
+/// Returns the memories whose vectors are most similar to the query's, best first, leaving out
+/// those below [`LEAST_SIMILARITY`]. Ties go to the smaller number. Vectors of another length are
+/// ignored.
 pub fn similar<'a>(query: &[f32], vectors: impl IntoIterator<Item = (u64, &'a [f32])>) -> Vec<u64> {
     let square = dot(query, query);
     let mut found: Vec<(u64, f64)> = vectors
@@ -73,7 +73,7 @@ pub fn similar<'a>(query: &[f32], vectors: impl IntoIterator<Item = (u64, &'a [f
     found.into_iter().map(|(id, _)| id).collect()
 }
 
-/// Those that are beside one that was found, in the order of the found ones.
+/// Returns the neighbours of the found memories, in the order of the found ones.
 fn beside(known: &BTreeMap<u64, &Candidate>, found: &[u64]) -> Vec<u64> {
     let mut by_place: Vec<(u64, u64, u64, u64)> = known
         .values()
@@ -101,7 +101,7 @@ fn fused_ids(ranks: &[&[u64]]) -> Vec<u64> {
     reciprocal_rank(ranks).into_iter().map(|(id, _)| id).collect()
 }
 
-/// `square` is that of the left vector's length.
+/// Returns the cosine of the angle between two vectors. `square` is the squared length of `left`.
 fn cosine(left: &[f32], square: f64, right: &[f32]) -> Option<f64> {
     if left.len() != right.len() {
         return None;
@@ -110,8 +110,8 @@ fn cosine(left: &[f32], square: f64, right: &[f32]) -> Option<f64> {
     (lengths.is_finite() && lengths > 0.0).then(|| dot(left, right) / lengths)
 }
 
-/// Summed in eight lanes, which the processor adds at once: a query is compared with thousands of
-/// vectors while everything else waits.
+/// Returns the dot product, summed in eight lanes that the processor adds at once: a query is
+/// compared with thousands of vectors while everything else waits.
 fn dot(left: &[f32], right: &[f32]) -> f64 {
     let (left, left_rest) = left.as_chunks::<8>();
     let (right, right_rest) = right.as_chunks::<8>();
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_by_words_leads_and_its_neighbours_follow() {
+    fn memories_found_by_words_lead_and_their_neighbours_follow() {
         let pool = [
             candidate(1, 900, 0, Some((1, 1, 2))),
             candidate(2, 800, 0, Some((1, 3, 4))),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn age_and_use_decide_between_like_ones() {
+    fn age_and_use_decide_between_equally_good_memories() {
         let old = candidate(1, 800_000, 0, None);
         check(&[old, candidate(2, 10, 0, None)], &[1, 2], &[2, 1], &[2, 1]);
         check(&[old, candidate(2, 800_000, 500, None)], &[1, 2], &[2, 1], &[2, 1]);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn vectors_that_are_alike_are_found() {
+    fn similar_vectors_are_found() {
         let vectors = [
             (1, vec![0.0, 1.0]),
             (2, vec![2.0, 0.2]),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn long_vectors_are_compared_to_their_end() {
+    fn long_vectors_are_compared_in_full() {
         let mut left = vec![0.0; 19];
         let mut right = vec![0.0; 19];
         (left[18], right[18], right[3]) = (2.0, 3.0, 4.0);

@@ -1,34 +1,34 @@
-//! How strong a memory is: it fades with the time since it was last of use, the slower the more
-//! often it was.
+//! The strength of a memory. It fades with the time since the memory was last used, and more slowly
+//! the more often it was used.
 
-/// How long a memory that was never of use lasts, in hours: a week.
+/// Lifetime of a memory that was never used, in hours: a week.
 const FIRST_LIFE: f64 = 168.0;
-/// By how much each use prolongs that, in hours.
+/// Hours that each use adds to the lifetime.
 const LIFE_PER_ACCESS: f64 = 0.1;
-/// By how much memories of conversations outlast others.
+/// Factor by which memories of conversations outlast others.
 const LASTING: f64 = 1.5;
-/// How fast the age alone counts, per hour.
+/// Rate at which age alone weakens a memory, per hour.
 const AGING: f64 = 0.01;
-/// What age alone leaves at least.
+/// Minimum that age alone leaves.
 const LEAST_FRESHNESS: f64 = 0.1;
 const SECONDS_PER_HOUR: f64 = 3600.0;
 
-/// When a memory was made and used.
+/// Times at which a memory was made and used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Life {
-    /// When it was made, Unix seconds.
+    /// Creation time, in Unix seconds.
     pub created: i64,
-    /// When it was last of use, or else made, Unix seconds.
+    /// Time of the last use, in Unix seconds. Equal to `created` before the first use.
     pub accessed: i64,
-    /// How often it was of use.
+    /// Number of uses.
     pub accesses: u64,
 }
 
 impl Life {
-    /// The strength at a time in Unix seconds, above 0 to 1:
-    /// e^(−h/S) · max(0.1, min(1, e^(−0.01·age))), where h is the hours since the memory was last
-    /// of use, age the hours since it was made, and S = (168 + 0.1·accesses) · 1.5 hours. Of a time
-    /// before those it is that of the moment itself.
+    /// Returns the strength at the time `now` in Unix seconds, above 0 and at most 1: e^(−h/S) ·
+    /// max(0.1, min(1, e^(−0.01·age))). Here h is the number of hours since the last use, age the
+    /// number of hours since the memory was made, and S = (168 + 0.1·accesses) · 1.5 hours. A time
+    /// before the last use or the creation counts as that moment.
     pub fn strength(&self, now: i64) -> f64 {
         let hours_since = |then: i64| (now.saturating_sub(then).max(0)) as f64 / SECONDS_PER_HOUR;
         let life = (FIRST_LIFE + LIFE_PER_ACCESS * self.accesses as f64) * LASTING;
@@ -38,8 +38,8 @@ impl Life {
     }
 }
 
-/// The relevance, 0 to 1, of what is in place `place` of `count`, from 0:
-/// ((1 − place/count) + strength) / 2. Of nothing it is 0.
+/// Returns the relevance, from 0 to 1, of the entry at `place` (from 0) in a ranking of `count`
+/// entries: ((1 − place/count) + strength) / 2. It is 0 when `count` is 0.
 pub fn relevance(place: usize, count: usize, strength: f64) -> f64 {
     if count == 0 {
         return 0.0;

@@ -1,25 +1,26 @@
-//! How well documents fit a query by the words that they share.
+//! BM25: scores documents by the words they share with a query.
 //!
-//! Our own because equal input must give equal results: the crates looked at keep their documents
-//! in hash maps, so that ties come out in any order, and count in `f32`.
+//! This is our own code because equal input must give equal results. The crates we looked at keep
+//! their documents in hash maps, so that ties come out in any order, and compute in `f32`.
 
 use std::collections::HashMap;
 
-/// How soon more of the same word stops to matter; Lucene's default, from Robertson and Zaragoza,
-/// "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), who find 1.2 to 2 good.
+/// Saturation of repeated words (k1): the smaller it is, the sooner more of the same word stops to
+/// matter. Lucene's default. Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25
+/// and Beyond" (2009), find 1.2 to 2 good.
 const SATURATION: f64 = 1.2;
-/// How much a long document's words count less, from 0 to 1; Lucene's default, by the same source.
+/// Penalty for long documents (b), from 0 to 1. Lucene's default, from the same source.
 const LENGTH: f64 = 0.75;
 
-/// Documents by the words in them.
+/// An index of documents by their words.
 #[derive(Debug, Clone, Default)]
 pub struct Index {
     words: HashMap<String, Vec<Posting>>,
-    /// How many words each document has.
+    /// Number of words of each document.
     lengths: Vec<u32>,
 }
 
-/// A document in which a word is.
+/// A document that contains a word.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Posting {
     pub(super) document: u32,
@@ -28,12 +29,12 @@ pub(super) struct Posting {
 
 /// Documents of which only the lengths are known.
 pub(super) struct Collection<'a> {
-    /// How many words each document has.
+    /// Number of words of each document.
     pub(super) lengths: &'a [u32],
 }
 
 impl Index {
-    /// An index of documents, each given as its words (see [`stems`](super::words::stems)).
+    /// Builds an index of documents, each given as its words (see [`stems`](super::words::stems)).
     pub fn new(documents: impl IntoIterator<Item = Vec<String>>) -> Self {
         let mut index = Self::default();
         for document in documents {
@@ -42,7 +43,7 @@ impl Index {
         index
     }
 
-    /// Adds a document, whose number is how many there were before.
+    /// Adds a document. Its number is the count of documents before it.
     pub fn add(&mut self, words: Vec<String>) {
         let document = self.lengths.len() as u32;
         self.lengths.push(words.len() as u32);
@@ -55,18 +56,18 @@ impl Index {
         }
     }
 
-    /// How many documents there are.
+    /// Returns the number of documents.
     pub fn len(&self) -> usize {
         self.lengths.len()
     }
 
-    /// Whether there is no document.
+    /// Returns whether the index has no documents.
     pub fn is_empty(&self) -> bool {
         self.lengths.is_empty()
     }
 
-    /// The score of every document for the words of a query; 0 where they have none in common.
-    /// The more often a word is in the query, the more it counts.
+    /// Scores every document against the words of a query. A document without any of the words
+    /// scores 0. A word that is in the query several times counts as often.
     pub fn scores(&self, query: &[String]) -> Vec<f64> {
         let postings = query.iter().map(|word| self.words.get(word).map_or(&[][..], Vec::as_slice));
         Collection { lengths: &self.lengths }.scores(postings)
@@ -74,7 +75,7 @@ impl Index {
 }
 
 impl Collection<'_> {
-    /// The score of every document, given where each word of the query is.
+    /// Scores every document, given the postings of each word of the query.
     pub(super) fn scores<'a>(&self, query: impl Iterator<Item = &'a [Posting]>) -> Vec<f64> {
         let mut scores = vec![0.0; self.lengths.len()];
         let total: u64 = self.lengths.iter().map(|length| u64::from(*length)).sum();
@@ -92,7 +93,8 @@ impl Collection<'_> {
         scores
     }
 
-    /// What a word is worth that is in `found` documents: Lucene's form, which is never negative.
+    /// Returns the weight of a word that `found` documents contain, in Lucene's form, which is
+    /// never negative.
     fn rarity(&self, found: usize) -> f64 {
         let (all, found) = (self.lengths.len() as f64, found as f64);
         (1.0 + (all - found + 0.5) / (found + 0.5)).ln()
@@ -104,7 +106,7 @@ mod tests {
     use super::super::words::stems;
     use super::*;
 
-    /// The documents that share a word with the query, best first.
+    /// Checks which documents share a word with the query, best first.
     #[track_caller]
     fn check(documents: &[&str], query: &str, expected: &[usize]) {
         let index = Index::new(documents.iter().map(|text| stems(text)));
@@ -115,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_shares_more_and_rarer_words_is_better() {
+    fn more_and_rarer_shared_words_are_better() {
         let documents = ["the cat sat", "the dog sat down", "the parser fails", "the parser"];
         check(&documents, "why does the parser fail?", &[2, 3, 0, 1]);
         check(&documents, "dog", &[1]);
@@ -123,19 +125,19 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_words_the_shorter_document_wins() {
+    fn the_shorter_of_two_equal_matches_wins() {
         check(&["window and many other words here", "window only"], "window", &[1, 0]);
     }
 
     #[test]
-    fn the_score_is_that_of_the_formula() {
+    fn the_score_follows_the_formula() {
         let index = Index::new([vec!["a".to_owned(), "b".to_owned()], vec!["c".to_owned()]]);
         let expected = 2f64.ln() * 2.2 / (1.0 + 1.2 * (0.25 + 0.75 * 2.0 / 1.5));
         assert!((index.scores(&["a".to_owned()])[0] - expected).abs() < 1e-12);
     }
 
     #[test]
-    fn nothing_indexed_and_nothing_asked_are_no_error() {
+    fn an_empty_index_and_an_empty_query_are_no_error() {
         assert!(Index::default().scores(&["a".to_owned()]).is_empty());
         assert_eq!(Index::new([Vec::new()]).scores(&[]), [0.0]);
     }

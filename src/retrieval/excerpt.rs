@@ -1,14 +1,15 @@
-//! A piece of a text around what was sought in it.
+//! Excerpts: a piece of a text around the word that was searched for.
 
 use super::words::stems;
 
-/// How many characters before the found word are shown.
+/// Number of characters shown before the found word.
 const BEFORE: usize = 40;
-/// How many characters are shown in all, without the ellipses.
+/// Total number of characters shown, not counting the ellipses.
 const SHOWN: usize = 160;
 
-/// A piece of `text` around its first word that has a stem in common with `sought`, or else its
-/// beginning; on one line, with an ellipsis where it was cut.
+/// Returns a piece of `text` around its first word that shares a stem with `sought`, or the
+/// beginning of the text if there is none. The piece is on one line, with an ellipsis at each end
+/// that was cut.
 pub fn excerpt(text: &str, sought: &str) -> String {
     let sought = stems(sought);
     let place = runs(text).find(|(_, run)| stems(run).iter().any(|stem| sought.contains(stem)));
@@ -21,7 +22,7 @@ pub fn excerpt(text: &str, sought: &str) -> String {
     format!("{before}{folded}{after}")
 }
 
-/// What may be words, with their places.
+/// Returns the runs of letters, digits and underscores, each with its byte offset.
 fn runs(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let parts = text.split(|c: char| !c.is_alphanumeric() && c != '_');
     parts
@@ -39,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_text_is_shown_whole_on_one_line() {
+    fn a_short_text_is_shown_in_full_on_one_line() {
         check("  Fix\n\tthe   parser ", "parsing", "Fix the parser");
         check("", "x", "");
         check("日本語 λόγος", "absent", "日本語 λόγος");

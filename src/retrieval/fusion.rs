@@ -1,16 +1,16 @@
-//! One ranking of several: reciprocal rank fusion, which needs only places and no scores, so that
-//! what is ranked by words and what by meaning can be joined without a common scale.
+//! Reciprocal rank fusion: makes one ranking of several. It needs only places and no scores, so a
+//! ranking by words and a ranking by meaning can be joined without a common scale.
 
 use std::collections::BTreeMap;
 
-/// How little the very first places count more than those behind them; the constant of Cormack,
-/// Clarke and Büttcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning
-/// Methods" (SIGIR 2009).
+/// Constant that keeps the first places from counting much more than those behind them. From
+/// Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank
+/// Learning Methods" (SIGIR 2009).
 const FLATNESS: f64 = 60.0;
 
-/// Fuses rankings, each best first and without repetitions: what is in place r, from 1, of a
-/// ranking gets 1/(60 + r), and the sums decide. Best first; of equal ones the smaller number.
-/// A ranking that is given twice counts twice.
+/// Fuses rankings, each best first and without repetitions. The entry in place r (from 1) of a
+/// ranking scores 1/(60 + r), and the sum of its scores decides. Returns the best first; ties go to
+/// the smaller number. A ranking that is given twice counts twice.
 pub fn reciprocal_rank(ranks: &[&[u64]]) -> Vec<(u64, f64)> {
     let mut sums: BTreeMap<u64, f64> = BTreeMap::new();
     for rank in ranks {
@@ -34,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_high_in_several_rankings_wins() {
+    fn a_high_place_in_several_rankings_wins() {
         check(&[&[1, 2, 3], &[4, 2, 5]], &[2, 1, 4, 3, 5]);
         check(&[&[1, 2], &[2, 1], &[2, 1]], &[2, 1]);
         check(&[&[7]], &[7]);

@@ -1,6 +1,6 @@
-//! Finding texts by words: how texts become words, and which texts fit a query best.
+//! Search by words: splits texts into words and finds the texts that fit a query best.
 //!
-//! Pure, and it knows nothing of messages, memories or stores.
+//! Pure. It knows nothing of messages, memories or stores.
 
 pub mod bm25;
 pub mod excerpt;

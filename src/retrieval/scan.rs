@@ -1,9 +1,9 @@
-//! BM25 for one query over texts that nobody has indexed.
+//! BM25 for one query over texts that have no index.
 //!
-//! A query needs of each text only how many words it has and how many of them have the query's
-//! stems. So one pass over the bytes is enough, and most words are passed over at a glance: a stem
-//! begins with the letters of its word, so only words that begin like one of the query are stemmed,
-//! and each of those only once.
+//! The formula needs only the number of words of each text and the number of words that share a
+//! stem with the query. One pass over the bytes is enough, and most words are skipped quickly: a
+//! stem begins with the letters of its word, so only words that begin like a word of the query are
+//! stemmed, and each of those only once.
 
 use std::collections::HashMap;
 
@@ -12,8 +12,8 @@ use rust_stemmers::{Algorithm, Stemmer};
 use super::bm25::{Collection, Posting};
 use super::words;
 
-/// The score of every document for the words of a query, each document given as the texts that it
-/// is made of. The scores are those of an [`Index`](super::bm25::Index) of the same documents.
+/// Scores every document against the words of a query. A document is given as the texts it is made
+/// of. The scores equal those of an [`Index`](super::bm25::Index) of the same documents.
 pub fn scores<'a, D>(documents: impl IntoIterator<Item = D>, query: &[String]) -> Vec<f64>
 where
     D: IntoIterator<Item = &'a str>,
@@ -38,29 +38,29 @@ where
     Collection { lengths: &lengths }.scores(query.iter().map(of_word))
 }
 
-/// The query's stems, and what was read of the document at hand.
+/// The stems of the query and the counts for the current document.
 struct Wanted {
     stems: Vec<String>,
-    /// By the first byte of a word, how long the words of the query's stems are at least, and
-    /// which second letters they have.
+    /// For each first byte of a word: the length of the shortest wanted word, and the second
+    /// letters of the wanted words as bits.
     shortest: [usize; 256],
     seconds: [u32; 256],
     stemmer: Stemmer,
-    /// Which stem a word has, of those that had to be stemmed.
+    /// Index of the stem of each word that had to be stemmed; `None` for an unwanted stem.
     known: HashMap<String, Option<usize>>,
-    /// A word in lower case.
+    /// The current word in lower case.
     lower: String,
-    /// The parts of the identifier at hand.
+    /// Byte ranges of the parts of the current identifier.
     parts: Vec<(usize, usize)>,
     length: u32,
     times: Vec<u32>,
 }
 
-/// The place of a second letter among the bits of [`Wanted::seconds`].
+/// Returns the bit of a second letter in [`Wanted::seconds`].
 fn second(word: &[u8]) -> u32 {
     match word.get(1).map(u8::to_ascii_lowercase) {
         None => 1 << 31,
-        // "dying" has the stem "die".
+        // The stem of "dying" is "die".
         Some(b'y') => 1 << (b'i' - b'a'),
         Some(letter @ b'a'..=b'z') => 1 << (letter - b'a'),
         Some(_) => 1 << 30,
@@ -73,7 +73,7 @@ const DIGIT: u8 = 4;
 const JOINT: u8 = 8;
 const OTHER: u8 = 16;
 
-/// What each byte is; 0 for what stands between words.
+/// Class of each byte. 0 stands for a byte between words.
 static CLASSES: [u8; 256] = classes();
 
 const fn classes() -> [u8; 256] {
@@ -138,7 +138,8 @@ impl Wanted {
         }
     }
 
-    /// Counts the words of a run of letters, digits and underscores, in which these classes are.
+    /// Counts the words of a run of letters, digits and underscores. `seen` holds the classes of
+    /// its bytes.
     fn run(&mut self, run: &str, seen: u8) {
         let bytes = run.as_bytes();
         let capital = || bytes[1..].iter().all(u8::is_ascii_lowercase);
@@ -154,7 +155,7 @@ impl Wanted {
         }
     }
 
-    /// Counts the parts of an identifier, and all of them joined when they are several.
+    /// Counts the parts of an identifier and, if there are several, the whole joined from them.
     fn identifier(&mut self, run: &str) {
         let mut parts = std::mem::take(&mut self.parts);
         parts.clear();
@@ -173,15 +174,15 @@ impl Wanted {
         self.parts = parts;
     }
 
-    /// Whether what is joined of an identifier can begin like a wanted word. Its first part may be
-    /// one letter, then the second is that of the next part.
+    /// Returns whether the joined identifier can begin like a wanted word. If its first part is one
+    /// letter, the next part supplies the second letter.
     fn may_be_wanted(&self, run: &[u8], (start, end): (usize, usize)) -> bool {
         let first = usize::from(run[start].to_ascii_lowercase());
         let fits = end - start == 1 || self.seconds[first] & second(&run[start..end]) != 0;
         self.shortest[first] <= run.len() && fits
     }
 
-    /// Counts one word, given in pieces; none stand for one that is not wanted.
+    /// Counts one word, given in pieces. No pieces stand for an unwanted word.
     fn word(&mut self, pieces: &[&str]) {
         self.length += 1;
         let Some(head) = pieces.first().map(|piece| piece.as_bytes()) else { return };
@@ -209,7 +210,7 @@ impl Wanted {
     }
 }
 
-/// Where the parts of an identifier are, cut like [`words::words`] cuts it, for ASCII alone.
+/// Finds the parts of an identifier of ASCII characters, cut as [`words::words`] cuts it.
 fn ascii_parts(run: &[u8], parts: &mut Vec<(usize, usize)>) {
     let mut start = 0;
     for at in 1..=run.len() {
@@ -248,14 +249,14 @@ mod tests {
     }
 
     #[test]
-    fn the_scores_are_those_of_an_index() {
+    fn the_scores_equal_those_of_an_index() {
         check(&["the cat sat", "HTTPServer2_x parseLine", "", "a__b x_y Éa–b"], "parse the line");
         check(&["parsing parsed parses Parser", "parse_line PARSE"], "parse parsers parseline");
         check(&["he is dying", "die skies sky", "x9 9x _ __ a1b2"], "die sky 9 a1b2 x");
     }
 
     #[test]
-    fn a_document_is_all_of_its_texts() {
+    fn a_document_consists_of_all_its_texts() {
         let query = stems("line");
         let index = Index::new([stems("one line two lines"), stems("x")]);
         assert_eq!(

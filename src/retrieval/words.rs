@@ -1,10 +1,10 @@
-//! How a text becomes words: identifiers are split, so that `parse_line`, `parseLine` and "parse
-//! line" have words in common.
+//! Splits a text into words. Identifiers are split too, so that `parse_line`, `parseLine` and
+//! "parse line" have words in common.
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-/// The words of a text in lower case, in its order. An identifier of several parts gives its
-/// parts and then all of them joined: `parseLine` is `parse`, `line`, `parseline`.
+/// Returns the words of a text in lower case and in order. An identifier of several parts gives its
+/// parts and then the whole joined from them: `parseLine` gives `parse`, `line` and `parseline`.
 pub fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     for run in text.split(|c: char| !c.is_alphanumeric() && c != '_') {
@@ -17,14 +17,15 @@ pub fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// The stems of [`words`], by Porter's second algorithm for English.
+/// Returns the stems of [`words`], by Porter's second algorithm for English.
 pub fn stems(text: &str) -> Vec<String> {
     let stemmer = Stemmer::create(Algorithm::English);
     words(text).iter().map(|word| stemmer.stem(word).into_owned()).collect()
 }
 
-/// The parts of an identifier: it is cut at underscores, where a small letter meets a capital,
-/// before the last of several capitals that a small letter follows, and between letters and digits.
+/// Returns the parts of an identifier. It is cut at underscores, between a small letter and a
+/// capital, before the last of several capitals if a small letter follows, and between letters and
+/// digits.
 fn parts(run: &str) -> impl Iterator<Item = &str> {
     let mut cuts = vec![0];
     let marks: Vec<(usize, char)> = run.char_indices().collect();
@@ -54,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn identifiers_are_split_and_kept() {
+    fn identifiers_are_split_and_also_kept_whole() {
         check("parse_line", "parse line parseline");
         check("HTTPServer2 x", "http server 2 httpserver2 x");
         check("let fooBar = a.b;", "let foo bar foobar a b");
@@ -63,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn stems_join_the_forms_of_a_word() {
+    fn forms_of_a_word_share_a_stem() {
         assert_eq!(stems("parsing parsed parses"), ["pars", "pars", "pars"]);
     }
 }
