@@ -1,4 +1,4 @@
-//! A message: what was said, by whom, and what it costs.
+//! Messages: their text, role and cost.
 
 use std::sync::Arc;
 
@@ -6,63 +6,63 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::names;
 
-/// One message of a session's log. It is never changed; whether it is pinned later, or in view,
-/// is the session's state.
+/// One message of a session's log. It never changes: pins and visibility belong to the session's
+/// state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Its place in the log, from 1; `msg-N` on the wire. The same for ever.
+    /// Place in the log, from 1; `msg-N` on the wire. Never changes.
     pub number: u64,
-    /// Who said it.
+    /// Author of the message.
     pub role: Role,
     /// The text, verbatim.
     pub content: Arc<str>,
-    /// Unix seconds; never before that of the message before it.
+    /// Time in Unix seconds. Never earlier than that of the message before it.
     pub timestamp: i64,
-    /// The phase of the work in which it was said.
+    /// Phase of the work in which the message was written.
     pub phase: Option<Phase>,
-    /// The tools that an assistant's message calls.
+    /// Tool calls of an assistant's message.
     pub tool_calls: Vec<ToolCall>,
-    /// Which call a tool's message answers.
+    /// Id of the call that a tool's message answers.
     pub tool_call_id: Option<String>,
-    /// Whether it is never to be left out.
+    /// Never left out of a window if true.
     pub pinned: bool,
-    /// How many tokens the content and the calls have, without what a model adds for the role, by
+    /// Number of tokens of the content and the calls, without what a model adds for the role, by
     /// the counter named in `counted_by`. Counted once, when the message is made.
     pub tokens: u64,
-    /// The counter's name: `o200k`, `cl100k` or `estimate`.
+    /// Name of the counter: `o200k`, `cl100k` or `estimate`.
     pub counted_by: &'static str,
-    /// What its text speaks of; found once, when the message is made.
+    /// Topics of the text that affect its importance. Found once, when the message is made.
     pub signals: Signals,
 }
 
-/// A call of a tool.
+/// A tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct ToolCall {
-    /// By which its result names it.
+    /// Id by which the result refers to the call.
     pub id: String,
-    /// The tool's name.
+    /// Name of the tool.
     pub name: String,
-    /// The arguments as the model wrote them, JSON by custom.
+    /// Arguments as the model wrote them, JSON by convention.
     #[serde(default)]
     pub arguments: String,
 }
 
-/// What a message's text speaks of, as far as its importance depends on it.
+/// Topics of a message's text that affect its importance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Signals {
-    /// It speaks of an error, a failure, an exception or a panic.
+    /// Mentions an error, a failure, an exception or a panic.
     pub error: bool,
-    /// It speaks of a success or a completion.
+    /// Mentions a success or a completion.
     pub success: bool,
-    /// It creates, updates or deletes files.
+    /// Creates, updates or deletes files.
     pub operation: bool,
-    /// It has more than a thousand characters.
+    /// Has more than a thousand characters.
     pub long: bool,
 }
 
 names! {
-    /// Who says a message.
+    /// The author of a message.
     Role {
         /// Instructions.
         System => "system",
@@ -70,21 +70,21 @@ names! {
         User => "user",
         /// The model.
         Assistant => "assistant",
-        /// A tool, answering a call.
+        /// A tool that answers a call.
         Tool => "tool",
     }
 }
 
 names! {
-    /// A phase of the work; it decides which sections a window must have.
+    /// A phase of the work. It decides which sections a window must have.
     Phase {
-        /// What is to be built.
+        /// Deciding what to build.
         Planning => "planning",
-        /// Its types and signatures.
+        /// Designing types and signatures.
         Interface => "interface",
-        /// Its code, unit by unit.
+        /// Writing the code, unit by unit.
         Implementation => "implementation",
-        /// Its tests, until none fails.
+        /// Running the tests until none fails.
         Testing => "testing",
     }
 }

@@ -1,7 +1,7 @@
-//! Conversations: what was said, in an append-only log, and what of it is in view.
+//! Conversations: an append-only log of messages, and the part of it that is in view.
 //!
-//! Pure: positions, times and counts are arguments. How a window is chosen from what is in view
-//! is [`curation`](crate::curation)'s.
+//! Pure: positions, times and counts are arguments. [`curation`](crate::curation) chooses a window
+//! from the visible messages.
 
 pub mod message;
 pub mod signals;
@@ -14,18 +14,18 @@ use std::sync::Arc;
 use self::message::{Message, Role};
 use self::state::State;
 
-/// A session's log and its present state.
+/// A session's log and its current state.
 #[derive(Debug, Clone, Default)]
 pub struct Session {
     log: Vec<Arc<Message>>,
     state: State,
     revision: u64,
-    /// The ids of all calls of tools.
+    /// Ids of all tool calls in the log.
     calls: HashSet<String>,
 }
 
 impl Session {
-    /// A session as it was stored: its log from the first message, and its newest revision.
+    /// Restores a session from its log, starting with the first message, and its newest revision.
     pub fn new(log: Vec<Message>, state: State, revision: u64) -> Self {
         let calls = log.iter().flat_map(call_ids).collect();
         let log = log.into_iter().map(Arc::new).collect();
@@ -34,47 +34,47 @@ impl Session {
         session
     }
 
-    /// Every message ever said, oldest first; message N is at index N − 1.
+    /// Returns all messages, oldest first. Message N is at index N − 1.
     pub fn log(&self) -> &[Arc<Message>] {
         &self.log
     }
 
-    /// How many messages the log has.
+    /// Returns the number of messages in the log.
     pub fn length(&self) -> u64 {
         self.log.len() as u64
     }
 
-    /// What is in view.
+    /// Returns the current state: the part of the log that is in view.
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// The number of the present revision; 0 before the first.
+    /// Returns the number of the current revision; 0 before the first.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// The message with this number.
+    /// Returns the message with this number.
     pub fn message(&self, number: u64) -> Option<&Message> {
         self.log.get(usize::try_from(number.checked_sub(1)?).ok()?).map(|message| &**message)
     }
 
-    /// The messages of the conversation, without those that were rolled back.
+    /// Iterates over the messages of the conversation, without those that were rolled back.
     pub fn active(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
         self.log.iter().filter(|message| self.state.is_active(message.number))
     }
 
-    /// The messages in view: active, and neither pruned nor summarized.
+    /// Iterates over the messages in view: active, and neither pruned nor summarized.
     pub fn in_view(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
         self.log.iter().filter(|message| self.state.is_in_view(message.number))
     }
 
-    /// How many turns the conversation has: each begins with what the user says.
+    /// Returns the number of turns. Each turn begins with a message of the user.
     pub fn turns(&self) -> u64 {
         self.turn_numbers().count() as u64
     }
 
-    /// The numbers of the messages with which the turns begin, ascending.
+    /// Iterates over the numbers of the messages that begin turns, in ascending order.
     pub fn turn_numbers(&self) -> impl Iterator<Item = u64> {
         self.active().filter(|message| message.role == Role::User).map(|message| message.number)
     }
@@ -86,12 +86,12 @@ impl Session {
         self.log.push(Arc::new(message));
     }
 
-    /// Whether a message of the log calls a tool by this id.
+    /// Returns whether a message of the log makes a tool call with this id.
     pub fn has_call(&self, id: &str) -> bool {
         self.calls.contains(id)
     }
 
-    /// Makes a revision the present one.
+    /// Makes a revision the current one.
     pub fn set_state(&mut self, state: State, revision: u64) {
         for message in &mut self.log {
             let pinned = state.pinned.contains(message.number);

@@ -1,8 +1,8 @@
-//! What a message's text speaks of, found in one pass when the message is made.
+//! Finds the topics of a message's text in one pass, when the message is made.
 //!
-//! Only what was said and what tools have put out is read: the arguments of a call are what a model
-//! means to do, and a search for "error" is not one. Of a call its name counts, since it says
-//! whether files are written.
+//! Only the message's own text and tool output are read. The arguments of a call are left out
+//! because they say what a model wants to do, and a search for "error" is not an error. The name of
+//! a called tool counts, since it tells whether files are written.
 
 use std::sync::LazyLock;
 
@@ -10,10 +10,10 @@ use aho_corasick::{AhoCorasick, MatchKind};
 
 use super::message::{Role, Signals, ToolCall};
 
-/// A text with more characters than this is long.
+/// Texts with more characters than this are long.
 pub const LONG: usize = 1_000;
 
-/// The words, and which of the three signals each gives.
+/// The words to find, and the signal that each gives.
 const WORDS: &[(&str, Found)] = &[
     ("error", Found::Error),
     ("failed", Found::Error),
@@ -27,10 +27,10 @@ const WORDS: &[(&str, Found)] = &[
     ("delete:", Found::Operation),
 ];
 
-/// Words in the name of a tool that writes, whatever else its name says.
+/// Words in the names of tools that write, whatever else the name says.
 const WRITES: &[&str] = &["write", "edit", "multiedit", "editor", "patch"];
 
-/// Words in the name of a tool that writes if its name also speaks of one of [`FILES`].
+/// Words in the names of tools that write, if the name also has one of [`FILES`].
 const CHANGES: &[&str] =
     &["create", "update", "delete", "remove", "rename", "move", "append", "insert", "replace"];
 const FILES: &[&str] = &["file", "files", "directory", "dir", "folder", "buffer", "line", "lines"];
@@ -43,7 +43,7 @@ enum Found {
 }
 
 impl Signals {
-    /// The signals of a message. Words are found in any case, also inside of other words.
+    /// Finds the signals of a message. Words match in any letter case, also inside other words.
     pub fn of(role: Role, content: &str, calls: &[ToolCall]) -> Self {
         let mut signals = Self { long: is_long(content), ..Self::default() };
         signals.operation = role == Role::Assistant && calls.iter().any(writes);
@@ -62,7 +62,7 @@ impl Signals {
     }
 }
 
-/// `None` could only be of too many words; a test makes sure that it is not.
+/// `None` only if there were too many words. A test makes sure that there are not.
 static FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     AhoCorasick::builder()
         .ascii_case_insensitive(true)
@@ -71,7 +71,8 @@ static FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
         .ok()
 });
 
-/// Most texts are known to be long or not by their bytes.
+/// Returns whether a text is long. The number of bytes decides for most texts without counting
+/// characters.
 fn is_long(content: &str) -> bool {
     content.len() > LONG && (content.len() > 4 * LONG || content.chars().count() > LONG)
 }
@@ -82,7 +83,8 @@ fn writes(call: &ToolCall) -> bool {
     any(WRITES) || (any(CHANGES) && any(FILES))
 }
 
-/// The words of a tool's name in lower case: `str_replace`, `NotebookEdit` and `fs.write` have two.
+/// Splits the name of a tool into lower-case words: `str_replace`, `NotebookEdit` and `fs.write`
+/// have two each.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut before = ' ';
@@ -122,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_found_in_any_case() {
+    fn words_match_in_any_case() {
         check("hello", "");
         check("ERROR: Failed", "error");
         check("thread 'main' panicked", "error");
@@ -152,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_that_write_are_known_by_their_names() {
+    fn tools_that_write_are_recognized_by_name() {
         for name in ["write_file", "Edit", "MultiEdit", "apply_patch", "fs.write", "delete-file"] {
             check_tool(name, true);
         }

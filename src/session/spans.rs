@@ -1,55 +1,55 @@
-//! Sets of message numbers that mostly follow each other, kept as their ranges.
+//! Sets of message numbers, stored as ranges because the numbers mostly follow each other.
 
 use serde::{Deserialize, Serialize};
 
-/// A set of message numbers: disjoint ranges, ascending, both ends included.
+/// A set of message numbers: disjoint ranges in ascending order, both ends included.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Spans(Vec<(u64, u64)>);
 
 impl Spans {
-    /// The numbers from `first` to `last`; none when `last` comes first.
+    /// Creates the set of the numbers from `first` to `last`. It is empty if `last` is smaller.
     pub fn range(first: u64, last: u64) -> Self {
         Self(if first <= last { vec![(first, last)] } else { Vec::new() })
     }
 
-    /// Whether the number is in the set.
+    /// Returns whether the set contains the number.
     pub fn contains(&self, number: u64) -> bool {
         let at = self.0.partition_point(|(_, last)| *last < number);
         self.0.get(at).is_some_and(|(first, _)| *first <= number)
     }
 
-    /// Whether nothing is in the set.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many numbers are in the set.
+    /// Returns the count of numbers in the set.
     pub fn len(&self) -> u64 {
         self.0.iter().map(|(first, last)| last - first + 1).sum()
     }
 
-    /// The largest number in the set.
+    /// Returns the largest number in the set.
     pub fn last(&self) -> Option<u64> {
         self.0.last().map(|(_, last)| *last)
     }
 
-    /// The ranges, ascending, both ends included.
+    /// Returns the ranges in ascending order, both ends included.
     pub fn ranges(&self) -> &[(u64, u64)] {
         &self.0
     }
 
-    /// The numbers, ascending.
+    /// Iterates over the numbers in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u64> {
         self.0.iter().flat_map(|&(first, last)| first..=last)
     }
 
-    /// Puts the numbers from `first` to `last` in.
+    /// Adds the numbers from `first` to `last`.
     pub fn insert(&mut self, first: u64, last: u64) {
         if first > last {
             return;
         }
-        // Ranges that overlap the new one or touch it become one with it.
+        // Merge the new range with those that overlap or touch it.
         let start = self.0.partition_point(|(_, end)| end.saturating_add(1) < first);
         let end = self.0.partition_point(|(begin, _)| *begin <= last.saturating_add(1));
         let joined = self.0[start..end]
@@ -58,12 +58,12 @@ impl Spans {
         self.0.splice(start..end, [joined]);
     }
 
-    /// Puts all numbers of another set in.
+    /// Adds all numbers of another set.
     pub fn extend(&mut self, other: &Self) {
         other.0.iter().for_each(|&(first, last)| self.insert(first, last));
     }
 
-    /// Takes every number above `last` out.
+    /// Removes every number above `last`.
     pub fn truncate(&mut self, last: u64) {
         self.0.retain(|(first, _)| *first <= last);
         if let Some(range) = self.0.last_mut() {
@@ -71,7 +71,8 @@ impl Spans {
         }
     }
 
-    /// The numbers from 1 to `last`, whatever order the ranges are in.
+    /// Returns the numbers of the set from 1 to `last`. Also puts ranges that are out of order
+    /// right.
     #[must_use]
     pub fn within(&self, last: u64) -> Self {
         let mut spans = Self::default();
@@ -79,7 +80,7 @@ impl Spans {
         spans
     }
 
-    /// Takes one number out.
+    /// Removes one number.
     pub fn remove(&mut self, number: u64) {
         let Some(at) = self.0.iter().position(|&(first, last)| first <= number && number <= last)
         else {
@@ -123,7 +124,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn they_are_the_set_that_they_stand_for(
+        fn they_equal_the_set_they_stand_for(
             steps in prop::collection::vec((0..4u8, 1..40u64, 0..6u64), 0..40)
         ) {
             let (mut spans, mut model) = (Spans::default(), BTreeSet::new());

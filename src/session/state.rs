@@ -1,89 +1,92 @@
-//! What of a log is in view, as data: each change of it makes another revision, and every
-//! revision is kept, so that each can be gone back to.
+//! The visible part of a log, as data. Each change makes a new revision, and every revision is kept
+//! so that the session can go back to it.
 
 use serde::{Deserialize, Serialize};
 
 use super::spans::Spans;
 
-/// A revision of what is in view of a session.
+/// A revision of a session's visible part.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct State {
-    /// How many messages the log had when the revision was made; later ones are in view too.
+    /// Number of messages in the log when the revision was made. Later messages are in view too.
     pub base: u64,
-    /// Which of those belong to the conversation; the others were rolled back.
+    /// Messages up to `base` that belong to the conversation. The others were rolled back.
     pub active: Spans,
-    /// Which of the active ones were pruned.
+    /// Active messages that were pruned.
     #[serde(default)]
     pub pruned: Spans,
-    /// What stands in place of the older ones.
+    /// Summary that stands in for the older messages.
     #[serde(default)]
     pub summary: Option<Summary>,
-    /// Which are never to be left out.
+    /// Messages that are never left out.
     #[serde(default)]
     pub pinned: Spans,
-    /// How many summaries were made.
+    /// Number of summaries made.
     #[serde(default)]
     pub summaries: u64,
-    /// How many summaries in a row did not help.
+    /// Number of summaries in a row that did not help.
     #[serde(default)]
     pub futile: u64,
-    /// The turn in which a summary was last tried.
+    /// Turn in which a summary was last tried.
     #[serde(default)]
     pub tried_in_turn: u64,
-    /// The turn before which the last checkpoint was taken.
+    /// Turn before which the last checkpoint was taken.
     #[serde(default)]
     pub checkpoint_turn: u64,
-    /// How well the memories found in the last turn fitted it, from 0 to 1.
+    /// Mean relevance of the memories found in the last turn, from 0 to 1.
     #[serde(default)]
     pub relevance: f64,
-    /// How coherent the last answer was, from 0 to 1, if somebody judged it.
+    /// Coherence of the last answer, from 0 to 1, if it was rated.
     #[serde(default)]
     pub coherence: Option<f64>,
-    /// What the last rollback, if nothing was gone back to since, took out of view.
+    /// Moment before the last rollback, to which `undo-rollback` returns. `None` if there is no
+    /// rollback to undo.
     #[serde(default)]
     pub before_rollback: Option<Moment>,
 }
 
-/// A moment of a session, to which it can go back.
+/// A moment of a session that it can go back to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Moment {
-    /// The revision that was present then.
+    /// Number of the revision at that moment.
     pub revision: u64,
-    /// How many messages the log had then.
+    /// Number of messages in the log at that moment.
     pub position: u64,
-    /// The stored set of the context items of then.
+    /// Stored set of the context items at that moment.
     pub items: Option<u64>,
 }
 
-/// What stands in place of messages.
+/// A text that stands in for messages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Summary {
     /// The text.
     pub text: String,
-    /// How many tokens it has, as [`Message::tokens`](super::message::Message::tokens).
+    /// Number of tokens of the text, counted like
+    /// [`Message::tokens`](super::message::Message::tokens).
     pub tokens: u64,
-    /// The messages that it stands for, those of earlier summaries included.
+    /// Messages that it stands in for, including those of earlier summaries.
     pub covers: Spans,
-    /// What the next summary is made from, beside the messages: kept by whoever makes summaries.
+    /// Data that the next summary is made from, besides the messages. The maker of the summary
+    /// defines it.
     #[serde(default)]
     pub source: serde_json::Value,
 }
 
 impl State {
-    /// Whether the message belongs to the conversation, pruned or not.
+    /// Returns whether the message belongs to the conversation, pruned or not.
     pub fn is_active(&self, number: u64) -> bool {
         number > self.base || self.active.contains(number)
     }
 
-    /// Whether the message itself is in view.
+    /// Returns whether the message itself is in view.
     pub fn is_in_view(&self, number: u64) -> bool {
         self.is_active(number) && !self.is_hidden(number)
     }
 
-    /// The revision as of a log of `length` messages: the same view, said of all of them.
+    /// Returns the same view for a log of `length` messages, with all of them accounted for.
     #[must_use]
     pub fn rebased(&self, length: u64) -> Self {
         let mut state = self.clone();
@@ -92,8 +95,8 @@ impl State {
         state
     }
 
-    /// The revision in which the conversation ends after message `last` and is otherwise that of
-    /// `then`, in a log that has `length` messages by now.
+    /// Returns the revision `then` with the conversation ending after message `last`, in a log that
+    /// has `length` messages by now.
     #[must_use]
     pub fn back_at(then: &Self, last: u64, length: u64) -> Self {
         let mut state = then.rebased(last.max(then.base));
@@ -102,8 +105,8 @@ impl State {
         state
     }
 
-    /// What another session's state says of a log of `length` messages, for a session that has no
-    /// checkpoints yet and nothing to go back to. Whatever the state was, the result is sound.
+    /// Adapts the state of another session to a log of `length` messages, for a session that has no
+    /// checkpoints yet and nothing to go back to. The result is valid whatever the state was.
     #[must_use]
     pub fn of_log(self, length: u64) -> Self {
         let within = |spans: &Spans| spans.within(length);

@@ -1,4 +1,4 @@
-//! What is in view of a session of numbered messages.
+//! The visible part of a session of numbered messages.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ fn check(session: &Session, active: &[u64], in_view: &[u64]) {
 }
 
 #[test]
-fn what_is_appended_is_in_view() {
+fn an_appended_message_is_in_view() {
     let mut session = session(3);
     check(&session, &[1, 2, 3], &[1, 2, 3]);
     let mut state = session.state().rebased(3);
@@ -54,7 +54,7 @@ fn what_is_appended_is_in_view() {
 }
 
 #[test]
-fn going_back_leaves_later_messages_in_the_log_only() {
+fn going_back_keeps_later_messages_only_in_the_log() {
     let mut session = session(2);
     let early = session.state().clone();
     append(&mut session, 3);
@@ -69,7 +69,7 @@ fn going_back_leaves_later_messages_in_the_log_only() {
 }
 
 #[test]
-fn what_a_summary_stands_for_is_out_of_view_unless_pinned() {
+fn summarized_messages_are_out_of_view_unless_pinned() {
     let mut session = session(5);
     let covers = Spans::range(1, 4);
     let summary = Summary { text: "s".into(), tokens: 1, covers, source: serde_json::Value::Null };
