@@ -1,7 +1,7 @@
 //! Exact counts with `OpenAI`'s byte-pair vocabularies.
 //!
-//! It wraps the tokenizer library, so that nobody else names it, and spreads large texts over two
-//! threads without changing the result.
+//! This module alone names the tokenizer library. It counts large texts on two threads, with the
+//! same result.
 
 use std::thread;
 
@@ -9,12 +9,12 @@ use tiktoken::CoreBpe;
 
 use super::{Counter, TokenizerName};
 
-/// Texts above this many bytes are counted in two halves at once: below it, starting a thread and
-/// warming its cache costs more than it saves.
+/// Texts with more bytes than this are counted in two halves at once. For shorter ones, starting a
+/// thread and warming its cache costs more than it saves.
 const HALVED_ABOVE: usize = 128 * 1024;
 
-/// An exact counter over one vocabulary, which is loaded on the first count (about 65 ms) and kept
-/// for as long as the program runs.
+/// An exact counter over one vocabulary. The vocabulary is loaded on the first count (about 65 ms)
+/// and kept for as long as the program runs.
 #[derive(Debug, Clone, Copy)]
 pub struct Bpe {
     name: TokenizerName,
@@ -49,8 +49,8 @@ impl Counter for Bpe {
     }
 }
 
-/// Counts `left` on a thread of its own while this one counts `right`; one after the other when the
-/// system gives no thread.
+/// Counts `left` on another thread and `right` on this one, or both on this one if the system gives
+/// no thread.
 fn count_both(vocabulary: &CoreBpe, left: &str, right: &str) -> u64 {
     thread::scope(|scope| {
         let helper = thread::Builder::new().spawn_scoped(scope, || vocabulary.count(left)).ok();
@@ -60,23 +60,25 @@ fn count_both(vocabulary: &CoreBpe, left: &str, right: &str) -> u64 {
     })
 }
 
-/// Cuts `text` near its middle where both sides together have as many tokens as the whole; `None`
-/// when it has no such place.
+/// Cuts `text` near its middle, so that the tokens of both sides add up to those of the whole.
+/// Returns `None` if there is no such place.
 ///
 /// The place is right after a `\n` that is followed by a visible ASCII character other than `/`.
 /// Both vocabularies first cut a text into pieces by a regular expression, matched from left to
-/// right, each match beginning where the last one ended, and then encode each piece by itself. So
-/// it is enough that the pieces of the whole are those of the left side and then those of the right:
+/// right, each match beginning where the last one ended, and then encode each piece by itself. It
+/// is therefore enough that the pieces of the whole are the pieces of the left side followed by
+/// those of the right side:
 ///
-/// 1. *No piece goes across the place.* Of the alternatives, those of words and numbers match no
-///    `\n` at all (`[^\r\n\p{L}\p{N}]?`, letters, marks, `'s`, `\p{N}{1,3}`). Punctuation,
+/// 1. *No piece crosses the place.* The alternatives for words and numbers match no `\n` at all
+///    (`[^\r\n\p{L}\p{N}]?`, letters, marks, `'s`, `\p{N}{1,3}`). Punctuation,
 ///    ` ?[^\s\p{L}\p{N}]+[\r\n]*` (`[\r\n/]*` in o200k), has its `\n` in the tail, which admits
-///    nothing else but `\r` and in o200k `/`. The rest, `\s*[\r\n]+`, `\s+(?!\S)` and `\s+`, admits
-///    white space only.
-/// 2. *The left side by itself gives the same pieces.* An alternative without lookahead depends on
-///    nothing but what it matches, by 1 all on the left. The one lookahead, in `\s+(?!\S)`, is tried
-///    only where `\s*[\r\n]+` failed, thus on white space without a line end up to the next
-///    character that is none; that white space ends before the `\n`, and so does what is looked at.
+///    nothing else but `\r` and, in o200k, `/`. The others, `\s*[\r\n]+`, `\s+(?!\S)` and `\s+`,
+///    admit white space only.
+/// 2. *The left side by itself gives the same pieces.* An alternative without lookahead depends
+///    only on what it matches, and by 1 all of that is on the left. The one lookahead, in
+///    `\s+(?!\S)`, is tried only where `\s*[\r\n]+` failed: on white space without a line end, up
+///    to the next character that is not white space. That white space ends before the `\n`, and so
+///    does the text that is looked at.
 /// 3. *The right side by itself gives the same pieces*, since nothing looks behind and by 1 a piece
 ///    begins there.
 fn split(text: &str) -> Option<(&str, &str)> {
@@ -90,7 +92,7 @@ fn split(text: &str) -> Option<(&str, &str)> {
     nearest.map(|at| text.split_at(at))
 }
 
-/// Whether a line that begins at `at` begins as [`split`] wants it.
+/// Returns whether the line that begins at `at` begins as [`split`] needs it.
 fn splits(text: &[u8], at: usize) -> bool {
     text.get(at).is_some_and(|byte| byte.is_ascii_graphic() && *byte != b'/')
 }

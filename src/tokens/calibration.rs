@@ -1,24 +1,24 @@
-//! How far the counts for a model are off, learned from the usage that its provider reports.
+//! Corrects the counts for a model by the usage that its provider reports.
 //!
-//! One calibration belongs to one model and one counter; who keeps it where is not known here.
+//! A calibration belongs to one model and one counter. The caller stores it.
 
 use serde::{Deserialize, Serialize};
 
-/// The weight of a new report against all before it: a change of the tokenizer is followed within
-/// a dozen reports, and one odd report moves little.
+/// Weight of a new report against all earlier ones. A change of the tokenizer is followed within a
+/// dozen reports, and one odd report moves little.
 pub const SMOOTHING: f64 = 0.2;
 
-/// A calibration never says less than this share of the table's factor …
+/// Smallest share of the table's factor that a calibration gives.
 pub const LEAST: f64 = 0.8;
 
-/// … nor more than this.
+/// Largest share of the table's factor that a calibration gives.
 pub const MOST: f64 = 2.0;
 
-/// Reports on fewer tokens than this say more about how a provider frames a request than about
-/// its tokenizer, and are left out.
+/// Minimum number of tokens of a report. Smaller reports say more about how a provider frames a
+/// request than about its tokenizer, and are ignored.
 pub const TOO_FEW: u64 = 200;
 
-/// The ratio of reported to counted tokens, smoothed.
+/// The smoothed ratio of reported to counted tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Calibration {
@@ -33,8 +33,8 @@ impl Default for Calibration {
 }
 
 impl Calibration {
-    /// Learns from a request that was counted as `counted` tokens with the table's factor, not yet
-    /// calibrated, and for which the provider reported `reported` tokens of input.
+    /// Learns from one request. `counted` is its count with the table's factor, not yet calibrated,
+    /// and `reported` is the number of input tokens that the provider reported.
     pub fn observe(&mut self, counted: u64, reported: u64) {
         if counted < TOO_FEW || reported < TOO_FEW {
             return;
@@ -44,19 +44,20 @@ impl Calibration {
         self.reports = self.reports.saturating_add(1);
     }
 
-    /// By how much the table's factor is to be multiplied: 1 before any report, always within
-    /// [`LEAST`] and [`MOST`].
+    /// Returns the factor by which to multiply the table's factor: 1 before any report, and always
+    /// from [`LEAST`] to [`MOST`].
     pub fn ratio(&self) -> f64 {
         bounded(self.ratio)
     }
 
-    /// How many reports it has learned from.
+    /// Returns the number of reports it has learned from.
     pub fn reports(&self) -> u64 {
         self.reports
     }
 }
 
-/// Stored states are read from outside, so even a ratio that is no number is put right.
+/// Brings a ratio within its bounds. Stored states come from outside, so the ratio may even be no
+/// number.
 fn bounded(ratio: f64) -> f64 {
     if ratio.is_nan() { 1.0 } else { ratio.clamp(LEAST, MOST) }
 }
@@ -90,12 +91,12 @@ mod tests {
     }
 
     #[test]
-    fn small_reports_and_none_say_nothing() {
+    fn small_reports_are_ignored() {
         check(&[(0, 0), (0, 9_000), (9_000, 0), (10, 40)], 1.0);
     }
 
     #[test]
-    fn it_is_kept_as_text_and_read_carefully() {
+    fn it_is_stored_as_text_and_read_with_care() {
         let mut calibration = Calibration::default();
         calibration.observe(1_000, 1_500);
         let text = serde_json::to_string(&calibration).unwrap();

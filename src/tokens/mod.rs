@@ -1,7 +1,8 @@
-//! How many tokens a text has, exactly or by estimate.
+//! Counts the tokens of a text, exactly or by estimate.
 //!
-//! It knows texts and vocabularies, and nothing of items, formats or budgets. Counting is a pure
-//! function of the text; the vocabularies are part of the program, so nothing is read or fetched.
+//! This module knows texts and vocabularies, and nothing of items, formats or budgets. Counting is
+//! a pure function of the text. The vocabularies are part of the program, so nothing is read or
+//! fetched.
 
 mod bpe;
 pub mod calibration;
@@ -17,30 +18,31 @@ pub use calibration::Calibration;
 pub use measure::{Measure, ROLE_OVERHEAD};
 pub use model::Model;
 
-/// Counts the tokens of texts, the same text always alike.
+/// Counts the tokens of texts. The same text always gives the same count.
 pub trait Counter: Send + Sync {
-    /// The wire name of what is counted: `o200k`, `cl100k` or `estimate`.
+    /// Returns the counter's wire name: `o200k`, `cl100k` or `estimate`.
     fn name(&self) -> &'static str;
 
-    /// How many tokens `text` has; 0 for the empty text.
+    /// Counts the tokens of `text`; 0 for the empty text.
     fn count(&self, text: &str) -> u64;
 }
 
-/// The counter with this wire name; `None` for a name that is not in [`TokenizerName::ALL`].
+/// Returns the counter with this wire name, or `None` for a name that is not in
+/// [`TokenizerName::ALL`].
 pub fn counter(name: &str) -> Option<Arc<dyn Counter>> {
     TokenizerName::from_name(name).map(TokenizerName::counter)
 }
 
-/// Which counter to use, as a configuration names it.
+/// The name of a counter, as a configuration gives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TokenizerName {
-    /// The byte pairs of `OpenAI`'s models since GPT-4o; near enough for other current models.
+    /// Byte pairs of `OpenAI`'s models since GPT-4o. Close enough for other current models.
     #[default]
     O200k,
-    /// The byte pairs of GPT-3.5 and GPT-4.
+    /// Byte pairs of GPT-3.5 and GPT-4.
     Cl100k,
-    /// A quarter of the characters: quick, needs no vocabulary, errs by 7–15 % on code.
+    /// A quarter of the characters: quick, needs no vocabulary, and errs by 7–15 % on code.
     Estimate,
 }
 
@@ -51,10 +53,10 @@ impl std::fmt::Display for TokenizerName {
 }
 
 impl TokenizerName {
-    /// Every name, in the order in which errors list them.
+    /// All names, in the order in which errors list them.
     pub const ALL: &'static [Self] = &[Self::O200k, Self::Cl100k, Self::Estimate];
 
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Self::O200k => "o200k",
@@ -63,12 +65,12 @@ impl TokenizerName {
         }
     }
 
-    /// The tokenizer with this wire name.
+    /// Returns the tokenizer with this wire name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|tokenizer| tokenizer.name() == name)
     }
 
-    /// The counter itself. Making it costs nothing; a vocabulary is loaded by its first count.
+    /// Creates the counter. This is cheap; a vocabulary is loaded by its first count.
     pub fn counter(self) -> Arc<dyn Counter> {
         match self {
             Self::O200k => Arc::new(Bpe::O200K),
@@ -105,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_leads_to_the_counter_that_bears_it() {
+    fn every_name_leads_to_its_counter() {
         for tokenizer in TokenizerName::ALL {
             let name = tokenizer.name();
             assert_eq!(counter(name).map(|counter| counter.name()), Some(name));

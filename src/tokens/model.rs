@@ -1,31 +1,31 @@
-//! Which models there are, as far as a window depends on it: how much they take, and how their
-//! tokens relate to those of a public vocabulary.
+//! The known models, as far as a window depends on them: their limits, and how their tokens relate
+//! to those of a public vocabulary.
 //!
-//! A model is found by the longest prefix of its name, since names go on with dates and variants.
-//! It knows no configuration: what a user says otherwise is given as [`Override`]s.
+//! A model is found by the longest prefix of its name, since names continue with dates and
+//! variants. This module knows no configuration: the user's own values come in as [`Override`]s.
 
 use std::sync::Arc;
 
 use super::calibration::Calibration;
 use super::{Counter, Measure, TokenizerName};
 
-/// How much a model takes of which nothing is known, in tokens.
+/// Limit of an unknown model, in tokens.
 pub const DEFAULT_LIMIT: u64 = 100_000;
 
-/// How full of a model's limit a window should be at most; beyond it, pruning is called for.
+/// Largest share of a model's limit that a window should fill. Beyond it, pruning is due.
 pub const TARGET_UTILISATION: f64 = 0.8;
 
-/// What is taken for a model of which nothing is known.
+/// Values for an unknown model.
 pub const DEFAULT: Row = public(&[], DEFAULT_LIMIT, TokenizerName::O200k).inexact();
 
-/// Models by the beginnings of their names. Limits are the vendors' published ones, except that
-/// `gpt-5` is held to the 128,000 that the design of pruning gives it. Factors are relative to
+/// Models by the beginnings of their names. Limits are the published ones of the vendors, except
+/// that `gpt-5` is held to the 128,000 that the design of pruning gives it. Factors are relative to
 /// `o200k`; a calibration corrects them.
 pub const TABLE: &[Row] = &[
     private(&["gemini-1.5-", "gemini-2.0-", "gemini-2.5-", "gemini-3"], 1_000_000, GEMINI),
     private(&["gemini"], DEFAULT_LIMIT, GEMINI),
-    // Claude's tokenizer changed after 4.6; a name that says no version is taken for a new one,
-    // since its counts are the larger ones.
+    // Claude's tokenizer changed after 4.6. A name without a version counts as a new one, since the
+    // new tokenizer gives the larger counts.
     private(&["claude"], 200_000, CLAUDE),
     private(&["claude-1", "claude-2", "claude-instant"], 100_000, CLAUDE_TO_4_6),
     private(&["claude-2.1", "claude-3", "claude-4"], 200_000, CLAUDE_TO_4_6),
@@ -51,58 +51,58 @@ const GEMINI: f64 = 1.3;
 const CLAUDE: f64 = 1.55;
 const CLAUDE_TO_4_6: f64 = 1.2;
 
-/// Models whose names begin alike.
+/// Models with names that begin alike.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Row {
-    /// What their names begin with, in lower case.
+    /// Beginnings of their names, in lower case.
     pub prefixes: &'static [&'static str],
-    /// How many tokens they take.
+    /// Maximum number of tokens in a request.
     pub limit: u64,
-    /// The public vocabulary that comes nearest.
+    /// The nearest public vocabulary.
     pub tokenizer: TokenizerName,
-    /// By how much their tokens are more than those of that vocabulary.
+    /// Factor from counts in that vocabulary to counts of the model.
     pub factor: f64,
-    /// Whether that vocabulary is their own.
+    /// True if that vocabulary is the model's own.
     pub exact: bool,
 }
 
-/// What a user says of models otherwise than [`TABLE`]; what is `None` stays as it is there.
+/// The user's values for some models. `None` keeps the value of [`TABLE`].
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Override {
-    /// What the models' names begin with.
+    /// Beginning of the models' names.
     pub prefix: String,
-    /// How many tokens they take; 0 is as good as `None`.
+    /// Maximum number of tokens in a request. 0 counts as `None`.
     pub limit: Option<u64>,
-    /// By how much their tokens are more than those of the vocabulary; what is not finite and
-    /// above 0 is as good as `None`.
+    /// Factor from counts in the vocabulary to counts of the model. A value that is not finite or
+    /// not above 0 counts as `None`.
     pub factor: Option<f64>,
-    /// The vocabulary that comes nearest.
+    /// The nearest public vocabulary.
     pub tokenizer: Option<TokenizerName>,
 }
 
 /// A model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
-    /// Its name, as it was asked for.
+    /// Name of the model, as the caller gave it.
     pub name: String,
-    /// How many tokens it takes.
+    /// Maximum number of tokens in a request.
     pub limit: u64,
-    /// The public vocabulary that comes nearest.
+    /// The nearest public vocabulary.
     pub tokenizer: TokenizerName,
-    /// By how much its tokens are more than those of that vocabulary.
+    /// Factor from counts in that vocabulary to counts of the model.
     pub factor: f64,
-    /// By how much more they have turned out to be; 1 without a [`Calibration`].
+    /// Further factor, learned by a [`Calibration`]; 1 without one.
     pub calibrated: f64,
-    /// Whether that vocabulary is its own, so that counts are no estimates.
+    /// True if that vocabulary is the model's own, so that counts are exact.
     pub exact: bool,
-    /// Whether the table or the user knows it; [`DEFAULT`] was used otherwise.
+    /// True if the table or the user knows the model. If not, the values are those of [`DEFAULT`].
     pub known: bool,
 }
 
 impl Model {
-    /// The model of this name, whatever its case. What vendors and routers put before a name,
-    /// as in `anthropic/claude-sonnet-4-5`, does not matter to the table; the user's prefixes are
-    /// compared with the whole name first.
+    /// Finds the model with this name, in any letter case. The table ignores what vendors and
+    /// routers put before a name, as in `anthropic/claude-sonnet-4-5`. The user's prefixes are
+    /// compared with the whole name first, and then with the bare name.
     pub fn named(name: &str, overrides: &[Override]) -> Self {
         let whole = name.trim().to_lowercase();
         let bare = whole.rsplit('/').next().unwrap_or(&whole);
@@ -113,16 +113,16 @@ impl Model {
         said.map_or(model.clone(), |said| model.but(said))
     }
 
-    /// The same with the factor that its provider's reports have shown. A vocabulary of its own
-    /// needs no correction.
+    /// Returns the model with the factor learned from its provider's reports. A model that has a
+    /// public vocabulary of its own needs no correction.
     #[must_use]
     pub fn calibrated(self, calibration: &Calibration) -> Self {
         let calibrated = if self.exact { 1.0 } else { calibration.ratio() };
         Self { calibrated, ..self }
     }
 
-    /// What texts and messages cost for it when `counter` has counted them. The factor is that of
-    /// byte pairs: an estimate stays the plain quarter of the characters until it is calibrated.
+    /// Returns the measure for this model, based on `counter`. The table's factor is for byte pairs
+    /// only: an estimate stays a plain quarter of the characters until it is calibrated.
     pub fn measure(&self, counter: &Arc<dyn Counter>) -> Measure {
         let estimate = counter.name() == TokenizerName::Estimate.name();
         let factor = if estimate { self.calibrated } else { self.factor * self.calibrated };
@@ -130,7 +130,8 @@ impl Model {
         Measure::plain(Arc::clone(counter)).scaled(factor, exact)
     }
 
-    /// How many tokens a history should have at most: ⌊[`TARGET_UTILISATION`] · limit⌋.
+    /// Returns the number of tokens that a history should have at most: ⌊[`TARGET_UTILISATION`] ·
+    /// limit⌋.
     pub fn target(&self) -> u64 {
         (self.limit as f64 * TARGET_UTILISATION).floor() as u64
     }
@@ -141,8 +142,8 @@ impl Model {
         Self { name: name.into(), limit, tokenizer, factor, calibrated: 1.0, exact, known }
     }
 
-    /// A vocabulary that the user names is taken for the model's own, unless a factor says that it
-    /// is not.
+    /// Applies the user's values. A vocabulary that the user names counts as the model's own,
+    /// unless a factor says that it is not.
     fn but(self, said: &Override) -> Self {
         let said_factor = said.factor.filter(|factor| factor.is_finite() && *factor > 0.0);
         let factor = said_factor.unwrap_or(self.factor);
@@ -170,17 +171,17 @@ impl Row {
     }
 }
 
-/// Models whose vocabulary is public.
+/// Creates a row for models that have a public vocabulary.
 const fn public(prefixes: &'static [&'static str], limit: u64, tokenizer: TokenizerName) -> Row {
     Row { prefixes, limit, tokenizer, factor: 1.0, exact: true }
 }
 
-/// Models whose vocabulary is not.
+/// Creates a row for models that have no public vocabulary.
 const fn private(prefixes: &'static [&'static str], limit: u64, factor: f64) -> Row {
     Row { prefixes, limit, tokenizer: TokenizerName::O200k, factor, exact: false }
 }
 
-/// What goes with the longest of the prefixes with which `name` begins.
+/// Returns the value of the longest prefix with which `name` begins.
 fn longest<'a, T>(rows: impl Iterator<Item = (&'a str, T)>, name: &str) -> Option<T> {
     let fitting = rows.filter(|(prefix, _)| begins(name, prefix));
     fitting.max_by_key(|(prefix, _)| prefix.len()).map(|(_, row)| row)
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_says_goes_before_the_table() {
+    fn the_users_values_override_the_table() {
         let says = |prefix: &str, limit, factor, tokenizer| Override {
             prefix: prefix.into(),
             limit,
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_calibration_moves_the_factor_of_what_is_not_exact() {
+    fn a_calibration_changes_the_factor_of_inexact_models() {
         let mut calibration = Calibration::default();
         (0..100).for_each(|_| calibration.observe(10_000, 15_000));
         let claude = Model::named("claude-sonnet-4-5", &[]).calibrated(&calibration);
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn no_prefix_is_there_twice_and_all_are_lower_case() {
+    fn prefixes_are_unique_and_in_lower_case() {
         let mut prefixes: Vec<&str> =
             TABLE.iter().flat_map(|row| row.prefixes.iter().copied()).collect();
         let count = prefixes.len();

@@ -1,4 +1,4 @@
-//! Known counts, and that halving a text never changes its count.
+//! Known counts, and proof that halving a text never changes its count.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::*;
 
 const BOTH: [Bpe; 2] = [Bpe::O200K, Bpe::CL100K];
 
-/// Sources, a table and prose of this very project, and scripts without ASCII letters.
+/// Sources, a table and prose of this project, and scripts without ASCII letters.
 const TEXTS: [&str; 4] = [
     include_str!("../bpe.rs"),
     include_str!("../../context/language/table.txt"),
@@ -15,7 +15,7 @@ const TEXTS: [&str; 4] = [
      (defun é ()\n  ;; λ\n  #'f)\n/path\n//x\n...\n/..\n1234\n56789\n\n\n'll\n \u{a0}\u{2003}\n\u{301}x\n",
 ];
 
-/// Whether every place that [`splits`] accepts leaves the count as it is.
+/// Checks that every place accepted by [`splits`] leaves the count as it is.
 #[track_caller]
 fn check_every_place(text: &str) {
     for bpe in BOTH {
@@ -69,7 +69,7 @@ fn halves_meet_near_the_middle() {
 }
 
 #[test]
-fn large_texts_count_as_if_they_were_whole() {
+fn large_texts_are_counted_like_a_whole() {
     for text in TEXTS {
         let large = text.repeat(HALVED_ABOVE / text.len() + 1);
         check_large(&large);
