@@ -5,14 +5,13 @@ use super::{Source, Template, TemplateError};
 /// A template that comes with the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Builtin {
-    /// Its name.
+    /// Name of the template.
     pub name: &'static str,
     /// Its text.
     pub text: &'static str,
 }
 
-/// Every template that comes with the program: those that manage a context, then those of quick
-/// actions.
+/// The built-in templates: those that write notes, then those of quick actions.
 pub const BUILT_IN: &[Builtin] = &[
     Builtin { name: "freeform-chat", text: include_str!("builtin/freeform-chat.md") },
     Builtin { name: "goal-oriented", text: include_str!("builtin/goal-oriented.md") },
@@ -25,10 +24,10 @@ pub const BUILT_IN: &[Builtin] = &[
     Builtin { name: "write-tests", text: include_str!("builtin/write-tests.md") },
 ];
 
-/// The built-in template of this name.
+/// Returns the built-in template with this name.
 ///
 /// # Errors
-/// Never for one of [`BUILT_IN`], which a test checks.
+/// Never for a template of [`BUILT_IN`]; a test checks this.
 pub fn built_in(name: &str) -> Option<Result<Template, TemplateError>> {
     let found = BUILT_IN.iter().find(|built_in| built_in.name == name)?;
     Some(Template::parse(found.name, Source::BuiltIn, found.text))

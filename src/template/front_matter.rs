@@ -1,30 +1,31 @@
-//! The lines between two `---` at the beginning of a template: `name: value`, one setting a line.
+//! Front matter: the lines between two `---` at the beginning of a template, with one setting
+//! `name: value` on each.
 //!
-//! That much of YAML is enough for settings that are all numbers and short texts, and an error can
+//! This much of YAML is enough for settings that are all numbers and short texts, and an error can
 //! say where it is.
 
 use super::TemplateError;
 
-/// What a template says of itself and of how it is to be used; `None` where it says nothing.
+/// The settings that a template gives itself. A setting that is not given is `None`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FrontMatter {
-    /// What it is for.
+    /// Purpose of the template.
     pub description: Option<String>,
-    /// How many of the last runs the manager is shown; 0 for no managing.
+    /// Number of latest runs that the note-taker sees; 0 turns note-taking off.
     pub recent_runs: Option<u64>,
-    /// How many of the last runs are passed on as they are; 0 for the summary only.
+    /// Number of latest runs that are passed on unchanged; 0 passes on only the notes.
     pub passthrough_runs: Option<u64>,
-    /// From how many tokens of history on it manages; 0 for every turn.
+    /// Size of the history, in tokens, from which notes are taken; 0 means every turn.
     pub token_threshold: Option<u64>,
-    /// The model that manages.
+    /// Model of the note-taker.
     pub model: Option<String>,
 }
 
-/// The names that are known, as errors list them.
+/// The known settings, in the order in which errors list them.
 const KNOWN: [&str; 5] =
     ["description", "recent-runs", "passthrough-runs", "token-threshold", "model"];
 
-/// The front matter, the text behind it, and on which line that begins.
+/// Returns the front matter, the text after it, and the number of the line where that text begins.
 pub(super) fn split<'a>(
     name: &str,
     text: &'a str,

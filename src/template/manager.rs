@@ -1,38 +1,38 @@
-//! What a model is asked that manages a conversation: a template with the conversation in it.
+//! The prompt of a note-taker: a template filled with the conversation.
 
 use super::render::render_noting;
 use super::{Fields, Template, TemplateError};
 
-/// What the manager is told before anything else; the template says the rest.
+/// System prompt of a note-taker. The template gives the instructions.
 pub const TASK: &str = "You keep the working notes of a conversation between a user and another \
                         model. That model will see your notes in the place of the older messages, \
                         and nothing else of them. Follow the instructions that come with the \
                         conversation, answer with the notes alone, in plain words or Markdown, and \
                         neither answer the user nor call tools.";
 
-/// The parts of a conversation that a template can place.
+/// The parts of a conversation that a template can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Conversation<'a> {
-    /// What was noted for the turn before; empty without notes.
+    /// Notes of the turn before. Empty if there are none.
     pub prior_summary: &'a str,
-    /// What was said last; empty when nothing was.
+    /// Last messages. Empty if there are none.
     pub recent_conversation: &'a str,
-    /// What the user says now.
+    /// Current message of the user.
     pub latest_input: &'a str,
 }
 
-/// The prompt of a manager.
+/// The prompt of a note-taker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManagerPrompt {
-    /// What the user's part of the request says; [`TASK`] is the system's.
+    /// Text of the user's message in the request. [`TASK`] is the system's.
     pub text: String,
-    /// Which sections the request has, in their order, by name.
+    /// Names of the sections of the request, in order.
     pub sections: Vec<&'static str>,
 }
 
 impl Template {
-    /// What a manager is asked about a conversation. A part of it of which the template has shown
-    /// nothing follows the template under a heading; an empty one is left out.
+    /// Builds the prompt that asks a note-taker for its notes. A part of the conversation that the
+    /// template does not show follows the template under a heading. Empty parts are left out.
     ///
     /// # Errors
     /// Those of [`render`](super::render()).

@@ -1,6 +1,6 @@
-//! Templates: Markdown prompts with front matter, placeholders, and an advisory contract.
+//! Templates: Markdown prompts with front matter, placeholders and an advisory contract.
 //!
-//! Pure: texts come in and go out. Where templates lie is [`files`](crate::files)' to know.
+//! Pure: takes and returns texts. [`files`](crate::files) knows where templates are stored.
 
 mod builtin;
 mod front_matter;
@@ -16,66 +16,66 @@ pub use self::front_matter::FrontMatter;
 pub use self::manager::{Conversation, ManagerPrompt, TASK};
 pub use self::render::{Fields, render};
 
-/// How many characters a template's name has at most.
+/// Maximum length of a template's name, in characters.
 pub const LONGEST_NAME: usize = 128;
-/// The largest template, in bytes.
+/// Maximum size of a template, in bytes.
 pub const MAX_TEMPLATE_BYTES: usize = 256 << 10;
 
-/// A template as it was read.
+/// A parsed template.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Template {
-    /// Its name, without `.md`.
+    /// Name of the template, without `.md`.
     pub name: String,
-    /// Where it was found.
+    /// Place where it was found.
     pub source: Source,
-    /// The SHA-256 of the whole text, in hexadecimal.
+    /// SHA-256 of the whole text, in hexadecimal.
     pub hash: String,
-    /// What it says of itself and of how it is to be used.
+    /// Settings from the front matter.
     pub front_matter: FrontMatter,
-    /// What the model's output should look like. Advisory: nothing is held to it.
+    /// Expected form of the model's output. Advisory: nothing enforces it.
     pub contract: Option<Contract>,
-    /// The prompt, with placeholders, without front matter and contract.
+    /// The prompt with its placeholders, without front matter and contract.
     pub body: String,
-    /// On which line of the text the body begins, from 1.
+    /// Line of the text on which the body begins, from 1.
     pub body_line: usize,
 }
 
-/// Where a template was found.
+/// The place where a template was found.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
-    /// In this file of the project.
+    /// This file of the project.
     Project(String),
-    /// In this file of the user's configuration.
+    /// This file in the user's configuration.
     User(String),
-    /// In the program.
+    /// The program itself.
     BuiltIn,
 }
 
-/// A fenced block that says what the output should look like.
+/// A fenced block that shows the expected form of the output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contract {
-    /// `json` or `yaml`.
+    /// `json`, `yaml` or `yml`.
     pub language: String,
-    /// The block's content.
+    /// Content of the block.
     pub text: String,
 }
 
-/// Why a template cannot be used.
+/// The reason why a template cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("template {name}: line {line}, column {column}: {message}")]
 pub struct TemplateError {
-    /// The template's name.
+    /// Name of the template.
     pub name: String,
-    /// The line of the text, from 1.
+    /// Line of the text, from 1.
     pub line: usize,
-    /// The column in characters, from 1.
+    /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong there.
+    /// The problem at that place.
     pub message: String,
 }
 
 impl Source {
-    /// The kind of place, as it is told to clients.
+    /// Returns the kind of place, as clients see it.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Project(_) => "project",
@@ -84,7 +84,7 @@ impl Source {
         }
     }
 
-    /// The file, if it is one.
+    /// Returns the path of the file, if the template is in one.
     pub fn path(&self) -> Option<&str> {
         match self {
             Self::Project(path) | Self::User(path) => Some(path),
@@ -94,11 +94,10 @@ impl Source {
 }
 
 impl Template {
-    /// Reads a template.
+    /// Parses a template.
     ///
     /// # Errors
-    /// [`TemplateError`] for front matter that cannot be read and for placeholders that are not
-    /// well-formed.
+    /// [`TemplateError`] for front matter that cannot be read and for malformed placeholders.
     pub fn parse(name: &str, source: Source, text: &str) -> Result<Self, TemplateError> {
         let (front_matter, rest, first_line) = front_matter::split(name, text)?;
         let (contract, body) = take_contract(rest);
@@ -115,12 +114,13 @@ impl Template {
     }
 }
 
-/// The name without the `.md` that may be given with it.
+/// Returns the name without a trailing `.md`.
 pub fn bare_name(name: &str) -> &str {
     name.strip_suffix(".md").unwrap_or(name)
 }
 
-/// Whether a name can be a template's: no path leads out of the folder by it.
+/// Returns whether a name is allowed for a template. No allowed name leads out of the templates'
+/// folder.
 pub fn is_name(name: &str) -> bool {
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ');
     !name.is_empty()
@@ -134,8 +134,8 @@ fn hash(text: &str) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The first block fenced as `json` or `yaml`, and the text with as many empty lines in its place,
-/// so that the lines below keep their numbers.
+/// Takes out the first block fenced as `json` or `yaml`. The returned text has as many empty lines
+/// in its place, so that the lines below keep their numbers.
 fn take_contract(text: &str) -> (Option<Contract>, String) {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let language = |line: &str| {

@@ -1,8 +1,8 @@
-//! Which fields a template has really shown. One that it only asks about has not been, nor one that
-//! it shows where it has not come to.
+//! Finds out which fields a template really shows. A field that is only part of a condition is not
+//! shown, nor is one in a branch that is not taken.
 //!
-//! Each `{{ value }}` becomes a call of a function that is given the value; of which fields that is
-//! made is read from the template.
+//! Each `{{ value }}` becomes a call of a function that gets the value. The template's text tells
+//! which fields the value is made from.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -15,25 +15,25 @@ use minijinja::{Environment, Value};
 
 use super::Fields;
 
-/// The function's name, which no template has of itself.
+/// Name of the function. No template uses it by itself.
 const SHOWN: &str = "contexture_notes_what_is_shown";
 
-/// What something is made of.
+/// The fields that a value is made from.
 #[derive(Debug, Clone, Default)]
 struct Origin {
     names: BTreeSet<String>,
-    /// Whether it is only one of them, or something else, as a condition says.
+    /// True if a condition decides which of them is used.
     is_choice: bool,
 }
 
-/// A template's body that notes what it shows.
+/// A template's body, changed so that it records which values it shows.
 pub(super) struct Noting {
     pub(super) body: String,
-    /// What each value that it shows is made of.
+    /// Origin of each shown value.
     values: Vec<Origin>,
 }
 
-/// The names of fields.
+/// The names of the shown fields.
 #[derive(Clone, Default)]
 pub(super) struct Placed(Arc<Mutex<BTreeSet<String>>>);
 
@@ -42,7 +42,7 @@ impl Noting {
         let mut noting = Self { body: String::new(), values: Vec::new() };
         let (mut reader, mut copied) = (Reader::default(), 0);
         for token in tokenize(body, false, SyntaxConfig::default()) {
-            // What is not well-formed is for others to find.
+            // The parser reports malformed templates.
             let Ok((token, span)) = token else { break };
             match token {
                 Token::VariableStart => {
@@ -72,7 +72,7 @@ impl Noting {
         self.body.push_str(then);
     }
 
-    /// Has the environment of a rendering note which of its fields are shown.
+    /// Makes the environment of a rendering record which of its fields are shown.
     pub(super) fn note_in(&self, environment: &mut Environment<'_>, fields: &Fields<'_>) -> Placed {
         let placed = Placed::default();
         let (noted, values) = (placed.clone(), self.values.clone());
@@ -96,14 +96,14 @@ impl Noting {
 }
 
 impl Placed {
-    /// Whether something of this field was shown.
+    /// Returns whether something of this field was shown.
     pub(super) fn has(&self, field: &str) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(field)
     }
 }
 
-/// Whether a value is a text or several: a length or an answer to a question says nothing of what
-/// it was made of.
+/// Returns whether a value is a text or a list. A length, or the answer to a question, shows
+/// nothing of its origin.
 fn says_something(value: &Value) -> bool {
     match value.as_str() {
         Some(text) => !text.trim().is_empty(),
@@ -115,13 +115,13 @@ fn is_part(value: &Value, field: &str) -> bool {
     value.as_str().is_none_or(|text| field.contains(text.trim()))
 }
 
-/// What is known of the names so far.
+/// The names that were read so far.
 #[derive(Default)]
 struct Reader {
-    /// The words of the tag, without names of filters and of parts.
+    /// The words of the tag, without names of filters and attributes.
     words: Vec<String>,
     is_part_or_filter: bool,
-    /// What the template's own names are made of.
+    /// Origins of the names that the template defines.
     own: BTreeMap<String, Origin>,
 }
 
@@ -156,7 +156,7 @@ impl Reader {
         }
     }
 
-    /// What an expression is made of; conditions are only asked.
+    /// Returns the fields that an expression is made from. Conditions contribute none.
     fn origin(&self, words: &[String]) -> Origin {
         let (mut origin, mut asks) = (Origin::default(), false);
         for word in words {

@@ -1,4 +1,4 @@
-//! Placeholders: Jinja, with nothing but the fields, in which what is missing is empty.
+//! Fills placeholders: Jinja that knows only the fields, and treats a missing one as empty.
 
 use std::collections::BTreeMap;
 
@@ -8,26 +8,27 @@ use super::placed::{Noting, Placed};
 use super::safe::{self, Bounded};
 use super::{Template, TemplateError};
 
-/// How many steps a template may take: a thousand times what the built-in ones do, and less than a
-/// tenth of a second.
+/// Maximum number of steps of a template: a thousand times what the built-in ones need, and less
+/// than a tenth of a second.
 const FUEL: u64 = 200_000;
-/// How many bytes all steps may go over; each may go over all of the fields. Some seconds.
+/// Maximum number of bytes that all steps may process, since each may process all fields. Takes
+/// some seconds.
 const MAX_WORK: u64 = 8 << 30;
-/// The longest text that a template may become, in bytes.
+/// Maximum length of a rendered template, in bytes.
 const MAX_RENDERED_BYTES: usize = 4 << 20;
 
-/// The fields that placeholders name.
+/// The fields that placeholders can name, with their texts.
 pub type Fields<'a> = BTreeMap<&'a str, &'a str>;
 
-/// The template's body with the fields in it.
+/// Renders the template's body with the fields.
 ///
 /// # Errors
-/// [`TemplateError`], for instance when it loops for too long.
+/// [`TemplateError`], for instance for a loop that takes too long.
 pub fn render(template: &Template, fields: &Fields<'_>) -> Result<String, TemplateError> {
     rendered(template, &template.body, fields, safe::environment(fuel(fields)))
 }
 
-/// The same, and which of the fields are in it.
+/// Like [`render`], and also returns which fields the text shows.
 pub(super) fn render_noting(
     template: &Template,
     fields: &Fields<'_>,
@@ -59,7 +60,7 @@ fn rendered(
     Ok(String::from_utf8_lossy(&rendered.written).into_owned())
 }
 
-/// Whether the placeholders are well-formed, and use nothing that they may not.
+/// Checks that the placeholders are well-formed and use only what is allowed.
 pub(super) fn check(name: &str, body: &str, body_line: usize) -> Result<(), TemplateError> {
     safe::check(name, body, body_line)?;
     let environment = safe::environment(FUEL);
@@ -67,7 +68,7 @@ pub(super) fn check(name: &str, body: &str, body_line: usize) -> Result<(), Temp
     compiled.map(drop).map_err(|error| located(name, &error, body_line))
 }
 
-/// The error with its place in the whole text.
+/// Converts an error, giving its place in the whole text.
 fn located(name: &str, error: &Error, body_line: usize) -> TemplateError {
     let message = match error.kind() {
         ErrorKind::OutOfFuel => "it takes too many steps; does it loop?".to_owned(),

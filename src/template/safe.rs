@@ -1,6 +1,6 @@
-//! What of Jinja a template may use: placeholders, conditions and loops, but nothing by which a text
-//! grows from itself. A template comes with a project that somebody else wrote, and of memory that
-//! cannot be had the whole program would die.
+//! The subset of Jinja that a template may use: placeholders, conditions and loops, but nothing
+//! that lets a text grow from itself. A template comes with a project that somebody else wrote, and
+//! a program that runs out of memory dies as a whole.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -15,20 +15,21 @@ use minijinja::{
 
 use super::TemplateError;
 
-/// The statements. Others keep texts that are written, or bring in other templates.
+/// Allowed statements. Others would store texts or include other templates.
 const STATEMENTS: [&str; 7] = ["if", "elif", "else", "endif", "for", "endfor", "set"];
 
-/// How many bytes all filters of a template may make together: what they made may all be kept, in
-/// names and in loops.
+/// Maximum number of bytes that all filters of a template may make together. All of it may stay in
+/// memory, in names and in loops.
 const MAX_MADE_BYTES: usize = 64 << 20;
-/// How many pieces a text may be split into.
+/// Maximum number of pieces that a text may be split into.
 const MAX_PIECES: usize = 100_000;
-/// What a piece takes beside its bytes.
+/// Memory for one piece, besides its text.
 const BYTES_PER_PIECE: usize = 48;
-/// How deep loops may be within each other: each keeps what it goes through.
+/// Maximum depth of nested loops. Each keeps the values it runs through.
 const MAX_LOOPS: usize = 8;
 
-/// An environment in which no filter, test or function makes more of a text than a few times itself.
+/// Creates an environment in which no filter, test or function makes a text more than a few times
+/// longer.
 pub(super) fn environment(fuel: u64) -> Environment<'static> {
     let mut environment = Environment::empty();
     environment.set_undefined_behavior(UndefinedBehavior::Chainable);
@@ -91,17 +92,17 @@ fn add_filters(environment: &mut Environment<'static>) {
     });
 }
 
-/// What the filters of one rendering have made, in bytes.
+/// Number of bytes that the filters of one rendering have made.
 #[derive(Default)]
 struct Made(AtomicUsize);
 
 impl Made {
-    /// Notes a text that will be made of another.
+    /// Adds a text that is about to be made from another.
     fn text(&self, of: &Value) -> Result<(), Error> {
         self.note(of.as_str().unwrap_or_default().len())
     }
 
-    /// Notes the pieces that a text will be split into.
+    /// Adds the pieces that a text is about to be split into.
     fn pieces(&self, of: &Value, count: impl FnOnce(&str) -> usize) -> Result<(), Error> {
         let text = of.as_str().unwrap_or_default();
         let pieces = count(text);
@@ -122,7 +123,8 @@ impl Made {
     }
 }
 
-/// Whether a template uses nothing else. What is not well-formed is for others to find.
+/// Checks that a template uses only the allowed subset. Malformed templates pass: the parser
+/// reports them.
 pub(super) fn check(name: &str, body: &str, body_line: usize) -> Result<(), TemplateError> {
     let mut reader = Reader::default();
     for token in tokenize(body, false, SyntaxConfig::default()) {
@@ -138,22 +140,22 @@ pub(super) fn check(name: &str, body: &str, body_line: usize) -> Result<(), Temp
     Ok(())
 }
 
-/// What must be known of the tokens before one.
+/// The context of a token: what came before it.
 #[derive(Default)]
 struct Reader {
-    /// How many tokens of the block there were, and its statement.
+    /// Number of tokens of the current tag so far, and its statement.
     tokens: usize,
     statement: Option<String>,
-    /// Whether a bracket would be behind a value: an index or a call.
+    /// True if a bracket here would follow a value, which makes it an index or a call.
     behind_value: bool,
-    /// Of each open parenthesis, whether it is a call's.
+    /// True for each open parenthesis that belongs to a call.
     calls: Vec<bool>,
-    /// How many loops are open.
+    /// Number of open loops.
     loops: usize,
 }
 
 impl Reader {
-    /// What the token would be, if a template may not have it there.
+    /// Describes the token if a template may not have it here.
     fn refused(&mut self, token: &Token<'_>) -> Option<String> {
         let what = match token {
             Token::VariableStart | Token::BlockStart => {
@@ -173,11 +175,11 @@ impl Reader {
                     false => (!STATEMENTS.contains(name)).then(|| format!("{{% {name} %}}")),
                 }
             }
-            // It writes into a text that nothing bounds.
+            // A recursive loop writes into a text without a limit.
             Token::Ident("recursive") if self.is("for") => Some("a recursive loop".to_owned()),
-            // What it makes would be kept, and no filter has made it.
+            // The slice would be kept, though no filter counted it.
             Token::Colon if self.is("set") => Some("a slice in {% set %}".to_owned()),
-            // Without its value it is a block, which keeps all that is written in it.
+            // Without a value it is a block, which keeps everything written in it.
             token if self.tokens == 2 && self.is("set") && !matches!(token, Token::Assign) => {
                 Some("{% set %} of anything but a name and its value".to_owned())
             }
@@ -206,13 +208,13 @@ impl Reader {
     }
 }
 
-/// Whether a name is one of the language's own, behind which no value ends.
+/// Returns whether a name is a word of the language, which does not end a value.
 fn is_word(token: &Token<'_>) -> bool {
     const WORDS: [&str; 9] = ["and", "or", "not", "in", "is", "if", "elif", "else", "for"];
     matches!(token, Token::Ident(name) if WORDS.contains(name))
 }
 
-/// Takes so many bytes and then fails.
+/// A writer that fails after a given number of bytes.
 pub(super) struct Bounded {
     pub(super) written: Vec<u8>,
     pub(super) most: usize,

@@ -1,4 +1,4 @@
-//! Templates in few words, and those that come with the program.
+//! Rules of templates, and the templates that come with the program.
 
 use super::*;
 
@@ -172,8 +172,8 @@ fn names_lead_nowhere_else() {
     assert_eq!(bare_name("x.md"), "x");
 }
 
-/// Whatever a project's template does with a long conversation, it is stopped before it has kept
-/// much more than that.
+/// A project's template is stopped before it keeps much more than the conversation it was given,
+/// however long that is.
 #[test]
 fn what_a_template_keeps_has_a_bound() {
     let long = "a line of the conversation\n".repeat(40_000);
