@@ -222,7 +222,7 @@ CALLS are those of the turn's result, in their order."
   (let* ((approval (contexture-repl--make-approval
                     :number (plist-get params :approval)
                     :tool (contexture-repl--tool-name params)
-                    :text (contexture-repl--one-line (or (plist-get params :text) "") 200)
+                    :text (contexture-repl--approval-words params)
                     :arguments (contexture-repl--pretty (plist-get params :arguments))
                     :fixed properties)))
     (contexture-repl--changing
@@ -238,6 +238,14 @@ CALLS are those of the turn's result, in their order."
     (message "The model wants to use %s; %s decides"
              (contexture-repl--approval-tool approval)
              (substitute-command-keys "\\[contexture-repl-approve]"))))
+
+(defun contexture-repl--approval-words (params)
+  "Return what PARAMS ask to be allowed, and which place outside it reaches."
+  (let ((text (contexture-repl--one-line (or (plist-get params :text) "") 200))
+        (outside (plist-get params :outside)))
+    (if (member outside '(nil "")) text
+      (format "%s (outside the project: %s)" text
+              (contexture-repl--one-line outside 200)))))
 
 (defun contexture-repl--approval-block (approval)
   "Return the lines that ask about APPROVAL."

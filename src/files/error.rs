@@ -79,6 +79,14 @@ pub enum FileError {
         /// The last line asked for, if any.
         end: Option<u64>,
     },
+    /// A name that leads out of the folder that it must stay in, or cannot be resolved in it.
+    #[error("{path:?} leads out of {folder:?}; only what is in that folder is read")]
+    Outside {
+        /// The name as it was given.
+        path: PathBuf,
+        /// The folder.
+        folder: PathBuf,
+    },
     /// A path that means different files to the client and to the server.
     #[error("file names must begin with / or ~/, got {path:?}; expand it first")]
     NotAbsolute {
@@ -139,6 +147,7 @@ impl FileError {
             Self::PastEnd { .. } => "past-end",
             Self::BadRange { .. } => "bad-range",
             Self::NotAbsolute { .. } => "not-absolute",
+            Self::Outside { .. } => "outside-folder",
             Self::NotLocal { .. } => "not-local",
         }
     }

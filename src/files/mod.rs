@@ -5,6 +5,7 @@
 //! data, blocks, and returns: call it on a blocking thread. It must know no engine, no wire and no
 //! store; of the rest of the program it names the types of an item only.
 
+mod beneath;
 mod bulk;
 mod error;
 mod freshness;
@@ -18,6 +19,7 @@ mod skipped;
 pub mod templates;
 mod tree;
 
+pub use beneath::{Beneath, Named, Opened, resolve};
 pub use bulk::{read_all, read_each};
 pub use error::{BinarySign, FileError, TreeError};
 pub use freshness::{MAX_COMPARED_BYTES, state_of, states};

@@ -14,6 +14,11 @@ use super::FileError;
 /// Errors: `not-absolute` for any other name that does not begin with `/`, `not-local` for a
 /// remote name such as `/ssh:host:/x`.
 pub fn absolute(path: &str) -> Result<PathBuf, FileError> {
+    Ok(without_dots(&expanded(path)?))
+}
+
+/// The same name with its dots, which mean what the system takes them for.
+pub(super) fn expanded(path: &str) -> Result<PathBuf, FileError> {
     let not_absolute = || FileError::NotAbsolute { path: path.to_owned() };
     let quoted = path.strip_prefix("/:").filter(|rest| rest.starts_with('/'));
     if quoted.is_none() && is_remote(path) {
@@ -21,7 +26,7 @@ pub fn absolute(path: &str) -> Result<PathBuf, FileError> {
     }
     let local = quoted.unwrap_or(path);
     if local.starts_with('/') {
-        return Ok(without_dots(Path::new(local)));
+        return Ok(PathBuf::from(local));
     }
     let below = match local.strip_prefix('~') {
         Some("") => "",
@@ -30,7 +35,7 @@ pub fn absolute(path: &str) -> Result<PathBuf, FileError> {
     };
     let home = env::home_dir().filter(|home| home.is_absolute()).ok_or_else(not_absolute)?;
     // `join` would take a second slash, as in `~//x`, for the root.
-    Ok(without_dots(&home.join(below.trim_start_matches('/'))))
+    Ok(home.join(below.trim_start_matches('/')))
 }
 
 /// Whether Emacs opens this name through TRAMP: `/method:…:…`, where the method is `-` or has two

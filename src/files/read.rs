@@ -70,12 +70,27 @@ pub(super) fn read_in(
     options: &ReadOptions,
     projects: &mut Projects,
 ) -> Result<FileText, FileError> {
-    if let Some((start, end)) = range
-        && (start == 0 || end.is_some_and(|end| end < start))
-    {
-        return Err(FileError::BadRange { start, end });
+    check_range(range)?;
+    part(path, load(path, options.max_bytes)?, range, projects)
+}
+
+/// Refuses lines that no file has.
+pub(super) fn check_range(range: Option<(u64, Option<u64>)>) -> Result<(), FileError> {
+    match range {
+        Some((start, end)) if start == 0 || end.is_some_and(|end| end < start) => {
+            Err(FileError::BadRange { start, end })
+        }
+        _ => Ok(()),
     }
-    let text = load(path, options.max_bytes)?;
+}
+
+/// The lines of `range` of a file's whole text.
+pub(super) fn part(
+    path: &Path,
+    text: String,
+    range: Option<(u64, Option<u64>)>,
+    projects: &mut Projects,
+) -> Result<FileText, FileError> {
     let total_lines = lines::count(&text);
     let (content, lines) = match range {
         None => (text, None),
@@ -93,7 +108,15 @@ pub(super) fn read_in(
 /// The whole text of a regular file of at most `limit` bytes, without a byte-order mark.
 pub(super) fn load(path: &Path, limit: u64) -> Result<String, FileError> {
     check_size(path, check_regular(path)?.len(), limit)?;
-    let bytes = load_bytes(path, limit)?;
+    load_open(path, open(path, path)?, limit)
+}
+
+/// The whole text of an open file, if it is a regular one of at most `limit` bytes.
+pub(super) fn load_open(path: &Path, file: File, limit: u64) -> Result<String, FileError> {
+    let metadata = file.metadata().map_err(|source| refused(path, source))?;
+    refuse_special(path, &metadata)?;
+    check_size(path, metadata.len(), limit)?;
+    let bytes = load_bytes(path, file, metadata.len(), limit)?;
     decode(path, bytes)
 }
 
@@ -120,7 +143,8 @@ pub(super) fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-fn refuse_special(path: &Path, metadata: &Metadata) -> Result<(), FileError> {
+/// Refuses what is no regular file.
+pub(super) fn refuse_special(path: &Path, metadata: &Metadata) -> Result<(), FileError> {
     let (kind, path) = (metadata.file_type(), path.to_path_buf());
     if kind.is_dir() {
         return Err(FileError::IsDirectory { path });
@@ -142,9 +166,8 @@ fn check_size(path: &Path, bytes: u64, limit: u64) -> Result<(), FileError> {
     Ok(())
 }
 
-fn load_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, FileError> {
+fn load_bytes(path: &Path, file: File, size: u64, limit: u64) -> Result<Vec<u8>, FileError> {
     let unreadable = |source| refused(path, source);
-    let (file, size) = open(path)?;
     let expected = size.min(limit).min(MAX_RESERVED_BYTES);
     let mut bytes = Vec::with_capacity(usize::try_from(expected).unwrap_or(0) + 1);
     // The file may have grown since its size was asked for, and files of /proc say 0.
@@ -155,13 +178,11 @@ fn load_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, FileError> {
 
 /// Opens a regular file. What was regular a moment ago may have become a FIFO: `O_NONBLOCK` keeps
 /// the opening of one from waiting for a writer, and has no effect on regular files.
-fn open(path: &Path) -> Result<(File, u64), FileError> {
+/// `path` is what an error names.
+pub(super) fn open(name: &Path, path: &Path) -> Result<File, FileError> {
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits();
-    let opened = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path);
-    let file = opened.map_err(|source| refused(path, source))?;
-    let metadata = file.metadata().map_err(|source| refused(path, source))?;
-    refuse_special(path, &metadata)?;
-    Ok((file, metadata.len()))
+    let opened = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(name);
+    opened.map_err(|source| refused(path, source))
 }
 
 fn decode(path: &Path, bytes: Vec<u8>) -> Result<String, FileError> {
@@ -300,7 +321,8 @@ mod tests {
         let path = temp.path().join("fifo");
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR).unwrap();
         check_kind(&path, "not-a-regular-file");
-        assert_eq!(open(&path).unwrap_err().kind(), "not-a-regular-file", "after the first look");
+        let after_the_first_look = load_open(&path, open(&path, &path).unwrap(), 1);
+        assert_eq!(after_the_first_look.unwrap_err().kind(), "not-a-regular-file");
     }
 
     #[test]

@@ -14,7 +14,9 @@ use super::{Finish, Step};
 use crate::context::item::{Kind, Metadata};
 use crate::context::manager::{MAX_CAPACITY, ManagerError};
 use crate::engine::{Added, EngineError, NewItem};
-use crate::files::{self, FileText, ListedFile, ReadOptions, Skipped, TreeOptions, Walk};
+use crate::files::{
+    self, FileError, FileText, ListedFile, Named, ReadOptions, Skipped, TreeOptions, Walk,
+};
 use crate::value::Value;
 use crate::wire::message::WireError;
 
@@ -36,6 +38,21 @@ struct AddFile {
 
 pub(super) fn add_file(call: Call, params: Value) -> Result<Step, WireError> {
     let given: AddFile = decode(params)?;
+    let path = files::absolute(&given.path).map_err(|error| file_error(&error))?;
+    add(&call, given, |range, options| files::read(&path, range, options))
+}
+
+/// `add-file` of a file that was resolved before; its name is not looked up again.
+pub(super) fn add_named(call: &Call, params: Value, named: &Named) -> Result<Step, WireError> {
+    let file = named.file.as_ref().map_err(file_error)?;
+    add(call, decode(params)?, |range, options| file.read(range, options))
+}
+
+fn add(
+    call: &Call,
+    given: AddFile,
+    read: impl FnOnce(Option<(u64, Option<u64>)>, &ReadOptions) -> Result<FileText, FileError>,
+) -> Result<Step, WireError> {
     let start = not_negative("start-line", given.start_line)?;
     let end = not_negative("end-line", given.end_line)?;
     let range = match (start, end) {
@@ -44,8 +61,7 @@ pub(super) fn add_file(call: Call, params: Value) -> Result<Step, WireError> {
     };
     let options = read_options(&call.tools, given.max_file_bytes)?;
     let taken_ms = now_ms();
-    let path = files::absolute(&given.path).map_err(|error| file_error(&error))?;
-    let text = files::read(&path, range, &options).map_err(|error| file_error(&error))?;
+    let text = read(range, &options).map_err(|error| file_error(&error))?;
     let metadata = file_metadata(metadata(given.metadata)?, &text, "file");
     let kind = given.r#type.unwrap_or(Kind::File);
     let item = NewItem {

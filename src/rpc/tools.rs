@@ -1,15 +1,17 @@
 //! The tools by which a model may look at its context and change it: the same methods that clients
 //! call, with the session filled in.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::json;
 
 use super::call::Call;
+use super::files::add_named;
 use super::present::{entry, figure};
 use super::{Finish, Step, find as find_method};
 use crate::engine::Engine;
-use crate::files;
+use crate::files::{self, Named};
 use crate::provider::chat::Tool;
 use crate::store::session::SessionRow;
 use crate::value::Value;
@@ -92,8 +94,7 @@ pub(super) static ALL: &[ContextTool] = &[
         method: "add-file",
         phrase: "add the file",
         params: |request, row| {
-            let path = request.path(row).map(|path| path.to_string_lossy().into_owned());
-            vec![manager(row), entry("path", path.unwrap_or_default()), entry("brief", true)]
+            vec![manager(row), entry("path", request.place()), entry("brief", true)]
         },
         shown: as_it_is,
     },
@@ -184,6 +185,8 @@ pub(super) fn names() -> Vec<&'static str> {
 pub(super) struct ToolRequest {
     pub(super) tool: &'static ContextTool,
     arguments: Value,
+    /// The file that is meant, once it is resolved.
+    file: Option<Arc<Named>>,
 }
 
 impl ContextTool {
@@ -226,7 +229,7 @@ impl ContextTool {
         if let Some((name, _)) = given.iter().find(|(name, _)| !known(name)) {
             return Err(format!("{} has no argument {name}", self.name));
         }
-        let request = ToolRequest { tool: self, arguments: value };
+        let request = ToolRequest { tool: self, arguments: value, file: None };
         let is_missing = |argument: &&Argument| {
             let given = request.argument(&argument.name.replace('_', "-"));
             argument.required && given.is_none_or(|value| *value == Value::Nil)
@@ -243,14 +246,30 @@ impl ToolRequest {
         self.arguments.get(name)
     }
 
-    /// Why it cannot be done in this session, whoever allows it.
-    pub(super) fn refusal(&self, row: &SessionRow) -> Option<String> {
-        let name = self.argument("path").filter(|_| self.tool.method == "add-file")?;
-        let reason = || {
-            let name = json_text(name);
-            format!("{name} is no absolute file name, and the session is of no project's folder")
+    /// Finds the file that is meant and holds it: what a person allows is what is then read,
+    /// whatever its name has become.
+    ///
+    /// # Errors
+    /// A phrase for the model, when the name can mean no file whoever allows it.
+    pub(super) async fn resolve(&mut self, row: &SessionRow) -> Result<(), String> {
+        if self.tool.method != "add-file" {
+            return Ok(());
+        }
+        let Some(Value::Str(name)) = self.argument("path").cloned() else {
+            return Err("path must be a string".to_owned());
         };
-        self.path(row).is_none().then(reason)
+        let project = row.project.clone();
+        let resolving = tokio::task::spawn_blocking(move || {
+            files::resolve(&name, project.as_deref().map(Path::new)).map_err(|_| {
+                let name = json_text(&Value::Str(name));
+                format!(
+                    "{name} is no absolute file name, and the session is of no project's folder"
+                )
+            })
+        });
+        let named = resolving.await.map_err(|_| "internal error in a tool".to_owned())??;
+        self.file = Some(Arc::new(named));
+        Ok(())
     }
 
     /// What is to be done, in a line for a person.
@@ -264,30 +283,17 @@ impl ToolRequest {
         format!("{} {}", self.tool.phrase, what.join(" ")).trim_end().to_owned()
     }
 
-    /// Whether it reaches out of the session's project, which a person must allow each time.
-    pub(super) fn reaches_out(&self, row: &SessionRow) -> bool {
-        if self.tool.method != "add-file" {
-            return false;
-        }
-        let (Some(path), Some(project)) = (self.path(row), row.project.as_deref()) else {
-            return true;
-        };
-        // What links lead to counts, not what they are called.
-        match (path.canonicalize(), Path::new(project).canonicalize()) {
-            (Ok(path), Ok(project)) => !path.starts_with(project),
-            // What is not there cannot be read either.
-            (Err(_), _) => false,
-            (Ok(_), Err(_)) => true,
-        }
+    /// The place that it reaches out to from the session's project, which a person must allow each
+    /// time.
+    pub(super) fn reaches_out(&self) -> Option<String> {
+        let named = self.file.as_ref()?;
+        (!named.is_inside).then(|| self.place())
     }
 
-    /// The file that is meant: names are from the project's folder.
-    fn path(&self, row: &SessionRow) -> Option<PathBuf> {
-        let Some(Value::Str(name)) = self.argument("path") else { return None };
-        match (name.starts_with(['/', '~']), row.project.as_deref()) {
-            (true, _) | (false, None) => files::absolute(name).ok(),
-            (false, Some(project)) => Some(Path::new(project).join(name)),
-        }
+    /// The name of the file that was resolved.
+    fn place(&self) -> String {
+        let file = self.file.as_ref().and_then(|named| named.file.as_ref().ok());
+        file.map(|file| file.path().to_string_lossy().into_owned()).unwrap_or_default()
     }
 
     /// Does it, and gives the result as a model reads it.
@@ -302,18 +308,22 @@ impl ToolRequest {
         let mut params = (self.tool.params)(self, row);
         let given_as = |name: &str| self.argument(name).map(|value| entry(name, value.clone()));
         params.extend(PASSED_ON.into_iter().filter_map(given_as));
-        let done = run(call, self.tool.method, Value::Map(params)).await;
+        let done = run(call, self, Value::Map(params)).await;
         let value = done.map_err(|error| error.message)?;
         (self.tool.shown)(self, value, row).map(|value| cut(json_text(&value)))
     }
 }
 
 /// Runs a method to its end, as the program that is called.
-async fn run(call: &Call, method: &str, params: Value) -> Result<Value, WireError> {
-    let method = find_method(method)?;
-    let own = call.clone();
+async fn run(call: &Call, asked: &ToolRequest, params: Value) -> Result<Value, WireError> {
+    let method = find_method(asked.tool.method)?;
+    let (own, file) = (call.clone(), asked.file.clone());
     let broken = || WireError::new(WireError::INTERNAL, "internal error in a tool");
-    let begun = tokio::task::spawn_blocking(move || method.run(own, params)).await;
+    let begun = tokio::task::spawn_blocking(move || match file {
+        Some(file) => add_named(&own, params, &file),
+        None => method.run(own, params),
+    });
+    let begun = begun.await;
     let mut step = begun.map_err(|_| broken())??;
     while let Step::Await(work) = step {
         step = work.await?;
@@ -357,42 +367,4 @@ fn cut(text: String) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(name: &str, arguments: &str, expected: Result<&str, &str>) {
-        let asked = find(name).unwrap().understood(arguments);
-        let found = asked.map(|asked| asked.phrase());
-        assert_eq!(found.as_deref().map_err(String::as_str), expected);
-    }
-
-    #[test]
-    fn calls_are_told_in_a_line() {
-        check("list_context", "", Ok("list the context"));
-        check("add_file", r#"{"path": "a.rs", "start_line": 3}"#, Ok("add the file a.rs 3"));
-        check("add_text", r#"{"content": "one\ntwo"}"#, Ok("add a text one…"));
-        check("drop_context", r#"{"ids": ["ctx-1"]}"#, Ok(r#"drop the items ["ctx-1"]"#));
-    }
-
-    #[test]
-    fn what_cannot_be_understood_is_said() {
-        check("read_context", "{}", Err("read_context needs the argument id"));
-        check("read_context", r#"{"id": null}"#, Err("read_context needs the argument id"));
-        check(
-            "add_text",
-            r#"{"content": "x", "manager": "y"}"#,
-            Err("add_text has no argument manager"),
-        );
-        check("add_text", "[]", Err("the arguments must be a JSON object"));
-    }
-
-    #[test]
-    fn every_tool_has_a_method_and_a_sound_schema() {
-        for tool in ALL {
-            assert!(find_method(tool.method).is_ok(), "{}", tool.name);
-            let schema = tool.offered().schema;
-            assert_eq!(schema["properties"].as_object().unwrap().len(), tool.arguments.len());
-        }
-    }
-}
+mod tests;

@@ -138,6 +138,77 @@ fn a_file_outside_the_project_is_asked_for_each_time() {
 }
 
 #[test]
+fn no_name_leads_out_of_the_project_unasked() {
+    let home = Home::new();
+    home.write("in.txt", "inside\n");
+    std::fs::write(home.path("home/secret.txt"), "the secret\n").unwrap();
+    let link = |target: &str, name: &str| {
+        std::os::unix::fs::symlink(target, home.file(name)).unwrap();
+    };
+    link("in.txt", "link-in");
+    link("../home/secret.txt", "link-out");
+    link("link-out", "link-to-link");
+    link("../home", "folder-out");
+    let secret = home.path("home/secret.txt").to_str().unwrap().to_owned();
+    let names = [
+        "missing/../../home/secret.txt",
+        "in.txt/../../home/secret.txt",
+        "../home/secret.txt/",
+        &format!("/:/:{secret}"),
+        &format!("/:{secret}"),
+        &secret,
+        "~/secret.txt",
+        "link-out",
+        "link-to-link",
+        "folder-out/secret.txt",
+        "./folder-out/../home/secret.txt",
+        &format!("file://{secret}"),
+        "../files/../home/secret.txt",
+    ];
+    let calls: Vec<String> = names
+        .iter()
+        .chain(&["link-in", "../files/in.txt"])
+        .map(|name| format!("{{ name = \"add_file\", arguments = '{{\"path\": \"{name}\"}}' }}"))
+        .collect();
+    let answers = format!("[[answer]]\ncalls = [{}]\n[[answer]]\ntext = \"x\"\n", calls.join(", "));
+    let mut client = begin(&home, &answers);
+    let (asked, answer) =
+        decide(&mut client, "(:content \"look\" :tools t :allow (add_file))", ":refuse");
+    let outcomes: Vec<&str> = outcomes(&answer).into_iter().map(|(_, outcome)| outcome).collect();
+    assert_eq!(outcomes.len(), names.len() + 2);
+    assert_eq!(outcomes[names.len()..], ["done", "done"], "{answer}");
+    for (name, outcome) in names.iter().zip(&outcomes) {
+        assert!(["refused", "failed"].contains(outcome), "{name}: {outcome}");
+    }
+    assert!(asked.len() >= 9, "{asked:?}");
+    assert_eq!(client.contents("m"), ["inside\n", "inside\n"]);
+}
+
+#[test]
+fn what_is_allowed_is_what_is_read() {
+    let home = Home::new();
+    std::fs::write(home.path("home/harmless"), "harmless\n").unwrap();
+    std::fs::write(home.path("home/secret"), "the secret\n").unwrap();
+    std::os::unix::fs::symlink(home.path("home/harmless"), home.file("link")).unwrap();
+    let answers = calling("add_file", r#"{"path": "link"}"#) + "[[answer]]\ntext = \"x\"\n";
+    let mut client = begin(&home, &answers);
+    let id = client.send("chat", "(:content \"look\" :tools t :allow (add_file))");
+    let told = loop {
+        let message = client.message();
+        if text(&message["params"]["kind"]) == "approval" {
+            break message["params"].clone();
+        }
+    };
+    let place = home.path("home/harmless").canonicalize().unwrap();
+    assert_eq!(text(&told["outside"]), place.to_str().unwrap());
+    std::fs::remove_file(home.file("link")).unwrap();
+    std::os::unix::fs::symlink(home.path("home/secret"), home.file("link")).unwrap();
+    client.send("approve", &format!("(:approval {} :decision :once)", told["approval"]));
+    client.reply(id).unwrap();
+    assert_eq!(client.contents("m"), ["harmless\n"]);
+}
+
+#[test]
 fn every_tool_does_what_it_says() {
     let home = Home::new();
     let call =

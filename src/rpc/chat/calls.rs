@@ -125,15 +125,15 @@ impl Chat {
             let text = format!("there is no tool {}; there are {}", called.name, names.join(", "));
             return (Outcome::Failed, text);
         };
-        let asked = match tool.understood(&called.arguments) {
+        let mut asked = match tool.understood(&called.arguments) {
             Ok(asked) => asked,
             Err(text) => return (Outcome::Failed, text),
         };
-        if let Some(text) = asked.refusal(&self.row) {
+        if let Err(text) = asked.resolve(&self.row).await {
             return (Outcome::Failed, text);
         }
         let named = |tools: &[&'static ContextTool]| tools.iter().any(|one| one.name == tool.name);
-        let allowed = (named(&self.allowed) || named(always)) && !asked.reaches_out(&self.row);
+        let allowed = (named(&self.allowed) || named(always)) && asked.reaches_out().is_none();
         if !allowed {
             match self.decision(&asked, called).await {
                 Ok(Decision::Once) => {}
@@ -161,15 +161,13 @@ impl Chat {
             () = self.given_up() => return cancelled(),
         }
         let mut question = self.call.tools.approvals.ask();
-        let is_told = self.tell(
-            "approval",
-            &asked.phrase(),
-            vec![
-                entry("approval", figure(question.number)),
-                entry("tool", asked.tool.name),
-                entry("arguments", &*called.arguments),
-            ],
-        );
+        let mut more = vec![
+            entry("approval", figure(question.number)),
+            entry("tool", asked.tool.name),
+            entry("arguments", &*called.arguments),
+        ];
+        more.extend(asked.reaches_out().map(|place| entry("outside", place)));
+        let is_told = self.tell("approval", &asked.phrase(), more);
         if !is_told {
             let why = "nobody could be asked: the client is told no progress, or does not read it; \
                        what :allow names needs no leave";

@@ -70,8 +70,8 @@ pub(super) static METHODS: &[Method] = &[
                  tells of it, `nil` for a turn that was not to be managed. Progress has `:kind \
                  :text`: `:text`, `:reasoning`, `:status`, `:retry`, `:tool-call` (with \
                  `:arguments`), `:tool-result` (with `:tool :outcome`) or `:approval` (with \
-                 `:approval :tool :arguments`), which `approve` answers. A dry run gives `:session \
-                 :provider :model :payload :tokens :parts :items :managed-by`. Errors are of the \
+                 `:approval :tool :arguments`, and `:outside` for a file that is not the project's), \
+                 which `approve` answers. A dry run gives `:session :provider :model :payload :tokens :parts :items :managed-by`. Errors are of the \
                  kinds `unconfigured`, `authentication`, `rate-limited`, `context-too-long`, \
                  `bad-request`, `unavailable`, `malformed` and `session-busy`.",
         pace: Pace::Aside,

@@ -1,0 +1,252 @@
+//! A folder that nothing opened through it leaves. What a model, a template or a project names is
+//! resolved once, by the kernel, and what was resolved is what is read. It must not know who asks.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use rustix::fs::{CWD, Dir, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use super::path::expanded;
+use super::project::Projects;
+use super::read::{ReadOptions, check_range, load_open, open, part, refuse_special, refused};
+use super::{FileError, FileText};
+
+/// Opens nothing but a handle: no device is touched, no FIFO waited for.
+const HANDLE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+/// How often the kernel is asked again when something was renamed while it resolved a name.
+const MAX_TRIES: usize = 16;
+
+/// A folder that is held open; names are resolved from it and may not lead out of it.
+#[derive(Debug)]
+pub struct Beneath {
+    folder: File,
+    /// The folder's name as it was given.
+    named: PathBuf,
+    way: Way,
+}
+
+/// How a name is kept from leading out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// The kernel refuses to leave the folder (Linux 5.6 and later).
+    Kernel,
+    /// The kernel is asked where the open file is.
+    Asking,
+}
+
+/// A file that was resolved and is held. Its name is not looked up again.
+#[derive(Debug)]
+pub struct Opened {
+    handle: File,
+    path: PathBuf,
+}
+
+/// A name that was resolved for a project.
+#[derive(Debug)]
+pub struct Named {
+    /// Whether it leads to a place within the project, if to any. What cannot be resolved is
+    /// outside, but for what is missing from the project itself.
+    pub is_inside: bool,
+    /// What is there.
+    pub file: Result<Opened, FileError>,
+}
+
+impl Beneath {
+    /// Holds the folder at `folder`, which is absolute. Links to it are followed.
+    ///
+    /// # Errors
+    /// [`FileError::Missing`], [`FileError::Unreadable`].
+    pub fn new(folder: &Path) -> Result<Self, FileError> {
+        static WAY: OnceLock<Way> = OnceLock::new();
+        Self::by(folder, *WAY.get_or_init(best_way))
+    }
+
+    fn by(folder: &Path, way: Way) -> Result<Self, FileError> {
+        let held = rustix::fs::open(folder, HANDLE | OFlags::DIRECTORY, Mode::empty());
+        let held = held.map_err(|error| refused(folder, error.into()))?;
+        Ok(Self { folder: held.into(), named: folder.to_owned(), way })
+    }
+
+    /// The folder's place: its name without links.
+    ///
+    /// # Errors
+    /// [`FileError`] when it has been deleted.
+    pub fn place(&self) -> Result<PathBuf, FileError> {
+        place_of(&self.folder).map_err(|error| refused(&self.named, error))
+    }
+
+    /// Opens what `name` stands for, from the folder or absolute, if it is in the folder. A link
+    /// counts by what it leads to.
+    ///
+    /// # Errors
+    /// [`FileError::Outside`], and what the system says of names within the folder.
+    pub fn open(&self, name: &Path) -> Result<Opened, FileError> {
+        let handle = self.resolved(name)?;
+        // Also when the kernel kept the name inside: so both ways are told the same place.
+        let place = place_of(&handle).map_err(|_| self.outside(name))?;
+        match place.strip_prefix(self.place()?) {
+            Ok(below) => Ok(Opened { handle, path: self.named.join(below) }),
+            Err(_) => Err(self.outside(name)),
+        }
+    }
+
+    /// The names in a folder within this one, at most `limit` of them, in no order.
+    ///
+    /// # Errors
+    /// As [`Beneath::open`].
+    pub fn names(&self, folder: &Path, limit: usize) -> Result<Vec<String>, FileError> {
+        let Opened { handle, path } = self.open(folder)?;
+        let unreadable = |error: Errno| refused(&path, error.into());
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let listed = rustix::fs::openat(&handle, ".", flags, Mode::empty()).map_err(unreadable)?;
+        let entries = Dir::new(listed).map_err(unreadable)?;
+        let names = entries.filter_map(Result::ok);
+        let names = names.filter_map(|entry| Some(entry.file_name().to_str().ok()?.to_owned()));
+        Ok(names.filter(|name| name != "." && name != "..").take(limit).collect())
+    }
+
+    fn resolved(&self, name: &Path) -> Result<File, FileError> {
+        if let Some(relative) = self.below(name).filter(|_| self.way == Way::Kernel) {
+            match within(&self.folder, relative) {
+                // It leads out, perhaps to come back in again.
+                Err(Errno::XDEV | Errno::AGAIN) => {}
+                Err(error) => return Err(refused(&self.named.join(relative), error.into())),
+                Ok(handle) => return Ok(handle.into()),
+            }
+        }
+        let handle = rustix::fs::openat(&self.folder, name, HANDLE, Mode::empty());
+        // Whether there is something outside is nobody's business.
+        handle.map(File::from).map_err(|_| self.outside(name))
+    }
+
+    /// The name from the folder: byte for byte, since even a slash at its end has a meaning.
+    fn below<'a>(&self, name: &'a Path) -> Option<&'a Path> {
+        let name = name.as_os_str().as_bytes();
+        if !name.starts_with(b"/") {
+            return Some(Path::new(OsStr::from_bytes(name)));
+        }
+        let folder = self.named.as_os_str().as_bytes();
+        let folder = folder.strip_suffix(b"/").unwrap_or(folder);
+        let below = name.strip_prefix(folder)?.strip_prefix(b"/")?;
+        let start = below.iter().position(|byte| *byte != b'/')?;
+        Some(Path::new(OsStr::from_bytes(&below[start..])))
+    }
+
+    fn outside(&self, name: &Path) -> FileError {
+        FileError::Outside { path: name.to_owned(), folder: self.named.clone() }
+    }
+}
+
+impl Opened {
+    /// Resolves an absolute name, wherever it leads.
+    ///
+    /// # Errors
+    /// [`FileError::Missing`], [`FileError::Unreadable`].
+    pub fn at(path: &Path) -> Result<Self, FileError> {
+        let unreadable = |error: io::Error| refused(path, error);
+        let handle = rustix::fs::open(path, HANDLE, Mode::empty());
+        let handle = handle.map_err(|error| unreadable(error.into()))?;
+        let handle = File::from(handle);
+        let path = place_of(&handle).map_err(unreadable)?;
+        Ok(Self { handle, path })
+    }
+
+    /// The name of what was resolved: within a folder from that folder's own name, else its place.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The whole text, of at most `limit` bytes.
+    ///
+    /// # Errors
+    /// As [`read`](super::read()).
+    pub fn text(&self, limit: u64) -> Result<String, FileError> {
+        let metadata = self.handle.metadata().map_err(|error| refused(&self.path, error))?;
+        refuse_special(&self.path, &metadata)?;
+        load_open(&self.path, open(&name_of(&self.handle), &self.path)?, limit)
+    }
+
+    /// Reads it, or the lines of `range`, as [`read`](super::read()) does.
+    ///
+    /// # Errors
+    /// As [`read`](super::read()).
+    pub fn read(
+        &self,
+        range: Option<(u64, Option<u64>)>,
+        options: &ReadOptions,
+    ) -> Result<FileText, FileError> {
+        check_range(range)?;
+        part(&self.path, self.text(options.max_bytes)?, range, &mut Projects::default())
+    }
+}
+
+/// Resolves a name that a model gives: from the project's folder, absolute, or from the home
+/// folder. Dots and links mean what the kernel takes them for.
+///
+/// # Errors
+/// [`FileError::NotAbsolute`] for a name from the folder of no project, [`FileError::NotLocal`].
+pub fn resolve(name: &str, project: Option<&Path>) -> Result<Named, FileError> {
+    let path = match (name.starts_with(['/', '~']), project) {
+        (false, Some(_)) => PathBuf::from(name),
+        _ => expanded(name)?,
+    };
+    let Some(project) = project else {
+        return Ok(Named { is_inside: false, file: Opened::at(&path) });
+    };
+    let outside = |path: &Path| FileError::Outside { path: path.into(), folder: project.into() };
+    let folder = Beneath::new(project).map_err(|_| outside(&path));
+    Ok(match folder.and_then(|folder| folder.open(&path)) {
+        // `join` leaves an absolute name as it is.
+        Err(FileError::Outside { .. }) => {
+            Named { is_inside: false, file: Opened::at(&project.join(path)) }
+        }
+        file => Named { is_inside: true, file },
+    })
+}
+
+/// Resolves a name that may not lead out at any step.
+fn within(folder: &File, name: &Path) -> Result<OwnedFd, Errno> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    let open = || rustix::fs::openat2(folder, name, HANDLE, Mode::empty(), resolve);
+    let mut opened = open();
+    for _ in 1..MAX_TRIES {
+        if opened.as_ref().err() != Some(&Errno::AGAIN) {
+            break;
+        }
+        opened = open();
+    }
+    opened
+}
+
+/// Asks once whether the kernel can keep a name inside; old ones, and some sandboxes, cannot.
+fn best_way() -> Way {
+    let flags = HANDLE | OFlags::DIRECTORY;
+    match rustix::fs::openat2(CWD, ".", flags, Mode::empty(), ResolveFlags::BENEATH) {
+        Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) => Way::Asking,
+        _ => Way::Kernel,
+    }
+}
+
+/// The name by which the kernel gives an open file again, whatever has become of its own.
+fn name_of(handle: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()))
+}
+
+/// Where an open file is. One that was deleted is nowhere.
+fn place_of(handle: &File) -> io::Result<PathBuf> {
+    let place = fs::read_link(name_of(handle))?;
+    let (held, named) = (rustix::fs::fstat(handle)?, rustix::fs::lstat(&place)?);
+    match (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino) {
+        true => Ok(place),
+        false => Err(io::ErrorKind::NotFound.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

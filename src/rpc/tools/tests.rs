@@ -1,0 +1,39 @@
+//! How calls of tools are understood and told.
+
+use super::*;
+
+#[track_caller]
+fn check(name: &str, arguments: &str, expected: Result<&str, &str>) {
+    let asked = find(name).unwrap().understood(arguments);
+    let found = asked.map(|asked| asked.phrase());
+    assert_eq!(found.as_deref().map_err(String::as_str), expected);
+}
+
+#[test]
+fn calls_are_told_in_a_line() {
+    check("list_context", "", Ok("list the context"));
+    check("add_file", r#"{"path": "a.rs", "start_line": 3}"#, Ok("add the file a.rs 3"));
+    check("add_text", r#"{"content": "one\ntwo"}"#, Ok("add a text one…"));
+    check("drop_context", r#"{"ids": ["ctx-1"]}"#, Ok(r#"drop the items ["ctx-1"]"#));
+}
+
+#[test]
+fn what_cannot_be_understood_is_said() {
+    check("read_context", "{}", Err("read_context needs the argument id"));
+    check("read_context", r#"{"id": null}"#, Err("read_context needs the argument id"));
+    check(
+        "add_text",
+        r#"{"content": "x", "manager": "y"}"#,
+        Err("add_text has no argument manager"),
+    );
+    check("add_text", "[]", Err("the arguments must be a JSON object"));
+}
+
+#[test]
+fn every_tool_has_a_method_and_a_sound_schema() {
+    for tool in ALL {
+        assert!(find_method(tool.method).is_ok(), "{}", tool.name);
+        let schema = tool.offered().schema;
+        assert_eq!(schema["properties"].as_object().unwrap().len(), tool.arguments.len());
+    }
+}
