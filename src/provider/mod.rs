@@ -10,6 +10,7 @@ mod error;
 mod family;
 mod http;
 mod lines;
+mod normal;
 pub mod scripted;
 pub mod secret;
 mod served;

@@ -49,11 +49,14 @@ use rustix::fs::OFlags;
 use serde::Deserialize;
 
 use super::chat::{Piece, Provider, Reply, Request, Said, Stop, Usage};
+use super::normal::{Form, normal};
 use super::{Answer, ErrorKind, ProviderError};
 use crate::session::message::ToolCall;
 
 /// The longest that a piece may be waited for, in seconds.
 const LONGEST_DELAY: f64 = 3600.0;
+/// It is sent what the strictest server is sent.
+const FORM: Form = Form { family: "scripted", joins_results: false };
 /// The longest script that is read, in bytes.
 const LONGEST_SCRIPT: u64 = 16 << 20;
 
@@ -170,7 +173,8 @@ impl Scripted {
 
     /// The answer whose turn it is, and how often it was played before.
     fn next_line(&self, request: &Request) -> Option<(&Line, usize)> {
-        let last = request.messages.last().map_or("", |said| &*said.content);
+        let asked = normal(request, FORM);
+        let last = asked.messages.last().map_or("", |said| &*said.content);
         let by_text = |line: &Line| line.when.as_ref().is_some_and(|when| last.contains(when));
         let by_text = |at: &usize| by_text(&self.answers[*at]);
         let mut fitting: Vec<usize> = (0..self.answers.len()).filter(by_text).collect();
@@ -235,7 +239,7 @@ impl Provider for Scripted {
             }
             map
         };
-        let messages: Vec<_> = request.messages.iter().map(said).collect();
+        let messages: Vec<_> = normal(request, FORM).messages.iter().map(said).collect();
         let tools: Vec<&str> = request.tools.iter().map(|tool| &*tool.name).collect();
         let mut payload = serde_json::json!({"model": self.model, "messages": messages});
         if !tools.is_empty() {

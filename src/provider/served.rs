@@ -14,6 +14,7 @@ use super::error::{ErrorKind, ProviderError};
 use super::family::{Broken, Decoder, Family};
 use super::http::Endpoint;
 use super::lines::Unframer;
+use super::normal::normal;
 use super::secret::{KeySource, Secret};
 
 /// The longest answer that is read, in bytes.
@@ -100,6 +101,7 @@ impl Provider for HttpProvider {
 
     fn payload(&self, request: &Request) -> String {
         let model = self.endpoint.model();
+        let request = &normal(request, self.family.form());
         let body = |request: &_| self.family.body(&self.base, model, request, self.context);
         let plain = self.takes_no_temperature.load(Ordering::Relaxed);
         match request.temperature.filter(|_| plain) {

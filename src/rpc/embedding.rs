@@ -34,6 +34,16 @@ pub(super) struct Embedded {
     pub(super) outcome: Option<Value>,
 }
 
+impl Embedded {
+    /// Why there is no vector though one was to be made.
+    pub(super) fn failure(&self) -> Option<&str> {
+        match &self.outcome {
+            Some(Value::Str(failed)) => Some(failed),
+            _ => None,
+        }
+    }
+}
+
 impl Embedding {
     /// Calls wait for so long at most.
     pub fn new(embedder: Arc<dyn Embedder>, time: Duration) -> Self {

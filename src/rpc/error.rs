@@ -47,6 +47,13 @@ pub fn engine_error(error: EngineError) -> WireError {
     with_data(code, error.to_string(), data)
 }
 
+/// The error of a defect in `what`. The log says it too, so that it can be looked into later.
+pub fn internal_error(what: &str) -> WireError {
+    let message = format!("internal error in {what}");
+    tracing::error!("{message}");
+    WireError::new(WireError::INTERNAL, message)
+}
+
 /// What errors about sessions and memories have to say to programs.
 fn session_data(error: &EngineError) -> Vec<(&'static str, Value)> {
     match error {

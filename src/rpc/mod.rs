@@ -41,7 +41,7 @@ pub use self::approvals::Approvals;
 pub use self::backfill::backfill;
 pub use self::call::{Call, Limits, Peer, ReplSettings, Tools, Topic};
 pub use self::embedding::Embedding;
-pub use self::error::engine_error;
+pub use self::error::{engine_error, internal_error};
 pub use self::providers::{Configured, Providers};
 pub use self::table::{Method, Pace, Param, find, methods};
 

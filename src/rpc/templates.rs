@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::Step;
 use super::call::{Call, Tools};
-use super::error::{application, engine_error, param_error};
+use super::error::{application, engine_error, internal_error, param_error};
 use super::params::decode;
 use super::present::{entry, figure, keyword};
 use crate::engine::Engine;
@@ -113,7 +113,7 @@ pub(super) fn usable(
         match found {
             Ok(found) => found.map_err(|error| find_error(&error))?,
             Err(_) => {
-                return Err(WireError::new(WireError::INTERNAL, "internal error in a template"));
+                return Err(internal_error("a template"));
             }
         }
         then()

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::call::Call;
+use super::error::internal_error;
 use super::files::add_named;
 use super::present::{entry, figure};
 use super::{Finish, Step, find as find_method};
@@ -318,7 +319,7 @@ impl ToolRequest {
 async fn run(call: &Call, asked: &ToolRequest, params: Value) -> Result<Value, WireError> {
     let method = find_method(asked.tool.method)?;
     let (own, file) = (call.clone(), asked.file.clone());
-    let broken = || WireError::new(WireError::INTERNAL, "internal error in a tool");
+    let broken = || internal_error("a tool");
     let begun = tokio::task::spawn_blocking(move || match file {
         Some(file) => add_named(&own, params, &file),
         None => method.run(own, params),

@@ -10,8 +10,9 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::Server;
 use super::outbox::{Out, Outbox};
+use super::sent::SentTo;
 use crate::engine::EngineError;
-use crate::rpc::{self, Call, Finish, Method, Pace, Step, Work, engine_error};
+use crate::rpc::{self, Call, Finish, Method, Pace, Step, Work, engine_error, internal_error};
 use crate::value::Value;
 use crate::wire::message::{Id, Request, WireError};
 
@@ -113,16 +114,18 @@ pub(super) async fn dispatch(server: Server, outbox: Outbox, mut waiting: mpsc::
                 settle(&server, step, reply).await;
             }
             Pace::Prompt | Pace::InOrder => {
-                let step = begin_aside(method, call, params, &reply).await;
+                let sent_to = SentTo::read(&server, method, &params).await;
+                let step = begin_aside(method, call, params, sent_to, &reply).await;
                 settle(&server, step, reply).await;
             }
             Pace::Aside => {
                 let (server, aside) = (server.clone(), aside.clone());
                 let elsewhere = elsewhere.clone();
+                let sent_to = SentTo::read(&server, method, &params).await;
                 tokio::spawn(async move {
                     let mut place = place_in(&aside, &reply.cancelled).await;
                     let mut step = match place {
-                        Ok(_) => begin_aside(method, call, params, &reply).await,
+                        Ok(_) => begin_aside(method, call, params, sent_to, &reply).await,
                         Err(ref error) => Err(error.clone()),
                     };
                     if matches!(step, Ok(Step::Await(_))) {
@@ -197,11 +200,18 @@ async fn begin_aside(
     method: &'static Method,
     call: Call,
     params: Value,
+    sent_to: SentTo,
     reply: &Reply,
 ) -> Result<Step, WireError> {
-    let work = tokio::task::spawn_blocking(move || begin(method, call, params));
+    let begun = async {
+        let (params, has_session) = sent_to.named_in(params).await;
+        let work = tokio::task::spawn_blocking(move || begin(method, call, params));
+        let step = work.await.unwrap_or_else(|_| Err(defect(method.name)))?;
+        // What is wrong with the parameters is said first.
+        has_session.map(|()| step)
+    };
     tokio::select! {
-        step = work => step.unwrap_or_else(|_| Err(defect(method.name))),
+        step = begun => step,
         () = reply.cancelled.cancelled() => Err(engine_error(EngineError::Cancelled)),
     }
 }
@@ -234,19 +244,22 @@ async fn settle(server: &Server, step: Result<Step, WireError>, reply: Reply) {
     }
 }
 
-/// The step that comes after what had to come from elsewhere. The work is given up when the call
-/// is cancelled, and a panic in it is a defect of the call alone.
+/// The step that comes after all that had to come from elsewhere: what came first may show that
+/// more must come. The work is given up when the call is cancelled, and a panic in it is a defect of
+/// the call alone.
 async fn awaited(
-    step: Result<Step, WireError>,
+    mut step: Result<Step, WireError>,
     cancelled: &CancellationToken,
 ) -> Result<Step, WireError> {
-    let Ok(Step::Await(work)) = step else { return step };
-    let work = AbortOnDropHandle::new(tokio::spawn(work));
-    tokio::select! {
-        biased;
-        () = cancelled.cancelled() => Err(engine_error(EngineError::Cancelled)),
-        step = work => step.unwrap_or_else(|_| Err(defect("waiting for what the call needs"))),
+    while let Ok(Step::Await(work)) = step {
+        let work = AbortOnDropHandle::new(tokio::spawn(work));
+        step = tokio::select! {
+            biased;
+            () = cancelled.cancelled() => Err(engine_error(EngineError::Cancelled)),
+            step = work => step.unwrap_or_else(|_| Err(defect("waiting for what the call needs"))),
+        };
     }
+    step
 }
 
 /// What is left to do after the commit.
@@ -278,6 +291,5 @@ async fn finish_later(work: Work, reply: Reply) {
 }
 
 pub(super) fn defect(what: &str) -> WireError {
-    let message = format!("internal error in {what}; the server goes on, its log says more");
-    WireError::new(WireError::INTERNAL, message)
+    internal_error(&format!("{what}; the server goes on, its log says more"))
 }

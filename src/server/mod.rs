@@ -11,6 +11,7 @@ mod hangup;
 pub mod listen;
 pub mod notify;
 mod outbox;
+mod sent;
 pub mod stdio;
 mod unread;
 

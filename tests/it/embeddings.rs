@@ -264,3 +264,59 @@ fn calls_keep_their_order_and_can_be_cancelled_while_they_wait() {
     assert_eq!(client.reply(slow).unwrap_err().code, -32800);
     client.reply(after).unwrap();
 }
+
+/// A home with a model that says what it was sent, and this server of embeddings.
+fn with_a_model(url: &str, more: &str) -> Home {
+    let home = Home::new();
+    configure(&home, url, more);
+    let script = home.write("answers.toml", "[[answer]]\necho = true\n");
+    let config = home.path("config/contexture/config.toml");
+    let provider = format!(
+        "\n[[providers]]\nname = \"play\"\nkind = \"scripted\"\nmodel = \"m\"\nscript = {script:?}\n"
+    );
+    std::fs::write(&config, std::fs::read_to_string(&config).unwrap() + &provider).unwrap();
+    home
+}
+
+#[test]
+fn a_chat_is_grounded_by_meaning() {
+    let server = Endpoint::new(|asked, _| embeddings(asked));
+    let home = with_a_model(&server.url, TIMEOUT);
+    let mut client = home.ephemeral(&[]);
+    remember(&mut client, "we store rows with sqlite");
+    client.ok("open-session", "(:name \"s\")");
+    for question in ["which database do they use?", "and in which colour?"] {
+        let asked = format!("(:content {})", quoted(question));
+        let answer = client.ok("chat", &asked);
+        assert_eq!(answer["turn"]["embedding"], "used", "{answer}");
+        assert!(answer["content"].as_str().unwrap().contains(question), "{answer}");
+        assert!(answer["content"].as_str().unwrap().contains("rows with sqlite"), "{answer}");
+    }
+    let asked = server.asked().len();
+    client.ok("chat", "(:content \"what would be sent?\" :dry-run t)");
+    assert_eq!(server.asked().len(), asked, "a dry run sends nothing");
+    assert_eq!(client.set_aside("progress"), 2, "only texts were told");
+}
+
+#[test]
+fn a_chat_goes_on_by_words_alone_when_embeddings_fail_or_are_slow() {
+    let slow = || Answer { after: Duration::from_secs(2), ..Answer::new(500, "") };
+    for (answer, timeout, why) in [
+        (Box::new(|| Answer::new(500, "")) as Box<dyn Fn() -> Answer + Send + Sync>, "20", "500"),
+        (Box::new(slow), "0.2", "in time"),
+    ] {
+        let server = Endpoint::new(move |_, _| answer());
+        let home = with_a_model(&server.url, &format!("timeout = {timeout}"));
+        let mut client = home.ephemeral(&[]);
+        client.ok("remember", "(:content \"the apple is red\")");
+        client.ok("open-session", "(:name \"s\")");
+        let answer = client.ok("chat", "(:content \"which apple?\")");
+        assert!(answer["content"].as_str().unwrap().contains("the apple is red"), "{answer}");
+        let told = answer["turn"]["embedding"].as_str().unwrap();
+        assert!(told.starts_with("failed: ") && told.contains(why), "{told}");
+        let status = client.notification("progress");
+        assert_eq!(status["kind"], "status", "{status}");
+        let text = status["text"].as_str().unwrap();
+        assert!(text.contains("by their words alone: failed: "), "{text}");
+    }
+}

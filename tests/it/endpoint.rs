@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::strict;
 use crate::support::Json;
 
 /// What was asked.
@@ -62,19 +63,33 @@ pub(crate) struct Endpoint {
     pub(crate) url: String,
     asked: Arc<Mutex<Vec<Asked>>>,
     left: Arc<AtomicUsize>,
+    refused: Arc<Mutex<Vec<String>>>,
+}
+
+/// No test sends what a strict server refuses, whatever it makes of the refusal.
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            assert_eq!(*self.refused.lock().unwrap(), Vec::<String>::new());
+        }
+    }
 }
 
 impl Endpoint {
-    /// Answers each request as `answer` says, which is told how many came before.
+    /// Answers each request as `answer` says, which is told how many came before. What any strict
+    /// server would refuse is refused instead.
     pub(crate) fn new(answer: impl Fn(&Asked, usize) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let root = format!("http://{}", listener.local_addr().unwrap());
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
         let left: Arc<AtomicUsize> = Arc::default();
+        let refused: Arc<Mutex<Vec<String>>> = Arc::default();
         let (answer, heard, gone) = (Arc::new(answer), Arc::clone(&asked), Arc::clone(&left));
+        let refusals = Arc::clone(&refused);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let (answer, heard, gone) = (answer.clone(), heard.clone(), gone.clone());
+                let refused = refusals.clone();
                 let stream = stream.unwrap();
                 std::thread::spawn(move || {
                     stream.set_nodelay(true).unwrap();
@@ -85,7 +100,15 @@ impl Endpoint {
                             heard.push(asked.clone());
                             heard.len() - 1
                         };
-                        if say(&stream, &answer(&asked, before)).is_err() {
+                        let answer = match strict::check(&asked.path, &asked.body) {
+                            Ok(()) => answer(&asked, before),
+                            Err(why) => {
+                                let refusal = Answer::new(400, strict::refusal(&why));
+                                refused.lock().unwrap().push(why);
+                                refusal
+                            }
+                        };
+                        if say(&stream, &answer).is_err() {
                             gone.fetch_add(1, Ordering::SeqCst);
                             return;
                         }
@@ -93,7 +116,7 @@ impl Endpoint {
                 });
             }
         });
-        Self { url: format!("{root}/v1"), root, asked, left }
+        Self { url: format!("{root}/v1"), root, asked, left, refused }
     }
 
     /// What was asked so far.

@@ -1,6 +1,6 @@
 //! Anthropic's messages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -51,14 +51,25 @@ pub(super) fn body(model: &str, request: &Request) -> Value {
     });
     set(&mut body, "system", (!system.is_empty()).then_some(system));
     set(&mut body, "temperature", request.temperature);
-    if !request.tools.is_empty() {
-        let tool = |tool: &Tool| {
-            json!({"name": tool.name, "description": tool.description,
-                   "input_schema": tool.schema})
-        };
-        body["tools"] = request.tools.iter().map(tool).collect();
+    let tool = |tool: &Tool| json!({"name": tool.name, "description": tool.description, "input_schema": tool.schema});
+    let tools: Vec<Value> = request.tools.iter().map(tool).collect();
+    match tools.is_empty() {
+        false => body["tools"] = tools.into(),
+        true => forbid_what_was_called(&mut body, rest),
     }
     body
+}
+
+/// Calls of tools are only taken where tools are known, also when none is offered any more: those
+/// that were called are named, and forbidden.
+fn forbid_what_was_called(body: &mut Value, said: &[Said]) {
+    let calls = said.iter().flat_map(|said| &said.tool_calls);
+    let names: BTreeSet<&str> = calls.map(|call| &*call.name).collect();
+    if !names.is_empty() {
+        let tool = |name| json!({"name": name, "input_schema": {"type": "object"}});
+        body["tools"] = names.into_iter().map(tool).collect();
+        body["tool_choice"] = json!({"type": "none"});
+    }
 }
 
 /// Instructions in the middle and results of tools are for the model, so the user says them.

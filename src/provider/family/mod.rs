@@ -12,6 +12,7 @@ use super::chat::{Piece, Request};
 use super::error::ErrorKind;
 use super::http::{KeyHeader, kind_of_bad};
 use super::lines::Framing;
+use super::normal::Form;
 use crate::names::names;
 
 names! {
@@ -74,6 +75,12 @@ impl Family {
         }
     }
 
+    /// Its own form of what is said; see [`normal`](super::normal::normal).
+    pub(super) fn form(self) -> Form {
+        let joins_results = matches!(self, Self::Anthropic | Self::Gemini);
+        Form { family: self.name(), joins_results }
+    }
+
     pub(super) fn framing(self) -> Framing {
         match self {
             Self::Openai | Self::Anthropic | Self::Gemini => Framing::Events,
@@ -131,6 +138,7 @@ impl Family {
         names.collect()
     }
 
+    /// The body of a request in [normal form](Self::form).
     /// `context` is how many tokens the server is to make room for, where that can be said.
     pub(super) fn body(
         self,
@@ -189,10 +197,10 @@ fn append(text: &mut Value, more: &Value) {
 }
 
 /// Arguments as JSON; what a model wrote that is none is passed on as a text.
-fn arguments(text: &str) -> Value {
+pub(super) fn arguments(text: &str) -> Value {
     match serde_json::from_str(text) {
         Ok(Value::Object(map)) => Value::Object(map),
-        _ if text.trim().is_empty() => Value::Object(serde_json::Map::new()),
+        _ if matches!(text.trim(), "" | "null") => Value::Object(serde_json::Map::new()),
         _ => serde_json::json!({"arguments": text}),
     }
 }

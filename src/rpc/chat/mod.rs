@@ -14,7 +14,7 @@ use serde::Deserialize;
 use self::turn::Begun;
 use super::call::Call;
 use super::embedding::{Embedded, embedded};
-use super::error::{engine_error, param_error};
+use super::error::{engine_error, internal_error, param_error};
 use super::messages::MessageParam;
 use super::params::{Name, RequestKey, Switch, ToolNames, decode};
 use super::providers::Configured;
@@ -54,7 +54,7 @@ struct Asked {
     message: NewMessage,
     phase: Option<Phase>,
     sections: Sections,
-    vector: Option<(String, Vec<f32>)>,
+    embedded: Embedded,
     /// By which a call that is made again is known.
     key: Option<String>,
     session: Option<String>,
@@ -74,7 +74,7 @@ struct Chat {
     message: NewMessage,
     phase: Option<Phase>,
     sections: Sections,
-    vector: Option<(String, Vec<f32>)>,
+    embedded: Embedded,
     key: Option<String>,
     /// How the history is to be managed; `None` when it is not.
     manage: Option<manage::Wish>,
@@ -95,7 +95,7 @@ pub(super) fn chat(call: Call, params: Value) -> Result<Step, WireError> {
         message,
         phase: given.phase,
         sections: given.sections.unwrap_or_default().counted(counter),
-        vector: None,
+        embedded: Embedded::default(),
         key: given.request_key.map(|key| key.to_string()),
         session: given.session.map(|Name(name)| name),
         provider: given.provider.map(|Name(name)| name),
@@ -108,10 +108,11 @@ pub(super) fn chat(call: Call, params: Value) -> Result<Step, WireError> {
     // What is wrong with the names is said before anything is done.
     call.tools.providers.find(asked.provider.as_deref(), asked.model.as_deref())?;
     let dry_run = given.dry_run.unwrap_or(false);
-    let text = asked.message.content.to_string();
+    // A dry run looks for no memories.
+    let text = if dry_run { String::new() } else { asked.message.content.to_string() };
     let next = call.clone();
-    embedded(&call, text, move |Embedded { vector, .. }| {
-        let asked = Asked { vector, ..asked };
+    embedded(&call, text, move |embedded| {
+        let asked = Asked { embedded, ..asked };
         Ok(Step::Await(Box::pin(async move {
             let outcome = match dry_run {
                 true => Chat::prepare(next, asked).await?.dry_run().await,
@@ -127,7 +128,7 @@ pub(super) fn chat(call: Call, params: Value) -> Result<Step, WireError> {
 }
 
 fn broken() -> WireError {
-    WireError::new(WireError::INTERNAL, "internal error in chat; the server goes on")
+    internal_error("chat; the server goes on")
 }
 
 /// The whole turn; other turns of the session are refused meanwhile.
@@ -170,7 +171,7 @@ impl Chat {
             message: asked.message,
             phase: asked.phase,
             sections: asked.sections,
-            vector: asked.vector,
+            embedded: asked.embedded,
             key: asked.key,
             manage,
             tools,

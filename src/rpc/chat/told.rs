@@ -40,7 +40,8 @@ impl Chat {
             .collect();
         // What comes before the user's new message is the same in the next request, as far as the
         // strategy lets it be; and so is all of it while calls are carried out.
-        let stable = match messages.last() {
+        let last = messages.iter().rev().find(|said| said.role != Role::System);
+        let stable = match last {
             Some(last) if last.role == Role::Tool => messages.len(),
             _ => messages.iter().rposition(|said| said.role == Role::User).unwrap_or(0),
         };
@@ -68,6 +69,8 @@ impl Chat {
             entry("output", count(begun.usage.output)),
             entry("cached", count(begun.usage.cache_read)),
         ]);
+        let mut turn = turn::turn_map(&begun.turn);
+        turn.extend(self.embedded.outcome.clone().map(|outcome| entry("embedding", outcome)));
         Value::Map(vec![
             entry("session", &*self.row.name),
             entry("id", answer.map_or(Value::Nil, messages::name)),
@@ -86,7 +89,7 @@ impl Chat {
                 "tool-calls",
                 Value::List(begun.ran.iter().map(super::calls::Ran::told).collect()),
             ),
-            entry("turn", Value::Map(turn::turn_map(&begun.turn))),
+            entry("turn", Value::Map(turn)),
         ])
     }
 

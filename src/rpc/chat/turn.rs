@@ -75,6 +75,9 @@ impl Chat {
         if let Some(answer) = self.answered_before(&begun).await? {
             return Ok(answer);
         }
+        if let Some(why) = self.embedded.failure() {
+            self.progress("status", &format!("memories are found by their words alone: {why}"));
+        }
         if begun.turn.summarized.is_some() {
             self.progress("status", "older turns were summarized");
         }
@@ -100,7 +103,8 @@ impl Chat {
 
     /// The turn as `process-turn` does it.
     async fn begin(&self) -> Result<Begun, WireError> {
-        let (id, message, vector) = (self.row.id, self.message.clone(), self.vector.clone());
+        let (id, message) = (self.row.id, self.message.clone());
+        let vector = self.embedded.vector.clone();
         let key = self.key.clone();
         let asked = self.call.tools.engine.ask(move |engine| {
             let row = engine.row(id)?;

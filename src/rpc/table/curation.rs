@@ -9,7 +9,7 @@ const MODEL: Param = optional(
     "string",
     "The model that it is for; the session's, else the server's, by default.",
 );
-const MESSAGES: Param = optional(
+pub(super) const MESSAGES: Param = optional(
     "messages",
     "list of plists",
     "A history of the client's own in place of a session: `:role :content :tool-calls \
@@ -234,7 +234,7 @@ pub(super) static METHODS: &[Method] = &[
         result: "`:session :model :strategy :window-tokens :archive-pruned :versioning :manage \
                  :template :recent-runs :passthrough-runs :token-threshold :tools :allowed-tools`, and \
                  `:settings`, each `:name :value :default :least :most`.",
-        pace: Pace::Prompt,
+        pace: Pace::InOrder,
         run: turn::configure_session,
     },
     Method {

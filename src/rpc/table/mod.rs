@@ -78,6 +78,18 @@ impl Method {
     pub fn run(&self, call: Call, params: Value) -> Result<Step, WireError> {
         (self.run)(call, params)
     }
+
+    /// Whether a call with these parameters is about the current session: it could name one and
+    /// does not, nor does it bring messages in the place of a session's.
+    pub fn is_about_current_session(&self, params: &Value) -> bool {
+        let is_absent = |param: &Param| matches!(params.get(param.name), None | Some(Value::Nil));
+        let takes = |own: &Param| {
+            self.params.iter().any(|param| (param.name, param.doc) == (own.name, own.doc))
+        };
+        takes(&session::SESSION)
+            && is_absent(&session::SESSION)
+            && (is_absent(&curation::MESSAGES) || !takes(&curation::MESSAGES))
+    }
 }
 
 /// The method with this name.

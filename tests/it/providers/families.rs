@@ -45,10 +45,11 @@ pub(super) const FAMILIES: &[Kind] = &[
             "messages": [
                 {"role": "system", "content": "Be brief."},
                 {"role": "user", "content": "What is in a.rs?"},
-                {"role": "assistant", "content": null, "tool_calls": [{"id": "call_1",
+                {"role": "assistant", "content": null, "tool_calls": [{"id": "w3rhqn6v6",
                     "type": "function",
                     "function": {"name": "read_file", "arguments": "{\"path\":\"a.rs\"}"}}]},
-                {"role": "tool", "content": "fn a()", "tool_call_id": "call_1"},
+                {"role": "tool", "content": "fn a()", "tool_call_id": "w3rhqn6v6"},
+                {"role": "assistant", "content": "…"},
                 {"role": "user", "content": "Go on."}],
             "tools": [{"type": "function", "function": {"name": "read_file",
                 "description": "Reads a file", "parameters": {"type": "object"}}}]}"#,
@@ -104,10 +105,10 @@ data: [DONE]
             "messages": [
                 {"role": "user", "content": [{"type": "text", "text": "What is in a.rs?",
                     "cache_control": {"type": "ephemeral"}}]},
-                {"role": "assistant", "content": [{"type": "tool_use", "id": "call_1",
+                {"role": "assistant", "content": [{"type": "tool_use", "id": "w3rhqn6v6",
                     "name": "read_file", "input": {"path": "a.rs"}}]},
                 {"role": "user", "content": [
-                    {"type": "tool_result", "tool_use_id": "call_1", "content": "fn a()"},
+                    {"type": "tool_result", "tool_use_id": "w3rhqn6v6", "content": "fn a()"},
                     {"type": "text", "text": "Go on."}]}],
             "tools": [{"name": "read_file", "description": "Reads a file",
                 "input_schema": {"type": "object"}}]}"#,
@@ -243,6 +244,7 @@ data: {"candidates": [{"content": {"parts": [{"functionCall": {"name": "read_fil
                 {"role": "assistant", "content": "", "tool_calls": [{"function":
                     {"name": "read_file", "arguments": {"path": "a.rs"}}}]},
                 {"role": "tool", "content": "fn a()", "tool_name": "read_file"},
+                {"role": "assistant", "content": "…"},
                 {"role": "user", "content": "Go on."}],
             "options": {"num_predict": 100, "temperature": 0.5},
             "tools": [{"type": "function", "function": {"name": "read_file",

@@ -1,0 +1,113 @@
+//! Calls of tools as all servers take them.
+
+use std::collections::HashSet;
+
+use sha2::{Digest, Sha256};
+
+use super::super::family::arguments;
+
+/// How long an id is: templates of Mistral's models take no other length, and only letters and
+/// digits.
+const ID_LENGTH: usize = 9;
+/// The longest name of a tool that servers take.
+const LONGEST_NAME: usize = 64;
+/// The name of a tool that has none.
+const NO_NAME: &str = "unknown";
+
+/// The ids that were given so far: two calls never share one, so that no result is of two.
+#[derive(Default)]
+pub(super) struct Ids {
+    taken: HashSet<String>,
+}
+
+impl Ids {
+    /// Returns the id as it is when it must stay so or can, else another that only depends on it
+    /// and on the calls before.
+    pub(super) fn of(&mut self, id: &str, is_kept: bool) -> String {
+        let fits = id.len() == ID_LENGTH && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        if is_kept || (fits && !self.taken.contains(id)) {
+            self.taken.insert(id.to_owned());
+            return id.to_owned();
+        }
+        let mut given = made_of(id.as_bytes());
+        while !self.taken.insert(given.clone()) {
+            given = made_of(given.as_bytes());
+        }
+        given
+    }
+}
+
+/// Nine letters and digits.
+fn made_of(bytes: &[u8]) -> String {
+    const CHARACTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+    let digest = Sha256::digest(bytes);
+    digest
+        .iter()
+        .take(ID_LENGTH)
+        .map(|byte| char::from(CHARACTERS[usize::from(byte % 32)]))
+        .collect()
+}
+
+/// Returns a name of letters, digits, `_` and `-` that begins with a letter or `_`.
+pub(super) fn name(said: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let mut name: String = said.chars().map(|c| if fits(c) { c } else { '_' }).collect();
+    match name.chars().next() {
+        None => return NO_NAME.to_owned(),
+        Some(first) if first.is_ascii_alphabetic() || first == '_' => {}
+        Some(_) => name.insert(0, '_'),
+    }
+    name.truncate(LONGEST_NAME);
+    name
+}
+
+/// Returns arguments as the text of a JSON object: as they are when they are one, else an object that
+/// has what the model wrote.
+pub(super) fn object(text: &str) -> String {
+    match serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text) {
+        Ok(_) => text.to_owned(),
+        Err(_) => arguments(text).to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_fit_and_are_never_shared() {
+        let mut ids = Ids::default();
+        let given: Vec<String> = ["abcDEF123", "call_1", "call_1", "", "ä", "abcDEF123"]
+            .map(|id| ids.of(id, false))
+            .into();
+        assert_eq!(given[0], "abcDEF123");
+        assert_eq!(given.iter().collect::<HashSet<_>>().len(), given.len(), "{given:?}");
+        for id in &given {
+            assert!(id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{id}");
+        }
+        assert_eq!(Ids::default().of("call_1", false), given[1]);
+        assert_eq!(ids.of("toolu_01", true), "toolu_01");
+    }
+
+    #[test]
+    fn names_have_what_servers_take() {
+        assert_eq!(name("read_file"), "read_file");
+        assert_eq!(name("api.read file"), "api_read_file");
+        assert_eq!(name("9"), "_9");
+        assert_eq!(name(""), "unknown");
+        assert_eq!(name(&"ä".repeat(80)), "_".repeat(64));
+    }
+
+    #[test]
+    fn arguments_are_an_object() {
+        for text in ["{}", "{ \"a\" : 1.0 }"] {
+            assert_eq!(object(text), text);
+        }
+        for text in ["", " \n", "null"] {
+            assert_eq!(object(text), "{}");
+        }
+        for text in ["{\"a\":", "[1]", "7", "{\"a\": 1} and more"] {
+            assert_eq!(object(text), serde_json::json!({"arguments": text}).to_string());
+        }
+    }
+}

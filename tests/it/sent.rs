@@ -1,0 +1,108 @@
+//! Calls that name no session are about the one that was current when they were sent, whatever
+//! becomes current before they run.
+
+use crate::endpoint::{Answer, Endpoint};
+use crate::support::*;
+
+/// How often each is tried: what runs beside other calls is in time by chance.
+const TRIES: usize = 20;
+
+fn configured(more: &str) -> Home {
+    let home = Home::new();
+    let script = home.write("answers.toml", "[[answer]]\ntext = \"yes\"\n");
+    let folder = home.path("config/contexture");
+    std::fs::create_dir_all(&folder).unwrap();
+    let provider = format!(
+        "{more}\n[[providers]]\nname = \"play\"\nkind = \"scripted\"\nmodel = \"m\"\n\
+         script = {script:?}\n"
+    );
+    std::fs::write(folder.join("config.toml"), provider).unwrap();
+    home
+}
+
+/// Sends calls in one write and gives their results.
+#[track_caller]
+fn in_one_write(client: &mut Client, calls: &[(&str, &str)]) -> Vec<Json> {
+    let from = 1_000_000 + client.set_aside("progress") as i64 * 1000;
+    let ids: Vec<i64> = (from..).take(calls.len()).collect();
+    let line = |(id, (method, params)): (&i64, &(&str, &str))| {
+        request(Dialect::Native, &id.to_string(), method, params)
+    };
+    let lines: String = ids.iter().zip(calls).map(line).collect();
+    client.write(lines.as_bytes());
+    let results = ids.iter().zip(calls).map(|(id, (method, _))| match client.reply(*id) {
+        Ok(result) => result,
+        Err(error) => panic!("{method}: {error:?}"),
+    });
+    results.collect()
+}
+
+/// Every method that is about the current session, as a call that is answered with its name.
+const CALLS: &[(&str, &str)] = &[
+    ("chat", "(:content \"q\")"),
+    ("chat", "(:content \"q\" :session nil)"),
+    ("chat", "(:content \"q\" :dry-run t)"),
+    ("manage-context", "(:template \"goal-oriented\" :dry-run t)"),
+    ("process-turn", "(:content \"q\")"),
+    ("add-message", "(:content \"q\")"),
+    ("add-message", "(:messages ((:role :user :content \"q\")))"),
+    ("build-context", "nil"),
+    ("context-stats", "nil"),
+    ("quality-score", "nil"),
+    ("configure-session", "(:template \"goal-oriented\")"),
+    ("checkpoint", "nil"),
+];
+
+#[test]
+fn a_call_is_about_the_session_that_was_current_when_it_was_sent() {
+    let home = configured("");
+    let mut client = home.ephemeral(&[]);
+    for (method, params) in CALLS {
+        for _ in 0..TRIES {
+            let calls = [
+                ("open-session", "(:name \"a\")"),
+                (*method, *params),
+                ("open-session", "(:name \"b\")"),
+            ];
+            let results = in_one_write(&mut client, &calls);
+            assert_eq!(results[1]["session"], "a", "{method} {params}: {}", results[1]);
+        }
+    }
+}
+
+#[test]
+fn a_call_that_was_sent_when_there_was_no_session_finds_none_later() {
+    for _ in 0..TRIES {
+        let home = configured("");
+        let mut client = home.ephemeral(&[]);
+        let asked = client.send("chat", "(:content \"q\")");
+        client.ok("open-session", "(:name \"b\")");
+        assert_eq!(client.reply(asked).unwrap_err().kind(), "no-such-session");
+    }
+}
+
+#[test]
+fn nobody_else_moves_a_call_that_waits() {
+    // The server of embeddings answers once another client has opened another session.
+    let (moved, wait) = std::sync::mpsc::channel::<()>();
+    let wait = std::sync::Mutex::new(wait);
+    let server = Endpoint::new(move |_, _| {
+        let _ = wait.lock().unwrap().recv_timeout(PATIENCE);
+        Answer::new(200, "{\"data\": [{\"embedding\": [1]}]}")
+    });
+    let home = configured(&format!(
+        "[embeddings]\nurl = \"{}\"\nmodel = \"e\"\ntimeout = 20\n",
+        server.url
+    ));
+    let listening = home.listening(&[]);
+    let (mut one, mut other) = (listening.unix(Dialect::Native), listening.unix(Dialect::Native));
+    for (method, params) in [("chat", "(:content \"q\")"), ("process-turn", "(:content \"q\")")] {
+        let heard = server.asked().len();
+        one.ok("open-session", "(:name \"a\")");
+        let asked = one.send(method, params);
+        until("the embedding to be asked for", || server.asked().len() > heard);
+        other.ok("open-session", "(:name \"b\")");
+        moved.send(()).unwrap();
+        assert_eq!(one.reply(asked).unwrap()["session"], "a", "{method}");
+    }
+}

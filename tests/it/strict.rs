@@ -1,0 +1,327 @@
+//! What the strictest servers refuse: the chat templates of Gemma, Mistral and Qwen, and the
+//! interfaces of OpenAI, Anthropic, Gemini and Ollama. Every request to an [`Endpoint`] is checked.
+//!
+//! [`Endpoint`]: crate::endpoint::Endpoint
+
+use std::collections::HashSet;
+
+use crate::support::Json;
+
+/// Why a server refuses a request.
+type Refusal = Result<(), String>;
+
+/// Whether any server would refuse this; `Ok` for what is no conversation.
+pub(crate) fn check(path: &str, body: &Json) -> Refusal {
+    let checked = match path {
+        _ if path.ends_with("/chat/completions") => templates(body, Api::Openai),
+        _ if path.ends_with("/api/chat") => templates(body, Api::Ollama),
+        _ if path.ends_with("/v1/messages") => anthropic(body),
+        _ if path.contains(":streamGenerateContent") => gemini(body),
+        _ => Ok(()),
+    };
+    checked.map_err(|why| format!("{why}: {body}"))
+}
+
+/// The words of a refusal, as each of the interfaces has them.
+pub(crate) fn refusal(why: &str) -> String {
+    serde_json::json!({"error": {"message": why}}).to_string()
+}
+
+fn require(so: bool, what: impl Into<String>) -> Refusal {
+    if so { Ok(()) } else { Err(what.into()) }
+}
+
+fn list(value: &Json) -> &[Json] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text(value: &Json) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn says_something(value: &Json) -> bool {
+    !text(value).trim().is_empty()
+}
+
+/// Letters, digits, `_` and `-`, as OpenAI, Anthropic and Gemini all take them.
+fn check_name(name: &Json) -> Refusal {
+    let name = text(name);
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    require(begins && name.len() <= 64 && name.chars().all(fits), format!("a tool named {name:?}"))
+}
+
+fn check_declared(name: &Json, schema: &Json) -> Refusal {
+    check_name(name)?;
+    require(schema["type"] == "object", "the schema of a tool is no object")
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Api {
+    Openai,
+    Ollama,
+}
+
+/// Where a conversation stands, to a template.
+#[derive(Default)]
+struct Standing {
+    /// Who spoke last among those that take turns.
+    last: &'static str,
+    /// The calls that wait for their results: ids, or names where there are no ids.
+    waiting: Vec<String>,
+    ids: HashSet<String>,
+}
+
+/// The interfaces that put messages into a chat template of the model.
+fn templates(body: &Json, api: Api) -> Refusal {
+    let messages = list(&body["messages"]);
+    for tool in list(&body["tools"]) {
+        require(tool["type"] == "function", "a tool that is no function")?;
+        check_declared(&tool["function"]["name"], &tool["function"]["parameters"])?;
+    }
+    let mut standing = Standing { last: "assistant", ..Standing::default() };
+    for (at, message) in messages.iter().enumerate() {
+        let checked = match text(&message["role"]) {
+            "system" => require(at == 0, "System message must be at the beginning")
+                .and_then(|()| require(says_something(&message["content"]), "no system text")),
+            "user" => standing.user(message),
+            "assistant" => standing.assistant(message, api),
+            "tool" => standing.result(message, api),
+            other => Err(format!("Unknown role {other:?}")),
+        };
+        checked.map_err(|why| format!("message {at}: {why}"))?;
+    }
+    require(standing.waiting.is_empty(), "calls without results at the end")?;
+    require(messages.iter().any(|said| said["role"] == "user"), "No user query found in messages")?;
+    let last = messages.last().map_or("", |said| text(&said["role"]));
+    require(["user", "tool"].contains(&last), "Expected last role User or Tool")
+}
+
+impl Standing {
+    fn user(&mut self, message: &Json) -> Refusal {
+        // Results of tools are not turns to Mistral's template: after them comes the assistant.
+        let alternates = self.last == "assistant" && self.waiting.is_empty();
+        self.last = "user";
+        require(alternates, "roles must alternate user/assistant/user/assistant/...")?;
+        require(says_something(&message["content"]), "the user says nothing")
+    }
+
+    fn assistant(&mut self, message: &Json, api: Api) -> Refusal {
+        let alternates = self.last != "assistant" && self.waiting.is_empty();
+        require(alternates, "roles must alternate user/assistant/user/assistant/...")?;
+        let calls = list(&message["tool_calls"]);
+        if calls.is_empty() {
+            self.last = "assistant";
+            return require(says_something(&message["content"]), "the assistant says nothing");
+        }
+        self.last = "calls";
+        let kept = !message["reasoning_content"].is_null();
+        calls.iter().try_for_each(|call| self.call(call, api, kept))
+    }
+
+    fn call(&mut self, call: &Json, api: Api, is_own: bool) -> Refusal {
+        let function = &call["function"];
+        check_name(&function["name"])?;
+        if api == Api::Ollama {
+            self.waiting.push(text(&function["name"]).to_owned());
+            return require(function["arguments"].is_object(), "arguments that are no object");
+        }
+        let id = text(&call["id"]).to_owned();
+        // What the server gave in this very turn it takes back.
+        let own = is_own || !call["extra_content"].is_null();
+        let alphanumeric = id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        require(
+            alphanumeric || (own && !id.is_empty() && id.len() <= 64),
+            format!("Tool call IDs should be alphanumeric strings with length 9, got {id:?}"),
+        )?;
+        require(self.ids.insert(id.clone()), "two calls of one id")?;
+        require(call["type"] == "function", "a call of no function")?;
+        let arguments = serde_json::from_str::<Json>(text(&function["arguments"]));
+        require(arguments.is_ok_and(|parsed| parsed.is_object()), "arguments that are no object")?;
+        self.waiting.push(id);
+        Ok(())
+    }
+
+    fn result(&mut self, message: &Json, api: Api) -> Refusal {
+        let named = if api == Api::Openai { "tool_call_id" } else { "tool_name" };
+        let next = self.waiting.first().cloned();
+        require(next.is_some(), "a result without a call before it")?;
+        require(next.as_deref() == message[named].as_str(), "a result that is not in its place")?;
+        self.waiting.remove(0);
+        require(says_something(&message["content"]), "a result that says nothing")
+    }
+}
+
+fn anthropic(body: &Json) -> Refusal {
+    require(body["max_tokens"].as_u64().is_some_and(|most| most > 0), "max_tokens: required")?;
+    for block in list(&body["system"]) {
+        require(says_something(&block["text"]), "system: text content blocks must be non-empty")?;
+    }
+    for tool in list(&body["tools"]) {
+        check_declared(&tool["name"], &tool["input_schema"])?;
+    }
+    let marks = body.to_string().matches("cache_control").count();
+    require(marks <= 4, "A maximum of 4 blocks with cache_control may be provided")?;
+    let messages = list(&body["messages"]);
+    let mut waiting: Vec<&str> = Vec::new();
+    let mut ids = HashSet::new();
+    for (at, message) in messages.iter().enumerate() {
+        let expected = if at % 2 == 0 { "user" } else { "assistant" };
+        require(message["role"] == expected, format!("messages.{at}: roles must alternate"))?;
+        let blocks = list(&message["content"]);
+        require(!blocks.is_empty(), format!("messages.{at}: must have non-empty content"))?;
+        let results: Vec<&str> = blocks
+            .iter()
+            .take_while(|block| block["type"] == "tool_result")
+            .map(|block| text(&block["tool_use_id"]))
+            .collect();
+        require(results == waiting, "`tool_use` ids without `tool_result` blocks right after")?;
+        waiting.clear();
+        for block in &blocks[results.len()..] {
+            waiting.extend(anthropic_block(block, expected)?);
+        }
+        require(waiting.iter().all(|id| ids.insert(*id)), "`tool_use` ids must be unique")?;
+    }
+    require(waiting.is_empty() && messages.len() % 2 == 1, "the last message must be the user's")?;
+    require(ids.is_empty() || !list(&body["tools"]).is_empty(), "tool blocks must define tools")
+}
+
+/// Checks a block that is no result; gives the id when it is a call.
+fn anthropic_block<'b>(block: &'b Json, role: &str) -> Result<Option<&'b str>, String> {
+    match (role, text(&block["type"])) {
+        (_, "text") => {
+            require(says_something(&block["text"]), "text content blocks must be non-empty")?;
+            Ok(None)
+        }
+        ("assistant", "tool_use") => {
+            check_name(&block["name"])?;
+            require(block["input"].is_object(), "tool_use.input: Input should be an object")?;
+            let id = text(&block["id"]);
+            let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+            require(!id.is_empty() && id.chars().all(fits), "tool_use.id: does not match")?;
+            Ok(Some(id))
+        }
+        ("assistant", "thinking" | "redacted_thinking") => {
+            require(block["cache_control"].is_null(), "a thought takes no cache_control")?;
+            Ok(None)
+        }
+        (_, other) => Err(format!("{role} has a block {other:?}")),
+    }
+}
+
+fn gemini(body: &Json) -> Refusal {
+    if !body["systemInstruction"].is_null() {
+        let parts = list(&body["systemInstruction"]["parts"]);
+        let all = !parts.is_empty() && parts.iter().all(|part| says_something(&part["text"]));
+        require(all, "systemInstruction must have a text")?;
+    }
+    for tool in list(&body["tools"][0]["functionDeclarations"]) {
+        check_declared(&tool["name"], &tool["parametersJsonSchema"])?;
+    }
+    let contents = list(&body["contents"]);
+    let mut waiting: Vec<&str> = Vec::new();
+    for (at, content) in contents.iter().enumerate() {
+        let expected = if at % 2 == 0 { "user" } else { "model" };
+        require(content["role"] == expected, format!("contents[{at}]: roles must alternate"))?;
+        let parts = list(&content["parts"]);
+        require(!parts.is_empty(), format!("contents[{at}].parts: must not be empty"))?;
+        let responses = parts.iter().filter(|part| !part["functionResponse"].is_null());
+        let answered: Vec<&str> =
+            responses.map(|part| text(&part["functionResponse"]["name"])).collect();
+        require(
+            answered == waiting,
+            "the number of function response parts must be that of the function call parts",
+        )?;
+        waiting.clear();
+        for part in parts {
+            gemini_part(part)?;
+            waiting.extend(part["functionCall"]["name"].as_str());
+        }
+    }
+    require(waiting.is_empty() && contents.len() % 2 == 1, "the last content must be the user's")
+}
+
+fn gemini_part(part: &Json) -> Refusal {
+    if !part["functionCall"].is_null() {
+        check_name(&part["functionCall"]["name"])?;
+        return require(part["functionCall"]["args"].is_object(), "args must be an object");
+    }
+    if !part["functionResponse"].is_null() {
+        let response = &part["functionResponse"]["response"];
+        return require(response.is_object(), "a response must be an object");
+    }
+    // A signature may come with an empty text.
+    let signed = part["thoughtSignature"].is_string();
+    require(signed || says_something(&part["text"]), "a part without a text")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn refused(path: &str, body: &Json, why: &str) {
+        let refusal = check(path, body).expect_err("must be refused");
+        assert!(refusal.contains(why), "{refusal}");
+    }
+
+    #[test]
+    fn what_templates_refuse_is_refused() {
+        let (user, answer) =
+            (json!({"role": "user", "content": "a"}), json!({"role": "assistant", "content": "b"}));
+        let system = json!({"role": "system", "content": "s"});
+        let call = |id: &str, arguments: &str| {
+            json!({"role": "assistant", "content": null, "tool_calls": [{"id": id, "type": "function",
+                "function": {"name": "f", "arguments": arguments}}]})
+        };
+        let result = json!({"role": "tool", "content": "r", "tool_call_id": "abcdefghi"});
+        let path = "/v1/chat/completions";
+        let body = |said: &[&Json]| json!({"messages": said});
+        let fine = call("abcdefghi", "{}");
+        assert_eq!(check(path, &body(&[&system, &user, &fine, &result])), Ok(()));
+        assert_eq!(check(path, &body(&[&user, &answer, &user])), Ok(()));
+        for (said, why) in [
+            (vec![&user, &system, &user], "at the beginning"),
+            (vec![&system, &system, &user], "at the beginning"),
+            (vec![&user, &user], "alternate"),
+            (vec![&answer, &user], "alternate"),
+            (vec![&user, &answer], "last role"),
+            (vec![&system], "No user query"),
+            (vec![&user, &fine, &user], "alternate"),
+            (vec![&user, &fine], "without results"),
+            (vec![&user, &fine, &result, &user], "alternate"),
+            (vec![&user, &result], "without a call"),
+            (vec![&user, &call("call_1", "{}"), &result], "length 9"),
+            (vec![&user, &call("abcdefghi", ""), &result], "no object"),
+            (vec![&user, &call("abcdefghi", "{\"a\":"), &result], "no object"),
+        ] {
+            refused(path, &body(&said), why);
+        }
+    }
+
+    #[test]
+    fn what_the_interfaces_refuse_is_refused() {
+        let said = |role: &str, blocks: Json| json!({"role": role, "content": blocks});
+        let body = |messages: Json| json!({"max_tokens": 1, "messages": messages});
+        let user = said("user", json!([{"type": "text", "text": "a"}]));
+        let call =
+            said("assistant", json!([{"type": "tool_use", "id": "1", "name": "f", "input": {}}]));
+        assert_eq!(check("/v1/messages", &body(json!([user]))), Ok(()));
+        refused("/v1/messages", &body(json!([user, user])), "alternate");
+        refused("/v1/messages", &body(json!([said("user", json!([]))])), "non-empty");
+        refused("/v1/messages", &body(json!([user, call, user])), "right after");
+        let result =
+            said("user", json!([{"type": "tool_result", "tool_use_id": "1", "content": "r"}]));
+        refused("/v1/messages", &body(json!([user, call, result])), "must define tools");
+        let path = "/v1beta/models/m:streamGenerateContent?alt=sse";
+        let said = |role: &str, part: Json| json!({"role": role, "parts": [part]});
+        let user = said("user", json!({"text": "a"}));
+        let call = said("model", json!({"functionCall": {"name": "f", "args": {}}}));
+        assert_eq!(check(path, &json!({"contents": [user]})), Ok(()));
+        refused(path, &json!({"contents": [user, call, user]}), "function response parts");
+        refused(path, &json!({"contents": [said("user", json!({"text": ""}))]}), "without a text");
+        refused(path, &json!({"contents": [call]}), "alternate");
+    }
+}
