@@ -91,7 +91,7 @@ pub struct Settings {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file exists and cannot be read.
-    #[error("cannot read {}: {cause}", path.display())]
+    #[error("cannot read {}: {cause}", crate::visible::visible_path(path))]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -99,7 +99,7 @@ pub enum ConfigError {
         cause: std::io::Error,
     },
     /// The file is not valid TOML or has an unknown setting.
-    #[error("{}: {cause}", path.display())]
+    #[error("{}: {cause}", crate::visible::visible_path(path))]
     Invalid {
         /// The file.
         path: PathBuf,

@@ -26,4 +26,5 @@ pub mod store;
 pub mod template;
 pub mod tokens;
 pub mod value;
+mod visible;
 pub mod wire;

@@ -14,6 +14,7 @@ use crate::rpc::{Method, find};
 use crate::server::folder::{FolderError, Owned, owner};
 use crate::value::Value;
 use crate::value::json::{from_json, to_json};
+use crate::visible::{visible_json, visible_path, visible_sexp};
 use crate::wire::sexp;
 
 /// Call a method of the running server, or of one started for this call.
@@ -105,8 +106,9 @@ impl Call {
 
     async fn ask_owner(&self, folder: &Path, line: &[u8]) -> anyhow::Result<Reply> {
         let socket = owner(folder).and_then(|owner| owner.socket);
-        let socket = socket
-            .with_context(|| format!("the server of {} listens on no socket", folder.display()))?;
+        let socket = socket.with_context(|| {
+            format!("the server of {} listens on no socket", visible_path(folder))
+        })?;
         ask_socket(&socket, line, self.json).await
     }
 
@@ -126,7 +128,11 @@ impl Call {
         }
         let mut text = match reply.result {
             Value::Str(text) if !self.json => text,
-            value => String::from_utf8(self.print(&value))?,
+            value => {
+                let printed = String::from_utf8(self.print(&value))?;
+                let shown = if self.json { visible_json(&printed) } else { visible_sexp(&printed) };
+                shown.into_owned()
+            }
         };
         if !text.ends_with('\n') {
             text.push('\n');
@@ -189,7 +195,7 @@ fn make_path_absolute(params: &mut Value) -> anyhow::Result<()> {
 async fn ask_socket(socket: &Path, line: &[u8], json: bool) -> anyhow::Result<Reply> {
     let stream = UnixStream::connect(socket)
         .await
-        .with_context(|| format!("no server answers on {}", socket.display()))?;
+        .with_context(|| format!("no server answers on {}", visible_path(socket)))?;
     let (reader, writer) = stream.into_split();
     converse(reader, writer, line, json).await
 }

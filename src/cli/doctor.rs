@@ -11,6 +11,7 @@ use crate::provider::settings::{Configured, Origin};
 use crate::server::folder::{DATABASE, FolderError, Owned, make_private};
 use crate::store::StoreError;
 use crate::store::sqlite::SqliteStore;
+use crate::visible::{visible_lines, visible_path};
 
 /// Check the set-up and say what to do.
 #[derive(Debug, clap::Args)]
@@ -30,7 +31,7 @@ impl Doctor {
             Ok(setup) => setup,
             Err(error) => {
                 report.push_str(&line(&bad(format!("configuration: {error:#}"))));
-                say(&report)?;
+                say(&visible_lines(&report))?;
                 return Ok(false);
             }
         };
@@ -40,7 +41,7 @@ impl Doctor {
         for setting in &setup.config.explained {
             let _ = writeln!(report, "  {} = {} ({})", setting.name, setting.value, setting.source);
         }
-        say(&report)?;
+        say(&visible_lines(&report))?;
         Ok(findings.iter().all(|finding| finding.good))
     }
 }
@@ -89,7 +90,7 @@ fn provider(configured: &Configured) -> Finding {
 fn runtime_folder(setup: &Setup) -> Finding {
     let folder = &setup.folders.runtime;
     match make_private(folder) {
-        Ok(()) => good(format!("sockets are made in {}", folder.display())),
+        Ok(()) => good(format!("sockets are made in {}", visible_path(folder))),
         Err(error) => bad(error.to_string()),
     }
 }
@@ -98,7 +99,7 @@ fn state(folder: &Path) -> Vec<Finding> {
     if !folder.exists() {
         return vec![state_to_be(folder)];
     }
-    let kept = good(format!("the state is kept in {}", folder.display()));
+    let kept = good(format!("the state is kept in {}", visible_path(folder)));
     match Owned::take(folder) {
         Ok(owned) => vec![kept, database(&owned), good("no server is running".to_owned())],
         Err(FolderError::Taken { owner, .. }) => {
@@ -112,11 +113,13 @@ fn state(folder: &Path) -> Vec<Finding> {
 fn state_to_be(folder: &Path) -> Finding {
     let above = folder.ancestors().find(|above| above.exists());
     match above.filter(|above| !above.is_dir()) {
-        None => good(format!("the state will be kept in {}, which will be made", folder.display())),
+        None => {
+            good(format!("the state will be kept in {}, which will be made", visible_path(folder)))
+        }
         Some(file) => bad(format!(
             "the state cannot be kept in {}, since {} is no folder; give another with --state DIR",
-            folder.display(),
-            file.display()
+            visible_path(folder),
+            visible_path(file)
         )),
     }
 }
@@ -138,11 +141,11 @@ fn database(owned: &Owned) -> Finding {
 fn running(pid: u32, socket: Option<&Path>) -> Finding {
     match socket {
         Some(path) if UnixStream::connect(path).is_ok() => {
-            good(format!("a server runs (process {pid}) and answers on {}", path.display()))
+            good(format!("a server runs (process {pid}) and answers on {}", visible_path(path)))
         }
         Some(path) => bad(format!(
             "the server (process {pid}) does not answer on {}; end it with `kill {pid}`",
-            path.display()
+            visible_path(path)
         )),
         None => bad(format!("the server (process {pid}) listens on no socket")),
     }

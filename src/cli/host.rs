@@ -17,6 +17,7 @@ use crate::server::Server;
 use crate::server::folder::Owned;
 use crate::store::logged::LoggedStore;
 use crate::store::sqlite::SqliteStore;
+use crate::visible::visible_path;
 
 /// The folders and settings in effect.
 pub(super) struct Setup {
@@ -55,7 +56,7 @@ impl Setup {
                 if let Some(path) = opened.moved_aside {
                     let notice = format!(
                         "the database was damaged; it is kept as {} and an empty one was begun",
-                        path.display()
+                        visible_path(&path)
                     );
                     tracing::warn!("{notice}");
                     notices.push(notice);
@@ -64,7 +65,7 @@ impl Setup {
                 if let Some(path) = logged.damaged {
                     let notice = format!(
                         "the log was damaged, so the last changes may be missing; it is kept as {}",
-                        path.display()
+                        visible_path(&path)
                     );
                     tracing::warn!("{notice}");
                     notices.push(notice);

@@ -9,6 +9,7 @@ use tokio::net::TcpListener;
 
 use crate::server::listen::relay_tcp;
 use crate::value::Value;
+use crate::visible::visible_path;
 use crate::wire::sexp;
 
 /// As much as Emacs may say before it has named a file, in bytes.
@@ -84,7 +85,7 @@ fn last_path(form: &Value) -> Option<&str> {
 fn write_port(path: &Path, port: u16) -> anyhow::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     let draft = folder.join(format!(".contexture-port-{}", std::process::id()));
-    let failed = || format!("cannot write the port into {}", path.display());
+    let failed = || format!("cannot write the port into {}", visible_path(path));
     let mut file = std::fs::File::create(&draft).with_context(failed)?;
     file.write_all(format!("{port}\n").as_bytes()).with_context(failed)?;
     std::fs::rename(&draft, path).with_context(failed)

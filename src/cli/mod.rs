@@ -15,6 +15,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::config::Settings;
+use crate::visible::visible_lines;
 
 /// Keeps what a language model needs to see inside the model's window, for Emacs and others.
 #[derive(Debug, Parser)]
@@ -100,7 +101,7 @@ fn say(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Writes a line to standard error, where nothing else can be done if that fails.
-fn complain(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+/// Writes a message to standard error, where nothing else can be done if that fails.
+fn complain(message: &str) {
+    let _ = writeln!(std::io::stderr(), "{}", visible_lines(message));
 }

@@ -1,5 +1,6 @@
 //! `contexture serve`: the server itself, or a bridge to the one that runs already.
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use crate::server::auth::{Admission, Secret, read_secret};
 use crate::server::folder::{FolderError, Owned, make_private, owner};
 use crate::server::listen::{UnixSocket, serve_tcp};
 use crate::server::{Server, stdio};
+use crate::visible::visible;
 
 /// How often, and how long, a second server looks for the socket of the first.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -230,7 +232,23 @@ pub(super) fn log_to_stderr() {
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(|| LogLines)
         .with_ansi(false)
         .init();
+}
+
+/// Standard error, to which each write is one line, whatever the names in it hold.
+struct LogLines;
+
+impl Write for LogLines {
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(event);
+        let line = visible(text.strip_suffix('\n').unwrap_or(&text));
+        io::stderr().write_all(format!("{line}\n").as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
 }

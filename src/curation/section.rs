@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::names::names;
 use crate::tokens::Counter;
+use crate::visible::visible;
 
 names! {
     /// A section of a window. They are declared in the order in which a window has them: what
@@ -117,6 +118,7 @@ pub fn format_failures(failures: &[Failure]) -> String {
 
 fn format_failure(failure: &Failure) -> String {
     let Failure { name, error, expected, received, stack } = failure;
+    let name = visible(name);
     let mut text = format!(
         "### Failed Test: {name}\n**Error**: {error}\n**Expected**: {expected}\n**Received**: {received}"
     );
@@ -136,6 +138,7 @@ fn fence(text: &str) -> String {
 /// A unit that was implemented before, as the model reads it; without white space around it.
 pub fn format_previous_unit(unit: &CodeUnit) -> String {
     let CodeUnit { name, path, code, .. } = unit;
+    let (name, path) = (visible(name), visible(path));
     format!("// Previously implemented: {name}\n// File: {path}\n{code}").trim().to_owned()
 }
 
@@ -148,7 +151,7 @@ pub fn format_implementation(units: &[CodeUnit], failures: &[Failure]) -> String
         !name.is_empty() && failing.iter().any(|failure| failure.contains(&name))
     };
     let shown = units.iter().filter(|unit| !unit.code.is_empty()).filter(named);
-    let shown = shown.map(|unit| format!("// {}\n{}", unit.name, unit.code));
+    let shown = shown.map(|unit| format!("// {}\n{}", visible(&unit.name), unit.code));
     shown.collect::<Vec<_>>().join("\n\n")
 }
 

@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use crate::visible::visible;
+
 /// A file of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedFile {
@@ -26,8 +28,7 @@ pub struct ListedFile {
 /// A folder comes with the totals of everything below it; a folder that holds one folder only
 /// shares its line. The order is by the bytes of each name, whatever the order of `files`. Sizes
 /// are decimal (1 kB is 1000 bytes) with one digit after the point, below 1 kB in bytes. In names,
-/// backslashes, control characters and the characters that change the direction or the line of
-/// text are escaped as in Rust strings. No final newline.
+/// backslashes and hidden characters are escaped as in Rust strings. No final newline.
 pub fn listing(root: &Path, files: &[ListedFile]) -> String {
     let name = root.file_name().unwrap_or_default().to_string_lossy();
     let mut entries: Vec<Entry<'_>> = files
@@ -122,29 +123,13 @@ fn size(bytes: u64) -> String {
 }
 
 fn escaped(name: &str) -> String {
-    let mut text = String::with_capacity(name.len());
-    for character in name.chars() {
-        match character {
-            '\\' => text.push_str("\\\\"),
-            _ if is_misleading(character) => text.extend(character.escape_default()),
-            _ => text.push(character),
-        }
-    }
-    text
-}
-
-/// Whether printing the character could break or disguise a line: control characters, line and
-/// paragraph separators, and the marks of the Unicode bidirectional algorithm (UAX 9).
-fn is_misleading(character: char) -> bool {
-    character.is_control()
-        || matches!(
-            character,
-            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-        )
+    visible(&name.replace('\\', "\\\\")).into_owned()
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[track_caller]
@@ -222,6 +207,17 @@ mod tests {
                d\\u{202e} (1 B, 1 token)\n  \
                é ü\u{301}'\" (1 B, 1 token)",
         );
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_hides_in_a_name(name in "(a|\\p{C}|\\p{Cf}|\\PC){1,20}") {
+            let relative = name.replace('/', "-");
+            let file = ListedFile { relative, bytes: 1, tokens: 1 };
+            let text = listing(Path::new(&format!("/{name}")), &[file]);
+            prop_assert_eq!(crate::visible::visible_lines(&text), &*text);
+            prop_assert_eq!(text.lines().count(), 2);
+        }
     }
 
     #[test]

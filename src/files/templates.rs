@@ -35,7 +35,7 @@ pub enum FindError {
         known: Vec<String>,
     },
     /// Its file cannot be read.
-    #[error("cannot read the template {}: {cause}", path.display())]
+    #[error("cannot read the template {}: {cause}", crate::visible::visible_path(path))]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -43,7 +43,10 @@ pub enum FindError {
         cause: io::Error,
     },
     /// Its file is too large.
-    #[error("the template {} has more than {MAX_TEMPLATE_BYTES} bytes", path.display())]
+    #[error(
+        "the template {} has more than {MAX_TEMPLATE_BYTES} bytes",
+        crate::visible::visible_path(path)
+    )]
     TooLarge {
         /// The file.
         path: PathBuf,

@@ -10,6 +10,7 @@ use super::chat::Provider;
 use super::scripted::Scripted;
 use super::secret::{KeySource, Secret};
 use super::{Family, HttpProvider};
+use crate::visible::visible_path;
 
 /// The kind that plays a file.
 const SCRIPTED: &str = "scripted";
@@ -149,7 +150,7 @@ impl Configured {
                 Ok(Arc::new(provider.with_context(*context)))
             }
             Origin::Script(path) => {
-                let wrong = |why: String| bad("script", format!("{}: {why}", path.display()));
+                let wrong = |why: String| bad("script", format!("{}: {why}", visible_path(path)));
                 Ok(Arc::new(Scripted::open(path, &self.model).map_err(wrong)?))
             }
         }
@@ -172,7 +173,7 @@ impl std::fmt::Display for Origin {
             Self::Server { family, url, key, .. } => {
                 write!(f, "{} at {url}, key {key}", family.name())
             }
-            Self::Script(path) => write!(f, "the script {}", path.display()),
+            Self::Script(path) => write!(f, "the script {}", visible_path(path)),
         }
     }
 }

@@ -53,6 +53,6 @@ pub(super) fn items(value: Value) -> Vec<Value> {
 }
 
 /// What cannot be done, for the person who asked for it.
-pub(super) fn refusal(message: impl Into<String>) -> WireError {
+pub(super) fn refusal(message: impl AsRef<str>) -> WireError {
     WireError::new(WireError::INVALID_REQUEST, message)
 }

@@ -2,11 +2,12 @@
 
 use super::lisp::string_at;
 use crate::value::Value;
+use crate::visible::visible;
 use crate::wire::sexp;
 
 /// An item of the context in one line.
 pub(super) fn item(item: &Value) -> String {
-    let text = |name: &str| string_at(item, name).unwrap_or_default();
+    let text = |name: &str| visible(string_at(item, name).unwrap_or_default());
     let tokens = item.get("tokens").map(plain).unwrap_or_default();
     let metadata = item.get("metadata");
     let of_metadata = |name| metadata.and_then(|metadata| metadata.get(name));
@@ -15,7 +16,8 @@ pub(super) fn item(item: &Value) -> String {
         (Some(start), Some(end)) => format!(":{}-{}", plain(start), plain(end)),
         _ => String::new(),
     };
-    let line = format!("{:<8} {:<6} {tokens:>6} tokens  {place}{lines}", text("id"), text("type"));
+    let (id, kind) = (text("id"), text("type"));
+    let line = format!("{id:<8} {kind:<6} {tokens:>6} tokens  {place}{lines}");
     format!("{}\n", line.trim_end())
 }
 
@@ -32,16 +34,18 @@ fn lines(value: &Value, depth: usize, out: &mut String) {
         Value::Map(entries) => {
             for (name, value) in entries {
                 if is_nested(value) {
-                    out.push_str(&format!("{indent}{name}:\n"));
+                    out.push_str(&format!("{indent}{}:\n", visible(name)));
                     lines(value, depth + 1, out);
                 } else {
-                    out.push_str(&format!("{indent}{name}: {}\n", plain(value)));
+                    out.push_str(&format!("{indent}{}: {}\n", visible(name), plain(value)));
                 }
             }
         }
         Value::List(items) => items.iter().for_each(|item| match item {
             Value::Map(entries) => {
-                let entry = |(name, value): &(Box<str>, Value)| format!("{name} {}", plain(value));
+                let entry = |(name, value): &(Box<str>, Value)| {
+                    format!("{} {}", visible(name), plain(value))
+                };
                 let line: Vec<_> = entries.iter().map(entry).collect();
                 out.push_str(&format!("{indent}{}\n", line.join(", ")));
             }
@@ -64,10 +68,10 @@ fn plain(value: &Value) -> String {
     match value {
         Value::Nil | Value::Bool(false) => "no".to_owned(),
         Value::Bool(true) => "yes".to_owned(),
-        Value::Str(text) => text.replace('\n', " "),
-        Value::Keyword(name) | Value::Symbol(name) => name.to_string(),
+        Value::Str(text) => visible(&text.replace('\n', " ")).into_owned(),
+        Value::Keyword(name) | Value::Symbol(name) => visible(name).into_owned(),
         Value::List(items) => items.iter().map(plain).collect::<Vec<_>>().join(" "),
-        other => sexp::print(other),
+        other => visible(&sexp::print(other)).into_owned(),
     }
 }
 
@@ -87,5 +91,19 @@ mod tests {
         ]);
         let expected = "tokens: 12\nfull: no\nparts:\n  part a, value 0.5\nids: ctx-1 ctx-2\n";
         assert_eq!(answer(&value), expected);
+    }
+
+    #[test]
+    fn nothing_hides_in_names() {
+        let name = || Value::from("a\u{202e}b\u{1b}c\u{200b}");
+        let metadata = plist([("filename", name())]);
+        let line = item(&plist([("id", name()), ("type", name()), ("metadata", metadata)]));
+        let parts = list([plist([("part", name())])]);
+        let lines =
+            answer(&plist([("session", name()), ("parts", parts), ("all", list([name()]))]));
+        for text in [line, lines] {
+            assert!(!text.contains(['\u{202e}', '\u{1b}', '\u{200b}']), "{text:?}");
+            assert!(text.contains("a\\u{202e}b\\u{1b}c\\u{200b}"), "{text}");
+        }
     }
 }

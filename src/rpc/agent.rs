@@ -15,6 +15,7 @@ use super::call::Peer;
 use super::present::{entry, keyword};
 use super::providers::Providers;
 use crate::value::Value;
+use crate::visible::{visible, visible_lines};
 use crate::wire::message::WireError;
 
 /// What will be there later.
@@ -165,7 +166,9 @@ impl Peer for Pieces {
         };
         let heard = match &**kind {
             "text" => Heard::Text(text.clone()),
-            "status" | "retry" | "tool-result" => Heard::Text(format!("; {text}\n")),
+            "status" | "retry" | "tool-result" => {
+                Heard::Text(format!("; {}\n", visible_lines(text)))
+            }
             "approval" => question(&params, text),
             _ => return false,
         };
@@ -185,9 +188,12 @@ fn question(params: &Value, phrase: &str) -> Heard {
         _ => String::new(),
     };
     let number = params.get("approval").cloned().unwrap_or_default();
-    let details =
-        vec![format!("Tool: {}", said("tool")), format!("Arguments: {}", said("arguments"))];
-    Heard::Question(number, Approval { title: format!("The model wants to {phrase}"), details })
+    let details = [format!("Tool: {}", said("tool")), format!("Arguments: {}", said("arguments"))];
+    let details = details.iter().map(|line| visible(line).into_owned()).collect();
+    Heard::Question(
+        number,
+        Approval { title: format!("The model wants to {}", visible(phrase)), details },
+    )
 }
 
 /// Passes on what is heard until the turn waits for leave, and then what the person says, until

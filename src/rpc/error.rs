@@ -167,7 +167,7 @@ pub(super) fn cancelled() -> WireError {
 
 fn with_data(code: i32, message: String, data: Vec<(&'static str, Value)>) -> WireError {
     let data = data.into_iter().map(|(name, value)| (name.into(), value)).collect();
-    WireError { code, message, data: Value::Map(data) }
+    WireError { data: Value::Map(data), ..WireError::new(code, message) }
 }
 
 fn text(text: &str) -> Value {

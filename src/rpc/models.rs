@@ -111,7 +111,7 @@ fn row(at: usize, configured: &Configured) -> Value {
             map.extend([entry("key", keyword(state)), entry("key-from", from)]);
         }
         Origin::Script(path) => {
-            map.push(entry("script", path.display().to_string()));
+            map.push(entry("script", path.to_string_lossy().into_owned()));
             map.extend([entry("key", keyword(NONE_NEEDED)), entry("key-from", Value::Nil)]);
         }
     }

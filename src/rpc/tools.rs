@@ -17,6 +17,7 @@ use crate::provider::chat::Tool;
 use crate::store::session::SessionRow;
 use crate::value::Value;
 use crate::value::json::{from_json, json_text};
+use crate::visible::visible;
 use crate::wire::message::WireError;
 
 /// The longest result that a model is shown, in bytes.
@@ -277,8 +278,8 @@ impl ToolRequest {
     pub(super) fn phrase(&self) -> String {
         let Value::Map(given) = &self.arguments else { return self.tool.phrase.to_owned() };
         let shown = |value: &Value| match value {
-            Value::Str(text) => one_line(text),
-            other => json_text(other),
+            Value::Str(text) => visible(&one_line(text)).into_owned(),
+            other => visible(&json_text(other)).into_owned(),
         };
         let what: Vec<String> = given.iter().map(|(_, value)| shown(value)).collect();
         format!("{} {}", self.tool.phrase, what.join(" ")).trim_end().to_owned()

@@ -16,6 +16,7 @@ use crate::store::session::SessionRow;
 use crate::tokens::Counter;
 use crate::value::Value;
 use crate::value::json::{from_json, json_text};
+use crate::visible::visible;
 
 /// The number of the JSON form, to be raised when older programs could not read it.
 const VERSION: i64 = 1;
@@ -123,7 +124,8 @@ fn state_text(state: &State, length: u64) -> Value {
 
 fn markdown(row: &SessionRow, log: &[Arc<Message>], state: &State) -> String {
     let mut text = format!("# {}\n\n", one_line(&row.name));
-    let project = row.project.as_deref().map_or(String::new(), |p| format!(" Project: {p}."));
+    let project =
+        row.project.as_deref().map_or(String::new(), |p| format!(" Project: {}.", one_line(p)));
     text += &format!("Begun {}.{project} Messages: {}.\n", time(row.created), log.len());
     if let Some(summary) = &state.summary {
         text +=
@@ -183,7 +185,7 @@ fn fate(message: &Message, state: &State) -> Option<&'static str> {
 }
 
 fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    visible(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
 }
 
 fn time(seconds: i64) -> String {

@@ -75,7 +75,7 @@ impl Admission {
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
     /// It cannot be read.
-    #[error("cannot read the secret file {}: {cause}", path.display())]
+    #[error("cannot read the secret file {}: {cause}", crate::visible::visible_path(path))]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -83,13 +83,16 @@ pub enum SecretError {
         cause: std::io::Error,
     },
     /// Others may read it.
-    #[error("the secret file {} can be read by others; run chmod 600 on it", path.display())]
+    #[error(
+        "the secret file {} can be read by others; run chmod 600 on it",
+        crate::visible::visible_path(path)
+    )]
     Exposed {
         /// The file.
         path: PathBuf,
     },
     /// Its first line is empty.
-    #[error("the secret file {} begins with an empty line", path.display())]
+    #[error("the secret file {} begins with an empty line", crate::visible::visible_path(path))]
     Empty {
         /// The file.
         path: PathBuf,

@@ -19,7 +19,7 @@ pub struct Owned {
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     /// A server owns it.
-    #[error("the state folder {} belongs to the server with process id {}", path.display(), owner.pid)]
+    #[error("the state folder {} belongs to the server with process id {}", crate::visible::visible_path(path), owner.pid)]
     Taken {
         /// The folder.
         path: PathBuf,
@@ -27,7 +27,7 @@ pub enum FolderError {
         owner: Owner,
     },
     /// It cannot be made or written.
-    #[error("cannot use the folder {}: {cause}", path.display())]
+    #[error("cannot use the folder {}: {cause}", crate::visible::visible_path(path))]
     Unusable {
         /// The folder.
         path: PathBuf,
@@ -35,7 +35,10 @@ pub enum FolderError {
         cause: io::Error,
     },
     /// A folder for sockets belongs to somebody else or is open to others.
-    #[error("the folder {} must belong to you alone; remove it, or name a socket with --unix PATH", path.display())]
+    #[error(
+        "the folder {} must belong to you alone; remove it, or name a socket with --unix PATH",
+        crate::visible::visible_path(path)
+    )]
     NotPrivate {
         /// The folder.
         path: PathBuf,

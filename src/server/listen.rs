@@ -11,6 +11,7 @@ use super::Server;
 use super::auth::{Admission, Secret, tcp_admission};
 use super::folder::make_private;
 use super::hangup::{hung_up, keep_asking};
+use crate::visible::visible_path;
 
 /// A Unix socket that vanishes with the value.
 #[derive(Debug)]
@@ -30,7 +31,7 @@ impl UnixSocket {
             make_private(folder).map_err(io::Error::other)?;
         }
         if std::os::unix::net::UnixStream::connect(path).is_ok() {
-            let message = format!("another server listens on {}", path.display());
+            let message = format!("another server listens on {}", visible_path(path));
             return Err(io::Error::new(io::ErrorKind::AddrInUse, message));
         }
         if is_socket(path) {
@@ -159,5 +160,5 @@ fn is_socket(path: &Path) -> bool {
 }
 
 fn named(error: io::Error, path: &Path) -> io::Error {
-    io::Error::new(error.kind(), format!("cannot listen on {}: {error}", path.display()))
+    io::Error::new(error.kind(), format!("cannot listen on {}: {error}", visible_path(path)))
 }

@@ -148,7 +148,8 @@ pub enum StoreError {
     /// The database was written by a newer program.
     #[error(
         "{} has format {found} and this program knows up to {known}; use a newer contexture, or \
-         another folder with --state", path.display()
+         another folder with --state",
+        crate::visible::visible_path(path)
     )]
     Newer {
         /// The database file.
@@ -159,7 +160,7 @@ pub enum StoreError {
         known: i64,
     },
     /// The file could not be opened or created.
-    #[error("cannot open {}: {cause}", path.display())]
+    #[error("cannot open {}: {cause}", crate::visible::visible_path(path))]
     Open {
         /// The database file.
         path: PathBuf,
@@ -173,7 +174,7 @@ pub enum StoreError {
     #[error("another call of the same moment could not be stored, so this one was not kept either")]
     Lost,
     /// The log could not be read or written.
-    #[error("cannot use the log {}: {cause}", path.display())]
+    #[error("cannot use the log {}: {cause}", crate::visible::visible_path(path))]
     Log {
         /// The log.
         path: PathBuf,

@@ -1,6 +1,7 @@
 //! What passes between a connection and the methods, whatever the dialect.
 
 use crate::value::Value;
+use crate::visible::visible_lines;
 
 /// A request's id as the client chose it: an integer or a string, echoed unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -134,8 +135,8 @@ impl WireError {
     /// The application's errors; `data` has `:kind`.
     pub const APPLICATION: i32 = 1;
 
-    /// An error without details.
-    pub fn new(code: i32, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), data: Value::Nil }
+    /// An error without details. What hides in the names that its message quotes is shown.
+    pub fn new(code: i32, message: impl AsRef<str>) -> Self {
+        Self { code, message: visible_lines(message.as_ref()).into_owned(), data: Value::Nil }
     }
 }

@@ -9,35 +9,36 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         "cli",
         &[
             "config", "context", "engine", "files", "provider", "rpc", "server", "store", "value",
-            "wire",
+            "wire", "visible",
         ],
     ),
     // The library is all of it put together without a wire.
     ("conversation", &["context", "curation", "engine", "server", "session", "store", "tokens"]),
-    ("config", &["context", "files", "provider", "rpc", "tokens", "wire"]),
-    ("server", &["engine", "repl", "rpc", "value", "wire"]),
+    ("config", &["context", "files", "provider", "rpc", "tokens", "wire", "visible"]),
+    ("server", &["engine", "repl", "rpc", "value", "wire", "visible"]),
     // What is typed becomes calls of methods, by their names.
-    ("repl", &["rpc", "value", "wire"]),
+    ("repl", &["rpc", "value", "wire", "visible"]),
     (
         "rpc",
         &[
             "context", "curation", "engine", "files", "memory", "names", "provider", "session",
-            "store", "template", "tokens", "value", "wire",
+            "store", "template", "tokens", "value", "wire", "visible",
         ],
     ),
     ("engine", &["context", "curation", "memory", "names", "session", "store", "tokens"]),
     // Metadata are stored as the s-expressions that clients send.
-    ("store", &["context", "memory", "retrieval", "session", "value", "wire"]),
-    ("files", &["context", "template", "value"]),
-    ("provider", &["names", "session", "tokens"]),
-    ("wire", &["value"]),
-    ("context", &["names", "tokens", "value"]),
-    ("curation", &["names", "retrieval", "session", "tokens"]),
+    ("store", &["context", "memory", "retrieval", "session", "value", "wire", "visible"]),
+    ("files", &["context", "template", "value", "visible"]),
+    ("provider", &["names", "session", "tokens", "visible"]),
+    ("wire", &["value", "visible"]),
+    ("context", &["names", "tokens", "value", "visible"]),
+    ("curation", &["names", "retrieval", "session", "tokens", "visible"]),
     ("memory", &["names", "retrieval"]),
     ("session", &["names"]),
     ("retrieval", &[]),
     ("template", &[]),
     ("names", &[]),
+    ("visible", &[]),
     ("tokens", &[]),
     // The two texts of a value know each other: what JSON has no word for is written as an
     // s-expression.
@@ -55,6 +56,7 @@ const PURE: &[&str] = &[
     "template",
     "tokens",
     "value",
+    "visible",
 ];
 const IMPURE: &[&str] = &[
     "std::fs",
@@ -131,6 +133,14 @@ impl Source {
         }
         named
     }
+}
+
+/// A path goes into a message through `visible`, which shows what hides in its name.
+#[test]
+fn no_path_is_shown_as_it_is() {
+    let shows = |source: &Source| source.code().any(|line| line.contains(".display()"));
+    let wrong: Vec<_> = sources().into_iter().filter(shows).map(|source| source.name).collect();
+    assert!(wrong.is_empty(), "use visible_path in {wrong:?}");
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod embeddings;
 mod endpoint;
 mod files;
 mod framed;
+mod hidden;
 mod house;
 mod leaving;
 mod length_fuzz;

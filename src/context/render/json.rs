@@ -1,32 +1,44 @@
-//! JSON: one object, for programs. Names and contents are verbatim; of the metadata only what the
-//! other formats show is there, since `get-context` gives it whole.
+//! JSON: one object, for programs. Contents are verbatim, and so are names once they are read, though
+//! what hides in them is written as JSON's escapes; of the metadata only what the other formats show
+//! is there, since `get-context` gives it whole.
 
 use serde::Serialize;
 
 use super::Part;
+use crate::visible::visible_json;
 
 pub(super) const HEADER: &str = "{\"items\":[";
 pub(super) const SEPARATOR: &str = ",";
 pub(super) const FOOTER: &str = "]}";
 
 pub(super) fn section(part: &Part<'_>, out: &mut String) {
-    let shown = Shown {
-        id: part.item.id.to_string(),
-        kind: part.item.kind.name(),
-        content: part.body,
+    let id = part.item.id.to_string();
+    let what = What { id, kind: part.item.kind.name(), content: part.body };
+    let about = About {
         file: part.item.metadata.display_name(),
         lines: part.item.metadata.lines(),
         language: &part.language,
     };
-    out.push_str(&serde_json::to_string(&shown).expect("strings and integers have a JSON form"));
+    let what = json(&what);
+    out.push_str(&what[..what.len() - "}".len()]);
+    out.push(',');
+    out.push_str(&visible_json(&json(&about)[1..]));
+}
+
+fn json(part: &impl Serialize) -> String {
+    serde_json::to_string(part).expect("strings and integers have a JSON form")
 }
 
 #[derive(Serialize)]
-struct Shown<'a> {
+struct What<'a> {
     id: String,
     #[serde(rename = "type")]
     kind: &'static str,
     content: &'a str,
+}
+
+#[derive(Serialize)]
+struct About<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

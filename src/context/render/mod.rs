@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::item::Item;
 use super::language;
+use crate::visible::visible;
 
 pub use self::markdown::fence;
 
@@ -129,7 +130,7 @@ struct Part<'a> {
 fn push_annotation(item: &Item, out: &mut String) {
     let Some(name) = item.metadata.display_name() else { return };
     out.push_str(" (from ");
-    push_visibly(name, out);
+    out.push_str(&visible(name));
     if let Some((first, last)) = item.metadata.lines() {
         push_display(out, format_args!(":{first}-{last}"));
     }
@@ -141,25 +142,6 @@ fn end_line(out: &mut String) {
     if !out.ends_with('\n') {
         out.push('\n');
     }
-}
-
-/// Appends `name` with everything that could end or reorder a line written as an escape: `\n`,
-/// `\u{2028}`. Backslashes are left alone, this is for people to read and not to be read back.
-fn push_visibly(name: &str, out: &mut String) {
-    if name.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') {
-        return out.push_str(name);
-    }
-    for c in name.chars() {
-        if breaks_a_line(c) { out.extend(c.escape_default()) } else { out.push(c) }
-    }
-}
-
-/// Control characters (Unicode's Cc, which has U+0085), line and paragraph separators, marks that
-/// change the direction of what follows (UAX 9), and the byte order mark.
-fn breaks_a_line(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{feff}')
 }
 
 /// Appends formatted text.

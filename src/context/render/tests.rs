@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::context::item::Kind;
 use crate::context::testing::{With, code, item};
+use crate::visible::visible_lines;
 
 #[track_caller]
 fn check(items: &[Item], format: Format, expected: &str) {
@@ -213,5 +214,16 @@ proptest! {
             let lines = text.split(['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}']);
             prop_assert_eq!(lines.count(), 8);
         }
+    }
+
+    #[test]
+    fn nothing_hides_in_a_name(name in "(a|\\p{C}|\\p{Cf}|\\PC|[\u{200b}-\u{200f}\u{202a}-\u{202e}\u{2066}-\u{2069}]){0,20}") {
+        for format in Format::ALL {
+            let text = render([&item(1, Kind::Text, "x").in_file(&name)], *format);
+            prop_assert_eq!(visible_lines(&text), &*text);
+        }
+        let text = render([&item(1, Kind::Text, "x").in_file(&name)], Format::Json);
+        let read: serde_json::Value = serde_json::from_str(&text).unwrap();
+        prop_assert_eq!(&read["items"][0]["file"], &name, "programs read the name as it is");
     }
 }

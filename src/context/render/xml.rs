@@ -1,6 +1,7 @@
 //! XML: an element for each item, with nothing in it that could end it.
 
-use super::{Part, end_line, push_display, push_visibly};
+use super::{Part, end_line, push_display};
+use crate::visible::visible;
 
 pub(super) const HEADER: &str = "<context>\n";
 pub(super) const FOOTER: &str = "</context>\n";
@@ -12,9 +13,7 @@ pub(super) fn section(part: &Part<'_>, out: &mut String) {
     let (id, kind) = (part.item.id, part.item.kind.name());
     push_display(out, format_args!("<item id=\"{id}\" type=\"{kind}\""));
     if let Some(name) = part.item.metadata.display_name() {
-        let mut visible = String::with_capacity(name.len());
-        push_visibly(name, &mut visible);
-        push_attribute("file", &visible, out);
+        push_attribute("file", &visible(name), out);
     }
     if let Some((first, last)) = part.item.metadata.lines() {
         push_display(out, format_args!(" lines=\"{first}-{last}\""));

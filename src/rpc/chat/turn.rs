@@ -22,6 +22,7 @@ use crate::provider::{ErrorKind, ProviderError};
 use crate::session::message::Role;
 use crate::store::session::Spent;
 use crate::value::Value;
+use crate::visible::visible;
 use crate::wire::message::WireError;
 
 /// By how much the window is made smaller when the provider finds it too long.
@@ -82,7 +83,10 @@ impl Chat {
             self.progress("status", "older turns were summarized");
         }
         if let Some(wish) = &self.manage {
-            self.progress("status", &format!("the history is managed by {}", wish.template));
+            self.progress(
+                "status",
+                &format!("the history is managed by {}", visible(&wish.template)),
+            );
             let managed = manage::manage(&self.call, self.row.id, wish, &self.configured).await;
             let managed = managed.map_err(|error| self.question_kept(&begun, error))?;
             self.account_for_notes(&mut begun, &managed);

@@ -106,14 +106,10 @@ fn unknown(name: &str) -> WireError {
     near.sort_by(|a, b| b.0.total_cmp(&a.0));
     let near: Vec<_> = near.into_iter().take(3).map(|(_, name)| name).collect();
     let nearest = near.iter().map(|name| Value::Str((*name).to_owned())).collect();
-    WireError {
-        code: WireError::METHOD_NOT_FOUND,
-        message: format!(
-            "no method {name:?}; the nearest are {}; `methods` lists all",
-            near.join(", ")
-        ),
-        data: Value::Map(vec![("nearest".into(), Value::List(nearest))]),
-    }
+    let message =
+        format!("no method {name:?}; the nearest are {}; `methods` lists all", near.join(", "));
+    let data = Value::Map(vec![("nearest".into(), Value::List(nearest))]);
+    WireError { data, ..WireError::new(WireError::METHOD_NOT_FOUND, message) }
 }
 
 const fn required(name: &'static str, kind: &'static str, doc: &'static str) -> Param {

@@ -9,6 +9,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::super::{StoreError, free_name};
 use super::SqliteStore;
+use crate::visible::visible_path;
 
 /// The numbered migrations; one is never edited, only another added.
 const SCHEMA: &[&str] = &[include_str!("../schema/001.sql"), include_str!("../schema/002.sql")];
@@ -64,7 +65,7 @@ impl SqliteStore {
             db.pragma_query_value(None, "quick_check", |row| row.get(0)).map_err(error)?;
         match verdict.as_str() {
             "ok" => Ok(()),
-            wrong => Err(StoreError::Damaged(format!("{}: {wrong}", path.display()))),
+            wrong => Err(StoreError::Damaged(format!("{}: {wrong}", visible_path(path)))),
         }
     }
 

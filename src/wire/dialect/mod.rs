@@ -150,7 +150,7 @@ fn is_skipped(line: &[u8]) -> bool {
 fn parse_error(message: String, column: usize) -> WireError {
     let column = i64::try_from(column).unwrap_or(i64::MAX);
     let data = Value::Map(vec![("column".into(), Value::Int(column))]);
-    WireError { code: WireError::PARSE, message, data }
+    WireError { data, ..WireError::new(WireError::PARSE, message) }
 }
 
 /// The line as text.
@@ -240,7 +240,7 @@ impl Parts {
     }
 }
 
-fn invalid(message: impl Into<String>) -> WireError {
+fn invalid(message: impl AsRef<str>) -> WireError {
     WireError::new(WireError::INVALID_REQUEST, message)
 }
 

@@ -1,0 +1,98 @@
+//! Shows what hides in a name: control, bidi and invisible characters become escapes such as
+//! `\u{202e}`. It knows no value and no wire.
+//!
+//! Names stay as they are where they are data; whoever writes one into a heading, a list, a message
+//! or a terminal passes it through here. Content is never changed.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+use std::path::Path;
+
+use icu_properties::props::{DefaultIgnorableCodePoint, GeneralCategory};
+use icu_properties::{CodePointMapData, CodePointSetData};
+
+mod place;
+
+/// `name` on one line, with each hidden character as an escape of Rust's: `\n`, `\u{202e}`.
+/// Backslashes are left alone: this is for people to read and not to be read back.
+pub(crate) fn visible(name: &str) -> Cow<'_, str> {
+    escaped(name, |_| false, |c, out| out.extend(c.escape_default()))
+}
+
+/// `text` with each hidden character but line ends and tabs as an escape.
+pub(crate) fn visible_lines(text: &str) -> Cow<'_, str> {
+    escaped(text, |c| matches!(c, '\n' | '\t'), |c, out| out.extend(c.escape_default()))
+}
+
+/// The name of a file, on one line and with each hidden character as an escape.
+pub(crate) fn visible_path(path: &Path) -> String {
+    visible(&path.to_string_lossy()).into_owned()
+}
+
+/// `json` with each hidden character in it as an escape of JSON's, which programs read back as
+/// the character. Line ends and tabs are left alone: they stand between the strings.
+pub(crate) fn visible_json(json: &str) -> Cow<'_, str> {
+    let escape = |c: char, out: &mut String| {
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            push(out, format_args!("\\u{unit:04x}"));
+        }
+    };
+    escaped(json, |c| matches!(c, '\n' | '\r' | '\t'), escape)
+}
+
+/// `sexp` with each hidden character in it as an escape that Emacs reads back as the character.
+pub(crate) fn visible_sexp(sexp: &str) -> Cow<'_, str> {
+    let escape = |c: char, out: &mut String| match u32::from(c) {
+        code @ ..=0xFFFF => push(out, format_args!("\\u{code:04x}")),
+        code => push(out, format_args!("\\U{code:08x}")),
+    };
+    escaped(sexp, |c| matches!(c, '\n' | '\r' | '\t'), escape)
+}
+
+fn escaped(
+    text: &str,
+    is_kept: fn(char) -> bool,
+    escape: impl Fn(char, &mut String),
+) -> Cow<'_, str> {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() || byte == b' ' || is_kept(byte.into());
+    if text.bytes().all(is_plain) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut done = 0;
+    for (at, c) in text.char_indices() {
+        let end = at + c.len_utf8();
+        if !is_kept(c) && is_hidden(c) && !place::is_right(c, &text[..at], &text[end..]) {
+            out.push_str(&text[done..at]);
+            escape(c, &mut out);
+            done = end;
+        }
+    }
+    if done == 0 {
+        return Cow::Borrowed(text);
+    }
+    out.push_str(&text[done..]);
+    Cow::Owned(out)
+}
+
+/// Whether a character shows nothing of itself: controls, line and paragraph separators, what
+/// Unicode does not assign, what it says to ignore where it is not supported (format characters,
+/// selectors, fillers, tags), and the marks of interlinear annotations. Spaces are no hidden
+/// characters, nor are those for private use.
+fn is_hidden(c: char) -> bool {
+    use GeneralCategory::{Control, LineSeparator, ParagraphSeparator, Unassigned};
+    if c.is_ascii() {
+        return c.is_ascii_control();
+    }
+    let category = CodePointMapData::<GeneralCategory>::new().get(c);
+    matches!(category, Control | LineSeparator | ParagraphSeparator | Unassigned)
+        || CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(c)
+        || matches!(c, '\u{fff9}'..='\u{fffb}')
+}
+
+fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
+    out.write_fmt(text).expect("writing to a string does not fail");
+}
+
+#[cfg(test)]
+mod tests;
