@@ -1,16 +1,16 @@
-//! How many tokens a window may have, and the error for when that is too few.
+//! The number of tokens that a window may have, and the error for a number that is too small.
 
 use super::report::What;
 use super::section::Section;
 
-/// How much the models that the design has in view take.
+/// Context window of the models that the design considers, in tokens.
 pub const WINDOW: u64 = 200_000;
-/// How much of it is used in practice: quality and price suffer from more.
+/// Number of those tokens that are used in practice. With more, quality drops and costs rise.
 pub const PRACTICAL_LIMIT: u64 = 100_000;
-/// What is left for the response.
+/// Number of tokens left for the response.
 pub const RESERVED: u64 = 4_000;
 
-/// How many tokens a window may have.
+/// The number of tokens that a window may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     window: u64,
@@ -18,16 +18,16 @@ pub struct Budget {
     reserved: u64,
 }
 
-/// A budget that leaves nothing.
+/// The error for a budget that leaves no tokens for the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{reserved} tokens reserved for the response leave nothing of {usable}, reserve from 0 to {}",
+    "{reserved} tokens reserved for the response leave nothing of {usable}; reserve from 0 to {}",
     .usable.saturating_sub(1)
 )]
 pub struct NothingLeft {
-    /// What was to be reserved.
+    /// Tokens to reserve for the response.
     pub reserved: u64,
-    /// Of how much: the smaller one of window and practical limit.
+    /// The smaller of window and practical limit, in tokens.
     pub usable: u64,
 }
 
@@ -38,12 +38,12 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// A budget for a model that takes `window` tokens, of which `practical` are used at most and
-    /// `reserved` are left for the response.
+    /// Creates a budget for a model that takes `window` tokens. At most `practical` of them are
+    /// used, and `reserved` are left for the response.
     ///
     /// # Errors
     ///
-    /// [`NothingLeft`] when `reserved` is all that is used, or more.
+    /// [`NothingLeft`] when `reserved` is not smaller than both.
     pub fn new(window: u64, practical: u64, reserved: u64) -> Result<Self, NothingLeft> {
         let usable = window.min(practical);
         match reserved < usable {
@@ -52,67 +52,67 @@ impl Budget {
         }
     }
 
-    /// The same for a model that takes `window` tokens; a small one gives up its reserve before
-    /// more than a half of it.
+    /// Returns the budget for a model that takes `window` tokens. If the window is small, the
+    /// reserve shrinks to at most half of it.
     #[must_use]
     pub fn within(self, window: u64) -> Self {
         let usable = window.min(self.practical);
         Self { window, reserved: self.reserved.min(usable / 2), ..self }
     }
 
-    /// How many tokens a window may have: 96,000 by default.
+    /// Returns the number of tokens that a window may have: 96,000 by default.
     pub fn usable(&self) -> u64 {
         self.window.min(self.practical).saturating_sub(self.reserved)
     }
 
-    /// How much the model takes.
+    /// Returns the number of tokens that the model takes.
     pub fn window(&self) -> u64 {
         self.window
     }
 
-    /// How much of it is used at most.
+    /// Returns the maximum number of tokens that are used.
     pub fn practical(&self) -> u64 {
         self.practical
     }
 
-    /// What is left for the response.
+    /// Returns the number of tokens left for the response.
     pub fn reserved(&self) -> u64 {
         self.reserved
     }
 }
 
-/// Not even what can never be left out fits.
+/// The error for a budget that does not even hold the parts that cannot be left out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a budget of {max_tokens} tokens is too small, what can never be left out needs {needed}: {}",
+    "a budget of {max_tokens} tokens is too small: what cannot be left out needs {needed}: {}",
     largest(.parts)
 )]
 pub struct BudgetTooSmall {
-    /// With how many tokens the same request gives a window.
+    /// Smallest budget with which the same request succeeds, in tokens.
     pub needed: u64,
-    /// How many it was given.
+    /// Budget that was given, in tokens.
     pub max_tokens: u64,
-    /// What needs them, in the order of the window.
+    /// The parts that cannot be left out, in the order of the window.
     pub parts: Vec<Irreducible>,
 }
 
-/// Something that can never be left out.
+/// A part that cannot be left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Irreducible {
-    /// The section that it is in.
+    /// Section of the part.
     pub section: Section,
-    /// What it is.
+    /// The part itself.
     pub what: What,
-    /// Why it cannot be left out.
+    /// Reason why it cannot be left out.
     pub reason: &'static str,
-    /// What it costs.
+    /// Cost in tokens.
     pub tokens: u64,
 }
 
-/// How many parts the error's message names.
+/// Maximum number of parts that the error message names.
 const NAMED: usize = 5;
 
-/// The largest parts with their sizes; of equal ones the earlier.
+/// Lists the largest parts with their sizes. Of equally large ones the earlier comes first.
 fn largest(parts: &[Irreducible]) -> String {
     let mut by_size: Vec<&Irreducible> = parts.iter().collect();
     by_size.sort_by_key(|part| std::cmp::Reverse(part.tokens));
@@ -150,7 +150,7 @@ mod tests {
     fn a_budget_must_leave_something() {
         check(200_000, 100_000, 4_000, Ok(96_000));
         check(8_000, 100_000, 0, Ok(8_000));
-        let error = "8000 tokens reserved for the response leave nothing of 8000, \
+        let error = "8000 tokens reserved for the response leave nothing of 8000; \
                      reserve from 0 to 7999";
         check(8_000, 100_000, 8_000, Err(error));
     }
@@ -168,7 +168,7 @@ mod tests {
             Irreducible { section: Section::SystemPrompt, what: What::Text, ..part(0, 90) };
         parts.insert(0, system);
         let error = BudgetTooSmall { needed: 118, max_tokens: 9, parts };
-        let expected = "a budget of 9 tokens is too small, what can never be left out needs 118: \
+        let expected = "a budget of 9 tokens is too small: what cannot be left out needs 118: \
                         system-prompt (pinned) 90, msg-7 (pinned) 7, msg-6 (pinned) 6, \
                         msg-5 (pinned) 5, msg-4 (pinned) 4, and 3 more";
         assert_eq!(error.to_string(), expected);

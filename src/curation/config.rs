@@ -1,47 +1,48 @@
-//! The settings of the turn loop: defaults, ranges, and which are in effect.
+//! The settings of the turn loop: defaults, ranges and effective values.
 
 use serde::{Deserialize, Serialize};
 
-/// To what share of the window a summary aims when it is called for at 0.8: the window is then not
-/// moved with every turn, which would cost the prompt cache each time.
+/// Size that a summary aims at, relative to the size that triggers it. The design aims at 0.5 of
+/// the window and triggers at 0.8. The gap keeps most turns from moving the window, which would
+/// cost the prompt cache each time.
 const AIM_OF_TRIGGER: f64 = 0.5 / 0.8;
 const AIM_AT_MOST: f64 = 0.5;
 
-/// The settings of the turn loop. Any value can be written into the fields; [`Self::check`] tells
-/// whether it makes sense.
+/// The settings of the turn loop. Fields accept any value; [`Self::check`] tells if the values are
+/// valid.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
 pub struct TurnConfig {
-    /// How many tokens a window may cost.
+    /// Maximum cost of a window, in tokens.
     pub max_tokens: u64,
-    /// At which share of that older turns are summarized.
+    /// Share of `max_tokens` at which older turns are summarized.
     pub summarize_at_ratio: f64,
-    /// Below which quality a session is rolled back, if it is to be.
+    /// Quality below which a session is rolled back, if rollback is on.
     pub quality_threshold: f64,
-    /// After how many turns a checkpoint is made.
+    /// Number of turns between checkpoints.
     pub checkpoint_interval: u64,
-    /// How many memories a turn is grounded with.
+    /// Maximum number of memories that a turn is given.
     pub grounding_memories: u64,
-    /// How many turns a summary leaves as they are.
+    /// Number of latest turns that a summary leaves unchanged.
     pub recent_turns_to_keep: u64,
-    /// Whether turns are summarized without being asked.
+    /// Summarizes turns automatically if true.
     pub auto_summarize: bool,
-    /// Whether checkpoints are made without being asked.
+    /// Makes checkpoints automatically if true.
     pub auto_checkpoint: bool,
-    /// Whether a session of low quality is rolled back without being asked.
+    /// Rolls a session of low quality back automatically if true.
     pub auto_rollback: bool,
 }
 
-/// A setting, as it is in effect.
+/// A setting with its effective value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Setting {
-    /// Its name on the wire.
+    /// Name on the wire.
     pub name: &'static str,
-    /// Its value.
+    /// Effective value.
     pub value: Value,
-    /// What it is when nobody says otherwise.
+    /// Value without configuration.
     pub default: Value,
-    /// What it can be.
+    /// Allowed values.
     pub range: Range,
 }
 
@@ -56,7 +57,7 @@ pub enum Value {
     Switch(bool),
 }
 
-/// What a setting can be; the ends belong to it.
+/// The allowed values of a setting, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Range {
     /// A number of things.
@@ -67,33 +68,33 @@ pub enum Range {
     Switch,
 }
 
-/// A setting that there is not, or that cannot be so.
+/// The error for an unknown setting or a value that is not allowed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ConfigError {
     /// No setting has this name.
-    #[error("there is no setting {name}, there are {}", names())]
+    #[error("there is no setting {name}; the settings are {}", names())]
     Unknown {
-        /// The name.
+        /// Name that was given.
         name: String,
     },
-    /// The value is not of the setting's kind, or out of its range.
-    #[error("{name} is {value}, it must be {range}")]
+    /// The value has the wrong type or is out of range.
+    #[error("{name} is {value}, but must be {range}")]
     OutOfRange {
-        /// The setting's name.
+        /// Name of the setting.
         name: &'static str,
-        /// What it was to be.
+        /// Value that was given.
         value: Value,
-        /// What it can be.
+        /// Allowed values.
         range: Range,
     },
 }
 
-/// How many tokens a window can be set to: below that nothing makes sense. The upper end is far
-/// beyond what is useful, and far below what would overflow anything.
+/// Range of the size of a window, in tokens. Smaller windows make no sense. The upper end is far
+/// beyond any useful size, and far below any overflow.
 pub const WINDOW: Range = Range::Count(256, 10_000_000);
 
-/// The settings' names and ranges, in the order in which they are listed. The upper ends are as
-/// that of [`WINDOW`].
+/// Names and ranges of the settings, in the order in which they are listed. The upper ends are
+/// generous, as in [`WINDOW`].
 const RANGES: [(&str, Range); 9] = [
     ("max-tokens", WINDOW),
     ("summarize-at-ratio", Range::Ratio(0.1, 1.0)),
@@ -107,7 +108,7 @@ const RANGES: [(&str, Range); 9] = [
 ];
 
 impl Default for TurnConfig {
-    /// The design's figures (§6).
+    /// Returns the figures of the design (§6).
     fn default() -> Self {
         Self {
             max_tokens: 8_192,
@@ -124,7 +125,7 @@ impl Default for TurnConfig {
 }
 
 impl TurnConfig {
-    /// All settings, as they are in effect.
+    /// Returns all settings with their effective values.
     pub fn settings(&self) -> Vec<Setting> {
         let values = self.values().into_iter().zip(Self::default().values());
         let named = RANGES.into_iter().zip(values);
@@ -132,11 +133,11 @@ impl TurnConfig {
         named.map(setting).collect()
     }
 
-    /// Whether every setting is within its range.
+    /// Checks that every setting is within its range.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::OutOfRange`] of the first that is not.
+    /// [`ConfigError::OutOfRange`] for the first that is not.
     pub fn check(&self) -> Result<(), ConfigError> {
         let outside = |setting: &Setting| !setting.range.has(setting.value);
         match self.settings().into_iter().find(outside) {
@@ -147,11 +148,11 @@ impl TurnConfig {
         }
     }
 
-    /// The same with another value of a setting.
+    /// Returns the settings with one value changed.
     ///
     /// # Errors
     ///
-    /// [`ConfigError`] when there is no such setting, or it cannot be so.
+    /// [`ConfigError`] for an unknown setting or a value that is not allowed.
     pub fn with(mut self, name: &str, value: Value) -> Result<Self, ConfigError> {
         let unknown = || ConfigError::Unknown { name: name.to_owned() };
         let (name, range) = *RANGES.iter().find(|row| row.0 == name).ok_or_else(unknown)?;
@@ -165,18 +166,18 @@ impl TurnConfig {
         Ok(self)
     }
 
-    /// With how many tokens older turns are summarized.
+    /// Returns the number of tokens at which older turns are summarized.
     pub fn summarize_at(&self) -> u64 {
         (self.max_tokens as f64 * self.summarize_at_ratio) as u64
     }
 
-    /// To how many tokens a summary aims.
+    /// Returns the number of tokens that a summary aims at.
     pub fn summarize_to(&self) -> u64 {
         let aim = (self.summarize_at_ratio * AIM_OF_TRIGGER).min(AIM_AT_MOST);
         (self.max_tokens as f64 * aim) as u64
     }
 
-    /// In the order of [`RANGES`].
+    /// Returns the values in the order of [`RANGES`].
     fn values(&self) -> [Value; 9] {
         [
             Value::Count(self.max_tokens),
@@ -191,7 +192,7 @@ impl TurnConfig {
         ]
     }
 
-    /// Says whether there is such a setting of such a kind.
+    /// Sets a value. Returns false if no setting has this name and type.
     fn put(&mut self, name: &str, value: Value) -> bool {
         match (name, value) {
             ("max-tokens", Value::Count(count)) => self.max_tokens = count,
@@ -210,7 +211,7 @@ impl TurnConfig {
 }
 
 impl Range {
-    /// Whether a setting with this range can be so.
+    /// Returns whether the value is in the range.
     pub fn has(self, value: Value) -> bool {
         match (self, value) {
             (Self::Count(least, most), Value::Count(count)) => (least..=most).contains(&count),
@@ -250,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_defaults_are_those_of_the_design_and_within_their_ranges() {
+    fn the_defaults_are_the_designs_figures_and_within_their_ranges() {
         let config = TurnConfig::default();
         let listed = config.settings().into_iter().map(|setting| {
             assert_eq!(setting.value, setting.default);
@@ -285,35 +286,38 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_range_is_refused_with_the_range() {
-        let error = "max-tokens is 0, it must be a whole number from 256 to 10000000";
+    fn a_value_out_of_range_is_refused_with_the_range() {
+        let error = "max-tokens is 0, but must be a whole number from 256 to 10000000";
         check("max-tokens", Value::Count(0), Err(error));
-        let error = "summarize-at-ratio is 1.5, it must be a number from 0.1 to 1";
+        let error = "summarize-at-ratio is 1.5, but must be a number from 0.1 to 1";
         check("summarize-at-ratio", Value::Ratio(1.5), Err(error));
-        let error = "quality-threshold is NaN, it must be a number from 0 to 1";
+        let error = "quality-threshold is NaN, but must be a number from 0 to 1";
         check("quality-threshold", Value::Ratio(f64::NAN), Err(error));
-        let error = "auto-summarize is 3, it must be on or off";
+        let error = "auto-summarize is 3, but must be on or off";
         check("auto-summarize", Value::Count(3), Err(error));
         let error = TurnConfig::default().with("speed", Value::Count(1)).unwrap_err().to_string();
-        assert!(error.starts_with("there is no setting speed, there are max-tokens, "), "{error}");
+        assert!(
+            error.starts_with("there is no setting speed; the settings are max-tokens, "),
+            "{error}"
+        );
     }
 
     #[test]
-    fn what_was_written_into_the_fields_is_checked() {
+    fn values_of_fields_are_checked() {
         let config = TurnConfig { checkpoint_interval: 0, ..TurnConfig::default() };
         let error = config.check().unwrap_err().to_string();
-        assert_eq!(error, "checkpoint-interval is 0, it must be a whole number from 1 to 10000");
+        assert_eq!(error, "checkpoint-interval is 0, but must be a whole number from 1 to 10000");
     }
 
     #[test]
-    fn it_is_read_with_its_defaults() {
+    fn missing_settings_are_read_as_defaults() {
         let config: TurnConfig = serde_json::from_str(r#"{"max-tokens": 4096}"#).unwrap();
         assert_eq!(config, TurnConfig { max_tokens: 4_096, ..TurnConfig::default() });
         assert!(serde_json::from_str::<TurnConfig>(r#"{"max-token": 1}"#).is_err());
     }
 
     #[test]
-    fn a_summary_always_aims_below_what_calls_for_it() {
+    fn a_summary_always_aims_below_its_trigger() {
         for ratio in [0.1, 0.3, 0.5, 0.8, 1.0] {
             let config = TurnConfig { summarize_at_ratio: ratio, ..TurnConfig::default() };
             assert!(config.summarize_to() < config.summarize_at(), "{ratio}");

@@ -1,20 +1,20 @@
-//! The last look at what a strategy chose: nothing over the budget, torn, or missing that can never
-//! be left out goes into a window, even when a strategy errs.
+//! Checks and mends the choice of a strategy. No window exceeds the budget, tears a unit apart or
+//! loses a unit that cannot be left out, even when a strategy is wrong.
 
 use super::strategy::{Fate, Projection, Shown, Verdict};
 use super::unit::History;
 
-/// Why a unit is left out that the strategy had shown in part.
-const TORN: &str = "the strategy showed only a part of it";
-/// Why a unit is left out that the strategy had shown.
+/// Reason for leaving out a unit that the strategy showed in part.
+const TORN: &str = "the strategy showed only part of it";
+/// Reason for leaving out a unit that the strategy showed.
 const OVER: &str = "the strategy chose more than fits";
-/// Why a unit is shown that the strategy had changed or left out.
-const NEVER_LOST: &str = "it can never be left out";
-/// Why there is no reason.
-const UNSAID: &str = "the strategy did not say why";
+/// Reason for showing a unit that the strategy changed or left out.
+const NEVER_LOST: &str = "it cannot be left out";
+/// Reason given where the strategy gave none.
+const UNSAID: &str = "the strategy gave no reason";
 
-/// The projection as it is when it keeps the contract of strategies, which it always should, and
-/// mended otherwise. What can never be left out is taken to fit into `budget`.
+/// Returns the projection unchanged if it keeps the contract of strategies, as it always should,
+/// and mended if not. The units that cannot be left out must fit into `budget`.
 pub(super) fn mended(history: &History<'_>, budget: u64, projection: Projection) -> Projection {
     let mut guard = Guard::new(history, projection);
     guard.show_whole_units();
@@ -26,7 +26,7 @@ pub(super) fn mended(history: &History<'_>, budget: u64, projection: Projection)
 struct Guard<'b, 'a> {
     history: &'b History<'a>,
     projection: Projection,
-    /// Which unit each message belongs to.
+    /// Index of the unit that each message belongs to.
     unit_of: Vec<usize>,
 }
 
@@ -60,7 +60,7 @@ impl<'b, 'a> Guard<'b, 'a> {
         }
     }
 
-    /// Of each unit, whether it is shown in part or more than once, or not as it is though it must be.
+    /// Marks the units that are shown in part or more than once, or altered although mandatory.
     fn broken(&self) -> Vec<bool> {
         let mut times = vec![0; self.history.messages.len()];
         let mut changed = vec![false; self.history.units.len()];
@@ -144,7 +144,7 @@ fn index(shown: &Shown) -> Option<usize> {
     }
 }
 
-/// What something that is shown costs.
+/// Returns the cost of something that is shown, in tokens.
 pub(super) fn tokens(history: &History<'_>, shown: &Shown) -> u64 {
     match shown {
         Shown::Whole(index) => history.measure.message(history.messages[*index].tokens),
@@ -157,7 +157,8 @@ mod tests {
     use super::*;
     use crate::curation::testing::{history, messages, plain};
 
-    /// Shown is written as numbers, `~` before what is shortened and `n` for a note of 5 tokens.
+    /// Writes the shown messages as numbers, with `~` before a shortened one and `n` for a note of
+    /// 5 tokens.
     #[track_caller]
     fn check(words: &str, budget: u64, chosen: &str, expected: &str) {
         let (messages, measure) = (messages(words), plain());
@@ -183,26 +184,26 @@ mod tests {
     }
 
     #[test]
-    fn a_right_choice_is_left_alone() {
+    fn a_valid_choice_is_left_alone() {
         check("u a>1 t<1 a u", 9, "1 n 4 5", "1 n 4 5");
         check("u a>1 t<1 a u", 9, "1 2 ~3 5", "1 2 ~3 5");
         check("", 0, "", "");
     }
 
     #[test]
-    fn what_is_torn_or_doubled_is_left_out() {
+    fn torn_and_doubled_units_are_left_out() {
         check("u a>1 t<1 a u", 9, "1 2 4 5", "1 4 5");
         check("u a a u", 9, "1 2 2 3 4", "1 3 4");
     }
 
     #[test]
-    fn what_can_never_be_left_out_comes_back() {
+    fn units_that_cannot_be_left_out_come_back() {
         check("u a a! u", 9, "2", "1 2 3 4");
         check("u a u", 9, "~1 n 2 ~3", "1 n 2 3");
     }
 
     #[test]
-    fn the_oldest_go_first_and_notes_last() {
+    fn the_oldest_units_go_first_and_notes_last() {
         check("u a a a u", 9, "1 n 2 3 4 5", "1 n 3 4 5");
         check("u a a a u", 7, "1 n 2 3 4 5", "1 n 5");
         check("u a a a u", 6, "1 n 2 3 4 5", "1 5");

@@ -1,7 +1,8 @@
-//! Managed views: a template and a model make of a long conversation what the next answer needs.
+//! Note-taking: a template and a model turn a long conversation into notes for the next answer.
 //!
-//! This decides whether a turn is managed and what the manager is shown, and puts the view
-//! together. It calls no model; whoever does falls back on the raw history when that fails.
+//! This module decides whether notes are taken for a turn and what the note-taker is shown, and
+//! builds the message of notes. It calls no model. If taking notes fails, the caller uses the plain
+//! history.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -12,20 +13,21 @@ use super::unit::History;
 use crate::names::names;
 use crate::session::message::{Message, Role};
 
-/// What the message begins with that stands for the managed part.
+/// Heading of the message that holds the notes.
 pub const HEADING: &str = "Context summary (managed):";
-/// How many characters of a tool's output the manager is shown.
+/// Maximum length of a tool's output that the note-taker is shown, in characters.
 const TOOL_OUTPUT_SHOWN: usize = 2_000;
 
-/// When and how a conversation is managed. A run is all the messages of one turn of the user.
+/// Settings that decide when and how notes are taken. A run is all the messages of one turn of the
+/// user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct ManageSettings {
-    /// How many of the last runs the manager is shown; 0: nothing is managed.
+    /// Number of latest runs that the note-taker is shown; 0 turns note-taking off.
     pub recent_runs: u64,
-    /// How many of the last runs follow the summary as they are; 0: none.
+    /// Number of latest runs that follow the notes unchanged; 0 for none.
     pub passthrough_runs: u64,
-    /// Below how many tokens of the whole history nothing is managed; 0: every turn is.
+    /// Minimum size of the history for taking notes, in tokens; 0 takes notes in every turn.
     pub token_threshold: u64,
 }
 
@@ -36,40 +38,40 @@ impl Default for ManageSettings {
 }
 
 names! {
-    /// What became of the managing of a turn.
+    /// The outcome of note-taking for a turn.
     Status {
-        /// The view is in place of the history.
+        /// The notes replace the history.
         Managed => "managed",
-        /// There was too little history for it.
+        /// The history was too short for notes.
         BelowThreshold => "below-threshold",
-        /// The settings say that nothing is managed.
+        /// The settings turn note-taking off.
         Disabled => "disabled",
-        /// It failed, and the turn went on with the raw history.
+        /// Note-taking failed, and the turn used the plain history.
         Failed => "failed",
     }
 }
 
 names! {
-    /// Where the managing of a turn can fail, in the order of its steps.
+    /// The steps of note-taking that can fail, in order.
     Step {
         /// Reading the conversation.
         History => "history",
-        /// Finding the template and reading it.
+        /// Finding and reading the template.
         Template => "template",
-        /// Reading what was noted before.
+        /// Reading the earlier notes.
         PriorSummary => "prior-summary",
-        /// Making the prompt, within what the model takes.
+        /// Building the prompt within the model's limit.
         Prompt => "prompt",
         /// Asking the model.
         Answer => "answer",
-        /// Storing the view.
+        /// Storing the notes.
         Store => "store",
-        /// Building the window with the view in it.
+        /// Building the window with the notes in it.
         Window => "window",
     }
 }
 
-/// The settings that somebody said; `None` where nothing was.
+/// Settings that were given. `None` stands for a setting that was not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct SaidSettings {
@@ -82,7 +84,7 @@ pub struct SaidSettings {
 }
 
 impl SaidSettings {
-    /// These, and where they say nothing, `others`.
+    /// Returns these settings, with those of `others` for the ones that are not given.
     #[must_use]
     pub fn or(self, others: Self) -> Self {
         Self {
@@ -92,7 +94,7 @@ impl SaidSettings {
         }
     }
 
-    /// These, and where they say nothing, the defaults.
+    /// Returns these settings, with the defaults for the ones that are not given.
     pub fn in_effect(self) -> ManageSettings {
         let default = ManageSettings::default();
         ManageSettings {
@@ -103,30 +105,31 @@ impl SaidSettings {
     }
 }
 
-/// What is to be done for a turn.
+/// A decision about note-taking for a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Plan {
-    /// The history passes as it is.
+    /// Use the plain history.
     Raw(Status),
-    /// The manager is to be asked.
+    /// Ask the note-taker.
     Manage(Managing),
 }
 
-/// What the manager is shown, and what follows its summary.
+/// The input of the note-taker, and the messages that follow its notes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Managing {
-    /// The last runs as text, oldest first.
+    /// Latest runs as text, oldest first.
     pub recent_runs: Vec<String>,
-    /// What the user says now.
+    /// Current message of the user.
     pub latest_input: String,
-    /// The summary of the turn before.
+    /// Notes of the turn before.
     pub prior_summary: Option<String>,
-    /// The messages that follow the summary, by number.
+    /// Numbers of the messages that follow the notes.
     pub passthrough: Vec<u64>,
 }
 
-/// Decides on a turn. `history` ends with what the user says now, `tokens` is what all of it costs
-/// with a summary of what is no longer in view; `prior` is what the manager noted before.
+/// Decides whether to take notes for a turn. `history` ends with the current message of the user.
+/// `tokens` is the cost of all of it, including a summary of messages no longer in view. `prior`
+/// are the earlier notes.
 pub fn plan(
     history: &History<'_>,
     settings: &ManageSettings,
@@ -140,7 +143,7 @@ pub fn plan(
         return Plan::Raw(Status::BelowThreshold);
     }
     let runs = runs(&history.messages);
-    // The present run has only begun: what the manager is shown are those before it.
+    // The current run has only begun, so the note-taker sees the runs before it.
     let (before, latest) = match runs.split_last() {
         Some((latest, before)) => (before, *latest),
         None => return Plan::Raw(Status::BelowThreshold),
@@ -163,18 +166,18 @@ pub fn plan(
     })
 }
 
-/// The word that begins a prompt of which one template is to manage one turn.
+/// The word that begins a prompt for which one template takes the notes, for this turn only.
 const DIRECTIVE: &str = "@context-helper";
 
-/// Takes the first line `@context-helper NAME` off what a user says: the template's name, and the
-/// rest. What has no such line, or nothing but it, is no such prompt.
+/// Takes the first line `@context-helper NAME` off a user's text. Returns the name of the template
+/// and the rest, or `None` if there is no such line or nothing after it.
 pub fn directive(text: &str) -> Option<(&str, &str)> {
     let (line, rest) = text.split_once('\n')?;
     let name = line.strip_prefix(DIRECTIVE)?.strip_prefix([' ', '\t'])?.trim();
     (!name.is_empty() && !rest.trim().is_empty()).then_some((name, rest))
 }
 
-/// What a model is shown of a message: all of it but a [`directive`] of the user's.
+/// Returns the message as models see it: a user's message without its [`directive`].
 pub fn without_directive(message: &Arc<Message>) -> Arc<Message> {
     match directive(&message.content).filter(|_| message.role == Role::User) {
         Some((_, rest)) => Arc::new(Message { content: rest.into(), ..(**message).clone() }),
@@ -182,13 +185,13 @@ pub fn without_directive(message: &Arc<Message>) -> Arc<Message> {
     }
 }
 
-/// The text of the message that stands for the managed part.
+/// Returns the text of the message that holds the notes.
 pub fn summary_message(output: &str) -> String {
     format!("{HEADING}\n{}", output.trim())
 }
 
-/// The messages by runs: each begins with a message of the user, the first perhaps with what came
-/// before any. System prompts are in none.
+/// Splits the messages into runs. Each begins with a message of the user; messages before the first
+/// such message form a run of their own. Leading system prompts are in no run.
 pub fn runs<'a, 'b>(messages: &'b [&'a Message]) -> Vec<&'b [&'a Message]> {
     let begins = |at: &usize| messages[*at].role == Role::User;
     let mut starts: Vec<usize> = (0..messages.len()).filter(begins).collect();
@@ -200,7 +203,8 @@ pub fn runs<'a, 'b>(messages: &'b [&'a Message]) -> Vec<&'b [&'a Message]> {
     starts.iter().zip(ends).map(|(start, end)| &messages[*start..end]).collect()
 }
 
-/// The numbers of all messages in the units that have one of `numbers`, ascending.
+/// Returns the numbers of all messages in the units that contain one of `numbers`, in ascending
+/// order.
 fn whole_units(history: &History<'_>, numbers: impl Iterator<Item = u64>) -> Vec<u64> {
     let wanted: Vec<u64> = numbers.collect();
     let of_unit = |unit: &super::unit::Unit| -> Vec<u64> {
@@ -213,7 +217,7 @@ fn whole_units(history: &History<'_>, numbers: impl Iterator<Item = u64>) -> Vec
     whole
 }
 
-/// A run as the manager reads it.
+/// Formats a run for the note-taker.
 fn shown(run: &[&Message]) -> String {
     let mut text = String::new();
     for message in run {
@@ -265,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn the_settings_mean_what_they_say() {
+    fn the_settings_take_effect() {
         check((0, 1, 0), Err(Status::Disabled));
         check((3, 1, 11), Err(Status::BelowThreshold));
         check((3, 1, 10), Ok(&[8, 9, 10]));
@@ -275,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn the_manager_is_shown_the_last_runs_and_what_is_said_now() {
+    fn the_note_taker_sees_the_last_runs_and_the_current_message() {
         let (messages, measure) = (messages(CHAT), plain());
         let settings = ManageSettings { recent_runs: 2, token_threshold: 0, ..Default::default() };
         let Plan::Manage(managing) =

@@ -1,9 +1,9 @@
-//! How a window is chosen from a session: sections, units, strategies, and the report of why.
+//! Chooses a window from a session: sections, units, strategies, and a report that gives the
+//! reasons.
 //!
-//! Everything here is a function: the same input gives the same bytes. It knows no store, no
-//! clock and no wire.
+//! Everything here is a function: the same input gives the same bytes. It knows no store, no clock
+//! and no wire.
 
-mod account;
 pub mod budget;
 pub mod config;
 mod guard;

@@ -1,5 +1,5 @@
-//! What a window is offered beside the messages, and which of it is admitted: whole texts, in the
-//! order in which they can be done without.
+//! The texts offered to a window besides the messages. Decides which of them are admitted: whole
+//! texts, the most important first.
 
 use std::sync::Arc;
 
@@ -12,13 +12,14 @@ use super::section::{
 use crate::session::message::Phase;
 use crate::tokens::Measure;
 
-/// What is never trimmed (§4); nor are the tools, without which calls in the messages are refused.
+/// Sections that are never trimmed (§4). Tool schemas are among them, since calls in the messages
+/// are refused without them.
 pub(super) const NEVER_TRIMMED: &[Section] =
     &[Section::ToolSchemas, Section::SystemPrompt, Section::DesignDocument, Section::CurrentUnit];
 
-/// The other sections of one text each, what can be done without last; among them, those that the
-/// phase requires go before all others. The summary stands for messages that are no longer there;
-/// the items somebody has chosen; grounding is found anew for every turn.
+/// The other sections of one text each, the most important first. Those that the phase requires go
+/// before all others. The summary stands for messages that are gone; somebody chose the items;
+/// memories are searched anew for every turn.
 const PRECIOUS: &[Section] = &[
     Section::Summary,
     Section::ContextItems,
@@ -28,18 +29,18 @@ const PRECIOUS: &[Section] = &[
     Section::Grounding,
 ];
 
-/// How many approved units a window has at most.
+/// Maximum number of approved units in a window.
 pub(super) const PREVIOUS_UNITS: usize = 3;
 
-/// Why something is admitted or not.
+/// Reasons for admitting a text or not.
 pub(super) mod reason {
     pub(crate) const ALWAYS: &str = "always included";
     pub(crate) const REQUIRED: &str = "the phase requires it";
     pub(crate) const FITS: &str = "it fits";
     pub(crate) const NOT_NOW: &str = "not for this phase";
-    pub(crate) const NO_ROOM: &str = "no room beside what is worth more";
+    pub(crate) const NO_ROOM: &str = "no room beside more important parts";
     pub(crate) const RECENT_UNIT: &str = "one of the last three approved";
-    pub(crate) const HALF: &str = "no room within half of what remains";
+    pub(crate) const HALF: &str = "no room in half of the remaining budget";
     pub(crate) const OLDER_UNIT: &str = "older than the last three approved";
     pub(crate) const NO_CODE: &str = "it has no implementation";
 }
@@ -55,13 +56,14 @@ pub(super) struct Offered {
     pub(super) reason: &'static str,
 }
 
-/// All that is offered, in the order of the window.
+/// All offered texts, in the order of the window.
 pub(super) struct Offer {
     pub(super) texts: Vec<Offered>,
 }
 
 impl Offer {
-    /// What of `sections` a window of this phase can have. What is never trimmed is admitted.
+    /// Collects the texts of `sections` that a window of this phase can have. Those that are never
+    /// trimmed are admitted.
     pub(super) fn new(sections: &Sections, phase: Option<Phase>, measure: &Measure) -> Self {
         let mut texts = Vec::new();
         for section in Section::ALL {
@@ -87,7 +89,7 @@ impl Offer {
         Self { texts }
     }
 
-    /// What the admitted texts cost.
+    /// Returns the cost of the admitted texts, in tokens.
     pub(super) fn tokens(&self) -> u64 {
         self.admitted().map(|offered| offered.tokens).sum()
     }
@@ -101,7 +103,7 @@ impl Offer {
         self.admit(room, Need::Must);
     }
 
-    /// Admits the others, as far as they fit.
+    /// Admits the other texts, as far as they fit.
     pub(super) fn admit_optional(&mut self, room: u64) {
         self.admit(room, Need::May);
     }
@@ -151,7 +153,7 @@ impl Offered {
     }
 }
 
-/// The text of a section, if there is any.
+/// Returns the text of a section, if there is one.
 fn text(
     sections: &Sections,
     section: Section,

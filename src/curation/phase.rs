@@ -1,17 +1,17 @@
-//! Phases: which sections a window must have while planning, designing, implementing and testing,
-//! and which it may have.
+//! The sections that a window must or may have in each phase: planning, designing, implementing and
+//! testing.
 
 use super::section::Section::{self, *};
 use crate::session::message::Phase;
 
-/// What a phase asks for.
+/// The sections of one phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rule {
     /// The phase.
     pub phase: Phase,
-    /// What its windows must have. Of the messages that is the first of the user.
+    /// Sections that its windows must have. Of the messages, this means the user's first one.
     pub must: &'static [Section],
-    /// What they have if there is any, and room for it.
+    /// Sections that its windows have if they exist and fit.
     pub may: &'static [Section],
 }
 
@@ -35,21 +35,22 @@ pub const RULES: &[Rule] = &[
     },
 ];
 
-/// What any window may have, whatever its phase.
+/// Sections that any window may have, whatever its phase.
 pub const ANY_PHASE: &[Section] = &[ToolSchemas, ContextItems, Summary, Messages, Grounding];
 
-/// How much a window needs a section.
+/// The need of a window for a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Need {
-    /// It must have it.
+    /// The window must have it.
     Must,
-    /// It may have it.
+    /// The window may have it.
     May,
-    /// It does not have it.
+    /// The window does not have it.
     No,
 }
 
-/// How much a window of this phase needs a section. Without a phase it may have everything.
+/// Returns how much a window of this phase needs a section. Without a phase, it may have every
+/// section.
 pub fn need(phase: Option<Phase>, section: Section) -> Need {
     let Some(rule) = RULES.iter().find(|rule| Some(rule.phase) == phase) else {
         return Need::May;
@@ -94,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn every_phase_has_a_rule_and_without_one_everything_may_be_there() {
+    fn every_phase_has_a_rule_and_without_one_every_section_is_allowed() {
         assert_eq!(RULES.len(), Phase::ALL.len());
         assert!(Section::ALL.iter().all(|section| need(None, *section) == Need::May));
     }

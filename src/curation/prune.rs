@@ -1,5 +1,4 @@
-//! Pruning by importance: a history within a number of tokens, what was taken out of it, and when
-//! that is called for.
+//! Pruning by importance: trims a history to a number of tokens, and tells when that is due.
 
 use super::budget::{BudgetTooSmall, Irreducible};
 use super::report::What;
@@ -11,67 +10,68 @@ use super::unit::History;
 use super::window::irreducible;
 use crate::tokens::model::{Model, TARGET_UTILISATION};
 
-/// How many of the newest messages stay when a history is summarized and nothing else is said.
+/// Default number of newest messages that a summary leaves unchanged.
 pub const SUMMARIZED_BUT: usize = 10;
 
 /// A history after pruning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pruned {
-    /// The numbers of the messages that stay, in their order.
+    /// Numbers of the messages that stay, in order.
     pub kept: Vec<u64>,
-    /// The numbers of those that do not.
+    /// Numbers of the messages that were removed.
     pub removed: Vec<u64>,
-    /// What that came to.
+    /// Counts before and after.
     pub stats: PruneStats,
-    /// Of each unit of the history, what became of it and why, with its score.
+    /// Outcome of each unit of the history, with its reason and score.
     pub verdicts: Vec<Verdict>,
 }
 
-/// What pruning came to.
+/// Counts before and after pruning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PruneStats {
-    /// What the history cost.
+    /// Cost of the history before, in tokens.
     pub original: u64,
-    /// What it costs now.
+    /// Cost of the history after, in tokens.
     pub remaining: u64,
-    /// How many messages were removed.
+    /// Number of removed messages.
     pub items_removed: u64,
-    /// How many stayed.
+    /// Number of kept messages.
     pub items_kept: u64,
 }
 
-/// How full a model is of a history.
+/// The share of a model's limit that a history fills.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HistoryStats {
-    /// How many messages it has.
+    /// Number of messages.
     pub items: u64,
-    /// What they cost.
+    /// Cost in tokens.
     pub tokens: u64,
-    /// How much the model takes.
+    /// Maximum number of tokens that the model takes.
     pub limit: u64,
-    /// The tokens in percent of the limit.
+    /// Tokens in percent of the limit.
     pub utilization_percent: f64,
-    /// Whether that is more than the target.
+    /// True if that is more than the target.
     pub needs_pruning: bool,
-    /// Whether the tokens are the model's own, rather than estimated.
+    /// True if the counts are the model's own rather than estimates.
     pub exact: bool,
-    /// Whether anything is known of the model, or the default was taken.
+    /// True if the model is known, so that no default was used.
     pub model_known: bool,
 }
 
 impl PruneStats {
-    /// How many tokens were saved.
+    /// Returns the number of tokens that were saved.
     pub fn token_reduction(&self) -> u64 {
         self.original.saturating_sub(self.remaining)
     }
 }
 
-/// Takes the units that score lowest out of a history, until it costs at most `max_tokens`, or the
-/// model's target ([`Model::target`]). What is never lost and the last message stay.
+/// Removes the units with the lowest scores until the history costs at most `max_tokens`, or the
+/// model's target ([`Model::target`]) without that. The units that cannot be left out and the last
+/// message stay.
 ///
 /// # Errors
 ///
-/// [`BudgetTooSmall`] when what is never lost and the last message cost more than that.
+/// [`BudgetTooSmall`] when those alone cost more.
 pub fn prune(
     history: &History<'_>,
     max_tokens: Option<u64>,
@@ -83,7 +83,8 @@ pub fn prune(
     Ok(Pruned::of(history, projection.verdicts))
 }
 
-/// The same when the history is more than the model's target, and otherwise everything as it is.
+/// Prunes the history like [`prune`] if it exceeds the model's target, and leaves it unchanged if
+/// not.
 ///
 /// # Errors
 ///
@@ -99,7 +100,7 @@ pub fn auto_manage(history: &History<'_>, model: &Model) -> Result<Pruned, Budge
 }
 
 impl HistoryStats {
-    /// The same with as many tokens more, of what is not in the history.
+    /// Returns the figures with `more` tokens added for text outside the history.
     #[must_use]
     pub fn with(self, more: u64) -> Self {
         let tokens = self.tokens + more;
@@ -109,7 +110,7 @@ impl HistoryStats {
     }
 }
 
-/// How full the model is of a history.
+/// Returns how full the model is with a history.
 pub fn stats(history: &History<'_>, model: &Model) -> HistoryStats {
     let tokens = history.tokens();
     let limit = model.limit;

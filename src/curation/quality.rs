@@ -1,66 +1,68 @@
-//! How good a context is, from 0 to 1, as a sum of four parts that are told with it.
+//! The quality of a context, from 0 to 1: a weighted sum of four parts, which are returned with it.
 
-/// What relevance counts for (§6, as the other weights).
+/// Weight of the relevance. All weights are those of §6.
 pub const RELEVANCE: f64 = 0.3;
-/// What coherence counts for.
+/// Weight of the coherence.
 pub const COHERENCE: f64 = 0.3;
-/// What the session counts for.
+/// Weight of the session's course.
 pub const SESSION: f64 = 0.2;
-/// What room in the window counts for.
+/// Weight of the room in the window.
 pub const ROOM: f64 = 0.2;
 
-/// How many summaries for each turn are expected of a session that goes well.
+/// Number of summaries per turn expected of a session that goes well.
 pub const SUMMARIES_PER_TURN: f64 = 0.1;
 
-/// From what quality is reckoned.
+/// The observations that the quality is computed from.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Observed {
-    /// How relevant what was found in memory for this turn is, on the average, from 0 to 1; 0 when
-    /// nothing was found.
+    /// Mean relevance of the memories found for this turn, from 0 to 1. It is 0 when none were
+    /// found.
     pub relevance: f64,
-    /// How coherent an evaluator found the last answer, from 0 to 1; `None` without one.
+    /// Coherence of the last answer in the judgement of an evaluator, from 0 to 1; `None` without
+    /// one.
     pub coherence: Option<f64>,
-    /// How many turns the session has.
+    /// Number of turns of the session.
     pub turns: u64,
-    /// How many times it was summarized.
+    /// Number of summaries made.
     pub summaries: u64,
-    /// What the window costs.
+    /// Cost of the window, in tokens.
     pub tokens: u64,
-    /// How much it may cost.
+    /// Maximum cost of the window, in tokens.
     pub max_tokens: u64,
 }
 
-/// How good a context is.
+/// The quality of a context.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Quality {
-    /// From 0 to 1.
+    /// Quality from 0 to 1.
     pub score: f64,
-    /// Of what it is made: relevance, coherence, session, room.
+    /// Parts of the score: relevance, coherence, session and room.
     pub parts: [QualityPart; 4],
 }
 
 /// A part of the quality.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QualityPart {
-    /// Its name on the wire.
+    /// Name on the wire.
     pub name: &'static str,
-    /// How good it is, from 0 to 1.
+    /// Value from 0 to 1.
     pub value: f64,
-    /// What it counts for.
+    /// Weight in the score.
     pub weight: f64,
-    /// Why it is what it is.
+    /// Explanation of the value.
     pub reason: &'static str,
 }
 
 impl QualityPart {
-    /// What it adds to the score.
+    /// Returns the share of the score that this part contributes.
     pub fn points(&self) -> f64 {
         self.value * self.weight
     }
 }
 
 impl Quality {
-    /// Reckons it. What is not from 0 to 1, or no number, is taken for the nearest that is.
+    /// Computes the quality. A value outside 0 to 1 counts as the nearest end, and a value that is
+    /// no number as 0.
     pub fn of(observed: &Observed) -> Self {
         let parts = [relevance(observed), coherence(observed), session(observed), room(observed)];
         let score = parts.iter().map(QualityPart::points).sum();
@@ -70,14 +72,14 @@ impl Quality {
 
 fn relevance(observed: &Observed) -> QualityPart {
     let value = share(observed.relevance);
-    let found = "how relevant what was found in memory is";
-    let reason = if value > 0.0 { found } else { "nothing relevant was found in memory" };
+    let found = "mean relevance of the memories found";
+    let reason = if value > 0.0 { found } else { "no relevant memories were found" };
     QualityPart { name: "relevance", value, weight: RELEVANCE, reason }
 }
 
 fn coherence(observed: &Observed) -> QualityPart {
     let reason = match observed.coherence {
-        Some(_) => "as it was evaluated",
+        Some(_) => "as evaluated",
         None => "not evaluated",
     };
     let value = share(observed.coherence.unwrap_or(1.0));
@@ -99,7 +101,7 @@ fn session(observed: &Observed) -> QualityPart {
 fn room(observed: &Observed) -> QualityPart {
     let Observed { tokens, max_tokens, .. } = *observed;
     let value = 1.0 - share(tokens as f64 / max_tokens.max(1) as f64);
-    QualityPart { name: "room", value, weight: ROOM, reason: "the share of the window left free" }
+    QualityPart { name: "room", value, weight: ROOM, reason: "share of the window left free" }
 }
 
 fn share(value: f64) -> f64 {
@@ -149,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn absurd_figures_give_a_quality_all_the_same() {
+    fn absurd_figures_still_give_a_quality() {
         let absurd = Observed {
             relevance: f64::NAN,
             coherence: Some(f64::INFINITY),

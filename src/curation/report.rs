@@ -1,5 +1,7 @@
-//! The account of a window: what became of each part and why, what it cost before and after, and
-//! how much of the window before it still stands.
+//! The report of a window: the outcome of each part with its reason, the costs before and after,
+//! and how much of the previous window is unchanged.
+
+pub(super) mod build;
 
 use std::sync::Arc;
 
@@ -7,111 +9,110 @@ use super::section::Section;
 use super::strategy::{Fate, Score};
 use crate::session::message::{Phase, Role};
 
-/// The account of a window.
+/// The report of a window.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// The strategy that chose from the messages.
+    /// Strategy that chose from the messages.
     pub strategy: &'static str,
-    /// The phase for which the sections were chosen.
+    /// Phase for which the sections were chosen.
     pub phase: Option<Phase>,
-    /// How many tokens the window was allowed.
+    /// Maximum cost of the window, in tokens.
     pub max_tokens: u64,
-    /// What everything that was offered costs.
+    /// Cost of everything that was offered.
     pub tokens_before: u64,
-    /// What the window costs.
+    /// Cost of the window.
     pub tokens_after: u64,
-    /// Whether the counts are those of the model itself, rather than estimates.
+    /// True if the counts are the model's own rather than estimates.
     pub exact: bool,
-    /// What was offered and taken of each section, in the order of the window; those of which
-    /// nothing was offered are not listed.
+    /// Costs of each section, in the order of the window. Sections without an offer are not listed.
     pub sections: Vec<SectionTokens>,
-    /// What became of each part, in the order of the window.
+    /// Outcome of each part, in the order of the window.
     pub entries: Vec<Entry>,
-    /// The sections that the phase requires and the window does not have.
+    /// Sections that the phase requires and the window lacks.
     pub missing: Vec<Section>,
-    /// What the window has in common with the one before it, if there was one.
+    /// Comparison with the previous window, if there was one.
     pub stable: Option<Stable>,
 }
 
-/// What a section costs.
+/// The costs of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SectionTokens {
     /// The section.
     pub section: Section,
-    /// What all that was offered of it costs.
+    /// Cost of everything that was offered.
     pub before: u64,
-    /// What is in the window of it costs.
+    /// Cost of the part that is in the window.
     pub after: u64,
 }
 
-/// What became of a part.
+/// The outcome of a part.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// The section that it belongs to.
+    /// Section of the part.
     pub section: Section,
-    /// What it is.
+    /// The part itself.
     pub what: What,
-    /// What became of it.
+    /// Outcome of the part.
     pub fate: Fate,
-    /// Why.
+    /// Reason for the outcome.
     pub reason: &'static str,
-    /// Its score, if the strategy scores.
+    /// Score, if the strategy gives scores.
     pub score: Option<Score>,
-    /// What it costs whole; 0 of what is in no log.
+    /// Cost of the whole part; 0 for a part that is not in the log.
     pub before: u64,
-    /// What it costs in the window; 0 of what is left out.
+    /// Cost in the window; 0 for a part that is left out.
     pub after: u64,
 }
 
-/// What a part is.
+/// A part of a window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
     /// The text of a section.
     Text,
-    /// A unit of the work, by its name.
+    /// A unit of the work, by name.
     CodeUnit(String),
-    /// Messages that belong together, by their numbers.
+    /// Messages that belong together, by number.
     Messages(Vec<u64>),
-    /// A note in place of messages.
+    /// A note that replaces messages.
     Note,
 }
 
-/// What two windows have in common. Bytes are those of the parts' contents, one after the other.
+/// The common beginning of two windows. Bytes are those of the parts' contents, one after the
+/// other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stable {
-    /// The first byte that differs, counted from 0, which is how many are in common; `None` when
-    /// the windows are the same.
+    /// Offset of the first byte that differs, from 0. `None` when the windows are equal.
     pub first_difference: Option<u64>,
-    /// The section in which the new window differs; `None` as well when it only ends earlier.
+    /// Section in which the new window differs. Also `None` when the new window only ends earlier.
     pub section: Option<Section>,
-    /// How many bytes are in common.
+    /// Number of bytes in common.
     pub bytes: u64,
-    /// What the parts cost that are in common as a whole.
+    /// Cost of the parts that are equal as a whole.
     pub tokens: u64,
 }
 
-/// Neighbouring units with the same fate for the same reason.
+/// Neighbouring units with the same outcome for the same reason.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// The section that they belong to.
+    /// Section of the units.
     pub section: Section,
-    /// What they are: `msg-3…msg-980`, or as [`What::label`] has it.
+    /// Name of the units: `msg-3…msg-980`, or the text of [`What::label`].
     pub label: String,
-    /// What became of them.
+    /// Outcome of the units.
     pub fate: Fate,
-    /// Why.
+    /// Reason for the outcome.
     pub reason: &'static str,
-    /// How many units they are.
+    /// Number of units.
     pub units: u64,
-    /// The lowest and the highest of their scores.
+    /// Lowest and highest score.
     pub scores: Option<(f64, f64)>,
-    /// What they cost whole.
+    /// Cost of the whole units.
     pub before: u64,
-    /// What they cost in the window.
+    /// Cost in the window.
     pub after: u64,
 }
 
-/// What of a window decides how much of the next one is the same.
+/// A record of a window that tells how much of the next one is the same.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Fingerprint {
     pub(super) prints: Vec<Print>,
@@ -121,14 +122,14 @@ pub struct Fingerprint {
 pub(super) struct Print {
     pub(super) section: Section,
     pub(super) role: Role,
-    /// The message's calls never change, so its number stands for them.
+    /// Number of the message. It also stands for the message's calls, which never change.
     pub(super) message: Option<u64>,
     pub(super) content: Arc<str>,
     pub(super) tokens: u64,
 }
 
 impl What {
-    /// How a person reads it: `msg-3`, `msg-3…msg-5`, the name of a unit of the work or of the section.
+    /// Returns a readable name: `msg-3`, `msg-3…msg-5`, or the name of the unit of work or section.
     pub fn label(&self, section: Section) -> String {
         match self {
             Self::Text => section.name().to_owned(),
@@ -143,7 +144,8 @@ impl What {
 }
 
 impl Report {
-    /// The entries with runs of neighbours told in one line, as a long history needs it.
+    /// Returns the entries with runs of similar neighbours merged, which keeps a long history
+    /// readable.
     pub fn condensed(&self) -> Vec<Run> {
         let alike = |a: &Entry, b: &Entry| {
             let messages = |entry: &Entry| matches!(entry.what, What::Messages(_));
@@ -187,7 +189,7 @@ impl What {
 }
 
 impl Fingerprint {
-    /// What `next` has in common with it.
+    /// Compares the next window with this one.
     pub(super) fn compared_with(&self, next: &Self) -> Stable {
         let mut stable = Stable { first_difference: None, section: None, bytes: 0, tokens: 0 };
         for (old, new) in self.prints.iter().zip(&next.prints) {
@@ -209,7 +211,8 @@ impl Fingerprint {
     }
 }
 
-/// How many bytes two texts have in common; most are the very same text.
+/// Returns the number of bytes that two texts have in common at their beginnings. Most pairs are
+/// the very same text.
 fn common(old: &Arc<str>, new: &Arc<str>) -> usize {
     if Arc::ptr_eq(old, new) || old == new {
         return old.len();

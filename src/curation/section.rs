@@ -1,4 +1,4 @@
-//! Sections: the texts of a window beside the conversation, and how some of them are written.
+//! The sections of a window: the texts besides the conversation, and the formats of some of them.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -8,42 +8,42 @@ use crate::tokens::Counter;
 use crate::visible::visible;
 
 names! {
-    /// A section of a window. They are declared in the order in which a window has them: what
-    /// stays the same between two windows first, since prompt caches live on a common beginning.
+    /// A section of a window. The declaration order is the order in a window: the most stable
+    /// sections come first, since prompt caches depend on a common beginning.
     Section {
-        /// What tools there are. It is counted, but sent beside the messages, not as one.
+        /// The available tools. Counted here, but sent beside the messages and not as one of them.
         ToolSchemas => "tool-schemas",
-        /// What the model is to be.
+        /// Instructions for the model.
         SystemPrompt => "system-prompt",
-        /// What is to be built.
+        /// Description of what is to be built.
         DesignDocument => "design-document",
-        /// The types that code is written against.
+        /// Types that the code is written against.
         TypeDefinitions => "type-definitions",
-        /// What is being worked on.
+        /// Unit of work in progress.
         CurrentUnit => "current-unit",
-        /// The tests of the current unit, or those that fail.
+        /// Tests of the current unit, or the tests that fail.
         RelevantTests => "relevant-tests",
-        /// The code that failing tests name.
+        /// Code that failing tests name.
         Implementation => "implementation",
-        /// The rendered items of the context.
+        /// The rendered context items.
         ContextItems => "context-items",
-        /// What was summarized of the conversation.
+        /// Summary of the older conversation.
         Summary => "summary",
         /// The conversation.
         Messages => "messages",
-        /// What was implemented and approved before.
+        /// Units that were implemented and approved earlier.
         PreviousUnits => "previous-units",
-        /// What was found in memory for this turn.
+        /// Memories found for this turn.
         Grounding => "grounding",
     }
 }
 
-/// A text with its count, so that texts which stay are counted once.
+/// A text with its token count, so that a text that stays is counted once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counted {
     /// The text.
     pub text: Arc<str>,
-    /// How many tokens it has, unscaled, by the counter of the window's measure.
+    /// Number of tokens, unscaled, by the counter of the window's measure.
     pub tokens: u64,
 }
 
@@ -55,63 +55,63 @@ impl Counted {
     }
 }
 
-/// What a window can have beside the conversation. An empty text is as good as none.
+/// The texts that a window can have besides the conversation. An empty text counts as none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sections {
-    /// What tools there are, as it is sent.
+    /// The available tools, as they are sent.
     pub tool_schemas: Option<Counted>,
-    /// What the model is to be.
+    /// Instructions for the model.
     pub system_prompt: Option<Counted>,
-    /// What is to be built.
+    /// Description of what is to be built.
     pub design_document: Option<Counted>,
-    /// The types that code is written against.
+    /// Types that the code is written against.
     pub type_definitions: Option<Counted>,
-    /// What is being worked on.
+    /// Unit of work in progress.
     pub current_unit: Option<Counted>,
-    /// The tests of the current unit.
+    /// Tests of the current unit.
     pub relevant_tests: Option<Counted>,
-    /// Tests that fail; in the phase of testing they stand in place of the relevant ones.
+    /// Tests that fail. In the testing phase they replace the relevant tests.
     pub failures: Vec<Failure>,
-    /// The units of the work, in the order in which they were approved.
+    /// Units of the work, in the order of approval.
     pub units: Vec<CodeUnit>,
-    /// The rendered items of the context.
+    /// The rendered context items.
     pub context_items: Option<Counted>,
-    /// What was summarized of the conversation.
+    /// Summary of the older conversation.
     pub summary: Option<Counted>,
-    /// What was found in memory for this turn.
+    /// Memories found for this turn.
     pub grounding: Option<Counted>,
 }
 
-/// A test that failed.
+/// A failed test.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Failure {
-    /// The test's name.
+    /// Name of the test.
     pub name: String,
-    /// What it said.
+    /// Error message.
     pub error: String,
-    /// What it expected.
+    /// Expected value.
     pub expected: String,
-    /// What it received.
+    /// Received value.
     pub received: String,
-    /// Where it failed.
+    /// Stack trace.
     pub stack: Option<String>,
 }
 
-/// A unit of the work: a function, a class, a file.
+/// A unit of the work: a function, a class or a file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CodeUnit {
-    /// Its name.
+    /// Name of the unit.
     pub name: String,
-    /// The file that has it.
+    /// Path of its file.
     pub path: String,
-    /// Its implementation; empty as long as there is none.
+    /// Implementation. Empty until there is one.
     pub code: String,
-    /// Whether its implementation was approved.
+    /// True if the implementation was approved.
     pub approved: bool,
 }
 
-/// Failures as the model reads them: for each a heading, what was expected and received, and where,
-/// with an empty line between two of them.
+/// Formats failures for the model: for each a heading, the error, the expected and received values
+/// and the stack, with an empty line between two failures.
 pub fn format_failures(failures: &[Failure]) -> String {
     failures.iter().map(format_failure).collect::<Vec<_>>().join("\n\n")
 }
@@ -129,21 +129,22 @@ fn format_failure(failure: &Failure) -> String {
     text
 }
 
-/// A fence that nothing in the text can end: three backquotes, or one more than the text has in a row.
+/// Returns a fence that no line of the text can end: at least three backquotes, and more than the
+/// text has in a row.
 fn fence(text: &str) -> String {
     let runs = text.split(|c| c != '`').map(str::len);
     "`".repeat(runs.max().map_or(3, |longest| if longest < 3 { 3 } else { longest + 1 }))
 }
 
-/// A unit that was implemented before, as the model reads it; without white space around it.
+/// Formats a previously implemented unit for the model, without surrounding white space.
 pub fn format_previous_unit(unit: &CodeUnit) -> String {
     let CodeUnit { name, path, code, .. } = unit;
     let (name, path) = (visible(name), visible(path));
     format!("// Previously implemented: {name}\n// File: {path}\n{code}").trim().to_owned()
 }
 
-/// The implementations of the units whose names occur in the names of failing tests, whatever the
-/// case, with an empty line between two of them; empty when there are none.
+/// Formats the implementations of the units whose names occur in the names of failing tests, in any
+/// letter case, with an empty line between two units. Empty when there are none.
 pub fn format_implementation(units: &[CodeUnit], failures: &[Failure]) -> String {
     let failing: Vec<String> = failures.iter().map(|failure| failure.name.to_lowercase()).collect();
     let named = |unit: &&CodeUnit| {
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_written_as_the_design_says() {
+    fn failures_have_the_format_of_the_design() {
         let text = format_failures(&[failure("adds", Some("at a.ts:3")), failure("subs", None)]);
         let expected = "### Failed Test: adds\n**Error**: not equal\n**Expected**: 1\n\
                         **Received**: 2\n**Stack**:\n```\nat a.ts:3\n```\n\n\
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn previous_units_are_written_as_the_design_says() {
+    fn previous_units_have_the_format_of_the_design() {
         let text = format_previous_unit(&unit("add", "\nfunction add() {}\n"));
         let expected = "// Previously implemented: add\n// File: src/a.ts\n\nfunction add() {}";
         assert_eq!(text, expected);

@@ -1,8 +1,8 @@
-//! Summaries: what of a history is folded into a few words, and what those words are.
+//! Summaries: choose the part of a history to fold, and describe it in a few words.
 //!
-//! A summary stands for the units that it folds; a later one folds it in with more units, so that
-//! there is one at most. It knows no provider and no store: whoever has a provider gives its text,
-//! and the ledger is added to it all the same.
+//! A summary stands in for the units that it folds. A later summary folds the earlier one with more
+//! units, so that there is at most one. This module knows no provider and no store: a caller with a
+//! provider supplies the text, and the ledger is added in any case.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,20 +11,20 @@ use super::unit::{History, Unit};
 use crate::session::message::{Message, Role};
 use crate::tokens::Measure;
 
-/// What stands for a part of a conversation.
+/// A text that stands in for a part of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Summary {
-    /// How much it stands for.
+    /// Counts of the folded messages and turns.
     pub counts: Counts,
-    /// What was told of it; empty when the ledger stands alone.
+    /// Description of the folded part. Empty when the ledger stands alone.
     #[serde(default)]
     pub text: String,
-    /// What must not be lost of it.
+    /// Facts that must not be lost.
     pub ledger: Ledger,
 }
 
-/// How much a summary stands for, since the conversation began.
+/// Counts of what a summary stands in for, since the conversation began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Counts {
@@ -32,65 +32,66 @@ pub struct Counts {
     pub user: u64,
     /// Messages of the model.
     pub responses: u64,
-    /// Calls of tools.
+    /// Tool calls.
     pub tool_calls: u64,
-    /// Turns of which it folds anything; a turn begins with a message of the user.
+    /// Turns of which at least a part is folded. A turn begins with a message of the user.
     pub turns: u64,
 }
 
-/// What is to be summarized.
+/// The material for a summary.
 #[derive(Clone, Copy)]
 pub struct Source<'a> {
-    /// The summary of what came before, which the new one takes the place of.
+    /// The earlier summary, which the new one replaces.
     pub prior: Option<&'a Summary>,
-    /// The messages, in the order of the log.
+    /// Messages to fold, in the order of the log.
     pub messages: &'a [&'a Message],
-    /// How many turns they are of, beside those of the prior summary; see [`Folding::turns`].
+    /// Number of turns they belong to, not counting those of the earlier summary; see
+    /// [`Folding::turns`].
     pub turns: u64,
-    /// What things cost.
+    /// Measure of costs.
     pub measure: &'a Measure,
-    /// How many tokens the ledger may have; the rule of what goes first is
-    /// [`Ledger::within`]'s.
+    /// Maximum size of the ledger, in tokens. [`Ledger::within`] decides what goes first.
     pub ledger_tokens: u64,
 }
 
-/// What of a history a summary would fold.
+/// The part of a history that a summary would fold.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Folding {
-    /// Indices of the units, in their order.
+    /// Indices of the units, in order.
     pub units: Vec<usize>,
-    /// How many turns they are of.
+    /// Number of turns they belong to.
     pub turns: u64,
 }
 
-/// Tells a part of a conversation in a few words.
+/// Describes a part of a conversation in a few words.
 pub trait Summarizer {
-    /// The words; empty when the ledger shall stand alone.
+    /// Returns the description. Empty when the ledger is to stand alone.
     ///
     /// # Errors
     ///
-    /// [`SummaryError::Failed`] when there are none, for instance because a provider is down.
+    /// [`SummaryError::Failed`] when there is no description, for instance because a provider is
+    /// down.
     fn summarize(&self, source: &Source<'_>) -> Result<String, SummaryError>;
 }
 
-/// Needs no provider: the ledger says it all.
+/// A summarizer that needs no provider and leaves the summary to the ledger.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Extractive;
 
-/// Why there is no summary.
+/// The reason why there is no summary.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SummaryError {
-    /// There are no messages to be folded.
-    #[error("there is nothing to summarize, all that is in view is recent or never left out")]
+    /// There are no messages to fold.
+    #[error("there is nothing to summarize: everything in view is recent or cannot be left out")]
     Nothing,
-    /// It would make the window larger.
+    /// The summary would make the window larger.
     #[error(
-        "the summary has {summary} tokens, its source only {source_tokens}, so nothing is folded"
+        "the summary has {summary} tokens and its source only {source_tokens}, so nothing was summarized"
     )]
     NoSmaller {
-        /// What the summary would cost.
+        /// Cost of the summary, in tokens.
         summary: u64,
-        /// What it would stand for costs.
+        /// Cost of the messages it would replace, in tokens.
         source_tokens: u64,
     },
     /// The summarizer failed.
@@ -98,8 +99,8 @@ pub enum SummaryError {
     Failed(String),
 }
 
-/// What of a history is to be folded: all but the last `recent_turns` turns and what is never lost.
-/// A unit is of the turn in which it begins.
+/// Returns the part of a history to fold: everything except the last `recent_turns` turns and the
+/// units that cannot be left out. A unit belongs to the turn in which it begins.
 pub fn folding(history: &History<'_>, recent_turns: usize) -> Folding {
     let turns = turns(history);
     let end = match recent_turns {
@@ -110,8 +111,8 @@ pub fn folding(history: &History<'_>, recent_turns: usize) -> Folding {
     Folding { turns: turns_of(history, &units), units }
 }
 
-/// The same by messages: all units but those that reach into the last `recent_messages`, and but
-/// what is never lost.
+/// Like [`folding`], but keeps the last `recent_messages` messages, with every unit that reaches
+/// into them.
 pub fn folding_messages(history: &History<'_>, recent_messages: usize) -> Folding {
     let newest = history.messages.len().saturating_sub(recent_messages);
     let is_old = |unit: &&Unit| {
@@ -123,7 +124,7 @@ pub fn folding_messages(history: &History<'_>, recent_messages: usize) -> Foldin
 }
 
 impl Folding {
-    /// The messages of the units, in the order of the log.
+    /// Returns the messages of the units, in the order of the log.
     pub fn messages<'a>(&self, history: &History<'a>) -> Vec<&'a Message> {
         let members = self.units.iter().flat_map(|unit| &history.units[*unit].members);
         let mut indices: Vec<usize> = members.copied().collect();
@@ -132,7 +133,7 @@ impl Folding {
     }
 }
 
-/// The units with which the turns begin.
+/// Returns the units with which the turns begin.
 fn turns(history: &History<'_>) -> Vec<usize> {
     let is_user = |unit: &usize| {
         let first = history.units[*unit].members[0];
@@ -141,7 +142,7 @@ fn turns(history: &History<'_>) -> Vec<usize> {
     (0..history.units.len()).filter(is_user).collect()
 }
 
-/// Of how many turns the units are; a unit is of the turn in which it begins.
+/// Counts the turns that the units belong to. A unit belongs to the turn in which it begins.
 fn turns_of(history: &History<'_>, units: &[usize]) -> u64 {
     let turns = turns(history);
     let mut of_turns: Vec<usize> =
@@ -150,13 +151,13 @@ fn turns_of(history: &History<'_>, units: &[usize]) -> u64 {
     of_turns.len() as u64
 }
 
-/// Summarizes: the counts and ledgers of the prior summary and of the messages are joined, and the
-/// summarizer's words are put before them.
+/// Makes a summary. Joins the counts and ledgers of the earlier summary and of the messages, and
+/// puts the summarizer's words before them.
 ///
 /// # Errors
 ///
 /// [`SummaryError`] when there is nothing to fold, when the summarizer fails, and when the summary
-/// is not smaller than the messages and the prior summary together.
+/// is not smaller than the messages and the earlier summary together.
 pub fn summarize(
     source: &Source<'_>,
     summarizer: &dyn Summarizer,
@@ -180,7 +181,7 @@ pub fn summarize(
 }
 
 impl Source<'_> {
-    /// What the messages and the prior summary cost.
+    /// Returns the cost of the messages and the earlier summary, in tokens.
     pub fn tokens(&self) -> u64 {
         let messages: u64 =
             self.messages.iter().map(|message| self.measure.message(message.tokens)).sum();
@@ -201,8 +202,8 @@ impl Source<'_> {
 }
 
 impl Summary {
-    /// The text of the message that stands for the folded ones: a line of counts, what was told,
-    /// and the ledger.
+    /// Returns the text of the message that replaces the folded ones: a line of counts, the
+    /// description, and the ledger.
     pub fn render(&self) -> String {
         let ledger = self.ledger.render();
         let parts = [self.counts.header(), self.text.clone(), ledger];
@@ -212,7 +213,7 @@ impl Summary {
 }
 
 impl Counts {
-    /// The first line of a summary.
+    /// Returns the first line of a summary.
     pub fn header(&self) -> String {
         let Self { user, responses, tool_calls, turns } = self;
         format!(

@@ -1,4 +1,4 @@
-//! What the tests of curation share: histories written as words, and random ones.
+//! Helpers for the tests of curation: histories written as words, and random ones.
 #![cfg(test)]
 
 use std::sync::Arc;
@@ -7,13 +7,13 @@ use super::unit::History;
 use crate::session::message::{Message, Role, Signals, ToolCall};
 use crate::tokens::{Estimate, Measure};
 
-/// Counts by estimate, without an overhead.
+/// Counts by estimate, without overhead.
 pub(crate) fn plain() -> Measure {
     Measure::plain(Arc::new(Estimate))
 }
 
-/// Messages from words: `s`, `u`, `a`, `t` for the role, then `>x` for each call and `<x` for the
-/// call that it answers, `=n` for its tokens if not 1, and `!` at the end when it is pinned.
+/// Makes messages from words: `s`, `u`, `a`, `t` for the role, then `>x` for each call and `<x` for
+/// the call that it answers, `=n` for its tokens if not 1, and `!` at the end when it is pinned.
 pub(crate) fn messages(words: &str) -> Vec<Message> {
     words.split_whitespace().enumerate().map(|(n, word)| message(n as u64 + 1, word)).collect()
 }
@@ -24,7 +24,7 @@ fn message(number: u64, word: &str) -> Message {
     worded(number, word, &"four".repeat(tokens as usize))
 }
 
-/// A message of a text, counted by estimate, with its signals.
+/// Makes a message from a text, counted by estimate, with its signals.
 pub(crate) fn said(number: u64, role: Role, content: &str) -> Message {
     Message {
         number,
@@ -55,12 +55,12 @@ impl Message {
     }
 }
 
-/// The history of all of `messages`.
+/// Makes a history of all of `messages`.
 pub(crate) fn history<'a>(messages: &'a [Message], measure: &'a Measure) -> History<'a> {
     History::new(messages.iter().collect(), measure)
 }
 
-/// Numbers as random as tests need them, the same for the same seed (Marsaglia's xorshift64).
+/// A generator of random numbers for tests, the same for the same seed (Marsaglia's xorshift64).
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -75,8 +75,8 @@ impl Random {
         (self.0 >> 11) % end.max(1)
     }
 
-    /// A history of up to `most` messages: parallel calls, calls in flight, results without calls,
-    /// repeated ids, pins, prompts, sizes from 0.
+    /// Makes a history of up to `most` messages: parallel calls, calls in flight, results without
+    /// calls, repeated ids, pins, prompts, and sizes from 0.
     pub(crate) fn messages(&mut self, most: u64) -> Vec<Message> {
         let count = self.below(most + 1);
         (1..=count).map(|number| self.message(number)).collect()
@@ -104,8 +104,8 @@ impl Random {
     }
 }
 
-/// A message from a word and its content: `s`, `u`, `a`, `t` for the role, then `>x` for each call
-/// of `run` and `<x` for the call that it answers, then `!` when it is pinned.
+/// Makes a message from a word and its content: `s`, `u`, `a`, `t` for the role, then `>x` for each
+/// call of `run` and `<x` for the call that it answers, then `!` when it is pinned.
 pub(crate) fn worded(number: u64, word: &str, content: &str) -> Message {
     let role = match word.as_bytes()[0] {
         b's' => Role::System,
@@ -120,7 +120,7 @@ pub(crate) fn worded(number: u64, word: &str, content: &str) -> Message {
         .pinned(word.ends_with('!'))
 }
 
-/// Messages numbered from 1.
+/// Makes messages numbered from 1.
 pub(crate) fn conversation(said: &[(&str, &str)]) -> Vec<Message> {
     (1..).zip(said).map(|(number, (word, content))| worded(number, word, content)).collect()
 }

@@ -1,71 +1,71 @@
-//! Units: what is kept or left out as a whole.
+//! Units: groups of messages that are kept or left out as a whole.
 //!
-//! A call of a tool without its result, or a result without its call, is refused by every model,
-//! so an assistant's message and the results of its calls are one unit, however far apart.
+//! Models refuse a tool call without its result and a result without its call. An assistant's
+//! message and the results of its calls are therefore one unit, however far apart they are.
 
 use std::collections::HashMap;
 
 use crate::session::message::{Message, Role};
 use crate::tokens::Measure;
 
-/// The messages in view, in the order of the log, and how they hang together.
+/// The messages in view, in the order of the log, and their units.
 pub struct History<'a> {
-    /// The messages, oldest first.
+    /// Messages in view, oldest first.
     pub messages: Vec<&'a Message>,
-    /// Their units, in the order of their first messages; each message is in exactly one.
+    /// Units, in the order of their first messages. Each message is in exactly one.
     pub units: Vec<Unit>,
-    /// What a message costs.
+    /// Measure of a message's cost.
     pub measure: &'a Measure,
 }
 
 /// Messages that are kept or left out together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unit {
-    /// Indices into the history's messages, ascending, at least one.
+    /// Indices into the history's messages, in ascending order; at least one.
     pub members: Vec<usize>,
-    /// What all of them cost.
+    /// Cost of all of them, in tokens.
     pub tokens: u64,
-    /// Why it can never be left out; `None` when it can.
+    /// Reason why the unit cannot be left out; `None` if it can.
     pub kept: Option<Kept>,
-    /// Whether it is a result whose call is not in view.
+    /// True if it is a result without its call in view.
     pub orphan: bool,
 }
 
-/// Why a unit can never be left out.
+/// The reasons why a unit cannot be left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kept {
     /// It is a system prompt.
     System,
     /// It is pinned.
     Pinned,
-    /// It is the first that the user said.
+    /// It is the user's first message.
     FirstUser,
-    /// It is the last that the user said.
+    /// It is the user's last message.
     LastUser,
-    /// A call in it has no result yet.
+    /// It contains a call that has no result yet.
     InFlight,
 }
 
 impl<'a> History<'a> {
-    /// Finds the units of `messages`, which are in the order of the log.
+    /// Groups `messages`, which must be in the order of the log, into units.
     pub fn new(messages: Vec<&'a Message>, measure: &'a Measure) -> Self {
         let units = units(&messages, measure);
         Self { messages, units, measure }
     }
 
-    /// What the whole history costs.
+    /// Returns the cost of the whole history, in tokens.
     pub fn tokens(&self) -> u64 {
         self.units.iter().map(|unit| unit.tokens).sum()
     }
 
-    /// What a unit's messages are.
+    /// Iterates over the messages of a unit.
     pub fn members<'b>(&'b self, unit: &'b Unit) -> impl Iterator<Item = &'a Message> + 'b {
         unit.members.iter().map(|&index| self.messages[index])
     }
 }
 
 impl Kept {
-    /// The reason in words, as the report has it.
+    /// Returns the reason in words, as reports show it.
     pub fn reason(self) -> &'static str {
         match self {
             Self::System => "a system prompt",
@@ -112,8 +112,8 @@ fn keep_what_is_never_lost(messages: &[&Message], units: &mut [Unit]) {
     }
 }
 
-/// Calls whose results have not come, by id. Ids may repeat: a result answers the newest call of
-/// its id that is still open.
+/// Tool calls without a result so far, by id. Ids may repeat: a result answers the newest open call
+/// with its id.
 #[derive(Default)]
 struct OpenCalls<'a> {
     open: HashMap<&'a str, Vec<usize>>,
@@ -126,7 +126,7 @@ impl<'a> OpenCalls<'a> {
         }
     }
 
-    /// The unit of the call that the message answers, which is then no longer open.
+    /// Returns the unit of the call that the message answers, and closes the call.
     fn answered_by(&mut self, message: &Message) -> Option<usize> {
         let id = message.tool_call_id.as_deref().filter(|_| message.role == Role::Tool)?;
         self.open.get_mut(id)?.pop()

@@ -1,10 +1,11 @@
-//! A window: what a model is shown, built within a number of tokens, with an account of why.
+//! Builds a window: the messages for a model, within a number of tokens, with a report that gives
+//! the reasons.
 //!
-//! Sections are admitted first, the messages get what is left. When not everything fits, what goes
-//! is, in this order: previous units, the least recent first; grounding, implementations, tests,
+//! Sections are admitted first, and the messages get the rest. If not everything fits, parts go in
+//! this order: previous units, the least recent first; then memories, implementations, tests,
 //! types, context items and the summary, unless the phase requires them; then older messages; then
 //! what the phase requires. Tools, system prompt, design document, current unit and messages that
-//! are never lost always stay, or there is no window.
+//! cannot be left out always stay, or there is no window.
 
 use std::sync::Arc;
 
@@ -14,76 +15,76 @@ use super::report::{Fingerprint, Print, Report, What};
 use super::section::{Section, Sections};
 use super::strategy::{Aim, Projection, Shown, Strategy};
 use super::unit::History;
-use super::{account, guard};
+use super::{guard, report};
 use crate::session::message::{Phase, Role, ToolCall};
 
-/// From what a window is built.
+/// The input for building a window.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
-    /// What it can have beside the messages.
+    /// Texts that it can have besides the messages.
     pub sections: &'a Sections,
-    /// The messages in view, and what things cost.
+    /// Messages in view, and the measure of costs.
     pub history: &'a History<'a>,
-    /// The phase of the work, which decides on sections; without one, everything is offered.
+    /// Phase of the work, which decides on sections. Without one, every section is offered.
     pub phase: Option<Phase>,
-    /// Who chooses from the messages.
+    /// Strategy that chooses from the messages.
     pub strategy: &'a dyn Strategy,
-    /// What is being asked, when something is.
+    /// Current question, if there is one.
     pub query: Option<&'a str>,
-    /// How many tokens the window may cost.
+    /// Maximum cost of the window, in tokens.
     pub max_tokens: u64,
-    /// The window before this one.
+    /// Record of the previous window.
     pub previous: Option<&'a Fingerprint>,
 }
 
-/// What a model is shown.
+/// The messages that a model is shown.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Window {
-    /// Its parts, in their order.
+    /// Parts in order.
     pub parts: Vec<Part>,
-    /// What all of them cost; never more than was asked for.
+    /// Cost of all parts, in tokens. Never more than the maximum of the request.
     pub tokens: u64,
-    /// What was kept and left out, and why.
+    /// Report of what was kept and left out, with the reasons.
     pub report: Report,
-    /// What it costs, for the log of usage.
+    /// Costs for the log of usage.
     pub usage: Usage,
 }
 
 /// A part of a window: one message to the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// The section that it belongs to.
+    /// Section of the part.
     pub section: Section,
-    /// Who says it; the texts of sections are the system's.
+    /// Author. The texts of sections are the system's.
     pub role: Role,
     /// The text.
     pub content: Arc<str>,
-    /// The message of the session that it is, if it is one.
+    /// Number of the session's message that it shows, if it is one.
     pub message: Option<u64>,
-    /// The calls of an assistant's message.
+    /// Calls of an assistant's message.
     pub tool_calls: Vec<ToolCall>,
-    /// Which call it answers.
+    /// Id of the call that it answers.
     pub tool_call_id: Option<String>,
-    /// What it costs.
+    /// Cost in tokens.
     pub tokens: u64,
 }
 
-/// What a window costs, by what it is spent on; an entry of the log of usage.
+/// The costs of a window by purpose, in tokens; an entry of the log of usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
-    /// The phase.
+    /// Phase of the work.
     pub phase: Option<Phase>,
-    /// The system prompt.
+    /// Cost of the system prompt.
     pub system: u64,
-    /// The design document.
+    /// Cost of the design document.
     pub design: u64,
-    /// The type definitions.
+    /// Cost of the type definitions.
     pub types: u64,
-    /// The current unit, its tests, and implementations.
+    /// Cost of the current unit, its tests, and implementations.
     pub current_context: u64,
-    /// The messages.
+    /// Cost of the messages.
     pub messages: u64,
-    /// Everything, also what has no figure of its own here.
+    /// Cost of everything, including what has no figure of its own here.
     pub total: u64,
 }
 
@@ -91,7 +92,8 @@ pub struct Usage {
 ///
 /// # Errors
 ///
-/// [`BudgetTooSmall`] when what can never be left out costs more than [`Request::max_tokens`].
+/// [`BudgetTooSmall`] when the parts that cannot be left out cost more than
+/// [`Request::max_tokens`].
 pub fn build(request: &Request<'_>) -> Result<Window, BudgetTooSmall> {
     let Request { history, max_tokens, .. } = *request;
     let mut offer = Offer::new(request.sections, request.phase, history.measure);
@@ -103,11 +105,11 @@ pub fn build(request: &Request<'_>) -> Result<Window, BudgetTooSmall> {
     let parts = parts(&offer, history, &chosen);
     let tokens = parts.iter().map(|part| part.tokens).sum();
     let usage = Usage::of(&parts, request.phase);
-    let report = account::report(request, &offer, chosen, &parts);
+    let report = report::build::report(request, &offer, chosen, &parts);
     Ok(Window { parts, tokens, report, usage })
 }
 
-/// What the messages cost that are never lost, if they and the texts that are never trimmed fit.
+/// Returns the cost of the messages that cannot be left out, if they and the untrimmable texts fit.
 fn check(request: &Request<'_>, offer: &Offer) -> Result<u64, BudgetTooSmall> {
     let Request { history, max_tokens, .. } = *request;
     let kept = history.units.iter().filter(|unit| unit.kept.is_some());
@@ -126,7 +128,7 @@ fn check(request: &Request<'_>, offer: &Offer) -> Result<u64, BudgetTooSmall> {
     Err(BudgetTooSmall { needed, max_tokens, parts })
 }
 
-/// The units that are never lost, as the error names them.
+/// Lists the units that cannot be left out, as the error names them.
 pub(super) fn irreducible<'b>(history: &'b History<'_>) -> impl Iterator<Item = Irreducible> + 'b {
     history.units.iter().filter_map(|unit| {
         Some(Irreducible {
@@ -138,8 +140,9 @@ pub(super) fn irreducible<'b>(history: &'b History<'_>) -> impl Iterator<Item = 
     })
 }
 
-/// Admits what fits beside the messages that are never lost. The newest message goes before what
-/// the phase does not require: an agent that does not see what its tool answered calls it again.
+/// Admits the texts that fit besides the messages that cannot be left out. The newest message goes
+/// before texts that the phase does not require: an agent that does not see a tool's answer calls
+/// the tool again.
 fn admit(offer: &mut Offer, request: &Request<'_>, never_lost: u64) {
     let left = |offer: &Offer| request.max_tokens - offer.tokens();
     offer.admit_required(left(offer) - never_lost);
@@ -150,7 +153,7 @@ fn admit(offer: &mut Offer, request: &Request<'_>, never_lost: u64) {
     offer.admit_previous_units(left(offer) / 2, left(offer) - held);
 }
 
-/// What the unit of the last message costs, beyond what is never lost.
+/// Returns the cost of the last message's unit, or 0 if that unit cannot be left out anyway.
 fn newest_unit_cost(history: &History<'_>) -> u64 {
     let last = history.messages.len().checked_sub(1);
     let newest = history.units.iter().rev().find(|unit| unit.members.last().copied() == last);
@@ -162,7 +165,7 @@ fn parts(offer: &Offer, history: &History<'_>, chosen: &Projection) -> Vec<Part>
     let (prompts, messages) = chosen.shown.split_at(prompts(history, chosen));
     for section in Section::ALL {
         let of_messages: &[Shown] = match section {
-            // Before the items and the summary, which change while a conversation goes on.
+            // Prompts go before the items and the summary, which change during a conversation.
             Section::ContextItems => prompts,
             Section::Messages => messages,
             _ => &[],
@@ -178,7 +181,7 @@ fn parts(offer: &Offer, history: &History<'_>, chosen: &Projection) -> Vec<Part>
     parts
 }
 
-/// With how many system prompts the messages begin.
+/// Counts the system prompts with which the messages begin.
 fn prompts(history: &History<'_>, chosen: &Projection) -> usize {
     let is_prompt = |shown: &&Shown| match shown {
         Shown::Whole(index) => history.messages[*index].role == Role::System,
@@ -223,7 +226,7 @@ impl Part {
 }
 
 impl Window {
-    /// What the next window is to be compared with.
+    /// Returns the record that the next window is compared with.
     pub fn fingerprint(&self) -> Fingerprint {
         fingerprint(&self.parts)
     }

@@ -238,7 +238,7 @@ fn window_size(tokens: i64) -> Result<u64, WireError> {
     match u64::try_from(tokens) {
         Ok(size) if size == 0 || WINDOW.has(Figure::Count(size)) => Ok(size),
         _ => {
-            let message = format!("is {tokens}, it must be {WINDOW}, or 0 for the default");
+            let message = format!("is {tokens}, but must be {WINDOW}, or 0 for the default");
             Err(param_error("window-tokens", &message))
         }
     }

@@ -76,7 +76,7 @@ impl FrontMatter {
             "token-threshold" => self.token_threshold = number()?,
             unknown => {
                 let known = KNOWN.join(", ");
-                let message = format!("there is no setting {unknown}, there are {known}");
+                let message = format!("there is no setting {unknown}; the settings are {known}");
                 return Err(error(template, line, 1, &message));
             }
         }

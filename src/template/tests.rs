@@ -31,7 +31,7 @@ fn front_matter_is_read_and_left_out_of_the_prompt() {
 fn errors_say_where_they_are() {
     check_error(
         "---\nruns: 3\n---\n",
-        "line 2, column 1: there is no setting runs, there are \
+        "line 2, column 1: there is no setting runs; the settings are \
         description, recent-runs, passthrough-runs, token-threshold, model",
     );
     check_error(

@@ -58,7 +58,7 @@ fn without_versioning_there_is_nothing_to_go_back_to() {
 fn settings_out_of_range_and_unknown_strategies_are_refused() {
     let config = TurnConfig { max_tokens: 1, ..TurnConfig::default() };
     let error = Conversation::builder("a").config(config).open().err().unwrap().to_string();
-    assert_eq!(error, "max-tokens is 1, it must be a whole number from 256 to 10000000");
+    assert_eq!(error, "max-tokens is 1, but must be a whole number from 256 to 10000000");
     let error = Conversation::builder("a").strategy("best").open().err().unwrap().to_string();
     assert!(error.starts_with("no strategy \"best\"; there are tiered, "), "{error}");
 }

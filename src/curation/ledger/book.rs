@@ -1,4 +1,4 @@
-//! The ledger while it is written: finds the entries that a new one repeats or supersedes.
+//! The ledger while it is being written. Finds the entries that a new one repeats or supersedes.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,24 +7,24 @@ use super::number::Amount;
 use super::{Entry, Kind, Ledger, Quantity, Voice, Withdrawal, Withdrawn};
 use crate::retrieval::words::stems;
 
-/// How many withdrawals are remembered for an older ledger.
+/// Maximum number of withdrawals kept for an older ledger.
 const WITHDRAWALS: usize = 64;
-/// How many of the newest quantities a new one is compared with, so that it takes no longer to
-/// write in a full ledger than in an empty one.
+/// Number of the newest quantities that a new one is compared with, so that writing takes no longer
+/// in a full ledger than in an empty one.
 const RECALLED: usize = 256;
-/// How many messages later "make it 40 s" can still mean what was said.
+/// Number of messages after which "make it 40 s" can no longer refer to an earlier quantity.
 const ANAPHORA: u64 = 6;
-/// Which share of a task's words must be among those that say that it is done.
+/// Share of a task's words that a report must contain to mark the task as done.
 const DONE_SHARE: f64 = 0.6;
 
 /// A ledger that is being written. Entries that no longer hold leave holes until it is closed.
 #[derive(Default)]
 pub(super) struct Book {
     slots: Vec<Option<Entry>>,
-    /// Where an entry of these very words is.
+    /// Index of the entry with exactly these words.
     places: HashMap<(Kind, String), usize>,
-    /// The quantities that hold, oldest first: what was said, and what outputs showed, of which
-    /// there is so much more that it would drive out what was said.
+    /// Current quantities, oldest first. Stated ones and those seen in outputs are kept apart,
+    /// since outputs show so many that they would push the stated ones out.
     said: Vec<Held>,
     shown: Vec<Held>,
     withdrawn: Vec<Withdrawal>,
@@ -33,17 +33,17 @@ pub(super) struct Book {
 
 struct Held {
     slot: usize,
-    /// The stems of what it measures.
+    /// Stems of the words for the thing it measures.
     key: BTreeSet<String>,
     amount: Amount,
     quantity: Quantity,
 }
 
-/// How what two quantities measure is related.
+/// The relation between the subjects of two quantities.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Related {
     Same,
-    /// It may be the same or not.
+    /// They may be the same or not.
     Doubtful,
     Not,
 }
@@ -68,8 +68,8 @@ impl Book {
         self.left_out += more;
     }
 
-    /// Writes an entry in; older ones of the same words are joined with it, and older quantities
-    /// of the same subject go.
+    /// Adds an entry. Joins it with older entries of the same words, and drops older quantities of
+    /// the same subject.
     pub(super) fn add(&mut self, mut entry: Entry) {
         if entry.kind == Kind::Number && !self.resolve(&mut entry) {
             return;
@@ -100,7 +100,7 @@ impl Book {
         self.slots.push(Some(entry));
     }
 
-    /// Drops what the words take back, and remembers them.
+    /// Drops the entries that the words take back, and remembers the withdrawal.
     pub(super) fn withdraw(&mut self, withdrawal: Withdrawal) {
         let named = key(&withdrawal.words);
         if named.is_empty() {
@@ -120,8 +120,8 @@ impl Book {
         self.withdrawn.push(withdrawal);
     }
 
-    /// Of several amounts of the same in one sentence, the one that holds: not the one that was
-    /// known before, and of others the last.
+    /// Chooses between several amounts of the same thing in one sentence: an amount that was known
+    /// before loses, and of the others the last one wins.
     pub(super) fn current(&self, values: Vec<Quantity>) -> Vec<Quantity> {
         let mut current: Vec<Quantity> = Vec::new();
         for value in values {
@@ -138,7 +138,7 @@ impl Book {
         current
     }
 
-    /// The newest quantities, those that were said first.
+    /// Iterates over the newest quantities, stated ones first.
     fn recalled(&self) -> impl Iterator<Item = &Held> {
         let newest = |held: &'_ [Held]| held.len().saturating_sub(RECALLED);
         let (said, shown) = (newest(&self.said), newest(&self.shown));
@@ -151,7 +151,7 @@ impl Book {
         self.recalled().any(same)
     }
 
-    /// Finds what "make it 40 s" is about; false when nothing is.
+    /// Finds the quantity that "make it 40 s" refers to. Returns false if there is none.
     fn resolve(&self, entry: &mut Entry) -> bool {
         let [quantity] = entry.values.as_mut_slice() else { return !entry.text.is_empty() };
         let amount = Amount::of(&quantity.amount);
@@ -176,8 +176,8 @@ impl Book {
         true
     }
 
-    /// The known subject that the words around a quantity name: the longest of those whose words
-    /// are all among them, when there is one such.
+    /// Returns the known subject that the words around a quantity name: the longest one whose words
+    /// all occur there, if there is only one.
     fn named_in(&self, quantity: &Quantity) -> Option<String> {
         if !quantity.loose {
             return None;
@@ -202,8 +202,8 @@ impl Book {
         best.filter(|_| !several).map(|held| held.quantity.subject.clone())
     }
 
-    /// The one subject of which the quantity's is a shorter name, as "timeout" is of "request
-    /// timeout" when nothing else has a timeout.
+    /// Returns the only subject of which the quantity's is a short form, as "timeout" is of
+    /// "request timeout" if nothing else has a timeout.
     fn longer_name(&self, quantity: &Quantity, amount: &Amount) -> Option<String> {
         let short = key(&quantity.subject);
         let mut found: Option<&Held> = None;
@@ -221,8 +221,9 @@ impl Book {
         found.map(|held| held.quantity.subject.clone())
     }
 
-    /// Drops what says another amount of the same subject; a statement is told the new amount,
-    /// since more may depend on it than the number. What may be of the same subject is marked.
+    /// Drops entries with another amount of the same subject. A statement takes over the new amount
+    /// instead, since it may contain more than the number. Entries that may be about the same
+    /// subject are marked.
     fn supersede(&mut self, newer: &Quantity) {
         let (subject, amount) = (key(&newer.subject), Amount::of(&newer.amount));
         for held in [&mut self.said, &mut self.shown] {
@@ -240,7 +241,7 @@ impl Book {
     }
 }
 
-/// Updates the entry of an older quantity by a newer one, and says whether it is gone.
+/// Updates the entry of an older quantity from a newer one. Returns whether the entry is gone.
 fn update(
     held: &mut Held,
     slots: &mut [Option<Entry>],
@@ -268,7 +269,7 @@ fn update(
     false
 }
 
-/// Tells a statement the new amount of what it speaks of, beside the one that it had.
+/// Puts the new amount into a statement, next to its old one.
 fn tell(entry: &mut Entry, old: &Quantity, newer: &Quantity) {
     let Some(start) = entry.text.find(&old.amount) else {
         entry.text = format!("{} (now {})", entry.text, newer.amount);
@@ -285,7 +286,7 @@ fn tell(entry: &mut Entry, old: &Quantity, newer: &Quantity) {
     }
 }
 
-/// How a quantity that is held is related to a newer one of another amount.
+/// Compares the subjects of a held quantity and of a newer one with another amount.
 fn related(held: &Held, newer: &BTreeSet<String>, newer_is_loose: bool) -> Related {
     if newer.is_empty() || held.key.is_empty() {
         return Related::Not;
@@ -303,8 +304,8 @@ fn related(held: &Held, newer: &BTreeSet<String>, newer_is_loose: bool) -> Relat
     if doubtful { Related::Doubtful } else { Related::Not }
 }
 
-/// By what an entry is known again: its words, and of a statement only those that say something,
-/// in any order.
+/// Returns the key by which an entry is recognized: its words, or for a statement its meaningful
+/// words in any order.
 fn identity(entry: &Entry) -> String {
     match entry.kind {
         Kind::Constraint | Kind::Decision | Kind::Request => {
@@ -320,7 +321,7 @@ fn identity(entry: &Entry) -> String {
     }
 }
 
-/// The stems of what words name, without those that name nothing.
+/// Returns the stems of words, without those that carry no meaning.
 fn key(words: &str) -> BTreeSet<String> {
     const EMPTY: &[&str] = &[
         "a", "an", "and", "be", "by", "do", "for", "in", "is", "it", "of", "on", "our", "that",
@@ -335,8 +336,8 @@ fn is_done(task: &str, done: &BTreeSet<String>) -> bool {
     !words.is_empty() && shared as f64 >= DONE_SHARE * words.len() as f64
 }
 
-/// Whether an entry is the choice that the words take back: all of them are in it, or it is that
-/// very command.
+/// Returns whether an entry is the choice that the words take back: it contains all of them, or is
+/// that exact command.
 fn was_chosen(entry: &Entry, words: &str, named: &BTreeSet<String>) -> bool {
     match entry.kind {
         Kind::Decision => key(&entry.text).is_superset(named),
@@ -345,8 +346,8 @@ fn was_chosen(entry: &Entry, words: &str, named: &BTreeSet<String>) -> bool {
     }
 }
 
-/// Whether an entry is a person's statement about what the words name: at least two words that
-/// name something, and most of those that it has.
+/// Returns whether an entry is a person's statement on the thing that the words name. It shares at
+/// least two meaningful words, and most of its own.
 fn was_laid_down(entry: &Entry, named: &BTreeSet<String>) -> bool {
     let statement = matches!(entry.kind, Kind::Constraint | Kind::Decision | Kind::Request);
     if !statement || entry.voice != Voice::Person {

@@ -1,31 +1,32 @@
-//! Which entries go when there is not room for all.
+//! Decides which entries go when there is not room for all.
 
 use super::force::{Force, force};
 use super::{Entry, Kind, Ledger, Voice, render};
 use crate::tokens::Measure;
 
-/// What the line that says how much is left out takes at most.
+/// Maximum cost of the line that counts left-out entries, in tokens.
 const REMARK: u64 = 16;
 
 impl Ledger {
-    /// The ledger in at most `tokens` tokens of rendered text. What is worth least goes first, and
-    /// of equal worth what was said longest ago:
+    /// Reduces the ledger to at most `tokens` tokens of rendered text. The least valuable entries
+    /// go first, and of equally valuable ones those with the oldest mention. From least to most
+    /// valuable:
     ///
-    /// 1. paths and numbers that were only seen in outputs, and once,
+    /// 1. paths and numbers that were seen once, and only in outputs,
     /// 2. those seen more than once, and errors,
-    /// 3. what the model said in passing: paths, commands and numbers that occur once; and what
-    ///    the person told without wanting anything,
-    /// 4. other paths, commands and numbers, tasks that were only seen in code, and what the
-    ///    person wanted,
+    /// 3. paths, commands and numbers that the model mentioned once in passing; and remarks of the
+    ///    person,
+    /// 4. other paths, commands and numbers, tasks that were only seen in code, and the person's
+    ///    requests,
     /// 5. decisions and tasks,
     /// 6. constraints.
     ///
-    /// What may well be out of date goes with the first.
+    /// Entries that may be out of date go with the first group.
     ///
-    /// [`Ledger::left_out`] counts what went.
+    /// [`Ledger::left_out`] counts the entries that went.
     #[must_use]
     pub fn within(mut self, tokens: u64, measure: &Measure) -> Self {
-        // What is left out need not be counted, so the best come first.
+        // Left-out entries need not be counted, so the best come first.
         let mut order: Vec<usize> = (0..self.entries.len()).collect();
         order.sort_by_cached_key(|at| {
             let entry = &self.entries[*at];
@@ -64,7 +65,8 @@ impl Ledger {
         self.exactly(tokens, measure)
     }
 
-    /// Parts counted by themselves can be fewer than their text: drops until the text fits.
+    /// Drops entries until the rendered text fits, since parts counted separately can add up to
+    /// less than the whole text.
     fn exactly(mut self, tokens: u64, measure: &Measure) -> Self {
         while !self.entries.is_empty() && measure.text(&self.render()) > tokens {
             let least = |(at, entry): &(usize, &Entry)| (worth(entry), entry.origin, *at);
@@ -76,7 +78,7 @@ impl Ledger {
     }
 }
 
-/// The rule of [`Ledger::within`].
+/// Returns the rank by the rules of [`Ledger::within`].
 fn worth(entry: &Entry) -> u8 {
     let again = entry.times > 1;
     if entry.earlier {

@@ -1,6 +1,6 @@
-//! Which words are lines for a shell.
+//! Recognizes shell commands among words.
 
-/// Programs that a line in backticks or after "run" is taken for a command by.
+/// Programs that mark a line in backticks, or the words after "run", as a command.
 const PROGRAMS: &[&str] = &[
     "ansible",
     "apt",
@@ -109,7 +109,7 @@ const PROGRAMS: &[&str] = &[
     "yarn",
     "zig",
 ];
-/// What comes before a command in a sentence.
+/// Words that introduce a command in a sentence.
 const VERBS: &[&str] = &[
     "run",
     "runs",
@@ -131,15 +131,15 @@ const VERBS: &[&str] = &[
     "use",
     "using",
 ];
-/// What ends a command that no backticks surround.
+/// Words that end a command without backticks.
 const ENDS: &[&str] = &[
     "to", "and", "before", "after", "then", "so", "for", "until", "again", "first", "but", "which",
     "if", "when", "or", "because", "once", "every", "on", "as", "locally", "now", "here", "it",
 ];
-/// Longer lines are scripts or data.
+/// Maximum length of a command, in bytes. Longer lines are scripts or data.
 const LONGEST: usize = 300;
 
-/// The commands in a sentence: in backticks, or behind a word such as "run".
+/// Finds the commands in a sentence: in backticks, or after a word such as "run".
 pub(super) fn in_sentence(sentence: &str, found: &mut Vec<String>) {
     let mut before = "";
     for (at, part) in sentence.split('`').enumerate() {
@@ -155,8 +155,8 @@ pub(super) fn in_sentence(sentence: &str, found: &mut Vec<String>) {
     }
 }
 
-/// The command of a line that begins with a prompt, also of a quoted one: `$ make`, `> $ make`,
-/// `me@host:~/src$ make`, `% make`, `PS C:\\> make`.
+/// Returns the command of a line that begins with a prompt, also if the line is quoted: `$ make`,
+/// `> $ make`, `me@host:~/src$ make`, `% make`, `PS C:\\> make`.
 pub(super) fn after_prompt(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let mut rest = line;
@@ -177,13 +177,13 @@ pub(super) fn after_prompt(line: &str) -> Option<&str> {
     (!command.is_empty() && command.len() <= LONGEST).then_some(command)
 }
 
-/// Whether a line begins with a program that is known.
+/// Returns whether a line begins with a known program.
 pub(super) fn begins_like_one(line: &str) -> bool {
     let first = line.split_whitespace().next().unwrap_or("");
     PROGRAMS.contains(&first) || first.starts_with("./")
 }
 
-/// The commands in the lines of a shell's script or session.
+/// Finds the commands in the lines of a shell script or session.
 pub(super) fn in_shell(lines: &[&str], found: &mut Vec<String>) {
     let session = lines.iter().any(|line| after_prompt(line).is_some());
     for line in lines {
@@ -209,13 +209,13 @@ fn is_command(text: &str, introduced: bool) -> bool {
         && (known && (arguments || introduced) || introduced && arguments && is_program(program))
 }
 
-/// Whether a word could be a program's name, or a setting before one.
+/// Returns whether a word could be the name of a program, or a setting before one.
 fn is_program(word: &str) -> bool {
     word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=".contains(c))
         && word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '.' || c == '/')
 }
 
-/// Commands without backticks: `run cargo test --lib before you commit`.
+/// Finds commands without backticks: `run cargo test --lib before you commit`.
 fn bare(text: &str, found: &mut Vec<String>) {
     let words: Vec<&str> = text.split_whitespace().collect();
     for (at, pair) in words.windows(2).enumerate() {
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_stand_in_backticks_or_behind_a_verb() {
+    fn commands_are_in_backticks_or_after_a_verb() {
         check(
             "Check it with `cargo test --lib` or `git status`.",
             &["cargo test --lib", "git status"],
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn prompts_stand_before_commands_in_quotes_too() {
+    fn prompts_mark_commands_also_in_quotes() {
         let lines = [
             ("$ make", Some("make")),
             ("> $ cargo run --release", Some("cargo run --release")),
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_session_only_what_follows_a_prompt_is_a_command() {
+    fn only_lines_after_a_prompt_are_commands_of_a_session() {
         let mut found = Vec::new();
         in_shell(&["$ make", "cc -c x.c", "# note"], &mut found);
         in_shell(&["# note", "cd x", "make"], &mut found);

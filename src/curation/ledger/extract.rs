@@ -1,7 +1,7 @@
 //! Reads messages line by line into the ledger.
 //!
-//! The words of people and of the model are read as sentences; of the output of tools and of
-//! quoted code only what has a clear form is taken, and not without end.
+//! Text of people and of the model is read as sentences. From outputs of tools and quoted code,
+//! only lines with a clear form are taken, and only a limited number.
 
 use std::sync::LazyLock;
 
@@ -14,17 +14,17 @@ use super::statement::{self, Place};
 use super::{Kind, Voice, command, number, path};
 use crate::session::message::{Message, Role, ToolCall};
 
-/// How many paths, numbers and errors are taken of one output of a tool: a listing of a
+/// Maximum number each of paths, numbers and errors taken from one output of a tool. A listing of a
 /// thousand files says little about each.
 const OF_AN_OUTPUT: usize = 20;
-/// Longer lines are data, not text.
+/// Maximum length of a line, in bytes. Longer lines are data, not text.
 const LONGEST_LINE: usize = 2000;
-/// How much is read of one output of a tool, half of it from each end, in bytes.
+/// Number of bytes read from one output of a tool, half of them from each end.
 const READ_OF_AN_OUTPUT: usize = 32 * 1024;
-/// Longer arguments of calls are contents of files.
+/// Maximum length of an argument, in bytes. Longer ones are contents of files.
 const LONGEST_ARGUMENT: usize = 400;
 
-/// Writes into the book what a message says.
+/// Reads a message into the book.
 pub(super) fn message(message: &Message, book: &mut Book) {
     let voice = match message.role {
         Role::System | Role::User => Voice::Person,
@@ -42,7 +42,7 @@ pub(super) fn message(message: &Message, book: &mut Book) {
     message.tool_calls.iter().for_each(|call| arguments(call, place, book));
 }
 
-/// The text, or of a long one its beginning and its end.
+/// Returns the text, or the beginning and the end of a long one.
 fn ends(text: &str) -> Vec<&str> {
     if text.len() <= READ_OF_AN_OUTPUT {
         return vec![text];
@@ -67,7 +67,7 @@ fn prose(text: &str, place: Place, book: &mut Book) {
     }
 }
 
-/// The language of a fence, when the line is one.
+/// Returns the language of a fence if the line is one.
 fn fence(line: &str) -> Option<&str> {
     line.trim_start().strip_prefix("```").map(str::trim)
 }
@@ -85,7 +85,7 @@ fn fenced(language: &str, block: &[&str], place: Place, book: &mut Book) {
     output(block.iter().copied(), seen, book);
 }
 
-/// A sentence of a person or of the model.
+/// Reads a sentence of a person or of the model.
 fn spoken(sentence: &str, place: Place, book: &mut Book) {
     statement::read(sentence, place, book);
     let mut commands = Vec::new();
@@ -109,7 +109,7 @@ fn take_command(command: &str, place: Place, book: &mut Book) {
     statement::renamed(command, book);
 }
 
-/// Takes the paths of a line, at most so many, and says how many there were.
+/// Takes the paths of a line, up to `most`. Returns their number.
 fn paths(line: &str, place: Place, most: usize, book: &mut Book) -> usize {
     let mut taken = 0;
     for path in line.split_whitespace().filter_map(path::path).take(most) {
@@ -168,7 +168,7 @@ static FAILURES: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     AhoCorasick::new(MARKS).ok()
 });
 
-/// Whether a line of an output reports that something failed.
+/// Returns whether a line of an output reports a failure.
 fn reports_failure(line: &str) -> bool {
     const DENIALS: &[&str] =
         &[" 0 failed", " 0 errors", "no errors", "errors: 0", "failures: 0", "error: 0"];
@@ -176,7 +176,7 @@ fn reports_failure(line: &str) -> bool {
     reports && !DENIALS.iter().any(|denial| line.contains(denial))
 }
 
-/// The number of a short line such as `build time: 34 s`.
+/// Returns the number in a short line such as `build time: 34 s`.
 fn measured(line: &str, place: Place) -> Option<super::Entry> {
     const LONGEST: usize = 80;
     if line.len() > LONGEST || !line.contains([':', '=']) {
@@ -189,7 +189,7 @@ fn measured(line: &str, place: Place) -> Option<super::Entry> {
     (!value.subject.is_empty()).then(|| place.entry(Kind::Number, "", vec![value]))
 }
 
-/// What a call of a tool names: its command, its paths.
+/// Reads the command and the paths from a tool call.
 fn arguments(call: &ToolCall, place: Place, book: &mut Book) {
     let Ok(value) = serde_json::from_str::<Value>(&call.arguments) else {
         if is_shell(&call.name) && call.arguments.len() <= LONGEST_ARGUMENT {

@@ -1,22 +1,22 @@
-//! How much a sentence of a person lays down.
+//! Judges how binding a person's sentence is.
 //!
-//! People say what must be in endless ways, and a list of turns of phrase is never complete. But
-//! they say little compared with what models and tools say, so nearly all of it can be kept. What
-//! is judged here is only how binding it is: by the small words of obligation, prohibition,
-//! generality, exception and preference, which are few in any language.
+//! People state rules in endless ways, and no list of phrases is ever complete. But people write
+//! little compared with models and tools, so nearly all of it can be kept. This module only judges
+//! how binding a sentence is, by the small words of obligation, prohibition, generality, exception
+//! and preference. Every language has only a few of those.
 
-/// How binding a sentence is.
+/// The binding force of a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Force {
-    /// Told, no more; or asked for once.
+    /// Something told, or asked for once.
     Remark,
-    /// Wanted or preferred.
+    /// Something wanted or preferred.
     Wish,
-    /// It obliges or forbids, or it holds always.
+    /// An obligation, a prohibition, or something that always holds.
     Rule,
 }
 
-/// Obliging, forbidding, allowing; holding always or never.
+/// Words that oblige, forbid or allow, or that speak of always or never.
 const RULES: &[&str] = &[
     "must",
     "mustn't",
@@ -91,7 +91,7 @@ const RULES: &[&str] = &[
     "off-limits",
     "limits",
 ];
-/// The same in several words.
+/// Phrases with the same meaning.
 const RULE_PHRASES: &[&str] = &[
     "has to",
     "have to",
@@ -142,7 +142,7 @@ const RULE_PHRASES: &[&str] = &[
     "be careful",
     "is not an option",
 ];
-/// What is wanted.
+/// Words of wishes.
 const WISHES: &[&str] = &[
     "prefer",
     "preferably",
@@ -191,15 +191,15 @@ const WISHES: &[&str] = &[
     "plan",
     "goal",
 ];
-/// Words at the beginning of a sentence that only lead in.
+/// Introductory words at the beginning of a sentence.
 const LEADS: &[&str] = &[
     "and", "but", "so", "also", "then", "ok", "okay", "well", "now", "please", "oh", "again",
     "yes", "no,", "hey", "hm", "hmm",
 ];
-/// Whose doing a report is about, when it stands before a word of general force: "it never ends".
-/// What "we" and "you" always do is a rule.
+/// Subjects that turn a general word after them into a report: "it never ends". Sentences about
+/// what "we" or "you" always do are rules.
 const REPORTED: &[&str] = &["i", "it", "they", "he", "she", "that", "which", "who", "this"];
-/// Questions that end in these are none.
+/// Endings of sentences that only look like questions.
 const TAGS: &[&str] = &[
     "ok",
     "okay",
@@ -216,13 +216,12 @@ const TAGS: &[&str] = &[
     "agreed",
     "thanks",
 ];
-/// Longer texts between two stops are data, not sentences.
+/// Maximum length of a sentence, in bytes. Longer texts between two stops are data.
 const LONGEST: usize = 600;
-/// A shorter sentence says nothing without those around it.
+/// Minimum number of words. A shorter sentence says nothing without its context.
 const FEWEST_WORDS: usize = 4;
 
-/// How binding a person's sentence is; `None` when it lays down nothing, being a question, an
-/// exclamation or data.
+/// Returns how binding a person's sentence is, or `None` for a question, an exclamation or data.
 pub(super) fn force(sentence: &str) -> Option<Force> {
     if sentence.len() > LONGEST || !is_prose(sentence) {
         return None;
@@ -232,7 +231,7 @@ pub(super) fn force(sentence: &str) -> Option<Force> {
     let words = words(&text);
     let force = by_words(&words).max(by_phrases(&words));
     match force {
-        // "Could you keep the tests out of this?" is no question.
+        // "Could you keep the tests out of this?" is not really a question.
         Some(Force::Rule) if asks => is_request(&words).then_some(Force::Rule),
         _ if asks => None,
         Some(Force::Rule) => force,
@@ -282,7 +281,7 @@ fn is_request(words: &[&str]) -> bool {
     matches!(first, ["can" | "could" | "would" | "will", "you" | "we"])
 }
 
-/// Whether a question is only one by what hangs at its end: "don't touch it, ok?"
+/// Returns whether only its ending makes the sentence a question: "don't touch it, ok?"
 fn is_tagged(text: &str) -> bool {
     let text = text.trim_end_matches('?').trim_end();
     TAGS.iter().any(|tag| {
@@ -290,7 +289,7 @@ fn is_tagged(text: &str) -> bool {
     })
 }
 
-/// Whether most of it is words, as in no log, table or code.
+/// Returns whether most of the text is words, unlike a log, a table or code.
 fn is_prose(text: &str) -> bool {
     let mut all = 0;
     let mut plain = 0;
@@ -313,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_oblige_or_forbid_in_whatever_words() {
+    fn rules_oblige_or_forbid_in_any_words() {
         for rule in [
             "You must not lie.",
             "No new dependencies, thanks.",
@@ -339,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_exclamations_and_data_lay_down_nothing() {
+    fn questions_exclamations_and_data_have_no_force() {
         check("Must it be so?", None);
         check("How is it going?", None);
         check("Nice, thanks.", None);

@@ -1,13 +1,13 @@
-//! The words by which numbers are understood, from `lexicon.txt`.
+//! The words that help to understand numbers, from `lexicon.txt`.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// What a word can be, as a set of bits.
+/// The classes of a word, as a set of bits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Classes(u16);
 
-/// A set of classes for each word, and the dimension of each unit.
+/// The classes of each word, and the dimension of each unit.
 #[derive(Default)]
 struct Lexicon {
     classes: HashMap<&'static str, Classes>,
@@ -41,18 +41,18 @@ impl Classes {
         ("topic", Self::TOPIC),
     ];
 
-    /// The classes of a word in lower case.
+    /// Returns the classes of a word in lower case.
     pub(super) fn of(word: &str) -> Self {
         LEXICON.classes.get(word).copied().unwrap_or_default()
     }
 
-    /// Whether it has one of these at least.
+    /// Returns whether it has at least one of these.
     pub(super) fn any(self, of: &[Self]) -> bool {
         of.iter().any(|class| self.0 & class.0 != 0)
     }
 }
 
-/// What a unit in lower case measures.
+/// Returns the dimension that a unit in lower case measures.
 pub(super) fn dimension(unit: &str) -> Option<&'static str> {
     LEXICON.dimensions.get(unit).copied()
 }

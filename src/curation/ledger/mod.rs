@@ -1,9 +1,10 @@
-//! The ledger: what of a conversation must not be lost when its words are, found without a model.
+//! The ledger: facts of a conversation that must survive when its messages are left out, found
+//! without a model.
 //!
 //! File paths, commands, numbers, errors, decisions, constraints and open tasks are taken from the
-//! messages word for word, each with the number of its message. What is said later supersedes what
-//! was said before. The same messages always give the same ledger. It knows messages and counts,
-//! and nothing of windows or strategies.
+//! messages word for word, each with the number of its message. Later statements supersede earlier
+//! ones. The same messages always give the same ledger. This module knows messages and counts, and
+//! nothing of windows or strategies.
 
 mod book;
 mod bound;
@@ -22,77 +23,78 @@ use serde::{Deserialize, Serialize};
 use crate::names::names;
 use crate::session::message::Message;
 
-/// What is known of a conversation, in the order in which it was said last.
+/// The facts of a conversation, in the order of their last mention.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Ledger {
-    /// What holds now; nothing that was superseded.
+    /// Entries that hold now, without superseded ones.
     pub entries: Vec<Entry>,
-    /// What later words took back, newest last, for an older ledger that may be merged.
+    /// Withdrawals by later words, newest last. They also apply to an older ledger that may be
+    /// merged.
     #[serde(default)]
     pub withdrawn: Vec<Withdrawal>,
-    /// How many entries had to go for room, in all rounds together.
+    /// Total number of entries that were dropped for lack of room.
     #[serde(default)]
     pub left_out: u64,
 }
 
-/// Something that was said or seen.
+/// A fact that was said or seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Entry {
-    /// What it is.
+    /// Kind of the entry.
     pub kind: Kind,
-    /// Its words; of a number `SUBJECT: VALUE`.
+    /// Words of the entry. For a number: `SUBJECT: VALUE`.
     pub text: String,
-    /// The number of the message that said it last.
+    /// Number of the message with its last mention.
     pub origin: u64,
-    /// In how many places it was found.
+    /// Number of places where it was found.
     pub times: u32,
-    /// By whom.
+    /// Author of the words.
     pub voice: Voice,
-    /// The quantities in it that a later message can supersede.
+    /// Quantities in it that a later message can supersede.
     #[serde(default)]
     pub values: Vec<Quantity>,
-    /// Whether something that was said later may well have taken its place.
+    /// True if something said later may have replaced it.
     #[serde(default)]
     pub earlier: bool,
 }
 
-/// A number with what it measures.
+/// A number with the thing it measures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Quantity {
-    /// What it measures, in the words of the message; empty when only the words before can tell.
+    /// Thing it measures, in the words of the message. Empty if only earlier messages can tell.
     pub subject: String,
-    /// The number with its unit, as it was written.
+    /// Number with its unit, as it was written.
     pub amount: String,
-    /// Whether it was observed. What was observed does not supersede what was laid down.
+    /// True if it was observed. Observed numbers do not supersede stated ones.
     pub observed: bool,
-    /// Whether the subject is not a name, but what words of the sentence could name it.
+    /// True if the subject is not a name but a set of words of the sentence that could name it.
     #[serde(default)]
     pub loose: bool,
 }
 
-/// Words by which something said before no longer holds.
+/// Words that take back an earlier entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Withdrawal {
-    /// What is taken back.
+    /// Kind of thing that is taken back.
     pub what: Withdrawn,
-    /// The words that name it.
+    /// Words that name it.
     pub words: String,
 }
 
 names! {
-    /// What an entry is, in the order in which they are shown.
+    /// The kind of an entry, in display order.
     Kind {
-        /// What must or must not be.
+        /// Something that must or must not be.
         Constraint => "constraint",
-        /// What was chosen.
+        /// Something that was chosen.
         Decision => "decision",
-        /// What the person wanted, asked for or told besides.
+        /// Anything else that the person wanted, asked for or told.
         Request => "request",
-        /// What is still to be done.
+        /// Something that is still to be done.
         Task => "task",
         /// A quantity.
         Number => "number",
@@ -100,45 +102,45 @@ names! {
         Error => "error",
         /// A file or folder.
         Path => "path",
-        /// A line for a shell.
+        /// A command line for a shell.
         Command => "command",
     }
 }
 
 names! {
-    /// Where something was found.
+    /// The source of an entry.
     Voice {
-        /// In the words of the person or the system prompt.
+        /// Words of the person or the system prompt.
         Person => "person",
-        /// In the words of the model or in its calls of tools.
+        /// Words of the model or its tool calls.
         Model => "model",
-        /// In the output of a tool, or in quoted code.
+        /// The output of a tool, or quoted code.
         Output => "output",
     }
 }
 
 names! {
-    /// What kind of thing is taken back.
+    /// The kind of thing that is taken back.
     Withdrawn {
         /// A task that is done.
         Task => "task",
-        /// What had been chosen before.
+        /// An earlier choice.
         Choice => "choice",
-        /// What the person had laid down before.
+        /// An earlier rule of the person.
         Rule => "rule",
-        /// A path that is another one now.
+        /// A path that has a new name.
         Path => "path",
     }
 }
 
 impl Ledger {
-    /// What is in `messages`, which are in the order of the log.
+    /// Creates the ledger of `messages`, which must be in the order of the log.
     pub fn of<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Self {
         Self::default().and(messages)
     }
 
-    /// This ledger and what is in newer messages, in the order of the log. What they say is
-    /// understood by what is known: "make it 40 s", "45 s now, 30 s did not work".
+    /// Adds newer messages, in the order of the log. The ledger so far gives them their context, as
+    /// for "make it 40 s" or "45 s now, 30 s did not work".
     #[must_use]
     pub fn and<'a>(self, messages: impl IntoIterator<Item = &'a Message>) -> Self {
         let mut book = book::Book::open(self);
@@ -148,8 +150,8 @@ impl Ledger {
         book.close()
     }
 
-    /// This ledger and a newer one as one: entries that both have are joined, and what the newer
-    /// one supersedes or withdraws goes.
+    /// Merges this ledger with a newer one. Joins entries that both have, and drops entries that
+    /// the newer one supersedes or withdraws.
     #[must_use]
     pub fn merge(self, newer: Self) -> Self {
         let mut book = book::Book::open(self);
@@ -159,7 +161,7 @@ impl Ledger {
         book.close()
     }
 
-    /// Whether nothing is known.
+    /// Returns whether the ledger has no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -1,28 +1,28 @@
-//! Which numbers of a sentence say something, and of what.
+//! Finds the numbers of a sentence that measure something, and the things they measure.
 
 use super::Quantity;
 use super::lexicon::{Classes, dimension};
 
-/// How many words a subject has at most.
+/// Maximum number of words of a subject.
 const SUBJECT_WORDS: usize = 5;
-/// What begins a name without being part of it.
+/// Words that begin a name without belonging to it.
 const ARTICLES: &[&str] =
     &["the", "a", "an", "our", "my", "your", "each", "that", "this", "new", "current"];
-/// Words behind which an amount no longer holds.
+/// Pairs of words before an amount that no longer holds.
 const NO_LONGER: &[(&str, &str)] =
     &[("instead", "of"), ("rather", "than"), ("used", "to"), ("no", "longer"), ("had", "been")];
 
-/// An amount as it can be compared: `30 s` and `30 seconds` are equal.
+/// An amount in comparable form: `30 s` and `30 seconds` are equal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Amount {
-    /// What kind of unit it has; empty for a bare number.
+    /// Dimension of the unit. Empty for a bare number.
     pub(super) dimension: &'static str,
     number: String,
     unit: String,
 }
 
 impl Amount {
-    /// Reads what [`quantities`] wrote.
+    /// Parses an amount that [`quantities`] returned.
     pub(super) fn of(text: &str) -> Self {
         let end = text.find(|c: char| !(c.is_ascii_digit() || ".,_$€".contains(c)));
         let (number, unit) = text.split_at(end.unwrap_or(text.len()));
@@ -32,8 +32,8 @@ impl Amount {
     }
 }
 
-/// The numbers of a sentence that measure something. A number without a unit counts when it is
-/// what something is set to, such as `port = 8080`.
+/// Finds the numbers of a sentence that measure something. A number without a unit counts if
+/// something is set to it, as in `port = 8080`.
 pub(super) fn quantities(sentence: &str) -> Vec<Quantity> {
     if !sentence.bytes().any(|byte| byte.is_ascii_digit()) {
         return Vec::new();
@@ -75,7 +75,7 @@ fn is_one_word(words: String) -> bool {
     !words.contains(' ')
 }
 
-/// The words near a number that could name what it measures.
+/// Returns the words near a number that could name the thing it measures.
 fn around(words: &[Word<'_>], number: &Number) -> Option<String> {
     const NEAR: usize = 12;
     use Classes as C;
@@ -91,10 +91,10 @@ fn around(words: &[Word<'_>], number: &Number) -> Option<String> {
 
 struct Word<'a> {
     raw: &'a str,
-    /// In lower case, without the marks around it.
+    /// The word in lower case, without marks around it.
     lower: String,
     classes: Classes,
-    /// Whether a clause ends with it.
+    /// True if a clause ends with it.
     ends: bool,
 }
 
@@ -117,16 +117,16 @@ impl<'a> Word<'a> {
     }
 }
 
-/// A number at a place of a sentence.
+/// A number and its place in a sentence.
 struct Number {
     start: usize,
-    /// The place behind it and its unit.
+    /// Index after the number and its unit.
     end: usize,
     text: String,
     has_unit: bool,
-    /// What it measures by itself: the name in `retries=5`, the unit of `8 workers`.
+    /// Name that comes with the number: `retries` in `retries=5`, or the unit in `8 workers`.
     named: Option<String>,
-    /// Whether the name was in one word with it.
+    /// True if the name was in one word with the number.
     glued: bool,
 }
 
@@ -168,7 +168,7 @@ impl Number {
         Some(Self { start: at, end, text, has_unit, named, glued: name.is_some() })
     }
 
-    /// Whether the words say that this number no longer holds.
+    /// Returns whether the words before it say that the number no longer holds.
     fn is_former(&self, words: &[Word<'_>]) -> bool {
         let before = |back: usize| self.start.checked_sub(back).map(|at| &words[at]);
         let Some(last) = before(1) else { return false };
@@ -179,7 +179,7 @@ impl Number {
         two || last.is(&[Classes::FORMER]) || last.raw.eq_ignore_ascii_case("(was")
     }
 
-    /// Whether the words behind it say that it was no good: "30 s did not work".
+    /// Returns whether the words after it reject the number: "30 s did not work".
     fn is_refused(&self, words: &[Word<'_>]) -> bool {
         const FAR: usize = 4;
         let end = (self.end + FAR).min(words.len());
@@ -190,7 +190,8 @@ impl Number {
         !words[self.end - 1].ends && words[self.end..end].iter().any(refusing)
     }
 
-    /// What it measures: its own name, the words before what binds it, or those behind it.
+    /// Returns the thing that is measured: its own name, the linked words before it, or the words
+    /// after it.
     fn subject(&self, words: &[Word<'_>]) -> Option<String> {
         if self.glued {
             return self.named.clone();
@@ -199,16 +200,16 @@ impl Number {
         self.before(words).or_else(behind).or_else(|| self.topic(words))
     }
 
-    /// The words before what binds it to them.
+    /// Returns the words before the number that are linked to it.
     fn before(&self, words: &[Word<'_>]) -> Option<String> {
         use Classes as C;
         let mut at = self.start;
-        // `the timeout (30 s)` needs nothing more.
+        // `the timeout (30 s)` needs no other link.
         let mut linked = words[at].raw.starts_with('(');
         while at > 0 {
             let word = &words[at - 1];
             let unit = at > 1 && dimension(&word.lower).is_some() && words[at - 2].is_number();
-            // The former amount in "from 30 s to 40 s".
+            // The earlier amount in "from 30 s to 40 s".
             let former = linked && (word.lower == "from" || word.is_number() || unit);
             let bound = ["under", "below", "within", "over", "than", "most", "least", "max"];
             if word.raw == "|" {
@@ -232,7 +233,7 @@ impl Number {
         let mut phrase: Vec<&Word<'_>> = Vec::new();
         let start = self.end + joined(&words[self.end..]);
         for word in words[start..].iter().take(SUBJECT_WORDS + 1) {
-            // A purpose or a place after the name is no part of it: "the timeout for now".
+            // A purpose or place after the name is not part of it: "the timeout for now".
             let named = phrase.iter().any(|word| !word.is(&[Classes::JOINT]));
             if stops(word) || named && word.is(&[Classes::JOINT]) && word.lower != "of" {
                 break;
@@ -245,7 +246,7 @@ impl Number {
         name(&phrase)
     }
 
-    /// The subject of a clause before it that only names one: "for the queue, 30 s".
+    /// Returns the subject of an earlier clause that only names one: "for the queue, 30 s".
     fn topic(&self, words: &[Word<'_>]) -> Option<String> {
         let named = |word: &Word<'_>| word.raw.ends_with([',', ':', '?']);
         let clause = words[..self.start].iter().rposition(named)?;
@@ -259,8 +260,8 @@ impl Number {
     }
 }
 
-/// How many words join a number to its name behind it, as in "30 s is the timeout", "30 s as the
-/// timeout", "30 s – that's our timeout"; an article has to follow.
+/// Counts the words that join a number to the name after it, as in "30 s is the timeout", "30 s as
+/// the timeout" or "30 s – that's our timeout". An article must follow.
 fn joined(behind: &[Word<'_>]) -> usize {
     const JOINING: &[&str] = &["as", "is", "for", "–", "-", "—", "that's", "that", "it's", "be"];
     let count = behind.iter().take_while(|word| JOINING.contains(&word.lower.as_str())).count();
@@ -268,8 +269,8 @@ fn joined(behind: &[Word<'_>]) -> usize {
     if article && count <= 3 { count } else { 0 }
 }
 
-/// The name that ends where the words do. An article begins it, unless a preposition before that
-/// joins more: in "after the test the size of the queue" it is "the size of the queue".
+/// Returns the name at the end of the words. It begins with an article, unless a preposition before
+/// the article joins more: in "after the test the size of the queue" it is "the size of the queue".
 fn backwards(words: &[Word<'_>]) -> Option<String> {
     let mut phrase: Vec<&Word<'_>> = Vec::new();
     for (at, word) in words.iter().enumerate().rev().take(SUBJECT_WORDS + 1) {
@@ -286,13 +287,13 @@ fn backwards(words: &[Word<'_>]) -> Option<String> {
     name(&phrase)
 }
 
-/// Whether no name goes on over a word.
+/// Returns whether a name cannot continue across this word.
 fn stops(word: &Word<'_>) -> bool {
     let link = word.is(&[Classes::LINK]) && !word.is(&[Classes::JOINT]);
     word.lower.is_empty() || word.is_number() || word.is(&[Classes::STOP]) || link
 }
 
-/// The words as a name, without the articles and what hangs loose at its ends.
+/// Makes a name from words, without articles and without loose words at its ends.
 fn name(phrase: &[&Word<'_>]) -> Option<String> {
     let loose = |word: &&&Word<'_>| {
         word.is(&[Classes::JOINT, Classes::QUALIFIER, Classes::WEAK_LINK, Classes::TOPIC])
@@ -308,7 +309,7 @@ fn name(phrase: &[&Word<'_>]) -> Option<String> {
     named.then(|| words.join(" "))
 }
 
-/// The unit with its capitals.
+/// Returns the unit in its original letter case.
 fn as_written(raw: &str, unit: &str) -> String {
     let lower = raw.to_lowercase();
     match lower.rfind(unit) {
@@ -317,7 +318,7 @@ fn as_written(raw: &str, unit: &str) -> String {
     }
 }
 
-/// One name for each unit that has several.
+/// Returns one name for each unit that has several.
 fn short(unit: &str) -> &str {
     match unit {
         "sec" | "secs" | "second" | "seconds" => "s",
@@ -345,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn the_subject_stands_before_what_binds_it() {
+    fn the_subject_stands_before_its_link() {
         check("The request timeout is 30 s.", "request timeout = 30 s");
         check("Set the batch size to 64 please", "batch size = 64");
         check("retries = 5, port: 8080", "retries = 5; port = 8080");
@@ -362,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn or_behind_the_number() {
+    fn or_it_stands_after_the_number() {
         check("Use a 45-second request timeout.", "request timeout = 45second");
         check("allow 30 s for the nightly job", "nightly job = 30 s");
         check("spawn 8 workers", "workers = 8 workers");
@@ -373,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_longer_holds_is_passed_over() {
+    fn outdated_numbers_are_ignored() {
         check("Raise the request timeout from 30 s to 45 s", "request timeout = 45 s");
         check("The retry delay is 5 s, not 2 s", "retry delay = 5 s");
         check("The retry delay is now 5 s instead of 2 s", "retry delay = 5 s");
@@ -383,13 +384,13 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_nothing_are_none() {
+    fn numbers_that_measure_nothing_are_ignored() {
         check("step 3 of issue 12 on 2026-11-21, see v1.2.3", "");
         check("line 45 has x", "");
     }
 
     #[test]
-    fn it_means_something_said_before() {
+    fn it_refers_to_an_earlier_quantity() {
         check("Actually make it 45 s", " = 45 s");
     }
 }

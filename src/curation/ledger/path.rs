@@ -1,6 +1,6 @@
-//! Which words are paths of files.
+//! Recognizes paths of files among words.
 
-/// What the names of files end in that are written without a folder.
+/// Extensions of file names that are written without a folder.
 const EXTENSIONS: &[&str] = &[
     "bash", "c", "cc", "cfg", "clj", "conf", "cpp", "cs", "css", "csv", "db", "diff", "el", "env",
     "erl", "ex", "exs", "go", "gradle", "h", "hpp", "hs", "html", "ini", "ipynb", "java", "jl",
@@ -9,16 +9,16 @@ const EXTENSIONS: &[&str] = &[
     "scm", "scss", "sexp", "sh", "sql", "sqlite", "svelte", "svg", "swift", "tex", "texi", "tf",
     "toml", "ts", "tsx", "txt", "vue", "wasm", "xml", "yaml", "yml", "zig", "zsh",
 ];
-/// Names of files that end in nothing.
+/// File names without an extension.
 const NAMES: &[&str] =
     &["Makefile", "Dockerfile", "LICENSE", "Procfile", "Gemfile", "Rakefile", "Jenkinsfile"];
-/// What looks like a file and is the name of a library.
+/// Names of libraries that look like files.
 const LIBRARIES: &[&str] =
     &["Node.js", "Vue.js", "Next.js", "Three.js", "D3.js", "Express.js", "Nuxt.js", "Socket.io"];
-/// Longer words are data.
+/// Maximum length of a path, in bytes. Longer words are data.
 const LONGEST: usize = 200;
 
-/// The path that a word of a text is, without the quotes, line numbers and stops around it.
+/// Returns the path in a word of a text, without surrounding quotes, line numbers and stops.
 pub(super) fn path(word: &str) -> Option<&str> {
     let named =
         || word.contains(char::is_uppercase) && NAMES.iter().any(|name| word.contains(name));
@@ -33,16 +33,16 @@ pub(super) fn path(word: &str) -> Option<&str> {
     is_path(bare).then_some(bare)
 }
 
-/// The word without what surrounds it in a sentence.
+/// Returns the word without the punctuation around it.
 fn bare(word: &str) -> &str {
     let around = |c: char| "`'\"()[]{}<>,;:!?*=|".contains(c);
     let word = word.trim_matches(around);
-    // `--out=target/x` and `path:src/x` name the path behind the sign.
+    // `--out=target/x` and `path:src/x` name the path after the sign.
     let word = word.rsplit_once('=').map_or(word, |(_, value)| value);
     word.trim_end_matches('.').trim_matches(around)
 }
 
-/// The word without `:12` or `:12:5` at its end.
+/// Returns the word without `:12` or `:12:5` at its end.
 fn without_place(word: &str) -> &str {
     let mut rest = word;
     while let Some((before, place)) = rest.rsplit_once(':') {
@@ -85,7 +85,7 @@ fn is_file_name(word: &str) -> bool {
     (known && !LIBRARIES.contains(&word)) || NAMES.contains(&word)
 }
 
-/// Whether a name in a folder ends like a file's: any short extension will do there.
+/// Returns whether a name in a folder ends like a file's. Any short extension counts there.
 fn has_extension(name: &str) -> bool {
     name.rsplit_once('.').is_some_and(|(_, extension)| {
         (1..=8).contains(&extension.len()) && extension.chars().any(|c| c.is_ascii_alphabetic())
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_found_without_what_surrounds_them() {
+    fn paths_are_found_without_surrounding_marks() {
         check(
             "see `src/a.rs`, (docs/b.md:12:5) and Cargo.toml.",
             &["src/a.rs", "docs/b.md", "Cargo.toml"],
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_a_path_is_none() {
+    fn words_that_only_look_like_paths_are_ignored() {
         check("and/or 1/2 2026/11/21 text/plain e.g. i.e. v1.2.3 a.b", &[]);
         check("https://x.org/a.rs origin/main Node.js 3.14 std::fs ...", &[]);
     }

@@ -1,9 +1,10 @@
-//! The ledger as text: Markdown, a heading for each kind, oldest first, with the message of each.
+//! The ledger as Markdown: a heading for each kind, with the entries oldest first and their
+//! messages.
 
 use super::{Entry, Kind, Ledger};
 
 impl Ledger {
-    /// The ledger as Markdown, without a line break at its end; empty when nothing is known.
+    /// Renders the ledger as Markdown, without a line break at its end. Empty for an empty ledger.
     pub fn render(&self) -> String {
         let mut blocks: Vec<String> = Vec::new();
         for kind in Kind::ALL {
@@ -21,7 +22,7 @@ impl Ledger {
     }
 }
 
-/// The heading of a kind's lines.
+/// Returns the heading of a kind.
 pub(super) fn heading(kind: Kind) -> &'static str {
     match kind {
         Kind::Constraint => "## Constraints",
@@ -35,7 +36,7 @@ pub(super) fn heading(kind: Kind) -> &'static str {
     }
 }
 
-/// One entry's line.
+/// Formats the line of an entry.
 pub(super) fn line(entry: &Entry) -> String {
     let earlier = if entry.earlier { " (earlier)" } else { "" };
     let text = format!("{}{earlier}", entry.text.replace('\n', " "));

@@ -1,22 +1,22 @@
-//! What a sentence is by its turns of phrase: a constraint, a decision, a task, a report of what is
-//! done, or none of these.
+//! Classifies a sentence by its turns of phrase: a constraint, a decision, a task, a report of
+//! finished work, or none of these.
 
 use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
-/// What a turn of phrase makes of its sentence.
+/// The meaning of a turn of phrase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cue {
     /// Something must or must not be.
     Constraint,
-    /// The same, where an order begins: "always", "don't".
+    /// A constraint where an order begins: "always", "don't".
     Order,
     /// Something is chosen.
     Decision,
-    /// The same, unless what follows is no choice: "let's see".
+    /// A choice, unless the next word is not one: "let's see".
     Proposal,
-    /// Something is chosen in place of what is named behind it.
+    /// Something is chosen in place of the thing named after it.
     Replacing,
     /// Something is still to be done.
     Task,
@@ -148,7 +148,7 @@ const CUES: &[(&str, Cue)] = &[
     ("took care of", Cue::Done),
     ("no longer needed", Cue::Done),
 ];
-/// After "let's" and the like, these begin no choice.
+/// Words that begin no choice after "let's" and the like.
 const NO_CHOICES: &[&str] = &[
     "see",
     "look",
@@ -173,7 +173,7 @@ const NO_CHOICES: &[&str] = &[
     "me",
     "continue",
 ];
-/// Before an order, these make a report of it: "it never ends".
+/// Words that turn an order into a report: "it never ends".
 const REPORTING: &[&str] = &[
     "i", "it", "they", "he", "she", "that", "we", "which", "who", "has", "have", "is", "was", "you",
 ];
@@ -187,14 +187,14 @@ static PHRASES: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
         .ok()
 });
 
-/// A cue and where the words behind it begin.
+/// A cue, and the offset of the text after it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Found {
     pub(super) cue: Cue,
     pub(super) end: usize,
 }
 
-/// The cues of a text that stand as words of their own and mean what they seem to.
+/// Finds the cues of a text that are words of their own and really mean what they seem to.
 pub(super) fn cues(text: &str) -> Vec<Found> {
     let Some(phrases) = PHRASES.as_ref() else { return Vec::new() };
     let mut found = Vec::new();
@@ -208,7 +208,7 @@ pub(super) fn cues(text: &str) -> Vec<Found> {
     found
 }
 
-/// The sentences of a line, without the marks of lists and quotes before it.
+/// Splits a line into sentences, without list and quote marks at its beginning.
 pub(super) fn sentences(line: &str) -> impl Iterator<Item = &str> {
     let mut rest = unmarked(line);
     std::iter::from_fn(move || {
@@ -228,8 +228,8 @@ fn unmarked(line: &str) -> &str {
     line.trim_start_matches("**").trim_start()
 }
 
-/// Where the first sentence ends: behind a stop that a space follows, unless the stop is that of
-/// an abbreviation.
+/// Returns the end of the first sentence: after a full stop, question mark or exclamation mark that
+/// is followed by a space and does not belong to an abbreviation.
 fn sentence_end(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut quoted = false;
@@ -247,7 +247,7 @@ fn sentence_end(text: &str) -> usize {
     text.len()
 }
 
-/// Whether a question only names what the next words are about: "The timeout? 30 s."
+/// Returns whether a question only names the topic of the next words: "The timeout? 30 s."
 fn only_names(question: &str) -> bool {
     const MOST: usize = 6;
     const BEGIN: &[&str] = &["the", "our", "my", "and", "as", "about", "your", "that", "those"];
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_of_phrase_are_found_as_words() {
+    fn phrases_match_as_whole_words() {
         check("You must never push", &[Cue::Constraint, Cue::Order]);
         check(
             "Let's go with SQLite instead of Postgres",
@@ -297,13 +297,13 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_no_order_and_a_look_no_choice() {
+    fn a_report_is_no_order_and_a_look_is_no_choice() {
         check("it never ends and I always wait", &[]);
         check("Let's see what happens", &[]);
     }
 
     #[test]
-    fn sentences_end_at_stops_and_not_in_names() {
+    fn sentences_end_at_stops_but_not_inside_names() {
         let found: Vec<&str> =
             sentences("- See src/a.rs, e.g. here. Then `a. b` – go! v1.2 ok").collect();
         assert_eq!(found, ["See src/a.rs, e.g. here.", "Then `a. b` – go!", "v1.2 ok"]);

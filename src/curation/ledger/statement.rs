@@ -1,4 +1,4 @@
-//! What a sentence of a person or of the model adds to the ledger, or takes from it.
+//! Reads a sentence of a person or of the model, and adds to the ledger or removes from it.
 
 use super::book::Book;
 use super::force::{Force, force};
@@ -6,22 +6,23 @@ use super::number;
 use super::sentence::{Cue, Found, cues};
 use super::{Entry, Kind, Quantity, Voice, Withdrawal, Withdrawn};
 
-/// Longer statements are cut: what a sentence lays down stands at its beginning by custom.
+/// Maximum length of a statement, in characters. Longer ones are cut, since the rule usually stands
+/// at the beginning.
 const LONGEST: usize = 280;
-/// How many words behind "instead of" name what is replaced.
+/// Number of words after "instead of" that name the thing replaced.
 const REPLACED_WORDS: usize = 3;
 
-/// Where a sentence stands.
+/// The place of a sentence.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) origin: u64,
     pub(super) voice: Voice,
-    /// Whether all that is said there is worth keeping, as in the words of a user.
+    /// True if everything said here is worth keeping, as in the user's messages.
     pub(super) asked: bool,
 }
 
 impl Place {
-    /// An entry of this place.
+    /// Creates an entry from this place.
     pub(super) fn entry(self, kind: Kind, text: &str, values: Vec<Quantity>) -> Entry {
         let text = shortened(text.trim());
         Entry {
@@ -36,7 +37,7 @@ impl Place {
     }
 }
 
-/// Writes into the book what a sentence says.
+/// Writes the content of a sentence into the book.
 pub(super) fn read(sentence: &str, place: Place, book: &mut Book) {
     let found = cues(sentence);
     let kind = kind(sentence, &found, place);
@@ -48,7 +49,7 @@ pub(super) fn read(sentence: &str, place: Place, book: &mut Book) {
     {
         book.withdraw(Withdrawal { what: Withdrawn::Rule, words: shortened(&words) });
     }
-    // A quantity of a question is asked about, not said.
+    // A question asks about a quantity and does not state it.
     let asks = sentence.ends_with('?') && kind.is_none();
     let values = if asks { Vec::new() } else { book.current(number::quantities(sentence)) };
     let laid_down = matches!(kind, Some(Kind::Constraint | Kind::Decision));
@@ -62,7 +63,7 @@ pub(super) fn read(sentence: &str, place: Place, book: &mut Book) {
     state(sentence, kind, &found, place, (loose, named), book);
 }
 
-/// Adds the sentence itself: as what it is, or as the only name that its quantities have.
+/// Adds the sentence itself, either with its kind or as the only name of its quantities.
 fn state(
     sentence: &str,
     kind: Option<Kind>,
@@ -94,8 +95,8 @@ fn state(
     book.add(place.entry(kind, text, values));
 }
 
-/// What a sentence is. The model lays down nothing by the orders that it gives in passing, but it
-/// restates what must be.
+/// Returns the kind of a sentence. Instructions that the model gives in passing lay down no rules,
+/// but the model may restate a constraint.
 fn kind(sentence: &str, found: &[Found], place: Place) -> Option<Kind> {
     let has = |cue: Cue| found.iter().any(|found| found.cue == cue);
     let force = if place.voice == Voice::Person { force(sentence) } else { None };
@@ -111,7 +112,8 @@ fn kind(sentence: &str, found: &[Found], place: Place) -> Option<Kind> {
     }
 }
 
-/// What a person takes back: the words of "forget about the old format", "you may rename it now".
+/// Returns the words that a person takes back, as in "forget about the old format" or "you may
+/// rename it now".
 fn retracted(sentence: &str) -> Option<String> {
     const MARKS: &[&str] = &[
         "forget about",
@@ -158,7 +160,8 @@ fn withdraw(found: Found, sentence: &str, book: &mut Book) {
     }
 }
 
-/// What "instead of" names: the words in backticks behind it, or the next few up to a stop.
+/// Returns the words that "instead of" refers to: the words in backticks after it, or the next few
+/// words up to a stop.
 fn replaced(behind: &str) -> String {
     let behind = behind.trim_start();
     if let Some(quoted) = behind.strip_prefix('`').and_then(|rest| rest.split('`').next()) {
@@ -179,8 +182,8 @@ fn replaced(behind: &str) -> String {
     words.join(" ")
 }
 
-/// Takes back a path that has another name now: `renamed A to B`, `git mv A B`. To be called when
-/// the paths of the sentence are written.
+/// Takes back a path that has a new name: `renamed A to B`, `git mv A B`. Call it after the paths
+/// of the sentence are written.
 pub(super) fn renamed(sentence: &str, book: &mut Book) {
     const VERBS: &[&str] = &["renamed", "rename", "moved", "move", "mv"];
     let mut words = sentence.split_whitespace().skip_while(|word| {
@@ -196,7 +199,7 @@ pub(super) fn renamed(sentence: &str, book: &mut Book) {
     }
 }
 
-/// A task without the words that say that it is one, when they stand before it.
+/// Returns a task without the words that mark it as one, if they come first.
 fn task<'a>(sentence: &'a str, found: &[Found]) -> &'a str {
     let mark = found.iter().find(|found| found.cue == Cue::Task).map_or(0, |found| found.end);
     let before = sentence[..mark].split_whitespace().count();

@@ -24,7 +24,7 @@ fn check(said: &[(&str, &str)], expected: &[&str]) {
 }
 
 #[test]
-fn what_is_laid_down_is_kept_in_its_words() {
+fn rules_are_kept_word_for_word() {
     check(
         &[
             ("u", "Fix the parser. You must never push to main! How is it going?"),
@@ -60,7 +60,7 @@ fn a_later_number_of_the_same_subject_supersedes() {
 }
 
 #[test]
-fn what_was_observed_does_not_supersede_what_was_laid_down() {
+fn observed_numbers_do_not_supersede_stated_ones() {
     check(
         &[("u", "The build time must stay under 30 s."), ("a", "The build time took 34 s.")],
         &[
@@ -72,7 +72,7 @@ fn what_was_observed_does_not_supersede_what_was_laid_down() {
 }
 
 #[test]
-fn a_constraint_is_told_its_new_amount() {
+fn a_constraint_takes_over_its_new_amount() {
     check(
         &[("u", "The memory must stay under 200 MB."), ("u", "The memory is now 300 MB at most.")],
         &[
@@ -84,7 +84,7 @@ fn a_constraint_is_told_its_new_amount() {
 }
 
 #[test]
-fn a_new_choice_replaces_the_one_that_it_names() {
+fn a_new_choice_replaces_the_one_it_names() {
     check(
         &[("u", "Let's use Postgres."), ("u", "We go with SQLite instead of Postgres.")],
         &["2 decision: We go with SQLite instead of Postgres."],
@@ -142,7 +142,7 @@ fn a_call_gives_its_command_and_its_path() {
 }
 
 #[test]
-fn of_an_output_only_what_has_a_form_is_taken() {
+fn only_clear_forms_are_taken_from_outputs() {
     check(
         &[(
             "t",
@@ -158,7 +158,7 @@ fn of_an_output_only_what_has_a_form_is_taken() {
 }
 
 #[test]
-fn equal_entries_are_joined_and_move_to_where_they_were_said_last() {
+fn equal_entries_are_joined_and_move_to_their_last_mention() {
     let messages = messages(&[("t", "a/b.rs"), ("u", "You must not lie."), ("u", "Open a/b.rs")]);
     let ledger = Ledger::of(&messages);
     assert_eq!(lines(&ledger), ["2 constraint: You must not lie.", "3 path: a/b.rs"]);
@@ -167,7 +167,7 @@ fn equal_entries_are_joined_and_move_to_where_they_were_said_last() {
 }
 
 #[test]
-fn what_is_worth_least_goes_first_and_is_counted() {
+fn the_least_valuable_entries_go_first_and_are_counted() {
     let measure = Measure::plain(Arc::new(Estimate));
     let messages = messages(&[
         ("t", "src/seen.rs src/too.rs"),

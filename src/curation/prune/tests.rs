@@ -1,4 +1,4 @@
-//! Histories pruned.
+//! Pruned histories.
 
 use super::*;
 use crate::curation::testing::{Random, history, messages, plain};
@@ -18,14 +18,14 @@ fn check(words: &str, max_tokens: Option<u64>, kept: &[u64], removed: &[u64]) ->
 #[test]
 fn within_the_target_nothing_changes() {
     check("s u a u a u", Some(6), &[1, 2, 3, 4, 5, 6], &[]);
-    // Eighty percent of the 100,000 of a model of which nothing is known.
+    // Eighty percent of the 100,000 of an unknown model.
     check("u=1 a=79998 u=1", None, &[1, 2, 3], &[]);
     check("u=1 a=79999 u=1", None, &[1, 3], &[2]);
     check("", Some(0), &[], &[]);
 }
 
 #[test]
-fn what_scores_lowest_goes_and_is_listed() {
+fn the_lowest_scores_go_and_are_listed() {
     let pruned = check("s u a u a u", Some(4), &[1, 2, 4, 6], &[3, 5]);
     let expected = PruneStats { original: 6, remaining: 4, items_removed: 2, items_kept: 4 };
     assert_eq!((pruned.stats, pruned.stats.token_reduction()), (expected, 2));
@@ -38,7 +38,7 @@ fn calls_go_with_their_results() {
 }
 
 #[test]
-fn what_always_stays_must_fit() {
+fn mandatory_messages_must_fit() {
     let (messages, measure) = (messages("s=5 u=5 a=9 u=5 a=5"), plain());
     let history = history(&messages, &measure);
     let model = Model::named("", &[]);
@@ -49,7 +49,7 @@ fn what_always_stays_must_fit() {
 }
 
 #[test]
-fn beyond_eighty_percent_pruning_is_called_for() {
+fn beyond_eighty_percent_pruning_is_due() {
     let measure = plain();
     let model = Model::named("gpt-5", &[]);
     for (words, percent, needed) in [("u=102400", 80.0, false), ("u=64000 a=64000", 100.0, true)] {

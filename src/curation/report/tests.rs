@@ -1,4 +1,4 @@
-//! Accounts of windows made by hand.
+//! Reports of windows made by hand.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn entry(numbers: &[u64], fate: Fate, reason: &'static str, total: Option<f64>) 
 }
 
 #[test]
-fn runs_of_neighbours_are_one_line() {
+fn similar_neighbours_become_one_line() {
     let text = Entry {
         section: Section::SystemPrompt,
         what: What::Text,

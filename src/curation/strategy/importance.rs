@@ -1,39 +1,40 @@
-//! Importance: each message has a score of 0 to 100 for how recent it is, who said it, what it
-//! speaks of, and how long it is; what scores highest is kept.
+//! Importance: scores each message from 0 to 100 by age, role, topics and length, and keeps the
+//! highest scores.
 
+use super::rank::best_first;
 use super::selection::Selection;
 use super::{Aim, Projection, Score, Strategy};
 use crate::curation::unit::History;
 use crate::session::message::{Message, Role};
 
-/// What a system message and the last message have for being recent; others have the share of it
-/// that their place in the history gives them. The figures are the design's (§5).
+/// Points for recency of a system message and of the last message. Other messages get a share that
+/// grows with their place in the history. The figures are the design's (§5).
 pub const RECENCY: f64 = 40.0;
-/// What a system message has for its role.
+/// Points for the role of a system message.
 pub const SYSTEM: f64 = 30.0;
-/// What a user's message has for its role.
+/// Points for the role of a user's message.
 pub const USER: f64 = 20.0;
-/// What any other message has for its role.
+/// Points for the role of any other message.
 pub const OTHER: f64 = 10.0;
-/// What speaking of an error gives.
+/// Points for mentioning an error.
 pub const ERROR: f64 = 15.0;
-/// What speaking of a success gives.
+/// Points for mentioning a success.
 pub const SUCCESS: f64 = 10.0;
-/// What calling a tool, or being its result, gives.
+/// Points for calling a tool or being its result.
 pub const TOOL: f64 = 10.0;
-/// What changing files gives.
+/// Points for changing files.
 pub const OPERATION: f64 = 20.0;
-/// The most that the last four give together.
+/// Maximum of the last four together.
 pub const KEYWORDS_AT_MOST: f64 = 25.0;
-/// What being long gives.
+/// Points for length.
 pub const LENGTH: f64 = 5.0;
 
-/// The messages that score highest.
+/// Keeps the messages with the highest scores.
 pub struct Importance;
 
 const LAST: &str = "the last message";
-const HIGH: &str = "its score is high enough to fit";
-const LOW: &str = "what scores higher leaves no room";
+const HIGH: &str = "among the highest scores that fit";
+const LOW: &str = "no room beside higher scores";
 
 impl Strategy for Importance {
     fn name(&self) -> &'static str {
@@ -41,7 +42,7 @@ impl Strategy for Importance {
     }
 
     fn doc(&self) -> &'static str {
-        "Keeps what scores highest for being recent, for its role, for errors and file operations."
+        "Keeps the messages that score highest for recency, role, errors and file operations."
     }
 
     fn project(&self, history: &History<'_>, aim: &Aim<'_>) -> Projection {
@@ -49,7 +50,7 @@ impl Strategy for Importance {
         if history.tokens() <= aim.budget {
             return Selection::new(history, aim.budget).scored(scores).all();
         }
-        let order = by_score(&scores);
+        let order = best_first(&scores);
         let mut selection = Selection::new(history, aim.budget).scored(scores);
         if let Some(last) = unit_of_last_message(history) {
             selection.keep(last, LAST);
@@ -61,7 +62,7 @@ impl Strategy for Importance {
     }
 }
 
-/// The score of each unit: that of its highest message, of several the oldest.
+/// Scores each unit like its highest message. Of equally high ones, the oldest counts.
 pub fn scores(history: &History<'_>) -> Vec<Score> {
     let spoken = |message: &&&Message| message.role != Role::System;
     let count = history.messages.iter().filter(spoken).count();
@@ -84,19 +85,12 @@ pub fn scores(history: &History<'_>) -> Vec<Score> {
         .collect()
 }
 
-/// Units by falling score, of equal ones the newer first.
-fn by_score(scores: &[Score]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..scores.len()).collect();
-    order.sort_by(|a, b| scores[*b].total.total_cmp(&scores[*a].total).then(b.cmp(a)));
-    order
-}
-
 pub(crate) fn unit_of_last_message(history: &History<'_>) -> Option<usize> {
     let last = history.messages.len().checked_sub(1)?;
     history.units.iter().rposition(|unit| unit.members.last() == Some(&last))
 }
 
-/// What a message has of each kind.
+/// The points of a message for each criterion.
 struct Marks {
     recency: f64,
     role: f64,
@@ -126,7 +120,7 @@ impl Marks {
         }
     }
 
-    /// At most 100, as the greatest points of all kinds together are.
+    /// Returns the sum with the cap applied; at most 100.
     fn total(&self) -> f64 {
         self.recency + self.role + self.keywords().min(KEYWORDS_AT_MOST) + self.length
     }
@@ -135,7 +129,8 @@ impl Marks {
         self.error + self.success + self.tool + self.operation
     }
 
-    /// With the parts that are not 0; what the cap takes off is one of them, so that they sum up.
+    /// Returns the score with all parts that are not 0. The cap is a negative part, so that the
+    /// parts add up.
     fn score(&self) -> Score {
         let capped = (KEYWORDS_AT_MOST - self.keywords()).min(0.0);
         let parts = [

@@ -1,6 +1,6 @@
-//! Strategies: each chooses what of a history is shown within a number of tokens.
+//! Strategies: each chooses the part of a history to show within a number of tokens.
 //!
-//! A strategy is one file that implements [`Strategy`] and one line in [`ALL`].
+//! A strategy is one file that implements [`Strategy`], and one line in [`ALL`].
 
 pub mod importance;
 mod query;
@@ -15,77 +15,76 @@ use sliding::Sliding;
 
 use super::unit::History;
 
-/// Chooses what of a history is shown.
+/// Chooses the part of a history to show.
 pub trait Strategy: Sync {
-    /// Its name on the wire.
+    /// Returns the name on the wire.
     fn name(&self) -> &'static str;
 
-    /// What it does, in a sentence, for the documentation.
+    /// Describes the strategy in a sentence, for the documentation.
     fn doc(&self) -> &'static str;
 
-    /// Chooses. The result costs at most [`Aim::budget`]; every unit of the history is in
-    /// [`Projection::verdicts`], and those that can never be left out are shown unchanged.
-    /// The caller has made sure that those alone fit.
+    /// Chooses the messages to show. The result costs at most [`Aim::budget`]. Every unit of the
+    /// history has a verdict in [`Projection::verdicts`], and units that cannot be left out are
+    /// shown unchanged. The caller makes sure that those fit.
     fn project(&self, history: &History<'_>, aim: &Aim<'_>) -> Projection;
 }
 
-/// What a strategy works towards.
+/// The constraints for a strategy.
 #[derive(Debug, Clone, Copy)]
 pub struct Aim<'a> {
-    /// How many tokens the projection may cost.
+    /// Maximum cost of the projection, in tokens.
     pub budget: u64,
-    /// What is being asked, when something is.
+    /// Current question, if there is one.
     pub query: Option<&'a str>,
 }
 
-/// What is shown of a history.
+/// A choice of messages from a history.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Projection {
-    /// What is shown, in its order.
+    /// Messages and notes to show, in order.
     pub shown: Vec<Shown>,
-    /// Of each unit of the history, in order, what became of it.
+    /// Verdict on each unit of the history, in order.
     pub verdicts: Vec<Verdict>,
 }
 
 /// Something that is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Shown {
-    /// A message as it is: its index in the history.
+    /// A whole message, by its index in the history.
     Whole(usize),
-    /// A message with another content that says where the original is.
+    /// A message with shorter content that says where the original is.
     Shortened {
-        /// The message's index in the history.
+        /// Index of the message in the history.
         index: usize,
-        /// What stands in place of its content.
+        /// Text that replaces its content.
         content: String,
-        /// What the message now costs.
+        /// Cost of the shortened message, in tokens.
         tokens: u64,
     },
-    /// A note of the system in place of what is left out.
+    /// A system message that replaces left-out messages.
     Note {
-        /// The note.
+        /// Text of the note.
         content: String,
-        /// What it costs.
+        /// Cost of the note, in tokens.
         tokens: u64,
     },
 }
 
-/// What became of a unit, and why.
+/// The outcome for a unit, with the reason.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
-    /// What became of it.
+    /// Outcome for the unit.
     pub fate: Fate,
-    /// Why, in a few words.
+    /// Reason, in a few words.
     pub reason: &'static str,
-    /// Its score with its named parts, from strategies that score; the parts sum up to it unless
-    /// a cap is named among them.
+    /// Score with its named parts, if the strategy gives scores. The parts add up to the score.
     pub score: Option<Score>,
 }
 
-/// What became of a unit.
+/// The outcome for a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// Shown as it is.
+    /// Shown unchanged.
     Kept,
     /// Shown with shortened content.
     Shortened,
@@ -93,19 +92,19 @@ pub enum Fate {
     Dropped,
 }
 
-/// A score and what it is made of.
+/// A score with its parts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Score {
-    /// The score.
+    /// Sum of the parts.
     pub total: f64,
-    /// Its parts by name.
+    /// Parts by name.
     pub parts: Vec<(&'static str, f64)>,
 }
 
-/// Every strategy, in the order in which errors list them; the first is the default.
+/// All strategies, in the order in which errors list them. The first is the default.
 pub static ALL: &[&dyn Strategy] = &[&tiered::Tiered, &query::Query, &Sliding, &Importance];
 
-/// The strategy with this name.
+/// Finds the strategy with this name.
 pub fn find(name: &str) -> Option<&'static dyn Strategy> {
     ALL.iter().copied().find(|strategy| strategy.name() == name)
 }

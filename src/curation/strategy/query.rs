@@ -1,10 +1,10 @@
-//! `query`: what fits best to what is being asked.
+//! `query`: keeps the units that fit a question best.
 
 use super::{Aim, Fate, Projection, Shown, Strategy, rank, show};
 use crate::curation::unit::{History, Unit};
 
-/// Ranks the units by a query and keeps the best that fit, whole and in the order of the log. The
-/// last message of the user is the query when there is no other.
+/// Ranks the units by a query and keeps the best that fit, whole and in the order of the log.
+/// Without a query, the user's last message is used.
 pub(super) struct Query;
 
 impl Strategy for Query {
@@ -13,8 +13,8 @@ impl Strategy for Query {
     }
 
     fn doc(&self) -> &'static str {
-        "Keeps what fits best to the query (or the last user message), with what stands next to \
-         it; newer and more important messages win between equals."
+        "Keeps the messages that fit the query (or the last user message) best, and their \
+         neighbours; newer and more important messages win between equals."
     }
 
     fn project(&self, history: &History<'_>, aim: &Aim<'_>) -> Projection {
@@ -33,8 +33,8 @@ impl Strategy for Query {
     }
 }
 
-/// Which units are shown, and how many tokens are left: what is never lost, then the best that
-/// fit.
+/// Chooses the units to show: those that cannot be left out, then the best that fit. Also returns
+/// the number of tokens left.
 fn choose(history: &History<'_>, order: &[usize], budget: u64) -> (Vec<bool>, u64) {
     let mut chosen: Vec<bool> = history.units.iter().map(|unit| unit.kept.is_some()).collect();
     let kept = |unit: &&Unit| unit.kept.is_some();
@@ -50,8 +50,8 @@ fn choose(history: &History<'_>, order: &[usize], budget: u64) -> (Vec<bool>, u6
     (chosen, left)
 }
 
-/// The chosen units in the order of the log. What is left of the budget is spent on marks of what
-/// is missing between them, the longest gaps first: a mark must never cost a unit its place.
+/// Puts the chosen units in the order of the log. The rest of the budget goes to marks for the gaps
+/// between them, the longest gaps first, so that a mark never costs a unit its place.
 fn in_order(history: &History<'_>, chosen: &[bool], mut left: u64) -> Vec<Shown> {
     let unit_of = show::unit_of_each_message(history);
     let shown: Vec<bool> = unit_of.iter().map(|unit| chosen[*unit]).collect();
@@ -83,7 +83,7 @@ fn in_order(history: &History<'_>, chosen: &[bool], mut left: u64) -> Vec<Shown>
     result
 }
 
-/// Where messages are missing, and how many, oldest first.
+/// Returns the start and length of each gap, oldest first.
 fn gaps(shown: &[bool]) -> Vec<(usize, usize)> {
     let mut gaps: Vec<(usize, usize)> = Vec::new();
     for index in (0..shown.len()).filter(|index| !shown[*index]) {
@@ -142,7 +142,7 @@ mod tests {
     ];
 
     #[test]
-    fn the_best_and_its_neighbours_stay_in_order() {
+    fn the_best_units_and_their_neighbours_stay_in_order() {
         check(SAID, Some("where is the parser?"), 37, "0 1 2 [2 messages omitted] 5");
         check(SAID, Some("do dogs bark?"), 38, "0 3 4 5");
     }
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_query_the_last_user_message_asks() {
+    fn the_last_user_message_is_the_default_query() {
         let mut said = SAID.to_vec();
         said.push(("u", "what of warm roofs"));
         check(&said, None, 30, "0 [2 messages omitted] 3 6");

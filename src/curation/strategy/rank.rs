@@ -1,5 +1,5 @@
-//! How well each unit of a history answers a query: its words, its neighbours' words, how new it
-//! is and what it speaks of.
+//! Ranks the units of a history for a query by their words, their neighbours' words, their age and
+//! the topics of their text.
 
 use super::Score;
 use crate::curation::unit::{History, Unit};
@@ -7,21 +7,20 @@ use crate::retrieval::scan;
 use crate::retrieval::words::stems;
 use crate::session::message::Role;
 
-/// How much of its neighbour's score a unit gets beside its own: an answer often names nothing
-/// that the question before it named. The shares are those that keep the most evidence in
-/// `make bench-curation`.
+/// Share of its direct neighbour's score that a unit gains: an answer often repeats no word of the
+/// question before it. These shares keep the most evidence in `make bench-curation`.
 const NEIGHBOUR: f64 = 0.85;
-/// The same of the neighbour's neighbour.
+/// Share of its second neighbour's score that a unit gains.
 const SECOND_NEIGHBOUR: f64 = 0.1;
-/// What the newest unit gets more than the oldest, where the best match has 1. Small, so that it
-/// decides between units that fit alike: of two values the later one is the one that holds.
+/// Bonus of the newest unit over the oldest; the best match scores 1 by words. It is small, so that
+/// it only decides between units that fit equally well: of two values, the later one holds.
 const RECENCY: f64 = 0.05;
-/// What a unit gets for speaking of an error or changing a file, and for each of them.
+/// Bonus for mentioning an error, and again for changing a file.
 const IMPORTANCE: f64 = 0.02;
-/// What a unit of the user gets: what is asked for counts more than what is told.
+/// Bonus for a message of the user: a request counts more than an answer.
 const FROM_USER: f64 = 0.02;
 
-/// The score of each unit; the best match by words alone has 1 for them.
+/// Scores each unit. The part for words is 1 for the best match by words.
 pub(super) fn scores(history: &History<'_>, query: &str) -> Vec<Score> {
     let words = by_words(history, query);
     let last = history.units.len().saturating_sub(1).max(1) as f64;
@@ -41,20 +40,21 @@ pub(super) fn scores(history: &History<'_>, query: &str) -> Vec<Score> {
     history.units.iter().enumerate().map(score).collect()
 }
 
-/// The units' numbers, best first; of equal ones the newer.
+/// Returns the indices of the units, best first. Ties go to the newer one.
 pub(super) fn best_first(scores: &[Score]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..scores.len()).collect();
     order.sort_by(|a, b| scores[*b].total.total_cmp(&scores[*a].total).then(b.cmp(a)));
     order
 }
 
-/// What is asked when nothing is given: what the user said last.
+/// Returns the given query, or the user's last message if none is given.
 pub(super) fn query<'a>(history: &History<'a>, given: Option<&'a str>) -> &'a str {
     let last = || history.messages.iter().rev().find(|message| message.role == Role::User);
     given.or_else(|| last().map(|message| &*message.content)).unwrap_or("")
 }
 
-/// BM25 as shares of the best. A unit that says no more than the query itself is no answer.
+/// Scores the units by BM25, relative to the best. A unit that only repeats the query is no answer
+/// and scores 0.
 fn by_words(history: &History<'_>, query: &str) -> Vec<f64> {
     let texts = history.units.iter().map(|unit| texts(history, unit));
     let mut scores = scan::scores(texts, &stems(query));
@@ -70,7 +70,7 @@ fn by_words(history: &History<'_>, query: &str) -> Vec<f64> {
     scores
 }
 
-/// What a unit says, calls of tools among it.
+/// Returns the texts of a unit, including the arguments of tool calls.
 fn texts<'a, 'b>(
     history: &'b History<'a>,
     unit: &'b Unit,

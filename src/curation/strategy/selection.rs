@@ -1,24 +1,24 @@
-//! A choice of whole units in the making: what is kept, what it costs, and how it is shown. What
-//! can never be left out is in it from the start.
+//! A selection of whole units in progress: which are kept, their cost, and the resulting
+//! projection. Units that cannot be left out are kept from the start.
 
 use super::{Fate, Projection, Score, Shown, Verdict};
 use crate::curation::unit::History;
 
-/// Which units are kept so far.
+/// The units that are kept so far.
 pub struct Selection<'b, 'a> {
     history: &'b History<'a>,
     budget: u64,
     tokens: u64,
-    /// Why each unit is kept.
+    /// Reason for keeping each unit.
     kept: Vec<Option<&'static str>>,
     scores: Vec<Option<Score>>,
 }
 
-/// The reason for keeping everything.
+/// Reason for keeping everything.
 pub const FITS: &str = "everything fits";
 
 impl<'b, 'a> Selection<'b, 'a> {
-    /// What can never be left out of `history` is kept, nothing else yet.
+    /// Starts a selection that keeps only the units of `history` that cannot be left out.
     pub fn new(history: &'b History<'a>, budget: u64) -> Self {
         let kept: Vec<_> =
             history.units.iter().map(|unit| unit.kept.map(|kept| kept.reason())).collect();
@@ -27,23 +27,23 @@ impl<'b, 'a> Selection<'b, 'a> {
         Self { history, budget, tokens, kept, scores: Vec::new() }
     }
 
-    /// The same with the units' scores, which the verdicts then have.
+    /// Sets the units' scores, which then appear in the verdicts.
     #[must_use]
     pub fn scored(self, scores: Vec<Score>) -> Self {
         Self { scores: scores.into_iter().map(Some).collect(), ..self }
     }
 
-    /// Whether nothing needs to be left out.
+    /// Returns whether the whole history fits.
     pub fn everything_fits(&self) -> bool {
         self.history.tokens() <= self.budget
     }
 
-    /// How many tokens may still be added.
+    /// Returns the number of tokens that may still be added.
     pub fn room(&self) -> u64 {
         self.budget.saturating_sub(self.tokens)
     }
 
-    /// Keeps a unit if it fits; says whether it is kept now.
+    /// Keeps a unit if it fits. Returns whether it is kept.
     pub fn keep(&mut self, unit: usize, why: &'static str) -> bool {
         let cost = self.history.units[unit].tokens;
         if self.kept[unit].is_none() && cost <= self.room() {
@@ -53,37 +53,38 @@ impl<'b, 'a> Selection<'b, 'a> {
         self.kept[unit].is_some()
     }
 
-    /// Holds room for something that is added later, if there is so much; says how much it holds.
+    /// Reserves room for a later addition, if there is enough. Returns the number of reserved
+    /// tokens.
     pub fn reserve(&mut self, tokens: u64) -> u64 {
         let held = if tokens <= self.room() { tokens } else { 0 };
         self.tokens += held;
         held
     }
 
-    /// Gives the room that [`Self::reserve`] held free again.
+    /// Frees room that [`Self::reserve`] reserved.
     pub fn give_back(&mut self, held: u64) {
         self.tokens -= held;
     }
 
-    /// How many messages are left out.
+    /// Returns the number of messages that are left out.
     pub fn left_out(&self) -> usize {
         let out = self.history.units.iter().zip(&self.kept).filter(|(_, kept)| kept.is_none());
         out.map(|(unit, _)| unit.members.len()).sum()
     }
 
-    /// Everything, as it is.
+    /// Shows everything unchanged.
     pub fn all(mut self) -> Projection {
         self.kept.iter_mut().for_each(|kept| *kept = Some(kept.unwrap_or(FITS)));
         self.finish(FITS)
     }
 
-    /// What is kept; `left_out` is why the rest is not.
+    /// Shows the kept units. `left_out` is the reason for leaving out the others.
     pub fn finish(self, left_out: &'static str) -> Projection {
         let shown = self.kept_messages().into_iter().map(Shown::Whole).collect();
         Projection { shown, verdicts: self.verdicts(left_out) }
     }
 
-    /// The same with a note where the first message is left out, if the note fits.
+    /// Like [`Self::finish`], with a note in place of the first left-out message, if the note fits.
     pub fn finish_with_note(
         self,
         left_out: &'static str,

@@ -1,9 +1,9 @@
-//! What strategies have in common in showing a history.
+//! Helpers that strategies share for showing a history.
 
 use super::{Fate, Projection, Score, Shown, Verdict};
 use crate::curation::unit::{History, Kept};
 
-/// The whole history, unchanged, each unit for this reason.
+/// Shows the whole history unchanged, with this reason for each unit.
 pub(super) fn everything(history: &History<'_>, reason: &'static str) -> Projection {
     let verdict = |kept: Option<Kept>| Verdict {
         fate: Fate::Kept,
@@ -16,7 +16,7 @@ pub(super) fn everything(history: &History<'_>, reason: &'static str) -> Project
     }
 }
 
-/// The unit of each message.
+/// Returns the index of each message's unit.
 pub(super) fn unit_of_each_message(history: &History<'_>) -> Vec<usize> {
     let mut units = vec![0; history.messages.len()];
     for (at, unit) in history.units.iter().enumerate() {
@@ -25,11 +25,11 @@ pub(super) fn unit_of_each_message(history: &History<'_>) -> Vec<usize> {
     units
 }
 
-/// What became of a unit that was ranked.
+/// Returns the verdict on a ranked unit.
 pub(super) fn ranked(kept: Option<Kept>, fate: Fate, score: Score) -> Verdict {
     let reason = match (kept, fate) {
         (Some(kept), _) => kept.reason(),
-        (None, Fate::Dropped) => "fits the query less than what is shown",
+        (None, Fate::Dropped) => "fits the query less than the messages shown",
         (None, _) => "fits the query",
     };
     Verdict { fate, reason, score: Some(score) }

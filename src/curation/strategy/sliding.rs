@@ -1,4 +1,4 @@
-//! The sliding window: the first message, then the newest, and a note in place of the rest.
+//! The sliding window: the first message, the newest messages, and a note that replaces the rest.
 
 use std::cmp::Reverse;
 
@@ -6,7 +6,7 @@ use super::selection::Selection;
 use super::{Aim, Projection, Strategy};
 use crate::curation::unit::History;
 
-/// The first message and the newest ones.
+/// Keeps the first message and the newest ones.
 pub struct Sliding;
 
 const FIRST: &str = "the first message";
@@ -35,7 +35,7 @@ impl Strategy for Sliding {
         if let Some(last) = newest.first() {
             selection.keep(*last, RECENT);
         }
-        // The note for all of them costs at least what that for fewer does.
+        // The note for all messages costs at least as much as a note for fewer.
         let reserved = history.measure.note(&omitted(history.messages.len()));
         let reserved = selection.reserve(reserved);
         for unit in newest {
@@ -50,7 +50,7 @@ impl Strategy for Sliding {
     }
 }
 
-/// The marker that seed and design prescribe, byte for byte.
+/// Returns the marker that the design prescribes, byte for byte.
 fn omitted(messages: usize) -> String {
     format!("[{messages} earlier messages omitted for brevity]")
 }

@@ -1,10 +1,10 @@
-//! `tiered`: gives up what is cheapest to get back first, and in batches, so that one turn's
-//! window begins with the same bytes as the last one's.
+//! `tiered`: gives up first what is easiest to get back. It works in batches, so that most windows
+//! begin with the same bytes as the one before.
 //!
-//! The tiers, oldest messages first: the result of a read is replaced by a line when the same file
-//! was read again later; a large result by its beginning and its end; any other result by a
-//! line; at last whole units go, and a note keeps the ledger of them. Everything that is left out
-//! says by which message it can be had again.
+//! The tiers, each starting with the oldest messages: a line replaces the result of a read if the
+//! same file was read again later; its beginning and end replace a large result; a line replaces
+//! any other result; at last whole units go, and a note keeps their ledger. Each replacement names
+//! the message with the original.
 
 mod asked;
 mod fold;
@@ -18,7 +18,7 @@ use note::Note;
 use super::{Aim, Fate, Projection, Shown, Strategy, Verdict, show};
 use crate::curation::unit::History;
 
-/// The default strategy; see the module.
+/// The default strategy; see the module's documentation.
 pub(super) struct Tiered;
 
 impl Strategy for Tiered {
@@ -28,7 +28,7 @@ impl Strategy for Tiered {
 
     fn doc(&self) -> &'static str {
         "Shortens old results of tools and then leaves out old messages, in batches so that prompt \
-         caches stay good, and keeps a ledger of them; with a query, what fits it best stays."
+         caches stay good, and keeps a ledger of them; with a query, the best matches stay."
     }
 
     fn project(&self, history: &History<'_>, aim: &Aim<'_>) -> Projection {
@@ -49,13 +49,14 @@ impl Strategy for Tiered {
 struct Draft<'a, 'h> {
     history: &'a History<'h>,
     forms: Vec<Form>,
-    /// What takes the place of a shortened message, and what it costs.
+    /// Replacement of each shortened message, with its cost.
     written: Vec<Option<(String, u64)>>,
     tokens: u64,
 }
 
 impl<'a, 'h> Draft<'a, 'h> {
-    /// Writes what the forms say. A message stays whole when its replacement would cost no less.
+    /// Writes the replacements. A message stays whole if its replacement would cost as much or
+    /// more.
     fn new(history: &'a History<'h>, mut forms: Vec<Form>) -> Self {
         let mut written = vec![None; forms.len()];
         let mut tokens = 0;
@@ -79,7 +80,7 @@ impl<'a, 'h> Draft<'a, 'h> {
         Self { history, forms, written, tokens }
     }
 
-    /// Leaves out more where the fold's guesses were too low, and adds the note.
+    /// Leaves out more units if the guessed costs were too low, and adds the note.
     fn within(mut self, budget: u64) -> Projection {
         let mut units = 0..self.history.units.len();
         while self.tokens > budget {
@@ -100,7 +101,7 @@ impl<'a, 'h> Draft<'a, 'h> {
         }
     }
 
-    /// What a message now costs.
+    /// Returns the current cost of a message.
     fn cost(&self, index: usize) -> u64 {
         match (&self.forms[index], &self.written[index]) {
             (Form::Dropped, _) => 0,
@@ -115,7 +116,8 @@ impl<'a, 'h> Draft<'a, 'h> {
         Note::of(self.history, &dropped.collect::<Vec<_>>(), room)
     }
 
-    /// The messages in the order of the log; the note is where the first one is missing.
+    /// Lists the messages in the order of the log, with the note in the place of the first missing
+    /// one.
     fn show(self, mut note: Option<Note>) -> Projection {
         let verdicts = (0..self.history.units.len()).map(|at| self.verdict(at)).collect();
         let mut shown = Vec::new();
@@ -141,10 +143,10 @@ impl<'a, 'h> Draft<'a, 'h> {
         let strongest = unit.members.iter().map(|member| self.forms[*member]).max();
         let (fate, reason) = match strongest.unwrap_or(Form::Whole) {
             Form::Whole => (Fate::Kept, "new enough to stay whole"),
-            Form::Spilled => (Fate::Shortened, "a large result, only its ends are shown"),
+            Form::Spilled => (Fate::Shortened, "a large result, shown by its beginning and end"),
             Form::Repeated(_) => (Fate::Shortened, "the same file was read again later"),
             Form::Masked => (Fate::Shortened, "an old result of a tool"),
-            Form::Dropped => (Fate::Dropped, "older than what there is room for"),
+            Form::Dropped => (Fate::Dropped, "no room for units this old"),
         };
         let reason = unit.kept.map_or(reason, |kept| kept.reason());
         Verdict { fate, reason, score: None }

@@ -20,7 +20,7 @@ fn check_folding(words: &str, recent_turns: usize, expected: &[usize], turns: u6
 }
 
 #[test]
-fn the_recent_turns_and_what_is_never_lost_stay() {
+fn recent_turns_and_units_that_cannot_be_left_out_stay() {
     check_folding("s u a u a u a", 1, &[2, 3, 4], 2);
     check_folding("s u a u a u a", 2, &[2], 1);
     check_folding("s u a u a u a", 3, &[], 0);
@@ -50,7 +50,7 @@ fn the_newest_messages_stay_and_units_are_folded_whole() {
     check_newest("u a a>1 t<1 u", 2, &[1, 3, 4, 5]);
 }
 
-/// Words of a provider, or its failure.
+/// A summarizer that returns fixed words, or fails.
 struct Told(Result<&'static str, &'static str>);
 
 impl Summarizer for Told {
@@ -94,7 +94,7 @@ fn a_second_summary_folds_the_first_in() {
 }
 
 #[test]
-fn what_would_not_help_is_refused() {
+fn useless_summaries_are_refused() {
     assert_eq!(check(None, &[], &Extractive), Err(SummaryError::Nothing));
     assert_eq!(
         check(None, &[("u", "Hello.")], &Extractive),

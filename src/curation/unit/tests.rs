@@ -24,7 +24,7 @@ fn a_call_and_its_results_are_one_unit_however_far_apart() {
 }
 
 #[test]
-fn what_is_in_flight_pinned_or_a_prompt_is_kept() {
+fn calls_in_flight_pinned_messages_and_prompts_are_kept() {
     check("s u a>1>2 t<1", "0=System 1=FirstUser 2+3=InFlight");
     check("u a! u u", "0=FirstUser 1=Pinned 2 3=LastUser");
 }

@@ -20,7 +20,7 @@ fn unit(name: &str, tokens: usize, approved: bool) -> CodeUnit {
     CodeUnit { name: name.into(), path: "src/unit.rs".into(), code, approved }
 }
 
-/// Everything that there can be, each text of a size that tells it.
+/// Returns every possible section, each text of a size that identifies it.
 fn everything() -> Sections {
     Sections {
         tool_schemas: None,
@@ -55,7 +55,7 @@ fn request<'a>(sections: &'a Sections, history: &'a History<'a>, max_tokens: u64
     }
 }
 
-/// The parts: a section's initials and tokens, or a message's number.
+/// Formats the parts: the initials and tokens of a section, or the number of a message.
 fn show(window: &Window) -> String {
     let part = |part: &Part| match (part.section, part.message) {
         (Section::Messages, Some(number)) => number.to_string(),
@@ -79,7 +79,7 @@ fn check(phase: Option<Phase>, words: &str, max_tokens: u64, expected: &str) -> 
 }
 
 #[test]
-fn sections_are_those_of_the_phase_in_the_order_of_the_design() {
+fn each_phase_has_its_sections_in_the_order_of_the_design() {
     check(Some(Phase::Planning), "u a u", 9_999, "sp10 ci60 s70 1 2 3 g80");
     check(Some(Phase::Interface), "u a u", 9_999, "sp10 dd20 td30 ci60 s70 1 2 3 g80");
     let implementation = "sp10 dd20 td30 cu40 rt50 ci60 s70 1 2 3 pu101 pu102 pu103 g80";
@@ -92,7 +92,7 @@ fn sections_are_those_of_the_phase_in_the_order_of_the_design() {
 
 #[test]
 fn previous_units_have_half_of_what_remains_and_the_others_are_tried() {
-    // 360 for the other sections, so that 407 leave 203 for units: 102 + 101 but not 103 + 102.
+    // The other sections take 360, so 407 leave 203 for units: 102 + 101, but not 103 + 102.
     let phase = Some(Phase::Implementation);
     let others = "sp10 dd20 td30 cu40 rt50 ci60 s70 1 2 3";
     check(phase, "u a u", 360 + 612, &format!("{others} pu101 pu102 pu103 g80"));
@@ -103,7 +103,7 @@ fn previous_units_have_half_of_what_remains_and_the_others_are_tried() {
 }
 
 #[test]
-fn their_tokens_are_taken_from_the_messages() {
+fn sections_take_their_tokens_from_the_messages() {
     let phase = Some(Phase::Implementation);
     let window = check(
         phase,
@@ -117,14 +117,14 @@ fn their_tokens_are_taken_from_the_messages() {
     };
     let expected = [
         "one? Dropped: older than the last three approved",
-        "two? Dropped: no room within half of what remains",
-        "thre Dropped: no room within half of what remains",
+        "two? Dropped: no room in half of the remaining budget",
+        "thre Dropped: no room in half of the remaining budget",
         "four Kept: one of the last three approved",
     ];
     assert_eq!(fates(Section::PreviousUnits).collect::<Vec<_>>(), expected);
     let expected = [
         "msg-1 Kept: the first user message",
-        "note Kept: in place of what is left out",
+        "note Kept: replaces left-out messages",
         "msg-2 Dropped: older than the newest that fit",
         "msg-3 Kept: among the newest that fit",
         "msg-4 Kept: the last user message",
@@ -133,7 +133,7 @@ fn their_tokens_are_taken_from_the_messages() {
 }
 
 #[test]
-fn what_is_worth_least_goes_first() {
+fn the_least_important_parts_go_first() {
     let phase = Some(Phase::Implementation);
     let fixed = "sp10 dd20";
     check(phase, "u a=5", 300, &format!("{fixed} td30 cu40 rt50 ci60 s70 1 2"));
@@ -147,13 +147,13 @@ fn what_is_worth_least_goes_first() {
 }
 
 #[test]
-fn a_budget_that_is_too_small_names_what_cannot_go() {
+fn a_budget_that_is_too_small_names_the_parts_that_must_stay() {
     let (sections, messages, measure) = (everything(), messages("u a u! a"), plain());
     let history = history(&messages, &measure);
     let phase = Some(Phase::Implementation);
     let request = Request { phase, ..request(&sections, &history, 71) };
     let error = build(&request).unwrap_err();
-    let expected = "a budget of 71 tokens is too small, what can never be left out needs 72: \
+    let expected = "a budget of 71 tokens is too small: what cannot be left out needs 72: \
                     current-unit (always included) 40, design-document (always included) 20, \
                     system-prompt (always included) 10, msg-1 (the first user message) 1, \
                     msg-3 (pinned) 1";
@@ -163,7 +163,7 @@ fn a_budget_that_is_too_small_names_what_cannot_go() {
 }
 
 #[test]
-fn what_a_phase_requires_and_nobody_gives_is_reported_not_refused() {
+fn missing_required_sections_are_reported_and_not_refused() {
     let (sections, messages, measure) = (Sections::default(), messages(""), plain());
     let history = history(&messages, &measure);
     let missing = |phase| {
@@ -180,7 +180,7 @@ fn what_a_phase_requires_and_nobody_gives_is_reported_not_refused() {
 }
 
 #[test]
-fn system_prompts_that_were_said_come_before_what_changes() {
+fn system_prompts_in_messages_come_before_changing_sections() {
     let expected = "sp10 dd20 td30 cu40 rt18 i90 1 2 ci60 s70 3 4 5 6 pu101 pu102 pu103 g80";
     let window = check(None, "s s u s a u", 9_999, expected);
     assert_eq!(window.tokens, window.report.tokens_after);
@@ -197,7 +197,7 @@ fn tools_are_counted_and_never_go() {
 }
 
 #[test]
-fn usage_is_told_by_what_it_is_spent_on() {
+fn usage_is_reported_by_purpose() {
     let all = "sp10 dd20 td30 cu40 rt50 ci60 s70 1 2 3 pu101 pu102 pu103 g80";
     let window = check(Some(Phase::Implementation), "u a u", 9_999, all);
     let expected = Usage {
@@ -221,7 +221,7 @@ fn usage_is_told_by_what_it_is_spent_on() {
 }
 
 #[test]
-fn the_first_byte_that_differs_from_the_window_before_is_told() {
+fn the_first_byte_that_differs_from_the_previous_window_is_reported() {
     let (sections, measure) = (everything(), plain());
     let (short, long) = (messages("u a"), messages("u a u"));
     let (short, long) = (history(&short, &measure), history(&long, &measure));
@@ -234,12 +234,12 @@ fn the_first_byte_that_differs_from_the_window_before_is_told() {
     assert_eq!(again.report.stable.unwrap().first_difference, None);
     let next = build(&Request { phase, previous, ..request(&sections, &long, 999) }).unwrap();
     let stable = next.report.stable.unwrap();
-    // What follows the messages is said after the new one.
+    // Sections after the messages also follow the new message, so they are not stable.
     assert_eq!((stable.bytes, stable.tokens), (4 * 142, 142));
     assert_eq!(stable.section, Some(Section::Messages));
 }
 
-/// A strategy that keeps to no rule.
+/// A strategy that keeps no rule.
 struct Careless;
 
 impl Strategy for Careless {
@@ -259,7 +259,7 @@ impl Strategy for Careless {
     }
 }
 
-/// What must hold of every window.
+/// Checks the rules that hold for every window.
 #[track_caller]
 fn check_window(request: &Request<'_>, history: &History<'_>) {
     let window = match build(request) {
@@ -326,7 +326,7 @@ fn small_sections(random: &mut Random) -> Sections {
     sections
 }
 
-/// Checks windows of a random history by every strategy, or else by the one whose turn it is.
+/// Checks windows of a random history, by every strategy or by one of them in turn.
 fn check_random(seed: u64, most: u64, every: bool) {
     let mut random = Random::new(seed);
     let (messages, sections) = (random.messages(most), small_sections(&mut random));
@@ -365,12 +365,12 @@ proptest! {
 }
 
 #[test]
-fn a_strategy_that_errs_is_told_of() {
+fn the_mistake_of_a_strategy_is_reported() {
     let (sections, messages, measure) = (Sections::default(), messages("u a>1 t<1 a u"), plain());
     let history = history(&messages, &measure);
     let request = Request { strategy: &Careless, ..request(&sections, &history, 5) };
     let window = build(&request).unwrap();
     assert_eq!(show(&window), "1 5");
     let reasons: Vec<_> = window.report.entries.iter().map(|e| (e.fate, e.reason)).collect();
-    assert_eq!(reasons[1], (Fate::Dropped, "the strategy showed only a part of it"));
+    assert_eq!(reasons[1], (Fate::Dropped, "the strategy showed only part of it"));
 }

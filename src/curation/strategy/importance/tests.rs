@@ -1,4 +1,4 @@
-//! Scores, and what of small histories they keep.
+//! Scores, and the messages that they keep in small histories.
 
 use super::*;
 use crate::curation::strategy::Shown;
@@ -16,13 +16,13 @@ fn check_scores(messages: &[Message], expected: &[f64]) {
 }
 
 #[test]
-fn the_worked_example_scores_as_the_seed_says() {
+fn the_worked_example_scores_as_in_the_design() {
     check_scores(&messages("s u a u a u"), &[70.0, 20.0, 18.0, 36.0, 34.0, 60.0]);
 }
 
 #[test]
-fn a_unit_scores_as_its_highest_message() {
-    // 0, 10, 20 and 40 for recency; 10 for the role and 10 for the tool, but for the users.
+fn a_unit_has_the_score_of_its_highest_message() {
+    // Recency gives 0, 10, 20 and 40. Role and tool give 10 each, except for the users.
     check_scores(&messages("u a>1 t<1 u"), &[20.0, 40.0, 60.0]);
 }
 
@@ -57,8 +57,8 @@ fn check(messages: &[Message], budget: u64, expected: &[usize]) {
 }
 
 #[test]
-fn what_scores_highest_is_kept_in_its_order() {
-    // The first user message is never lost, so the fourth of four is user2 with its 36.
+fn the_highest_scores_are_kept_in_order() {
+    // The first user message cannot be left out, so the fourth of four is user2 with its 36.
     check(&messages("s u a u a u"), 4, &[1, 2, 4, 6]);
     check(&messages("s u a u a u"), 5, &[1, 2, 4, 5, 6]);
     check(&messages("s u a u a u"), 6, &[1, 2, 3, 4, 5, 6]);
@@ -81,6 +81,6 @@ fn a_large_unit_makes_way_for_smaller_ones() {
 }
 
 #[test]
-fn the_last_message_stays_before_others_that_score_higher() {
+fn the_last_message_goes_before_higher_scores() {
     check(&messages("u a>1=3 t<1=3 u a=6"), 9, &[1, 4, 5]);
 }

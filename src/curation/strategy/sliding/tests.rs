@@ -4,7 +4,7 @@ use super::*;
 use crate::curation::strategy::{Fate, Shown};
 use crate::curation::testing::{history, messages, plain};
 
-/// What is shown: numbers of messages, and notes in brackets.
+/// Formats the shown messages as numbers, and notes in brackets.
 pub(crate) fn show(projection: &Projection) -> String {
     let shown = projection.shown.iter().map(|shown| match shown {
         Shown::Whole(index) => (index + 1).to_string(),
@@ -25,7 +25,7 @@ fn check(words: &str, budget: u64, expected: &str) {
 
 #[test]
 fn fifty_messages_are_the_first_a_note_and_the_newest_four() {
-    // The seed's example: 15,000 tokens hold the request of 1,000 and four messages of 3,400.
+    // The design's example: 15,000 tokens hold the request of 1,000 and four messages of 3,400.
     let mut words = String::from("u=1000");
     for number in 2..=50 {
         words.push_str(if number % 2 == 0 { " a=3400" } else { " u=3400" });
@@ -34,7 +34,7 @@ fn fifty_messages_are_the_first_a_note_and_the_newest_four() {
 }
 
 #[test]
-fn what_fits_is_left_alone() {
+fn a_history_that_fits_is_left_alone() {
     check("u a u a", 4, "1 2 3 4");
     check("", 0, "");
 }
@@ -46,13 +46,13 @@ fn a_unit_is_never_split_and_ends_the_window_when_it_does_not_fit() {
 }
 
 #[test]
-fn what_is_never_lost_stays_wherever_it_is() {
+fn units_that_cannot_be_left_out_stay_wherever_they_are() {
     check("u a=9 a! a=9 u a", 14, "1 [2 earlier messages omitted for brevity] 3 5 6");
     check("s u a=9 a>1 a=9 u", 14, "1 2 [2 earlier messages omitted for brevity] 4 6");
 }
 
 #[test]
-fn a_note_that_does_not_fit_is_not_made() {
+fn a_note_that_does_not_fit_is_left_out() {
     check("u a=9 a=9 a u a", 4, "1 4 5 6");
     check("u a=9 u", 2, "1 3");
 }

@@ -1,6 +1,6 @@
-//! The tiers with a query: its ranking chooses which older units stay.
+//! The tiers with a query: its ranking decides which older units stay.
 //!
-//! What is shown then depends on the query, so a cache of the prompt is good only up to the first
+//! The shown messages then depend on the query, so a cached prompt is valid only up to the first
 //! unit that another query would not show.
 
 use super::fold::Form;
@@ -9,14 +9,15 @@ use crate::curation::strategy::{Fate, Projection, rank, show};
 use crate::curation::unit::{History, Unit};
 use crate::session::message::Role;
 
-/// Which share of the budget belongs to the newest units, whatever is asked.
+/// Share of the budget for the newest units, whatever the query.
 const RECENT: f64 = 0.1;
-/// Results of more tokens are shown by their ends only.
+/// Results with more tokens show only their beginning and end.
 const LARGE: u64 = 2000;
-/// With less room than this, a large result is not cut to its ends to see whether they fit.
+/// Minimum room for trying to fit the beginning and end of a large result, in tokens.
 const ROOM_FOR_ENDS: u64 = 200;
 
-/// Shows what is never lost, the newest units and then those that fit the query best.
+/// Shows the units that cannot be left out, the newest units, and then the units that fit the query
+/// best.
 pub(super) fn project(history: &History<'_>, budget: u64, query: &str) -> Projection {
     let scores = rank::scores(history, query);
     let mut choice = Choice::new(history, budget);
@@ -63,7 +64,7 @@ impl<'a, 'h> Choice<'a, 'h> {
         }
     }
 
-    /// Takes a unit when it fits, and says whether it did.
+    /// Takes a unit if it fits. Returns whether it is taken.
     fn take(&mut self, at: usize) -> bool {
         let unit = &self.history.units[at];
         if self.chosen[at] {
@@ -91,7 +92,7 @@ impl<'a, 'h> Choice<'a, 'h> {
         if large { Form::Spilled } else { Form::Whole }
     }
 
-    /// What a unit costs with its large results cut.
+    /// Returns the cost of a unit with its large results cut.
     fn cost(&self, unit: &Unit) -> u64 {
         let cost = |&member: &usize| {
             let message = self.history.messages[member];

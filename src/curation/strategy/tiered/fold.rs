@@ -1,82 +1,83 @@
-//! Goes through a history as it came to be, and gives up old parts whenever it grows too large.
+//! Replays a history from its beginning, and gives up old parts whenever it grows too large.
 //!
-//! What is given up depends only on what had been said by then. So a history and the same one
-//! with more behind it are the same up to where the longer one gave up something more, and a
-//! cache of the prompt stays good between. What shortened messages cost is guessed here and counted
-//! later, for those that are left.
+//! The choice depends only on the messages up to that point. A history and a longer version of it
+//! are therefore shown the same, up to the place where the longer one gives up more, and a cached
+//! prompt stays valid in between. Costs of shortened messages are guessed here, and counted later
+//! for the messages that remain.
 
 use super::reads::Reads;
 use super::show;
 use crate::curation::unit::{History, Kept};
 use crate::session::message::Role;
 
-/// At which share of the budget something is given up.
+/// Share of the budget at which parts are given up.
 const TRIGGER: f64 = 0.8;
-/// Down to which share of the budget. The farther apart the two are, the more seldom a cached
-/// prompt is invalidated, and the less is shown on average.
+/// Share of the budget down to which parts are given up. The wider the gap to the trigger, the more
+/// rarely a cached prompt becomes invalid, and the less is shown on average.
 const TARGET: f64 = 0.5;
-/// Which share of the room for what can be lost belongs to the newest messages, which stay whole.
+/// Share of the room for the newest messages, which stay whole. The room is the budget without the
+/// units that cannot be left out.
 const RECENT: f64 = 0.25;
-/// Which share of the budget the note about what is left out may take.
+/// Share of the budget for the note about left-out messages.
 const RESERVE: f64 = 0.05;
-/// Results of more tokens are cut before others are left out altogether.
+/// Results with more tokens are cut before other results are left out.
 const LARGE: u64 = 2000;
-/// What a line in place of a result costs, as a guess.
+/// Guessed cost of a line that replaces a result.
 const LINE: u64 = 30;
-/// What the beginning and end of a result cost, as a guess.
+/// Guessed cost of the beginning and end of a result.
 const ENDS: u64 = 600;
 
-/// What is shown of a message. In the order of how much is given up.
+/// The form in which a message is shown, ordered by how much is given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Form {
-    /// All of it.
+    /// The whole message.
     Whole,
     /// The beginning and the end of a large result.
     Spilled,
-    /// A line, since the message of this number read the same file later.
+    /// One line, because the message with this number read the same file later.
     Repeated(u64),
-    /// A line in place of a result.
+    /// One line that replaces a result.
     Masked,
     /// Nothing.
     Dropped,
 }
 
-/// How many tokens a history may have before something is given up.
+/// Returns the number of tokens at which a history is reduced.
 pub(super) fn trigger(budget: u64) -> u64 {
     (budget as f64 * TRIGGER) as u64
 }
 
-/// How many tokens the note about what is left out may have.
+/// Returns the maximum size of the note about left-out messages, in tokens.
 pub(super) fn reserve(budget: u64) -> u64 {
     (budget as f64 * RESERVE) as u64
 }
 
-/// A history up to a message, with what was given up.
+/// A history up to a message, with the parts that were given up.
 pub(super) struct Fold<'a, 'h> {
     history: &'a History<'h>,
     budget: u64,
     unit_of: Vec<usize>,
-    /// What is shown of each message.
+    /// Form of each message.
     pub(super) forms: Vec<Form>,
-    /// What each message costs in its form.
+    /// Cost of each message in its form.
     costs: Vec<u64>,
     total: u64,
-    /// What of it can never be lost.
+    /// Cost of the units that cannot be left out.
     fixed: u64,
     last_user: Option<usize>,
     reads: Reads<'h>,
-    /// Up to which message each tier has come.
+    /// Message that each tier has reached.
     spilled: usize,
     masked: usize,
-    /// Up to which unit units are gone, and those before it that were not to be lost then.
+    /// Unit up to which units are gone, and the units before it that could not go at that time.
     dropped: usize,
     passed: Vec<usize>,
-    /// Whether the room for the note is counted.
+    /// True once the room for the note is counted.
     noted: bool,
 }
 
 impl<'a, 'h> Fold<'a, 'h> {
-    /// Folds over the whole history.
+    /// Folds the whole history.
     pub(super) fn over(history: &'a History<'h>, budget: u64) -> Self {
         let cost =
             |message: &&crate::session::message::Message| history.measure.message(message.tokens);
@@ -107,8 +108,8 @@ impl<'a, 'h> Fold<'a, 'h> {
         let message = self.history.messages[index];
         self.total += self.costs[index];
         if self.history.units[unit].kept == Some(Kept::InFlight) {
-            // An answer to come would make it one that can be lost, and nothing that was chosen
-            // before may then have been chosen otherwise.
+            // A later answer makes this unit one that can be left out. It must not change the
+            // choices made before, so it does not count as fixed.
         } else if self.always_kept(unit) {
             self.fixed += self.costs[index];
         } else if message.role == Role::User {
@@ -122,8 +123,9 @@ impl<'a, 'h> Fold<'a, 'h> {
         }
     }
 
-    /// A share of the budget, but at least a share of what is left beside that which is never
-    /// lost, so that something can be left between trigger and target when that takes most of it.
+    /// Returns the level in tokens: a share of the budget, but at least the fixed cost plus a share
+    /// of the remaining room. Even when the fixed units take most of the budget, this leaves some
+    /// room between trigger and target.
     fn level(&self, of_budget: f64, of_room: f64) -> u64 {
         let room = self.budget.saturating_sub(self.fixed);
         let least = self.fixed as f64 + room as f64 * of_room;
@@ -134,13 +136,13 @@ impl<'a, 'h> Fold<'a, 'h> {
         let target = self.level(TARGET, 0.25);
         self.tiers(self.recent(now), now, target);
         if self.total > self.level(TRIGGER, 0.5) {
-            // What came last is too large even alone.
+            // The newest messages alone are too large.
             (self.spilled, self.masked) = (self.spilled.min(now), self.masked.min(now));
             self.tiers(now + 1, now, target);
         }
     }
 
-    /// The first of the newest messages that stay whole.
+    /// Returns the first of the newest messages that stay whole.
     fn recent(&self, now: usize) -> usize {
         let mut room = self.budget.saturating_sub(self.fixed) as f64 * RECENT;
         let mut first = now;
@@ -151,7 +153,7 @@ impl<'a, 'h> Fold<'a, 'h> {
         first
     }
 
-    /// Gives up of the messages before `end`, until the total is at most `target`.
+    /// Gives up parts of the messages before `end` until the total is at most `target`.
     fn tiers(&mut self, end: usize, now: usize, target: u64) {
         for (older, newer) in self.reads.repeated(end) {
             if self.forms[older] <= Form::Spilled && self.is_losable(older, now) {
@@ -216,7 +218,7 @@ impl<'a, 'h> Fold<'a, 'h> {
         self.costs[index] = cost;
     }
 
-    /// Whether a message is a result that is shown and may be shortened.
+    /// Returns whether a message is a result that is shown and may be shortened.
     fn is_result(&self, index: usize, now: usize) -> bool {
         self.history.messages[index].role == Role::Tool
             && self.forms[index] <= Form::Spilled

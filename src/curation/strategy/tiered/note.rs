@@ -1,22 +1,23 @@
-//! The note in place of what is left out: how much it is, where it can be had, and its ledger.
+//! The note that replaces left-out messages: their number, a way to get them, and their ledger.
 
 use crate::curation::ledger::Ledger;
 use crate::curation::unit::History;
 use crate::session::message::{Message, Role};
 
-/// How much text is read for the ledger, in bytes: what people said first, then what the model
-/// said, the newest first. A longer history has its ledger in its summary; here it must be quick.
+/// Maximum number of bytes read for the ledger: first messages of people, then of the model, the
+/// newest first. This must be quick; a longer history has its ledger in its summary.
 const READ: usize = 12 * 1024;
 
-/// A note of the system.
+/// A system message about left-out messages.
 pub(super) struct Note {
     pub(super) content: String,
     pub(super) tokens: u64,
 }
 
 impl Note {
-    /// The note about the messages at `dropped`, in at most `room` tokens; without the ledger when
-    /// only that is too much, none at all when nothing is left out or nothing fits.
+    /// Builds the note about the messages at `dropped`, in at most `room` tokens. Leaves the ledger
+    /// out if only the ledger is too large. Returns `None` if no message is left out or nothing
+    /// fits.
     pub(super) fn of(history: &History<'_>, dropped: &[usize], room: u64) -> Option<Self> {
         let (first, last) = (*dropped.first()?, *dropped.last()?);
         let number = |index: usize| history.messages[index].number;
@@ -31,7 +32,7 @@ impl Note {
             return None;
         }
         let ledger = Ledger::of(read(history, dropped));
-        // What joins the two costs a token or two.
+        // Joining the two costs a token or two.
         let ledger = ledger.within(room.saturating_sub(bare + 2), history.measure).render();
         if !ledger.is_empty() {
             let content = format!("{head}\n\n{ledger}");
@@ -44,7 +45,7 @@ impl Note {
     }
 }
 
-/// The messages that are read for the ledger, in the order of the log.
+/// Chooses the messages that are read for the ledger, in the order of the log.
 fn read<'h>(history: &History<'h>, dropped: &[usize]) -> Vec<&'h Message> {
     let mut left = READ;
     let mut chosen: Vec<usize> = Vec::new();

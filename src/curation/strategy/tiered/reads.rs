@@ -1,4 +1,4 @@
-//! Which results are readings of a file that was read again later.
+//! Finds results that show a file which was read again later.
 
 use std::collections::HashMap;
 
@@ -8,14 +8,14 @@ use crate::session::message::{Message, Role, ToolCall};
 /// The readings so far, and those that a later one repeats.
 #[derive(Default)]
 pub(super) struct Reads<'h> {
-    /// The newest reading of each file.
+    /// Newest reading of each file.
     newest: HashMap<&'h str, usize>,
-    /// An older reading and the newer one that repeats it.
+    /// Pairs of an older reading and the newer one that repeats it.
     repeated: Vec<(usize, usize)>,
 }
 
 impl<'h> Reads<'h> {
-    /// Takes note of a message of a unit.
+    /// Records a message of a unit.
     pub(super) fn see(&mut self, history: &History<'h>, unit: usize, index: usize) {
         let message = history.messages[index];
         if message.role != Role::Tool {
@@ -24,7 +24,7 @@ impl<'h> Reads<'h> {
         let caller = history.messages[history.units[unit].members[0]];
         let Some(call) = call_of(caller, message) else { return };
         let Some(path) = path_read(call) else { return };
-        // A reading that failed repeats nothing, and neither does one of a part of the file.
+        // A failed reading repeats nothing, and neither does one of a part of the file.
         let failed = message.signals.error && !message.signals.long;
         if failed || is_partial(call) {
             return;
@@ -47,7 +47,7 @@ fn call_of<'h>(caller: &'h Message, result: &Message) -> Option<&'h ToolCall> {
     caller.tool_calls.iter().find(|call| call.id == id)
 }
 
-/// The path of a call that reads a file, as it is written in its arguments.
+/// Returns the path from the arguments of a call that reads a file.
 fn path_read(call: &ToolCall) -> Option<&str> {
     const READING: &[&str] = &["read", "view", "open", "cat", "get_file", "get-file", "show_file"];
     const PATHS: &[&str] = &["path", "file_path", "filePath", "file", "filename", "uri"];
@@ -55,7 +55,8 @@ fn path_read(call: &ToolCall) -> Option<&str> {
     PATHS.iter().find_map(|name| string_field(&call.arguments, name))
 }
 
-/// Whether a call reads only a part, by the names that tools have for it.
+/// Returns whether a call reads only a part of a file. Recognizes the names that tools use for a
+/// part.
 fn is_partial(call: &ToolCall) -> bool {
     const PARTS: &[&str] = &["offset", "limit", "start", "end", "range", "line"];
     PARTS.iter().any(|part| call.arguments.contains(part) && has_field_like(&call.arguments, part))
@@ -68,8 +69,8 @@ fn has_field_like(arguments: &str, part: &str) -> bool {
     })
 }
 
-/// The text of a field of a JSON object, found without reading all of it: this is done for every
-/// call of a history.
+/// Returns the text of a field of a JSON object without parsing the whole object. It runs for every
+/// call of a history, so it must be fast.
 fn string_field<'a>(arguments: &'a str, name: &str) -> Option<&'a str> {
     for (at, _) in arguments.match_indices(name) {
         let quoted = arguments[..at].ends_with('"');

@@ -1,14 +1,14 @@
-//! What stands in place of a message that is not shown whole.
+//! Texts that replace messages which are not shown whole.
 
 use super::fold::Form;
 use crate::session::message::Message;
 
-/// How much of a large result's beginning is shown, in bytes: its first lines say what it is.
+/// Number of bytes shown from the beginning of a large result. Its first lines say what it is.
 const HEAD: usize = 1000;
-/// How much of its end: errors and totals stand there.
+/// Number of bytes shown from the end of a large result, where errors and totals are.
 const TAIL: usize = 600;
 
-/// The text of a message in a form; `None` when that is no text of its own.
+/// Returns the text of a message in the given form, or `None` if the form has no text of its own.
 pub(super) fn text(message: &Message, form: Form) -> Option<String> {
     let number = message.number;
     match form {

@@ -1,4 +1,4 @@
-//! What `tiered` gives up, and what holds for whatever it is given.
+//! Tests of what `tiered` gives up, and of its promises for any input.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ fn measure() -> Measure {
     Measure::plain(Arc::new(Estimate))
 }
 
-/// A run of `steps` calls of a tool, each answered with `tokens` tokens, after what the user asked.
+/// Makes a run: the user's request, then `steps` tool calls, each with a result of `tokens` tokens.
 fn run(steps: u64, tokens: usize) -> Vec<Message> {
     let mut log = messages(&[("s", "Be good."), ("u", "Make the tests pass.")]);
     for step in 0..steps {
@@ -25,7 +25,7 @@ fn run(steps: u64, tokens: usize) -> Vec<Message> {
     log
 }
 
-/// What is shown, a word each: the number, with a letter for what was done to it.
+/// Lists the shown messages, one word each: the number, with a letter for how it is shown.
 fn project(log: &[Message], budget: u64, query: Option<&str>) -> (Vec<String>, u64) {
     let measure = measure();
     let history = History::new(log.iter().collect(), &measure);
@@ -56,7 +56,7 @@ fn project(log: &[Message], budget: u64, query: Option<&str>) -> (Vec<String>, u
 }
 
 #[test]
-fn old_results_give_way_to_lines_and_the_newest_stay_whole() {
+fn old_results_become_lines_and_the_newest_stay_whole() {
     let (shown, tokens) = project(&run(12, 100), 1600, None);
     let expected = (1..=26).map(|number| match number {
         4..=18 if number % 2 == 0 => format!("{number}:masked"),
@@ -67,7 +67,7 @@ fn old_results_give_way_to_lines_and_the_newest_stay_whole() {
 }
 
 #[test]
-fn at_last_whole_units_go_and_their_ledger_stays() {
+fn whole_units_go_last_and_their_ledger_stays() {
     let log = run(60, 100);
     let (shown, tokens) = project(&log, 1000, None);
     assert!(shown[2].starts_with('[') && shown[2].contains("earlier messages are left out"));
@@ -92,7 +92,7 @@ fn a_large_result_keeps_its_ends() {
 }
 
 #[test]
-fn an_older_reading_of_a_file_names_the_newer_one() {
+fn an_older_reading_of_a_file_refers_to_the_newer_one() {
     let mut log = run(6, 200);
     for (index, path) in [(2, "a.rs"), (4, "b.rs"), (6, "a.rs"), (8, "c.rs"), (10, "d.rs")] {
         let arguments = format!("{{\"path\": \"{path}\"}}");
@@ -105,7 +105,7 @@ fn an_older_reading_of_a_file_names_the_newer_one() {
 }
 
 #[test]
-fn with_a_query_what_fits_it_stays() {
+fn messages_that_fit_the_query_stay() {
     let mut log = run(30, 40);
     let content = "the parser fails in the last line of the file";
     log[13] = Message { tool_call_id: log[13].tool_call_id.clone(), ..message(14, "t<1", content) };
@@ -116,7 +116,7 @@ fn with_a_query_what_fits_it_stays() {
 }
 
 #[test]
-fn consecutive_turns_begin_alike() {
+fn consecutive_turns_begin_with_the_same_bytes() {
     let log = run(200, 100);
     let (mut before, mut broken): (Vec<String>, usize) = (Vec::new(), 0);
     for end in (4..=log.len()).step_by(2) {
@@ -128,7 +128,8 @@ fn consecutive_turns_begin_alike() {
     assert!(broken <= 16, "{broken} of 199 windows did not continue the one before");
 }
 
-/// A history of roles, sizes, calls and answers as they come, in flight and orphaned ones too.
+/// Generates a history of roles, sizes, calls and answers, including calls in flight and orphaned
+/// answers.
 fn histories() -> impl proptest::strategy::Strategy<Value = Vec<(&'static str, usize)>> {
     let word = prop_oneof![
         2 => Just("u"), 2 => Just("a"), 1 => Just("s"), 2 => Just("a>1"), 1 => Just("a>1>2"),

@@ -1,20 +1,20 @@
-//! How the account of a window comes about from what was offered, chosen and built.
+//! Builds the report of a window from the parts that were offered, chosen and built.
 
-use super::guard;
-use super::offer::{Offer, Offered};
-use super::phase::{self, Need};
-use super::report::{Entry, Report, SectionTokens, What};
-use super::section::Section;
-use super::strategy::{Fate, Projection, Shown};
-use super::unit::History;
-use super::window::{Part, Request, fingerprint};
+use super::{Entry, Report, SectionTokens, What};
+use crate::curation::guard;
+use crate::curation::offer::{Offer, Offered};
+use crate::curation::phase::{self, Need};
+use crate::curation::section::Section;
+use crate::curation::strategy::{Fate, Projection, Shown};
+use crate::curation::unit::History;
+use crate::curation::window::{Part, Request, fingerprint};
 use crate::session::message::Role;
 
-/// Why there is a note.
-const NOTE: &str = "in place of what is left out";
+/// Reason given for a note.
+const NOTE: &str = "replaces left-out messages";
 
-/// The account of a window of these parts.
-pub(super) fn report(
+/// Builds the report of a window.
+pub(in crate::curation) fn report(
     request: &Request<'_>,
     offer: &Offer,
     chosen: Projection,
@@ -61,7 +61,7 @@ fn entry_of(offered: &Offered) -> Entry {
     }
 }
 
-/// One entry for each unit, and one for each note, after the unit that the note comes after.
+/// Lists one entry for each unit and one for each note, a note right after the unit it follows.
 fn entries_of_messages(history: &History<'_>, chosen: Projection) -> Vec<Entry> {
     let mut unit_of = vec![0; history.messages.len()];
     for (at, unit) in history.units.iter().enumerate() {
