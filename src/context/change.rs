@@ -1,7 +1,7 @@
-//! A change of one manager, as data: what each slot was and what it becomes.
+//! A change of one manager, as data: the slots before and after.
 //!
-//! Every operation is planned as a [`Change`], stored, and then applied; undoing it applies its
-//! [`inverse`](Change::inverse). So whatever can be done can be undone, by one mechanism.
+//! Every operation is planned as a [`Change`], stored, and then applied. Undoing it applies its
+//! [`inverse`](Change::inverse), so one mechanism undoes every operation.
 
 use std::sync::Arc;
 
@@ -10,68 +10,68 @@ use super::item::{Item, ItemId};
 /// An item in its place in a manager.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Slot {
-    /// Where the item stands: smaller is older. Unique within a manager.
+    /// Position of the item. Smaller is older. Unique within a manager.
     pub rank: i64,
-    /// Whether the item is exempt from eviction.
+    /// True if the item is exempt from eviction.
     pub pinned: bool,
-    /// The number of this version of the item, unique in a store.
+    /// Number of this version of the item. Unique in a store.
     pub version: u64,
     /// The item itself.
     pub item: Arc<Item>,
 }
 
-/// What becomes of one item.
+/// The change of one item.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SlotChange {
-    /// The slot before; `None` when the item was not there.
+    /// Slot before the change; `None` if the item was not there.
     pub before: Option<Slot>,
-    /// The slot after; `None` when the item leaves.
+    /// Slot after the change; `None` if the item leaves.
     pub after: Option<Slot>,
 }
 
-/// What can be configured for a manager.
+/// The settings of a manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// The capacity: from 1 to [`MAX_CAPACITY`](super::manager::MAX_CAPACITY) items.
+    /// Capacity: from 1 to [`MAX_CAPACITY`](super::manager::MAX_CAPACITY) items.
     pub max_items: usize,
 }
 
-/// A named set taking another content: numbers of stored sets, `None` for no such set.
+/// The change of a named set. The numbers are those of stored sets; `None` stands for no set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetChange {
-    /// The set's name.
+    /// Name of the set.
     pub name: String,
-    /// What the name stood for.
+    /// Stored set under this name before the change.
     pub before: Option<u64>,
-    /// What it stands for now.
+    /// Stored set under this name after the change.
     pub after: Option<u64>,
 }
 
 /// One undoable step of a manager.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Change {
-    /// The method that made it, as `undo` reports it.
+    /// Method that made the change, as `undo` reports it.
     pub method: String,
-    /// The slots that differ.
+    /// Slots that differ.
     pub slots: Vec<SlotChange>,
-    /// The settings before and after, when they differ.
+    /// Settings before and after, if they differ.
     pub settings: Option<(Settings, Settings)>,
     /// The named set that was saved, replaced or dropped.
     pub set: Option<SetChange>,
 }
 
 impl Change {
-    /// A change of nothing yet, made by `method`.
+    /// Creates an empty change, made by `method`.
     pub fn by(method: &str) -> Self {
         Self { method: method.to_owned(), ..Self::default() }
     }
 
-    /// Whether applying it would make no difference.
+    /// Returns whether the change changes nothing.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty() && self.settings.is_none() && self.set.is_none()
     }
 
-    /// The change that takes this one back.
+    /// Returns the change that undoes this one.
     #[must_use]
     pub fn inverse(self) -> Self {
         Self {
@@ -87,7 +87,7 @@ impl Change {
         }
     }
 
-    /// The items that leave the manager by it.
+    /// Iterates over the items that this change removes.
     pub fn leaving(&self) -> impl Iterator<Item = ItemId> {
         self.slots
             .iter()
@@ -95,17 +95,17 @@ impl Change {
             .filter_map(|change| change.before.as_ref().map(|slot| slot.item.id))
     }
 
-    /// Notes that `slot` comes in.
+    /// Records that `slot` comes in.
     pub fn enter(&mut self, slot: Slot) {
         self.slots.push(SlotChange { before: None, after: Some(slot) });
     }
 
-    /// Notes that `slot` goes.
+    /// Records that `slot` leaves.
     pub fn leave(&mut self, slot: &Slot) {
         self.slots.push(SlotChange { before: Some(slot.clone()), after: None });
     }
 
-    /// Notes that `before` becomes `after`.
+    /// Records that `before` becomes `after`.
     pub fn turn(&mut self, before: &Slot, after: Slot) {
         if *before != after {
             self.slots.push(SlotChange { before: Some(before.clone()), after: Some(after) });

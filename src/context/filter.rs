@@ -1,27 +1,27 @@
-//! Which of the items a call is about.
+//! Selects the items of a call by type, origin and number.
 
 use super::item::{Item, Kind, Origin};
 
-/// A name in `:types`: it matches an item's type or its origin.
+/// A name in `:types`. It matches an item's type or its origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TypeName {
     kind: Option<Kind>,
     origin: Option<Origin>,
 }
 
-/// A name in `:types` that is neither a type nor an origin.
+/// The error for a name in `:types` that is neither a type nor an origin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name:?} is not a type or origin; valid are {}", valid_names().join(", "))]
 pub struct UnknownType {
-    /// The name as it was given.
+    /// Name that was given.
     pub name: String,
 }
 
 impl TypeName {
-    /// Reads a kebab-case name; `file` is both a type and an origin and matches either.
+    /// Parses a kebab-case name. `file` is both a type and an origin, and matches either.
     ///
     /// # Errors
-    /// [`UnknownType`] lists the valid names.
+    /// [`UnknownType`], which lists the valid names.
     pub fn from_name(name: &str) -> Result<Self, UnknownType> {
         let found = Self { kind: Kind::from_name(name), origin: Origin::from_name(name) };
         match found {
@@ -30,22 +30,22 @@ impl TypeName {
         }
     }
 
-    /// Whether the item is of this type or origin.
+    /// Returns whether the item has this type or origin.
     pub fn matches(self, item: &Item) -> bool {
         self.kind == Some(item.kind)
             || (self.origin.is_some() && self.origin == item.metadata.origin())
     }
 }
 
-/// Every name that `:types` takes, types first.
+/// Returns every name that `:types` accepts, types first.
 pub fn valid_names() -> Vec<&'static str> {
     let mut names: Vec<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
     names.extend(Origin::ALL.iter().map(|origin| origin.name()).filter(|name| *name != "file"));
     names
 }
 
-/// The most recent `limit` of the items that match one of `types` (all when there are none),
-/// oldest first, as `items` are.
+/// Returns the most recent `limit` items that match one of `types`, oldest first like `items`. An
+/// empty `types` matches every item.
 pub fn select<T>(
     items: impl IntoIterator<Item = T>,
     types: &[TypeName],

@@ -1,4 +1,4 @@
-//! A context item: what was marked, where it came from, and what it costs.
+//! Context items: their content, source and cost.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,31 +7,32 @@ use std::sync::Arc;
 use crate::names::names;
 use crate::value::Value;
 
-/// One version of something that was marked. An item is never changed: an update makes another
-/// `Item` with the same id and timestamp.
+/// One version of a marked text. An item never changes: an update makes another `Item` with the
+/// same id and timestamp.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
-    /// Unique over all managers and restarts.
+    /// Id of the item. Unique over all managers and restarts.
     pub id: ItemId,
-    /// What the content is.
+    /// Type of the content.
     pub kind: Kind,
     /// The text itself, verbatim.
     pub content: Arc<str>,
-    /// Where it came from and whatever else the client said.
+    /// Source of the content, and anything else the client sent.
     pub metadata: Metadata,
-    /// Unix seconds at which the item was first added; never changed by an update.
+    /// Time of the first version, in Unix seconds. An update keeps it.
     pub timestamp: i64,
-    /// Unix milliseconds at which this content was taken; a file changed later may be stale.
+    /// Time when this content was taken, in Unix milliseconds. If the file changes later, the item
+    /// may be stale.
     pub taken_ms: i64,
-    /// How many tokens the content has, by the counter named in `counted_by`.
+    /// Number of tokens of the content, by the counter named in `counted_by`.
     pub tokens: u64,
-    /// The counter's name: `o200k`, `cl100k` or `estimate`.
+    /// Name of the counter: `o200k`, `cl100k` or `estimate`.
     pub counted_by: &'static str,
-    /// Whether the file is read again whenever the item is shown or rendered.
+    /// True if the file is read again whenever the item is shown or rendered.
     pub live: bool,
 }
 
-/// An item's name: `ctx-N`, with N growing for ever.
+/// An item's name: `ctx-N`. N only grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ItemId(pub u64);
 
@@ -41,7 +42,7 @@ impl fmt::Display for ItemId {
     }
 }
 
-/// The text is not of the form `ctx-N`.
+/// The error for a text that is not of the form `ctx-N`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("item ids look like ctx-12, got {0:?}")]
 pub struct BadItemId(pub String);
@@ -52,7 +53,7 @@ impl FromStr for ItemId {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let digits = text.strip_prefix("ctx-").filter(|d| d.bytes().all(|b| b.is_ascii_digit()));
         let number = digits.and_then(|d| d.parse().ok());
-        // The largest that a store can hold.
+        // A store cannot hold larger numbers.
         number
             .filter(|number| *number <= i64::MAX as u64)
             .map(Self)
@@ -61,7 +62,7 @@ impl FromStr for ItemId {
 }
 
 names! {
-    /// An item's type.
+    /// The type of an item.
     Kind {
         /// Source code.
         Code => "code",
@@ -71,7 +72,7 @@ names! {
         File => "file",
         /// Interactions with a REPL.
         ReplHistory => "repl-history",
-        /// An error, with its backtrace.
+        /// An error with its backtrace.
         Error => "error",
         /// Anything else.
         Custom => "custom",
@@ -79,7 +80,7 @@ names! {
 }
 
 names! {
-    /// How an item was taken.
+    /// The way an item was taken.
     Origin {
         /// A marked region.
         Region => "region",
@@ -117,11 +118,11 @@ names! {
 }
 
 names! {
-    /// How an item stands to the file it came from.
+    /// The state of an item compared with its file.
     State {
-        /// As the file is now, or not from a file at all.
+        /// Same as the file now, or not from a file.
         Fresh => "fresh",
-        /// The file changed since.
+        /// The file has changed since.
         Stale => "stale",
         /// The file is gone.
         Missing => "missing",
@@ -129,7 +130,7 @@ names! {
 }
 
 impl Kind {
-    /// The name in a heading: each part capitalised, `Repl-History`.
+    /// Returns the name in a heading, with each part capitalised: `Repl-History`.
     pub fn title(self) -> &'static str {
         match self {
             Self::Code => "Code",
@@ -142,12 +143,12 @@ impl Kind {
     }
 }
 
-/// What a client said of an item: kebab-case names and values, kept whole and in order.
+/// The metadata of an item: kebab-case names and values from the client, kept whole and in order.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Metadata(pub Vec<(Box<str>, Value)>);
 
 impl Metadata {
-    /// The value under `name`.
+    /// Returns the value under `name`.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.iter().find(|(key, _)| &**key == name).map(|(_, value)| value)
     }
@@ -160,7 +161,7 @@ impl Metadata {
         }
     }
 
-    /// The text under `name`: a string, or the name of a symbol or keyword.
+    /// Returns the text under `name`: a string, or the name of a symbol or keyword.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.get(name)? {
             Value::Str(text) => Some(text),
@@ -169,22 +170,23 @@ impl Metadata {
         }
     }
 
-    /// The file's name as the client gave it; absolute when it came from Emacs or the server.
+    /// Returns the file's name as the client gave it. It is absolute if it came from Emacs or the
+    /// server.
     pub fn filename(&self) -> Option<&str> {
         self.text("filename")
     }
 
-    /// The first and last line, counted from 1, when both are known.
+    /// Returns the first and last line, counted from 1, if both are known.
     pub fn lines(&self) -> Option<(u64, u64)> {
         Some((self.line("start-line")?, self.line("end-line")?))
     }
 
-    /// How the item was taken.
+    /// Returns the way the item was taken.
     pub fn origin(&self) -> Option<Origin> {
         self.text("origin").and_then(Origin::from_name)
     }
 
-    /// The file's name for people: relative to `:project` when that folder contains it.
+    /// Returns the file's name for people: relative to `:project` if that folder contains it.
     pub fn display_name(&self) -> Option<&str> {
         let name = self.filename()?;
         let inside = self
@@ -206,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_read_back_what_they_print() {
+    fn ids_read_back_as_they_are_printed() {
         assert_eq!(ItemId(12).to_string().parse(), Ok(ItemId(12)));
         for bad in ["", "ctx-", "ctx-1x", "ctx-+1", "12", "ctx-99999999999999999999"] {
             assert_eq!(bad.parse::<ItemId>(), Err(BadItemId(bad.to_owned())));

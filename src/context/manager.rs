@@ -1,7 +1,8 @@
-//! A manager: a bounded, ordered collection of items, the oldest unpinned leaving first.
+//! A manager: a bounded, ordered collection of items. When it is full, the oldest unpinned item
+//! leaves first.
 //!
-//! Operations are planned (`plan_…` gives a [`Change`] and touches nothing) and then applied, so
-//! that the caller can make the change durable in between.
+//! Operations are first planned (`plan_…` returns a [`Change`] and modifies nothing) and then
+//! applied, so that the caller can store the change in between.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -9,35 +10,35 @@ use std::sync::Arc;
 use super::change::{Change, Settings, Slot, SlotChange};
 use super::item::{Item, ItemId};
 
-/// The capacity of a manager that nobody configured.
+/// Default capacity of a manager.
 pub const DEFAULT_CAPACITY: usize = 50;
-/// The largest capacity that can be configured.
+/// Largest capacity that can be configured.
 pub const MAX_CAPACITY: usize = 1000;
-/// The distance between the ranks of items that follow each other, so that one can move between.
+/// Distance between the ranks of neighbouring items. It leaves room for an item to move in between.
 const RANK_STEP: i64 = 1 << 20;
 
-/// Why an operation was refused; nothing was changed.
+/// The reason why an operation was refused. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ManagerError {
-    /// Evicting every unpinned item would not make room.
+    /// Evicting every unpinned item would not make enough room.
     #[error(
         "{adding} more do not fit: the manager holds {capacity} items and {pinned} of them are \
          pinned; unpin or remove some, or raise :max-items with configure-manager"
     )]
     CapacityFull {
-        /// How many items should have come in.
+        /// Number of items to add.
         adding: usize,
-        /// The manager's capacity.
+        /// Capacity of the manager.
         capacity: usize,
-        /// How many items are exempt from eviction.
+        /// Number of items exempt from eviction.
         pinned: usize,
     },
-    /// The capacity asked for is smaller than the number of pinned items.
+    /// The requested capacity is smaller than the number of pinned items.
     #[error("{pinned} items are pinned, so the capacity cannot be {capacity}; unpin some first")]
     PinnedExceedCapacity {
-        /// The capacity asked for.
+        /// Requested capacity.
         capacity: usize,
-        /// How many items are pinned.
+        /// Number of pinned items.
         pinned: usize,
     },
     /// The manager has no item with this id.
@@ -45,30 +46,30 @@ pub enum ManagerError {
     NoSuchItem(ItemId),
 }
 
-/// Where an item is moved to.
+/// The new place of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// This many items stand before it; past the end means last.
+    /// After this many items; past the end means last.
     Index(usize),
-    /// Just before that item.
+    /// Right before that item.
     Before(ItemId),
-    /// Just after that item.
+    /// Right after that item.
     After(ItemId),
 }
 
-/// An item that is to come in, with the number of its version.
+/// An item to add, with the number of its version.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Arrival {
     /// The item.
     pub item: Arc<Item>,
-    /// The version's number, unique in a store.
+    /// Number of the version. Unique in a store.
     pub version: u64,
-    /// Whether it comes in pinned.
+    /// True if the item comes in pinned.
     pub pinned: bool,
 }
 
-/// The items of one manager. Pinned and other items stand in two queues, each in rank order, so
-/// that the oldest unpinned item is always at hand however many pinned ones are older.
+/// The items of one manager. Pinned and unpinned items are in separate queues, each in rank order,
+/// so that the oldest unpinned item is quick to find even among many older pinned ones.
 #[derive(Debug, Clone)]
 pub struct Manager {
     settings: Settings,
@@ -80,7 +81,7 @@ pub struct Manager {
 }
 
 impl Manager {
-    /// An empty manager.
+    /// Creates an empty manager.
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
@@ -92,32 +93,32 @@ impl Manager {
         }
     }
 
-    /// What is configured.
+    /// Returns the settings.
     pub fn settings(&self) -> Settings {
         self.settings
     }
 
-    /// How many items there are.
+    /// Returns the number of items.
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether the manager has no items.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// The tokens of all items together.
+    /// Returns the total tokens of all items.
     pub fn tokens(&self) -> u64 {
         self.tokens
     }
 
-    /// The bytes of all items' content together.
+    /// Returns the total bytes of all items' content.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Every slot, oldest first.
+    /// Iterates over the slots, oldest first.
     pub fn slots(&self) -> impl Iterator<Item = &Slot> {
         let mut pinned = self.pinned.iter().peekable();
         let mut unpinned = self.unpinned.iter().peekable();
@@ -128,17 +129,17 @@ impl Manager {
         })
     }
 
-    /// The slot of one item.
+    /// Returns the slot of one item.
     pub fn slot(&self, id: ItemId) -> Option<&Slot> {
         let (pinned, rank) = *self.places.get(&id)?;
         let queue = self.queue(pinned);
         queue.get(position(queue, rank).ok()?)
     }
 
-    /// The items come in last, in order; the oldest unpinned items make room.
+    /// Plans to append the items in order. The oldest unpinned items make room.
     ///
     /// # Errors
-    /// [`ManagerError::CapacityFull`] when that would evict one of the arrivals themselves.
+    /// [`ManagerError::CapacityFull`] if that would evict one of the new items.
     pub fn plan_add(&self, method: &str, arrivals: Vec<Arrival>) -> Result<Change, ManagerError> {
         let mut change = Change::by(method);
         let excess = (self.len() + arrivals.len()).saturating_sub(self.settings.max_items);
@@ -150,10 +151,10 @@ impl Manager {
         Ok(change)
     }
 
-    /// The items take the place of every other item.
+    /// Plans to replace all items by the given ones.
     ///
     /// # Errors
-    /// [`ManagerError::CapacityFull`] when there are more than the capacity.
+    /// [`ManagerError::CapacityFull`] if there are more than the capacity.
     pub fn plan_replace(
         &self,
         method: &str,
@@ -168,7 +169,7 @@ impl Manager {
         Ok(change)
     }
 
-    /// The items go.
+    /// Plans to remove the items.
     ///
     /// # Errors
     /// [`ManagerError::NoSuchItem`] for the first id that is not here.
@@ -183,14 +184,15 @@ impl Manager {
         Ok(change)
     }
 
-    /// Every item goes, pinned ones too.
+    /// Plans to remove every item, including pinned ones.
     pub fn plan_clear(&self, method: &str) -> Change {
         let mut change = Change::by(method);
         self.slots().for_each(|slot| change.leave(slot));
         change
     }
 
-    /// An item takes another content; its place and pin stay.
+    /// Plans to replace the content of items. Each keeps its place, and takes the pin of its
+    /// update.
     ///
     /// # Errors
     /// [`ManagerError::NoSuchItem`].
@@ -203,7 +205,7 @@ impl Manager {
         Ok(change)
     }
 
-    /// Items become exempt from eviction, or no longer are.
+    /// Plans to pin or unpin items.
     ///
     /// # Errors
     /// [`ManagerError::NoSuchItem`].
@@ -223,8 +225,8 @@ impl Manager {
         Ok(change)
     }
 
-    /// An item takes another place. When there is no rank left between its new neighbours, all
-    /// items are numbered anew.
+    /// Plans to move an item. If no rank is left between its new neighbours, all items get new
+    /// ranks.
     ///
     /// # Errors
     /// [`ManagerError::NoSuchItem`] for the item or its new neighbour.
@@ -256,7 +258,7 @@ impl Manager {
         Ok(change)
     }
 
-    /// The manager takes other settings; when the capacity shrinks, the oldest unpinned items go.
+    /// Plans to change the settings. If the capacity shrinks, the oldest unpinned items go.
     ///
     /// # Errors
     /// [`ManagerError::PinnedExceedCapacity`].
@@ -272,7 +274,7 @@ impl Manager {
         Ok(change)
     }
 
-    /// Makes a planned change so. Its `before` sides must be what the manager holds now.
+    /// Applies a planned change. Its `before` sides must match the manager's current content.
     pub fn apply(&mut self, change: &Change) {
         for SlotChange { before, .. } in &change.slots {
             if let Some(slot) = before {
@@ -369,7 +371,7 @@ fn position(queue: &VecDeque<Slot>, rank: i64) -> Result<usize, usize> {
     queue.binary_search_by_key(&rank, |slot| slot.rank)
 }
 
-/// A rank strictly between two neighbours, or beyond the only one.
+/// Returns a rank strictly between two neighbours, or beyond the only one.
 fn rank_between(before: Option<i64>, after: Option<i64>) -> Option<i64> {
     match (before, after) {
         (None, None) => Some(RANK_STEP),

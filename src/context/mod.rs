@@ -1,4 +1,4 @@
-//! What is kept for the model, and how it is rendered. Pure: no files, no clock, no wire.
+//! The items kept for the model, and their rendering. Pure: no files, no clock, no wire.
 
 pub mod change;
 pub mod filter;

@@ -1,9 +1,9 @@
-//! Items for tests, made in one line and with nothing that depends on the time.
+//! Items for tests, made in one line and independent of the time.
 
 use super::item::{Item, ItemId, Kind, Metadata};
 use crate::value::Value;
 
-/// An item without metadata; its tokens are the estimate, its times are 0.
+/// Makes an item without metadata. Its tokens are the estimate, its times are 0.
 pub(crate) fn item(id: u64, kind: Kind, content: &str) -> Item {
     Item {
         id: ItemId(id),
@@ -18,12 +18,12 @@ pub(crate) fn item(id: u64, kind: Kind, content: &str) -> Item {
     }
 }
 
-/// A code item without metadata.
+/// Makes a code item without metadata.
 pub(crate) fn code(id: u64, content: &str) -> Item {
     item(id, Kind::Code, content)
 }
 
-/// Chained additions to an item's metadata.
+/// Chainable additions to an item's metadata.
 pub(crate) trait With: Sized {
     /// Sets one string of the metadata.
     fn with(self, name: &str, text: &str) -> Self;

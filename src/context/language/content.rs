@@ -1,15 +1,15 @@
-//! What a text says about its own language: the mode line of Emacs or Vim, or a shebang.
+//! Finds the language that a text declares: in the mode line of Emacs or Vim, or in a shebang.
 
 use super::of_mode;
 use super::table::TABLE;
 
-/// How many bytes at either end are looked at; a mode line further away is none to an editor either.
+/// Number of bytes examined at each end. Editors ignore mode lines further away, too.
 const WINDOW: usize = 1024;
 
-/// How many lines from either end Vim looks for a mode line (its option `modelines`).
+/// Number of lines from each end where Vim looks for a mode line (its option `modelines`).
 const VIM_LINES: usize = 5;
 
-/// The language that `text` declares. A mode line outranks the shebang as it does in Emacs, since
+/// Returns the language that `text` declares. A mode line outranks the shebang as in Emacs, since
 /// scripts in other languages often begin with a line for the shell.
 pub(super) fn language(text: &str) -> Option<&'static str> {
     let text = text.trim_start_matches('\u{feff}');
@@ -24,7 +24,7 @@ pub(super) fn language(text: &str) -> Option<&'static str> {
         .or_else(|| shebang(first))
 }
 
-/// `-*- lisp -*-` or `-*- mode: lisp; … -*-`.
+/// Parses `-*- lisp -*-` or `-*- mode: lisp; … -*-`.
 fn emacs_mode(line: &str) -> Option<&'static str> {
     let (inside, _) = line.split_once("-*-")?.1.split_once("-*-")?;
     if !inside.contains(':') {
@@ -36,7 +36,7 @@ fn emacs_mode(line: &str) -> Option<&'static str> {
         .and_then(of_mode)
 }
 
-/// `vim: set ft=lisp:`, also `vi:` and `ex:`, `filetype=` and `syntax=`.
+/// Parses `vim: set ft=lisp:`, also with `vi:` and `ex:`, `filetype=` and `syntax=`.
 fn vim_filetype(line: &str) -> Option<&'static str> {
     let at = ["vim:", "vi:", "ex:"].iter().find_map(|marker| {
         let at = line.find(marker)?;
@@ -48,15 +48,15 @@ fn vim_filetype(line: &str) -> Option<&'static str> {
     settings.find(|(name, _)| names.contains(name)).and_then(|(_, value)| of_mode(value))
 }
 
-/// `#!/bin/sh`, `#!/usr/bin/env -S NAME=value python3.11 -u`.
+/// Parses `#!/bin/sh` and `#!/usr/bin/env -S NAME=value python3.11 -u`.
 fn shebang(line: &str) -> Option<&'static str> {
     let mut words = line.strip_prefix("#!")?.split_whitespace();
     let program = base(words.next()?);
     if program == "env" { interpreter(base(env_program(words)?)) } else { interpreter(program) }
 }
 
-/// What `env` is told to run: the first argument that is neither an option, nor an option's value,
-/// nor a variable.
+/// Returns the program that `env` runs: the first argument that is not an option, an option's value
+/// or a variable.
 fn env_program<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     while let Some(word) = words.next() {
         let joined = word.strip_prefix("--split-string=").or_else(|| word.strip_prefix("-S"));
@@ -70,7 +70,7 @@ fn env_program<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<&'a str> 
     None
 }
 
-/// The language of a program, which may have a version at its end: `python3.11`, `guile-3.0`.
+/// Returns the language of a program, whose name may end in a version: `python3.11`, `guile-3.0`.
 fn interpreter(program: &str) -> Option<&'static str> {
     let bare = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
     TABLE.interpreter(program).or_else(|| TABLE.interpreter(bare))

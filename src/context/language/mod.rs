@@ -1,7 +1,7 @@
-//! Which language an item is in, as the info string of a Markdown fence names it.
+//! Determines the language of an item, as the info string of a Markdown fence names it.
 //!
-//! It looks at what is known of the item (metadata, file name, content) and never at the file. What
-//! stands for which language is data, in `table.txt`.
+//! It looks at the item's metadata, file name and content, and never at the file. The signs of each
+//! language are data, in `table.txt`.
 
 mod content;
 mod table;
@@ -11,15 +11,16 @@ use std::borrow::Cow;
 use super::item::{Item, Kind};
 use table::TABLE;
 
-/// The longest language name that is taken from a client, in bytes.
+/// Maximum length of a language name from a client, in bytes.
 const LONGEST_NAME: usize = 40;
 
-/// The fence language of `item`.
+/// Returns the fence language of `item`.
 ///
-/// The first sign that says something decides: `:language` in the metadata (a name, an alias, an
-/// Emacs mode; an unknown name is kept as far as it is harmless), the file's name, the content's
-/// mode line or shebang, and at last the type: `lisp` for code, errors and REPL history, else
-/// `text`. The result consists of ASCII letters, digits and `_+#.-`, at least one.
+/// The first sign that tells the language decides: `:language` in the metadata (a name, an alias or
+/// an Emacs mode; the harmless characters of an unknown name are kept), the file's name, the
+/// content's mode line or shebang, and finally the type: `lisp` for code, errors and REPL history,
+/// otherwise `text`. The result consists of ASCII letters, digits and `_+#.-`, and has at least one
+/// character.
 pub fn of_item(item: &Item) -> Cow<'static, str> {
     if let Some(language) = item.metadata.text("language").and_then(of_name) {
         return language;
@@ -28,8 +29,8 @@ pub fn of_item(item: &Item) -> Cow<'static, str> {
     Cow::Borrowed(known.or_else(|| content::language(&item.content)).unwrap_or(by_kind(item.kind)))
 }
 
-/// The language of a file by its name alone: a known name such as `Makefile`, then the longest known
-/// extension, then a known name before the first dot (`Dockerfile.dev`).
+/// Returns the language of a file by its name alone: by a known name such as `Makefile`, then by
+/// the longest known extension, then by a known name before the first dot (`Dockerfile.dev`).
 pub fn of_path(path: &str) -> Option<&'static str> {
     let name = path.rsplit('/').next().unwrap_or(path);
     let by_extension = || {
@@ -40,8 +41,8 @@ pub fn of_path(path: &str) -> Option<&'static str> {
     TABLE.file(name).or_else(by_extension).or_else(stem)
 }
 
-/// The language of an Emacs major mode, with or without `-mode` and `-ts-mode`, in any letter case:
-/// `emacs-lisp-mode`, `rust-ts-mode`, `Lisp`.
+/// Returns the language of an Emacs major mode, with or without `-mode` and `-ts-mode`, in any
+/// letter case: `emacs-lisp-mode`, `rust-ts-mode`, `Lisp`.
 pub fn of_mode(mode: &str) -> Option<&'static str> {
     let mode = lower(mode.trim());
     let stem = mode.strip_suffix("-mode").unwrap_or(&mode);
@@ -49,7 +50,7 @@ pub fn of_mode(mode: &str) -> Option<&'static str> {
     exact(stem).or_else(|| exact(stem.strip_suffix("-ts")?))
 }
 
-/// The language that a client names; `None` when the name says nothing about one.
+/// Returns the language that a client names, or `None` if the name tells nothing.
 fn of_name(name: &str) -> Option<Cow<'static, str>> {
     let name = name.trim();
     if let Some(known) = TABLE.name(&lower(name)).or_else(|| of_mode(name)) {
@@ -63,7 +64,7 @@ fn of_name(name: &str) -> Option<Cow<'static, str>> {
     (!meaningless).then_some(Cow::Owned(kept))
 }
 
-/// What is assumed without any sign.
+/// Returns the language assumed without any sign.
 fn by_kind(kind: Kind) -> &'static str {
     match kind {
         Kind::Code | Kind::Error | Kind::ReplHistory => "lisp",
@@ -71,7 +72,7 @@ fn by_kind(kind: Kind) -> &'static str {
     }
 }
 
-/// `text` in lower case, borrowed when it is already.
+/// Returns `text` in lower case, borrowed if it already is.
 fn lower(text: &str) -> Cow<'_, str> {
     if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
         Cow::Owned(text.to_ascii_lowercase())

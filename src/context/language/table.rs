@@ -1,15 +1,15 @@
-//! The table of languages, read once from the text that is compiled in, and its lookups.
+//! The table of languages, read once from the text compiled into the program.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// One language a line; its head explains the columns.
+/// Source of the table: one language per line. Its head explains the columns.
 pub(super) const SOURCE: &str = include_str!("table.txt");
 
-/// All languages.
+/// The table of all languages.
 pub(super) static TABLE: LazyLock<Table> = LazyLock::new(|| Table::read(SOURCE));
 
-/// From every sign of a language to the language's name.
+/// Maps every sign of a language to the language's name.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     names: Signs,
@@ -21,23 +21,24 @@ pub(super) struct Table {
 type Signs = HashMap<&'static str, &'static str>;
 
 impl Table {
-    /// The language with this name or alias, in lower case.
+    /// Returns the language with this name or alias, in lower case.
     pub(super) fn name(&self, name: &str) -> Option<&'static str> {
         self.names.get(name).copied()
     }
 
-    /// The language of files with this name or, beginning with its dot, extension.
+    /// Returns the language of files with this name, or with this extension if it begins with a
+    /// dot.
     pub(super) fn file(&self, name: &str) -> Option<&'static str> {
         self.files.get(name).copied()
     }
 
-    /// The language that this program runs.
+    /// Returns the language that this program runs.
     pub(super) fn interpreter(&self, program: &str) -> Option<&'static str> {
         self.interpreters.get(program).copied()
     }
 
-    /// The language of this mode, in lower case and without `-mode`; names and aliases are not
-    /// repeated here.
+    /// Returns the language of this mode, in lower case and without `-mode`. Names and aliases are
+    /// not repeated here.
     pub(super) fn mode(&self, mode: &str) -> Option<&'static str> {
         self.modes.get(mode).copied()
     }
@@ -55,7 +56,7 @@ impl Table {
     }
 }
 
-/// The five columns of every line that is no comment; a column that is not there is empty.
+/// Returns the five columns of every line that is not a comment. Missing columns are empty.
 pub(super) fn rows(source: &'static str) -> impl Iterator<Item = [&'static str; 5]> {
     source.lines().filter(|line| !line.starts_with('#')).map(|line| {
         let mut columns = line.split('|').map(str::trim);

@@ -1,4 +1,4 @@
-//! The table's own sanity, each kind of sign, and which sign outranks which.
+//! The table itself, each kind of sign, and the precedence of signs.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! The manager against a plain model, and its rules one by one.
+//! The manager compared with a plain model, and its rules one by one.
 
 use proptest::prelude::*;
 
@@ -46,7 +46,7 @@ fn check(manager: &mut Manager, plan: impl Fn(&Manager) -> Change, expected: &[u
 }
 
 #[test]
-fn eviction_takes_the_oldest_unpinned() {
+fn eviction_takes_the_oldest_unpinned_item() {
     let mut manager = manager(3, 1..=3);
     check(&mut manager, |m| m.plan_pin("pin", &[ItemId(1)], true).unwrap(), &[1, 2, 3]);
     check(&mut manager, |m| m.plan_add("add", vec![item(4)]).unwrap(), &[1, 3, 4]);
@@ -55,7 +55,7 @@ fn eviction_takes_the_oldest_unpinned() {
 }
 
 #[test]
-fn a_manager_of_pinned_items_refuses_another() {
+fn a_manager_full_of_pinned_items_refuses_another() {
     let mut manager = manager(2, 1..=2);
     check(&mut manager, |m| m.plan_pin("pin", &[ItemId(1), ItemId(2)], true).unwrap(), &[1, 2]);
     let full = ManagerError::CapacityFull { adding: 1, capacity: 2, pinned: 2 };
@@ -63,7 +63,7 @@ fn a_manager_of_pinned_items_refuses_another() {
 }
 
 #[test]
-fn more_arrivals_than_room_are_refused_as_a_whole() {
+fn too_many_arrivals_are_refused_as_a_whole() {
     let manager = manager(3, 1..=1);
     let arrivals = (2..=5).map(item).collect();
     let full = ManagerError::CapacityFull { adding: 4, capacity: 3, pinned: 0 };
@@ -86,7 +86,7 @@ fn items_move_by_index_and_beside_others() {
 }
 
 #[test]
-fn moving_between_the_same_neighbours_for_ever_renumbers() {
+fn repeated_moves_between_the_same_neighbours_renumber() {
     let mut manager = manager(9, 1..=4);
     for _ in 0..60 {
         let change = manager.plan_move("move", ItemId(4), Place::After(ItemId(1))).unwrap();
@@ -98,7 +98,7 @@ fn moving_between_the_same_neighbours_for_ever_renumbers() {
 }
 
 #[test]
-fn a_smaller_capacity_evicts_the_oldest_unpinned() {
+fn a_smaller_capacity_evicts_the_oldest_unpinned_items() {
     let mut manager = manager(5, 1..=5);
     check(&mut manager, |m| m.plan_pin("pin", &[ItemId(2)], true).unwrap(), &[1, 2, 3, 4, 5]);
     let smaller = Settings { max_items: 2 };

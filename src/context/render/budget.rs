@@ -1,8 +1,8 @@
-//! A text that fits a number of tokens, with a report of what was left out.
+//! Fits a text into a number of tokens, and reports what was left out.
 //!
-//! It knows how to choose and to cut; what a section looks like it leaves to the formats, and what
-//! a token is to the counter. Counts of parts are only a guess at the count of the whole (a token
-//! may span two sections), so every promise is made on the count of the whole text.
+//! This module chooses and cuts. The formats decide what a section looks like, and the counter what
+//! a token is. The counts of parts are only a guess at the count of the whole (a token may span two
+//! sections), so every promise is about the count of the whole text.
 
 use super::cut::{self, Around};
 use super::report::{Fate, Reason, Verdict};
@@ -10,12 +10,12 @@ use super::{Format, footer, header, section, separator};
 use crate::context::item::Item;
 use crate::tokens::Counter;
 
-/// One item to be rendered.
+/// One item to render.
 #[derive(Debug, Clone, Copy)]
 pub struct Piece<'a> {
     /// The item.
     pub item: &'a Item,
-    /// Whether it stays as long as anything that is not pinned could go instead.
+    /// True if it stays as long as an unpinned item could go instead.
     pub pinned: bool,
 }
 
@@ -24,33 +24,34 @@ pub struct Piece<'a> {
 pub struct Fitted {
     /// The whole text.
     pub text: String,
-    /// Exactly the tokens of `text`, by the counter that was given.
+    /// Exact number of tokens of `text`, by the given counter.
     pub tokens: u64,
-    /// What became of each piece, in the order of the pieces.
+    /// Outcome for each piece, in the order of the pieces.
     pub report: Vec<Verdict>,
 }
 
-/// Not even the least that can be shown of the items fits.
+/// The error for a budget that cannot even hold the smallest part of the items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a budget of {max_tokens} tokens is too small, these items need at least {needed}")]
+#[error("a budget of {max_tokens} tokens is too small: these items need at least {needed}")]
 pub struct BudgetTooSmall {
-    /// A budget with which the same call gives a text.
+    /// A budget with which the same call succeeds, in tokens.
     pub needed: u64,
-    /// The budget that was given.
+    /// Budget that was given, in tokens.
     pub max_tokens: u64,
 }
 
-/// Renders `pieces`, oldest first, in at most `max_tokens` tokens; `None` is no limit.
+/// Renders `pieces`, oldest first, in at most `max_tokens` tokens. `None` means no limit.
 ///
-/// Whole items go until the rest fits: the unpinned, oldest first, then the pinned, oldest first.
-/// The item that would be the last to go, and the newest beside pinned ones, is cut instead: its
-/// first lines stay (or, of a first line that is too long, its first characters), and a line in
-/// its body says how much is missing. Everything is kept when everything fits.
+/// Whole items go until the rest fits: first the unpinned, then the pinned ones, the oldest first.
+/// Two items are cut instead of dropped: the one that would be the last to go, and the newest one
+/// if only pinned items stay beside it. The first lines of a cut item stay (or the first
+/// characters, if the first line is too long), and a line in its body says how much is missing. If
+/// everything fits, everything is kept.
 ///
 /// # Errors
 ///
-/// [`BudgetTooSmall`] when the frame of the text, the last item's heading and the line that says
-/// what is missing are too much together.
+/// [`BudgetTooSmall`] if the frame of the text, the last item's heading and the line about the
+/// missing part are too large together.
 pub fn fit(
     pieces: &[Piece<'_>],
     format: Format,
@@ -73,19 +74,19 @@ pub fn fit(
     }
 }
 
-/// By how many tokens, for each of them, parts counted by themselves may exceed their text: an
-/// estimate rounds each part up, and byte pairs of JSON can join the brackets of two sections. Only
-/// how much is kept depends on it, never whether the text fits.
+/// Number of tokens by which each part, counted by itself, may exceed its share of the text. An
+/// estimate rounds each part up, and byte pairs of JSON can join the brackets of two sections. This
+/// affects only how much is kept, and never whether the text fits.
 const JOINT: u64 = 4;
 
-/// The pieces on their way into a text.
+/// The pieces while a text is built from them.
 struct Draft<'a> {
     pieces: &'a [Piece<'a>],
     format: Format,
     counter: &'a dyn Counter,
-    /// Indices of the pieces; whoever is first here is the last to go.
+    /// Indices of the pieces. The first is the last to go.
     keeping: Vec<usize>,
-    /// What has been rendered so far, by index of the piece.
+    /// Sections rendered so far, by index of the piece.
     sections: Vec<Option<Section>>,
 }
 
@@ -111,7 +112,8 @@ impl<'a> Draft<'a> {
         Self { pieces, format, counter, keeping, sections: vec![None; pieces.len()] }
     }
 
-    /// The text that keeps the most and still fits; it keeps 0 pieces when not even one fits.
+    /// Builds the text that keeps the most pieces and still fits. It keeps 0 pieces if not even one
+    /// fits.
     fn most_within(&mut self, max_tokens: u64) -> Whole {
         let mut sums = self.sums(max_tokens);
         let beyond = sums.split_off(sums.partition_point(|sum| *sum <= max_tokens));
@@ -132,8 +134,8 @@ impl<'a> Draft<'a> {
         best
     }
 
-    /// The tokens of the first one, two, three … pieces to keep, parts counted by themselves, as
-    /// far as their text may fit.
+    /// Returns the tokens of the first one, two, three … pieces to keep, with parts counted
+    /// separately, for as long as their text may fit.
     fn sums(&mut self, max_tokens: u64) -> Vec<u64> {
         let mut sums = Vec::with_capacity(self.pieces.len());
         let frame = [header(self.format), footer(self.format)];
@@ -162,7 +164,7 @@ impl<'a> Draft<'a> {
         Whole { kept, tokens: self.counter.count(&text), text }
     }
 
-    /// The section of the piece at `index`, rendered and counted once.
+    /// Returns the section of the piece at `index`, rendered and counted once.
     fn section(&mut self, index: usize) -> &Section {
         let (format, counter) = (self.format, self.counter);
         self.sections[index].get_or_insert_with(|| {
@@ -177,8 +179,8 @@ impl<'a> Draft<'a> {
         Fitted { text: whole.text, tokens: whole.tokens, report }
     }
 
-    /// The first `kept` pieces whole and the next one cut, when that is to be cut rather than to
-    /// go; an error is the number of tokens that would do.
+    /// Builds a text of the first `kept` whole pieces and the next one cut. Returns `None` if the
+    /// next one must go as a whole. An error is the number of tokens that would be enough.
     fn with_cut(&mut self, kept: usize, max_tokens: u64) -> Option<Result<Fitted, u64>> {
         let index = *self.keeping.get(kept)?;
         let pinned = |index: &usize| self.pieces[*index].pinned;
@@ -203,7 +205,7 @@ impl<'a> Draft<'a> {
         Some(Ok(Fitted { text: cut.text, tokens: cut.tokens, report }))
     }
 
-    /// The text of the first `kept` pieces, open at the place of the piece at `index`.
+    /// Returns the text of the first `kept` pieces, open at the place of the piece at `index`.
     fn around(&mut self, index: usize, kept: usize) -> Around {
         let mut chosen = self.keeping[..kept].to_vec();
         chosen.sort_unstable();
@@ -223,8 +225,8 @@ impl<'a> Draft<'a> {
         Around { before, after }
     }
 
-    /// What becomes of each piece when the first `kept` ones of [`Draft::keeping`] are there whole,
-    /// and the first `shown` at least in part.
+    /// Reports the outcome for each piece if the first `kept` ones of [`Draft::keeping`] are whole
+    /// in the text, and the first `shown` ones at least in part.
     fn report(&mut self, kept: usize, shown: usize, budget: Option<u64>) -> Vec<Verdict> {
         let mut is_kept = vec![false; self.pieces.len()];
         for index in &self.keeping[..kept] {

@@ -1,25 +1,26 @@
-//! One item cut down until it fits among what is kept whole: whole lines from its beginning, or, when not even the
-//! first line fits, characters of that line. A line in the body says what is missing.
+//! Cuts one item down until it fits beside the items kept whole. Keeps whole lines from its
+//! beginning or, if not even the first line fits, characters of that line. A line in the body says
+//! how much is missing.
 
 use super::{Format, section_with};
 use crate::context::item::Item;
 use crate::tokens::Counter;
 
-/// The text of an item that was cut.
+/// A text with an item that was cut.
 pub(super) struct Cut {
     /// The whole text, with header and footer.
     pub(super) text: String,
-    /// The tokens of `text`.
+    /// Tokens of `text`.
     pub(super) tokens: u64,
-    /// The item's section in `text`.
+    /// Section of the item in `text`.
     pub(super) section: String,
-    /// How many whole lines are left.
+    /// Number of whole lines kept.
     pub(super) lines_kept: u64,
-    /// How many lines the item has.
+    /// Number of lines of the item.
     pub(super) lines_total: u64,
 }
 
-/// The text before and behind the section that is cut.
+/// The text around the section that is cut.
 pub(super) struct Around {
     /// The header and the older sections.
     pub(super) before: String,
@@ -27,10 +28,11 @@ pub(super) struct Around {
     pub(super) after: String,
 }
 
-/// The longest beginning of `item` with which the text fits `max_tokens`, found by halving; an
-/// error is the tokens of a text that shows nothing of the content.
+/// Finds the longest beginning of `item` with which the text fits `max_tokens`, by bisection. The
+/// whole item must be too big.
 ///
-/// The item as a whole must be too big.
+/// # Errors
+/// The number of tokens of the text without any of the content, if even that does not fit.
 pub(super) fn to_fit(
     item: &Item,
     around: &Around,
@@ -47,7 +49,7 @@ pub(super) fn to_fit(
     Ok(knife.longest(Unit::Lines).or_else(|| knife.longest(Unit::Characters)).unwrap_or(nothing))
 }
 
-/// Where an item may be cut.
+/// The places where an item may be cut.
 #[derive(Debug, Clone, Copy)]
 enum Unit {
     /// After a `\n`.
@@ -56,7 +58,7 @@ enum Unit {
     Characters,
 }
 
-/// The lines and characters of a text. A last line needs no `\n`.
+/// The numbers of lines and characters of a text. The last line needs no `\n`.
 struct Size {
     lines: u64,
     characters: u64,
@@ -80,10 +82,10 @@ struct Knife<'a> {
 }
 
 impl Knife<'_> {
-    /// The longest cut that fits; `None` when no place but the very beginning does.
+    /// Finds the longest cut that fits; `None` if only the very beginning fits.
     ///
-    /// The first guesses are a few bytes for each token of the budget, so that the cost depends on
-    /// the budget and not on the item.
+    /// The first guesses are a few bytes per token of the budget, so that the cost depends on the
+    /// budget and not on the item.
     fn longest(&self, unit: Unit) -> Option<Cut> {
         let reach = usize::try_from(self.max_tokens).unwrap_or(usize::MAX).saturating_mul(4);
         let (mut fits, mut exceeds) = (0, self.end(unit));
@@ -100,7 +102,7 @@ impl Knife<'_> {
         }
     }
 
-    /// Where cuts of this unit end to be of use, in bytes.
+    /// Returns the offset in bytes beyond which cuts of this unit are useless.
     fn end(&self, unit: Unit) -> usize {
         let content = &self.item.content;
         match unit {
@@ -109,7 +111,7 @@ impl Knife<'_> {
         }
     }
 
-    /// A place to cut near `guess`, strictly between `low` and `high`.
+    /// Returns a place to cut near `guess`, strictly between `low` and `high`.
     fn place(&self, unit: Unit, low: usize, guess: usize, high: usize) -> Option<usize> {
         let content = &*self.item.content;
         let bytes = content.as_bytes();
@@ -130,7 +132,7 @@ impl Knife<'_> {
         [before, after].into_iter().flatten().find(|at| low < *at && *at < high)
     }
 
-    /// The text with the first `at` bytes of the content.
+    /// Returns the text with the first `at` bytes of the content.
     fn cut(&self, at: usize, unit: Unit) -> Cut {
         let kept = &self.item.content[..at];
         let size = Size::of(kept);

@@ -1,6 +1,6 @@
-//! JSON: one object, for programs. Contents are verbatim, and so are names once they are read, though
-//! what hides in them is written as JSON's escapes; of the metadata only what the other formats show
-//! is there, since `get-context` gives it whole.
+//! JSON: one object, for programs. Contents are verbatim. Names are verbatim once they are parsed,
+//! with hidden characters written as JSON escapes. It has only the metadata that other formats
+//! show, since `get-context` returns all of them.
 
 use serde::Serialize;
 

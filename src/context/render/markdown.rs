@@ -1,10 +1,10 @@
-//! Markdown: a heading and a fenced block for each item.
+//! Markdown: a heading and a fenced block per item.
 
 use super::{Part, end_line, push_annotation};
 
 pub(super) const HEADER: &str = "## Context\n\n";
 
-/// The shortest fence of `CommonMark`, in backticks.
+/// Shortest fence of `CommonMark`, in backticks.
 const SHORTEST_FENCE: usize = 3;
 
 pub(super) fn section(part: &Part<'_>, out: &mut String) {
@@ -22,7 +22,7 @@ pub(super) fn section(part: &Part<'_>, out: &mut String) {
     out.push_str("\n\n");
 }
 
-/// The fence, in backticks, that nothing in `content` can close.
+/// Returns a fence of backticks that nothing in `content` can close.
 pub fn fence(content: &str) -> String {
     "`".repeat(fence_length(content))
 }
@@ -31,10 +31,11 @@ fn push_fence(length: usize, out: &mut String) {
     out.extend(std::iter::repeat_n('`', length));
 }
 
-/// One more than the longest run of backticks that begins a line, three at least.
+/// Returns one more than the longest run of backticks at the beginning of a line, at least three.
 ///
 /// A line begins where `CommonMark` 0.31 lets it begin: at the start and after `\n` and `\r`. Up to
-/// three spaces before the run are nothing, as for a closing fence; four, or a tab, make it code.
+/// three spaces before the run are ignored, as for a closing fence. Four spaces or a tab make the
+/// line code.
 fn fence_length(content: &str) -> usize {
     let bytes = content.as_bytes();
     let mut longest = SHORTEST_FENCE - 1;
@@ -50,7 +51,8 @@ fn fence_length(content: &str) -> usize {
     longest + 1
 }
 
-/// Whether what follows `before` begins a line, up to three spaces of indentation aside.
+/// Returns whether the text after `before` begins a line, apart from up to three spaces of
+/// indentation.
 fn begins_line(before: &[u8]) -> bool {
     let spaces = before.iter().rev().take_while(|byte| **byte == b' ').take(4).count();
     spaces <= 3 && matches!(before[..before.len() - spaces].last(), None | Some(b'\n' | b'\r'))

@@ -1,8 +1,8 @@
-//! Items as text for a model, in one of four formats. Same items, same bytes.
+//! Renders items as text for a model, in one of four formats. The same items give the same bytes.
 //!
-//! It knows items and languages; it knows no manager, no wire and no file. A text is a header, one
-//! section for each item with separators between them, and a footer, so that whoever has a budget
-//! can put a text together from parts.
+//! This module knows items and languages, and no manager, wire or file. A text is a header, one
+//! section per item with separators in between, and a footer, so that code with a budget can build
+//! a text from parts.
 
 pub mod budget;
 mod cut;
@@ -23,17 +23,17 @@ use crate::visible::visible;
 
 pub use self::markdown::fence;
 
-/// What a section adds to its content at most in the usual case: heading, file name, fences.
+/// Usual maximum of the bytes that a section adds to its content: heading, file name, fences.
 const OVERHEAD: usize = 160;
 
-/// The language of the rendered text.
+/// The format of the rendered text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Format {
-    /// Headings and fenced blocks, byte for byte as the protocol says.
+    /// Headings and fenced blocks, byte for byte as in the protocol.
     #[default]
     Markdown,
-    /// One `<item>` for each item, its body escaped.
+    /// One `<item>` per item, with an escaped body.
     Xml,
     /// Headings and source blocks.
     Org,
@@ -42,10 +42,10 @@ pub enum Format {
 }
 
 impl Format {
-    /// Every format, in the order in which errors list them.
+    /// All formats, in the order in which errors list them.
     pub const ALL: &'static [Self] = &[Self::Markdown, Self::Xml, Self::Org, Self::Json];
 
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Self::Markdown => "markdown",
@@ -55,13 +55,13 @@ impl Format {
         }
     }
 
-    /// The format with this wire name.
+    /// Returns the format with this wire name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|format| format.name() == name)
     }
 }
 
-/// The whole text: header, the items' sections in the order given, footer.
+/// Renders the whole text: the header, the items' sections in the given order, and the footer.
 pub fn render<'a>(items: impl IntoIterator<Item = &'a Item>, format: Format) -> String {
     let items: Vec<&Item> = items.into_iter().collect();
     let mut out = String::with_capacity(items.iter().map(|i| i.content.len() + OVERHEAD).sum());
@@ -76,7 +76,7 @@ pub fn render<'a>(items: impl IntoIterator<Item = &'a Item>, format: Format) -> 
     out
 }
 
-/// What a text begins with.
+/// Returns the beginning of a text.
 pub fn header(format: Format) -> &'static str {
     match format {
         Format::Markdown => markdown::HEADER,
@@ -86,7 +86,7 @@ pub fn header(format: Format) -> &'static str {
     }
 }
 
-/// What stands between two sections.
+/// Returns the text between two sections.
 pub fn separator(format: Format) -> &'static str {
     match format {
         Format::Json => json::SEPARATOR,
@@ -94,7 +94,7 @@ pub fn separator(format: Format) -> &'static str {
     }
 }
 
-/// What a text ends with.
+/// Returns the end of a text.
 pub fn footer(format: Format) -> &'static str {
     match format {
         Format::Xml => xml::FOOTER,
@@ -119,14 +119,15 @@ fn section_with(item: &Item, body: &str, format: Format, out: &mut String) {
     }
 }
 
-/// One item as it is to be shown.
+/// One item with everything its section shows.
 struct Part<'a> {
     item: &'a Item,
     language: Cow<'static, str>,
     body: &'a str,
 }
 
-/// Appends ` (from FILE:START-END)`: nothing without a file name, no range without both lines.
+/// Appends ` (from FILE:START-END)`. Appends nothing without a file name, and no range without both
+/// lines.
 fn push_annotation(item: &Item, out: &mut String) {
     let Some(name) = item.metadata.display_name() else { return };
     out.push_str(" (from ");
@@ -137,7 +138,8 @@ fn push_annotation(item: &Item, out: &mut String) {
     out.push(')');
 }
 
-/// Ends the line that a body left open. An empty body leaves none: the line before it has ended.
+/// Ends the last line of a body if it is still open. An empty body leaves no open line, since the
+/// line before it has ended.
 fn end_line(out: &mut String) {
     if !out.ends_with('\n') {
         out.push('\n');

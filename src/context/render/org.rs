@@ -1,4 +1,4 @@
-//! Org: a heading and a source block for each item.
+//! Org: a heading and a source block per item.
 
 use super::{Part, end_line, push_annotation};
 
@@ -16,8 +16,8 @@ pub(super) fn section(part: &Part<'_>, out: &mut String) {
     out.push_str("#+end_src\n\n");
 }
 
-/// Appends `text` as Org keeps code: a comma goes before the first of `*`, `#+`, `,*` and `,#+`
-/// that a line begins with, after its indentation; what `org-escape-code-in-string` does.
+/// Appends `text` with the commas that Org adds to code: one before each `*`, `#+`, `,*` and `,#+`
+/// at the beginning of a line, after its indentation. Does the same as `org-escape-code-in-string`.
 fn push_escaped(text: &str, out: &mut String) {
     for line in text.split_inclusive('\n') {
         let code = line.trim_start_matches([' ', '\t']);
@@ -43,9 +43,9 @@ mod tests {
         assert_eq!(out, expected, "{text:?}");
     }
 
-    /// The expectations are what Emacs 28.2 answers for the same strings.
+    /// The expected texts are the results of Emacs 28.2 for the same strings.
     #[test]
-    fn lines_that_org_would_read_get_a_comma() {
+    fn lines_with_a_meaning_in_org_get_a_comma() {
         check("", "");
         check("a * b\n# c\n,d", "a * b\n# c\n,d");
         check("* a\n** b\n", ",* a\n,** b\n");

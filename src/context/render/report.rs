@@ -1,37 +1,37 @@
-//! What became of each item in a text with a budget, and why. Data only.
+//! The report on each item of a text with a budget. Data only.
 
 use crate::context::item::ItemId;
 
-/// What became of one item.
+/// The outcome for one item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// The item.
+    /// Id of the item.
     pub id: ItemId,
-    /// The tokens of its section in the text, counted by itself; 0 when it is not in the text.
+    /// Tokens of its section, counted by itself; 0 if it is not in the text.
     pub tokens: u64,
-    /// What became of it.
+    /// Outcome for the item.
     pub fate: Fate,
-    /// Why, as a phrase for people.
+    /// Reason, as a phrase for people.
     pub reason: String,
 }
 
-/// How much of an item is in the text.
+/// The part of an item that is in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// All of it, verbatim.
     Kept,
     /// Its beginning, and a line that says how much is missing.
     Cut {
-        /// How many whole lines are there; 0 when even the first one had to be cut.
+        /// Number of whole lines; 0 if even the first one had to be cut.
         lines_kept: u64,
-        /// How many lines the item has.
+        /// Number of lines of the item.
         lines_total: u64,
     },
     /// Nothing of it.
     Dropped,
 }
 
-/// Why something became of an item.
+/// The reason for the outcome of an item.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Reason {
     NoBudget,
@@ -45,7 +45,7 @@ pub(super) enum Reason {
 }
 
 impl Reason {
-    /// The phrase for people; `budget` in tokens is named where it decided.
+    /// Returns the phrase for people. It names `budget`, in tokens, where the budget decided.
     pub(super) fn phrase(self, budget: Option<u64>) -> String {
         let within = budget.map_or_else(|| "any number of".to_owned(), |tokens| tokens.to_string());
         match self {

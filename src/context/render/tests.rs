@@ -1,4 +1,4 @@
-//! Whole texts of each format, and that no content or name breaks out of its place.
+//! Whole texts of each format, and proof that no content or name breaks out of its place.
 
 use proptest::prelude::*;
 
@@ -12,7 +12,7 @@ fn check(items: &[Item], format: Format, expected: &str) {
     assert_eq!(render(items, format), expected);
 }
 
-/// A region of a file in a project, and a REPL history without any metadata.
+/// Makes a region of a file in a project, and a REPL history without metadata.
 fn two() -> Vec<Item> {
     vec![
         code(1, "(defun f ())")
@@ -146,8 +146,8 @@ fn formats_have_their_wire_names() {
     assert_eq!(Format::from_name("html"), None);
 }
 
-/// Where the fenced block that `markdown` begins with ends, read as `CommonMark` reads it: the rest
-/// after the closing fence.
+/// Returns the text after the fenced block with which `markdown` begins, read as `CommonMark` reads
+/// it.
 fn after_block(markdown: &str) -> &str {
     let fence = markdown.bytes().take_while(|byte| *byte == b'`').count();
     let mut rest = markdown;
@@ -166,7 +166,7 @@ fn after_block(markdown: &str) -> &str {
     panic!("the block is not closed: {markdown:?}")
 }
 
-/// `text` with Org's commas taken away again, as `org-unescape-code-in-string` does.
+/// Removes Org's commas from `text`, as `org-unescape-code-in-string` does.
 fn org_unescaped(text: &str) -> String {
     let unescape = |line: &str| {
         let code = line.trim_start_matches([' ', '\t']);

@@ -1,4 +1,4 @@
-//! XML: an element for each item, with nothing in it that could end it.
+//! XML: one element per item. No content can end its element.
 
 use super::{Part, end_line, push_display};
 use crate::visible::visible;
@@ -6,7 +6,7 @@ use crate::visible::visible;
 pub(super) const HEADER: &str = "<context>\n";
 pub(super) const FOOTER: &str = "</context>\n";
 
-/// What stands for characters that XML 1.0 cannot express, not even by number.
+/// Replacement for characters that XML 1.0 cannot express, not even by number.
 const REPLACEMENT: &str = "\u{fffd}";
 
 pub(super) fn section(part: &Part<'_>, out: &mut String) {
@@ -37,7 +37,7 @@ fn push_attribute(name: &str, value: &str, out: &mut String) {
 }
 
 /// Appends `text` as character data. Every `>` is escaped, so that `]]>` cannot occur either.
-/// The characters outside of production 2 (`Char`) of XML 1.0 are replaced.
+/// Characters outside production 2 (`Char`) of XML 1.0 are replaced.
 fn push_escaped(text: &str, out: &mut String) {
     let mut rest = text;
     while let Some(at) = rest.bytes().position(|byte| SUSPECT[usize::from(byte)]) {
@@ -57,8 +57,8 @@ fn push_escaped(text: &str, out: &mut String) {
     out.push_str(rest);
 }
 
-/// The bytes that begin a character that may have to be escaped; 0xEF begins U+FFFE and U+FFFF.
-/// Looking bytes up is what keeps long bodies cheap.
+/// Bytes that begin a character which may need escaping. 0xEF begins U+FFFE and U+FFFF. Looking
+/// bytes up in a table keeps long bodies cheap.
 static SUSPECT: [bool; 256] = {
     let mut suspect = [false; 256];
     let mut control = 0;

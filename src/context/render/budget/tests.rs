@@ -1,4 +1,4 @@
-//! What is kept, cut and dropped, and the promises that hold for any items and budget.
+//! Tests of what is kept, cut and dropped, and of the promises for any items and budget.
 
 use proptest::prelude::*;
 
@@ -12,12 +12,12 @@ fn pieces<'a>(items: &'a [Item], pinned: &[u64]) -> Vec<Piece<'a>> {
     items.iter().map(|item| Piece { item, pinned: pinned.contains(&item.id.0) }).collect()
 }
 
-/// Ten items of 60 characters, whose sections have 21 tokens by the estimate (83 characters).
+/// Makes ten items of 60 characters. Each section has 21 tokens by the estimate (83 characters).
 fn ten() -> Vec<Item> {
     (1..=10).map(|id| code(id, &format!("{id:<60}"))).collect()
 }
 
-/// Which items are whole in the text, in order, and that the report agrees.
+/// Checks which items are whole in the text, in order, and that the report agrees.
 #[track_caller]
 fn check(pinned: &[u64], max_tokens: Option<u64>, kept: &[u64]) -> Fitted {
     let items = ten();
@@ -31,7 +31,7 @@ fn check(pinned: &[u64], max_tokens: Option<u64>, kept: &[u64]) -> Fitted {
     fitted
 }
 
-/// The text of a single item that is cut, and the lines kept of how many.
+/// Checks the text of a single item that is cut, the number of lines kept, and the total.
 #[track_caller]
 fn check_cut(item: &Item, format: Format, max_tokens: u64, expected: &str, lines: (u64, u64)) {
     let piece = [Piece { item, pinned: false }];
@@ -162,13 +162,13 @@ fn a_cut_text_is_well_formed() {
 }
 
 #[test]
-fn a_budget_too_small_says_which_one_would_do() {
+fn the_error_names_a_budget_that_is_large_enough() {
     let items = [code(1, &"x".repeat(1000)), code(2, &"y".repeat(1000))];
     let pieces = pieces(&items, &[]);
     let error = fit(&pieces, Format::Markdown, Some(5), &Estimate).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "a budget of 5 tokens is too small, these items need at least 21"
+        "a budget of 5 tokens is too small: these items need at least 21"
     );
     assert!(fit(&pieces, Format::Markdown, Some(20), &Estimate).is_err());
     assert!(fit(&pieces, Format::Markdown, Some(21), &Estimate).is_ok());
@@ -177,7 +177,7 @@ fn a_budget_too_small_says_which_one_would_do() {
     assert_eq!(fit(&[], Format::Markdown, Some(3), &Estimate).unwrap().text, "## Context\n\n");
 }
 
-/// Everything that holds of any result.
+/// Checks everything that holds for any result.
 fn check_promises(items: &[Item], pins: &[bool], format: Format, max: u64, counter: &dyn Counter) {
     let pieces: Vec<Piece<'_>> =
         items.iter().zip(pins).map(|(item, pinned)| Piece { item, pinned: *pinned }).collect();
