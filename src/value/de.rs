@@ -1,7 +1,7 @@
-//! From [`Value`] to Rust values: what [`Value::decode`] runs on.
+//! Converts a [`Value`] to Rust values. [`Value::decode`] is built on it.
 //!
 //! The datum is taken apart by value, so that a text moves from the message into the struct that
-//! asked for it. Each method says itself what it wanted and got; serde's own wording would name
+//! asked for it. Each method names what it expected and what it got; serde's own wording would name
 //! Rust types to people who wrote Lisp.
 
 mod access;
@@ -17,7 +17,8 @@ use super::whole::{self, MARKER};
 use super::{Error, Value, kebab};
 use access::{Entries, Items, Variant};
 
-/// Above this many keys, repeated ones are looked up in a table instead of one by one.
+/// Maximum number of keys that are compared one by one. With more, repeated keys are looked up in a
+/// table.
 const FEW_KEYS: usize = 16;
 
 /// One datum waiting for the type that asks for it.
@@ -35,7 +36,7 @@ impl ValueDeserializer {
     }
 }
 
-/// Methods for the integer types; the range is the type's own.
+/// Implements the methods for integer types, each with its own range.
 macro_rules! integers {
     ($($method:ident $visit:ident $type:ty;)*) => {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -232,7 +233,8 @@ impl<'de> Deserializer<'de> for ValueDeserializer {
     forward_to_deserialize_any! { bytes byte_buf identifier }
 }
 
-/// The entries of a map, keys in kebab-case, each key once: the first counts, as in `plist-get`.
+/// Returns the entries of a map with keys in kebab-case. Of equal keys the first counts, as in
+/// `plist-get`.
 fn entries_of(value: Value) -> Result<Vec<(Box<str>, Value)>, Error> {
     let mut entries = match value {
         Value::Nil => Vec::new(),

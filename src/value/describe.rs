@@ -1,12 +1,13 @@
-//! How a datum is named in an error message: short, on one line, whatever it holds.
+//! Describes a datum in an error message: short and on one line, whatever it holds.
 
 use super::Value;
 
-/// Longer texts are cut, in characters: enough to recognise, too little to flood a log.
+/// Maximum length of a quoted text, in characters: enough to recognise it, too little to flood a
+/// log.
 const LONGEST: usize = 40;
 
 impl Value {
-    /// A few words for `got …`: the datum itself when it is small, else what it is.
+    /// Describes the datum for `got …`: the datum itself if it is small, otherwise its type.
     pub(crate) fn describe(&self) -> String {
         match self {
             Self::Nil => "nil".to_owned(),
@@ -30,7 +31,7 @@ impl Value {
     }
 }
 
-/// The beginning of `text`, with everything that would break a line escaped.
+/// Returns the beginning of `text`, with everything escaped that would break the line.
 fn cut(text: &str) -> String {
     let mut short: String = text.chars().take(LONGEST).flat_map(char::escape_debug).collect();
     if text.chars().nth(LONGEST).is_some() {

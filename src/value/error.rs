@@ -1,17 +1,17 @@
-//! Why a datum does not fit a Rust type, said so that the person who sent it can mend it.
+//! The error for a datum that does not fit a Rust type, worded for the person who sent it.
 
 use std::fmt;
 
 use serde::{de, ser};
 
-/// One misfit: where it is and what is wrong with it.
+/// A datum that does not fit: its place and the problem.
 ///
-/// The two read as one sentence: `metadata.start-line` and `must be an integer, got "x"`.
+/// Both read as one sentence: `metadata.start-line` and `must be an integer, got "x"`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
-    /// Names and indices from the outside in, such as `types[2]`; empty for the datum itself.
+    /// Names and indices from the outside in, such as `types[2]`. Empty for the datum itself.
     pub path: String,
-    /// A phrase that says what is wrong.
+    /// Phrase that says what is wrong.
     pub message: String,
 }
 
@@ -31,7 +31,7 @@ impl Error {
         Self { path: String::new(), message: message.into() }
     }
 
-    /// `must be EXPECTED, got GOT`.
+    /// Creates the error `must be EXPECTED, got GOT`.
     pub(super) fn misfit(expected: impl fmt::Display, got: impl fmt::Display) -> Self {
         Self::new(format!("must be {expected}, got {got}"))
     }
@@ -94,7 +94,7 @@ impl ser::Error for Error {
     }
 }
 
-/// `code, text or file`-like lists read badly beyond three names, hence plain commas.
+/// Joins names with plain commas, since `code, text or file` reads badly beyond three names.
 pub(super) fn one_of(names: &[&str]) -> String {
     match names {
         [only] => (*only).to_owned(),

@@ -1,10 +1,10 @@
-//! Finds what a string literal must escape, fast enough for megabytes.
+//! Finds the characters that a string literal must escape, fast enough for megabytes.
 
-/// The bytes looked at in one step; a fixed number lets the compiler use vector instructions.
+/// Number of bytes examined in one step. A fixed number lets the compiler use vector instructions.
 const BLOCK: usize = 32;
 
-/// How many bytes at the start of `bytes` may stand in a string literal as they are: no control
-/// character, double quote or backslash, in either dialect.
+/// Returns the number of bytes at the start of `bytes` that need no escape in a string literal of
+/// either dialect: no control character, double quote or backslash.
 pub(crate) fn plain_prefix(bytes: &[u8]) -> usize {
     let mut at = 0;
     for block in bytes.chunks_exact(BLOCK) {

@@ -1,9 +1,10 @@
-//! The data of every message: one type that s-expressions and JSON both map onto.
+//! The data of every message: one type for both s-expressions and JSON.
 //!
-//! It knows nothing of files, connections or messages. Serde is its way to and from Rust types;
-//! [`json`] is its one notation here, s-expressions are in [`crate::wire::sexp`]. [`Value`] keeps
-//! apart what Emacs keeps apart (symbols and strings, lists and vectors) and what JSON keeps apart
-//! (`null`, `false` and `[]`), so that a value goes through either dialect without loss.
+//! It knows nothing of files, connections or messages. Serde converts it to and from Rust types.
+//! [`json`] is its notation here; s-expressions are in [`crate::wire::sexp`]. [`Value`]
+//! distinguishes everything that Emacs distinguishes (symbols and strings, lists and vectors) and
+//! everything that JSON distinguishes (`null`, `false` and `[]`), so that a value survives either
+//! dialect without loss.
 
 mod de;
 mod describe;
@@ -20,17 +21,18 @@ use serde::de::DeserializeOwned;
 
 pub use error::Error;
 
-/// One datum.
+/// A datum.
 ///
-/// A property list arrives as a [`Value::List`] from an s-expression and as a [`Value::Map`] from
-/// JSON or from a serialized struct; whoever wants a map takes both. Keys of a `Map` are kebab-case
-/// names without a colon; the JSON side writes them in snake_case.
+/// A property list arrives as a [`Value::List`] from an s-expression, and as a [`Value::Map`] from
+/// JSON or a serialized struct. Code that wants a map must accept both. Keys of a `Map` are
+/// kebab-case names without a colon; JSON text has them in snake_case.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Value {
-    /// `nil`: null, and false and the empty list to readers who expect those.
+    /// `nil`: null, and also false and the empty list for readers that expect those.
     #[default]
     Nil,
-    /// JSON's `true` and `false`; `t` reads as `Bool(true)`, `Bool(false)` prints as `nil`.
+    /// JSON's `true` and `false`. `t` is read as `Bool(true)`, and `Bool(false)` is printed as
+    /// `nil`.
     Bool(bool),
     /// An integer that fits 64 bits.
     Int(i64),
@@ -42,13 +44,13 @@ pub enum Value {
     Str(String),
     /// A string that is not Unicode text: Emacs character codes, raw bytes as 0x3FFF80–0x3FFFFF.
     RawStr(Vec<u32>),
-    /// A symbol other than `nil` and `t`, its name unescaped.
+    /// A symbol other than `nil` and `t`. The name is unescaped.
     Symbol(Box<str>),
-    /// A keyword, its name without the leading colon, unescaped.
+    /// A keyword. The name is unescaped and without the leading colon.
     Keyword(Box<str>),
-    /// A proper list; never empty when it was read from an s-expression (that is `Nil`).
+    /// A proper list. Never empty if it was read from an s-expression, which gives `Nil`.
     List(Vec<Value>),
-    /// A list with a tail other than `nil`: `(a b . c)`; the tail is never a list.
+    /// A list with a tail other than `nil`: `(a b . c)`. The tail is never a list.
     Dotted(Vec<Value>, Box<Value>),
     /// A vector, `[a b]`.
     Vector(Vec<Value>),
@@ -63,19 +65,19 @@ pub enum Value {
 }
 
 impl Value {
-    /// Turns the datum into `T`; texts move over without being copied.
+    /// Converts the datum to `T`. Texts move over without being copied.
     ///
-    /// Maps and property lists fill structs, keys in kebab-case or snake_case alike, the first of
-    /// two equal keys counting; `nil` is also the empty map, the empty list, false and `None`.
-    /// Symbols, keywords and strings name the variants of an enum.
+    /// Structs are filled from maps and property lists. Keys may be in kebab-case or snake_case,
+    /// and of two equal keys the first counts. `nil` is also the empty map, the empty list, false
+    /// and `None`. Symbols, keywords and strings name the variants of an enum.
     ///
     /// # Errors
-    /// What does not fit, and where.
+    /// [`Error`], with the place of a datum that does not fit.
     pub fn decode<T: DeserializeOwned>(self) -> Result<T, Error> {
         T::deserialize(de::ValueDeserializer::new(self))
     }
 
-    /// The value under `name` (kebab-case, no colon) in a map or property list.
+    /// Returns the value under `name` (kebab-case, no colon) in a map or property list.
     pub fn get(&self, name: &str) -> Option<&Value> {
         match self {
             Self::Map(entries) => entries.iter().find(|(key, _)| &**key == name).map(|(_, v)| v),
@@ -87,7 +89,7 @@ impl Value {
         }
     }
 
-    /// Whether this is a non-empty list of keywords and values in turn.
+    /// Returns whether this is a non-empty list of alternating keywords and values.
     pub fn is_plist(&self) -> bool {
         let Self::List(items) = self else { return false };
         let key_first = |pair: &[Value]| matches!(pair[0], Self::Keyword(_));
@@ -95,8 +97,8 @@ impl Value {
     }
 }
 
-/// The datum that says what `value` says: structs become maps with kebab-case names, unit variants
-/// keywords, sequences and tuples lists, and `None` becomes `nil`.
+/// Converts `value` to a datum: structs become maps with kebab-case names, unit variants keywords,
+/// sequences and tuples lists, and `None` becomes `nil`.
 ///
 /// # Errors
 /// Those that the value's own `Serialize` raises, and a map key that is not a name.
@@ -104,7 +106,7 @@ pub fn to_value<T: Serialize + ?Sized>(value: &T) -> Result<Value, Error> {
     value.serialize(ser::ValueSerializer)
 }
 
-/// `name` with `_` as `-`: the form in which names are compared and kept.
+/// Returns `name` with `-` for each `_`. Names are compared and kept in this form.
 pub(crate) fn kebab(name: &str) -> Cow<'_, str> {
     if name.contains('_') { Cow::Owned(name.replace('_', "-")) } else { Cow::Borrowed(name) }
 }

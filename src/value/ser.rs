@@ -1,4 +1,4 @@
-//! From Rust values to [`Value`]: what `to_value` runs on.
+//! Converts Rust values to a [`Value`]. `to_value` is built on it.
 
 use serde::ser::{self, Serialize, Serializer};
 
@@ -8,20 +8,20 @@ use super::{Error, Value, kebab};
 /// See [`super::to_value`].
 pub(super) struct ValueSerializer;
 
-/// The elements so far of a list, and the variant that will hold it.
+/// The elements of a list so far, and the variant that will hold it.
 pub(super) struct ListBuilder {
     variant: Option<&'static str>,
     items: Vec<Value>,
 }
 
-/// The entries so far of a map, the key that waits for its value, and the variant around it.
+/// The entries of a map so far, the key that waits for its value, and the variant around it.
 pub(super) struct MapBuilder {
     variant: Option<&'static str>,
     entries: Vec<(Box<str>, Value)>,
     key: Option<Box<str>>,
 }
 
-/// Serializers of numbers, each by way of a `From` that exists.
+/// Implements the serializers of numbers, each with an existing conversion.
 macro_rules! numbers {
     ($($method:ident($type:ty) => $make:expr;)*) => {
         $(fn $method(self, number: $type) -> Result<Value, Error> { Ok($make(number)) })*

@@ -1,4 +1,4 @@
-//! Tests of going from data to Rust values and back. Data are written as s-expressions.
+//! Tests of converting data to Rust values and back. Data are written as s-expressions.
 
 use std::collections::BTreeMap;
 
@@ -287,7 +287,7 @@ fn rust_values_become_data() {
 }
 
 #[test]
-fn what_is_encoded_decodes_as_the_same() {
+fn encoded_values_decode_the_same() {
     for shape in [Shape::Point, Shape::Circle(0.5), Shape::Line(-1, 1)] {
         assert_eq!(to_value(&shape).unwrap().decode(), Ok(shape));
     }

@@ -1,10 +1,10 @@
 //! Passes a whole [`Value`] through serde, whose data model cannot tell a symbol from a string.
 //!
 //! `Value` asks for a newtype struct with a name that nobody else uses. Our own serializer and
-//! deserializer know the name and hand the datum over beside the visitor, in a thread-local slot
-//! that is filled and emptied within one call. Every other format sees an ordinary newtype and
-//! gets the plain form: names as strings, property lists as maps. So does `#[serde(flatten)]`,
-//! which buffers in a format of its own.
+//! deserializer know the name and pass the datum next to the visitor, in a thread-local slot that
+//! is filled and emptied within one call. Every other format sees an ordinary newtype and gets the
+//! plain form: names as strings, property lists as maps. So does `#[serde(flatten)]`, which buffers
+//! in a format of its own.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -15,7 +15,7 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use super::Value;
 use super::json::{printed, text_of_codes};
 
-/// The name by which our own formats recognise a `Value`.
+/// Name by which our own formats recognise a `Value`.
 pub(super) const MARKER: &str = "$contexture::Value";
 
 thread_local! {
@@ -32,7 +32,7 @@ pub(super) fn hand_over<'de, V: Visitor<'de>>(
     visitor.visit_unit()
 }
 
-/// Takes a copy of the `Value` that `inner`, the content of the marked newtype, stands for.
+/// Returns a copy of the `Value` that `inner`, the content of the marked newtype, stands for.
 pub(super) fn capture<T: Serialize + ?Sized>(inner: &T) -> Result<Value, super::Error> {
     WANTED.set(true);
     let plain = inner.serialize(super::ser::ValueSerializer)?;
@@ -160,7 +160,7 @@ impl Serialize for Plain<'_> {
 }
 
 impl From<u64> for Value {
-    /// The number, as [`Value::BigInt`] where it needs the 64th bit.
+    /// Converts the number, to [`Value::BigInt`] if it needs the 64th bit.
     fn from(number: u64) -> Self {
         i64::try_from(number)
             .map_or_else(|_| Self::BigInt(number.to_string().into_boxed_str()), Self::Int)

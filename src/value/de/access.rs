@@ -1,4 +1,4 @@
-//! Elements, entries and variants handed to serde one by one, each error told where it happened.
+//! Hands elements, entries and variants to serde one by one. Each error says where it happened.
 
 use std::vec;
 
@@ -21,7 +21,8 @@ impl Items {
         Self { length: items.len(), rest: items.into_iter() }
     }
 
-    /// Visits all elements; some left over is an error, as a tuple would lose them silently.
+    /// Visits all elements. Elements left over are an error, since a tuple would lose them
+    /// silently.
     pub(super) fn visit<'de, V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Error> {
         let result = visitor.visit_seq(&mut self)?;
         match self.rest.len() {
@@ -89,14 +90,14 @@ impl<'de> MapAccess<'de> for Entries {
     }
 }
 
-/// A variant's name and what came with it.
+/// The name of a variant and its content.
 pub(super) struct Variant {
     name: Box<str>,
     content: Value,
 }
 
 impl Variant {
-    /// The variant called `name`, in snake_case if only the kebab-case form is known.
+    /// Creates the variant called `name`, in snake_case if only that form is known.
     pub(super) fn named(name: Box<str>, known: &[&str]) -> Self {
         let kebab = kebab(&name);
         let other_form = !known.contains(&&*name) && known.contains(&&*kebab);
@@ -119,7 +120,7 @@ impl<'de> EnumAccess<'de> for Variant {
     }
 }
 
-/// What came with a variant's name; `nil` when nothing did.
+/// The content of a variant; `nil` if there is none.
 pub(super) struct Content(ValueDeserializer);
 
 impl<'de> VariantAccess<'de> for Content {

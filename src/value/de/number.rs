@@ -1,11 +1,11 @@
-//! Numbers out of data: exact or refused, with the range in the refusal.
+//! Converts data to numbers: exactly or with an error that gives the range.
 
 use std::fmt::Display;
 use std::str::FromStr;
 
 use crate::value::{Error, Value};
 
-/// An integer type, by what an error must say of its range.
+/// An integer type, with what error messages need to know about its range.
 pub(super) trait Integer: FromStr + TryFrom<i64> + Display {
     const LEAST: Self;
     const MOST: Self;
@@ -27,7 +27,7 @@ integer_types! {
     u8: false, u16: false, u32: false, u64: false, u128: false
 }
 
-/// The datum as an integer of type `T`.
+/// Returns the datum as an integer of type `T`.
 pub(super) fn integer<T: Integer>(value: &Value) -> Result<T, Error> {
     let (fitting, negative) = match value {
         Value::Int(number) => (T::try_from(*number).ok(), *number < 0),
@@ -42,7 +42,7 @@ pub(super) fn integer<T: Integer>(value: &Value) -> Result<T, Error> {
     }
 }
 
-/// The datum as a float; integers count, rounded to the nearest float.
+/// Returns the datum as a float. Integers are rounded to the nearest float.
 pub(super) fn float(value: &Value) -> Result<f64, Error> {
     match value {
         Value::Float(number) => Ok(*number),

@@ -1,6 +1,6 @@
-//! JSON text to a [`Value`], by serde_json.
+//! Reads JSON text into a [`Value`], with serde_json.
 //!
-//! Two of serde_json's habits need care. It limits nesting to 128; we measure the depth first and
+//! Two properties of serde_json need care. It limits nesting to 128; we measure the depth first and
 //! then lift that limit. And with `arbitrary_precision`, without which large integers would lose
 //! digits, it shows every number as a map with one private key, which a client could also send.
 
@@ -12,10 +12,11 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use super::{ENDED, JsonError, MAX_DEPTH};
 use crate::value::{Value, kebab};
 
-/// The key under which serde_json shows a number's digits.
+/// Key under which serde_json shows the digits of a number.
 const NUMBER: &str = "$serde_json::private::Number";
 
-/// Above this many keys, repeated ones are looked up in a table instead of one by one.
+/// Maximum number of keys that are compared one by one. With more, repeated keys are looked up in a
+/// table.
 const FEW_KEYS: usize = 16;
 
 /// See [`super::from_json`].
@@ -53,7 +54,8 @@ fn check_depth(text: &str) -> Result<(), JsonError> {
     Ok(())
 }
 
-/// The index of the quote that ends the string whose content begins at `at`, or the text's end.
+/// Returns the index of the quote that ends the string whose content begins at `at`, or the text's
+/// end.
 fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
     while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
         at += found;
@@ -70,7 +72,8 @@ fn column_of(text: &str, byte: usize) -> usize {
     text[..end].chars().count() + 1
 }
 
-/// serde_json's error with the place in characters, and without its own notion of the place.
+/// Converts serde_json's error, with the place in characters and without its own wording of the
+/// place.
 fn explain(text: &str, error: &serde_json::Error) -> JsonError {
     let line_start: usize =
         text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
@@ -96,7 +99,7 @@ fn explain(text: &str, error: &serde_json::Error) -> JsonError {
     JsonError { column, message }
 }
 
-/// Any JSON datum, as a seed and as the visitor of what it finds.
+/// A visitor for any JSON datum, also used as its seed.
 struct Datum;
 
 impl<'de> DeserializeSeed<'de> for Datum {
@@ -176,15 +179,15 @@ fn number<E: serde::de::Error>(digits: &str) -> Result<Value, E> {
     digits.parse().map(Value::Float).map_err(|_| E::custom("not a number"))
 }
 
-/// What stood under serde_json's private key: a number's digits from serde_json itself, or what a
-/// client wrote there.
+/// The value under serde_json's private key: the digits of a number from serde_json itself, or a
+/// datum that a client wrote there.
 enum Under {
     Digits(String),
     Datum(Value),
 }
 
-/// Tells the two apart: asked for a newtype, a place in the JSON text answers with a newtype, and
-/// the digits, which come from a plain `String`, with a string.
+/// Distinguishes the two. Asked for a newtype, a place in the JSON text answers with a newtype, and
+/// the digits, which come from a plain `String`, answer with a string.
 struct UnderNumberKey;
 
 impl<'de> DeserializeSeed<'de> for UnderNumberKey {
@@ -211,7 +214,7 @@ impl<'de> Visitor<'de> for UnderNumberKey {
     }
 }
 
-/// The entries of an object; of equal names the last value counts, in the first one's place.
+/// The entries of an object. Of equal names the last value counts, in the place of the first.
 #[derive(Default)]
 struct Builder {
     entries: Vec<(Box<str>, Value)>,

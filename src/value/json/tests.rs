@@ -58,7 +58,7 @@ fn numbers_keep_their_digits() {
 }
 
 #[test]
-fn of_equal_keys_the_last_value_counts() {
+fn the_last_of_equal_keys_counts() {
     check_read(r#"{"a":1,"b":2,"a":3}"#, "(:a 3 :b 2)");
     check_read(r#"{"a_b":1,"a-b":2}"#, "(:a-b 2)");
     let many: Vec<String> = (0..100).map(|n| format!("\"k{}\":{n}", n % 50)).collect();
@@ -159,7 +159,7 @@ fn json_text() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn what_is_written_reads_as_the_same(json in json_text()) {
+    fn written_json_reads_back_the_same(json in json_text()) {
         let value = from_json(json.as_bytes()).unwrap();
         let text = written(&value);
         prop_assert!(!text.contains('\n'));

@@ -1,4 +1,4 @@
-//! JSON text from a [`Value`].
+//! Writes a [`Value`] as JSON text.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -79,8 +79,8 @@ fn write_array(items: &[Value], out: &mut Vec<u8>) {
     out.push(b']');
 }
 
-/// A plist, unless it holds nothing but keywords: `(:code :text)` is a list of two names far more
-/// often than a map with one entry.
+/// Returns whether a list is written as an object: a plist that holds more than keywords.
+/// `(:code :text)` is a list of two names far more often than a map with one entry.
 fn is_object(list: &Value, items: &[Value]) -> bool {
     list.is_plist() && !items.iter().all(|item| matches!(item, Value::Keyword(_)))
 }
@@ -92,8 +92,8 @@ fn plist_entries(items: &[Value]) -> impl Iterator<Item = (&str, &Value)> {
     })
 }
 
-/// Of equal names the first is written: that is the one `plist-get` sees, where JSON readers would
-/// take the last.
+/// Writes an object. Of equal names it writes the first, which `plist-get` would find; JSON readers
+/// would take the last.
 fn write_object<'a>(entries: impl Iterator<Item = (&'a str, &'a Value)>, out: &mut Vec<u8>) {
     let mut seen = HashSet::new();
     out.push(b'{');
