@@ -1,9 +1,9 @@
-//! What passes between a connection and the methods, whatever the dialect.
+//! The messages between a connection and the methods, in any dialect.
 
 use crate::value::Value;
 use crate::visible::visible_lines;
 
-/// A request's id as the client chose it: an integer or a string, echoed unchanged.
+/// The id of a request, chosen by the client and echoed unchanged: an integer or a string.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Id {
     /// An integer id.
@@ -21,110 +21,111 @@ impl From<Id> for Value {
     }
 }
 
-/// One call: a request with an id, or a notification without.
+/// A call: a request if it has an id, otherwise a notification.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// Absent for a notification, which gets no reply.
+    /// Id of the request. Absent for a notification, which gets no reply.
     pub id: Option<Id>,
-    /// The method's name in kebab-case.
+    /// Name of the method in kebab-case.
     pub method: String,
-    /// The parameters: a plist, map or nil.
+    /// Parameters: a plist, map or nil.
     pub params: Value,
 }
 
-/// What one message of a client turned out to be.
+/// A decoded message of a client.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Incoming {
     /// A well-formed call.
     Call(Request),
-    /// Something else, with the error to answer; the id is known when it could be read.
+    /// Anything else, with the error to answer and the id if it could be read.
     Invalid(Option<Id>, WireError),
-    /// EPC's question which methods there are, whose answer has a form of its own.
+    /// EPC's question for the list of methods. Its answer has a form of its own.
     Methods(Option<Id>),
-    /// Something that SLY or SLIME say and that is no call of a method.
+    /// A message of SLY or SLIME that is no call of a method.
     Talk(Talk),
-    /// A comment or an empty line, a reply nobody asked for: nothing to do.
+    /// A comment, an empty line or an unexpected reply: nothing to do.
     Ignored,
 }
 
-/// What SLY and SLIME say apart from calling methods.
+/// The messages of SLY and SLIME other than calls of methods.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Talk {
     /// Evaluate a form and answer under this id.
     Evaluate {
-        /// The id of the answer.
+        /// Id of the answer.
         id: i64,
-        /// The form.
+        /// Form to evaluate.
         form: Form,
-        /// The thread in which to do so: a number, `t` or a keyword.
+        /// Thread to evaluate it in: a number, `t` or a keyword.
         thread: Value,
     },
-    /// A message to a channel of the server's.
+    /// A message to one of the server's channels.
     Channel {
-        /// The channel's number.
+        /// Number of the channel.
         channel: i64,
-        /// A keyword and what goes with it.
+        /// A keyword and its arguments.
         message: Vec<Value>,
     },
-    /// Stop what the thread does.
+    /// Stop the work of the thread.
     Interrupt {
         /// The thread: a number, `t` or a keyword.
         thread: Value,
     },
-    /// The answer to a question of the server's.
+    /// The answer to a question of the server.
     Answer {
-        /// The question's tag.
+        /// Tag of the question.
         tag: Value,
-        /// What was answered.
+        /// Answer.
         value: Value,
     },
 }
 
-/// A Lisp form to be evaluated.
+/// A Lisp form to evaluate.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Form {
-    /// `(PACKAGE:NAME ARGUMENTS…)`, the names in lower case, the arguments without their quotes.
+    /// `(PACKAGE:NAME ARGUMENTS…)`, with the names in lower case and the arguments without quotes.
     Call {
-        /// The package; empty when the name has none.
+        /// Package. Empty if the name has none.
         package: String,
-        /// The function's name.
+        /// Name of the function.
         name: String,
-        /// The arguments.
+        /// Arguments.
         arguments: Vec<Value>,
     },
     /// Anything else.
     Datum(Value),
 }
 
-/// What the server says to a client.
+/// A message from the server to a client.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outgoing {
-    /// The answer to the request with this id (`None` when the id could not be read).
+    /// The answer to the request with this id (`None` if the id could not be read).
     Reply(Option<Id>, Result<Value, WireError>),
     /// A notification: method and parameters.
     Notify(&'static str, Value),
-    /// What only SLY and SLIME understand, whole.
+    /// A complete message that only SLY and SLIME understand.
     Event(Value),
 }
 
-/// An error as clients see it: JSON-RPC's codes, 1 and up for the application's own.
+/// An error as clients see it. The codes are those of JSON-RPC, and 1 and up for the application's
+/// own.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct WireError {
-    /// See the associated constants.
+    /// Code of the error: one of the associated constants.
     pub code: i32,
-    /// A phrase for people: what was wrong, where, what to do.
+    /// Phrase for people: the problem, its place, and what to do.
     pub message: String,
-    /// Details for programs, a map; `Nil` when there are none.
+    /// Details for programs, as a map; `Nil` if there are none.
     pub data: Value,
 }
 
 impl WireError {
     /// The message could not be read.
     pub const PARSE: i32 = -32700;
-    /// The message is readable but is no request, or is larger than allowed.
+    /// The message is readable but not a request, or it is too large.
     pub const INVALID_REQUEST: i32 = -32600;
-    /// No such method.
+    /// No such method exists.
     pub const METHOD_NOT_FOUND: i32 = -32601;
     /// A parameter is missing, unknown or out of range.
     pub const INVALID_PARAMS: i32 = -32602;
@@ -132,10 +133,11 @@ impl WireError {
     pub const INTERNAL: i32 = -32603;
     /// The request was cancelled by its client.
     pub const CANCELLED: i32 = -32800;
-    /// The application's errors; `data` has `:kind`.
+    /// An error of the application; `data` has `:kind`.
     pub const APPLICATION: i32 = 1;
 
-    /// An error without details. What hides in the names that its message quotes is shown.
+    /// Creates an error without details. Hidden characters in names that the message quotes become
+    /// visible.
     pub fn new(code: i32, message: impl AsRef<str>) -> Self {
         Self { code, message: visible_lines(message.as_ref()).into_owned(), data: Value::Nil }
     }

@@ -1,14 +1,14 @@
 //! Messages of EPC, in both directions: `(call UID METHOD ARGS)`, `(methods UID)`, and their
 //! answers.
 //!
-//! Each side numbers its own calls, so what the server calls and what it answers never meet.
+//! Each side numbers its own calls, so the server's calls and its answers never mix.
 
 use super::{id_of, method_of, native, no_message_of, params_of};
 use crate::value::Value;
 use crate::wire::message::{Id, Incoming, Outgoing, Request, WireError};
 use crate::wire::sexp::{print_into, print_str};
 
-/// The names with which messages begin.
+/// Names with which messages begin.
 pub(super) const HEADS: &[&str] = &["call", "methods", "return", "return-error", "epc-error"];
 const SHAPE: &str = "(call 1 ping nil) or (methods 2)";
 
@@ -38,8 +38,8 @@ pub(super) fn decode(payload: &[u8]) -> Incoming {
     }
 }
 
-/// The id of a call that cannot be read otherwise, in the way in which it begins: its sender waits
-/// for an answer.
+/// Returns the id from the beginning of a call that cannot be read otherwise, since its sender
+/// waits for an answer.
 pub(super) fn first_id(payload: &[u8]) -> Option<Id> {
     let id = payload.trim_ascii_start().strip_prefix(b"(call ")?;
     let (id, _) = id.split_at(id.iter().position(|byte| *byte == b' ')?);
@@ -56,7 +56,8 @@ fn call(id: Option<Id>, mut parts: impl Iterator<Item = Value>) -> Incoming {
     }
 }
 
-/// The parameters in a list of arguments: it is the plist, or has the plist as its one element.
+/// Returns the parameters in a list of arguments. The list is the plist, or contains it as its only
+/// element.
 fn unwrapped(arguments: Value) -> Value {
     match arguments {
         Value::List(mut one) | Value::Vector(mut one) if one.len() == 1 => {
@@ -66,7 +67,7 @@ fn unwrapped(arguments: Value) -> Value {
     }
 }
 
-/// Appends a message without its header. `calls` counts the calls that the server made.
+/// Appends a message without its header. `calls` counts the server's own calls.
 pub(super) fn write(message: &Outgoing, calls: &mut u64, out: &mut Vec<u8>) {
     match message {
         Outgoing::Reply(id, Ok(value)) => {
@@ -94,7 +95,7 @@ pub(super) fn write(message: &Outgoing, calls: &mut u64, out: &mut Vec<u8>) {
     out.push(b')');
 }
 
-/// No method failed: there was none, or no call.
+/// Returns whether the error means that no method ran: an unknown method, or no valid call.
 fn is_protocol_error(error: &WireError) -> bool {
     let codes = [WireError::PARSE, WireError::INVALID_REQUEST, WireError::METHOD_NOT_FOUND];
     codes.contains(&error.code)

@@ -1,4 +1,4 @@
-//! Messages as JSON-RPC 2.0. Which members a message has is decided one level up.
+//! Messages as JSON-RPC 2.0. The parent module decides which members a message has.
 
 use super::{invalid, parse_error, text_of};
 use crate::value::Value;

@@ -1,5 +1,5 @@
-//! The dialects in which a line or a payload can be a message, and what they have in common: which
-//! data make a request. Reading and writing the data is left to the submodules.
+//! The dialects in which a line or a payload can be a message, and the rules they share for turning
+//! data into requests. The submodules read and write the data.
 
 mod epc;
 mod json;
@@ -11,8 +11,8 @@ use super::frame::{Ends, MAX_PAYLOAD, write_framed};
 use super::message::{Id, Incoming, Outgoing, Request, WireError};
 use crate::value::{Value, kebab};
 
-/// A way to write messages. The first two are one message per line, the others have the length
-/// before each.
+/// A notation for messages. The first two have one message per line; the others put its length
+/// before each message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// Property lists: `(:id 1 :method ping)`.
@@ -21,15 +21,15 @@ pub enum Dialect {
     Json,
     /// EPC: `(call 1 ping nil)`.
     Epc,
-    /// What SLY and SLIME speak: `(:emacs-rex (contexture:ping) nil t 1)`.
+    /// The protocol of SLY and SLIME: `(:emacs-rex (contexture:ping) nil t 1)`.
     Slynk,
 }
 
 impl Dialect {
-    /// Every dialect.
+    /// All dialects.
     pub const ALL: &'static [Self] = &[Self::Native, Self::Json, Self::Epc, Self::Slynk];
 
-    /// Its name in `server-info`.
+    /// Returns its name in `server-info`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Native => "native",
@@ -39,7 +39,7 @@ impl Dialect {
         }
     }
 
-    /// The dialect of a connection whose first line this is, if it is any of ours.
+    /// Returns the dialect of a connection that begins with this line, or `None` for a foreign one.
     pub fn of_line(line: &[u8]) -> Option<Self> {
         match line.iter().find(|byte| !byte.is_ascii_whitespace())? {
             b'(' | b';' => Some(Self::Native),
@@ -48,7 +48,8 @@ impl Dialect {
         }
     }
 
-    /// The dialect of a connection whose first payload this is, if it is any of ours.
+    /// Returns the dialect of a connection that begins with this payload, or `None` for a foreign
+    /// one.
     pub fn of_payload(payload: &[u8]) -> Option<Self> {
         let inside = payload.trim_ascii_start().strip_prefix(b"(")?.trim_ascii_start();
         let end = inside.iter().position(|b| b.is_ascii_whitespace() || *b == b')');
@@ -60,7 +61,7 @@ impl Dialect {
         }
     }
 
-    /// The id of a payload of which only the ends are there: of a call whose sender waits for an
+    /// Returns the id of a call of which only the ends are known, since its sender waits for an
     /// answer.
     pub fn id_of_ends(self, ends: &Ends) -> Option<Id> {
         match self {
@@ -70,23 +71,23 @@ impl Dialect {
         }
     }
 
-    /// Whether messages have their lengths before them.
+    /// Returns whether each message is preceded by its length.
     pub fn is_framed(self) -> bool {
         matches!(self, Self::Epc | Self::Slynk)
     }
 
-    /// Whether a client is told how a call of its own gets on without having asked to be: in
-    /// dialects that know no such message it is not.
+    /// Returns whether a client gets progress of its own calls without asking for it. Framed
+    /// dialects have no such message.
     pub fn has_progress(self) -> bool {
         !self.is_framed()
     }
 
-    /// The longest message that may be sent where `limit` bytes are allowed.
+    /// Returns the maximum length of a message that may be sent if `limit` bytes are allowed.
     pub fn longest(self, limit: usize) -> usize {
         if self.is_framed() { limit.min(MAX_PAYLOAD) } else { limit }
     }
 
-    /// What a line without its end, or a payload, says. Never fails: a bad one is
+    /// Decodes a line without its end, or a payload. Never fails: a bad one is
     /// [`Incoming::Invalid`].
     pub fn decode(self, message: &[u8]) -> Incoming {
         if is_skipped(message) {
@@ -109,23 +110,23 @@ impl Dialect {
 #[derive(Debug)]
 pub struct Encoder {
     dialect: Dialect,
-    /// How many calls of an EPC client's methods were made.
+    /// Number of calls made to an EPC client's methods.
     calls: u64,
 }
 
 impl Encoder {
-    /// An encoder for a new connection.
+    /// Creates an encoder for a new connection.
     pub fn new(dialect: Dialect) -> Self {
         Self { dialect, calls: 0 }
     }
 
-    /// The dialect.
+    /// Returns the dialect.
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }
 
-    /// Appends `message`, with the `\n` of a line or the header of a payload, and gives its length
-    /// with the former and without the latter.
+    /// Appends `message` with the `\n` of a line or the header of a payload. Returns its length,
+    /// including the `\n` but not the header.
     pub fn encode(&mut self, message: &Outgoing, out: &mut Vec<u8>) -> usize {
         let start = out.len();
         match self.dialect {
@@ -141,19 +142,19 @@ impl Encoder {
     }
 }
 
-/// Whether a line is empty or a comment, in either dialect.
+/// Returns whether a line is empty or a comment, in either dialect.
 fn is_skipped(line: &[u8]) -> bool {
     line.iter().find(|byte| !byte.is_ascii_whitespace()).is_none_or(|first| *first == b';')
 }
 
-/// A failure to read the data, at a column counted from 1 in characters.
+/// Creates the error for data that cannot be read, at a column counted from 1 in characters.
 fn parse_error(message: String, column: usize) -> WireError {
     let column = i64::try_from(column).unwrap_or(i64::MAX);
     let data = Value::Map(vec![("column".into(), Value::Int(column))]);
     WireError { data, ..WireError::new(WireError::PARSE, message) }
 }
 
-/// The line as text.
+/// Returns the line as text.
 fn text_of(line: &[u8]) -> Result<&str, WireError> {
     std::str::from_utf8(line).map_err(|error| {
         let valid = String::from_utf8_lossy(&line[..error.valid_up_to()]);
@@ -162,7 +163,7 @@ fn text_of(line: &[u8]) -> Result<&str, WireError> {
     })
 }
 
-/// Takes the message apart; what is wrong with it is told to the request whose id can be read.
+/// Takes the message apart. An error goes to the request whose id can be read.
 fn incoming(value: Value) -> Incoming {
     let parts = match Parts::of(value) {
         Ok(parts) => parts,
@@ -181,7 +182,7 @@ fn incoming(value: Value) -> Incoming {
     }
 }
 
-/// The members of a message that mean something.
+/// The members of a message that have a meaning.
 #[derive(Default)]
 struct Parts {
     id: Option<Value>,

@@ -1,11 +1,11 @@
-//! Messages as property lists. Which members a message has is decided one level up.
+//! Messages as property lists. The parent module decides which members a message has.
 
 use super::{parse_error, text_of};
 use crate::value::Value;
 use crate::wire::message::{Id, Outgoing, WireError};
 use crate::wire::sexp::{self, ReadErrorKind, print_into};
 
-/// What a client must do about a line that ends too early.
+/// Advice to a client about a line that ends too early.
 const ONE_LINE: &str =
     "a message is one line: print newlines as \\n (print-escape-newlines in Emacs)";
 
@@ -22,7 +22,7 @@ pub(super) fn read(line: &[u8]) -> Result<Value, WireError> {
     })
 }
 
-/// Reads a message that is not bound to one line.
+/// Reads a message that may span several lines.
 pub(super) fn read_payload(payload: &[u8]) -> Result<Value, WireError> {
     sexp::read(text_of(payload)?).map_err(|error| parse_error(error.to_string(), error.column))
 }

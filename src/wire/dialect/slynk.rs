@@ -1,14 +1,14 @@
-//! Messages of SLY and SLIME, in both directions. What the forms mean that are no call of a method
-//! is for others to know; here they are only taken apart.
+//! Messages of SLY and SLIME, in both directions. Forms that do not call a method are only taken
+//! apart here; others give them a meaning.
 
 use super::{invalid, native, no_message_of};
 use crate::value::{Value, kebab};
 use crate::wire::message::{Form, Id, Incoming, Outgoing, Request, Talk, WireError};
 use crate::wire::sexp::{print_into, print_str};
 
-/// With what every message of an Emacs begins.
+/// Beginning of every message of an Emacs.
 pub(super) const HEAD: &str = ":emacs-";
-/// Whose forms are calls of methods: `(contexture:ping)`.
+/// Package whose forms are calls of methods: `(contexture:ping)`.
 const OURS: &str = "contexture";
 const SHAPE: &str = "(:emacs-rex (swank:connection-info) nil t 1)";
 
@@ -66,7 +66,7 @@ fn rex(form: Value, thread: Value, id: i64) -> Incoming {
     }
 }
 
-/// A form with its arguments as they would be evaluated, as far as they are constant.
+/// Takes a form apart. Arguments are evaluated as far as they are constant.
 pub(crate) fn form_of(form: Value) -> Form {
     let items = match form {
         Value::List(items) if matches!(items.first(), Some(Value::Symbol(_))) => items,
@@ -82,7 +82,7 @@ pub(crate) fn form_of(form: Value) -> Form {
     Form::Call { package, name, arguments: items.map(unquoted).collect() }
 }
 
-/// `'x` as x; everything else is itself.
+/// Returns x for `'x`, and everything else unchanged.
 fn unquoted(argument: Value) -> Value {
     match argument {
         Value::List(mut pair)
@@ -94,14 +94,14 @@ fn unquoted(argument: Value) -> Value {
     }
 }
 
-/// The method and the parameters of `(contexture:NAME ARGUMENTS…)`.
+/// Returns the method and the parameters of `(contexture:NAME ARGUMENTS…)`.
 pub(crate) fn call_of(name: &str, arguments: Vec<Value>) -> Result<(String, Value), WireError> {
     let method = kebab(name).into_owned();
     let params = params(&method, arguments)?;
     Ok((method, params))
 }
 
-/// The parameters in arguments: keywords and values, or one list of them.
+/// Returns the parameters in arguments: keywords and values, or one list of them.
 fn params(method: &str, mut arguments: Vec<Value>) -> Result<Value, WireError> {
     if arguments.is_empty() {
         return Ok(Value::Nil);
@@ -121,8 +121,8 @@ fn no_plist(method: &str) -> WireError {
     invalid(format!("the arguments of ({OURS}:{method} …) must be keywords and values in turn"))
 }
 
-/// The id of a call that cannot be read otherwise, in the way in which it begins and ends: its
-/// sender waits for an answer.
+/// Returns the id from the end of a call that cannot be read otherwise, since its sender waits for
+/// an answer. The call must begin like one.
 pub(super) fn last_id(first: &[u8], last: &[u8]) -> Option<Id> {
     let begins = first.trim_ascii_start().starts_with(b"(:emacs-rex ");
     let last = last.trim_ascii_end().strip_suffix(b")").filter(|_| begins)?;

@@ -1,4 +1,4 @@
-//! Tests of what a line says and how an answer is written.
+//! Tests of the meaning of lines, and of the text of answers.
 
 use super::Dialect::{Epc, Json, Native, Slynk};
 use super::*;
@@ -6,7 +6,7 @@ use crate::wire::message::Outgoing::{Notify, Reply};
 use crate::wire::message::{Form, Talk};
 use crate::wire::sexp::{print, read};
 
-/// `ID METHOD PARAMS` of a call, `ID CODE MESSAGE DATA` of anything invalid.
+/// Formats a call as `ID METHOD PARAMS`, and anything invalid as `ID CODE MESSAGE DATA`.
 fn show(incoming: &Incoming) -> String {
     match incoming {
         Incoming::Call(Request { id, method, params }) => {
@@ -101,7 +101,7 @@ fn calls_in_json() {
 }
 
 #[test]
-fn lines_that_say_nothing_are_ignored() {
+fn lines_without_a_message_are_ignored() {
     for line in ["", "  ", "; hello", " ;; (:id 1", "\r"] {
         check(Native, line, "ignored");
         check(Json, line, "ignored");
@@ -318,7 +318,7 @@ fn forms_that_call_methods() {
 }
 
 #[test]
-fn what_editors_say() {
+fn messages_of_editors() {
     check(Slynk, "(:emacs-rex (slynk-mrepl:create-mrepl 1) nil t 4)\n", {
         "4 slynk-mrepl create-mrepl (1) in t"
     });
@@ -333,7 +333,7 @@ fn what_editors_say() {
     check(Slynk, "(:emacs-interrupt :repl-thread)", "interrupt :repl-thread");
     check(Slynk, "(:emacs-return 1 2 t)", "answer 2 t");
     check(Slynk, "(:emacs-pong 1 2)", "answer 2 t");
-    // Whoever waits for an answer gets one.
+    // Every caller gets an answer.
     check(Slynk, "(:emacs-rex (f #<buffer x>) nil t 12)\n", {
         "12 -32700 column 16: an object that has no printed form, #<buffer x>, cannot be sent (:column 16)"
     });

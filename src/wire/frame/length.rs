@@ -1,28 +1,29 @@
-//! Bytes to length-framed messages: six hex digits say how many bytes of payload follow.
+//! Splits bytes into messages by their lengths: six hex digits announce the bytes of the payload
+//! after them.
 
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::Frame;
 
-/// How many hex digits come before each payload.
+/// Number of hex digits before each payload.
 pub const HEADER_BYTES: usize = 6;
-/// The longest payload that six hex digits can announce, in bytes: 16 MiB less one.
+/// Maximum length of a payload that six hex digits can announce, in bytes: 16 MiB less one.
 pub const MAX_PAYLOAD: usize = 0xff_ffff;
-/// How many bytes are kept of each end of a payload that is skipped. An id is there.
+/// Number of bytes kept from each end of a skipped payload. The id is there.
 pub const ENDS_BYTES: usize = 64;
-/// The most that is reserved at once for a payload that has only been announced.
+/// Maximum number of bytes reserved at once for a payload that has only been announced.
 const RESERVED_AT_ONCE: usize = 64 << 10;
 
-/// The first and the last [`ENDS_BYTES`] of a payload; they overlap when it is shorter than both.
+/// The first and last [`ENDS_BYTES`] of a payload. They overlap if the payload is short.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ends {
-    /// The first bytes.
+    /// First bytes.
     pub first: Vec<u8>,
-    /// The last bytes.
+    /// Last bytes.
     pub last: Vec<u8>,
 }
 
-/// Takes payloads off a stream. After a header that is none it cannot find the next message.
+/// Takes payloads from a stream. After an invalid header it cannot find the next message.
 #[derive(Debug)]
 pub(super) struct LengthDecoder {
     max_bytes: usize,
@@ -31,11 +32,11 @@ pub(super) struct LengthDecoder {
 
 #[derive(Debug)]
 enum State {
-    /// At a header.
+    /// Expecting a header.
     Header,
-    /// Waiting for the rest of this many bytes.
+    /// Waiting for the rest of a payload of this length.
     Payload(usize),
-    /// Dropping the payload of this length, of which so many bytes are still to come.
+    /// Dropping a payload of this length, with `left` bytes still to come.
     Skipping { length: usize, left: usize, ends: Ends },
     /// Dropping everything.
     Lost,
@@ -96,14 +97,14 @@ impl LengthDecoder {
 }
 
 impl Ends {
-    /// The ends of a payload that is whole.
+    /// Returns the ends of a complete payload.
     pub fn of(payload: &[u8]) -> Self {
         let mut ends = Self::default();
         ends.add(payload);
         ends
     }
 
-    /// Takes the next piece of the payload.
+    /// Adds the next piece of the payload.
     fn add(&mut self, piece: &[u8]) {
         let room = ENDS_BYTES - self.first.len();
         self.first.extend_from_slice(&piece[..room.min(piece.len())]);
@@ -113,7 +114,7 @@ impl Ends {
     }
 }
 
-/// The length that the header at the beginning announces, if there is one.
+/// Returns the length that the header at the beginning announces, if there is a valid header.
 pub(super) fn payload_length(source: &[u8]) -> Option<usize> {
     let header = source.get(..HEADER_BYTES)?;
     header.iter().try_fold(0, |length, digit| {
@@ -122,8 +123,8 @@ pub(super) fn payload_length(source: &[u8]) -> Option<usize> {
     })
 }
 
-/// Appends a payload that `write` makes, with its length before it, and gives that length. The
-/// header of a payload above [`MAX_PAYLOAD`] would be wrong: whoever calls takes it back.
+/// Appends a payload that `write` produces, preceded by its length. Returns that length. The header
+/// of a payload above [`MAX_PAYLOAD`] is wrong, so the caller must remove it.
 pub(crate) fn write_framed(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) -> usize {
     let start = out.len();
     out.extend_from_slice(&[b'0'; HEADER_BYTES]);
@@ -134,7 +135,7 @@ pub(crate) fn write_framed(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) 
     length
 }
 
-/// A refused header, for people.
+/// Formats a refused header for people.
 pub(crate) fn show_header(header: &Bytes) -> String {
     header.escape_ascii().to_string()
 }

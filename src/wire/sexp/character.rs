@@ -1,15 +1,15 @@
 //! Characters: the escapes that strings and `?x` share, with Emacs's modifier bits.
 //!
-//! The numbers are those of Emacs's `character.h` and `lisp.h`: codes up to 0x3FFFFF, raw bytes at
-//! their end, and one bit for each modifier key above.
+//! The numbers are those of Emacs's `character.h` and `lisp.h`: codes up to 0x3FFFFF with raw bytes
+//! at their end, and one bit for each modifier key above.
 
 use super::ReadErrorKind;
 use super::reader::{Fault, Reader};
 use crate::value::Value;
 
-/// Where the raw bytes 0x00–0xFF lie among the character codes; only 0x80 and up exist there.
+/// Offset of the raw bytes 0x00–0xFF among the character codes. Only 0x80 and up exist there.
 pub(super) const RAW_BYTES: u32 = 0x3F_FF00;
-/// The largest character code.
+/// Largest character code.
 pub(super) const MAX_CODE: u32 = 0x3F_FFFF;
 
 pub(super) const ALT: u32 = 1 << 22;
@@ -21,15 +21,16 @@ pub(super) const META: u32 = 1 << 27;
 /// All modifiers.
 pub(super) const MODIFIERS: u32 = ALT | SUPER | HYPER | SHIFT | CONTROL | META;
 
-/// More modifiers than there are keys make no sense; the limit bounds the recursion.
+/// Maximum number of modifiers on a character. There are no more keys, and the limit bounds the
+/// recursion.
 const MAX_MODIFIERS: usize = 8;
 
-/// Whether a code stands for a byte that is no text.
+/// Returns whether a code stands for a byte that is not text.
 pub(super) fn is_raw_byte(code: u32) -> bool {
     (RAW_BYTES + 0x80..=MAX_CODE).contains(&code)
 }
 
-/// Where an escape stands; `\s` and `\ ` mean different things there.
+/// The place of an escape. `\s` and `\ ` have different meanings in each.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Place {
     /// In a string literal.
@@ -39,7 +40,7 @@ pub(super) enum Place {
 }
 
 impl Reader<'_> {
-    /// Reads `?x`, at its question mark, as the integer that it is.
+    /// Reads `?x`, from its question mark, as an integer.
     pub(super) fn read_character(&mut self) -> Result<Value, Fault> {
         self.at += 1;
         let code = match self.next_char() {
@@ -57,8 +58,8 @@ impl Reader<'_> {
         Ok(Value::Int(i64::from(base | modifiers)))
     }
 
-    /// Reads what follows a backslash: a code with modifiers, or nothing where the escape only
-    /// separates or continues a line.
+    /// Reads the text after a backslash. Returns a code with modifiers, or nothing if the escape
+    /// only separates characters or continues a line.
     pub(super) fn read_escape(&mut self, place: Place) -> Result<Option<u32>, Fault> {
         self.read_modified(place, 0)
     }
@@ -126,7 +127,7 @@ impl Reader<'_> {
         if (0x80..0x100).contains(&code) { RAW_BYTES + code } else { code }
     }
 
-    /// `\x41`: any number of digits; two at most may name a raw byte.
+    /// Reads `\x41` with any number of digits. Up to two digits may name a raw byte.
     fn read_hex(&mut self) -> Result<u32, Fault> {
         let (mut code, mut count) = (0, 0);
         while let Some(digit) = self.peek().and_then(|byte| char::from(byte).to_digit(16)) {
@@ -141,7 +142,7 @@ impl Reader<'_> {
         Ok(if raw { RAW_BYTES + code } else { code })
     }
 
-    /// `\u03bb` or `\U000003bb`: exactly that many digits.
+    /// Reads `\u03bb` or `\U000003bb` with exactly `count` digits.
     fn read_unicode(&mut self, count: usize) -> Result<u32, Fault> {
         let rest = self.bytes[self.at..].iter().take(count);
         let length = rest.take_while(|byte| byte.is_ascii_hexdigit()).count();
@@ -160,7 +161,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `\N{U+3bb}`; names of characters would need their table.
+    /// Reads `\N{U+3bb}`. Names of characters would need their table.
     fn read_named(&mut self) -> Result<u32, Fault> {
         let rest = &self.text[self.at..];
         let Some(named) = rest.strip_prefix('{') else {
@@ -185,7 +186,7 @@ impl Reader<'_> {
     }
 }
 
-/// What the control key makes of a character: a control character where one exists.
+/// Applies the control key to a character. Returns a control character if one exists.
 fn control(code: u32) -> u32 {
     let modifiers_and_low_bits = !0o177 | 0o037;
     if code & !MODIFIERS == u32::from(b'?') {

@@ -1,4 +1,4 @@
-//! What begins with `#`: some data, and a long list of things that are none.
+//! Reads everything that begins with `#`: some data, and a long list of things that are not.
 
 use super::ReadErrorKind;
 use super::character::RAW_BYTES;
@@ -7,11 +7,11 @@ use super::reader::{Fault, Reader};
 use super::symbol::intern;
 use crate::value::Value;
 
-/// As much of an unreadable object as an error message quotes, in characters.
+/// Maximum length of an unreadable object in an error message, in characters.
 const LONGEST_QUOTE: usize = 40;
 
 impl Reader<'_> {
-    /// Reads on from a `#`; a value when an atom is complete.
+    /// Reads on from a `#`. Returns a value when an atom is complete.
     pub(super) fn read_hash(&mut self) -> Result<Option<Value>, Fault> {
         let next = self.bytes.get(self.at + 1).copied();
         match next {
@@ -58,8 +58,8 @@ impl Reader<'_> {
         self.fault(ReadErrorKind::Unsupported, format!("{what}, cannot be sent"))
     }
 
-    /// `#24rNN`, or the `#1=` and `#1#` of circular data, or the `#0` that `prin1` writes for a
-    /// circle when it may not label it.
+    /// Reads `#24rNN`. Refuses the `#1=` and `#1#` of circular data, and the `#0` that `prin1`
+    /// writes for a circle when it may not label it.
     fn read_hash_digits(&mut self) -> Result<Value, Fault> {
         let digits = self.bytes[self.at + 1..].iter().take_while(|byte| byte.is_ascii_digit());
         let length = digits.count();
@@ -87,7 +87,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `#&5"\37"`: the number of bits, then the bytes, least significant bit first.
+    /// Reads `#&5"\37"`: the number of bits, then the bytes, with the least significant bit first.
     fn read_bool_vector(&mut self) -> Result<Value, Fault> {
         let begin = self.at;
         let count = self.bytes[begin + 2..].iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -108,7 +108,7 @@ impl Reader<'_> {
     }
 }
 
-/// The bytes of a string that has no other characters.
+/// Returns the bytes of a string that has no other characters.
 fn bytes_of(string: &Value) -> Option<Vec<u8>> {
     let byte = |code: u32| match code {
         0..0x80 => u8::try_from(code).ok(),

@@ -1,7 +1,7 @@
 //! S-expressions as Emacs reads and prints them.
 //!
-//! [`read`] takes what `prin1` writes for data and refuses, by name, what is no data; [`print()`]
-//! writes one line that `read` in Emacs turns into the same data. Nothing here knows a message.
+//! [`read`] accepts the data that `prin1` writes, and refuses everything else by name. [`print()`]
+//! writes one line that `read` in Emacs turns into the same data. This module knows no messages.
 
 mod character;
 mod hash;
@@ -20,44 +20,45 @@ pub(crate) use printer::print_str;
 pub use printer::{print, print_into};
 pub use reader::read;
 
-/// The deepest nesting that is read: lists, vectors, records and quotes all count as a level.
-/// `prin1` itself gives up at 200 unless told otherwise.
+/// Maximum nesting. Lists, vectors, records and quotes all count as a level. `prin1` itself stops
+/// at 200 by default.
 pub const MAX_DEPTH: usize = 512;
 
-/// Why a text is not one datum.
+/// The reason why a text is not one datum.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("column {column}: {message}")]
 pub struct ReadError {
-    /// What sort of failure it is, for programs.
+    /// Kind of the failure, for programs.
     pub kind: ReadErrorKind,
-    /// Where, in characters from the beginning of the text, counted from 1.
+    /// Place in characters from the beginning of the text, counted from 1.
     pub column: usize,
-    /// A phrase that says what is wrong.
+    /// Phrase that says what is wrong.
     pub message: String,
 }
 
-/// The sorts of [`ReadError`].
+/// The kinds of [`ReadError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadErrorKind {
-    /// There is nothing but white space and comments.
+    /// The text has only white space and comments.
     Empty,
     /// The text ends inside a string.
     IncompleteString,
-    /// The text ends inside a list, vector or record, or where a quoted datum should follow.
+    /// The text ends inside a list, vector or record, or before the datum that a quote needs.
     IncompleteList,
     /// The text ends after a backslash in a symbol or character.
     IncompleteAtom,
-    /// More levels than [`MAX_DEPTH`].
+    /// The text nests deeper than [`MAX_DEPTH`].
     TooDeep,
-    /// Something that Emacs prints or reads, but that is no data: a buffer, byte-code, a circle.
+    /// The text has something that Emacs prints or reads, but that is not data: a buffer,
+    /// byte-code, a circle.
     Unsupported,
-    /// Something that Emacs would not read either.
+    /// The text has something that Emacs would not read either.
     Syntax,
     /// Something follows the first datum.
     TrailingData,
 }
 
-/// Why a text does not give a `T`.
+/// The reason why a text does not give a `T`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FromStrError {
     /// The text is not one datum.
@@ -68,15 +69,15 @@ pub enum FromStrError {
     Decode(#[from] value::Error),
 }
 
-/// Reads one s-expression as a `T`; see [`value::Value::decode`] for what fits what.
+/// Reads one s-expression as a `T`; see [`value::Value::decode`] for the conversion.
 ///
 /// # Errors
-/// The text is not one datum, or the datum is not a `T`.
+/// [`FromStrError`] if the text is not one datum, or the datum is not a `T`.
 pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, FromStrError> {
     Ok(read(text)?.decode()?)
 }
 
-/// Prints `value` as one s-expression; see [`value::to_value`] for what becomes what.
+/// Prints `value` as one s-expression; see [`value::to_value`] for the conversion.
 ///
 /// # Errors
 /// Those of [`value::to_value`].

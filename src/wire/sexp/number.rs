@@ -1,15 +1,15 @@
-//! Numbers as Emacs writes them, and the names that only look like one.
+//! Numbers as Emacs writes them, and names that only look like numbers.
 
 use crate::value::Value;
 
-/// Bits below a NaN's quiet bit; Emacs prints them as the number before `.0e+NaN`.
+/// Bits below a NaN's quiet bit. Emacs prints them as the number before `.0e+NaN`.
 const NAN_PAYLOAD: u64 = (1 << 51) - 1;
 
-/// The largest number in another radix, in digits: no `prin1` writes any, and converting them
+/// Maximum number of digits of a number in another radix. `prin1` writes none, and converting them
 /// takes quadratic time.
 const MAX_RADIX_DIGITS: usize = 1024;
 
-/// The number that `token` is, if it is one: `12`, `+5`, `5.`, `-.5`, `1e5`, `1.0e+INF`.
+/// Parses `token` as a number, if it is one: `12`, `+5`, `5.`, `-.5`, `1e5`, `1.0e+INF`.
 pub(super) fn parse(token: &str) -> Option<Value> {
     let unsigned = token.strip_prefix(['-', '+']).unwrap_or(token);
     if !unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
@@ -31,13 +31,13 @@ pub(super) fn parse(token: &str) -> Option<Value> {
     float(token, whole, exponent, negative).map(Value::Float)
 }
 
-/// The integer whose digits in `radix` are `token`, which may have a sign.
+/// Parses `token` as an integer in `radix`. It may have a sign.
 pub(super) fn parse_radix(token: &str, radix: u32) -> Option<Value> {
     let digits = token.strip_prefix(['-', '+']).unwrap_or(token);
     if digits.is_empty() || digits.len() > MAX_RADIX_DIGITS {
         return None;
     }
-    // Decimal digits, the least significant first.
+    // Decimal digits, least significant first.
     let mut decimal: Vec<u8> = vec![0];
     for digit in digits.chars() {
         let mut carry = digit.to_digit(radix)?;
@@ -55,7 +55,7 @@ pub(super) fn parse_radix(token: &str, radix: u32) -> Option<Value> {
     Some(integer(&text, token.starts_with('-')))
 }
 
-/// Appends `number` so that Emacs reads the same float, NaN's sign and payload included.
+/// Appends `number` so that Emacs reads the same float, including a NaN's sign and payload.
 pub(super) fn print_float(number: f64, out: &mut Vec<u8>) {
     let sign = if number.is_sign_negative() { "-" } else { "" };
     let text = if number.is_nan() {

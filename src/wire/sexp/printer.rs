@@ -1,24 +1,25 @@
-//! [`Value`] to text on one line, such that Emacs reads the same data.
+//! Prints a [`Value`] on one line, so that Emacs reads the same data.
 
 use super::number::{print_float, print_int};
 use super::string::{print_bytes, print_raw_string, print_string};
 use super::symbol::{print_keyword, print_symbol};
 use crate::value::Value;
 
-/// The s-expression of `value`; see [`print_into`].
+/// Returns the s-expression of `value`; see [`print_into`].
 pub fn print(value: &Value) -> String {
     let mut out = Vec::new();
     print_into(value, &mut out);
     String::from_utf8(out).unwrap_or_else(|error| {
-        // Every piece that is written is text; a reader would rather have a scar than nothing.
+        // Every piece is valid text. If not, a reader would rather have a damaged text than none.
         String::from_utf8_lossy(error.as_bytes()).into_owned()
     })
 }
 
-/// Appends the s-expression of `value` to `out`: no line end, whatever names and texts hold.
+/// Appends the s-expression of `value` to `out`. It contains no line end, whatever is in names and
+/// texts.
 ///
-/// Maps become property lists; false, the empty list and the empty map `nil`. A line end in the
-/// *name* of a symbol, which Emacs cannot write on one line, becomes U+240A or U+240D.
+/// Maps become property lists. False, the empty list and the empty map become `nil`. A line end in
+/// the *name* of a symbol, which Emacs cannot write on one line, becomes U+240A or U+240D.
 pub fn print_into(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Nil | Value::Bool(false) => out.extend_from_slice(b"nil"),

@@ -1,17 +1,17 @@
-//! Text to [`Value`]: the stack of open lists, and one step for each datum.
+//! Reads text into a [`Value`], with a stack of open lists and one step per datum.
 //!
-//! All data read so far lie on one stack, and an open list remembers where its elements begin, so
-//! that neither depth nor length of the text costs call stack. Atoms are read by the sibling
-//! modules.
+//! All data read so far are on one stack, and an open list remembers where its elements begin, so
+//! that neither the depth nor the length of the text uses call stack. The sibling modules read
+//! atoms.
 
 use super::{MAX_DEPTH, ReadError, ReadErrorKind};
 use crate::value::Value;
 
-/// Reads exactly one datum, which only white space and comments may follow.
+/// Reads exactly one datum. Only white space and comments may follow it.
 ///
 /// # Errors
-/// The text is not one datum, nests beyond [`MAX_DEPTH`], or holds something that is no data; the
-/// error has the place.
+/// [`ReadError`], with the place, if the text is not one datum, nests beyond [`MAX_DEPTH`], or
+/// contains something that is not data.
 pub fn read(text: &str) -> Result<Value, ReadError> {
     Reader::new(text).read_only_datum().map_err(|fault| ReadError {
         kind: fault.kind,
@@ -20,7 +20,7 @@ pub fn read(text: &str) -> Result<Value, ReadError> {
     })
 }
 
-/// The column, counted from 1 in characters, of the byte at `byte`.
+/// Returns the column of the byte at `byte`, counted from 1 in characters.
 pub(crate) fn column_of(text: &str, byte: usize) -> usize {
     text[..text.floor_char_boundary(byte)].chars().count() + 1
 }
@@ -33,18 +33,18 @@ pub(super) struct Fault {
     pub(super) message: String,
 }
 
-/// What an open list will become.
+/// The kind of value that an open list will become.
 #[derive(Clone, Copy, PartialEq)]
 enum Shape {
     List,
     Vector,
     Record,
     Propertized,
-    /// `'`, `#'`, a backquote or a comma: closed by the next datum.
+    /// `'`, `#'`, a backquote or a comma. The next datum closes it.
     Prefix,
 }
 
-/// Where a list stands with its dot.
+/// The state of a list's dot.
 #[derive(Clone, Copy, PartialEq)]
 enum Dot {
     Absent,
@@ -52,7 +52,7 @@ enum Dot {
     TailRead,
 }
 
-/// A list that has begun and not ended.
+/// A list that has begun but not ended.
 struct Open {
     shape: Shape,
     /// Index of its first element among the reader's values.
@@ -60,11 +60,11 @@ struct Open {
     /// Byte index of its opening character.
     at: usize,
     dot: Dot,
-    /// The tail after the dot unless that is a list, which continues this one.
+    /// The tail after the dot, unless it is a list, which continues this one.
     tail: Option<Value>,
 }
 
-/// A text, the place in it, and what is not complete yet.
+/// A text, the current place in it, and everything that is not complete yet.
 pub(super) struct Reader<'t> {
     pub(super) text: &'t str,
     pub(super) bytes: &'t [u8],
@@ -101,7 +101,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Reads one atom, or opens or closes one list; a value when one is complete.
+    /// Reads one atom, or opens or closes one list. Returns a value when one is complete.
     fn step(&mut self, byte: u8) -> Result<Option<Value>, Fault> {
         let complete = self.open.last().is_some_and(|list| list.dot == Dot::TailRead);
         match byte {
@@ -122,7 +122,7 @@ impl<'t> Reader<'t> {
         Ok(None)
     }
 
-    /// Puts a complete datum where it belongs; gives it back when it is the outermost.
+    /// Puts a complete datum in its place. Returns it if it is the outermost.
     fn place(&mut self, mut value: Value) -> Result<Option<Value>, Fault> {
         loop {
             let Some(list) = self.open.last_mut() else { return Ok(Some(value)) };
@@ -190,8 +190,8 @@ impl<'t> Reader<'t> {
         self.finish()
     }
 
-    /// Takes the innermost list off the stack. As the tail of another list it only leaves its
-    /// elements there, since `(a . (b c))` is `(a b c)`.
+    /// Takes the innermost list off the stack. If it is the tail of another list, its elements stay
+    /// on the stack for that list, since `(a . (b c))` is `(a b c)`.
     fn finish(&mut self) -> Result<Option<Value>, Fault> {
         let Some(list) = self.open.pop() else { return Ok(None) };
         if matches!(list.shape, Shape::List | Shape::Prefix)
@@ -214,7 +214,8 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// A string with raw bytes loses its properties: its text matters more than its looks.
+    /// Builds a string with properties. A string with raw bytes loses its properties: its text
+    /// matters more than its looks.
     fn propertized(&self, mut items: Vec<Value>, at: usize) -> Result<Value, Fault> {
         let message = "`#(` without a string to carry the properties".to_owned();
         let fault = Fault { at, kind: ReadErrorKind::Syntax, message };
@@ -228,7 +229,8 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Whether the `.` here is the dot of a pair and not the beginning of a symbol or number.
+    /// Returns whether the `.` here is the dot of a pair and not the beginning of a symbol or
+    /// number.
     fn at_dot(&self) -> bool {
         match self.bytes.get(self.at + 1) {
             None => true,
@@ -268,7 +270,7 @@ impl<'t> Reader<'t> {
         self.bytes.get(self.at).copied()
     }
 
-    /// The character at the current place, which must be a character boundary.
+    /// Returns the character at the current place, which must be a character boundary.
     pub(super) fn next_char(&mut self) -> Option<char> {
         let character = self.text.get(self.at..)?.chars().next()?;
         self.at += character.len_utf8();

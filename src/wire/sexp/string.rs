@@ -1,4 +1,4 @@
-//! String literals: text where they are Unicode, character codes where they are not.
+//! String literals: text if they are Unicode, character codes if not.
 
 use super::ReadErrorKind;
 use super::character::{CONTROL, MAX_CODE, META, MODIFIERS, Place, RAW_BYTES, SHIFT, is_raw_byte};
@@ -7,7 +7,7 @@ use crate::value::Value;
 use crate::value::escape::plain_prefix;
 
 impl Reader<'_> {
-    /// Reads a string, at its opening quote. Without escapes it is one copy of the text.
+    /// Reads a string from its opening quote. Without escapes, it is one copy of the text.
     pub(super) fn read_string(&mut self) -> Result<Value, Fault> {
         let begin = self.at;
         self.at += 1;
@@ -28,7 +28,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads an escape after its backslash as a character code, or nothing.
+    /// Reads an escape after its backslash. Returns a character code, or nothing.
     fn read_string_escape(&mut self, begin: usize) -> Result<Option<u32>, Fault> {
         let escape = self.read_escape(Place::String).map_err(|fault| match fault.kind {
             ReadErrorKind::IncompleteAtom => self.ended_in_string(begin),
@@ -51,8 +51,8 @@ impl Reader<'_> {
     }
 }
 
-/// Appends `text` as a string literal on one line. Three octal digits are always complete, so what
-/// follows an escape can never be taken for part of it.
+/// Appends `text` as a string literal on one line. Three octal digits are always complete, so the
+/// text after an escape can never be taken for part of it.
 pub(super) fn print_string(text: &str, out: &mut Vec<u8>) {
     out.reserve(text.len() + 2);
     out.push(b'"');
@@ -109,7 +109,7 @@ fn print_octal(byte: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(&[b'\\', digit(6), digit(3), digit(0)]);
 }
 
-/// Appends a code that is no Unicode character.
+/// Appends a code that is not a Unicode character.
 fn print_code(code: u32, out: &mut Vec<u8>) {
     let text = match code {
         0xD800..=0xDFFF => format!("\\u{code:04x}"),
@@ -155,8 +155,8 @@ impl Content {
     }
 }
 
-/// What an escape's code means in a string: some modifiers change an ASCII character, any other
-/// modifier has no place there.
+/// Returns the code that an escape means in a string. Some modifiers change an ASCII character; any
+/// other modifier is not allowed there.
 fn in_string(escape: u32) -> Option<u32> {
     let (mut modifiers, mut code) = (escape & MODIFIERS, escape & !MODIFIERS);
     if let Ok(ascii @ 0..0x80) = u8::try_from(code) {

@@ -1,18 +1,19 @@
-//! Symbols: reading names with escapes, and escaping exactly what would be read otherwise.
+//! Symbols: reads names with escapes, and escapes exactly what would otherwise be read differently.
 
 use super::ReadErrorKind;
 use super::number;
 use super::reader::{Fault, Reader};
 use crate::value::Value;
 
-/// Quotation marks that Emacs refuses at the beginning of a symbol, lest they pass for `'` or `"`.
+/// Quotation marks that Emacs refuses at the beginning of a symbol, because they look like `'` or
+/// `"`.
 const STRANGE_QUOTES: &[char] = &[
     '\u{2018}', '\u{2019}', '\u{201B}', '\u{201C}', '\u{201D}', '\u{201F}', '\u{301E}', '\u{FF02}',
     '\u{FF07}',
 ];
 
 impl<'t> Reader<'t> {
-    /// Reads a symbol, keyword or number; the text is not at its end.
+    /// Reads a symbol, keyword or number. The text must not be at its end.
     pub(super) fn read_symbol(&mut self) -> Result<Value, Fault> {
         let token = self.token();
         if self.peek() == Some(b'\\') {
@@ -25,7 +26,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Reads the rest of a name from its first backslash on; such a name is never a number.
+    /// Reads the rest of a name from its first backslash. Such a name is never a number.
     fn read_escaped_name(&mut self, mut name: String) -> Result<Value, Fault> {
         while self.peek() == Some(b'\\') {
             self.at += 1;
@@ -39,13 +40,13 @@ impl<'t> Reader<'t> {
         Ok(intern(&name))
     }
 
-    /// Reads a name that is no number, whatever it looks like: what follows `#_`.
+    /// Reads a name that is not a number, whatever it looks like: the text after `#_`.
     pub(super) fn read_name(&mut self) -> Result<Value, Fault> {
         let name = self.token().to_owned();
         self.read_escaped_name(name)
     }
 
-    /// Passes everything up to the end of the name or the next backslash.
+    /// Skips to the end of the name or the next backslash. Returns the skipped text.
     fn token(&mut self) -> &'t str {
         let start = self.at;
         while let Some(byte) = self.peek() {
@@ -59,7 +60,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// The symbol called `name`, which in Emacs is `nil`, `t` and a keyword for some names.
+/// Returns the symbol called `name`. In Emacs, some names are `nil`, `t` or a keyword.
 pub(super) fn intern(name: &str) -> Value {
     match name {
         "nil" => Value::Nil,
@@ -71,8 +72,8 @@ pub(super) fn intern(name: &str) -> Value {
     }
 }
 
-/// Appends a symbol. Line ends in its name become U+240A and U+240D, the pictures of them: no
-/// escape for them exists in symbols, and as they are they would end the message.
+/// Appends a symbol. Line ends in its name become their pictures, U+240A and U+240D: symbols have
+/// no escape for them, and unescaped they would end the message.
 pub(super) fn print_symbol(name: &str, out: &mut Vec<u8>) {
     if name.is_empty() {
         out.extend_from_slice(b"##");
@@ -95,7 +96,8 @@ pub(super) fn print_keyword(name: &str, out: &mut Vec<u8>) {
     push_name(name, true, out);
 }
 
-/// Whether a name must not begin as it does; what is special anywhere is not meant here.
+/// Returns whether the beginning of a name needs an escape. Does not check for characters that are
+/// special anywhere.
 fn needs_leading_escape(name: &str) -> bool {
     let mut rest = name.chars();
     match rest.next() {
@@ -134,7 +136,7 @@ fn is_ascii_end(character: char) -> bool {
     u8::try_from(character).is_ok_and(ends_name)
 }
 
-/// Whether `byte` ends a name unless a backslash precedes it.
+/// Returns whether `byte` ends a name unless a backslash precedes it.
 fn ends_name(byte: u8) -> bool {
     byte <= b' '
         || matches!(byte, b'"' | b'\'' | b';' | b'(' | b')' | b'[' | b']' | b'#' | b'`' | b',')

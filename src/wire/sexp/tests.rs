@@ -1,4 +1,5 @@
-//! Tables of what is read and printed. Random values, and Emacs's own opinion, are in `tests/it`.
+//! Tables of texts that are read and printed. Tests with random values, and with Emacs itself, are
+//! in `tests/it`.
 
 use super::ReadErrorKind as Kind;
 use super::*;
@@ -16,7 +17,8 @@ fn int(number: i64) -> Value {
     Value::Int(number)
 }
 
-/// The text reads as `expected`, and what `expected` prints as reads as `expected` again.
+/// Checks that the text reads as `expected`, and that the printed form of `expected` reads as the
+/// same again.
 #[track_caller]
 fn check_read(text: &str, expected: Value) {
     let read_back = |text: &str| read(text).map(|value| (format!("{value:?}"), print(&value)));
@@ -375,7 +377,7 @@ fn records_properties_and_bool_vectors() {
 }
 
 #[test]
-fn what_is_no_data_is_refused_by_name() {
+fn unsupported_objects_are_refused_by_name() {
     for (text, name) in [
         ("#<buffer *scratch*>", "#<buffer *scratch*>"),
         ("#<subr car>", "#<subr car>"),
@@ -425,7 +427,7 @@ fn bad_syntax_has_its_place() {
 }
 
 #[test]
-fn an_early_end_tells_what_is_open() {
+fn an_early_end_tells_which_list_is_open() {
     check_error("(:a \"λx", Kind::IncompleteString, 8, "string that begins at column 5");
     check_error("\"a\\", Kind::IncompleteString, 4, "column 1");
     check_error("\"a\\x4", Kind::IncompleteString, 6, "column 1");
