@@ -1,8 +1,8 @@
-//! An agent's loop with everything that keeps a long conversation good: each turn is grounded in
-//! memory, older turns are summarized without a model, checkpoints are taken, and when the quality
-//! falls the conversation goes back to the last one.
+//! An agent's loop that uses everything that keeps a long conversation good. Each turn is given the
+//! memories that fit it, older turns are summarized without a model, and checkpoints are taken.
+//! When the quality falls, the conversation goes back to the last checkpoint.
 //!
-//! The model is played by [`answer`], so that the example runs anywhere:
+//! The model is simulated by [`answer`], so the example runs anywhere:
 //! `cargo run --example agent_loop`.
 
 use std::io::Write;
@@ -13,23 +13,23 @@ use contexture::curation::summary::Extractive;
 use contexture::curation::window::Window;
 use contexture::tokens::TokenizerName;
 
-/// How many turns the example has.
+/// Number of turns in the example.
 const TURNS: usize = 40;
-/// Below which quality the conversation goes back.
+/// Quality below which the conversation goes back.
 const POOR: f64 = 0.7;
 
-/// What happened in the loop.
+/// Counts of the events in the loop.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Turns in which older ones were summarized.
     pub summaries: usize,
     /// Turns before which a checkpoint was taken.
     pub checkpoints: usize,
-    /// Turns for which something was found in memory.
+    /// Turns for which memories were found.
     pub grounded: usize,
     /// Rollbacks.
     pub rollbacks: usize,
-    /// The largest window, in tokens.
+    /// Largest window, in tokens.
     pub largest_window: u64,
 }
 
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Holds the conversation and tells of it.
+/// Runs the conversation and writes its events to `out`.
 ///
 /// # Errors
 /// Those of the conversation and of the output.
@@ -86,7 +86,7 @@ fn open() -> Result<Conversation, ConversationError> {
         .open()
 }
 
-/// What the user says.
+/// Returns the user's message.
 fn input(turn: usize) -> String {
     format!(
         "Turn {turn}: please change src/part_{}.rs so that its limit is {} MB, and add a test. {}",
@@ -96,12 +96,12 @@ fn input(turn: usize) -> String {
     )
 }
 
-/// Somebody found the answer before turn 23 incoherent.
+/// Rates the coherence of the answer before a turn. The one before turn 23 is incoherent.
 fn judgement(turn: usize) -> Option<f64> {
     (turn > 1).then_some(if turn == 23 { 0.0 } else { 0.9 })
 }
 
-/// What a model would answer to the window.
+/// Returns the simulated model's answer to the window.
 fn answer(window: &Window, turn: usize) -> String {
     format!(
         "I changed src/part_{}.rs, ran `cargo test` and saw {} tests pass. ({} messages shown.)",

@@ -1,4 +1,5 @@
-//! The configuration: defaults, then the file, then the environment, then flags.
+//! The configuration: the defaults, overridden by the file, the environment and flags, in this
+//! order.
 
 mod embeddings;
 mod models;
@@ -22,39 +23,39 @@ pub use self::models::ModelSettings;
 use crate::provider::settings::{Configured, ProviderSettings};
 use crate::tokens::model::Override;
 
-/// What the program runs with.
+/// The settings that the program runs with.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The largest message and file, and the default capacity.
+    /// Largest message and file, and the default capacity.
     pub limits: Limits,
-    /// How tokens are counted.
+    /// Tokenizer that counts tokens.
     pub tokenizer: TokenizerName,
-    /// The model of sessions that name none.
+    /// Model of sessions that name none.
     pub model: Option<String>,
-    /// What the user says of models.
+    /// The user's values for models.
     pub models: Vec<Override>,
-    /// What makes vectors of texts.
+    /// Service that makes vectors of texts.
     pub embeddings: Option<Embeddings>,
-    /// The models that can be talked to; the first is meant when none is named.
+    /// Models to talk to. The first is the default.
     pub providers: Vec<Configured>,
-    /// The file whose content clients must know that are not sure to be the same user.
+    /// File with the secret that clients must send unless they are known to be the same user.
     pub secret_file: Option<PathBuf>,
-    /// Each setting with its value and where that came from, for people.
+    /// Each setting with its value and source, for people.
     pub explained: Vec<Explained>,
 }
 
 /// A setting in effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explained {
-    /// The setting's name, as in the file.
+    /// Name of the setting, as in the file.
     pub name: &'static str,
-    /// Its value.
+    /// Value in effect.
     pub value: String,
-    /// Where the value came from.
+    /// Source of the value.
     pub source: &'static str,
 }
 
-/// Settings from one source; absent ones are left to the sources below.
+/// The settings from one source. Absent ones are left to the sources below.
 #[derive(Debug, Clone, Default, Deserialize, clap::Args)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Settings {
@@ -64,72 +65,72 @@ pub struct Settings {
     /// The largest file that is read, in bytes
     #[arg(long, global = true, help_heading = SETTINGS, value_name = "BYTES")]
     pub max_file_bytes: Option<u64>,
-    /// How many items a manager holds unless configured otherwise, from 1 to 1000
+    /// Default capacity of a manager, in items, from 1 to 1000
     #[arg(long, global = true, help_heading = SETTINGS, value_name = "N")]
     pub max_items: Option<usize>,
-    /// How tokens are counted: o200k, cl100k or estimate
+    /// Tokenizer that counts tokens: o200k, cl100k or estimate
     #[arg(long, global = true, help_heading = SETTINGS, value_name = "NAME", value_parser = parse_tokenizer)]
     pub tokenizer: Option<TokenizerName>,
-    /// The model that windows are for when a session names none, such as claude-sonnet-4-5
+    /// Model of sessions that name none, such as claude-sonnet-4-5
     #[arg(long, global = true, help_heading = SETTINGS, value_name = "NAME")]
     pub model: Option<String>,
-    /// What is said of models otherwise than the built-in table; only in the file.
+    /// The user's values for models; only in the file.
     #[arg(skip)]
     pub models: Option<Vec<ModelSettings>>,
-    /// What makes vectors of texts; only in the file.
+    /// Service that makes vectors of texts; only in the file.
     #[arg(skip)]
     pub embeddings: Option<EmbeddingSettings>,
-    /// The models that can be talked to; only in the file.
+    /// Models to talk to; only in the file.
     #[arg(skip)]
     pub providers: Option<Vec<ProviderSettings>>,
-    /// The file with the secret that remote clients send first
+    /// File with the secret that remote clients send first
     #[arg(long, global = true, help_heading = SETTINGS, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
 }
 
-/// Why the configuration cannot be used.
+/// The reason why the configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The file exists and cannot be read.
+    /// The file exists but cannot be read.
     #[error("cannot read {}: {cause}", crate::visible::visible_path(path))]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         cause: std::io::Error,
     },
-    /// The file is not valid TOML or has an unknown setting.
+    /// The file is not valid TOML, or has an unknown setting.
     #[error("{}: {cause}", crate::visible::visible_path(path))]
     Invalid {
         /// The file.
         path: PathBuf,
-        /// What is wrong and where.
+        /// The problem and its place.
         cause: String,
     },
-    /// A value is out of range or no value of its type.
+    /// A value is out of range or has the wrong type.
     #[error("{name} {message} (from {origin})")]
     BadValue {
-        /// The setting.
+        /// Name of the setting.
         name: &'static str,
-        /// What is wrong.
+        /// The problem.
         message: String,
-        /// Where the value came from.
+        /// Source of the value.
         origin: &'static str,
     },
 }
 
-/// Under which `--help` lists the settings.
+/// Heading of the settings in `--help`.
 const SETTINGS: &str = "Settings";
 const DEFAULTS: &str = "default";
 const FILE: &str = "configuration file";
 const ENVIRONMENT: &str = "environment";
 const FLAGS: &str = "flag";
-/// The smallest limit on messages that still lets every method be called.
+/// Smallest limit on messages with which every method can still be called.
 const MIN_MESSAGE_BYTES: usize = 4096;
 
 impl Config {
-    /// Puts the sources together. `environment` looks up a variable; `CONTEXTURE_MAX_ITEMS` is
-    /// the setting `max-items`, and so on.
+    /// Combines the sources. `environment` looks up a variable: `CONTEXTURE_MAX_ITEMS` is the
+    /// setting `max-items`, and so on.
     ///
     /// # Errors
     /// Every [`ConfigError`].
@@ -185,7 +186,7 @@ impl Config {
     }
 }
 
-/// A name that may be absent, told as `none` then.
+/// A name that may be absent and is then shown as `none`.
 struct Named(Option<String>);
 
 impl Named {
@@ -200,7 +201,7 @@ impl std::fmt::Display for Named {
     }
 }
 
-/// The first layer that has the value, noted for people.
+/// Returns the value of the first layer that has it, and records it for people.
 fn pick<T: ToString>(
     layers: &[(&'static str, Settings)],
     explained: &mut Vec<Explained>,
@@ -230,7 +231,7 @@ fn check_range(
 fn read(path: &Path) -> Result<Settings, ConfigError> {
     match std::fs::read_to_string(path) {
         Ok(text) => toml::from_str(&text).map_err(|error| {
-            // Not the line itself, since it may hold a key.
+            // The error does not quote the line, since it may contain a key.
             let start = error.span().map_or(0, |span| span.start.min(text.len()));
             let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1;
             let cause = format!("line {line}: {}", error.message());
@@ -280,24 +281,24 @@ fn parse_tokenizer(name: &str) -> Result<TokenizerName, String> {
     })
 }
 
-/// The folders that the XDG rules give.
+/// The folders according to the XDG rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folders {
-    /// Where the state is kept by default.
+    /// Default folder of the state.
     pub state: PathBuf,
     /// The configuration file.
     pub config_file: PathBuf,
-    /// Where sockets are made; nobody else may enter it.
+    /// Folder for sockets. Nobody else may enter it.
     pub runtime: PathBuf,
-    /// The user's home.
+    /// Home folder of the user.
     pub home: PathBuf,
 }
 
 impl Folders {
-    /// The folders of the user whose home is in the environment.
+    /// Returns the folders of the user whose home is in the environment.
     ///
     /// # Errors
-    /// A message for people when there is no home.
+    /// A message for people if there is no home.
     pub fn of_user() -> anyhow::Result<Self> {
         let xdg = Xdg::new()?;
         let user = rustix::process::geteuid().as_raw();

@@ -1,4 +1,4 @@
-//! What makes vectors of texts: `[embeddings]` in the configuration file.
+//! Settings of the service that makes vectors of texts: `[embeddings]` in the configuration file.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{ConfigError, DEFAULTS, Explained, FILE};
 use crate::provider::secret::KeySource;
 use crate::provider::settings::{BadSetting, check_url, key_source};
 
-/// How long a call waits for a vector, in seconds: the default, and from what to what it can be.
+/// Default time that a call waits for a vector, and its range, in seconds.
 const DEFAULT_TIMEOUT: f64 = 2.0;
 const TIMEOUTS: (f64, f64) = (0.1, 60.0);
 
@@ -16,28 +16,28 @@ const TIMEOUTS: (f64, f64) = (0.1, 60.0);
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct EmbeddingSettings {
-    /// The address of the interface, such as `http://localhost:11434/v1`.
+    /// Address of the interface, such as `http://localhost:11434/v1`.
     pub url: String,
-    /// The model's name there.
+    /// Name of the model there.
     pub model: String,
-    /// The environment variable that holds the key.
+    /// Environment variable that holds the key.
     pub api_key_env: Option<String>,
-    /// The command that prints the key.
+    /// Command that prints the key.
     pub api_key_command: Option<String>,
-    /// How long a call waits, in seconds.
+    /// Time that a call waits, in seconds.
     pub timeout: Option<f64>,
 }
 
 /// The settings in effect.
 #[derive(Debug, Clone)]
 pub struct Embeddings {
-    /// The address of the interface.
+    /// Address of the interface.
     pub url: String,
-    /// The model's name there.
+    /// Name of the model there.
     pub model: String,
-    /// Where the key comes from.
+    /// Source of the key.
     pub key: KeySource,
-    /// How long a call waits.
+    /// Time that a call waits.
     pub timeout: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! What the user says of models: `[[models]]` in the configuration file.
+//! The user's values for models: `[[models]]` in the configuration file.
 
 use serde::Deserialize;
 
@@ -6,23 +6,22 @@ use super::{ConfigError, Explained, FILE};
 use crate::tokens::TokenizerName;
 use crate::tokens::model::Override;
 
-/// Between which limits a model's window can be, in tokens. What is below is no window, and what
-/// is above a slip.
+/// Range of a model's limit, in tokens. A smaller one is no window, and a larger one a mistake.
 const LIMITS: (u64, u64) = (256, 100_000_000);
-/// Between which a model's tokens can be, in those of the vocabulary.
+/// Range of the factor from counts in the vocabulary to counts of the model.
 const FACTORS: (f64, f64) = (0.1, 10.0);
 
-/// What is said of the models whose names begin alike.
+/// The user's values for models with names that begin alike.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ModelSettings {
-    /// What their names begin with.
+    /// Beginning of the models' names.
     pub prefix: String,
-    /// How many tokens they take.
+    /// Maximum number of tokens in a request.
     pub limit: Option<u64>,
-    /// By how much their tokens are more than those of the vocabulary.
+    /// Factor from counts in the vocabulary to counts of the model.
     pub factor: Option<f64>,
-    /// The vocabulary that comes nearest.
+    /// The nearest public vocabulary.
     pub tokenizer: Option<TokenizerName>,
 }
 
@@ -51,7 +50,7 @@ fn check(model: &ModelSettings, prefix: &str, twice: bool) -> Result<(), String>
         return Err("prefix must be the beginning of a model's name".to_owned());
     }
     if twice {
-        return Err("prefix is there twice; put what is said of it together".to_owned());
+        return Err("prefix is there twice; put its settings together".to_owned());
     }
     let (least, most) = LIMITS;
     if let Some(limit) = model.limit.filter(|limit| !(least..=most).contains(limit)) {

@@ -1,4 +1,4 @@
-//! The models that can be talked to: `[[providers]]` in the configuration file.
+//! The models to talk to: `[[providers]]` in the configuration file.
 
 use super::{ConfigError, DEFAULTS, Explained, FILE};
 use crate::provider::settings::{Configured, ProviderSettings};
@@ -14,7 +14,7 @@ pub(super) fn providers(
     for provider in said {
         let name = provider.name.clone();
         let known = providers.iter().any(|known| known.name == name);
-        let twice = known.then(|| "name is there twice; give the other one another".to_owned());
+        let twice = known.then(|| "name is there twice; give each provider a name of its own".to_owned());
         let checked = || provider.checked().map_err(|wrong| wrong.to_string());
         let configured =
             twice.map_or_else(checked, Err).map_err(|message| ConfigError::BadValue {

@@ -1,4 +1,4 @@
-//! Where settings come from, and which are refused.
+//! Sources of settings, and values that are refused.
 
 use super::*;
 
@@ -50,7 +50,7 @@ fn refused(file: &str, expected: &str) {
 }
 
 #[test]
-fn models_are_the_users_to_describe() {
+fn users_can_describe_models() {
     let file = "model = \"local/big\"\n[[models]]\nprefix = \"Local/\"\nlimit = 32000\n\
                 [[models]]\nprefix = \"claude\"\nfactor = 1.5\ntokenizer = \"cl100k\"\n";
     let config = in_file(file).unwrap();
@@ -67,7 +67,7 @@ fn models_are_the_users_to_describe() {
 }
 
 #[test]
-fn what_is_wrong_with_a_model_is_said() {
+fn the_problem_with_a_model_is_reported() {
     let model = |text: &str| format!("[[models]]\n{text}\n");
     refused(&model("prefix = \"x\""), "[[models]] \"x\": needs a limit, a factor or a tokenizer");
     refused(&model("prefix = \"\"\nlimit = 5000"), "must be the beginning of a model's name");
@@ -102,7 +102,7 @@ fn embeddings_are_off_until_they_are_configured() {
 }
 
 #[test]
-fn what_is_wrong_with_embeddings_is_said() {
+fn the_problem_with_embeddings_is_reported() {
     let with = |text: &str| {
         let base = "url = \"https://e.example/v1\"\nmodel = \"m\"\n";
         let names: Vec<&str> = text.lines().filter_map(|line| line.split(" =").next()).collect();
@@ -156,7 +156,7 @@ fn providers_are_served_or_scripted() {
 }
 
 #[test]
-fn what_is_wrong_with_a_provider_is_said() {
+fn the_problem_with_a_provider_is_reported() {
     let with =
         |more: &str| format!("[[providers]]\nname = \"a\"\nmodel = \"m\"\nkind = \"{}", more);
     refused(&with("gpt\""), "[[providers]] \"a\": kind must be one of openai, anthropic, gemini");
@@ -170,7 +170,7 @@ fn what_is_wrong_with_a_provider_is_said() {
     refused(&with("ollama\"\nprice-input = nan\nprice-output = 1"), "must both be 0 or more");
     refused(&with("ollama\"\ncontext = 5"), "context must be from 256 to 100000000 tokens");
     refused(&with("gemini\"\ncontext = 5000"), "context is only for the kind ollama");
-    // A file must not hold a key.
+    // Keys do not belong in this file.
     let error = in_file(&with("ollama\"\napi-key = \"k3y\"")).unwrap_err();
     assert!(error.contains("unknown field `api-key`") && !error.contains("k3y"), "{error}");
     let once = with("ollama\"\n");

@@ -1,4 +1,4 @@
-//! How a conversation is opened.
+//! Opens conversations.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::store::sqlite::SqliteStore;
 use crate::tokens::TokenizerName;
 use crate::tokens::model::Override;
 
-/// How a [`Conversation`] is opened.
+/// Options for opening a [`Conversation`].
 pub struct Builder {
     name: String,
     folder: Option<PathBuf>,
@@ -50,70 +50,72 @@ impl Builder {
         }
     }
 
-    /// Keeps the conversation in a folder, which may be that of a server that is not running.
-    /// Without a folder nothing survives the process.
+    /// Keeps the conversation in a folder. This can be the folder of a server that is not running.
+    /// Without a folder, nothing survives the process.
     #[must_use]
     pub fn state_folder(self, folder: impl Into<PathBuf>) -> Self {
         Self { folder: Some(folder.into()), ..self }
     }
 
-    /// The folder of the project that the conversation is about, whose memories it shares.
+    /// Sets the folder of the project that the conversation is about. Conversations share the
+    /// memories of their project.
     #[must_use]
     pub fn project(self, project: impl Into<String>) -> Self {
         Self { project: Some(project.into()), ..self }
     }
 
-    /// The model that windows are for; it decides what things cost.
+    /// Sets the model that windows are for. It decides the cost of messages.
     #[must_use]
     pub fn model(self, model: impl Into<String>) -> Self {
         Self { model: Some(model.into()), ..self }
     }
 
-    /// What is known of models otherwise than the built-in table says.
+    /// Sets values for models that differ from the built-in table.
     #[must_use]
     pub fn models(self, overrides: Vec<Override>) -> Self {
         Self { overrides, ..self }
     }
 
-    /// How tokens are counted; o200k by default.
+    /// Sets the tokenizer that counts tokens; o200k by default.
     #[must_use]
     pub fn tokenizer(self, tokenizer: TokenizerName) -> Self {
         Self { tokenizer, ..self }
     }
 
-    /// How turns are processed.
+    /// Sets how turns are processed.
     #[must_use]
     pub fn config(self, config: TurnConfig) -> Self {
         Self { config, ..self }
     }
 
-    /// Whether checkpoints are taken; they are by default.
+    /// Turns checkpoints on or off; they are on by default.
     #[must_use]
     pub fn versioning(self, versioning: bool) -> Self {
         Self { versioning, ..self }
     }
 
-    /// Who chooses from the messages, by name; the first of [`strategy::ALL`] by default.
+    /// Sets the strategy that chooses from the messages, by name; the first of [`strategy::ALL`] by
+    /// default.
     #[must_use]
     pub fn strategy(self, name: impl Into<String>) -> Self {
         Self { strategy: Some(name.into()), ..self }
     }
 
-    /// Who tells older turns in a few words; [`Extractive`] by default. The ledger is always
-    /// added to what it says.
+    /// Sets the summarizer that describes older turns; [`Extractive`] by default. The ledger is
+    /// always added to its text.
     #[must_use]
     pub fn summarizer(self, summarizer: impl Summarizer + Send + 'static) -> Self {
         Self { summarizer: Box::new(summarizer), ..self }
     }
 
-    /// Tells the time in Unix milliseconds; that of the system by default.
+    /// Sets the clock, which returns Unix milliseconds; the system's clock by default.
     #[must_use]
     pub fn clock(self, clock: impl Fn() -> i64 + Send + 'static) -> Self {
         Self { clock: Box::new(clock), ..self }
     }
 
-    /// Opens the conversation of this name, a new one if there is none. Settings are those given
-    /// here, also of one that there was.
+    /// Opens the conversation with this name, or creates it. The settings given here also apply to
+    /// a conversation that already exists.
     ///
     /// # Errors
     /// Every [`ConversationError`].
@@ -173,7 +175,7 @@ fn open_store(folder: Option<PathBuf>) -> Result<OpenedStore, ConversationError>
     Ok((Box::new(logged), Some(owned)))
 }
 
-/// The names of the strategies, as an error lists them.
+/// Returns the names of the strategies for an error message.
 pub(super) fn strategy_names() -> String {
     strategy::ALL.iter().map(|strategy| strategy.name()).collect::<Vec<_>>().join(", ")
 }

@@ -1,8 +1,8 @@
-//! The library for programs that hold one conversation with a model and want its context kept
-//! good: everything of the session family without a server.
+//! A library for programs that hold one conversation with a model and want its context kept good.
+//! It has everything of the session family, without a server.
 //!
-//! A [`Conversation`] is a session in a state folder, which it owns as long as it lives, or in
-//! memory. Every method that changes something has made it durable when it returns.
+//! A [`Conversation`] is a session in memory, or in a state folder that it owns as long as it lives.
+//! When a method returns, every change it made is durable.
 //!
 //! ```
 //! use contexture::conversation::Conversation;
@@ -47,7 +47,7 @@ use crate::tokens::Counter;
 
 pub use self::builder::Builder;
 
-/// One conversation and everything that keeps its context good.
+/// A conversation, with everything that keeps its context good.
 pub struct Conversation {
     engine: Engine,
     id: u64,
@@ -59,37 +59,37 @@ pub struct Conversation {
     _folder: Option<Owned>,
 }
 
-/// Something that is said, other than by the user or in a plain answer.
+/// A message that is not a turn of the user or a plain answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Utterance {
-    /// Who says it.
+    /// Author of the message.
     pub role: Role,
     /// The text.
     pub content: String,
-    /// The tools that it calls, by an assistant.
+    /// Tool calls of an assistant's message.
     pub tool_calls: Vec<ToolCall>,
-    /// The call that it answers, by a tool.
+    /// Id of the call that a tool's message answers.
     pub tool_call_id: Option<String>,
-    /// The phase of the work.
+    /// Phase of the work.
     pub phase: Option<Phase>,
-    /// Whether it is never to be left out.
+    /// Never left out of a window if true.
     pub pinned: bool,
 }
 
-/// What a window is for; see [`Conversation::window_for`].
+/// The purpose of a window; see [`Conversation::window_for`].
 #[derive(Clone, Default)]
 pub struct Purpose<'a> {
-    /// The texts beside the conversation.
+    /// Texts besides the conversation.
     pub sections: Sections,
-    /// The phase of the work, which decides on the sections.
+    /// Phase of the work, which decides on the sections.
     pub phase: Option<Phase>,
-    /// What is being asked, for strategies that go by it.
+    /// Current question, for strategies that use it.
     pub query: Option<&'a str>,
-    /// How many tokens it may have; by default the `max_tokens` of the conversation's settings.
+    /// Maximum cost in tokens; by default the `max_tokens` of the conversation's settings.
     pub max_tokens: Option<u64>,
 }
 
-/// Why something could not be done; nothing was changed.
+/// The reason why an operation failed. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ConversationError {
     /// The state folder cannot be used.
@@ -101,24 +101,24 @@ pub enum ConversationError {
     /// A setting is out of its range.
     #[error(transparent)]
     Setting(#[from] ConfigError),
-    /// There is no such strategy.
+    /// No strategy has this name.
     #[error("no strategy {name:?}; there are {}", builder::strategy_names())]
     NoSuchStrategy {
-        /// The name asked for.
+        /// Name that was given.
         name: String,
     },
-    /// The engine refused.
+    /// The engine refused the operation.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
 
 impl Conversation {
-    /// How the conversation of this name is opened.
+    /// Starts to open the conversation with this name.
     pub fn builder(name: impl Into<String>) -> Builder {
         Builder::named(name.into())
     }
 
-    /// Takes in what the user says and keeps the context good; see [`Engine::process_turn`].
+    /// Processes a turn of the user and keeps the context good; see [`Engine::process_turn`].
     ///
     /// # Errors
     /// [`ConversationError::Engine`].
@@ -126,7 +126,7 @@ impl Conversation {
         self.process_judged_turn(input, None)
     }
 
-    /// The same, with a judgement of how coherent the last answer was, from 0 to 1.
+    /// Like [`Self::process_turn`], with a rating of the last answer's coherence, from 0 to 1.
     ///
     /// # Errors
     /// [`ConversationError::Engine`].
@@ -145,7 +145,7 @@ impl Conversation {
         Ok(done)
     }
 
-    /// Adds the model's answer, and gives its number.
+    /// Adds the model's answer. Returns its number.
     ///
     /// # Errors
     /// [`ConversationError::Engine`].
@@ -153,7 +153,7 @@ impl Conversation {
         self.say(Utterance::of(Role::Assistant, text))
     }
 
-    /// Adds a message of any kind, and gives its number.
+    /// Adds a message of any kind. Returns its number.
     ///
     /// # Errors
     /// [`ConversationError::Engine`].
@@ -163,8 +163,8 @@ impl Conversation {
         Ok(said.numbers.last().copied().unwrap_or_default())
     }
 
-    /// The window for the model now: what was found in memory for the last turn, the summary, and
-    /// what fits of the messages.
+    /// Builds the window for the model: the memories found for the last turn, the summary, and the
+    /// messages that fit.
     ///
     /// # Errors
     /// [`EngineError::BudgetTooSmall`].
@@ -172,7 +172,7 @@ impl Conversation {
         self.window_for(Purpose::default())
     }
 
-    /// A window with sections, for a phase, for a query, within other bounds.
+    /// Builds a window with sections, for a phase, for a query, or within another budget.
     ///
     /// # Errors
     /// [`EngineError::BudgetTooSmall`].
@@ -199,7 +199,7 @@ impl Conversation {
         Ok(window)
     }
 
-    /// How full the model is of what is in view.
+    /// Returns how full the model is with the messages in view.
     ///
     /// # Errors
     /// [`ConversationError::Engine`].
@@ -208,7 +208,7 @@ impl Conversation {
         Ok(self.engine.session_stats(self.id, &costs)?)
     }
 
-    /// How good the context is, from 0 to 1, with its four parts.
+    /// Returns the quality of the context, from 0 to 1, with its four parts.
     ///
     /// # Errors
     /// [`ConversationError::Engine`].
@@ -217,10 +217,10 @@ impl Conversation {
         Ok(self.engine.quality_score(self.id, &costs)?)
     }
 
-    /// Folds all but so many of the last turns into a summary now.
+    /// Summarizes all turns except the last `keep_turns` now.
     ///
     /// # Errors
-    /// [`EngineError::NotSummarized`] when that would not help.
+    /// [`EngineError::NotSummarized`] if that would not help.
     pub fn summarize(&mut self, keep_turns: usize) -> Result<Summarized, ConversationError> {
         let (id, costs) = (self.id, self.costs()?);
         let max_tokens = self.settings()?.turn.max_tokens;
@@ -230,7 +230,8 @@ impl Conversation {
         })?)
     }
 
-    /// Leaves out the least important messages until the rest has at most `max_tokens`.
+    /// Leaves out the least important messages until the rest costs at most `max_tokens`, or the
+    /// model's target without that.
     ///
     /// # Errors
     /// [`EngineError::BudgetTooSmall`].
@@ -240,7 +241,7 @@ impl Conversation {
         Ok(self.engine.run_alone(prune)?)
     }
 
-    /// Takes a checkpoint, and gives its number; `None` without versioning.
+    /// Takes a checkpoint. Returns its number, or `None` without versioning.
     ///
     /// # Errors
     /// [`ConversationError::Engine`].
@@ -249,7 +250,7 @@ impl Conversation {
         Ok(self.engine.run_alone(|engine| engine.checkpoint(id, message))?)
     }
 
-    /// The checkpoints, oldest first.
+    /// Returns the checkpoints, oldest first.
     ///
     /// # Errors
     /// [`ConversationError::Engine`].
@@ -257,7 +258,7 @@ impl Conversation {
         Ok(self.engine.list_checkpoints(self.id)?)
     }
 
-    /// Goes back to a checkpoint, the last one unless another is named.
+    /// Goes back to a checkpoint, by default to the last one.
     ///
     /// # Errors
     /// [`EngineError::NoVersioning`], [`EngineError::NoCheckpoint`].
@@ -266,7 +267,7 @@ impl Conversation {
         Ok(self.engine.run_alone(|engine| engine.rollback(id, checkpoint))?)
     }
 
-    /// Takes the last rollback back.
+    /// Undoes the last rollback.
     ///
     /// # Errors
     /// [`EngineError::NoRollback`].
@@ -275,7 +276,7 @@ impl Conversation {
         Ok(self.engine.run_alone(|engine| engine.undo_rollback(id))?)
     }
 
-    /// Remembers a text for later turns of this conversation, and gives the memory's number.
+    /// Remembers a text for later turns of this conversation. Returns the memory's number.
     ///
     /// # Errors
     /// [`ConversationError::Engine`].
@@ -284,7 +285,7 @@ impl Conversation {
         Ok(self.engine.run_alone(|engine| engine.remember(scope, text, None))?)
     }
 
-    /// The memories that fit a text best, at most as many as a turn gets.
+    /// Returns the memories that fit a text best, at most as many as a turn gets.
     ///
     /// # Errors
     /// [`ConversationError::Engine`].
@@ -300,7 +301,7 @@ impl Conversation {
         Ok(self.engine.run_alone(|engine| engine.ground(&query))?)
     }
 
-    /// The log and what of it is in view.
+    /// Returns the log and the part of it that is in view.
     ///
     /// # Errors
     /// [`ConversationError::Engine`].
@@ -340,7 +341,7 @@ impl Drop for Conversation {
 }
 
 impl Utterance {
-    /// A text by somebody, with nothing else.
+    /// Creates an utterance that has only an author and a text.
     pub fn of(role: Role, content: impl Into<String>) -> Self {
         Self {
             role,
