@@ -1,5 +1,5 @@
-//! The calls by which agent-q's Emacs package speaks to its server, answered in the shapes that it
-//! expects, so that its users can keep their front end.
+//! The calls by which agent-q's Emacs package speaks to its server. The answers have the forms that
+//! it expects, so that its users can keep their front end.
 
 use std::sync::Mutex;
 
@@ -15,9 +15,9 @@ use crate::wire::sexp;
 
 type Outcome = Result<Value, WireError>;
 
-/// Common Lisp counts seconds from 1900.
+/// The Unix epoch as a Common Lisp time, which counts seconds from 1900.
 const UNIX_EPOCH: i64 = 2_208_988_800;
-/// The thread of approvals that no REPL asks for.
+/// Thread of approvals that come from no REPL.
 const THREAD: i64 = 0;
 const PACKAGE: &str = "agent-q";
 const FUNCTIONS: [&str; 14] = [
@@ -37,7 +37,7 @@ const FUNCTIONS: [&str; 14] = [
     "agent-q-get-session-info",
 ];
 
-/// Answers one of its calls.
+/// Answers one of the package's calls.
 pub(super) async fn call(shared: &Shared, name: &str, arguments: Vec<Value>) -> Outcome {
     let (mut positional, keywords) = split(arguments);
     let first = positional.pop().unwrap_or_default();
@@ -45,7 +45,7 @@ pub(super) async fn call(shared: &Shared, name: &str, arguments: Vec<Value>) -> 
     match name {
         "agent-q-send" => send(shared, &first).await,
         "agent-q-add-context" => {
-            // What is added first is for the conversation that then begins.
+            // Items added first belong to the conversation that begins now.
             let manager = text(shared.place.session(shared).await?.manager);
             let params = [
                 ("content", first),
@@ -74,7 +74,7 @@ pub(super) async fn call(shared: &Shared, name: &str, arguments: Vec<Value>) -> 
             Ok(whether(shared.call("delete-session", [("session", first)]).await))
         }
         "agent-q-rename-session" => Ok(whether(rename(shared, first).await)),
-        // Whatever is said is kept already.
+        // Every message is already stored.
         "agent-q-save-session" => {
             Ok(shared.place.known().map_or(Value::Nil, |session| text(session.id)))
         }
@@ -116,7 +116,7 @@ pub(super) fn common_lisp(name: &str, arguments: Vec<Value>) -> Outcome {
                 package == PACKAGE && FUNCTIONS.contains(&name.trim_start_matches(':'))
             })
         }))),
-        // With it the package has its server loaded when it connects.
+        // When it connects, the package uses this form to have its server loaded.
         "progn" if arguments.any(|form| sexp::print(&form).contains("quickload :agent-q")) => {
             Ok(text("Contexture answers in its place"))
         }
@@ -136,7 +136,8 @@ fn value_of(form: Value) -> Outcome {
     }
 }
 
-/// Arguments by place, and those by keyword. Only the first place is ever used.
+/// Splits arguments into positional ones and keywords. Keeps only the first positional one, since
+/// no other is used.
 fn split(mut arguments: Vec<Value>) -> (Vec<Value>, Value) {
     let at = arguments.iter().position(|argument| matches!(argument, Value::Keyword(_)));
     let keywords = arguments.split_off(at.unwrap_or(arguments.len()));
@@ -156,7 +157,7 @@ fn whether(outcome: Outcome) -> Value {
     truth(outcome.is_ok())
 }
 
-/// Who has the items of the connection's session, if there is one.
+/// Returns the manager of the items of the connection's session, if it has a session.
 async fn manager(shared: &Shared) -> Option<Value> {
     shared.place.row(shared).await?.get("manager").cloned()
 }
@@ -220,7 +221,7 @@ async fn info(shared: &Shared) -> Value {
     ])
 }
 
-/// A session in the package's list.
+/// Formats a session for the package's list.
 fn meta(row: &Value) -> Value {
     let field = |name: &str| row.get(name).cloned().unwrap_or_default();
     plist([
@@ -238,7 +239,7 @@ fn universal(time: &Value) -> Value {
     }
 }
 
-/// Takes a turn in the connection's session and answers with all that was said.
+/// Runs a turn in the connection's session. Returns the complete output.
 async fn send(shared: &Shared, message: &Value) -> Outcome {
     let turn = Turn {
         session: shared.place.session(shared).await?.name,
@@ -250,7 +251,7 @@ async fn send(shared: &Shared, message: &Value) -> Outcome {
     Ok(text(std::mem::take(&mut *locked(&collected.said))))
 }
 
-/// Keeps what is said until all is.
+/// Collects the output until it is complete.
 struct Collected<'a> {
     shared: &'a Shared,
     said: Mutex<String>,

@@ -1,4 +1,5 @@
-//! Questions to the person: a debugger buffer whose restarts are the answers, or a yes or no.
+//! Questions to the person: a debugger buffer with the answers as restarts, or a yes-or-no
+//! question.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -12,27 +13,27 @@ use super::{Editor, locked};
 use crate::rpc::{Approval, Decision};
 use crate::value::Value;
 
-/// The debugger's restarts in their order, and what each means.
+/// The debugger's restarts in order, with their meanings.
 const RESTARTS: [(&str, &str, Decision); 3] = [
     ("ALLOW", "Allow it once.", Decision::Once),
     ("ALWAYS", "Allow it, and whatever is like it, from now on.", Decision::Always),
     ("*ABORT", "Refuse it.", Decision::Refuse),
 ];
-/// How long a client may take to say that it has done what it was told; one that does not say so is
-/// not asked again.
+/// Time that a client may take to confirm that it has processed earlier messages. A client that
+/// does not confirm is not asked again.
 const PONG_TIME: Duration = Duration::from_secs(5);
-/// The debugger's level: it never asks within a question.
+/// Level of the debugger. It never asks within a question.
 const LEVEL: Value = Value::Int(1);
 
-/// The questions of one connection that are not answered yet.
+/// The unanswered questions of one connection.
 pub(super) struct Questions {
     editor: Arc<dyn Editor>,
-    /// By thread, each of which can ask one thing at a time.
+    /// Open debuggers by thread. Each thread can ask one question at a time.
     debuggers: Mutex<HashMap<i64, oneshot::Sender<Decision>>>,
-    /// By tag; what was pinged too.
+    /// Open yes-or-no questions and pings, by tag.
     confirmations: Mutex<HashMap<i64, oneshot::Sender<bool>>>,
     next_tag: AtomicI64,
-    /// Whether the client has left a ping without an answer.
+    /// True once the client has left a ping unanswered.
     is_silent: AtomicBool,
 }
 
@@ -47,7 +48,7 @@ impl Questions {
         }
     }
 
-    /// Shows a debugger buffer until a restart is chosen, or nobody waits for it any more.
+    /// Shows a debugger buffer until a restart is chosen or the caller stops waiting.
     pub(super) async fn allow(&self, thread: i64, request: Approval) -> Decision {
         let (decide, decision) = oneshot::channel();
         locked(&self.debuggers).insert(thread, decide);
@@ -76,7 +77,7 @@ impl Questions {
         decision.await.unwrap_or(false)
     }
 
-    /// Waits until the client has done what it was told before, though not for ever.
+    /// Waits for a limited time until the client has processed earlier messages.
     pub(super) async fn done(&self, thread: i64) {
         if self.is_silent.load(Ordering::Relaxed) {
             return;
@@ -89,7 +90,7 @@ impl Questions {
         locked(&self.confirmations).remove(&tag);
     }
 
-    /// A question that is answered under a tag.
+    /// Opens a question that is answered under a tag.
     fn open(&self) -> (i64, oneshot::Receiver<bool>) {
         let (decide, decision) = oneshot::channel();
         let tag = self.next_tag.fetch_add(1, Ordering::Relaxed);
@@ -97,16 +98,17 @@ impl Questions {
         (tag, decision)
     }
 
-    /// A yes or no has come.
+    /// Handles the answer to a yes-or-no question.
     pub(super) fn answered(&self, tag: &Value, value: &Value) {
         let Value::Int(tag) = tag else { return };
         if let Some(decide) = locked(&self.confirmations).remove(tag) {
-            // Who no longer waits needs no answer.
+            // A caller that no longer waits needs no answer.
             let _ = decide.send(*value != Value::Nil);
         }
     }
 
-    /// A restart was chosen in the debugger of a thread; whether there is one.
+    /// Handles the choice of a restart in the debugger of a thread. Returns whether a question was
+    /// open.
     pub(super) fn restart(&self, thread: Option<i64>, restart: usize) -> bool {
         let decision = RESTARTS.get(restart).map_or(Decision::Refuse, |(_, _, means)| *means);
         let mut debuggers = locked(&self.debuggers);
@@ -117,13 +119,13 @@ impl Questions {
         }
     }
 
-    /// Refuses what a thread asks.
+    /// Refuses the request of a thread.
     pub(super) fn refuse(&self, thread: Option<i64>) -> bool {
         self.restart(thread, RESTARTS.len())
     }
 }
 
-/// A debugger buffer; it is closed however the question ends.
+/// An open debugger buffer. It is closed however the question ends.
 struct Debugger<'a> {
     questions: &'a Questions,
     thread: i64,

@@ -8,7 +8,7 @@ use super::{Shared, readable};
 use crate::value::Value;
 use crate::wire::message::WireError;
 
-/// A command's name, what follows it, and what it does.
+/// The commands: the name, its arguments and a description of each.
 pub(super) const COMMANDS: [(&str, &str, &str); 9] = [
     ("/context", "", "Show what is in the context."),
     ("/add", "FILE[:LINE[-LINE]]", "Add a file, or lines of it, to the context."),
@@ -21,14 +21,14 @@ pub(super) const COMMANDS: [(&str, &str, &str); 9] = [
     ("/help", "", "List the commands."),
 ];
 
-/// A line that is a command, taken apart.
+/// A parsed command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Command<'a> {
     name: &'a str,
     rest: &'a str,
 }
 
-/// The command in what was typed. A path is none, nor is anything of several lines.
+/// Parses a command. Returns `None` for a path and for several lines.
 pub(super) fn of(typed: &str) -> Option<Command<'_>> {
     let line = typed.trim();
     let name = line.split_whitespace().next()?;
@@ -37,7 +37,7 @@ pub(super) fn of(typed: &str) -> Option<Command<'_>> {
     (is_word && !line.contains('\n')).then(|| Command { name, rest: line[name.len()..].trim() })
 }
 
-/// Runs a command; what is to be shown.
+/// Runs a command. Returns the text to show.
 pub(super) async fn run(
     shared: &Shared,
     command: Command<'_>,
@@ -110,7 +110,7 @@ async fn add(
     Ok(readable::item(&added))
 }
 
-/// `a.lisp:3-7` as a file and the numbers of its lines.
+/// Splits `a.lisp:3-7` into the file and its line numbers.
 fn file_and_lines(named: &str) -> (&str, Option<[i64; 2]>) {
     let found = named.rsplit_once(':').and_then(|(file, lines)| {
         let (start, end) = lines.split_once('-').unwrap_or((lines, lines));
@@ -119,7 +119,7 @@ fn file_and_lines(named: &str) -> (&str, Option<[i64; 2]>) {
     found.unwrap_or((named, None))
 }
 
-/// Where a name of a file leads from a directory.
+/// Resolves a file name relative to a directory. `~/` stands for the home folder.
 pub(super) fn absolute(directory: &Path, name: &str) -> PathBuf {
     match (name.strip_prefix("~/"), std::env::var_os("HOME")) {
         (Some(rest), Some(home)) => Path::new(&home).join(rest),

@@ -1,4 +1,4 @@
-//! Completion: commands, methods, items of the context, files.
+//! Completion of commands, methods, items of the context, and files.
 
 use std::path::Path;
 
@@ -8,20 +8,20 @@ use super::{PACKAGE, Shared};
 use crate::rpc;
 use crate::value::Value;
 
-/// How many completions are offered, at most.
+/// Maximum number of completions offered.
 const MOST: usize = 300;
-/// How many entries of a directory are looked at.
+/// Maximum number of directory entries examined.
 const MOST_ENTRIES: usize = 20_000;
 
-/// What something can be completed to, and what sort of thing that is.
+/// A completion and its kind.
 type Candidate = (String, &'static str);
 
-/// What is to be completed.
+/// Returns the text to complete.
 pub(super) fn pattern(argument: Option<&Value>) -> String {
     argument.and_then(name_of).unwrap_or_default().to_owned()
 }
 
-/// The completions in the form that the function called `name` gives them.
+/// Returns the completions in the form that the function called `name` uses.
 pub(super) async fn answer(shared: &Shared, name: &str, pattern: &str) -> Value {
     let found = candidates(shared, pattern).await;
     match name {
@@ -44,13 +44,13 @@ pub(super) async fn answer(shared: &Shared, name: &str, pattern: &str) -> Value 
     }
 }
 
-/// How much of the word is there already.
+/// Returns the share of the word that is already typed.
 fn score(pattern: &str, word: &str) -> Value {
     let hundredths = 100 * pattern.len() / word.len().max(1);
     Value::Float(hundredths as f64 / 100.0)
 }
 
-/// The part of a completion that was there before.
+/// Returns the part of a completion that is already typed.
 fn chunks(pattern: &str) -> Value {
     list([list([Value::Int(0), text(pattern)])])
 }
@@ -82,8 +82,8 @@ async fn item_ids(shared: &Shared) -> Vec<String> {
     found.iter().filter_map(|item| string_at(item, "id").map(str::to_owned)).collect()
 }
 
-/// The entries of the directory that `named` is in, as `named` would go on to them. Hidden ones are
-/// offered only to who asks for them, and nothing at all to who has not begun.
+/// Lists the entries of the directory that `named` is in, as completions of `named`. Hidden entries
+/// are offered only after a typed dot, and nothing is offered for an empty text.
 fn files(directory: &Path, named: &str) -> Vec<Candidate> {
     if named.is_empty() {
         return Vec::new();
@@ -106,7 +106,7 @@ fn files(directory: &Path, named: &str) -> Vec<Candidate> {
     found
 }
 
-/// What all of them begin with.
+/// Returns the longest common beginning.
 fn common_prefix(found: &[Candidate]) -> Option<&str> {
     let (first, rest) = found.split_first()?;
     let common = rest.iter().fold(first.0.len(), |length, (word, _)| {

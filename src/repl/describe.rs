@@ -1,4 +1,4 @@
-//! What there is to know of methods and commands: argument lists, descriptions, apropos.
+//! Information on methods and commands: argument lists, descriptions, apropos.
 
 use super::PACKAGE;
 use super::command::COMMANDS;
@@ -7,10 +7,11 @@ use crate::rpc::{self, Method};
 use crate::value::Value;
 use crate::wire::message::WireError;
 
-/// Marks where point is in the form that autodoc sends.
+/// Marks the position of point in the form that autodoc sends.
 const CURSOR: &str = "%cursor-marker%";
 
-/// The argument list of the call that point is in, the argument before point marked.
+/// Returns the argument list of the call that contains point, with the argument before point
+/// marked.
 pub(super) fn autodoc(form: &Value) -> Value {
     let known = innermost(form).and_then(|form| {
         let method = method(name_of(form.first()?)?)?;
@@ -24,13 +25,13 @@ pub(super) fn autodoc(form: &Value) -> Value {
     }
 }
 
-/// The argument list of a method by name; nil when there is none.
+/// Returns the argument list of a method by name, or nil if there is no such method.
 pub(super) fn arglist(name: &Value) -> Value {
     let method = name_of(name).and_then(method);
     method.map_or(Value::Nil, |method| text(call(method, None)))
 }
 
-/// All about a method or a command.
+/// Describes a method or a command.
 pub(super) fn description(name: &Value) -> Result<Value, WireError> {
     let name = name_of(name).unwrap_or_default();
     if let Some((name, rest, doc)) = COMMANDS.iter().find(|(known, ..)| *known == name) {
@@ -48,7 +49,7 @@ pub(super) fn description(name: &Value) -> Result<Value, WireError> {
     Ok(text(format!("{}\n\n{}\n\n{params}\nAnswers {answer}\n", call(method, None), method.doc)))
 }
 
-/// The methods and commands that have a text in their names.
+/// Lists the methods whose names contain a text.
 pub(super) fn apropos(part: &Value, slime: bool) -> Value {
     let part = name_of(part).unwrap_or_default();
     let designator = |name: &str| match slime {
@@ -67,7 +68,7 @@ fn method(name: &str) -> Option<&'static Method> {
     rpc::methods().find(|method| method.name == name)
 }
 
-/// A call of the method, with one of its parameters marked.
+/// Formats a call of the method, with one of its parameters marked.
 fn call(method: &Method, marked: Option<&str>) -> String {
     let params = method.params.iter().map(|param| match marked == Some(param.name) {
         true => format!(" ===> :{} <===", param.name),
@@ -76,7 +77,7 @@ fn call(method: &Method, marked: Option<&str>) -> String {
     format!("({PACKAGE}:{}{})", method.name, params.collect::<String>())
 }
 
-/// The innermost list that has the cursor.
+/// Returns the innermost list that contains the cursor.
 fn innermost(form: &Value) -> Option<&[Value]> {
     let Value::List(items) = form else { return None };
     items.iter().find_map(innermost).or_else(|| {

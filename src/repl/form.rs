@@ -1,5 +1,5 @@
-//! Forms that SLY and SLIME evaluate: the answers that let them connect, and refusals, at once, for
-//! whatever is not known.
+//! Forms that SLY and SLIME evaluate: answers that let them connect, and immediate refusals of
+//! everything unknown.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::wire::sexp;
 
 type Outcome = Result<Value, WireError>;
 
-/// The modules of SLY's that need nothing from us, so that it asks for none of them.
+/// SLY modules that need nothing from the server. Listing them keeps SLY from asking for them.
 const SLY_MODULES: [&str; 7] = [
     "slynk/indentation",
     "slynk/stickers",
@@ -25,7 +25,7 @@ const SLY_MODULES: [&str; 7] = [
 ];
 
 impl Repls {
-    /// Evaluates a form; false when that ends the connection.
+    /// Evaluates a form. Returns false if that ends the connection.
     pub(super) fn evaluate(&mut self, id: i64, form: Form, thread: &Value) -> bool {
         let (package, name, arguments) = match form {
             Form::Call { package, name, arguments } => (package, name, arguments),
@@ -93,7 +93,7 @@ impl Repls {
         true
     }
 
-    /// The answer to a form that has one at once.
+    /// Answers a form that needs no waiting.
     fn answer(&self, slime: bool, name: &str, arguments: Vec<Value>, thread: &Value) -> Outcome {
         let mut arguments = arguments.into_iter();
         let first = arguments.next().unwrap_or_default();
@@ -117,7 +117,8 @@ impl Repls {
                 *self.shared.directory() = PathBuf::from(name_of(&first).unwrap_or("/"));
                 self.directory()
             }
-            // The channel, the function and its arguments come here; only where we are is known.
+            // The arguments are the channel, the function and its arguments. Only the directory is
+            // known here.
             "eval-for-mrepl" => {
                 let prompt = [text(PACKAGE), text(PACKAGE), Value::Int(0), Value::Int(0)];
                 list([list(prompt), list([self.directory(), text(PACKAGE)])])
@@ -134,7 +135,7 @@ impl Repls {
         })
     }
 
-    /// Answers a form when that has taken its time.
+    /// Answers a form when its evaluation is done.
     fn later<F>(&self, id: i64, evaluate: impl FnOnce(Arc<Shared>) -> F)
     where
         F: Future<Output = Outcome> + Send + 'static,
@@ -157,7 +158,7 @@ impl Repls {
         let own = env!("CARGO_PKG_VERSION");
         plist([
             ("pid", number(std::process::id() as usize)),
-            // With another, an interrupt would be a signal that ends the whole server.
+            // With any other style, an interrupt would be a signal that ends the whole server.
             ("style", keyword("spawn")),
             ("encoding", plist([("coding-systems", texts(["utf-8-unix"]))])),
             (
@@ -197,7 +198,7 @@ impl Repls {
         text(locked(&self.shared.directory).to_string_lossy())
     }
 
-    /// Takes a restart of the debugger, which is left by that whatever it was.
+    /// Handles a restart of the debugger. Every restart leaves the debugger.
     fn restart(&self, thread: &Value, restart: &Value) -> WireError {
         let thread = if let Value::Int(thread) = thread { Some(*thread) } else { None };
         let known = match restart {
@@ -211,7 +212,8 @@ impl Repls {
     }
 }
 
-/// What is answered with nil: it changes nothing here, or there is nothing of it.
+/// Returns whether the answer is nil because the form changes nothing here, or there is nothing to
+/// return.
 fn is_nothing(name: &str) -> bool {
     const NOTHING: [&str; 16] = [
         "slynk-add-load-paths",
@@ -240,7 +242,7 @@ fn unknown(name: &str) -> WireError {
     ))
 }
 
-/// A constant is itself.
+/// Evaluates a constant to itself.
 fn constant(datum: Value) -> Outcome {
     match datum {
         Value::Symbol(name) => Err(unknown(&name)),
@@ -249,7 +251,7 @@ fn constant(datum: Value) -> Outcome {
     }
 }
 
-/// SLIME compares these names with its own, without regard to case.
+/// Returns the names of the modules. SLIME compares them with its own, ignoring letter case.
 fn modules(asked: Value) -> Value {
     let names = super::lisp::items(asked);
     texts(names.iter().filter_map(name_of).map(str::to_uppercase))

@@ -1,4 +1,4 @@
-//! Lisp data, made and looked at in few words.
+//! Short functions that make and read Lisp data.
 
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -11,7 +11,7 @@ pub(super) fn text(text: impl Into<String>) -> Value {
     Value::Str(text.into())
 }
 
-/// A list; the empty one is nil.
+/// Makes a list. The empty list is nil.
 pub(super) fn list(items: impl IntoIterator<Item = Value>) -> Value {
     let items: Vec<_> = items.into_iter().collect();
     if items.is_empty() { Value::Nil } else { Value::List(items) }
@@ -21,7 +21,7 @@ pub(super) fn texts<T: Into<String>>(items: impl IntoIterator<Item = T>) -> Valu
     list(items.into_iter().map(|item| text(item)))
 }
 
-/// A plist.
+/// Makes a plist.
 pub(super) fn plist<const N: usize>(entries: [(&str, Value); N]) -> Value {
     Value::Map(entries.into_iter().map(|(name, value)| (name.into(), value)).collect())
 }
@@ -30,7 +30,7 @@ pub(super) fn number(count: usize) -> Value {
     Value::Int(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
-/// The text of a string, or the name of a symbol or keyword.
+/// Returns the text of a string, or the name of a symbol or keyword.
 pub(super) fn name_of(value: &Value) -> Option<&str> {
     match value {
         Value::Str(text) | Value::Propertized(text, _) => Some(text),
@@ -39,12 +39,12 @@ pub(super) fn name_of(value: &Value) -> Option<&str> {
     }
 }
 
-/// A text in the answer of a method.
+/// Returns a text from a method's answer.
 pub(super) fn string_at<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
     value.get(name).and_then(name_of)
 }
 
-/// The items of a list; nil has none.
+/// Returns the items of a list. Nil has none.
 pub(super) fn items(value: Value) -> Vec<Value> {
     match value {
         Value::List(items) | Value::Vector(items) => items,
@@ -52,7 +52,7 @@ pub(super) fn items(value: Value) -> Vec<Value> {
     }
 }
 
-/// What cannot be done, for the person who asked for it.
+/// Makes the error for a request that cannot be fulfilled, worded for the person who made it.
 pub(super) fn refusal(message: impl AsRef<str>) -> WireError {
     WireError::new(WireError::INVALID_REQUEST, message)
 }

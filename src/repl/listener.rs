@@ -1,4 +1,5 @@
-//! One REPL: its inputs one after the other, each a turn or a command, and what is said to them.
+//! One REPL. Handles its inputs one after the other, each a turn or a command, and shows their
+//! output.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -13,34 +14,34 @@ use crate::rpc::{Approval, Decision, Later, Listener, Turn};
 use crate::value::Value;
 use crate::wire::message::WireError;
 
-/// The longest piece of output in one message, in bytes.
+/// Maximum length of a piece of output in one message, in bytes.
 const LONGEST_PIECE: usize = 64 << 10;
-/// What an interrupted evaluation is said to be aborted on.
+/// Name of the condition that aborts an interrupted evaluation.
 const INTERRUPT: &str = "interrupt";
 
-/// How a REPL says something.
+/// The way in which a REPL shows its output.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Way {
-    /// SLY: to a channel of the client's.
+    /// SLY: sent to one of the client's channels.
     Channel(i64),
-    /// SLIME: at top level.
+    /// SLIME: sent at top level.
     TopLevel,
 }
 
-/// Something for a REPL.
+/// An input of a REPL.
 pub(super) enum Input {
-    /// It has begun.
+    /// The REPL has begun.
     Greeting,
-    /// What a person typed; SLIME waits for an answer under a number.
+    /// Text typed by a person. SLIME waits for an answer with the number in `answer`.
     Text { text: String, answer: Option<i64> },
-    /// The history is to be forgotten, which is the client's affair.
+    /// The client's history is to be cleared.
     Clear,
 }
 
-/// The way into a REPL; it ends when this is dropped.
+/// The handle of a REPL. The REPL ends when this is dropped.
 pub(super) struct Repl {
     inputs: mpsc::Sender<(Input, CancellationToken)>,
-    /// Of the input that is being worked on, and then of those that wait.
+    /// Tokens that cancel the current input and then the waiting ones.
     running: Arc<Mutex<VecDeque<CancellationToken>>>,
     mouth: Arc<Mouth>,
     place: Arc<Place>,
@@ -69,7 +70,7 @@ impl Repl {
         Self { inputs, running, mouth, place, ended }
     }
 
-    /// Whether it speaks in the session of this place.
+    /// Returns whether it uses the session of this place.
     pub(super) fn speaks_in(&self, place: &Arc<Place>) -> bool {
         Arc::ptr_eq(&self.place, place)
     }
@@ -93,13 +94,13 @@ impl Repl {
         }
     }
 
-    /// Whether it works on an input.
+    /// Returns whether it works on an input.
     pub(super) fn is_busy(&self) -> bool {
         !locked(&self.running).is_empty()
     }
 }
 
-/// What listens in a REPL.
+/// The input side of a REPL.
 pub(super) struct Ear {
     mouth: Arc<Mouth>,
     running: Arc<Mutex<VecDeque<CancellationToken>>>,
@@ -169,7 +170,7 @@ impl Ear {
         mouth.shared.agent().take_turn(turn, &*mouth.shared.caller, &*mouth).await
     }
 
-    /// The REPL's session, opened when it is first needed.
+    /// Returns the REPL's session. Opens it when it is first needed.
     pub(super) async fn session(&self) -> Result<Session, WireError> {
         self.place.session(&self.mouth.shared).await
     }
@@ -187,12 +188,12 @@ impl Ear {
     }
 }
 
-/// What speaks in a REPL.
+/// The output side of a REPL.
 struct Mouth {
     shared: Arc<Shared>,
     thread: i64,
     way: Way,
-    /// Set when the REPL is gone: its channel must not be spoken to any more.
+    /// Cancelled when the REPL is gone and its channel must not be used any more.
     ended: CancellationToken,
 }
 
@@ -229,7 +230,7 @@ impl Listener for Mouth {
     }
 }
 
-/// A text in pieces that fit a message, cut between characters.
+/// Splits a text into pieces that fit a message, between characters.
 fn pieces(mut text: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         let (piece, rest) = text.split_at(text.floor_char_boundary(LONGEST_PIECE));

@@ -1,7 +1,7 @@
-//! The REPL that SLY and SLIME show: what is typed there is a turn of a session, or a command.
+//! The REPL that SLY and SLIME show. Typed text becomes a turn of a session, or a command.
 //!
-//! One [`Repls`] belongs to each connection that speaks so. It knows methods by their names only,
-//! and the client as an [`Editor`].
+//! Each connection with this protocol has one [`Repls`]. It knows methods only by their names, and
+//! the client as an [`Editor`].
 
 mod agent_q;
 mod approval;
@@ -28,12 +28,12 @@ use crate::rpc::{Agent, Caller, ReplSettings};
 use crate::value::Value;
 use crate::wire::message::{Talk, WireError};
 
-/// The package that prompts and symbols have.
+/// Package of prompts and symbols.
 const PACKAGE: &str = "contexture";
-/// How many inputs may wait for their turn in one REPL.
+/// Maximum number of inputs that may wait in one REPL.
 const WAITING_INPUTS: usize = 64;
 
-/// The client, as far as a REPL knows it.
+/// The client as a REPL sees it.
 pub trait Editor: Send + Sync {
     /// Sends an event.
     fn tell(&self, event: Value);
@@ -46,22 +46,22 @@ pub trait Editor: Send + Sync {
 pub struct Repls {
     shared: Arc<Shared>,
     repls: BTreeMap<i64, Repl>,
-    /// The number of SLIME's one REPL.
+    /// Number of SLIME's only REPL.
     of_slime: Option<i64>,
     next: i64,
 }
 
-/// What every task of the connection uses.
+/// The data that every task of the connection uses.
 struct Shared {
     editor: Arc<dyn Editor>,
     caller: Arc<dyn Caller>,
     settings: ReplSettings,
-    /// Where the names of files begin.
+    /// Directory that file names are relative to.
     directory: Mutex<PathBuf>,
     questions: Questions,
-    /// The session of the connection.
+    /// Session of the connection.
     place: Arc<Place>,
-    /// Set when the client has gone.
+    /// Cancelled when the client has gone.
     ended: CancellationToken,
 }
 
@@ -83,7 +83,7 @@ impl Shared {
     }
 }
 
-/// What a mutex holds: nothing that is held here is ever left half-changed.
+/// Locks a mutex, even a poisoned one: no data here is ever left half-changed.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -95,7 +95,7 @@ impl Drop for Repls {
 }
 
 impl Repls {
-    /// The REPLs of a new connection: none yet.
+    /// Creates the REPLs of a new connection. There are none yet.
     pub fn new(editor: Arc<dyn Editor>, caller: Arc<dyn Caller>, settings: ReplSettings) -> Self {
         let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
         let shared = Shared {
@@ -110,8 +110,8 @@ impl Repls {
         Self { shared: Arc::new(shared), repls: BTreeMap::new(), of_slime: None, next: 1 }
     }
 
-    /// Takes what the client says; false when it wants the connection to end. Must be called
-    /// within a tokio runtime.
+    /// Handles a message of the client. Returns false if the connection is to end. You must call
+    /// this within a tokio runtime.
     pub fn take(&mut self, talk: Talk) -> bool {
         match talk {
             Talk::Evaluate { id, form, thread } => return self.evaluate(id, form, &thread),
@@ -122,8 +122,8 @@ impl Repls {
         true
     }
 
-    /// Begins a REPL that says what it says in this way; its number. The first speaks in the
-    /// connection's session, and any other beside it in one of its own.
+    /// Begins a REPL that shows its output in the given way. Returns its number. The first REPL
+    /// uses the connection's session, and each one beside it a session of its own.
     fn begin(&mut self, way: Way) -> i64 {
         let number = self.next;
         self.next += 1;
@@ -137,7 +137,8 @@ impl Repls {
     fn create_mrepl(&mut self, id: i64, channel: i64) {
         let number = self.begin(Way::Channel(channel));
         let numbers = list([Value::Int(number), Value::Int(number)]);
-        // First, so that a prompt formatter of the buffer's own is there for the first prompt.
+        // The answer goes first, so that a prompt formatter of the buffer is ready for the first
+        // prompt.
         self.shared.editor.answer(id, Ok(numbers));
         self.input(number, Input::Greeting);
     }
@@ -150,13 +151,13 @@ impl Repls {
         self.shared.editor.answer(id, Ok(list([text(PACKAGE), text(PACKAGE)])));
     }
 
-    /// A line of SLIME's REPL; the answer ends the evaluation.
+    /// Handles a line of SLIME's REPL. The answer ends the evaluation.
     fn listener_eval(&mut self, id: i64, typed: &str) {
         let Some(number) = self.of_slime else {
             let error = refusal("there is no REPL yet: create one with create-repl");
             return self.shared.editor.answer(id, Err(error));
         };
-        // SLIME adds a newline to what was typed.
+        // SLIME adds a newline to the typed text.
         let typed = typed.strip_suffix('\n').unwrap_or(typed);
         self.input(number, Input::Text { text: typed.to_owned(), answer: Some(id) });
     }
@@ -182,7 +183,7 @@ impl Repls {
         }
     }
 
-    /// Stops the turn of one REPL, or of every one when the thread is none of theirs.
+    /// Stops the turn of one REPL, or of every REPL if the thread belongs to none.
     fn interrupt(&self, thread: &Value) {
         let number = match thread {
             Value::Int(number) => Some(*number),

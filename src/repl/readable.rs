@@ -1,11 +1,11 @@
-//! Answers of methods as lines for people.
+//! Formats answers of methods as lines for people.
 
 use super::lisp::string_at;
 use crate::value::Value;
 use crate::visible::visible;
 use crate::wire::sexp;
 
-/// An item of the context in one line.
+/// Formats an item of the context as one line.
 pub(super) fn item(item: &Value) -> String {
     let text = |name: &str| visible(string_at(item, name).unwrap_or_default());
     let tokens = item.get("tokens").map(plain).unwrap_or_default();
@@ -21,7 +21,7 @@ pub(super) fn item(item: &Value) -> String {
     format!("{}\n", line.trim_end())
 }
 
-/// An answer, one line for each of its entries.
+/// Formats an answer with one line for each of its entries.
 pub(super) fn answer(value: &Value) -> String {
     let mut out = String::new();
     lines(value, 0, &mut out);
@@ -63,7 +63,7 @@ fn is_nested(value: &Value) -> bool {
     }
 }
 
-/// A value in a line, as a person would write it.
+/// Formats a value on one line, as a person would write it.
 fn plain(value: &Value) -> String {
     match value {
         Value::Nil | Value::Bool(false) => "no".to_owned(),

@@ -1,5 +1,5 @@
-//! Which session a connection or a REPL speaks in. It is nobody else's affair: none of this moves
-//! the session that calls without one are about.
+//! The session that a connection or a REPL uses. Opening one here does not move other clients:
+//! calls without a session stay with the session they had.
 
 use std::sync::Mutex;
 
@@ -16,11 +16,11 @@ pub(super) struct Session {
     pub(super) manager: String,
 }
 
-/// Where a session is kept once it is needed.
+/// Holds a session once it is needed.
 #[derive(Default)]
 pub(super) struct Place {
     known: Mutex<Option<Session>>,
-    /// Held by whoever opens one, so that not two are opened.
+    /// Locked while a session is opened, so that only one is.
     opening: tokio::sync::Mutex<()>,
 }
 
@@ -32,12 +32,12 @@ impl Session {
 }
 
 impl Place {
-    /// The session as it was last seen.
+    /// Returns the session as it was last seen.
     pub(super) fn known(&self) -> Option<Session> {
         locked(&self.known).clone()
     }
 
-    /// The session, opened when there is none, or none any more.
+    /// Returns the session. Opens one if there is none or it is gone.
     pub(super) async fn session(&self, shared: &Shared) -> Result<Session, WireError> {
         let _opening = self.opening.lock().await;
         match self.looked_up(shared).await? {
@@ -46,19 +46,19 @@ impl Place {
         }
     }
 
-    /// What the methods say of the session, if there is one.
+    /// Returns the methods' answer about the session, if there is one.
     pub(super) async fn row(&self, shared: &Shared) -> Option<Value> {
         self.looked_up(shared).await.ok().flatten()
     }
 
-    /// Goes on with the session of this name, which is created if there is none; without a name
-    /// with a new one.
+    /// Continues with the session of this name, and creates it if it does not exist. Without a
+    /// name, begins a new session.
     pub(super) async fn open(&self, shared: &Shared, name: Value) -> Result<Session, WireError> {
         let _opening = self.opening.lock().await;
         self.opened(shared, name).await
     }
 
-    /// Goes on with the session of this name or id; false when there is none.
+    /// Continues with the session of this name or id. Returns false if there is none.
     pub(super) async fn switch(&self, shared: &Shared, name: &str) -> Result<bool, WireError> {
         let _opening = self.opening.lock().await;
         let rows = items(shared.call("list-sessions", []).await?);
@@ -78,7 +78,7 @@ impl Place {
         Ok(session)
     }
 
-    /// The known session as it is now: it may have another name, or be gone.
+    /// Looks up the known session again, since it may have another name or be gone.
     async fn looked_up(&self, shared: &Shared) -> Result<Option<Value>, WireError> {
         let Some(known) = self.known() else { return Ok(None) };
         match aside(shared, text(&*known.id)).await {
@@ -95,7 +95,7 @@ impl Place {
     }
 }
 
-/// A session of this name or id that nobody else is moved to.
+/// Opens the session of this name or id without moving any other client to it.
 async fn aside(shared: &Shared, name: Value) -> Result<Value, WireError> {
     shared.call("open-session", [("name", name), ("current", Value::Nil)]).await
 }

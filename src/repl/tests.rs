@@ -1,4 +1,4 @@
-//! Tests of the REPLs, without a connection: what a client is told for what it says.
+//! Tests of the REPLs without a connection: the answers that a client gets to its messages.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,7 +9,7 @@ use crate::rpc::{Approval, Later, Listener, Peer, Turn};
 use crate::wire::dialect::Dialect;
 use crate::wire::message::{Incoming, Outgoing};
 
-/// Notes what a client is told.
+/// Records what a client is told.
 struct Notes(mpsc::UnboundedSender<String>);
 
 impl Notes {
@@ -63,7 +63,7 @@ impl Caller for Methods {
     }
 }
 
-/// Says what was typed, waits, or asks.
+/// Repeats the typed text, waits, or asks.
 struct Parrot;
 
 impl Agent for Parrot {
@@ -111,7 +111,7 @@ impl Client {
         Self { repls: Repls::new(Arc::new(Notes(notes)), caller, settings), told }
     }
 
-    /// Says something; whether the connection goes on.
+    /// Sends a message. Returns whether the connection goes on.
     fn say(&mut self, message: &str) -> bool {
         match Dialect::Slynk.decode(message.as_bytes()) {
             Incoming::Talk(talk) => self.repls.take(talk),
@@ -185,7 +185,7 @@ fn an_interrupt_ends_the_turn_and_not_the_next() {
                 "(:channel-send 7 (:prompt \"contexture\" \"s-1\" 0 2))",
             ])
             .await;
-        // Nothing runs, and one is gone.
+        // Nothing runs, and one REPL is gone.
         client.say("(:emacs-interrupt t)");
         client.say("(:emacs-channel-send 1 (:teardown))");
         client.say("(:emacs-channel-send 1 (:process \"lost\"))");
