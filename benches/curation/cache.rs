@@ -1,8 +1,8 @@
-//! What a provider's prompt cache makes of the windows of a long run of tools.
+//! Effect of a provider's prompt cache on the windows of a long run of tools.
 //!
-//! A window's first messages that are the same as in the window before are read from the cache, the
-//! others are written to it; the prices are those of a provider that asks a tenth for reading and
-//! a quarter more for writing.
+//! The first messages of a window that equal those of the window before are read from the cache,
+//! and the others are written to it. The prices are those of a provider that charges a tenth for
+//! reading and a quarter more for writing.
 
 use contexture::curation::strategy::{ALL, Aim, Shown};
 use contexture::curation::unit::History;
@@ -18,10 +18,10 @@ const BASE_TOKENS: usize = 15_000;
 const WINDOW: u64 = 80_000;
 const READ: f64 = 0.1;
 const WRITE: f64 = 1.25;
-/// What nothing may cost more than.
+/// Maximum cost.
 const TARGET: f64 = 3.3e6;
 
-/// What is sent of a message: which it is, what stands for it, what it costs.
+/// A shown message: its index, the text that replaces it, and its cost.
 type Part = (usize, Option<String>, u64);
 
 #[derive(Default)]
@@ -54,7 +54,7 @@ pub(crate) fn measure() -> anyhow::Result<()> {
     print(&title, &columns, &rows)
 }
 
-/// The estimate's tokens are four characters, so that sizes are exact.
+/// Makes a run of tools. The estimate counts four characters per token, so sizes are exact.
 fn run() -> anyhow::Result<Log> {
     let mut random = Random::new(7);
     let mut log = Log::new("estimate")?;
@@ -109,7 +109,7 @@ fn part(history: &History<'_>, shown: Shown) -> Part {
     }
 }
 
-/// What is done without a strategy: what is never lost, then the newest units.
+/// Chooses messages without a strategy: those that cannot be left out, then the newest units.
 fn newest_that_fit(history: &History<'_>) -> Vec<Part> {
     let kept = |unit: &&contexture::curation::unit::Unit| unit.kept.is_some();
     let mut left = WINDOW - history.units.iter().filter(kept).map(|unit| unit.tokens).sum::<u64>();

@@ -1,8 +1,8 @@
 //! Coding sessions with planted specifics: paths, commands, constraints, decisions and numbers with
 //! later updates, among tool outputs full of other paths and numbers.
 //!
-//! There are two sets of phrasings. The extractor was written and corrected with the familiar ones;
-//! the held-out ones were written after that, and it was not changed for them.
+//! The sentences come in sets. The extractor was written and corrected with the familiar ones. The
+//! held-out ones were written after that, and the extractor was not changed for them.
 
 use contexture::session::message::Role;
 
@@ -13,30 +13,30 @@ use crate::phrases::{
 };
 use crate::random::Random;
 
-/// Which sentences the specifics are told in.
+/// The set of sentences that tell the specifics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phrasing {
-    /// Those that the extractor was written and corrected with.
+    /// Sentences that the extractor was written and corrected with.
     Familiar,
-    /// Those that were held out at first, and then looked at in order to correct it.
+    /// Sentences that were held out at first, and later used to correct it.
     Former,
-    /// Those that were written last; nothing was changed for them.
+    /// Sentences that were written last. Nothing was changed for them.
     HeldOut,
 }
 
-/// Something that a summary has to keep.
+/// A specific that a summary has to keep.
 #[derive(Debug, Clone)]
 pub(crate) struct Specific {
     pub(crate) kind: &'static str,
-    /// What must be in the summary, word for word.
+    /// Text that must be in the summary, word for word.
     pub(crate) text: String,
-    /// Of a number, what it measures.
+    /// Thing that a number measures.
     pub(crate) subject: Option<String>,
-    /// Values that it had before.
+    /// Earlier values.
     pub(crate) former: Vec<String>,
 }
 
-/// A session that goes on.
+/// A session in progress.
 pub(crate) struct Session {
     random: Random,
     phrasing: Phrasing,
@@ -49,7 +49,7 @@ impl Session {
         Self { random: Random::new(seed), phrasing, specifics: Vec::new(), round: 0 }
     }
 
-    /// Adds about 25 turns, each with two calls of tools.
+    /// Adds about 25 turns, each with two tool calls.
     pub(crate) fn round(&mut self, log: &mut Log) {
         self.round += 1;
         let mut said: Vec<(Role, String)> = Vec::new();
@@ -152,7 +152,7 @@ impl Session {
         Some((self.by_anyone(), sentence))
     }
 
-    /// Gives a number of an earlier round another value.
+    /// Gives another value to a number of an earlier round.
     fn update(&mut self) -> Option<(Role, String)> {
         let first_of_round = 12 + 8 + 8;
         let known = self.specifics.len().saturating_sub(first_of_round + 6);
@@ -194,7 +194,7 @@ impl Session {
         (self.random.of(if role == Role::User { USER } else { MODEL })).to_owned()
     }
 
-    /// A listing and a log, full of what nobody asked for.
+    /// Adds a listing and a log, full of unrelated paths and numbers.
     fn tools(&mut self, log: &mut Log) {
         let mut listing = String::new();
         for _ in 0..20 + self.random.below(60) {

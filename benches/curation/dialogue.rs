@@ -1,15 +1,16 @@
-//! Long dialogues with planted facts, updates of them and distractors, and a question for each fact.
+//! Long dialogues with planted facts, updates of them and distractors, and a question for each
+//! fact.
 //!
-//! The wording of a question seldom is that of the fact: names stay, but the rest may be another
-//! word for the same; some answers name nothing that their question before them named; some
-//! questions need two places; and a few have no word in common with what they ask for.
+//! The question seldom uses the words of the fact. Names stay, but other words may be synonyms.
+//! Some answers name nothing from the question before them, some questions need two messages, and a
+//! few share no word with the fact they ask for.
 
 use contexture::session::message::Role;
 
 use crate::log::Log;
 use crate::random::Random;
 
-/// What is asked, and which messages answer it, by index.
+/// A question, and the indices of the messages that answer it.
 pub(crate) struct Question {
     pub(crate) text: String,
     pub(crate) evidence: Vec<usize>,
@@ -22,7 +23,8 @@ pub(crate) struct Dialogue {
     pub(crate) questions: Vec<Question>,
 }
 
-/// A property: how it is told, how it is asked with the same words, how with others, its values.
+/// A property: sentences that tell it, questions with the same words, questions with other words,
+/// and values.
 struct Property {
     word: &'static str,
     told: &'static [&'static str],
@@ -200,7 +202,7 @@ const CHAT: &[&str] = &[
     "They are digging up our street again, third time since the winter.",
 ];
 
-/// A dialogue of about `messages` messages.
+/// Makes a dialogue of about `messages` messages.
 pub(crate) fn dialogue(seed: u64, messages: usize) -> anyhow::Result<Dialogue> {
     let mut random = Random::new(seed);
     let mut exchanges = Vec::new();
@@ -213,8 +215,8 @@ pub(crate) fn dialogue(seed: u64, messages: usize) -> anyhow::Result<Dialogue> {
     spread(&mut random, exchanges, messages)
 }
 
-/// What is said of a fact, in order, and what is asked of it: the places of the evidence among the
-/// sentences, which stand next to each other when `adjacent`.
+/// A fact: its sentences in order, the question about it, and the places of the evidence among the
+/// sentences. The sentences stand next to each other if `adjacent`.
 struct Fact {
     sentences: Vec<String>,
     adjacent: bool,
@@ -269,7 +271,7 @@ fn plant(random: &mut Random, name: &str, property: &Property) -> Fact {
     }
 }
 
-/// Puts the facts in random places, in their order, with small talk and distractors between.
+/// Puts the facts in random places, in order, with small talk and distractors in between.
 fn spread(random: &mut Random, facts: Vec<Fact>, messages: usize) -> anyhow::Result<Dialogue> {
     let mut slots: Vec<Vec<(usize, usize)>> = vec![Vec::new(); messages];
     for (number, fact) in facts.iter().enumerate() {
@@ -314,7 +316,7 @@ fn small_talk(random: &mut Random) -> String {
     parts.join(" ")
 }
 
-/// The two speak in turns.
+/// Adds a message. The two speakers take turns.
 fn speak(log: &mut Log, parts: &[Option<String>]) {
     let role = if log.messages.len() % 2 == 1 { Role::User } else { Role::Assistant };
     let parts: Vec<&str> = parts.iter().flatten().map(String::as_str).collect();

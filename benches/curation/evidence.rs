@@ -1,4 +1,4 @@
-//! Which share of questions has all of its evidence in the window, for each strategy.
+//! Share of questions with all of their evidence in the window, for each strategy.
 
 use contexture::curation::strategy::{ALL, Aim, Shown, Strategy};
 use contexture::curation::unit::History;
@@ -40,7 +40,7 @@ pub(crate) fn measure() -> anyhow::Result<()> {
     by_kind(&dialogues)
 }
 
-/// Where the query's ranking misses, at a tenth.
+/// Shows where the query's ranking misses, at a tenth of the history.
 fn by_kind(dialogues: &[Dialogue]) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     let of_kind = |kind: &str, strategy: &dyn Strategy| {
@@ -98,7 +98,7 @@ fn has_all(question: &Question, shown: &[usize]) -> bool {
     question.evidence.iter().all(|index| shown.binary_search(index).is_ok())
 }
 
-/// The messages that are shown whole; a ledger that repeats one is not counted.
+/// Returns the messages that are shown whole. A ledger that repeats one does not count.
 fn shown(
     strategy: &dyn Strategy,
     dialogue: &Dialogue,
@@ -115,7 +115,7 @@ fn shown(
     projection.shown.iter().filter_map(whole).collect()
 }
 
-/// The documents whose score is above 0, best first; equal ones in their order.
+/// Returns the documents with a score above 0, best first. Ties keep their order.
 fn best_first(scores: &[f64]) -> Vec<usize> {
     let mut found: Vec<usize> = (0..scores.len()).filter(|at| scores[*at] > 0.0).collect();
     found.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b)));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use contexture::session::message::{Message, Role, Signals, ToolCall};
 use contexture::tokens::{Counter, Measure};
 
-/// An append-only log, whose messages are counted when they are made.
+/// An append-only log. Messages are counted when they are made.
 pub(crate) struct Log {
     pub(crate) messages: Vec<Message>,
     counter: Arc<dyn Counter>,
@@ -24,7 +24,7 @@ impl Log {
         self.push(role, content, Vec::new(), None);
     }
 
-    /// A call with its result.
+    /// Adds a call with its result.
     pub(crate) fn call(&mut self, said: &str, tool: &str, arguments: &str, result: &str) {
         let id = format!("call-{}", self.messages.len());
         let call = ToolCall { id: id.clone(), name: tool.into(), arguments: arguments.into() };

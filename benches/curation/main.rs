@@ -1,7 +1,8 @@
-//! `make bench-curation`: what the strategies, summaries and ledgers keep, what a prompt cache makes
-//! of their windows, and how fast they are; each beside its target, as tables in Markdown.
+//! `make bench-curation`: measures how much strategies, summaries and ledgers keep, the effect of a
+//! prompt cache on their windows, and their speed. Prints each figure beside its target, as tables
+//! in Markdown.
 //!
-//! Everything but the speed is the same in every run: the conversations come from seeds.
+//! Everything but the speed is the same in every run, since the conversations come from seeds.
 
 mod cache;
 mod coding;
@@ -26,7 +27,7 @@ const MEASURES: &[(&str, Measure)] = &[
     ("speed", speed::measure),
 ];
 
-/// Runs the measures that are named, or all.
+/// Runs the measures that are named, or all of them.
 fn main() -> ExitCode {
     let named: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let mut code = ExitCode::SUCCESS;

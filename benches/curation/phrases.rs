@@ -1,6 +1,6 @@
-//! The sentences of the coding sessions, and the words that fill them. Of the sentences, those that
-//! are familiar to the extractor come first, then those that once were held out, then those that
-//! are.
+//! The sentences of the coding sessions, and the words that fill them. Each set has first the
+//! sentences that are familiar to the extractor, then those that were once held out, then those
+//! that still are.
 
 pub(crate) const PATHS: [&[&str]; 3] = [
     &[

@@ -1,4 +1,4 @@
-//! Chance that is the same in every run and on every machine.
+//! Random numbers that are the same in every run and on every machine.
 
 /// `SplitMix64` (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014).
 pub(crate) struct Random(u64);
@@ -15,12 +15,12 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`, which is not 0.
+    /// Returns a number below `end`, which must not be 0.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
 
-    /// Whether something of this probability happens.
+    /// Returns true with this probability.
     pub(crate) fn happens(&mut self, probability: f64) -> bool {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64 <= probability
     }

@@ -1,4 +1,5 @@
-//! Which specifics of coding sessions are left after several summaries, without any provider.
+//! Counts the specifics of coding sessions that remain after several summaries, without any
+//! provider.
 
 use contexture::curation::summary::{Extractive, Source, Summary, summarize};
 use contexture::session::message::Message;
@@ -9,7 +10,7 @@ use crate::table::{percent, print};
 
 const SESSIONS: u64 = 10;
 const ROUNDS: usize = 5;
-/// To which share of its source each summary is bound.
+/// Maximum size of each summary, as a share of its source.
 const SHARE: f64 = 0.2;
 const KINDS: &[(&str, &str)] = &[
     ("paths", "≥ 95 %"),
@@ -18,13 +19,13 @@ const KINDS: &[(&str, &str)] = &[
     ("numbers", "≥ 90 %"),
     ("decisions", "–"),
 ];
-/// After how many rounds the summaries are looked at.
+/// Numbers of rounds after which the summaries are examined.
 const LOOKS: &[usize] = &[1, 3, 5];
 
-/// How much was kept after a number of rounds.
+/// Counts of what was kept after a number of rounds.
 #[derive(Default, Clone)]
 struct Count {
-    /// Kept and planted, for each of [`KINDS`].
+    /// Kept and planted specifics, for each of [`KINDS`].
     of_kind: Vec<(usize, usize)>,
     superseded: usize,
     summary_tokens: u64,
@@ -84,7 +85,7 @@ impl Count {
                 continue;
             };
             self.of_kind[kind].1 += 1;
-            // What is marked as earlier is not kept, nor is it shown as current.
+            // An entry marked as earlier counts neither as kept nor as shown as current.
             let marked = |line: &str| line.contains(" (earlier) (msg-");
             let kept = lines.iter().any(|l| has(l, specific, &specific.text) && !marked(l));
             self.of_kind[kind].0 += usize::from(kept);
@@ -100,7 +101,7 @@ impl Count {
     }
 }
 
-/// Whether a line has the words, and of a number also what it measures.
+/// Returns whether a line has the words and, for a number, also the thing it measures.
 fn has(line: &str, specific: &Specific, words: &str) -> bool {
     let subject = |subject: &String| subject.split(' ').all(|word| line.contains(word));
     let whole = line.match_indices(words).any(|(at, _)| {

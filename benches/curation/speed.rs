@@ -1,4 +1,4 @@
-//! How long a projection of a long history takes, and how fast the ledger reads.
+//! Speed of projecting a long history, and of reading it into a ledger.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -87,7 +87,7 @@ fn sorted_times(runs: usize, work: impl Fn()) -> Vec<f64> {
     times
 }
 
-/// Coding sessions one behind the other.
+/// Makes a log of coding sessions, one after the other.
 fn long_log() -> anyhow::Result<Log> {
     let mut log = Log::new("o200k")?;
     log.say(Role::System, "You are a careful engineer.");

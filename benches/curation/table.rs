@@ -1,4 +1,4 @@
-//! Tables in Markdown, as they stand in `docs/benchmarks.md`.
+//! Tables in Markdown, as in `docs/benchmarks.md`.
 
 use std::io::{self, Write};
 
@@ -17,7 +17,7 @@ pub(crate) fn print(title: &str, columns: &[&str], rows: &[Vec<String>]) -> anyh
     Ok(())
 }
 
-/// A share in percent.
+/// Formats a share in percent.
 pub(crate) fn percent(part: usize, whole: usize) -> String {
     format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
 }

@@ -1,8 +1,8 @@
-//! The floor of `make bench`: reads request lines from a pipe and answers each with a fixed small
-//! reply that has the request's id, without reading, keeping or counting anything of it.
+//! The lower limit for `make bench`. Reads request lines from a pipe and answers each with a small
+//! fixed reply that has the request's id, without parsing, storing or counting anything.
 //!
-//! It uses the same runtime and the same pipes as the real server, so that what remains between
-//! the two is the work of adding an item durably.
+//! It uses the same runtime and the same pipes as the real server, so the difference between the
+//! two is the work of adding an item durably.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -11,11 +11,11 @@ use memchr::memmem;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::pipe::{Receiver, Sender};
 
-/// As large as an unprivileged process may make a pipe (`/proc/sys/fs/pipe-max-size`): Emacs naps
-/// for 20 ms each time that it finds a pipe full.
+/// Maximum size of a pipe for an unprivileged process (`/proc/sys/fs/pipe-max-size`). Emacs sleeps
+/// for 20 ms each time it finds a pipe full.
 const PIPE_BYTES: usize = 1 << 20;
 
-/// What the server answers to an add, after the id and without the content.
+/// The server's answer to an add, after the id and without the content.
 const ITEM: &str = "(:id \"ctx-1\" :type :code :metadata (:filename \"bench.lisp\") \
                     :timestamp 1790000000 :tokens 25 :bytes 100 :pinned nil :state :fresh)";
 
@@ -40,7 +40,7 @@ fn reply(line: &[u8]) -> String {
     format!("(:jsonrpc \"2.0\" :id {} :result {ITEM})\n", id(line))
 }
 
-/// The digits after the first `:id`, which clients write before the parameters.
+/// Returns the digits after the first `:id`, which clients write before the parameters.
 fn id(line: &[u8]) -> String {
     let start = memmem::find(line, b":id ").map_or(line.len(), |at| at + 4);
     line[start..].iter().take_while(|b| b.is_ascii_digit()).map(|b| *b as char).collect()

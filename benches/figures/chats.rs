@@ -1,4 +1,4 @@
-//! What a turn costs before the model hears of it, and many answers at a time.
+//! Cost of a turn before the model gets it, and of many answers at the same time.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -12,20 +12,20 @@ use crate::row::{Row, median, p95};
 use crate::server::Server;
 use crate::sessions::fill;
 
-/// What the session has whose turns are timed, and how many there are.
+/// Size of the session whose turns are timed, and number of turns.
 const MESSAGES: usize = 1_000;
 const ITEMS: usize = 50;
 const TURNS: usize = 41;
-/// How long a request may take at most to reach the model.
+/// Maximum time for a request to reach the model.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How many answers come at a time, and of how many pieces each is.
+/// Number of simultaneous answers, and number of pieces in each.
 const STREAMS: usize = 100;
 const PIECES: usize = 500;
-/// A hundred models that say a hundred pieces a second, which few do.
+/// Target rate: a hundred models that each send a hundred pieces per second, which few do.
 const PIECES_A_SECOND: f64 = 10_000.0;
 
-/// From the call of `chat` to the first byte that the model gets of the request.
+/// Measures the time from the call of `chat` to the first byte of the request at the model.
 pub(crate) fn first_byte() -> anyhow::Result<Vec<Row>> {
     let model = Model::answering(3)?;
     let mut server = Server::configured(&model.configuration())?;
@@ -50,7 +50,7 @@ pub(crate) fn first_byte() -> anyhow::Result<Vec<Row>> {
     ])
 }
 
-/// As many clients each have an answer streamed to them at the same time.
+/// Measures many clients that each get an answer streamed at the same time.
 pub(crate) fn streams() -> anyhow::Result<Vec<Row>> {
     let model = Model::answering(PIECES)?;
     let mut server = Server::configured(&model.configuration())?;
@@ -76,7 +76,7 @@ pub(crate) fn streams() -> anyhow::Result<Vec<Row>> {
     ])
 }
 
-/// Has an answer streamed in a session of its own, and checks each piece of it.
+/// Gets an answer streamed in a session of its own, and checks each of its pieces.
 fn hear(mut stream: &UnixStream, number: usize) -> anyhow::Result<()> {
     writeln!(stream, "(:id 1 :method open-session :params (:name \"s-{number}\" :current nil))")?;
     writeln!(stream, "(:id 2 :method chat :params (:session \"s-{number}\" :content \"Go.\"))")?;

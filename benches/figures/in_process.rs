@@ -1,4 +1,4 @@
-//! What the library's own functions cost, without a process or a wire in between.
+//! Costs of the library's own functions, without a process or a wire in between.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use contexture::wire::sexp;
 use crate::row::{Row, Target, least};
 
 const ADDS: u64 = 100_000;
-/// What is rendered and printed: as many items as a manager has by default, of a screenful each.
+/// Size of the rendered and printed data: the default number of items, each a screenful.
 const ITEMS: u64 = 50;
 const ITEM_BYTES: usize = 2000;
-/// How often a whole set of items is rendered, printed or read in one measure.
+/// Number of times that a set of items is rendered, printed or read in one measure.
 const ROUNDS: usize = 100;
-/// How often each measure is repeated; the least counts.
+/// Number of repetitions of each measure. The shortest time counts.
 const REPETITIONS: usize = 25;
 
-/// Adding costs the same however large the ring is.
+/// Checks that adding costs the same in a ring of any size.
 pub(crate) fn adds() -> anyhow::Result<Vec<Row>> {
     let (mut small, mut large) = (Vec::new(), Vec::new());
     for _ in 0..REPETITIONS {
@@ -40,7 +40,7 @@ pub(crate) fn adds() -> anyhow::Result<Vec<Row>> {
     }])
 }
 
-/// Rendering a full manager as Markdown, in megabytes of text a second.
+/// Measures rendering a full manager as Markdown, in megabytes of text per second.
 pub(crate) fn rendering() -> anyhow::Result<Vec<Row>> {
     let mut items: Vec<_> = (1..=ITEMS).map(|id| item(id, &text(ITEM_BYTES))).collect();
     for item in &mut items {
@@ -51,7 +51,7 @@ pub(crate) fn rendering() -> anyhow::Result<Vec<Row>> {
     Ok(vec![Row::at_least("rendering 50 items of 2 KB", rate, 1000.0, "MB/s")])
 }
 
-/// Printing and reading what `get-context` answers, in megabytes of text a second.
+/// Measures printing and reading an answer of `get-context`, in megabytes of text per second.
 pub(crate) fn s_expressions() -> anyhow::Result<Vec<Row>> {
     let message = Value::List((1..=ITEMS).map(message_item).collect());
     let line = sexp::print(&message);
@@ -78,7 +78,7 @@ fn message_item(id: u64) -> Value {
     ])
 }
 
-/// Megabytes a second when `work` handles `bytes` bytes each time.
+/// Returns the megabytes per second if each call of `work` handles `bytes` bytes.
 fn rate<T>(bytes: usize, work: impl Fn() -> T) -> f64 {
     let seconds: Vec<_> = (0..REPETITIONS)
         .map(|_| {
@@ -123,7 +123,7 @@ fn item(number: u64, content: &str) -> Item {
     }
 }
 
-/// Code of `bytes` bytes, with the newlines and quotes that code has.
+/// Returns code of `bytes` bytes, with the newlines and quotes that code has.
 fn text(bytes: usize) -> String {
     let line = "(defun sum (a b) \"Add A and B.\"\n  (+ a b)) ; sums\n";
     line.repeat(bytes / line.len() + 1)[..bytes].to_owned()

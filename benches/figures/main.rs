@@ -1,9 +1,9 @@
-//! The part of `make bench` that needs no Emacs: rows of tab-separated fields on stdout.
+//! The part of `make bench` that needs no Emacs. Prints rows of tab-separated fields.
 //!
 //! `in_process` times the library itself; `server` times and weighs the binary from outside;
-//! `sessions` does both with long conversations, `chats` with a `model` on this machine. Each measure
-//! is one function that returns its [`Row`]s, so that a part that fails is named and the others still
-//! run. An argument runs only the measures whose names have it.
+//! `sessions` does both with long conversations, and `chats` with a `model` on this machine. Each
+//! measure is one function that returns its [`Row`]s, so that a part that fails is named and the
+//! others still run. An argument runs only the measures whose names contain it.
 
 mod chats;
 mod in_process;
@@ -35,13 +35,13 @@ const MEASURES: &[(&str, Measure)] = &[
 ];
 
 fn main() -> ExitCode {
-    // `cargo bench` says that it is one.
+    // `cargo bench` passes this argument.
     let wanted = std::env::args().skip(1).find(|argument| argument != "--bench");
     let is_wanted = |name: &str| wanted.as_ref().is_none_or(|wanted| name.contains(wanted));
     let mut code = ExitCode::SUCCESS;
     for (name, measure) in MEASURES.iter().filter(|(name, _)| is_wanted(name)) {
         if let Err(error) = print(measure) {
-            // The table is not complete: whoever runs this must see that it failed.
+            // The table is incomplete, so whoever runs this must see the failure.
             let _ = writeln!(io::stderr(), "{name} could not be measured: {error:#}");
             code = ExitCode::FAILURE;
         }

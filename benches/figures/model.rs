@@ -1,5 +1,5 @@
-//! A model on this machine: an HTTP server that notes when a request begins to come, and answers in
-//! numbered pieces.
+//! A simulated model on this machine: an HTTP server that records the time at which each request
+//! arrives, and answers in numbered pieces.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -7,15 +7,15 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Instant;
 
-/// A model's server, which lives as long as the process.
+/// A model's server, which runs as long as the process.
 pub(crate) struct Model {
     port: u16,
-    /// When the first byte of each request came.
+    /// Arrival times of the first byte of each request.
     pub(crate) first_bytes: mpsc::Receiver<Instant>,
 }
 
 impl Model {
-    /// A model each of whose answers has so many pieces.
+    /// Starts a model whose answers have the given number of pieces.
     pub(crate) fn answering(pieces: usize) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let port = listener.local_addr()?.port();
@@ -23,14 +23,14 @@ impl Model {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let noted = noted.clone();
-                // A connection that breaks ends its own thread only; its measure then fails.
+                // A broken connection ends only its own thread. Its measure then fails.
                 thread::spawn(move || serve(stream, pieces, &noted));
             }
         });
         Ok(Self { port, first_bytes })
     }
 
-    /// The configuration of a server that talks to it.
+    /// Returns the configuration of a server that talks to this model.
     pub(crate) fn configuration(&self) -> String {
         let port = self.port;
         format!(
@@ -40,7 +40,7 @@ impl Model {
     }
 }
 
-/// What piece `number` of an answer says.
+/// Returns the text of piece `number` of an answer.
 pub(crate) fn piece(number: usize) -> String {
     format!("{number} ")
 }
@@ -61,14 +61,14 @@ fn serve(mut stream: TcpStream, pieces: usize, noted: &mpsc::Sender<Instant>) ->
             request.extend_from_slice(&buffer[..count]);
         }
         if let Some(begun) = begun {
-            // Nobody may be interested.
+            // The measure may not use the time.
             let _ = noted.send(begun);
         }
         answer(&mut stream, pieces)?;
     }
 }
 
-/// Whether the head and as much of a body as it promises are there.
+/// Returns whether the request has its head and as much of a body as the head announces.
 fn is_whole(request: &[u8]) -> bool {
     let Some(end) = request.windows(4).position(|window| window == b"\r\n\r\n") else {
         return false;
@@ -93,7 +93,7 @@ fn answer(stream: &mut TcpStream, pieces: usize) -> io::Result<()> {
     stream.write_all(b"0\r\n\r\n")
 }
 
-/// Each chunk goes out for itself.
+/// Sends each chunk by itself.
 fn chunk(stream: &mut TcpStream, text: &str) -> io::Result<()> {
     stream.write_all(format!("{:x}\r\n{text}\r\n", text.len()).as_bytes())
 }

@@ -4,35 +4,35 @@ use std::fmt;
 
 /// A measure beside its target.
 pub(crate) struct Row {
-    /// What was measured.
+    /// Name of the measure.
     pub(crate) measure: String,
-    /// What we reach, with its unit.
+    /// Our figure, with its unit.
     pub(crate) ours: String,
-    /// What we are compared with: the limit, or another measure.
+    /// Figure it is compared with: the limit, or another measure.
     pub(crate) peer: String,
-    /// How we stand to it.
+    /// Ratio of the two figures.
     pub(crate) ratio: f64,
-    /// What the ratio should be.
+    /// Required ratio.
     pub(crate) target: Target,
 }
 
-/// Where a ratio should lie.
+/// The required range of a ratio.
 pub(crate) enum Target {
     /// This or more.
     AtLeast(f64),
     /// This or less.
     AtMost(f64),
-    /// Between these.
+    /// From the first to the second.
     Within(f64, f64),
 }
 
 impl Row {
-    /// A measure that must not exceed `limit`, both in `unit`.
+    /// Creates a measure that must not exceed `limit`, both in `unit`.
     pub(crate) fn at_most(measure: &str, value: f64, limit: f64, unit: &str) -> Self {
         Self { target: Target::AtMost(1.0), ..Self::at_least(measure, value, limit, unit) }
     }
 
-    /// A measure that must reach `limit`, both in `unit`.
+    /// Creates a measure that must reach `limit`, both in `unit`.
     pub(crate) fn at_least(measure: &str, value: f64, limit: f64, unit: &str) -> Self {
         Self {
             measure: measure.to_owned(),
@@ -70,24 +70,24 @@ impl fmt::Display for Target {
     }
 }
 
-/// A number with three or so significant digits.
+/// Formats a number with about three significant digits.
 fn figure(value: f64) -> String {
     if value >= 100.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }
 
-/// The middle of `values`, which must not be empty.
+/// Returns the median of `values`, which must not be empty.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }
 
-/// What at most five of a hundred of `values` exceed; there must be some.
+/// Returns the 95th percentile of `values`, which must not be empty.
 pub(crate) fn p95(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[(values.len() * 95).div_ceil(100) - 1]
 }
 
-/// The least of `values`: what the work costs when nothing else runs on the machine.
+/// Returns the least of `values`: the cost when nothing else runs on the machine.
 pub(crate) fn least(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
 }

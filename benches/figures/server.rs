@@ -1,5 +1,5 @@
-//! What the built server costs, seen from outside: time until it answers, durable adds a second,
-//! and memory.
+//! Costs of the built server, seen from outside: start-up time, durable adds per second, and
+//! memory.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};
@@ -13,16 +13,17 @@ use tempfile::TempDir;
 use crate::row::{Row, median};
 
 const PIPELINED: usize = 20_000;
-/// Odd, as is the number of starts, so that the median is one of the measures.
+/// Number of repetitions. Odd, as is the number of starts, so that the median is one of the
+/// measures.
 const REPETITIONS: usize = 5;
 const STARTS: usize = 21;
 const MANAGERS: usize = 1000;
 const ITEMS: usize = 50;
 const ITEM_BYTES: usize = 2000;
-/// The name of a server's socket.
+/// Name of a server's socket.
 const SOCKET: &str = "socket";
 
-/// One client writes all its adds without waiting and reads the replies beside it.
+/// Measures one client that writes all its adds without waiting, and reads the replies meanwhile.
 pub(crate) fn pipelined_adds() -> anyhow::Result<Vec<Row>> {
     let content = text(100, 0);
     let lines: String = (0..PIPELINED).map(|id| add_line(id, "bench", &content)).collect();
@@ -39,7 +40,7 @@ fn adds_a_second(lines: &str) -> anyhow::Result<f64> {
     Ok(PIPELINED as f64 / start.elapsed().as_secs_f64())
 }
 
-/// From spawning the process to its first reply, on a state folder that does not exist yet.
+/// Measures the time from spawning the process to its first reply, with a new state folder.
 pub(crate) fn start() -> anyhow::Result<Vec<Row>> {
     let times: anyhow::Result<Vec<f64>> = (0..STARTS).map(|_| start_once()).collect();
     Ok(vec![Row::at_most("server start to first reply, median", median(times?), 20.0, "ms")])
@@ -52,14 +53,14 @@ fn start_once() -> anyhow::Result<f64> {
     Ok(start.elapsed().as_secs_f64() * 1e3)
 }
 
-/// Resident memory of a server that has answered one request.
+/// Measures the resident memory of a server that has answered one request.
 pub(crate) fn idle_memory() -> anyhow::Result<Vec<Row>> {
     let mut server = Server::start()?;
     server.call("ping", "nil")?;
     Ok(vec![Row::at_most("idle memory", server.resident_mb()?, 30.0, "MB")])
 }
 
-/// Resident memory with many full managers.
+/// Measures the resident memory with many full managers.
 pub(crate) fn full_memory() -> anyhow::Result<Vec<Row>> {
     let mut server = Server::start()?;
     for manager in 0..MANAGERS {
@@ -73,7 +74,7 @@ pub(crate) fn full_memory() -> anyhow::Result<Vec<Row>> {
     Ok(vec![Row::at_most(measure, server.resident_mb()?, 400.0, "MB")])
 }
 
-/// A server process over stdio, with a state folder of its own; both end with this value.
+/// A server process over stdio with its own state folder. Both end with this value.
 pub(crate) struct Server {
     child: Child,
     input: ChildStdin,
@@ -88,23 +89,25 @@ impl Server {
         Self::configured("")
     }
 
-    /// A server with this configuration, in TOML.
+    /// Starts a server with this configuration, in TOML.
     pub(crate) fn configured(configuration: &str) -> anyhow::Result<Self> {
-        // Below `target`, on a disk: where `/tmp` lies in memory, durability would cost nothing.
+        // The folder is below `target`, on a disk. `/tmp` may be in memory, where durability would
+        // cost nothing.
         let state = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
         std::fs::write(state.path().join("config.toml"), configuration)?;
-        // The path of a socket must be short, and that of a clone may not be.
+        // The path of a socket must be short, and the path of a clone may be long.
         let sockets = tempfile::tempdir()?;
         let (child, input, output) = spawn(&state, &sockets)?;
         Ok(Self { child, input, output, state, sockets })
     }
 
-    /// Where it listens for others once it has answered a call.
+    /// Returns the path of the socket that other clients can use once the server has answered a
+    /// call.
     pub(crate) fn socket(&self) -> PathBuf {
         self.sockets.path().join(SOCKET)
     }
 
-    /// Ends the process and starts another over the same state.
+    /// Ends the process and starts another one with the same state.
     pub(crate) fn restart(&mut self) -> anyhow::Result<()> {
         self.call("shutdown", "nil")?;
         self.child.wait()?;
@@ -117,7 +120,7 @@ impl Server {
         self.reply()
     }
 
-    /// Calls a method that has something to say meanwhile, which is passed over.
+    /// Calls a method that sends notifications before its reply, and skips them.
     pub(crate) fn stream(&mut self, method: &str, params: &str) -> anyhow::Result<()> {
         writeln!(self.input, "(:id 0 :method {method} :params {params})")?;
         let mut line = String::new();
@@ -134,7 +137,7 @@ impl Server {
         let Self { input, output, .. } = self;
         std::thread::scope(|scope| {
             let writer = scope.spawn(move || input.write_all(lines.as_bytes()));
-            // A refusal must not stop the reading: then the server, and so the writer, would wait.
+            // A refusal must not stop the reading, or the server and then the writer would wait.
             let refused = (0..replies).filter_map(|_| read_reply(output).err()).next_back();
             writer.join().map_err(|_| anyhow::anyhow!("the writing thread panicked"))??;
             refused.map_or(Ok(()), Err)
@@ -145,12 +148,12 @@ impl Server {
         read_reply(&mut self.output)
     }
 
-    /// `VmRSS` of the process, in megabytes of 10⁶ bytes.
+    /// Returns `VmRSS` of the process, in megabytes of 10⁶ bytes.
     pub(crate) fn resident_mb(&self) -> anyhow::Result<f64> {
         self.status_mb("VmRSS:")
     }
 
-    /// `VmHWM`, the most that the process ever had in memory, in the same unit.
+    /// Returns `VmHWM`, the peak memory of the process, in the same unit.
     pub(crate) fn peak_mb(&self) -> anyhow::Result<f64> {
         self.status_mb("VmHWM:")
     }
@@ -185,7 +188,7 @@ fn spawn(
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may be gone already, and then there is nothing to end.
+        // The process may already be gone.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -211,7 +214,7 @@ fn add_line(id: usize, manager: &str, content: &str) -> String {
     line
 }
 
-/// Lines of code of `bytes` bytes in all that differ from those of any other `number`.
+/// Returns lines of code of `bytes` bytes in all, different for every `number`.
 fn text(bytes: usize, number: usize) -> String {
     let line = format!("(defun sum-{number} (a b) \"Add A and B.\"\n  (+ a b)) ; sums\n");
     line.repeat(bytes / line.len() + 1)[..bytes].to_owned()

@@ -1,4 +1,4 @@
-//! What long conversations cost: an append, opening, and a window.
+//! Costs of long conversations: an append, opening, and a window.
 
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -19,20 +19,20 @@ use crate::server::Server;
 
 const SHORT: usize = 1_000;
 const LONG: usize = 100_000;
-/// How many messages are appended in one measure, each durably and with its tokens counted.
+/// Number of messages appended in one measure, each durably and with its tokens counted.
 const APPENDS: usize = 2_000;
-/// How often that is measured; the least counts.
+/// Number of repetitions of that measure. The shortest time counts.
 const REPETITIONS: usize = 7;
-/// How often the long session is opened.
+/// Number of times that the long session is opened.
 const OPENINGS: usize = 5;
 
-/// What windows are built of, and how often.
+/// Number of messages in the history of a window, and number of windows.
 const MESSAGES: u64 = 10_000;
 const WINDOWS: usize = 100;
-/// What a window may have; the design's figure.
+/// Maximum cost of a window, in tokens: the design's figure.
 const BUDGET: u64 = 96_000;
 
-/// An append with its count costs the same however long the history is.
+/// Checks that an append with its count costs the same after a history of any length.
 pub(crate) fn appends() -> anyhow::Result<Vec<Row>> {
     let mut server = Server::start()?;
     fill(&mut server, "short", SHORT)?;
@@ -63,15 +63,16 @@ fn seconds_of_appends(server: &mut Server, session: &str) -> anyhow::Result<f64>
             text(number)
         );
     }
-    // The server forgets long sessions for others; reading one again is another measure.
+    // The server drops long sessions from memory to make room. Reading one again is another
+    // measure.
     server.call("get-messages", &format!("(:session {session:?} :limit 1)"))?;
     let start = Instant::now();
     server.pipeline(&lines, APPENDS)?;
     Ok(start.elapsed().as_secs_f64())
 }
 
-/// From the first call about a long session to its answer, in a server that has just begun; and
-/// what that server then holds.
+/// Measures the time from the first call about a long session to its answer in a newly started
+/// server, and the server's memory after it.
 pub(crate) fn opening() -> anyhow::Result<Vec<Row>> {
     let mut server = Server::start()?;
     fill(&mut server, "long", LONG)?;
@@ -92,7 +93,7 @@ pub(crate) fn opening() -> anyhow::Result<Vec<Row>> {
     ])
 }
 
-/// Makes a session with so many messages.
+/// Creates a session with the given number of messages.
 pub(crate) fn fill(server: &mut Server, session: &str, messages: usize) -> anyhow::Result<()> {
     server.call("open-session", &format!("(:name {session:?})"))?;
     for first in (0..messages).step_by(SHORT) {
@@ -106,13 +107,13 @@ pub(crate) fn fill(server: &mut Server, session: &str, messages: usize) -> anyho
     Ok(())
 }
 
-/// A text of 200 bytes that differs from that of any other number.
+/// Returns a text of 200 bytes that is different for every number.
 fn text(number: usize) -> String {
     let words = format!("message {number} says that src/part{}.rs has an error; ", number % 97);
     words.repeat(200 / words.len() + 1)[..200].to_owned()
 }
 
-/// Pruning a long history, and building a window of it by each strategy.
+/// Measures pruning a long history, and building a window from it with each strategy.
 pub(crate) fn windows() -> anyhow::Result<Vec<Row>> {
     let measure = Measure::plain(TokenizerName::Estimate.counter());
     let messages: Vec<Message> = (1..=MESSAGES).map(|number| message(number, &measure)).collect();
@@ -123,7 +124,7 @@ pub(crate) fn windows() -> anyhow::Result<Vec<Row>> {
         Ok(())
     })?];
     for strategy in strategy::ALL {
-        // Only one of them is about a question; without one, `tiered` is as in a usual turn.
+        // Only this strategy needs a question. Without one, `tiered` works as in a usual turn.
         let asked = (strategy.name() == "query").then_some("which error does src/part7.rs have?");
         rows.push(timed(&format!("build by {}", strategy.name()), || {
             let history = History::new(messages.iter().collect(), &measure);
@@ -154,7 +155,8 @@ fn timed(what: &str, mut work: impl FnMut() -> anyhow::Result<()>) -> anyhow::Re
     Ok(Row::at_most(&format!("{what}, 10,000 messages, p95"), p95(times), 10.0, "ms"))
 }
 
-/// Of four messages one is the user's, one calls a tool, one is its result, and one answers.
+/// Makes a message. Of each four, one is the user's, one calls a tool, one is its result, and one
+/// answers.
 fn message(number: u64, measure: &Measure) -> Message {
     let turn = number / 4;
     let role = match number % 4 {

@@ -1,5 +1,4 @@
-//! Bytes to messages: where one ends and the next begins, by lines or by lengths. It does not look
-//! into them.
+//! Splits bytes into messages, by lines or by lengths, without looking into them.
 
 mod length;
 mod stream;
@@ -13,33 +12,33 @@ pub use self::length::{ENDS_BYTES, Ends, HEADER_BYTES, MAX_PAYLOAD};
 pub(crate) use self::length::{show_header, write_framed};
 pub use self::stream::{FirstLine, LONGEST_FIRST_LINE, StreamDecoder};
 
-/// The longest message that is accepted unless configured otherwise, in bytes: 64 MiB.
+/// Default maximum length of a message, in bytes: 64 MiB.
 pub const DEFAULT_MAX_MESSAGE: usize = 64 << 20;
 
-/// One message of a client, or why there is none.
+/// One message of a client, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
     /// A line without its `\n` or `\r\n`.
     Line(Bytes),
-    /// What followed a header, in the length that the header gave.
+    /// A payload of the length that its header announced.
     Payload(Bytes),
-    /// A message that was skipped and never held in memory; said once, at its end.
+    /// A message that was skipped and never held in memory. Reported once, at its end.
     TooLong {
-        /// Its length without a line's end or a header, in bytes.
+        /// Length without the end of a line or a header, in bytes.
         bytes: u64,
-        /// The longest length that is accepted, in bytes.
+        /// Maximum length that is accepted, in bytes.
         limit: usize,
-        /// Where a payload began and ended; `None` for a line.
+        /// First and last bytes of a payload; `None` for a line.
         ends: Option<Ends>,
     },
-    /// Something that is no header where one had to be; nothing more can be found.
+    /// An invalid header. No later message can be found.
     Lost {
-        /// The six bytes that were there instead.
+        /// The six bytes in place of the header.
         header: Bytes,
     },
 }
 
-/// Splits a stream at its newlines, in time linear in its length however it is cut into pieces.
+/// Splits a stream at its newlines, in time linear in its length, however it is cut into pieces.
 #[derive(Debug)]
 pub struct LineDecoder {
     max_bytes: usize,
@@ -48,26 +47,28 @@ pub struct LineDecoder {
 
 #[derive(Debug)]
 enum State {
-    /// Collecting a line of which this many bytes are known to hold no newline.
+    /// Collecting a line. The first `searched` bytes hold no newline.
     Collecting { searched: usize },
-    /// Skipping a line of which this many bytes are gone, and whether the last was a `\r`.
+    /// Skipping a line. `skipped` bytes are gone, and `after_return` tells if the last one was a
+    /// `\r`.
     Skipping { skipped: u64, after_return: bool },
 }
 
-/// A line that has this many bytes and no end yet is taken for a long one.
+/// Number of bytes without a newline that make a line long.
 const LONG_LINE: usize = 4 << 10;
-/// How much is read at once of a long line, at least; later as much again as there is.
+/// Minimum number of bytes reserved for the rest of a long line. Later as many as are already
+/// there.
 const READ_AHEAD: usize = 64 << 10;
 
 const AT_LINE_START: State = State::Collecting { searched: 0 };
 
 impl LineDecoder {
-    /// Accepts lines of at most `max_bytes` bytes, not counting the line's end.
+    /// Creates a decoder of lines of at most `max_bytes` bytes, not counting the line's end.
     pub fn new(max_bytes: usize) -> Self {
         Self { max_bytes, state: AT_LINE_START }
     }
 
-    /// Accepts lines of at most `max_bytes` bytes from the next on.
+    /// Limits lines to `max_bytes` bytes from the next one on.
     pub fn set_max_bytes(&mut self, max_bytes: usize) {
         self.max_bytes = max_bytes;
     }
@@ -82,7 +83,7 @@ impl LineDecoder {
             }
             return Some(self.checked(line));
         }
-        // One byte more may yet turn out to be half of the line's end.
+        // One more byte may turn out to be half of the line's end.
         let may_fit = source.len() <= self.max_bytes.saturating_add(1);
         self.state = if may_fit {
             let searched = source.len();
@@ -140,7 +141,7 @@ impl Decoder for LineDecoder {
         })
     }
 
-    /// A last line may lack its newline.
+    /// Returns the last line, which may lack its newline.
     fn decode_eof(&mut self, source: &mut BytesMut) -> io::Result<Option<Frame>> {
         if let Some(frame) = self.decode(source)? {
             return Ok(Some(frame));

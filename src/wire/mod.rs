@@ -1,6 +1,6 @@
-//! How clients speak: s-expressions, frames, and the dialects built from them.
+//! The languages of clients: s-expressions, frames, and the dialects built from them.
 //!
-//! Nothing here knows a method or the engine: bytes become [`message`]s and back.
+//! Nothing here knows a method or the engine. Bytes become [`message`]s and back.
 
 pub mod dialect;
 pub mod frame;

@@ -228,3 +228,71 @@ fn standard_output_belongs_to_the_wire() {
         assert!(!writes || may, "{} writes to stdout", source.name);
     }
 }
+
+/// Words that turn the beginning of a doc comment into a clause ("What …", "Of how many …"). A doc
+/// comment should begin with a verb or a noun instead.
+const CLAUSE_WORDS: &[&str] = &[
+    "after", "as", "before", "below", "beyond", "by", "from", "how", "if", "nor", "of", "than",
+    "that", "to", "under", "until", "what", "when", "where", "whether", "which", "while", "who",
+    "whom", "whose", "why", "with",
+];
+
+/// Modules whose doc comments may begin with a clause word only as rarely as
+/// [`MAX_CLAUSE_PERCENT`] says. Add a module once its comments are rewritten.
+const PLAIN_MODULES: &[&str] = &[
+    "config",
+    "context",
+    "conversation",
+    "curation",
+    "memory",
+    "names",
+    "repl",
+    "retrieval",
+    "session",
+    "template",
+    "tokens",
+    "value",
+    "wire",
+];
+const MAX_CLAUSE_PERCENT: usize = 8;
+/// The same limit for all modules together. Lower it when [`PLAIN_MODULES`] grows.
+const MAX_CLAUSE_PERCENT_OVERALL: usize = 20;
+
+impl Source {
+    /// The first word of each doc comment, in lower case. Comments that begin with code have none.
+    fn first_words_of_docs(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        let mut before = "";
+        for line in self.text.lines().map(str::trim_start) {
+            let marker = ["///", "//!"].into_iter().find(|marker| line.starts_with(marker));
+            let marker = marker.unwrap_or("");
+            if !marker.is_empty() && marker != before {
+                let text = line[marker.len()..].trim_start_matches([' ', '[', '*', '(', '"']);
+                let end = text.find(|c: char| !c.is_alphabetic()).unwrap_or(text.len());
+                words.push(text[..end].to_lowercase());
+            }
+            before = marker;
+        }
+        words
+    }
+}
+
+/// Counts the doc comments that begin with a clause word, and all doc comments.
+fn clauses<'a>(sources: impl Iterator<Item = &'a Source>) -> (usize, usize) {
+    let words: Vec<String> = sources.flat_map(Source::first_words_of_docs).collect();
+    (words.iter().filter(|word| CLAUSE_WORDS.contains(&word.as_str())).count(), words.len())
+}
+
+#[test]
+fn doc_comments_begin_with_verbs_or_nouns() {
+    let sources = sources();
+    for module in PLAIN_MODULES {
+        let (clauses, all) = clauses(sources.iter().filter(|source| source.module() == *module));
+        assert!(all > 0, "there is no module {module}");
+        let message = format!("{clauses} of {all} doc comments in {module} begin with a clause");
+        assert!(clauses * 100 <= all * MAX_CLAUSE_PERCENT, "{message}");
+    }
+    let (clauses, all) = clauses(sources.iter());
+    let message = format!("{clauses} of {all} doc comments begin with a clause");
+    assert!(clauses * 100 <= all * MAX_CLAUSE_PERCENT_OVERALL, "{message}");
+}

@@ -1,4 +1,4 @@
-//! Which framing a stream has, which its first bytes decide.
+//! Chooses the framing of a stream by its first bytes.
 
 use std::io;
 
@@ -8,14 +8,14 @@ use tokio_util::codec::Decoder;
 use super::length::{HEADER_BYTES, LengthDecoder, payload_length};
 use super::{Frame, LineDecoder};
 
-/// The longest first line that may look like a header, in bytes.
+/// Maximum length of a first line that may look like a header, in bytes.
 pub const LONGEST_FIRST_LINE: usize = 4 << 10;
 
-/// Whether a first line is one although it begins with six hex digits.
+/// Returns whether text that begins with six hex digits is a first line nevertheless.
 pub type FirstLine = Box<dyn Fn(&[u8]) -> bool + Send>;
 
-/// Splits a stream into messages: those of a stream that begins with six hex digits have their
-/// lengths before them, those of any other are lines.
+/// Splits a stream into messages. If it begins with six hex digits, each message is preceded by its
+/// length; otherwise each is a line.
 pub struct StreamDecoder {
     max_bytes: usize,
     first_line: Option<FirstLine>,
@@ -29,20 +29,21 @@ enum Framing {
 }
 
 impl StreamDecoder {
-    /// Accepts messages of at most `max_bytes` bytes, not counting a line's end or a header.
+    /// Creates a decoder of messages of at most `max_bytes` bytes, not counting a line's end or a
+    /// header.
     pub fn new(max_bytes: usize) -> Self {
         Self { max_bytes, first_line: None, framing: Framing::Undecided }
     }
 
-    /// Takes a first line for which `is_line` holds for a line whatever it looks like. A secret
-    /// may well be hex digits.
+    /// Treats a first line that `is_line` accepts as a line, whatever it looks like. A secret may
+    /// be hex digits.
     #[must_use]
     pub fn with_first_line(mut self, is_line: FirstLine) -> Self {
         self.first_line = Some(is_line);
         self
     }
 
-    /// Accepts messages of at most `max_bytes` bytes from the next on.
+    /// Limits messages to `max_bytes` bytes from the next one on.
     pub fn set_max_bytes(&mut self, max_bytes: usize) {
         self.max_bytes = max_bytes;
         match &mut self.framing {
@@ -52,7 +53,7 @@ impl StreamDecoder {
         }
     }
 
-    /// Whether the messages have their lengths before them; false while nobody knows.
+    /// Returns whether messages are preceded by their lengths. False until this is known.
     pub fn is_framed(&self) -> bool {
         matches!(self.framing, Framing::Lengths(_))
     }
@@ -74,8 +75,8 @@ impl StreamDecoder {
         };
     }
 
-    /// Whether what begins like a header is the line that may come first; `None` while it still
-    /// may turn out to be.
+    /// Returns whether text that begins like a header is the first line. `None` while it may still
+    /// turn out to be.
     fn is_first_line(&self, source: &[u8], ended: bool) -> Option<bool> {
         let Some(is_line) = &self.first_line else { return Some(false) };
         let start = &source[..source.len().min(LONGEST_FIRST_LINE + 1)];
@@ -104,8 +105,7 @@ impl Decoder for StreamDecoder {
         }
     }
 
-    /// A last line may lack its newline; of a message that is shorter than its length nothing is
-    /// left.
+    /// Returns the last message. A last line may lack its newline. Incomplete payloads are dropped.
     fn decode_eof(&mut self, source: &mut BytesMut) -> io::Result<Option<Frame>> {
         if matches!(self.framing, Framing::Undecided) {
             self.decide(source, true);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The frames of a stream that arrives in the given pieces, and what its end brings.
+/// Returns the frames of a stream that arrives in the given pieces, including those at its end.
 fn frames(limit: usize, pieces: &[&str]) -> Vec<String> {
     decoded(LineDecoder::new(limit), pieces)
 }
@@ -83,7 +83,7 @@ fn an_overlong_line_is_not_kept() {
     assert_eq!(decoder.decode(&mut buffer).unwrap(), Some(expected));
 }
 
-/// A stream gives these frames whole and when it comes byte by byte.
+/// Checks that a stream gives these frames, both as a whole and byte by byte.
 #[track_caller]
 fn check_stream(stream: &str, expected: &[&str]) {
     assert_eq!(decoded(StreamDecoder::new(9), &[stream]), expected);
