@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::access::Access;
 use super::agent::{Agent, Later, NoModel};
 use super::approvals::Approvals;
 use super::embedding::Embedding;
@@ -107,6 +108,8 @@ pub struct Call {
     pub tools: Arc<Tools>,
     /// Who called.
     pub peer: Arc<dyn Peer>,
+    /// How the client reached the server.
+    pub access: Access,
     /// The request's id; `None` for a notification.
     pub id: Option<Id>,
     /// Set when the client no longer wants the answer. The connection finds it only as long as
@@ -124,12 +127,6 @@ pub trait Peer: Send + Sync {
     /// not dropped. One that reads nothing is waited for once, and not for ever.
     fn room(&self) -> Later<'_, ()> {
         Box::pin(std::future::ready(()))
-    }
-
-    /// Whether it is sure that the client is of the user that the server runs for: one that came
-    /// over a private socket or a pipe, not one that only knew a secret.
-    fn is_same_user(&self) -> bool {
-        false
     }
 }
 

@@ -4,6 +4,7 @@
 //! operation; what remains after the commit (reading files again, rendering) comes last. Nothing
 //! here knows how a connection speaks.
 
+mod access;
 mod agent;
 mod approvals;
 mod backfill;
@@ -36,6 +37,7 @@ mod turn;
 mod views;
 mod window;
 
+pub use self::access::Access;
 pub use self::agent::{Agent, Approval, Caller, Decision, Later, Listener, Model, NoModel, Turn};
 pub use self::approvals::Approvals;
 pub use self::backfill::backfill;

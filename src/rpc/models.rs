@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::Step;
 use super::call::Call;
-use super::error::{param_error, provider_error};
+use super::error::{application, param_error, provider_error};
 use super::params::{Name, decode};
 use super::present::{entry, figure, keyword};
 use super::providers::Configured;
@@ -56,10 +56,15 @@ pub(super) fn configure_provider(call: Call, params: Value) -> Result<Step, Wire
         ("script", given.script.is_some()),
     ];
     let own = own.into_iter().find(|(_, is_given)| *is_given);
-    if let Some((param, _)) = own.filter(|_| !call.peer.is_same_user()) {
-        let why = "is only for clients that the server knows to be of its own user, and this one \
-                   showed a secret; give api-key, or use the configuration file";
+    if let Some((param, _)) = own.filter(|_| !call.access.is_local()) {
+        let why = "is not for clients over TCP; give api-key, use the configuration file, or \
+                   connect over stdio or the Unix socket";
         return Err(param_error(param, why));
+    }
+    if !call.access.may_change_providers() {
+        let why = "who connects over TCP without the secret cannot change providers; show the \
+                   secret first, or connect over stdio or the Unix socket";
+        return Err(application("not-allowed", why.to_owned(), vec![]));
     }
     if given.script.as_ref().is_some_and(|script| !script.is_absolute()) {
         return Err(param_error("script", "must be an absolute file name"));

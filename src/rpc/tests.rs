@@ -21,7 +21,13 @@ fn call() -> Call {
     let limits = Limits { max_message_bytes: 1 << 20, max_file_bytes: 1 << 20, max_items: 50 };
     let tools = Tools::new(Handle::channel().0, Arc::new(Estimate), limits);
     let cancelled = Arc::new(CancellationToken::new());
-    Call { tools: Arc::new(tools), peer: Arc::new(Nobody), id: None, cancelled }
+    Call {
+        tools: Arc::new(tools),
+        peer: Arc::new(Nobody),
+        access: Access::Local,
+        id: None,
+        cancelled,
+    }
 }
 
 fn refusal(method: &Method, params: &str) -> WireError {

@@ -1,17 +1,25 @@
 //! Who may connect: the same user, or whoever knows the secret.
 
+use std::fs::File;
+use std::io::Read;
 use std::net::SocketAddr;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::Mode;
+use rustix::fs::{Mode, OFlags};
+
+/// Number of links that may lead from one to the next, as on Linux.
+const LONGEST_CHAIN: usize = 40;
+/// Number of bytes of a secret file that are read; the secret is its first line.
+const LONGEST_FILE: u64 = 64 << 10;
 
 /// What a client still has to show before its messages are read.
 #[derive(Debug, Clone)]
 pub enum Admission {
-    /// Nothing.
+    /// Nothing: it came over stdio, or over a Unix socket as the same user.
     Granted,
-    /// Nothing, but it may send this secret first, as clients do that do not know they need not.
-    Offered(Secret),
+    /// Nothing, since it came over TCP as the same user; it may send this secret first.
+    Offered(Option<Secret>),
     /// Its first message must be this secret.
     Demanded(Secret),
     /// Nothing it could show would do.
@@ -46,7 +54,7 @@ impl Admission {
     pub fn admit(&mut self, line: &[u8]) -> Option<bool> {
         let (was_secret, demanded) = match self {
             Self::Granted => (false, false),
-            Self::Offered(secret) => (secret.is(line), false),
+            Self::Offered(secret) => (secret.as_ref().is_some_and(|secret| secret.is(line)), false),
             Self::Demanded(secret) => (secret.is(line), true),
             Self::Refused => (false, true),
         };
@@ -60,7 +68,8 @@ impl Admission {
     /// The secret that may or must come first.
     pub(super) fn secret(&self) -> Option<Secret> {
         match self {
-            Self::Offered(secret) | Self::Demanded(secret) => Some(secret.clone()),
+            Self::Offered(secret) => secret.clone(),
+            Self::Demanded(secret) => Some(secret.clone()),
             Self::Granted | Self::Refused => None,
         }
     }
@@ -82,13 +91,22 @@ pub enum SecretError {
         /// What the system said.
         cause: std::io::Error,
     },
-    /// Others may read it.
+    /// Others may read or change it.
     #[error(
-        "the secret file {} can be read by others; run chmod 600 on it",
+        "the secret file {} can be read or changed by others; run chmod 600 on it",
         crate::visible::visible_path(path)
     )]
     Exposed {
         /// The file.
+        path: PathBuf,
+    },
+    /// It, or a link on the way to it, belongs to somebody else.
+    #[error(
+        "the secret file {} belongs to another user, who may know the secret; make one of your own",
+        crate::visible::visible_path(path)
+    )]
+    Foreign {
+        /// The file or the link.
         path: PathBuf,
     },
     /// Its first line is empty.
@@ -114,16 +132,54 @@ pub fn read_secret(
             None => return Ok(None),
         },
     };
-    let unreadable = |cause| SecretError::Unreadable { path: path.clone(), cause };
-    let text = std::fs::read_to_string(&path).map_err(unreadable)?;
-    let status = rustix::fs::stat(&path).map_err(|error| unreadable(error.into()))?;
-    if Mode::from_raw_mode(status.st_mode).intersects(Mode::RWXG | Mode::RWXO) {
-        return Err(SecretError::Exposed { path });
-    }
+    check_links(&path)?;
+    let text = read_private(&path)?;
     match text.lines().next() {
         None | Some("") => Err(SecretError::Empty { path }),
         Some(_) => Ok(Some(Secret::new(&text))),
     }
+}
+
+/// Refuses a link that another user made, who may lead the server to whatever it likes. Root may
+/// read everything anyway.
+fn check_links(path: &Path) -> Result<(), SecretError> {
+    let mut path = path.to_owned();
+    for _ in 0..LONGEST_CHAIN {
+        let Ok(target) = std::fs::read_link(&path) else { return Ok(()) };
+        let status = std::fs::symlink_metadata(&path);
+        if status.is_ok_and(|status| ![0, own_user()].contains(&status.uid())) {
+            return Err(SecretError::Foreign { path });
+        }
+        path = path.parent().unwrap_or(Path::new("/")).join(target);
+    }
+    // The system says so when it is opened.
+    Ok(())
+}
+
+/// The content of a regular file that is the user's alone. What is checked is what is read.
+fn read_private(path: &Path) -> Result<String, SecretError> {
+    let unreadable = |cause| SecretError::Unreadable { path: path.to_owned(), cause };
+    // A pipe must not keep the server waiting for somebody who writes into it.
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let opened = File::options().read(true).custom_flags(flags).open(path);
+    let file = opened.map_err(unreadable)?;
+    let status = file.metadata().map_err(unreadable)?;
+    if !status.is_file() {
+        return Err(unreadable(std::io::Error::other("it is no regular file")));
+    }
+    if status.uid() != own_user() {
+        return Err(SecretError::Foreign { path: path.to_owned() });
+    }
+    if Mode::from_raw_mode(status.mode()).intersects(Mode::RWXG | Mode::RWXO) {
+        return Err(SecretError::Exposed { path: path.to_owned() });
+    }
+    let mut text = String::new();
+    file.take(LONGEST_FILE).read_to_string(&mut text).map_err(unreadable)?;
+    Ok(text)
+}
+
+fn own_user() -> u32 {
+    rustix::process::geteuid().as_raw()
 }
 
 /// What a TCP client must show: nothing when it is on this machine and of the same user, else the
@@ -131,10 +187,9 @@ pub fn read_secret(
 pub fn tcp_admission(peer: SocketAddr, local: SocketAddr, secret: Option<&Secret>) -> Admission {
     let same_user = local.ip().is_loopback()
         && peer.ip().is_loopback()
-        && peer_user(peer, local) == Some(rustix::process::geteuid().as_raw());
+        && peer_user(peer, local) == Some(own_user());
     match (same_user, secret.cloned()) {
-        (true, None) => Admission::Granted,
-        (true, Some(secret)) => Admission::Offered(secret),
+        (true, secret) => Admission::Offered(secret),
         (false, Some(secret)) => Admission::Demanded(secret),
         (false, None) => Admission::Refused,
     }
@@ -192,7 +247,7 @@ mod tests {
         assert_eq!(admission.admit(b"(:id 1 :method ping)"), Some(true));
         assert_eq!(Admission::Demanded(secret.clone()).admit(b"s3cret"), None);
         assert_eq!(Admission::Refused.admit(b"anything"), None);
-        let mut offered = Admission::Offered(secret);
+        let mut offered = Admission::Offered(Some(secret));
         assert_eq!(offered.admit(b"(:id 1 :method ping)"), Some(true));
         assert_eq!(format!("{:?}", Secret::new("x")), "Secret(…)");
     }
@@ -225,10 +280,41 @@ mod tests {
                 outcome.map_or_else(|error| error.to_string(), |secret| format!("{secret:?}"));
             assert!(said.contains(expected), "{said}");
         };
-        check("x\n", 0o644, "chmod 600");
+        for mode in [0o644, 0o640, 0o620, 0o602, 0o606] {
+            check("x\n", mode, "chmod 600");
+        }
         check("\nx", 0o600, "empty line");
         check("x\n", 0o600, "Some(Secret(…))");
         assert!(read_secret(None, &[dir.path().join("none")]).unwrap().is_none());
         assert!(read_secret(Some(&dir.path().join("none")), &[]).is_err());
+        assert!(read_secret(Some(dir.path()), &[]).is_err());
+    }
+
+    #[test]
+    fn secret_files_and_links_to_them_must_be_the_users_own() {
+        use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
+        let dir = tempfile::tempdir().unwrap();
+        let [file, near, far] = ["file", "near", "far"].map(|name| dir.path().join(name));
+        std::fs::write(&file, "x\n").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        symlink("file", &near).unwrap();
+        symlink(&near, &far).unwrap();
+        let refused = |path: &Path| match read_secret(Some(path), &[]) {
+            Ok(_) => None,
+            Err(error) => Some(error.to_string()),
+        };
+        assert_eq!(refused(&far), None);
+        symlink("loop", dir.path().join("loop")).unwrap();
+        assert!(refused(&dir.path().join("loop")).unwrap().contains("cannot read"));
+        // Only root can give something away.
+        if own_user() == 0 {
+            lchown(&near, Some(1), None).unwrap();
+            let said = refused(&far).unwrap();
+            assert!(said.contains(&*near.to_string_lossy()), "{said}");
+            assert!(said.contains("belongs to another user"), "{said}");
+            lchown(&near, Some(0), None).unwrap();
+            chown(&file, Some(1), None).unwrap();
+            assert!(refused(&file).unwrap().contains("belongs to another user"));
+        }
     }
 }

@@ -3,8 +3,7 @@
 //! The reader never waits for the writer, and calls that take long never keep the reader from a
 //! `cancel`.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -16,21 +15,21 @@ use tokio_util::sync::CancellationToken;
 use super::Server;
 use super::auth::Admission;
 use super::dispatch::{Inside, LARGE_MESSAGE, WAITING_CALLS, Waiting, defect, dispatch};
+use super::door::{Door, Entry};
 use super::outbox::{Out, Outbox, Writer};
+use super::running::Running;
 use crate::repl::Repls;
 use crate::rpc::{self, Call, Step};
 use crate::value::Value;
 use crate::wire::dialect::Dialect;
-use crate::wire::frame::{Ends, Frame, LONGEST_FIRST_LINE, StreamDecoder, show_header};
-use crate::wire::message::{Id, Incoming, Request, WireError};
+use crate::wire::frame::{
+    Ends, Frame, GuardedDecoder, LONGEST_FIRST_LINE, StreamDecoder, show_header,
+};
+use crate::wire::message::{Incoming, Request, WireError};
 
 /// The calls of one client that wait or run may have twice the bytes of the largest message; they
 /// are counted in units of so many.
 const ROOM_UNIT: usize = 1 << 10;
-/// How long a client may take that has to show a secret.
-const ADMISSION_TIME: std::time::Duration = std::time::Duration::from_secs(10);
-/// How many finished calls the table of running calls may hold before it is swept.
-const SWEEP_RUNNING: usize = 1024;
 
 /// Serves one client until it leaves, stops reading, or the server ends.
 pub(super) async fn serve(
@@ -42,7 +41,6 @@ pub(super) async fn serve(
 ) {
     let limit = server.tools().limits.max_message_bytes;
     let (writer, outbox) = Writer::new(writer, limit);
-    let outbox = outbox.of_same_user(!admission.is_pending());
     if matches!(admission, Admission::Refused) {
         tracing::warn!("a client of another user was turned away; there is no secret to show");
         return;
@@ -50,24 +48,21 @@ pub(super) async fn serve(
     // Not a child of the server's end: what was accepted before it is still carried out.
     let gone = CancellationToken::new();
     let (calls, waiting) = mpsc::channel(WAITING_CALLS);
-    let mut dispatcher = tokio::spawn(dispatch(server.clone(), outbox.clone(), waiting));
-    let first_limit = if admission.is_pending() { limit.min(LONGEST_FIRST_LINE) } else { limit };
+    let running = Running::default();
+    let dispatching = dispatch(server.clone(), outbox.clone(), running.clone(), waiting);
+    let mut dispatcher = tokio::spawn(dispatching);
     let room = Arc::new(Semaphore::new(2 * limit / ROOM_UNIT + 1));
-    let mut decoder = StreamDecoder::new(first_limit);
-    if let Some(secret) = admission.secret() {
-        // It may well look like a header.
-        decoder = decoder.with_first_line(Box::new(move |line| secret.is(line)));
-    }
+    let door = Door::new(admission);
+    let (decoder, access) = (decoder(&door, limit), door.access());
     let (engine, caller) = (server.tools().engine.clone(), calls.downgrade());
     let reading = read(
         Reader {
             server,
             outbox,
             calls,
-            admission,
+            door,
             dialect: None,
-            is_new: true,
-            running: HashMap::new(),
+            running,
             room,
             repls: None,
             gone: gone.clone(),
@@ -81,7 +76,7 @@ pub(super) async fn serve(
         // waited for.
         let _ = (&mut reading).await;
         match caller.upgrade() {
-            Some(calls) => last_call(Inside { calls, gone: gone.clone() }).await,
+            Some(calls) => last_call(Inside { calls, access, gone: gone.clone() }).await,
             None => drop((&mut dispatcher).await),
         }
         let _ = engine.ask(|_| Ok(())).await;
@@ -101,6 +96,20 @@ pub(super) async fn serve(
     }
 }
 
+/// Splits what the client sends, of whom so much is known.
+fn decoder(door: &Door, limit: usize) -> GuardedDecoder {
+    let limit = if door.is_pending() { limit.min(LONGEST_FIRST_LINE) } else { limit };
+    let mut messages = StreamDecoder::new(limit);
+    let secret = door.secret();
+    let may_be_secret = secret.is_some();
+    if let Some(secret) = secret {
+        // It may well look like a header.
+        messages = messages.with_first_line(Box::new(move |line| secret.is(line)));
+    }
+    let decoder = GuardedDecoder::new(messages);
+    if door.is_wary() { decoder.guarded(may_be_secret) } else { decoder }
+}
+
 /// Waits until all that was called before has at least begun.
 async fn last_call(caller: Inside) {
     // What it answers does not matter.
@@ -111,38 +120,43 @@ struct Reader {
     server: Server,
     outbox: Outbox,
     calls: mpsc::Sender<Waiting>,
-    admission: Admission,
+    door: Door,
     dialect: Option<Dialect>,
-    /// Nothing has come yet.
-    is_new: bool,
-    running: HashMap<Id, Weak<CancellationToken>>,
+    running: Running,
     room: Arc<Semaphore>,
     repls: Option<Box<Repls>>,
     gone: CancellationToken,
 }
 
-async fn read<R: AsyncRead + Unpin>(mut reader: Reader, mut frames: FramedRead<R, StreamDecoder>) {
+async fn read<R: AsyncRead + Unpin>(mut reader: Reader, mut frames: FramedRead<R, GuardedDecoder>) {
     let ending = reader.server.ending().clone();
+    let began = tokio::time::Instant::now();
     loop {
-        let pending = reader.admission.is_pending();
+        let (pending, wary) = (reader.door.is_pending(), reader.door.is_wary());
+        let patience = reader.door.patience();
+        let end = began + patience.unwrap_or_default();
         let frame = tokio::select! {
             () = reader.gone.cancelled() => return,
             () = ending.cancelled() => return,
-            () = tokio::time::sleep(ADMISSION_TIME), if pending => return,
+            () = tokio::time::sleep_until(end), if patience.is_some() => return,
             frame = frames.next() => frame,
         };
         match frame {
             Some(Ok(frame)) => {
-                if reader.is_new && reader.dialect.is_none() && frames.decoder().is_framed() {
+                let framed = frames.decoder_mut().messages().is_framed();
+                if reader.door.is_new() && reader.dialect.is_none() && framed {
                     // Until it is known which of the two it is.
                     reader.outbox.send(Out::Speak(Dialect::Epc));
                 }
                 if !reader.frame(frame).await {
                     return;
                 }
-                if pending && !reader.admission.is_pending() {
+                if pending && !reader.door.is_pending() {
                     let limit = reader.server.tools().limits.max_message_bytes;
-                    frames.decoder_mut().set_max_bytes(limit);
+                    frames.decoder_mut().messages().set_max_bytes(limit);
+                }
+                if wary && !reader.door.is_wary() {
+                    frames.decoder_mut().set_begun();
                 }
             }
             Some(Err(error)) => {
@@ -166,8 +180,7 @@ impl Reader {
                     "the message had {bytes} bytes and at most {limit} are read; send less, or \
                      raise max-message-bytes"
                 );
-                self.refuse(ends, why);
-                return !self.admission.is_pending();
+                return self.refuse(ends, why);
             }
             Frame::Lost { header } => {
                 let why = format!(
@@ -178,23 +191,33 @@ impl Reader {
                 self.refuse(None, why);
                 return false;
             }
+            Frame::Foreign => return self.turn_away(),
+            Frame::Relayed => {
+                self.door.note_relayed();
+                return true;
+            }
         };
-        let is_first = std::mem::replace(&mut self.is_new, false);
-        match self.admission.admit(&message) {
-            Some(true) => self.message(message, framed, is_first).await,
-            Some(false) => true,
-            None => {
+        match self.door.enter(&message, framed) {
+            Entry::Message => self.message(message, framed).await,
+            Entry::Secret => true,
+            Entry::Stranger => {
                 tracing::warn!("a client without the right secret was turned away");
                 false
             }
         }
     }
 
-    /// Answers what is no message, unless the client still has to show who it is. Who waits for an
-    /// answer to a message of which only the ends are known is given this one.
-    fn refuse(&mut self, ends: Option<Ends>, why: String) {
-        if self.admission.is_pending() {
-            return;
+    /// Ends the connection without a word to whoever is no client.
+    fn turn_away(&self) -> bool {
+        tracing::warn!("what came over TCP was no message; the connection was ended");
+        false
+    }
+
+    /// Answers what is no message, or ends the connection when no message has come yet that was one.
+    /// Who waits for an answer to a message of which only the ends are known is given this one.
+    fn refuse(&mut self, ends: Option<Ends>, why: String) -> bool {
+        if self.door.is_wary() {
+            return self.turn_away();
         }
         let id = ends.and_then(|ends| {
             let known =
@@ -202,14 +225,15 @@ impl Reader {
             known.and_then(|dialect| dialect.id_of_ends(&ends))
         });
         self.outbox.reply(id, Err(WireError::new(WireError::INVALID_REQUEST, why)));
+        true
     }
 
-    async fn message(&mut self, message: Bytes, framed: bool, is_first: bool) -> bool {
+    async fn message(&mut self, message: Bytes, framed: bool) -> bool {
         let dialect = match framed {
-            true => self.dialect_of_payload(&message, is_first),
+            true => self.dialect_of_payload(&message),
             false => self.dialect_of_line(&message),
         };
-        let Some(dialect) = dialect else { return true };
+        let Some(dialect) = dialect else { return !self.door.is_wary() || self.turn_away() };
         let bytes = message.len();
         let incoming = match bytes > LARGE_MESSAGE {
             false => dialect.decode(&message),
@@ -219,6 +243,12 @@ impl Reader {
             },
         };
         match incoming {
+            Incoming::Ignored | Incoming::Invalid(..) if self.door.is_wary() => {
+                return self.turn_away();
+            }
+            _ => self.door.note_message(),
+        }
+        match incoming {
             Incoming::Ignored => {}
             Incoming::Invalid(id, error) => self.outbox.reply(id, Err(error)),
             Incoming::Methods(id) => self.outbox.reply(id, Ok(method_rows())),
@@ -226,12 +256,20 @@ impl Reader {
             Incoming::Call(request) if request.method == "cancel" => self.cancel(request),
             Incoming::Call(request) => {
                 let cancelled = Arc::new(self.gone.child_token());
-                self.remember(&request, &cancelled);
+                self.running.remember(&request, &cancelled);
+                let access = self.door.access();
                 let units = u32::try_from(bytes / ROOM_UNIT + 1).unwrap_or(u32::MAX);
                 // The semaphore is never closed, and a message has fewer units than it.
                 let room = self.room.clone().acquire_many_owned(units).await.ok();
-                let waiting =
-                    Waiting { request, answer_to: None, peer: None, cancelled, bytes, room };
+                let waiting = Waiting {
+                    request,
+                    answer_to: None,
+                    peer: None,
+                    access,
+                    cancelled,
+                    bytes,
+                    room,
+                };
                 return self.calls.send(waiting).await.is_ok();
             }
         }
@@ -242,11 +280,16 @@ impl Reader {
     fn dialect_of_line(&mut self, line: &[u8]) -> Option<Dialect> {
         let is_open = self.dialect.is_none() && !line.trim_ascii().is_empty();
         if is_open && self.begin_dialect(Dialect::of_line(line)).is_none() {
-            let message = "a message begins with ( for an s-expression or { for JSON";
-            let error = WireError::new(WireError::PARSE, message);
-            self.outbox.reply(None, Err(error));
+            self.explain("a message begins with ( for an s-expression or { for JSON");
         }
         self.dialect
+    }
+
+    /// Helps a person who typed something else, though not whoever sent it over TCP.
+    fn explain(&self, message: &str) {
+        if !self.door.is_wary() {
+            self.outbox.reply(None, Err(WireError::new(WireError::PARSE, message)));
+        }
     }
 
     /// The dialect of the connection from now on, once it is known.
@@ -255,17 +298,14 @@ impl Reader {
         self.dialect.inspect(|dialect| self.outbox.send(Out::Speak(*dialect)))
     }
 
-    /// The dialect of a connection of payloads, which the first of them decides that is one. The
-    /// very first may be a secret that nobody asked for.
-    fn dialect_of_payload(&mut self, payload: &[u8], is_first: bool) -> Option<Dialect> {
-        if self.dialect.is_none() && !payload.trim_ascii().is_empty() {
-            let is_secret = is_first && !payload.starts_with(b"(");
-            if self.begin_dialect(Dialect::of_payload(payload)).is_none() && !is_secret {
-                let message = "a message with its length before it is one of EPC, such as \
-                               (call 1 ping nil), or one of SLY or SLIME: (:emacs-rex …)";
-                let error = WireError::new(WireError::PARSE, message);
-                self.outbox.reply(None, Err(error));
-            }
+    /// The dialect of a connection of payloads, which the first of them decides that is one.
+    fn dialect_of_payload(&mut self, payload: &[u8]) -> Option<Dialect> {
+        let is_open = self.dialect.is_none() && !payload.trim_ascii().is_empty();
+        if is_open && self.begin_dialect(Dialect::of_payload(payload)).is_none() {
+            self.explain(
+                "a message with its length before it is one of EPC, such as (call 1 ping nil), or \
+                 one of SLY or SLIME: (:emacs-rex …)",
+            );
         }
         self.dialect
     }
@@ -273,19 +313,15 @@ impl Reader {
     /// The REPLs of the connection, of which most have none.
     fn repls(&mut self) -> &mut Repls {
         self.repls.get_or_insert_with(|| {
-            let caller = Inside { calls: self.calls.clone(), gone: self.gone.clone() };
+            let caller = Inside {
+                calls: self.calls.clone(),
+                access: self.door.access(),
+                gone: self.gone.clone(),
+            };
             let editor = Arc::new(self.outbox.clone());
             let settings = self.server.tools().repl.clone();
             Box::new(Repls::new(editor, Arc::new(caller), settings))
         })
-    }
-
-    fn remember(&mut self, request: &Request, cancelled: &Arc<CancellationToken>) {
-        let Some(id) = &request.id else { return };
-        if self.running.len() >= SWEEP_RUNNING {
-            self.running.retain(|_, token| token.strong_count() > 0);
-        }
-        self.running.insert(id.clone(), Arc::downgrade(cancelled));
     }
 
     /// `cancel` overtakes the calls that wait, so it is not one of them.
@@ -294,15 +330,12 @@ impl Reader {
         let call = Call {
             tools: Arc::clone(self.server.tools()),
             peer: Arc::new(self.outbox.clone()),
+            access: self.door.access(),
             id: id.clone(),
             cancelled: Arc::new(CancellationToken::new()),
         };
         let outcome = match rpc::find(&method).and_then(|method| method.run(call, params)) {
-            Ok(Step::Cancel(target)) => {
-                let token = self.running.remove(&target).and_then(|token| token.upgrade());
-                token.iter().for_each(|token| token.cancel());
-                Ok(Value::Map(vec![("cancelled".into(), Value::Bool(token.is_some()))]))
-            }
+            Ok(Step::Cancel(target)) => Ok(self.running.cancel(&target)),
             Ok(_) => Err(defect(&method)),
             Err(error) => Err(error),
         };

@@ -10,6 +10,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::Server;
 use super::outbox::{Out, Outbox};
+use super::running::Running;
 use super::sent::SentTo;
 use crate::engine::EngineError;
 use crate::rpc::{self, Call, Finish, Method, Pace, Step, Work, engine_error, internal_error};
@@ -39,6 +40,8 @@ pub(super) struct Waiting {
     pub(super) answer_to: Option<oneshot::Sender<Outcome>>,
     /// Who gets its progress, when it is not the client.
     pub(super) peer: Option<Arc<dyn rpc::Peer>>,
+    /// How whoever called reached the server.
+    pub(super) access: rpc::Access,
     pub(super) cancelled: Arc<CancellationToken>,
     /// The length of its message.
     pub(super) bytes: usize,
@@ -48,6 +51,7 @@ pub(super) struct Waiting {
 /// Calls methods from within the server as the client would; the calls are cancelled with it.
 pub(super) struct Inside {
     pub(super) calls: mpsc::Sender<Waiting>,
+    pub(super) access: rpc::Access,
     pub(super) gone: CancellationToken,
 }
 
@@ -75,7 +79,9 @@ impl Inside {
             let _dropped = (*cancelled).clone().drop_guard();
             let (answer_to, answer) = oneshot::channel();
             let answer_to = Some(answer_to);
-            let waiting = Waiting { request, answer_to, peer, cancelled, bytes: 0, room: None };
+            let access = self.access;
+            let waiting =
+                Waiting { request, answer_to, peer, access, cancelled, bytes: 0, room: None };
             // Either fails only once the connection has ended.
             let _ = self.calls.send(waiting).await;
             answer.await.unwrap_or_else(|_| Err(engine_error(EngineError::Cancelled)))
@@ -84,18 +90,24 @@ impl Inside {
 }
 
 /// Runs a client's calls, each begun after the one before it.
-pub(super) async fn dispatch(server: Server, outbox: Outbox, mut waiting: mpsc::Receiver<Waiting>) {
+pub(super) async fn dispatch(
+    server: Server,
+    outbox: Outbox,
+    running: Running,
+    mut waiting: mpsc::Receiver<Waiting>,
+) {
     let peer: Arc<dyn rpc::Peer> = Arc::new(outbox.clone());
     let places = Arc::new(Semaphore::new(LARGE_ANSWERS));
     let aside = Arc::new(Semaphore::new(CALLS_ASIDE));
     let elsewhere = Arc::new(Semaphore::new(CALLS_ELSEWHERE));
     while let Some(next) = waiting.recv().await {
-        let Waiting { request, answer_to, peer: own, cancelled, bytes, room } = next;
+        let Waiting { request, answer_to, peer: own, access, cancelled, bytes, room } = next;
         let Request { id, method, params } = request;
         let reply = Reply {
             outbox: outbox.clone(),
             to: answer_to.map_or(To::Client(id.clone()), To::Caller),
             cancelled: cancelled.clone(),
+            running: running.clone(),
             places: places.clone(),
             _room: room,
         };
@@ -107,7 +119,7 @@ pub(super) async fn dispatch(server: Server, outbox: Outbox, mut waiting: mpsc::
             }
         };
         let peer = own.unwrap_or_else(|| peer.clone());
-        let call = Call { tools: Arc::clone(server.tools()), peer, id, cancelled };
+        let call = Call { tools: Arc::clone(server.tools()), peer, access, id, cancelled };
         match method.pace {
             Pace::Prompt if bytes <= LARGE_MESSAGE => {
                 let step = begin(method, call, params);
@@ -154,6 +166,7 @@ struct Reply {
     outbox: Outbox,
     to: To,
     cancelled: Arc<CancellationToken>,
+    running: Running,
     places: Arc<Semaphore>,
     /// What the call's message took of the client's room, until it is answered.
     _room: Option<OwnedSemaphorePermit>,
@@ -229,7 +242,11 @@ async fn settle(server: &Server, step: Result<Step, WireError>, reply: Reply) {
             reply.send(Ok(Value::Bool(true)));
             server.ending().cancel();
         }
-        Ok(Step::Cancel(_) | Step::Await(_)) => reply.send(Err(defect("the call"))),
+        Ok(Step::Cancel(target)) => {
+            let cancelled = reply.running.cancel(&target);
+            reply.send(Ok(cancelled));
+        }
+        Ok(Step::Await(_)) => reply.send(Err(defect("the call"))),
         Ok(Step::State(operation)) => {
             let cancelled = Arc::clone(&reply.cancelled);
             let operation = move |engine: &mut _| match cancelled.is_cancelled() {

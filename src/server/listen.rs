@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use super::Server;
@@ -12,6 +13,7 @@ use super::auth::{Admission, Secret, tcp_admission};
 use super::folder::make_private;
 use super::hangup::{hung_up, keep_asking};
 use crate::visible::visible_path;
+use crate::wire::frame::RELAYED;
 
 /// A Unix socket that vanishes with the value.
 #[derive(Debug)]
@@ -133,13 +135,14 @@ pub async fn relay_tcp(listener: TcpListener, socket: &Path) {
 
 async fn relay(mut stream: TcpStream, peer: SocketAddr, socket: &Path) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    if !matches!(tcp_admission(peer, stream.local_addr()?, None), Admission::Granted) {
+    if matches!(tcp_admission(peer, stream.local_addr()?, None), Admission::Refused) {
         tracing::warn!("a client of another user was turned away");
         return Ok(());
     }
     keep_asking(&stream)?;
     let gone = hung_up(&stream);
     let mut server = UnixStream::connect(socket).await?;
+    server.write_all(RELAYED).await?;
     tokio::select! {
         // First, so that what came before the end is carried as far as it can be.
         biased;

@@ -6,11 +6,13 @@
 pub mod auth;
 mod connection;
 mod dispatch;
+mod door;
 pub mod folder;
 mod hangup;
 pub mod listen;
 pub mod notify;
 mod outbox;
+mod running;
 mod sent;
 pub mod stdio;
 mod unread;

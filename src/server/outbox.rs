@@ -41,15 +41,9 @@ pub(super) struct Outbox {
     unread: Arc<Unread>,
     /// The client's dialect has messages of progress.
     has_progress: Arc<AtomicBool>,
-    is_same_user: bool,
 }
 
 impl Outbox {
-    /// The same for a client of whom that is known.
-    pub(super) fn of_same_user(self, is_same_user: bool) -> Self {
-        Self { is_same_user, ..self }
-    }
-
     pub(super) fn reply(&self, id: Option<Id>, outcome: Result<Value, WireError>) {
         self.reply_from(id, outcome, None);
     }
@@ -100,10 +94,6 @@ impl Peer for Outbox {
     fn room(&self) -> Later<'_, ()> {
         Box::pin(self.unread.room())
     }
-
-    fn is_same_user(&self) -> bool {
-        self.is_same_user
-    }
 }
 
 /// Writes what an [`Outbox`] gets.
@@ -150,7 +140,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
             max_message,
         };
         let has_progress = Arc::new(AtomicBool::new(Dialect::Native.has_progress()));
-        (writer, Outbox { sender, unread, has_progress, is_same_user: false })
+        (writer, Outbox { sender, unread, has_progress })
     }
 
     /// Writes until every [`Outbox`] is gone and all is written.

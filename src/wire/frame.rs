@@ -1,5 +1,6 @@
 //! Splits bytes into messages, by lines or by lengths, without looking into them.
 
+mod guard;
 mod length;
 mod stream;
 
@@ -8,6 +9,7 @@ use std::io;
 use bytes::{Buf, Bytes, BytesMut};
 use tokio_util::codec::Decoder;
 
+pub use self::guard::{GuardedDecoder, RELAYED};
 pub use self::length::{ENDS_BYTES, Ends, HEADER_BYTES, MAX_PAYLOAD};
 pub(crate) use self::length::{show_header, write_framed};
 pub use self::stream::{FirstLine, LONGEST_FIRST_LINE, StreamDecoder};
@@ -36,6 +38,10 @@ pub enum Frame {
         /// The six bytes in place of the header.
         header: Bytes,
     },
+    /// What no client sends, where only clients may be; nothing more is taken.
+    Foreign,
+    /// Nothing of the client's: a relay says that the client came to it over TCP.
+    Relayed,
 }
 
 /// Splits a stream at its newlines, in time linear in its length, however it is cut into pieces.
@@ -71,6 +77,11 @@ impl LineDecoder {
     /// Limits lines to `max_bytes` bytes from the next one on.
     pub fn set_max_bytes(&mut self, max_bytes: usize) {
         self.max_bytes = max_bytes;
+    }
+
+    /// Whether the bytes that come next are at the beginning of a line.
+    fn is_at_line(&self) -> bool {
+        matches!(self.state, State::Collecting { .. })
     }
 
     fn collect(&mut self, source: &mut BytesMut, searched: usize) -> Option<Frame> {

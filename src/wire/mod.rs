@@ -3,6 +3,7 @@
 //! Nothing here knows a method or the engine. Bytes become [`message`]s and back.
 
 pub mod dialect;
+mod foreign;
 pub mod frame;
 pub mod message;
 pub mod sexp;

@@ -153,25 +153,52 @@ fn answered(admission: Admission, message: &str) -> String {
 }
 
 #[test]
-fn the_servers_environment_commands_and_files_are_for_its_own_user() {
+fn the_servers_environment_commands_and_files_are_not_for_clients_over_tcp() {
     let call = |more: &str| {
         format!("(:id 1 :method configure-provider :params {})\n", params("http://h/v1", more))
     };
+    let offered = || Admission::Offered(Some(Secret::new("s3cret")));
+    let demanded = || Admission::Demanded(Secret::new("s3cret"));
     for (more, param) in [
         (":api-key-command \"id\"", "api-key-command"),
         (":api-key-env \"HOME\"", "api-key-env"),
         (":script \"/none\"", "script"),
     ] {
-        let secret = Secret::new("s3cret");
-        let own = answered(Admission::Offered(secret.clone()), &call(more));
-        assert!(!own.contains("is only for clients"), "{own}");
+        let own = answered(Admission::Granted, &call(more));
+        assert!(!own.contains("is not for clients over TCP"), "{own}");
         let shown = format!("s3cret\n{}", call(more));
-        let refused = answered(Admission::Demanded(secret), &shown);
-        assert!(refused.contains(&format!("{param} is only for clients")), "{refused}");
+        for (admission, said) in [
+            (Admission::Offered(None), call(more)),
+            (offered(), call(more)),
+            (offered(), shown.clone()),
+            (demanded(), shown),
+        ] {
+            let refused = answered(admission, &said);
+            let expected = format!("{param} is not for clients over TCP");
+            assert!(refused.contains(&expected), "{refused}");
+        }
     }
-    let with_key = format!("s3cret\n{}", call(":api-key \"k\""));
-    let taken = answered(Admission::Demanded(Secret::new("s3cret")), &with_key);
-    assert!(taken.contains(":key :set"), "{taken}");
+}
+
+#[test]
+fn providers_change_over_tcp_only_for_who_showed_the_secret() {
+    let more = ":api-key \"k\"";
+    let call =
+        format!("(:id 1 :method configure-provider :params {})\n", params("http://h/v1", more));
+    let shown = format!("s3cret\n{call}");
+    let secret = || Secret::new("s3cret");
+    for (admission, said) in [
+        (Admission::Granted, &call),
+        (Admission::Offered(Some(secret())), &shown),
+        (Admission::Demanded(secret()), &shown),
+    ] {
+        let taken = answered(admission, said);
+        assert!(taken.contains(":key :set"), "{taken}");
+    }
+    for admission in [Admission::Offered(None), Admission::Offered(Some(secret()))] {
+        let refused = answered(admission, &call);
+        assert!(refused.contains(":kind :not-allowed"), "{refused}");
+    }
 }
 
 #[track_caller]

@@ -1,14 +1,15 @@
 //! Messages with their lengths before them: right ones in pieces, wrong ones of every sort. Every
 //! wrong one is answered or ends its connection, and nobody else notices.
 
-use std::io::{Read as _, Write as _};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 
 use crate::support::*;
 
 /// A connection on which bytes are sent as they are.
-struct Raw(TcpStream);
+struct Raw<S = TcpStream>(S);
 
 impl Raw {
     fn new(server: &Listening) -> Self {
@@ -18,6 +19,23 @@ impl Raw {
         Self(stream)
     }
 
+    /// What comes once the client has ended what it sends.
+    fn ended(self) -> Vec<String> {
+        self.0.shutdown(std::net::Shutdown::Write).unwrap();
+        self.rest()
+    }
+}
+
+impl Raw<UnixStream> {
+    /// A connection on which a first message may be wrong.
+    fn local(server: &Listening) -> Self {
+        let stream = UnixStream::connect(&server.socket).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self(stream)
+    }
+}
+
+impl<S: Read + Write> Raw<S> {
     fn write(&mut self, bytes: &[u8]) {
         self.0.write_all(bytes).unwrap();
     }
@@ -37,12 +55,6 @@ impl Raw {
     /// All that comes until the server ends the connection.
     fn rest(mut self) -> Vec<String> {
         std::iter::from_fn(|| read_payload(&mut self.0)).collect()
-    }
-
-    /// What comes once the client has ended what it sends.
-    fn ended(self) -> Vec<String> {
-        self.0.shutdown(std::net::Shutdown::Write).unwrap();
-        self.rest()
     }
 }
 
@@ -139,7 +151,7 @@ fn whoever_waits_for_an_answer_to_an_overlong_message_gets_one() {
     let why = |bytes: usize| format!("had {bytes} bytes and at most 5000 are read");
     let check = |message: &str, begin: &str, end: &str, ping: &str, pong: &str| {
         // As the first message, which decides the dialect, and later.
-        let mut raw = Raw::new(&server);
+        let mut raw = Raw::local(&server);
         for _ in 0..2 {
             raw.write(framed(message).as_bytes());
             let answer = raw.payload();
@@ -167,7 +179,7 @@ fn the_longest_length_is_taken_or_refused_without_being_held() {
     let home = Home::new();
     let mut server = home.listening(&["--ephemeral", "--max-message-bytes", "1000000"]);
     let before = server.process.peak_memory();
-    let mut raw = Raw::new(&server);
+    let mut raw = Raw::local(&server);
     raw.write(b"ffffff");
     raw.write(&vec![b' '; 0xff_ffff]);
     assert!(raw.payload().contains("had 16777215 bytes and at most 1000000"));
@@ -212,7 +224,7 @@ fn a_connection_keeps_the_dialect_of_its_first_message() {
     assert!(client.line().unwrap().contains("-32700"));
     client.ok("ping", "nil");
     // Neither, in a payload.
-    let mut raw = Raw::new(&server);
+    let mut raw = Raw::local(&server);
     raw.write(framed("(:id 1 :method ping)").as_bytes());
     assert!(raw.payload().contains("one of EPC"));
     raw.write(framed(epc).as_bytes());

@@ -5,10 +5,12 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
 mod abuse;
+mod browser;
 mod chat;
 mod configure;
 mod curation;
 mod docs;
+mod door;
 mod durability;
 mod embeddings;
 mod endpoint;

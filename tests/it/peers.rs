@@ -15,7 +15,7 @@ fn tests_folder(name: &str) -> PathBuf {
 }
 
 /// Says on standard error, where the test's own reporting cannot, that nothing was tested.
-fn skipped(what: &str) {
+pub(crate) fn skipped(what: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "skipped: there is no {what}");
 }

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::net::TcpStream;
 
+use crate::endpoint::{Answer, Body, Endpoint};
 use crate::support::*;
 
 /// A connection of SLY's with no Emacs behind it.
@@ -99,6 +100,30 @@ fn a_repl_moves_nobody_to_its_session() {
     let fourth = sly.types([1, 7], "six");
     assert_eq!(said(&mut client, &fourth), ["six"]);
     assert_eq!(client.ok("current-session", "nil")["session"], Json::from(second));
+}
+
+#[test]
+fn what_is_evaluated_cancels_calls_of_its_own_connection_only() {
+    let silent = Endpoint::new(|_, _| Answer::streaming(Body::Silent(Vec::new())));
+    let home = Home::new();
+    let server = home.listening(&["--ephemeral"]);
+    let provider =
+        format!("(:name \"p\" :kind \"ollama\" :model \"m\" :base-url {:?})", silent.root);
+    let mut local = server.unix(Dialect::Native);
+    local.ok("configure-provider", &provider);
+    local.ok("open-session", "(:name \"s\")");
+    let (mut sly, mut other) = (Sly::new(&server), Sly::new(&server));
+    sly.say("(:emacs-rex (contexture:chat :content \"hello\") nil t 77)");
+    until("the model to be asked", || !silent.asked().is_empty());
+    let form = "(slynk:interactive-eval \"(contexture:cancel :id 77)\")";
+    assert_eq!(other.eval(form), r#":ok "(:cancelled nil)""#);
+    assert_eq!(sly.eval("(contexture:ping)"), ":ok :pong");
+    sly.say(&format!("(:emacs-rex {form} nil t 78)"));
+    // Either may come first.
+    let mut heard = [sly.hear("(:return ("), sly.hear("(:return (")];
+    heard.sort_unstable();
+    assert!(heard[0].starts_with("(:return (:abort ") && heard[0].ends_with(" 77)"), "{heard:?}");
+    assert_eq!(heard[1], r#"(:return (:ok "(:cancelled t)") 78)"#);
 }
 
 #[test]

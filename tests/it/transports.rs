@@ -502,6 +502,19 @@ fn an_inferior_server_speaks_for_the_one_that_owns_the_state() {
     let (mut process, port) = inferior(&home, |path| format!("{path}\n"), &[]);
     let mut client = Client::over_tcp(port, Dialect::Slynk);
     assert_eq!(client.contents("owned"), ["x"]);
+    // It came over TCP there too.
+    let provider = "(:name \"p\" :kind \"openai\" :model \"m\" :base-url \"http://h/v1\"";
+    let refused =
+        client.fails("configure-provider", &format!("{provider} :api-key-command \"id\")"));
+    assert!(refused.message.contains("is not for clients over TCP"), "{refused:?}");
+    let refused = client.fails("configure-provider", &format!("{provider})"));
+    assert!(refused.message.contains("cannot change providers"), "{refused:?}");
+    let mut secretive = Client::over_tcp(port, Dialect::Slynk);
+    secretive.write(framed("whatever").as_bytes());
+    assert_eq!(secretive.contents("owned"), ["x"]);
+    let mut page = Client::over_tcp(port, Dialect::Native);
+    page.write(b"POST / HTTP/1.1\r\n(:id 1 :method add-context :params (:content \"planted\"))\n");
+    assert_eq!(page.line(), None);
     drop(process.child.stdin.take());
     assert!(process.wait().success());
     assert_eq!(server.unix(Dialect::Native).contents("owned"), ["x"]);

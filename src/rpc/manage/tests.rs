@@ -2,6 +2,7 @@
 
 use tokio_util::sync::CancellationToken;
 
+use super::super::access::Access;
 use super::super::call::{Limits, Peer};
 use super::*;
 use crate::engine::Handle;
@@ -22,7 +23,8 @@ fn stuck(deadline: Duration, cancelled: CancellationToken) -> Result<Managed, Wi
     let (engine, _never_read) = Handle::channel();
     let limits = Limits { max_message_bytes: 1 << 20, max_file_bytes: 1 << 20, max_items: 50 };
     let tools = Arc::new(Tools::new(engine, Arc::new(Estimate), limits));
-    let call = Call { tools, peer: Arc::new(Nobody), id: None, cancelled: Arc::new(cancelled) };
+    let (peer, access) = (Arc::new(Nobody), Access::Local);
+    let call = Call { tools, peer, access, id: None, cancelled: Arc::new(cancelled) };
     let configured = Configured {
         name: "play".to_owned(),
         provider: Arc::new(Scripted::new("[[answer]]\ntext = \"x\"\n", "m-1").unwrap()),

@@ -108,7 +108,8 @@ pub(super) static METHODS: &[Method] = &[
         family: "model",
         doc: "Adds a model that can be talked to, or replaces the one of this name, until the \
               server ends. The parameters mean what the settings of `[[providers]]` in the \
-              configuration file mean. The key is kept in memory alone.",
+              configuration file mean. The key is kept in memory alone. Over TCP only for clients \
+              that showed the secret (`not-allowed`).",
         params: &[
             required("name", "string", "How you call it."),
             required("kind", "string", "openai, anthropic, gemini, ollama or scripted."),
@@ -118,20 +119,20 @@ pub(super) static METHODS: &[Method] = &[
             optional(
                 "api-key-env",
                 "string",
-                "The environment variable of the server that has the key. Only for clients of \
-                 the server's own user, not for those that showed a secret.",
+                "The environment variable of the server that has the key. Not for clients over \
+                 TCP.",
             ),
             optional(
                 "api-key-command",
                 "string",
-                "The command that prints the key; the server runs it when it needs the key. Only \
-                 for the same clients.",
+                "The command that prints the key; the server runs it when it needs the key. Not \
+                 for clients over TCP.",
             ),
             optional(
                 "script",
                 "string",
-                "The file that a scripted model plays, of at most 16 MiB. Only for the same \
-                 clients.",
+                "The file that a scripted model plays, of at most 16 MiB. Not for clients over \
+                 TCP.",
             ),
             optional(
                 "context",

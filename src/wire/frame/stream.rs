@@ -58,6 +58,16 @@ impl StreamDecoder {
         matches!(self.framing, Framing::Lengths(_))
     }
 
+    /// Whether the bytes that come next are the beginning of a line; false while they may be that of
+    /// a header.
+    pub(super) fn is_at_line(&self, source: &[u8]) -> bool {
+        match &self.framing {
+            Framing::Undecided => !source.iter().take(HEADER_BYTES).all(u8::is_ascii_hexdigit),
+            Framing::Lines(lines) => lines.is_at_line(),
+            Framing::Lengths(_) => false,
+        }
+    }
+
     /// Decides once enough has come; `ended` when nothing more will.
     fn decide(&mut self, source: &[u8], ended: bool) {
         let hex = source.iter().take(HEADER_BYTES).take_while(|b| b.is_ascii_hexdigit()).count();

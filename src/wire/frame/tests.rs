@@ -30,6 +30,7 @@ fn show(frame: &Frame) -> String {
         Frame::Payload(payload) => format!("<{}>", String::from_utf8_lossy(payload)),
         Frame::TooLong { bytes, limit, .. } => format!("{bytes} > {limit}"),
         Frame::Lost { header } => format!("lost at {}", show_header(header)),
+        Frame::Foreign | Frame::Relayed => unreachable!("only of guarded streams"),
     }
 }
 

@@ -1,0 +1,152 @@
+//! What a connection still has to prove, and what it may do once it has. Bytes are for others.
+
+use std::time::Duration;
+
+use super::auth::{Admission, Secret};
+use crate::rpc::Access;
+
+/// Time in which a client that must show a secret has to do so.
+const ADMISSION_TIME: Duration = Duration::from_secs(10);
+/// Time in which the first whole message must have come over TCP. A person may be typing it.
+const FIRST_MESSAGE_TIME: Duration = Duration::from_secs(600);
+
+/// The state of one connection.
+pub(super) struct Door {
+    admission: Admission,
+    access: Access,
+    is_new: bool,
+    is_wary: bool,
+}
+
+/// Meaning of a line or payload.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Entry {
+    /// It may be a message.
+    Message,
+    /// It was a secret, or was meant as one; it gets no answer.
+    Secret,
+    /// The client must go.
+    Stranger,
+}
+
+impl Door {
+    pub(super) fn new(admission: Admission) -> Self {
+        let is_local = matches!(admission, Admission::Granted);
+        let access = if is_local { Access::Local } else { Access::Tcp };
+        Self { admission, access, is_new: true, is_wary: !is_local }
+    }
+
+    /// What the client may do.
+    pub(super) fn access(&self) -> Access {
+        self.access
+    }
+
+    /// Whether the client still has to show a secret.
+    pub(super) fn is_pending(&self) -> bool {
+        self.admission.is_pending()
+    }
+
+    /// Whether anything but a whole valid message ends the connection in silence.
+    pub(super) fn is_wary(&self) -> bool {
+        self.is_wary
+    }
+
+    /// How long after its beginning the connection ends unless more is proved; `None` for ever.
+    pub(super) fn patience(&self) -> Option<Duration> {
+        match (self.is_pending(), self.is_wary) {
+            (true, _) => Some(ADMISSION_TIME),
+            (false, true) => Some(FIRST_MESSAGE_TIME),
+            (false, false) => None,
+        }
+    }
+
+    /// Whether nothing has come yet.
+    pub(super) fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// The secret that may or must come first.
+    pub(super) fn secret(&self) -> Option<Secret> {
+        self.admission.secret()
+    }
+
+    /// Notes that a relay speaks for a client that came to it over TCP.
+    pub(super) fn note_relayed(&mut self) {
+        (self.access, self.is_wary) = (Access::Tcp, true);
+    }
+
+    /// Notes that a whole valid message has come.
+    pub(super) fn note_message(&mut self) {
+        self.is_wary = false;
+    }
+
+    /// Takes the next line or payload. SLY and SLIME send a secret as their first payload wherever
+    /// they connect, so one that nobody asked for is passed over.
+    pub(super) fn enter(&mut self, said: &[u8], framed: bool) -> Entry {
+        let is_first = std::mem::replace(&mut self.is_new, false);
+        match self.admission.admit(said) {
+            None => Entry::Stranger,
+            Some(false) => {
+                self.access = Access::TcpWithSecret;
+                Entry::Secret
+            }
+            Some(true) if is_first && framed && !said.trim_ascii_start().starts_with(b"(") => {
+                Entry::Secret
+            }
+            Some(true) => Entry::Message,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(admission: Admission, said: &[&str], entry: Entry, access: Access) {
+        let mut door = Door::new(admission);
+        let entries: Vec<_> = said.iter().map(|said| door.enter(said.as_bytes(), true)).collect();
+        assert_eq!(entries.last(), Some(&entry), "{said:?}");
+        assert_eq!(door.access(), access, "{said:?}");
+    }
+
+    #[test]
+    fn who_showed_the_secret_has_shown_it_and_nobody_else() {
+        let offered = || Admission::Offered(Some(Secret::new("s3cret")));
+        let demanded = || Admission::Demanded(Secret::new("s3cret"));
+        check(offered(), &["s3cret"], Entry::Secret, Access::TcpWithSecret);
+        check(demanded(), &["s3cret"], Entry::Secret, Access::TcpWithSecret);
+        check(demanded(), &["wrong"], Entry::Stranger, Access::Tcp);
+        check(offered(), &["wrong"], Entry::Secret, Access::Tcp);
+        check(offered(), &["wrong", "s3cret"], Entry::Message, Access::Tcp);
+        check(offered(), &["(call 1 ping nil)"], Entry::Message, Access::Tcp);
+        check(offered(), &["(call 1 ping nil)", "s3cret"], Entry::Message, Access::Tcp);
+        check(Admission::Offered(None), &["s3cret"], Entry::Secret, Access::Tcp);
+        check(Admission::Refused, &["s3cret"], Entry::Stranger, Access::Tcp);
+        check(Admission::Granted, &["s3cret"], Entry::Secret, Access::Local);
+    }
+
+    #[test]
+    fn a_silent_client_is_kept_as_long_as_it_may_take() {
+        let mut door = Door::new(Admission::Demanded(Secret::new("s3cret")));
+        assert_eq!(door.patience(), Some(ADMISSION_TIME));
+        door.enter(b"s3cret", false);
+        assert_eq!(door.patience(), Some(FIRST_MESSAGE_TIME));
+        door.note_message();
+        assert_eq!(door.patience(), None);
+        assert_eq!(Door::new(Admission::Offered(None)).patience(), Some(FIRST_MESSAGE_TIME));
+        assert_eq!(Door::new(Admission::Granted).patience(), None);
+    }
+
+    #[test]
+    fn a_relayed_client_is_no_longer_local() {
+        let mut door = Door::new(Admission::Granted);
+        assert_eq!((door.access(), door.is_wary()), (Access::Local, false));
+        door.note_relayed();
+        assert_eq!((door.access(), door.is_wary()), (Access::Tcp, true));
+        assert_eq!(door.enter(b"s3cret", true), Entry::Secret);
+        assert_eq!(door.enter(b"(call 1 ping nil)", true), Entry::Message);
+        door.note_message();
+        assert_eq!((door.access(), door.is_wary()), (Access::Tcp, false));
+    }
+}

@@ -1,0 +1,127 @@
+//! HTTP and TLS, told from messages by how they begin, so that no web browser is taken for a client.
+
+/// Length of the shortest name by which a header is known, such as `Host`.
+const SHORTEST_HEADER: usize = 4;
+
+/// Whether bytes at which a message should begin are HTTP or TLS. More bytes of the same line may
+/// turn a no into a yes, never the reverse.
+pub(super) fn is_foreign(bytes: &[u8]) -> bool {
+    !may_begin_line(bytes) && (is_tls(bytes) || is_http(first_line(bytes)))
+}
+
+/// Whether bytes can be the beginning of a message that is a line, as far as they go.
+pub(super) fn may_begin_line(bytes: &[u8]) -> bool {
+    let first = bytes.iter().find(|byte| !matches!(byte, b' ' | b'\t'));
+    first.is_none_or(|first| matches!(first, b'(' | b'{'))
+}
+
+fn first_line(bytes: &[u8]) -> &[u8] {
+    let end = memchr::memchr(b'\n', bytes).unwrap_or(bytes.len());
+    bytes[..end].trim_ascii()
+}
+
+/// A record of a handshake, or the greeting of SSLv2 in which old clients offer TLS.
+pub(super) fn is_tls(bytes: &[u8]) -> bool {
+    matches!(bytes, [0x16, 3, ..] | [0x80..=0xff, _, 1, 0 | 3, ..])
+}
+
+/// The first line of a request, of an answer, or of a header.
+fn is_http(line: &[u8]) -> bool {
+    let end = line.iter().position(|byte| !is_token(*byte)).unwrap_or(line.len());
+    let (word, rest) = line.split_at(end);
+    match rest.first() {
+        _ if word.is_empty() => false,
+        Some(b':') => is_header(word),
+        Some(b'/') => word == b"HTTP",
+        Some(b' ' | b'\t') => is_target(rest.trim_ascii_start()) || word == b"CONNECT",
+        _ => false,
+    }
+}
+
+/// Whether a word before a colon is the name of a header. Shorter ones may be damaged messages, and
+/// no request has only such.
+fn is_header(word: &[u8]) -> bool {
+    let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
+    word.len() >= SHORTEST_HEADER && word[0].is_ascii_alphabetic() && word.iter().all(is_letter)
+}
+
+/// What follows a method: a path, a whole address, `*`, or anything with a version after it.
+fn is_target(rest: &[u8]) -> bool {
+    matches!(rest, [b'/' | b'*', ..]) || [&b"://"[..], b"HTTP/"].iter().any(|part| has(rest, part))
+}
+
+fn has(text: &[u8], part: &[u8]) -> bool {
+    memchr::memmem::find(text, part).is_some()
+}
+
+/// Whether HTTP allows the character in names of methods and headers.
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn http_is_known_by_its_lines() {
+        for line in [
+            "GET / HTTP/1.1",
+            "POST /x?y HTTP/1.0\r\nHost: h\r\n",
+            "PRI * HTTP/2.0",
+            "OPTIONS *",
+            "BREW pot-1 HTTP/1.1",
+            "CONNECT h:80",
+            "GET http://h/",
+            " GET / HTTP/1.1",
+            "GET /a/very/long/path/without/an/end",
+            "HTTP/1.1 200 OK",
+            "Host: evil.test",
+            "host:h",
+            "Sec-Fetch-Mode: no-cors",
+        ] {
+            assert!(is_foreign(line.as_bytes()), "{line}");
+        }
+    }
+
+    #[test]
+    fn tls_is_known_by_its_first_bytes() {
+        assert!(is_foreign(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"));
+        assert!(is_foreign(b"\x80\x2e\x01\x03\x01\x00\x15"));
+        assert!(is_foreign(b"\x80\x2e\x01\x00\x02\x00\x15"));
+        assert!(!is_foreign(b"\x16"));
+    }
+
+    #[test]
+    fn messages_and_plain_nonsense_are_neither() {
+        for line in [
+            "",
+            "(:id 1 :method ping)\nGET / HTTP/1.1",
+            "  (:id 1 :method add-context :params (:content \"GET / HTTP/1.1\"))",
+            "{\"id\": 1, \"method\": \"ping\"}",
+            "; Host: a comment",
+            "garbage",
+            "help me",
+            "ping nil",
+            "8:id 1 :method ping",
+            "id: 1",
+            "1234: x",
+            "a&b'c: x",
+            ": x",
+            "été 16:03",
+            "000018(:emacs-rex (swank:x) nil t 1)",
+        ] {
+            assert!(!is_foreign(line.as_bytes()), "{line}");
+        }
+    }
+
+    #[test]
+    fn lines_begin_with_a_bracket() {
+        for line in ["", " ", "(", "{", " \t(:id"] {
+            assert!(may_begin_line(line.as_bytes()), "{line:?}");
+        }
+        for line in ["\n(", ";", "GET", "\r\n", "0", "\u{feff}("] {
+            assert!(!may_begin_line(line.as_bytes()), "{line:?}");
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! What is taken off a stream that may come from a web browser: messages, until something is none.
+
+use std::io;
+
+use bytes::{Buf, BytesMut};
+use tokio_util::codec::Decoder;
+
+use super::{Frame, LONGEST_FIRST_LINE, StreamDecoder};
+use crate::wire::foreign::{is_foreign, is_tls, may_begin_line};
+
+/// What a relay sends first for a client that reached it over TCP.
+pub const RELAYED: &[u8] = b"; relayed from TCP\n";
+
+/// Splits a stream into messages as a [`StreamDecoder`] does. A guarded one ends at HTTP and TLS, and
+/// before the first message at whatever cannot begin one.
+pub struct GuardedDecoder {
+    messages: StreamDecoder,
+    stage: Stage,
+    is_guarded: bool,
+    /// The first line may be a secret, which begins with whatever it likes.
+    may_be_secret: bool,
+}
+
+/// How far a stream has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Nothing has come.
+    New,
+    /// No message has come yet.
+    Wary,
+    /// A message has come.
+    Begun,
+    /// Nothing more is taken.
+    Ended,
+}
+
+impl GuardedDecoder {
+    /// Takes a stream from a client that need not be feared, unless it says that it is relayed.
+    pub fn new(messages: StreamDecoder) -> Self {
+        Self { messages, stage: Stage::New, is_guarded: false, may_be_secret: false }
+    }
+
+    /// Takes a stream from TCP, whose first line may be a secret.
+    #[must_use]
+    pub fn guarded(self, may_be_secret: bool) -> Self {
+        Self { is_guarded: true, may_be_secret, ..self }
+    }
+
+    /// Notes that a whole valid message has come.
+    pub fn set_begun(&mut self) {
+        self.stage = Stage::Begun;
+    }
+
+    /// The decoder of the messages.
+    pub fn messages(&mut self) -> &mut StreamDecoder {
+        &mut self.messages
+    }
+
+    /// Decides whether what is there ends the stream.
+    fn is_refused(&self, source: &[u8]) -> bool {
+        if !self.is_guarded || !self.messages.is_at_line(source) {
+            return false;
+        }
+        let start = &source[..source.len().min(LONGEST_FIRST_LINE)];
+        match self.stage {
+            Stage::Ended => true,
+            Stage::Begun => is_foreign(start),
+            // A whole line is compared with the secret; a longer one is none.
+            Stage::New if self.may_be_secret => {
+                let is_too_long = source.len() > LONGEST_FIRST_LINE && !start.contains(&b'\n');
+                is_tls(start) || (is_too_long && !may_begin_line(start))
+            }
+            Stage::New | Stage::Wary => {
+                !may_begin_line(start) || (start.len() == LONGEST_FIRST_LINE && is_blank(start))
+            }
+        }
+    }
+
+    fn next(
+        &mut self,
+        source: &mut BytesMut,
+        decode: impl FnOnce(&mut StreamDecoder, &mut BytesMut) -> io::Result<Option<Frame>>,
+    ) -> io::Result<Option<Frame>> {
+        if self.stage == Stage::Ended {
+            source.clear();
+            return Ok(None);
+        }
+        if self.is_refused(source) {
+            source.clear();
+            self.stage = Stage::Ended;
+            return Ok(Some(Frame::Foreign));
+        }
+        let frame = decode(&mut self.messages, source)?;
+        if frame.is_some() && self.stage == Stage::New {
+            self.stage = Stage::Wary;
+        }
+        Ok(frame)
+    }
+}
+
+/// Whether there is nothing but space.
+fn is_blank(bytes: &[u8]) -> bool {
+    bytes.iter().all(u8::is_ascii_whitespace)
+}
+
+impl Decoder for GuardedDecoder {
+    type Item = Frame;
+    type Error = io::Error;
+
+    fn decode(&mut self, source: &mut BytesMut) -> io::Result<Option<Frame>> {
+        if self.stage == Stage::New && !self.is_guarded && !source.is_empty() {
+            if source.starts_with(RELAYED) {
+                source.advance(RELAYED.len());
+                self.is_guarded = true;
+                return Ok(Some(Frame::Relayed));
+            }
+            if RELAYED.starts_with(source) {
+                return Ok(None);
+            }
+        }
+        self.next(source, StreamDecoder::decode)
+    }
+
+    fn decode_eof(&mut self, source: &mut BytesMut) -> io::Result<Option<Frame>> {
+        self.next(source, StreamDecoder::decode_eof)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is made of a stream after `begun`, whole and byte by byte.
+    #[track_caller]
+    fn check(decoder: impl Fn() -> GuardedDecoder, stream: &[u8], expected: &str) {
+        for size in [stream.len().max(1), 1] {
+            let (mut decoder, mut source) = (decoder(), BytesMut::new());
+            let mut said = String::new();
+            let mut take = |decoder: &mut GuardedDecoder, frame: Frame| match frame {
+                Frame::Line(line) => {
+                    if line.starts_with(b"(") {
+                        decoder.set_begun();
+                    }
+                    said += &format!("[{}]", line.escape_ascii());
+                }
+                Frame::Payload(payload) => said += &format!("<{}>", payload.escape_ascii()),
+                Frame::Foreign => said += "END",
+                Frame::Relayed => said += "RELAYED",
+                Frame::TooLong { .. } => said += "LONG",
+                Frame::Lost { .. } => said += "LOST",
+            };
+            for piece in stream.chunks(size) {
+                source.extend_from_slice(piece);
+                while let Some(frame) = decoder.decode(&mut source).unwrap() {
+                    take(&mut decoder, frame);
+                }
+            }
+            while let Some(frame) = decoder.decode_eof(&mut source).unwrap() {
+                take(&mut decoder, frame);
+            }
+            assert_eq!(said, expected, "{} in pieces of {size}", stream.escape_ascii());
+        }
+    }
+
+    fn guarded() -> GuardedDecoder {
+        GuardedDecoder::new(StreamDecoder::new(1 << 20)).guarded(false)
+    }
+
+    #[test]
+    fn what_cannot_begin_a_message_ends_a_guarded_stream_at_once() {
+        for stream in [
+            &b"GET / HTTP/1.1\r\n(a)\n"[..],
+            b"POST",
+            b"DELETE / HTTP/1.1\r\n",
+            b"\x16\x03\x01",
+            b"\n(a)\n",
+            b"; a comment\n(a)\n",
+            b"help\n",
+            b"\0",
+        ] {
+            check(guarded, stream, "END");
+        }
+        check(guarded, &[b' '; LONGEST_FIRST_LINE + 1], "END");
+    }
+
+    #[test]
+    fn after_a_message_only_http_and_tls_end_it() {
+        check(guarded, b"(a)\nnonsense\n\n(b)\n", "[(a)][nonsense][][(b)]");
+        for foreign in ["GET / HTTP/1.1\r\n", "Host: h\r\n", "\x16\x03", "PRI * HTTP/2.0\r\n"] {
+            check(guarded, format!("(a)\n{foreign}(b)\n").as_bytes(), "[(a)]END");
+        }
+        let long = format!("(a)\nGET /{}", "x".repeat(2 << 20));
+        check(guarded, long.as_bytes(), "[(a)]END");
+        check(guarded, b"000003(a)000000", "<(a)><>");
+        check(guarded, b"000003(a)GET / HTTP/1.1\r\n(b)\n", "<(a)>LOST");
+    }
+
+    #[test]
+    fn a_first_line_may_be_a_secret_and_the_second_not() {
+        let decoder = || GuardedDecoder::new(StreamDecoder::new(1 << 20)).guarded(true);
+        check(decoder, b"Host: s3cret\n(a)\n", "[Host: s3cret][(a)]");
+        check(decoder, b"s3cret\nwrong\n(a)\n", "[s3cret]END");
+        check(decoder, b"\x16\x03\x01", "END");
+        check(decoder, format!("GET /{}", "x".repeat(LONGEST_FIRST_LINE)).as_bytes(), "END");
+        let long = format!("({})\n", "x".repeat(LONGEST_FIRST_LINE));
+        check(decoder, long.as_bytes(), &format!("[{}]", long.trim_end()));
+    }
+
+    #[test]
+    fn a_stream_is_guarded_once_it_says_that_it_is_relayed() {
+        let local = || GuardedDecoder::new(StreamDecoder::new(99));
+        let relayed = |rest: &str| [RELAYED, rest.as_bytes()].concat();
+        check(local, &relayed("(a)\n"), "RELAYED[(a)]");
+        check(local, &relayed("000003(a)"), "RELAYED<(a)>");
+        check(local, &relayed("GET / HTTP/1.1\n(a)\n"), "RELAYEDEND");
+        check(local, b"GET / HTTP/1.1\n(a)\n", "[GET / HTTP/1.1][(a)]");
+        check(local, b"; relayed", "[; relayed]");
+        check(local, b"(a)\n; relayed from TCP\n", "[(a)][; relayed from TCP]");
+    }
+}
