@@ -303,6 +303,12 @@ The command that made the call goes back behind the prompt."
   (mapc #'contexture-repl--note (reverse (contexture-repl--turn-notes turn)))
   (contexture-repl--draw-header))
 
+(defun contexture-repl--cost-text (cost)
+  "Return COST with four decimals, or two digits if that would show too little."
+  (if (or (zerop cost) (>= cost 0.001)) (format "%.4f" cost)
+    (replace-regexp-in-string
+     "\\.?0+\\'" "" (format (format "%%.%df" (min 12 (1+ (- (floor (log cost 10)))))) cost))))
+
 (defun contexture-repl--result-text (result)
   "Return words for what the answer with RESULT took, as far as that is known."
   (let* ((usage (plist-get result :usage))
@@ -315,7 +321,7 @@ The command that made the call goes back behind the prompt."
                  (if (and cached (> cached 0)) (format " (%d cached)" cached) "")
                  (plist-get usage :output))
        "")
-     (if cost (format ", cost %.4f" cost) "")
+     (if cost (concat ", cost " (contexture-repl--cost-text cost)) "")
      (pcase (plist-get result :stop-reason)
        (:length "; cut off at the most that the model may say: ask it to go on")
        (_ "")))))
@@ -370,6 +376,9 @@ looks up one that you changed. Then, " again))
        (concat "Somebody else is being answered in this session; when that is over, "
                again))
       ("rate-limited" (concat "Wait a little; " again))
+      ("quota-exhausted"
+       (concat "Look at the plan of the account, or choose another model with /model; "
+               again))
       ("context-too-long"
        (concat "/drop items, choose a /template, or ask a model that takes more; "
                again))

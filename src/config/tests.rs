@@ -114,6 +114,9 @@ fn the_problem_with_embeddings_is_reported() {
     refused(&with("url = \"localhost:1\""), "[embeddings] url must begin with http://");
     refused(&with("url = \"http:///v1\""), "url must be an address");
     refused(&with("url = \"http://h/v1?key=k\""), "url must be an address");
+    refused(&with("url = \"http://h:99999/v1\""), "url must be an address (invalid port number)");
+    refused(&with("url = \"http://[::1/v1\""), "url must be an address (invalid IPv6 address)");
+    refused(&with("url = \"http://a b/v1\""), "url must be an address");
     refused(&with("model = \"\""), "model must not be empty");
     refused(&with("timeout = 0"), "timeout must be from 0.1 to 60 seconds, got 0");
     refused(&with("key = \"k3y\""), "expected one of `url`, `model`, `api-key-env`");

@@ -97,6 +97,8 @@ pub struct Request {
     pub stable: usize,
     /// The tools that the model may call.
     pub tools: Vec<Tool>,
+    /// The model may call none of them in its answer.
+    pub without_calls: bool,
     /// How many tokens the answer may have; the provider's default when `None`.
     pub max_tokens: Option<u64>,
     /// From 0, the likeliest words, upwards; the provider's default when `None`.
@@ -291,6 +293,7 @@ pub fn cancelled(provider: &dyn Provider) -> ProviderError {
         model: provider.model().to_owned(),
         what: "the request was cancelled".to_owned(),
         retry_after: None,
+        overflow: None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::overflow::Overflow;
 use crate::names::names;
 
 names! {
@@ -11,8 +12,10 @@ names! {
         Unconfigured => "unconfigured",
         /// The key is wrong or may not do this.
         Authentication => "authentication",
-        /// Too many requests, or a quota is used up.
+        /// Too many requests at a time.
         RateLimited => "rate-limited",
+        /// The account has no money or no allowance left, which waiting does not bring back.
+        QuotaExhausted => "quota-exhausted",
         /// The request has more tokens than the model takes.
         ContextTooLong => "context-too-long",
         /// The provider does not accept the request: there is no such model, for one.
@@ -40,14 +43,11 @@ pub struct ProviderError {
     pub what: String,
     /// How long the provider wants to be left alone, if it said so.
     pub retry_after: Option<Duration>,
+    /// The figures of a request that is too long, if the provider said them.
+    pub overflow: Option<Box<Overflow>>,
 }
 
 impl ProviderError {
-    /// Whether the same request may succeed a little later.
-    pub fn is_passing(&self) -> bool {
-        matches!(self.kind, ErrorKind::RateLimited | ErrorKind::Unavailable)
-    }
-
     fn next_step(&self) -> String {
         match self.kind {
             ErrorKind::Unconfigured => {
@@ -59,6 +59,9 @@ impl ProviderError {
                 Some(wait) => format!("try again in {} s", wait.as_secs().max(1)),
                 None => "try again later, or look at the quota".into(),
             },
+            ErrorKind::QuotaExhausted => {
+                "look at the plan and the balance of the account, or choose another provider".into()
+            }
             ErrorKind::ContextTooLong => "send less, or choose a model with a larger window".into(),
             ErrorKind::BadRequest => "check the url and the name of the model".into(),
             ErrorKind::Unavailable => "check that it runs and can be reached, and try again".into(),
@@ -81,6 +84,7 @@ mod tests {
                 model: "m-1".into(),
                 what: "it failed".into(),
                 retry_after: Some(Duration::from_secs(7)),
+                overflow: None,
             };
             let said = error.to_string();
             let start = "here.example with the model \"m-1\": it failed; ";

@@ -6,24 +6,27 @@ use std::time::Duration;
 use reqwest::header::{
     AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
 };
-use reqwest::{Client, Response, StatusCode, redirect};
+use reqwest::{Client, Response, redirect};
 use tokio::sync::{Mutex, OnceCell};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::chat::OnWait;
 use super::error::{ErrorKind, ProviderError};
+use super::refusal::{Again, Refusal, wanted_pause};
 use super::secret::{KeySource, Secret};
 
-/// How often a request is sent at most.
+/// How often a request is sent at most while the failure may pass. A server that says that it is
+/// loading or overloaded is asked until there is no time left.
 const ATTEMPTS: u32 = 3;
-/// How long to wait before the second attempt; each later one waits twice as long, unless the
-/// server says otherwise.
+/// How long to wait before the second attempt, and the shortest pause that a server can ask for.
+/// Each later wait is twice as long, up to [`LONGEST_WAIT`], unless the server says otherwise.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
+/// The longest pause before a server is asked again that does not say when it is ready.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// How long a connection may take to be made.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
-/// How much of a refusal is read, in bytes, and how much of it is told, in characters.
+/// How much of a refusal is read, in bytes.
 const LONGEST_REFUSAL: usize = 16 << 10;
-const REFUSAL_TOLD: usize = 300;
 
 /// How a key is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +55,21 @@ struct Shared {
     key: Mutex<Option<Secret>>,
     /// Made at the first use, since reading the system's certificates takes a while.
     client: OnceCell<Client>,
+}
+
+/// A request that brought no answer.
+struct Failed {
+    error: ProviderError,
+    again: Again,
+    /// The server closed the connection without a word, as it does with one that was not used for
+    /// a while. The request is sent again on another, once.
+    is_closed: bool,
+}
+
+impl From<ProviderError> for Failed {
+    fn from(error: ProviderError) -> Self {
+        Self { error, again: Again::Never, is_closed: false }
+    }
 }
 
 impl Endpoint {
@@ -102,6 +120,7 @@ impl Endpoint {
             model: self.model.clone(),
             what: what.into(),
             retry_after: None,
+            overflow: None,
         }
     }
 
@@ -115,23 +134,35 @@ impl Endpoint {
         on_wait: &OnWait,
     ) -> Result<(Response, Option<Secret>), ProviderError> {
         let mut wait = FIRST_WAIT;
-        for attempt in 1.. {
+        let mut attempt = 0;
+        let mut may_reopen = true;
+        loop {
             let asked = timeout_at(until, self.ask_once(url, body.clone())).await;
-            let error = match asked.unwrap_or_else(|_| Err(self.late())) {
-                Ok(answered) => return Ok(answered),
-                Err(error) => error,
+            let Failed { error, again, is_closed } = match asked {
+                Ok(Ok(answered)) => return Ok(answered),
+                Ok(Err(failed)) => failed,
+                Err(_) => return Err(self.late()),
             };
-            let pause = error.retry_after.unwrap_or(wait);
+            if is_closed && may_reopen {
+                may_reopen = false;
+                continue;
+            }
+            attempt += 1;
+            let goes_on = match again {
+                Again::Never => false,
+                Again::Soon => attempt < ATTEMPTS,
+                Again::UntilReady => true,
+            };
+            let pause = error.retry_after.map_or(wait, |pause| pause.max(FIRST_WAIT));
             // A server may name a pause that no clock can count to the end of.
             let left = until.saturating_duration_since(Instant::now());
-            if !error.is_passing() || attempt == ATTEMPTS || pause >= left {
+            if !goes_on || pause >= left {
                 return Err(error);
             }
             on_wait.tell(&format!("{error}; asked again after {:.1} s", pause.as_secs_f64()));
             sleep(pause).await;
-            wait *= 2;
+            wait = (wait * 2).min(LONGEST_WAIT);
         }
-        unreachable!("the loop only ends by returning")
     }
 
     /// The whole of an answer, as long as it is no longer than `limit` bytes.
@@ -164,7 +195,7 @@ impl Endpoint {
         &self,
         url: &str,
         body: Option<Vec<u8>>,
-    ) -> Result<(Response, Option<Secret>), ProviderError> {
+    ) -> Result<(Response, Option<Secret>), Failed> {
         let key = self.key().await?;
         let client = self.shared.client.get_or_try_init(|| async { client(url) }).await;
         let client = client.map_err(|error| {
@@ -176,7 +207,10 @@ impl Endpoint {
             None => client.get(url),
         };
         let request = request.headers(self.headers(key.as_ref())?);
-        let response = request.send().await.map_err(|error| self.broken(error))?;
+        let response = request.send().await.map_err(|error| {
+            let is_closed = error.is_request() && !error.is_connect() && !error.is_timeout();
+            Failed { error: self.broken(error), again: Again::Soon, is_closed }
+        })?;
         match response.status().is_success() {
             true => Ok((response, key)),
             false => Err(self.refused(response, key).await),
@@ -212,9 +246,9 @@ impl Endpoint {
         Ok(headers)
     }
 
-    async fn refused(&self, mut response: Response, key: Option<Secret>) -> ProviderError {
-        let status = response.status();
-        let retry_after = response.headers().get(RETRY_AFTER).and_then(wanted_pause);
+    async fn refused(&self, mut response: Response, key: Option<Secret>) -> Failed {
+        let status = response.status().as_u16();
+        let pause = response.headers().get(RETRY_AFTER).and_then(wanted_pause);
         let mut body = Vec::new();
         let mut is_cut = true;
         while body.len() <= LONGEST_REFUSAL {
@@ -229,15 +263,16 @@ impl Endpoint {
         if let Some(key) = key.as_ref().filter(|_| is_cut) {
             body = key.hidden_in_beginning(&body);
         }
-        let said = said_in(&body, key.as_ref());
-        let kind = kind_of(status, &said);
+        let refusal = Refusal::read(status, &body, pause, key.as_ref());
+        let Refusal { kind, said, overflow, pause, again } = refusal;
         if kind == ErrorKind::Authentication {
             // The command or the variable may give another one next time.
             *self.shared.key.lock().await = None;
         }
         let told = if said.is_empty() { String::new() } else { format!(": {said}") };
-        let what = format!("it answered {}{told}", status.as_u16());
-        ProviderError { retry_after, ..self.error(kind, what) }
+        let error = self.error(kind, format!("it answered {status}{told}"));
+        let error = ProviderError { retry_after: pause, overflow: overflow.map(Box::new), ..error };
+        Failed { error, again, is_closed: false }
     }
 
     /// The connection failed. What reqwest says of the address is left out, since it is long.
@@ -270,128 +305,4 @@ fn client(url: &str) -> reqwest::Result<Client> {
         // A key is only for the server that it was given for.
         .redirect(redirect::Policy::none())
         .build()
-}
-
-fn kind_of(status: StatusCode, said: &str) -> ErrorKind {
-    match status.as_u16() {
-        401 | 403 => ErrorKind::Authentication,
-        402 | 429 => ErrorKind::RateLimited,
-        408 | 425 | 500.. => ErrorKind::Unavailable,
-        413 => ErrorKind::ContextTooLong,
-        _ => kind_of_bad(said),
-    }
-}
-
-/// What is wrong with a request, as far as the words of the refusal tell: many servers have no
-/// other sign. Those of a window that is too long are of `OpenAI` and Anthropic (the first four),
-/// Gemini, llama.cpp and vLLM; those of a wrong key are of Gemini.
-pub(super) fn kind_of_bad(said: &str) -> ErrorKind {
-    const TOO_LONG: &[&str] = &[
-        "context length",
-        "context_length",
-        "context window",
-        "too long",
-        "context limit",
-        "too many tokens",
-        "maximum number of tokens",
-        "context size",
-    ];
-    const WRONG_KEY: &[&str] = &["api key not valid", "api key expired", "api_key_invalid"];
-    let said = said.to_lowercase();
-    let any = |words: &[&str]| words.iter().any(|words| said.contains(words));
-    match (any(TOO_LONG), any(WRONG_KEY)) {
-        (true, _) => ErrorKind::ContextTooLong,
-        (_, true) => ErrorKind::Authentication,
-        _ => ErrorKind::BadRequest,
-    }
-}
-
-/// What a refusal says, in a line without the key: the message where servers put it, or else its
-/// beginning.
-fn said_in(body: &str, key: Option<&Secret>) -> String {
-    let json: Option<serde_json::Value> = serde_json::from_str(body).ok();
-    let message = json.as_ref().and_then(|json| {
-        // Gemini may put it into a list.
-        let json = json.get(0).unwrap_or(json);
-        let places = [&json["error"]["message"], &json["error"], &json["message"]];
-        places.into_iter().find_map(serde_json::Value::as_str)
-    });
-    let whole = message.unwrap_or(body);
-    // Before anything is cut: half a key is none that could be found.
-    let whole = key.map_or_else(|| whole.to_owned(), |key| key.hidden_in(whole));
-    let words: Vec<&str> = whole.split_whitespace().collect();
-    let line = words.join(" ");
-    match line.char_indices().nth(REFUSAL_TOLD) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
-}
-
-/// Reads `Retry-After`: seconds, or a date.
-fn wanted_pause(header: &HeaderValue) -> Option<Duration> {
-    let text = header.to_str().ok()?.trim();
-    if let Ok(seconds) = text.parse() {
-        return Some(Duration::from_secs(seconds));
-    }
-    let date = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
-    let wait = date.duration_since(jiff::Timestamp::now());
-    Some(Duration::try_from(wait).unwrap_or_default())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pause_is_given_in_seconds_or_as_a_date() {
-        let pause = |text: &str| wanted_pause(&HeaderValue::from_str(text).unwrap());
-        assert_eq!(pause("7"), Some(Duration::from_secs(7)));
-        assert_eq!(pause("Sun, 06 Nov 1994 08:49:37 GMT"), Some(Duration::ZERO));
-        assert!(pause("Thu, 06 Nov 2994 08:49:37 GMT").unwrap() > Duration::from_secs(1 << 30));
-        assert_eq!(pause("soon"), None);
-    }
-
-    #[track_caller]
-    fn check(status: u16, body: &str, kind: ErrorKind, said: &str) {
-        let found = said_in(body, None);
-        let status = StatusCode::from_u16(status).unwrap();
-        assert_eq!((kind_of(status, &found), &*found), (kind, said));
-    }
-
-    #[test]
-    fn refusals_are_told_apart() {
-        use ErrorKind::{Authentication, BadRequest, ContextTooLong, RateLimited, Unavailable};
-        check(401, r#"{"error": {"message": "wrong  key"}}"#, Authentication, "wrong key");
-        check(429, r#"{"error": "slow down"}"#, RateLimited, "slow down");
-        check(529, "", Unavailable, "");
-        check(
-            400,
-            r#"{"message": "maximum context length is 8"}"#,
-            ContextTooLong,
-            "maximum context length is 8",
-        );
-        let gemini = |message: &str| format!(r#"[{{"error": {{"message": "{message}"}}}}]"#);
-        let long = "The input token count (9) exceeds the maximum number of tokens allowed (8).";
-        check(400, &gemini(long), ContextTooLong, long);
-        let key = "API key not valid. Please pass a valid API key.";
-        check(400, &gemini(key), Authentication, key);
-        check(404, "<html>\n no </html>", BadRequest, "<html> no </html>");
-        check(307, "", BadRequest, "");
-        let long = "x".repeat(1000);
-        check(500, &long, Unavailable, &format!("{}…", &long[..REFUSAL_TOLD]));
-    }
-
-    #[test]
-    fn no_part_of_a_key_is_told_wherever_the_refusal_is_cut() {
-        let key = Secret::new("sk-abcdefghijklmnopqrstuvwxyz").unwrap();
-        for before in REFUSAL_TOLD - 40..REFUSAL_TOLD + 2 {
-            let said = format!("{}{}, which is wrong", "x".repeat(before), key.reveal());
-            let json = serde_json::json!({"error": {"message": said}}).to_string();
-            for body in [said, json] {
-                let told = said_in(&body, Some(&key));
-                assert!(!told.contains("sk-"), "{told}");
-                assert_eq!(told.chars().filter(|c| *c != 'x').take(1).collect::<String>(), "…");
-            }
-        }
-    }
 }

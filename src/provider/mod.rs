@@ -11,6 +11,8 @@ mod family;
 mod http;
 mod lines;
 mod normal;
+mod overflow;
+mod refusal;
 pub mod scripted;
 pub mod secret;
 mod served;
@@ -20,6 +22,7 @@ use std::pin::Pin;
 
 pub use self::error::{ErrorKind, ProviderError};
 pub use self::family::Family;
+pub use self::overflow::Overflow;
 pub use self::served::{HttpProvider, Times};
 
 /// What a provider will have answered: traits with these are object safe.

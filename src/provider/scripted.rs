@@ -50,7 +50,7 @@ use serde::Deserialize;
 
 use super::chat::{Piece, Provider, Reply, Request, Said, Stop, Usage};
 use super::normal::{Form, normal};
-use super::{Answer, ErrorKind, ProviderError};
+use super::{Answer, ErrorKind, Overflow, ProviderError};
 use crate::session::message::ToolCall;
 
 /// The longest that a piece may be waited for, in seconds.
@@ -193,6 +193,9 @@ impl Scripted {
             model: self.model.clone(),
             what: what.to_owned(),
             retry_after: None,
+            overflow: Overflow::read(what)
+                .filter(|_| kind == ErrorKind::ContextTooLong)
+                .map(Box::new),
         }
     }
 }
@@ -245,6 +248,9 @@ impl Provider for Scripted {
         if !tools.is_empty() {
             payload["tools"] = tools.into();
         }
+        if request.without_calls {
+            payload["without-calls"] = true.into();
+        }
         payload.to_string()
     }
 
@@ -264,8 +270,12 @@ impl Provider for Scripted {
                 return Err(ProviderError { retry_after, ..self.error(kind, what) });
             }
             let cut = "the answer broke off in the middle, as the script says";
+            let mut pieces = line.pieces(before, || self.payload(request));
+            if request.without_calls {
+                pieces.retain(|piece| !matches!(piece, Piece::Call(_) | Piece::Opaque(_)));
+            }
             let reply: Box<dyn Reply> = Box::new(Playing {
-                pieces: line.pieces(before, || self.payload(request)).into(),
+                pieces: pieces.into(),
                 delay: Duration::from_secs_f64(line.delay),
                 cut: line.cut.then(|| self.error(ErrorKind::Unavailable, cut)),
                 hang: line.hang,

@@ -7,6 +7,9 @@ use tokio::process::Command;
 
 /// How long a command may take to give a key; it may have to ask for a passphrase.
 const COMMAND_TIME: Duration = Duration::from_secs(60);
+/// How many bytes a key has at least for its being in a text to be no chance. Words such as "none"
+/// that stand for a key with a server that wants none are shorter.
+const LEAST_UNLIKELY: usize = 5;
 /// The longest key, in bytes.
 const LONGEST_KEY: usize = 16 << 10;
 
@@ -32,16 +35,37 @@ impl Secret {
         &self.0
     }
 
-    /// The text with the key taken out, for servers that repeat what they were sent.
+    /// The text with the key taken out, for servers that repeat what they were sent. A key shorter
+    /// than [`LEAST_UNLIKELY`] is taken out where it stands as a word of its own.
     pub(super) fn hidden_in(&self, text: &str) -> String {
-        text.replace(&*self.0, "…")
+        if self.0.len() >= LEAST_UNLIKELY {
+            return text.replace(&*self.0, "…");
+        }
+        let mut hidden = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find(&*self.0) {
+            let (before, found) = rest.split_at(at);
+            let after = &found[self.0.len()..];
+            hidden += before;
+            let continues = hidden.ends_with(char::is_alphanumeric);
+            let is_word = !continues && !after.starts_with(char::is_alphanumeric);
+            hidden += if is_word { "…" } else { &self.0 };
+            rest = after;
+        }
+        hidden + rest
     }
 
     /// The same for the beginning of a text, which may end in the middle of the key.
     pub(super) fn hidden_in_beginning(&self, text: &str) -> String {
         let mut hidden = self.hidden_in(text);
         let begins = self.0.char_indices().map(|(end, _)| &self.0[..end]).rev();
-        let begun = begins.into_iter().find(|begun| hidden.ends_with(begun)).unwrap_or_default();
+        let is_short = self.0.len() < LEAST_UNLIKELY;
+        let is_begun = |begun: &&str| {
+            hidden
+                .strip_suffix(begun)
+                .is_some_and(|before| !is_short || !before.ends_with(char::is_alphanumeric))
+        };
+        let begun = begins.into_iter().find(is_begun).unwrap_or_default();
         hidden.truncate(hidden.len() - begun.len());
         hidden
     }
@@ -138,6 +162,19 @@ mod tests {
         assert_eq!(secret.hidden_in_beginning("sk-123: no sk-12"), "…: no ");
         assert_eq!(secret.hidden_in_beginning("no key"), "no key");
         assert!(Secret::new(" \n ").is_none());
+    }
+
+    #[test]
+    fn a_short_key_is_hidden_as_a_word_and_does_not_mangle_others() {
+        let hidden = |key: &str, text: &str| Secret::new(key).unwrap().hidden_in(text);
+        assert_eq!(hidden("a", "a bad key, a: was (a)"), "… bad key, …: was (…)");
+        assert_eq!(hidden("x", "exceeds x, xx max, x"), "exceeds …, xx max, …");
+        assert_eq!(hidden("none", "no key 'none'; nonetheless"), "no key '…'; nonetheless");
+        assert_eq!(hidden("k-1", "Bearer k-1, k-12, xk-1"), "Bearer …, k-12, xk-1");
+        assert_eq!(hidden("aa", "aaa aa aaaa"), "aaa … aaaa");
+        assert_eq!(hidden("é", "é café"), "… café");
+        let cut = |text: &str| Secret::new("test").unwrap().hidden_in_beginning(text);
+        assert_eq!((cut("no key tes"), cut("the contes")), ("no key ".into(), "the contes".into()));
     }
 
     #[track_caller]

@@ -15,6 +15,7 @@ use super::family::{Broken, Decoder, Family};
 use super::http::Endpoint;
 use super::lines::Unframer;
 use super::normal::normal;
+use super::overflow::Overflow;
 use super::secret::{KeySource, Secret};
 
 /// The longest answer that is read, in bytes.
@@ -263,8 +264,9 @@ impl HttpReply {
         }
         self.pieces.extend(pieces);
         outcome.map_err(|Broken { kind, what }| {
+            let overflow = Overflow::read(&what).filter(|_| kind == ErrorKind::ContextTooLong);
             let what = self.key.as_ref().map_or(what.clone(), |key| key.hidden_in(&what));
-            self.endpoint.error(kind, what)
+            ProviderError { overflow: overflow.map(Box::new), ..self.endpoint.error(kind, what) }
         })
     }
 }

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use reqwest::Url;
 use serde::Deserialize;
 
 use super::chat::Provider;
@@ -207,23 +208,28 @@ pub fn key_source(
 /// # Errors
 /// What is wrong with it; the text itself is not repeated, since it may hold a key.
 pub fn check_url(url: &str) -> Result<(), BadSetting> {
-    let example = "such as \"http://localhost:11434/v1\"";
+    let wrong =
+        |what: &str| Err(bad("url", format!("must {what}, such as \"http://localhost:11434/v1\"")));
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
-    let Some(rest) = rest else {
-        return Err(bad("url", format!("must begin with http:// or https://, {example}")));
+    let Some(rest) = rest else { return wrong("begin with http:// or https://") };
+    let address = match Url::parse(url) {
+        Ok(address) if !rest.starts_with('/') => address,
+        Ok(_) => return wrong("be an address with a host"),
+        Err(why) => return wrong(&format!("be an address ({why})")),
     };
-    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    if host.contains('@') {
+    if host_part(rest).contains('@') {
         return Err(bad("url", "must hold no user and no key; there are settings for the key"));
     }
+    // A parser drops blanks at the ends, and tabs and newlines anywhere.
     let spaced = url.contains(|c: char| c.is_whitespace() || c.is_control());
-    match host.is_empty() || spaced || rest.contains(['?', '#']) {
-        true => {
-            let what = format!("must be an address without spaces and parameters, {example}");
-            Err(bad("url", what))
-        }
+    match spaced || address.query().is_some() || address.fragment().is_some() {
+        true => wrong("be an address without spaces and parameters"),
         false => Ok(()),
     }
+}
+
+fn host_part(rest: &str) -> &str {
+    rest.split(['/', '?', '#']).next().unwrap_or_default()
 }
 
 fn bad(setting: &'static str, what: impl Into<String>) -> BadSetting {

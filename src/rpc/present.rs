@@ -6,6 +6,16 @@ use crate::session::message::{Message, ToolCall};
 use crate::store::SetSummary;
 use crate::value::Value;
 
+/// An amount of money with [`MONEY_DIGITS`] significant digits: sums of floating-point numbers have
+/// more, which mean nothing.
+pub(super) fn money(amount: f64) -> Value {
+    let printed = format!("{amount:.*e}", MONEY_DIGITS - 1);
+    Value::Float(printed.parse().unwrap_or(amount))
+}
+
+/// How many significant digits an amount of money has.
+const MONEY_DIGITS: usize = 6;
+
 /// An item with its standing.
 pub(super) fn item(view: &View, state: State, brief: bool) -> Vec<(Box<str>, Value)> {
     let Item { id, kind, content, metadata, timestamp, tokens, counted_by, live, .. } = &*view.item;
@@ -124,5 +134,18 @@ fn metadata_map(metadata: &Metadata) -> Value {
     match metadata.0.as_slice() {
         [] => Value::Nil,
         entries => Value::Map(entries.to_vec()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn money_has_the_digits_that_mean_something() {
+        assert_eq!(money(0.1 + 0.2), Value::Float(0.3));
+        assert_eq!(money(0.0), Value::Float(0.0));
+        assert_eq!(money(0.000_012_345_678_9), Value::Float(0.000_012_345_7));
+        assert_eq!(money(1234.5), Value::Float(1234.5));
     }
 }

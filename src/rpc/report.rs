@@ -1,6 +1,6 @@
 //! How the account of a window looks on the wire.
 
-use super::present::{entry, figure, keyword};
+use super::present::{entry, figure, keyword, money};
 use crate::curation::report::{Entry, Report, Run, What};
 use crate::curation::strategy::{Fate, Score};
 use crate::store::session::{PhaseUsage, Spent, UsageRow};
@@ -121,7 +121,7 @@ fn spent(spent: &Spent) -> [(Box<str>, Value); 6] {
         entry("input", count(spent.input)),
         entry("output", count(spent.output)),
         entry("cached", count(spent.cached)),
-        entry("cost", spent.cost.map_or(Value::Nil, Value::from)),
+        entry("cost", spent.cost.map_or(Value::Nil, money)),
     ]
 }
 
@@ -143,6 +143,6 @@ pub(super) fn phase_usage(row: &PhaseUsage) -> Value {
         entry("cached", figure(row.cached)),
         entry("priced", figure(row.priced)),
         // Without a price there is no cost, not one of nothing.
-        entry("cost", if row.priced > 0 { Value::Float(row.cost) } else { Value::Nil }),
+        entry("cost", if row.priced > 0 { money(row.cost) } else { Value::Nil }),
     ])
 }

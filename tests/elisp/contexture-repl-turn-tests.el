@@ -36,11 +36,18 @@
   (pcase-dolist (`(,kind ,advice)
                  '((:authentication "Give the provider a key")
                    (:rate-limited "Wait a little")
+                   (:quota-exhausted "plan of the account")
                    (:context-too-long "/drop items")
                    (:bad-request "/model chooses")
                    (:unavailable "What you asked is behind the prompt")
                    (:malformed "What you asked is behind the prompt")))
     (should (string-match-p advice (contexture-repl--advice kind 1)))))
+
+(ert-deftest contexture-repl-shows-costs-with-the-digits-that-matter ()
+  (pcase-dolist (`(,cost ,text) '((0.0 "0.0000") (1.23456789 "1.2346") (0.0012 "0.0012")
+                                  (0.00012345 "0.00012") (0.0000009999 "0.000001")
+                                  (1.5e-20 "0")))
+    (should (equal (contexture-repl--cost-text cost) text))))
 
 (ert-deftest contexture-repl-puts-what-failed-before-what-was-written-since ()
   (contexture-repl-test-played

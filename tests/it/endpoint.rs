@@ -32,6 +32,8 @@ pub(crate) enum Body {
     Whole(String),
     /// Each is sent for itself, and then the end as it should be.
     Chunks(Vec<Vec<u8>>),
+    /// The connection is closed without a word.
+    Closed,
     /// The connection is closed in the middle.
     Cut(Vec<u8>),
     /// More and more of the same comes, until nobody listens.
@@ -110,6 +112,7 @@ impl Endpoint {
                         };
                         if say(&stream, &answer).is_err() {
                             gone.fetch_add(1, Ordering::SeqCst);
+                            let _ = stream.shutdown(std::net::Shutdown::Both);
                             return;
                         }
                     }
@@ -152,12 +155,16 @@ fn hear(reader: &mut BufReader<TcpStream>) -> Option<Asked> {
 fn say(mut stream: &TcpStream, answer: &Answer) -> std::io::Result<()> {
     std::thread::sleep(answer.after);
     let Answer { status, headers, body, .. } = answer;
+    if matches!(body, Body::Closed) {
+        return Err(std::io::ErrorKind::BrokenPipe.into());
+    }
     let framing = match body {
         Body::Whole(text) => format!("Content-Length: {}\r\n", text.len()),
         _ => "Transfer-Encoding: chunked\r\n".to_owned(),
     };
     stream.write_all(format!("HTTP/1.1 {status} Said\r\n{framing}{headers}\r\n").as_bytes())?;
     match body {
+        Body::Closed => Ok(()),
         Body::Whole(text) => stream.write_all(text.as_bytes()),
         Body::Chunks(chunks) => {
             let framed: Vec<u8> = chunks.iter().flat_map(|bytes| chunk(bytes)).collect();

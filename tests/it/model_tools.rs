@@ -262,18 +262,23 @@ fn every_tool_does_what_it_says() {
 #[test]
 fn a_model_that_only_calls_is_stopped() {
     let home = Home::new();
-    let mut client = begin(&home, &calling("list_context", "{}"));
+    let mut client = begin(&home, &format!("{}text = \"So far\"\n", calling("list_context", "{}")));
     let answer = client.ok("chat", "(:content \"go\" :tools t :allow t)");
-    assert_eq!(answer["rounds"], 8);
-    assert_eq!(text(&answer["stop_reason"]), "tool-calls");
-    assert_eq!(outcomes(&answer).last().unwrap().1, "refused");
-    assert_eq!(text(&answer["id"]), "msg-16", "the last answer, not the result of its call");
+    assert_eq!(answer["rounds"], 9, "eight with tools, and one for the answer");
+    assert_eq!(text(&answer["content"]), "So far");
+    assert_eq!((outcomes(&answer).len(), outcomes(&answer).last().unwrap().1), (8, "refused"));
+    assert_eq!(text(&answer["id"]), "msg-18", "the answer without calls");
     // Every call has its result, so the next request is sound.
     let log = client.ok("get-messages", "nil");
     let of_role = |role: &str| {
         log.as_array().unwrap().iter().filter(|said| text(&said["role"]) == role).count()
     };
-    assert_eq!((of_role("assistant"), of_role("tool")), (8, 8));
+    assert_eq!((of_role("assistant"), of_role("tool")), (9, 8));
+    // Who has nothing to say then has said nothing: the last answer with a call is named.
+    let home = Home::new();
+    let mut client = begin(&home, &calling("list_context", "{}"));
+    let answer = client.ok("chat", "(:content \"go\" :tools t :allow t)");
+    assert_eq!((text(&answer["content"]), text(&answer["id"])), ("", "msg-16"));
 }
 
 #[test]

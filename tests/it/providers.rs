@@ -5,7 +5,9 @@ mod families;
 
 use std::time::Duration;
 
-use contexture::provider::chat::{Piece, Provider, Request, Said, Stop, Tool, Usage, Whole};
+use contexture::provider::chat::{
+    OnWait, Piece, Provider, Request, Said, Stop, Tool, Usage, Whole,
+};
 use contexture::provider::secret::KeySource;
 use contexture::provider::{ErrorKind, Family, HttpProvider, ProviderError, Times};
 use contexture::session::message::{Role, ToolCall};
@@ -210,9 +212,111 @@ fn a_server_that_is_busy_is_asked_again_but_not_for_ever() {
     });
     let (_, failure) = runtime().block_on(asked(&provider(kind, &server)));
     assert_eq!((failure, server.asked().len()), (None, 3));
-    let server = Endpoint::new(|_, _| Answer::new(503, "").header("Retry-After", "0"));
+    let server = Endpoint::new(|_, _| Answer::new(500, "").header("Retry-After", "0"));
     let (_, failure) = runtime().block_on(asked(&provider(kind, &server)));
     assert_eq!((failure.unwrap().kind, server.asked().len()), (ErrorKind::Unavailable, 3));
+}
+
+#[test]
+fn a_server_that_loads_a_model_is_waited_for_as_long_as_there_is_time() {
+    for kind in FAMILIES {
+        let loading = || Answer::new(503, kind.refusal.replace("MESSAGE", "Loading model"));
+        let server = Endpoint::new(move |_, before| match before {
+            // More often than a failure that may pass is tried.
+            0..=3 => loading().header("Retry-After", "0"),
+            _ => Answer::streaming(Body::Chunks(vec![kind.stream.into()])),
+        });
+        let (_, failure) = runtime().block_on(asked(&provider(kind, &server)));
+        assert_eq!((failure, server.asked().len()), (None, 5), "{:?}", kind.family);
+    }
+    let kind = &FAMILIES[0];
+    let server = Endpoint::new(|_, _| Answer::new(529, ""));
+    let times = Times { begin: Duration::from_millis(600), ..TIMES };
+    let (_, failure) = runtime().block_on(asked(&provider(kind, &server).waiting(times)));
+    // After a quarter of a second; the half after that is more than there is left.
+    assert_eq!((failure.unwrap().kind, server.asked().len()), (ErrorKind::Unavailable, 2));
+}
+
+#[test]
+fn a_model_that_may_call_nothing_is_told_so_and_still_knows_the_tools() {
+    for kind in FAMILIES {
+        let server =
+            Endpoint::new(|_, _| Answer::streaming(Body::Chunks(vec![kind.stream.into()])));
+        let request = Request { without_calls: true, ..request() };
+        let body: Json = serde_json::from_str(&provider(kind, &server).payload(&request)).unwrap();
+        let (choice, none) = match kind.family {
+            Family::Openai => (&body["tool_choice"], serde_json::json!("none")),
+            Family::Anthropic => (&body["tool_choice"], serde_json::json!({"type": "none"})),
+            Family::Gemini => {
+                (&body["toolConfig"]["functionCallingConfig"]["mode"], serde_json::json!("NONE"))
+            }
+            Family::Ollama => (&body["tools"], Json::Null),
+        };
+        assert_eq!(*choice, none, "{body}");
+        assert_eq!(body["tools"].is_array(), kind.family != Family::Ollama);
+    }
+}
+
+#[test]
+fn an_account_without_money_is_not_asked_again() {
+    for kind in FAMILIES {
+        let server = Endpoint::new(|_, _| {
+            let said = kind.refusal.replace("MESSAGE", "insufficient_quota: see your plan");
+            Answer::new(429, said).header("Retry-After", "0")
+        });
+        let (_, failure) = runtime().block_on(asked(&provider(kind, &server)));
+        let failure = failure.unwrap();
+        let told = (failure.kind, server.asked().len());
+        assert_eq!(told, (ErrorKind::QuotaExhausted, 1), "{failure}");
+    }
+}
+
+#[test]
+fn a_connection_that_the_server_closed_between_turns_is_opened_again() {
+    for kind in FAMILIES {
+        let server = Endpoint::new(move |_, before| match before {
+            // The second request comes on the connection of the first, and is not answered.
+            1 => Answer::streaming(Body::Closed),
+            _ => Answer::streaming(Body::Chunks(vec![kind.stream.into()])),
+        });
+        let provider = provider(kind, &server);
+        let waits = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        runtime().block_on(async {
+            assert_eq!(asked(&provider).await.1, None);
+            let heard = waits.clone();
+            let on_wait = OnWait::new(move |_| {
+                heard.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            });
+            let request = Request { on_wait, ..request() };
+            let mut whole = Whole::default();
+            let mut reply = provider.chat(&request).await.unwrap();
+            whole.read(&mut *reply).await.unwrap();
+            assert!(whole.stop.is_some());
+        });
+        assert_eq!(server.asked().len(), 3, "{:?}", kind.family);
+        assert_eq!(waits.load(std::sync::atomic::Ordering::SeqCst), 0, "nobody is troubled");
+    }
+}
+
+#[test]
+fn the_figures_of_a_window_that_is_too_long_are_read_wherever_they_are_said() {
+    for kind in FAMILIES {
+        let error = |message: &str| kind.refusal.replace("MESSAGE", message);
+        let said = error("prompt is too long: 209353 tokens > 199999 maximum");
+        let (_, failure) = ask(kind, move || Answer::new(400, said.clone()));
+        let overflow = failure.unwrap().overflow.unwrap();
+        assert_eq!((overflow.limit, overflow.input), (Some(199_999), Some(209_353)));
+    }
+    let kind = &FAMILIES[0];
+    // As LM Studio does: accepted, and refused in the stream.
+    let streamed = "data: {\"error\": {\"message\": \"Trying to keep the first 9000 tokens when \
+                    context the overflows. However, the model is loaded with context length of only \
+                    4096 tokens, which is not enough.\"}}\n\n";
+    let (_, failure) =
+        ask(kind, move || Answer::streaming(Body::Chunks(vec![streamed.as_bytes().to_vec()])));
+    let failure = failure.unwrap();
+    assert_eq!(failure.kind, ErrorKind::ContextTooLong, "{failure}");
+    assert_eq!(failure.overflow.unwrap().limit, Some(4096));
 }
 
 #[test]

@@ -54,7 +54,11 @@ pub(super) fn body(model: &str, request: &Request) -> Value {
     let tool = |tool: &Tool| json!({"name": tool.name, "description": tool.description, "input_schema": tool.schema});
     let tools: Vec<Value> = request.tools.iter().map(tool).collect();
     match tools.is_empty() {
-        false => body["tools"] = tools.into(),
+        false => {
+            body["tools"] = tools.into();
+            let none = request.without_calls.then(|| json!({"type": "none"}));
+            set(&mut body, "tool_choice", none);
+        }
         true => forbid_what_was_called(&mut body, rest),
     }
     body

@@ -46,6 +46,8 @@ pub(super) fn body(request: &Request) -> Value {
         };
         let tools: Vec<Value> = request.tools.iter().map(tool).collect();
         body["tools"] = json!([{"functionDeclarations": tools}]);
+        let none = json!({"functionCallingConfig": {"mode": "NONE"}});
+        set(&mut body, "toolConfig", request.without_calls.then_some(none));
     }
     body
 }

@@ -10,9 +10,10 @@ use serde_json::Value;
 
 use super::chat::{Piece, Request};
 use super::error::ErrorKind;
-use super::http::{KeyHeader, kind_of_bad};
+use super::http::KeyHeader;
 use super::lines::Framing;
 use super::normal::Form;
+use super::refusal::kind_of_bad;
 use crate::names::names;
 
 names! {
@@ -59,7 +60,12 @@ impl Broken {
 
     /// The server says that it failed.
     fn told(kind: ErrorKind, message: &str) -> Self {
-        let kind = if kind == ErrorKind::BadRequest { kind_of_bad(message) } else { kind };
+        let kind = match (kind, kind_of_bad(message)) {
+            (ErrorKind::BadRequest, by_words) => by_words,
+            // Servers that have begun to answer call everything their own failure.
+            (_, by_words @ (ErrorKind::ContextTooLong | ErrorKind::QuotaExhausted)) => by_words,
+            (kind, _) => kind,
+        };
         Self { kind, what: format!("it broke off: {message}") }
     }
 }

@@ -18,7 +18,8 @@ pub(super) fn body(model: &str, request: &Request, context: Option<u64>) -> Valu
     set(&mut options, "num_predict", request.max_tokens);
     set(&mut options, "temperature", request.temperature);
     set(&mut body, "options", (options != json!({})).then_some(options));
-    if !request.tools.is_empty() {
+    // It knows no other way to keep a model from calling.
+    if !request.tools.is_empty() && !request.without_calls {
         let tool = |tool: &Tool| {
             json!({"type": "function", "function": {
                 "name": tool.name, "description": tool.description, "parameters": tool.schema,

@@ -35,6 +35,7 @@ pub(super) fn body(base: &str, model: &str, request: &Request) -> Value {
             }})
         };
         body["tools"] = request.tools.iter().map(tool).collect();
+        set(&mut body, "tool_choice", request.without_calls.then_some("none"));
     }
     body
 }

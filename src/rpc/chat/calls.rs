@@ -75,13 +75,12 @@ impl Chat {
         (!offered.is_empty()).then(|| offered.concat())
     }
 
-    /// Carries out what an answer calls, and logs the answer with the results. Whether the model is
-    /// to be asked again.
+    /// Carries out what an answer calls, and logs the answer with the results.
     pub(super) async fn carry_out(
         &self,
         begun: &mut Begun,
         whole: &Whole,
-    ) -> Result<bool, WireError> {
+    ) -> Result<(), WireError> {
         let last = begun.rounds >= MAX_ROUNDS;
         let mut results = Vec::with_capacity(whole.calls.len());
         let mut always = Vec::new();
@@ -92,7 +91,9 @@ impl Chat {
                 }
                 () if last => (
                     Outcome::Refused,
-                    format!("a turn asks the model {MAX_ROUNDS} times at most; this was the last"),
+                    format!(
+                        "a turn has {MAX_ROUNDS} rounds of calls at most; answer without calls now"
+                    ),
                 ),
                 () if at >= MAX_CALLS => {
                     (Outcome::Refused, format!("an answer may call {MAX_CALLS} tools at most"))
@@ -110,7 +111,7 @@ impl Chat {
         self.log_unit(begun, whole, results).await?;
         match self.call.cancelled.is_cancelled() {
             true => Err(self.question_kept(begun, engine_error(EngineError::Cancelled))),
-            false => Ok(!last),
+            false => Ok(()),
         }
     }
 

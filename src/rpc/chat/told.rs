@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::call::Call;
 use super::super::error::engine_error;
 use super::super::manage::Managed;
-use super::super::present::{entry, figure, keyword};
+use super::super::present::{entry, figure, keyword, money};
 use super::super::window::{Built, verdicts};
 use super::super::{messages, turn};
 use super::turn::Opaque;
@@ -78,7 +78,7 @@ impl Chat {
             entry("content", &*whole.text),
             entry("stop-reason", keyword(stop)),
             entry("usage", usage),
-            entry("cost", begun.cost.filter(|_| begun.rounds > 0).map_or(Value::Nil, Value::from)),
+            entry("cost", begun.cost.filter(|_| begun.rounds > 0).map_or(Value::Nil, money)),
             entry("provider", &*self.configured.name),
             entry("model", self.configured.provider.model()),
             entry("window-tokens", figure(begun.window_tokens)),

@@ -28,7 +28,7 @@ use crate::wire::message::WireError;
 /// By how much the window is made smaller when the provider finds it too long.
 const SMALLER: f64 = 0.5;
 /// How often the model is asked in one turn at most: once, and again after each answer that calls
-/// tools.
+/// tools. The calls of the last are refused, and it is asked once more for an answer without any.
 pub(super) const MAX_ROUNDS: u64 = 8;
 
 /// How many calls one answer may make; a longer one is no answer.
@@ -63,6 +63,11 @@ pub(super) struct Begun {
 }
 
 impl Begun {
+    /// Whether the model is asked for an answer that calls nothing.
+    pub(super) fn is_last_word(&self) -> bool {
+        self.rounds > MAX_ROUNDS
+    }
+
     /// Adds what a request and its answer took.
     fn spend(&mut self, usage: Usage, cost: Option<f64>) {
         self.usage = self.usage.plus(usage);
@@ -93,15 +98,16 @@ impl Chat {
             begun.managed = Some(managed);
         }
         loop {
-            let whole = self.answer(&mut begun).await?;
+            let mut whole = self.answer(&mut begun).await?;
+            if begun.is_last_word() {
+                // Some models call though they may not.
+                whole.calls.clear();
+            }
             if whole.calls.is_empty() || self.tools.is_empty() {
                 let answer = self.log_whole(&whole).await?;
-                return Ok(self.told(&begun, &whole, answer));
+                return Ok(self.told(&begun, &whole, answer.or(begun.answer)));
             }
-            let goes_on = self.carry_out(&mut begun, &whole).await?;
-            if !goes_on {
-                return Ok(self.told(&begun, &whole, begun.answer));
-            }
+            self.carry_out(&mut begun, &whole).await?;
         }
     }
 
@@ -166,7 +172,10 @@ impl Chat {
         loop {
             let (window, line) = self.window(begun).await?;
             let mut whole = Whole::default();
-            let request = self.request(&window, &begun.opaque);
+            let request = Request {
+                without_calls: begun.is_last_word(),
+                ..self.request(&window, &begun.opaque)
+            };
             let outcome = self.stream(&request, &mut whole).await;
             let nothing_came = whole == Whole::default();
             if outcome.is_ok() || !nothing_came {

@@ -72,7 +72,8 @@ pub(super) static METHODS: &[Method] = &[
                  `:arguments`), `:tool-result` (with `:tool :outcome`) or `:approval` (with \
                  `:approval :tool :arguments`, and `:outside` for a file that is not the project's), \
                  which `approve` answers. A dry run gives `:session :provider :model :payload :tokens :parts :items :managed-by`. Errors are of the \
-                 kinds `unconfigured`, `authentication`, `rate-limited`, `context-too-long`, \
+                 kinds `unconfigured`, `authentication`, `rate-limited`, `quota-exhausted`, \
+                 `context-too-long`, \
                  `bad-request`, `unavailable`, `malformed` and `session-busy`.",
         pace: Pace::Aside,
         run: chat::chat,
