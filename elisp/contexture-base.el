@@ -16,6 +16,8 @@
 
 ;;; Code:
 
+(require 'contexture-visible)
+
 (defgroup contexture-rpc nil
   "How Emacs reaches the Contexture server."
   :group 'contexture
@@ -82,7 +84,7 @@ Use `contexture-watch' to add one: it makes the server speak.")
 
 (defun contexture-show-error (problem)
   "Show PROBLEM, the error of a call, in the echo area."
-  (message "Contexture: %s" (contexture--error-text problem)))
+  (contexture--message "Contexture: %s" (contexture--error-text problem)))
 
 (defun contexture--error-text (problem)
   "Return what to tell the user of PROBLEM, the error of a call.

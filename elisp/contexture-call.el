@@ -86,8 +86,8 @@ ADDRESS is the path of a Unix socket, or HOST:PORT."
       (contexture-error (oset connection reason (cadr problem))))
     (unless (jsonrpc-running-p connection)
       (contexture-disconnect)
-      (user-error "Cannot reach %s: %s" address (oref connection reason)))
-    (message "Connected to %s (version %s)" address
+      (contexture--user-error "Cannot reach %s: %s" address (oref connection reason)))
+    (contexture--message "Connected to %s (version %s)" address
              (plist-get (oref connection info) :version))))
 
 (defvar contexture-connect-history nil
@@ -124,7 +124,7 @@ That is what the server noted there; SOCKET may be nil."
   (when contexture--connection
     (let ((waiting (hash-table-count (oref contexture--connection unanswered))))
       (unless (or (= waiting 0)
-                  (y-or-n-p (format "Drop %s that the server has not answered? "
+                  (y-or-n-p (contexture--format "Drop %s that the server has not answered? "
                                     (contexture--count waiting "call"))))
         (user-error "Still connected")))))
 

@@ -184,11 +184,11 @@ OWN calls are those that each connect makes anew."
     (oset connection state 'ready)
     (oset connection info info)
     (when (and (oref connection told) (> waiting 0))
-      (message "Contexture: the server is back; %s sent"
+      (contexture--message "Contexture: the server is back; %s sent"
                (contexture--count waiting "waiting call")))
     (oset connection told nil)
     (dolist (notice (plist-get info :notices))
-      (message "Contexture: %s" notice))
+      (contexture--message "Contexture: %s" notice))
     (contexture--subscribe connection)
     (when contexture-providers
       (contexture-provider--tell-all connection))
@@ -286,7 +286,7 @@ so it was given up: %s"
   (let ((waiting (hash-table-count (oref connection unanswered))))
     (unless (or (eq (oref connection told) kind) (= waiting 0))
       (oset connection told kind)
-      (message "Contexture: %s (%s); %s kept until it is back"
+      (contexture--message "Contexture: %s (%s); %s kept until it is back"
                (if (eq kind 'lost) "the server went away" "cannot reach the server")
                (oref connection reason)
                (contexture--count waiting "call")))))
@@ -304,7 +304,7 @@ only when the server has been reached."
          (line (car encoded)))
     (contexture--log-sent connection line)
     (unless (= (cdr encoded) 0)
-      (message "Contexture: %s" (contexture--replaced-text (cdr encoded))))
+      (contexture--message "Contexture: %s" (contexture--replaced-text (cdr encoded))))
     (if (and id method)
         (contexture--register
          connection (contexture--make-call
@@ -471,13 +471,13 @@ Answers nobody waits for any more are dropped."
                          (list :id id :result (plist-get message :result)))))
           ((plist-get message :error)
            (unless id
-             (message "Contexture: the server refused a message: %s"
+             (contexture--message "Contexture: the server refused a message: %s"
                       (plist-get (plist-get message :error) :message)))))))
 
 (defun contexture--complain (problem)
   "Report PROBLEM, a condition met in a filter or sentinel.
 An error that left a filter would end a batch Emacs."
-  (message "Contexture: %s" (contexture--problem-text problem)))
+  (contexture--message "Contexture: %s" (contexture--problem-text problem)))
 
 (defun contexture--queue-news (connection method params)
   "Have METHOD with PARAMS, told by CONNECTION, handled outside the filter."

@@ -76,6 +76,7 @@ NAME tells it apart from others; HELP says what it does."
 
 (defun contexture-dashboard--text (data)
   "Return the text of the dashboard for DATA."
+  (setq data (contexture--visible-data data))
   (cond ((null data) "")
         ((plist-get data :gone) (contexture-dashboard--gone))
         ((null (plist-get data :session)) (contexture-dashboard--empty))

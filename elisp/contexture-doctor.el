@@ -140,7 +140,7 @@ socket or HOST:PORT, in place of the one that Emacs would use."
                        (push (cons (car check) findings)
                              contexture-doctor--results)
                        (contexture-doctor--next))))))
-    (message "Contexture: %s" (contexture-doctor--summary))))
+    (contexture--message "Contexture: %s" (contexture-doctor--summary))))
 
 (defun contexture-doctor--findings ()
   "Return all findings so far."
@@ -202,11 +202,11 @@ socket or HOST:PORT, in place of the one that Emacs would use."
                                          ('note 'shadow)
                                          ('warn 'warning)
                                          (_ 'error)))
-                     (plist-get finding :text))
+                     (contexture--visible (plist-get finding :text)))
              'wrap-prefix (make-string 8 ?\s)))
     (when-let ((advice (plist-get finding :advice)))
       (dolist (line (split-string advice "\n"))
-        (insert (propertize (format "        %s\n" line)
+        (insert (propertize (contexture--format "        %s\n" line)
                             'wrap-prefix (make-string 8 ?\s)))))
     (pcase-dolist (`(,label . ,function) (plist-get finding :actions))
       (insert "        ")

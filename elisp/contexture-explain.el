@@ -96,7 +96,7 @@ It is shown in BUFFER, or in a window of its own if that is nil."
             (message "No window was built of this session since the server began"))
            ((and buffer (not (buffer-live-p buffer))))
            ((< (length reports) back)
-            (message "Only %s known"
+            (contexture--message "Only %s known"
                      (if (cdr reports) (format "%d windows are" (length reports))
                        "the last window is")))
            (t
@@ -120,9 +120,9 @@ It is shown in BUFFER, or in a window of its own if that is nil."
                    (plist-get report :session)
                    (contexture-session--time (plist-get report :at)))))
     (erase-buffer)
-    (insert (contexture-explain--summary report))
+    (insert (contexture--visible (contexture-explain--summary report) t))
     (dolist (section (plist-get report :sections))
-      (insert (contexture-explain--section section report)))
+      (insert (contexture--visible (contexture-explain--section section report) t)))
     (goto-char (point-min))
     (contexture-explain-next)))
 
@@ -330,7 +330,7 @@ Where the strategy scores, that is what has the lowest score."
     (contexture-session--show-messages
      (plist-get (nth (1- contexture-explain--back) contexture-explain--reports) :session)
      (or (contexture-explain--messages part)
-         (user-error "This is %s, which is no message"
+         (contexture--user-error "This is %s, which is no message"
                      (pcase (plist-get part :what)
                        ("note" "a note in the place of what is left out")
                        (what (format "the text of %s" what))))))))
@@ -448,10 +448,11 @@ KNOWN is a table from the id of a message to it."
                             (substring (plist-get message :content) 0
                                        (min 400 (length (plist-get message :content))))))))
     (truncate-string-to-width
-     (if (and (string-empty-p text) (plist-get message :tool-calls))
-         (mapconcat (lambda (call) (concat "→ " (plist-get call :name)))
-                    (plist-get message :tool-calls) " ")
-       text)
+     (contexture--visible
+      (if (and (string-empty-p text) (plist-get message :tool-calls))
+          (mapconcat (lambda (call) (concat "→ " (plist-get call :name)))
+                     (plist-get message :tool-calls) " ")
+        text))
      72 nil nil t)))
 
 (defun contexture-explain--score-parts (score)

@@ -138,7 +138,7 @@ wrong or nil."
   "Put RENDERED, the context named MANAGER, into the buffer PROMPT, and say so.
 Without it, say why: because of PROBLEM, or because there is nothing."
   (cond (problem
-         (message "Contexture: gptel's request goes without context: %s" problem))
+         (contexture--message "Contexture: gptel's request goes without context: %s" problem))
         ((null (plist-get rendered :report))
          (contexture-gptel--tell-empty manager))
         (t
@@ -150,7 +150,7 @@ Without it, say why: because of PROBLEM, or because there is nothing."
   "Tell, once for each, that the context named MANAGER is empty."
   (unless (member manager contexture-gptel--told)
     (push manager contexture-gptel--told)
-    (message "Contexture: nothing sent with gptel: the context of %s is empty%s"
+    (contexture--message "Contexture: nothing sent with gptel: the context of %s is empty%s"
              (contexture--label manager)
              (if contexture--last-manager
                  (format "; M-x contexture-switch chooses another, such as %s"
@@ -163,7 +163,7 @@ Without it, say why: because of PROBLEM, or because there is nothing."
                         (plist-get rendered :report)))
          (cut (cl-count :cut fates))
          (dropped (cl-count :dropped fates)))
-    (message "Contexture: sent the context of %s with gptel (%s%s%s)"
+    (contexture--message "Contexture: sent the context of %s with gptel (%s%s%s)"
              (contexture--label manager)
              (contexture--size (- (length fates) dropped)
                                (plist-get rendered :tokens))

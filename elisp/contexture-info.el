@@ -100,7 +100,7 @@ is wrong.\n")))
   (concat
    (mapconcat (lambda (row)
                 (format "%s %s\n" (propertize (format "%-15s" (car row)) 'face 'bold)
-                        (cdr row)))
+                        (contexture--visible (cdr row))))
               (contexture-info--rows info managers) "")
    (if managers "\n" "")
    (contexture-info--managers managers)))

@@ -87,7 +87,7 @@
                           (contexture-lisp--real-p client connection)))))
                (buffer-list))))
     (cond ((memq (current-buffer) all) (current-buffer))
-          ((null all) (user-error "No debugger of %s is open"
+          ((null all) (contexture--user-error "No debugger of %s is open"
                                   (contexture-lisp--client-name client)))
           ((cdr all) (user-error "Several debuggers are open; go to one of them"))
           (t (car all)))))
@@ -231,7 +231,7 @@ Each is there once; long ones are left out."
                    (or (cl-find mode (buffer-list)
                                 :key (lambda (buffer)
                                        (buffer-local-value 'major-mode buffer)))
-                       (user-error "%s inspects nothing"
+                       (contexture--user-error "%s inspects nothing"
                                    (contexture-lisp--client-name client))))))
     (contexture--add
      (with-current-buffer buffer

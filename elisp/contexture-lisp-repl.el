@@ -55,7 +55,7 @@
   "Return the REPL of CLIENT to read: this buffer, or that of CONNECTION."
   (cond ((not (derived-mode-p (contexture-lisp--client-repl-mode client)))
          (or (contexture-lisp--ask client 'repl connection)
-             (user-error "%s has no REPL" (contexture-lisp--client-name client))))
+             (contexture--user-error "%s has no REPL" (contexture-lisp--client-name client))))
         ((contexture-lisp--agent-p client)
          (user-error "This conversation is Contexture's own; \
 its session has it already"))

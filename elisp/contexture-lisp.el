@@ -95,7 +95,7 @@ and turns that on or off."))
   (let ((name (contexture-lisp--client-name client))
         (lisps (contexture-lisp--connections client)))
     (cond ((null lisps)
-           (user-error "%s is not connected to a Lisp; M-x %s starts one" name
+           (contexture--user-error "%s is not connected to a Lisp; M-x %s starts one" name
                        (contexture-lisp--client-feature client)))
           ((car (memq (contexture-lisp--ask client 'current) lisps)))
           (t (car lisps)))))
@@ -138,7 +138,7 @@ buffer's context as the one to add to."
             (`(:ok ,value) (funcall then value))
             (_ (user-error "Nothing added: the Lisp gave no answer")))
         ((user-error quit)
-         (message "%s" (error-message-string problem)))))))
+         (contexture--message "%s" (error-message-string problem)))))))
 
 ;;;; Reading a name
 
@@ -271,8 +271,8 @@ here, that is what is added."
       (cond (found (contexture--add (contexture-lisp--choose found)))
             ((or (plist-get known :arglist) (plist-get known :docstring))
              (contexture--add (contexture-lisp--describe name known)))
-            (definitions (user-error "No source of %s is here, nor documentation" name))
-            (t (user-error "%s knows no definition of %s"
+            (definitions (contexture--user-error "No source of %s is here, nor documentation" name))
+            (t (contexture--user-error "%s knows no definition of %s"
                            (plist-get known :lisp) name))))))
 
 (defun contexture-lisp--capture (client name location known)
@@ -373,7 +373,7 @@ FEATURE, NAME and CLIENT are as in `contexture-lisp--define-commands'."
   (let ((feature (contexture-lisp--client-feature client)))
     (when (and (symbol-value mode) (not (require feature nil t)))
       (set mode nil)
-      (user-error "%s is not installed" (contexture-lisp--client-name client)))
+      (contexture--user-error "%s is not installed" (contexture-lisp--client-name client)))
     (contexture-lisp--switch client (symbol-value mode)
                              (symbol-value (contexture-lisp--command feature 'map)))))
 

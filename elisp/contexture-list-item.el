@@ -42,7 +42,7 @@ It is called in this buffer.  Items that have left are not among them."
      (let ((text (contexture-list-item--join
                   (mapcar (lambda (item) (plist-get item :content)) items))))
        (kill-new text)
-       (message "Copied %s%s" (contexture--count (length text) "character")
+       (contexture--message "Copied %s%s" (contexture--count (length text) "character")
                 (if (cdr items)
                     (concat " of " (contexture--count (length items) "item"))
                   "")))))
@@ -69,7 +69,7 @@ If that is gone, show the item's text instead."
     (if (null buffer)
         (contexture-list-item--show
          (lambda ()
-           (message "%s is gone; this is the text that was taken from it"
+           (contexture--message "%s is gone; this is the text that was taken from it"
                     (contexture--place metadata))))
       (pop-to-buffer buffer)
       (when-let ((line (plist-get metadata :start-line)))
@@ -113,7 +113,8 @@ If that is gone, show the item's text instead."
   (with-current-buffer (get-buffer-create contexture-list--item-buffer)
     (let ((inhibit-read-only t))
       (contexture-list-item--insert item)
-      (ignore-errors (font-lock-ensure)))
+      (ignore-errors (font-lock-ensure))
+      (contexture--show-hidden))
     (setq header-line-format (contexture-list-item--header
                               (contexture--description
                                (plist-get item :metadata))))
@@ -262,7 +263,7 @@ your text is still here"))
          (contexture-list-item--not-saved)
          (setq contexture-list-item--edited current)
          (contexture-list-item--display current)
-         (message "%s"
+         (contexture--message "%s"
                   (substitute-command-keys
                    "The item was changed elsewhere meanwhile, see the other \
 window; \\[contexture-list-edit-finish] again overwrites that")))
@@ -288,7 +289,7 @@ window; \\[contexture-list-edit-finish] again overwrites that")))
            (message "Kept, but not what you typed since")
          (set-buffer-modified-p nil)
          (contexture-list-item--leave)
-         (message "Changed %s (%s)" (contexture--source (plist-get item :metadata))
+         (contexture--message "Changed %s (%s)" (contexture--source (plist-get item :metadata))
                   (contexture--count (plist-get item :tokens) "token"))))
      #'contexture-list-item--not-saved)))
 

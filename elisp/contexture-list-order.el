@@ -29,7 +29,7 @@ order, and \\<contexture-list-mode-map>\\[contexture-list-unsort] shows that aga
         (cons column (and (equal column (car tabulated-list-sort-key))
                           (not (cdr tabulated-list-sort-key)))))
   (contexture-list--draw)
-  (message "Sorted by %s%s; %s shows the context's order"
+  (contexture--message "Sorted by %s%s; %s shows the context's order"
            (downcase column)
            (if (cdr tabulated-list-sort-key) ", backwards" "")
            (substitute-command-keys "\\[contexture-list-unsort]")))
@@ -71,7 +71,7 @@ order, and \\<contexture-list-mode-map>\\[contexture-list-unsort] shows that aga
   "Move the item at point by STEP lines, 1 or -1, in the context too.
 The list does not wait for the server, so that keys can follow fast."
   (when tabulated-list-sort-key
-    (user-error "The list is sorted by %s, so moving would not be seen; \
+    (contexture--user-error "The list is sorted by %s, so moving would not be seen; \
 %s shows the context's order"
                 (downcase (car tabulated-list-sort-key))
                 (substitute-command-keys "\\[contexture-list-unsort]")))
@@ -79,7 +79,7 @@ The list does not wait for the server, so that keys can follow fast."
          (shown (contexture-list--shown-items))
          (place (+ step (cl-position item shown)))
          (neighbour (or (and (>= place 0) (nth place shown))
-                        (user-error "This is the %s item"
+                        (contexture--user-error "This is the %s item"
                                     (if (< step 0) "first" "last")))))
     (contexture-list--draw-ahead
      (contexture-list-order--put item neighbour (> step 0)
@@ -145,7 +145,7 @@ NOUN says what that is; VALUES returns a list of strings."
   "Return REGEXP, or complain of it."
   (condition-case problem
       (progn (string-match-p regexp "") regexp)
-    (invalid-regexp (user-error "That is no regexp: %s" (cadr problem)))))
+    (invalid-regexp (contexture--user-error "That is no regexp: %s" (cadr problem)))))
 
 (defun contexture-list-order--filter (kind value)
   "Show only the items that have VALUE of KIND, besides what other filters say.

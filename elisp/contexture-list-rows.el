@@ -77,7 +77,7 @@ It is a list of the id and a vector with the text of each column."
 
 (defun contexture-list--kind (item)
   "Return the words for ITEM's type and how it was taken."
-  (string-join (contexture-list--kinds item) " "))
+  (contexture--visible (string-join (contexture-list--kinds item) " ")))
 
 (defun contexture-list--kinds (item)
   "Return the names of ITEM's type and, if it says more, origin, as a list."
@@ -93,9 +93,7 @@ A symbol comes first, since a narrow column may cut the rest."
          (text (if (and symbol (not (equal symbol place)))
                    (format "%s (%s)" symbol place)
                  place)))
-    (if (string-match-p "[\n\t]" text)
-        (replace-regexp-in-string "[\n\t]" " " text)
-      text)))
+    (contexture--visible text)))
 
 (defun contexture-list--lines (metadata)
   "Return the lines in METADATA as text."
@@ -225,7 +223,7 @@ SORT-KEY is as in the variable `tabulated-list-sort-key'."
     ("Tokens" (lambda (item) (or (plist-get item :tokens) 0)))
     ("Age" (lambda (item) (- (or (plist-get item :timestamp) 0))))
     ("State" #'contexture-list--state)
-    (_ (user-error "There is no column %s" column))))
+    (_ (contexture--user-error "There is no column %s" column))))
 
 ;;;; Filters
 
@@ -277,7 +275,7 @@ SHOWN says how many of them pass FILTERS."
 
 (defun contexture-list--header-line (text)
   "Return TEXT as a header line takes it."
-  (replace-regexp-in-string "%" "%%" text))
+  (replace-regexp-in-string "%" "%%" (contexture--visible text)))
 
 (provide 'contexture-list-rows)
 ;;; contexture-list-rows.el ends here

@@ -317,7 +317,7 @@ is gone are shown as missing."
          (stale (cl-count :stale items :key (lambda (it) (plist-get it :outcome))))
          (missing (cl-count :missing items
                             :key (lambda (it) (plist-get it :outcome)))))
-    (message "%s read again%s%s"
+    (contexture--message "%s read again%s%s"
              (contexture--count (plist-get result :updated) "item")
              (if (> stale 0) (format "; %d could not be found in the file" stale) "")
              (if (> missing 0) (format "; the file of %d is gone" missing) ""))))
@@ -355,7 +355,7 @@ is gone are shown as missing."
   (interactive)
   (let ((ids (hash-table-keys contexture-list--tags)))
     (contexture-list--tag ids nil)
-    (message "%s unmarked" (contexture--count (length ids) "item"))))
+    (contexture--message "%s unmarked" (contexture--count (length ids) "item"))))
 
 (defun contexture-list-execute ()
   "Remove the flagged items.  `contexture-undo' brings them back."
@@ -380,7 +380,7 @@ Their lines go as soon as the server says that they are gone."
      (contexture-list--draw-ahead
       (cl-remove-if (lambda (item) (member (plist-get item :id) ids))
                     contexture-list--items))
-     (message "Removed %s; %s undoes it"
+     (contexture--message "Removed %s; %s undoes it"
               (contexture--count (plist-get result :removed) "item")
               (substitute-command-keys "\\[contexture-undo]")))))
 
@@ -395,7 +395,7 @@ A pinned item is never pushed out.  If all are pinned, unpin them."
     (contexture-list--change
      'pin-context (list :ids ids :pinned pin)
      (lambda (_)
-       (message "%s %s" (contexture--count (length ids) "item")
+       (contexture--message "%s %s" (contexture--count (length ids) "item")
                 (if pin "pinned" "unpinned"))))
     (setq deactivate-mark t)))
 

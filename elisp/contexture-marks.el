@@ -285,7 +285,7 @@ It is OVERLAY, if that is non-nil and ITEM's lines are still the same."
 
 (defun contexture-marks--help (manager item)
   "Return what to say of ITEM of MANAGER."
-  (format "in context %s (%s, %s, %s)" manager (plist-get item :id)
+  (contexture--format "in context %s (%s, %s, %s)" manager (plist-get item :id)
           (contexture--count (or (plist-get item :tokens) 0) "token")
           (contexture-marks--state item)))
 

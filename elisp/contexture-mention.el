@@ -539,7 +539,7 @@ Those of SESSION's own buffer are left out."
                                       maximize (length candidate))))))
     (mapcar (lambda (candidate)
               (let ((note (contexture-mention--annotate session candidate)))
-                (list candidate ""
+                (list (contexture--visible-candidate candidate) ""
                       (if (string-empty-p note) ""
                         (propertize
                          (concat (make-string (max 1 (- column (length candidate)))
@@ -573,7 +573,7 @@ Those of SESSION's own buffer are left out."
            (expand-file-name (contexture-mention--unquote name)
                              (contexture-mention--session-root session)))
         (contexture-add-symbol name))
-    (user-error (message "%s" (error-message-string problem)))))
+    (user-error (contexture--message "%s" (error-message-string problem)))))
 
 (defun contexture-mention--file-p (session name)
   "Whether NAME is one of SESSION's files."

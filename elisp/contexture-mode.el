@@ -137,7 +137,8 @@ That of the buffer itself needs no name: the mode line has it."
         ((equal manager contexture--shared) " ctx[shared]")
         (t (format " ctx[%s]"
                    (truncate-string-to-width
-                    (file-name-nondirectory (directory-file-name manager))
+                    (contexture--visible
+                     (file-name-nondirectory (directory-file-name manager)))
                     contexture--lighter-width nil nil t)))))
 
 (defun contexture--budget-lighter (name items tokens)

@@ -73,6 +73,7 @@ That is this buffer's; with a prefix argument, choose one."
         (line (line-number-at-pos)))
     (erase-buffer)
     (insert (plist-get rendered :text))
+    (contexture--show-hidden)
     (goto-char (contexture--line-position line))
     (set-buffer-modified-p nil)
     (setq header-line-format

@@ -86,7 +86,7 @@ If its key is to be looked up first, that is done in a moment."
       (user-error "An entry of `contexture-providers' is (NAME . PLIST)"))
     (cl-loop for key in plist by #'cddr
              unless (memq key contexture-provider--keys)
-             do (user-error "`contexture-providers' knows no %s; it knows %s" key
+             do (contexture--user-error "`contexture-providers' knows no %s; it knows %s" key
                             (mapconcat #'symbol-name contexture-provider--keys " ")))
     (cons :name
           (cons name
@@ -152,7 +152,7 @@ USER may be nil, which is any."
                 (and address
                      (progn (require 'url-parse)
                             (url-host (url-generic-parse-url address))))
-                (user-error "Which :host has the key of %s?" (car entry)))
+                (contexture--user-error "Which :host has the key of %s?" (car entry)))
             (plist-get (and (listp source) source) :user)))))
 
 (defun contexture-provider--look-up (connection entry params place)
@@ -180,7 +180,7 @@ An error in one is told, and keeps none of the others waiting."
                                 (setq contexture-provider--waiting nil))))
     (condition-case problem
         (funcall function)
-      (error (message "Contexture: %s" (contexture--problem-text problem))))))
+      (error (contexture--message "Contexture: %s" (contexture--problem-text problem))))))
 
 (defun contexture-provider--secret (place)
   "Return a function that gives the key at PLACE, or nil if there is none.

@@ -64,7 +64,7 @@ What the user asked about is none."
   (interactive)
   (let ((text (contexture-repl-markdown--block-text (contexture-repl--block-here))))
     (kill-new text)
-    (message "Copied %s" (contexture--count
+    (contexture--message "Copied %s" (contexture--count
                           (length (split-string text "\n" t)) "line"))))
 
 (defun contexture-repl-insert-block (buffer)
@@ -80,7 +80,7 @@ choose when there is none or with a prefix argument."
         (push-mark)
         (insert text)
         (when window (set-window-point window (point)))))
-    (message "Inserted in %s" (buffer-name (get-buffer buffer)))))
+    (contexture--message "Inserted in %s" (buffer-name (get-buffer buffer)))))
 
 (defun contexture-repl--other-buffer (ask)
   "Return a buffer to insert code in, the user's choice if ASK."
@@ -149,7 +149,7 @@ copy or insert it")))
     (with-current-buffer buffer (barf-if-buffer-read-only))
     (when (equal text (with-current-buffer buffer
                         (buffer-substring-no-properties (car bounds) (cdr bounds))))
-      (user-error "%s has that already" (buffer-name buffer)))
+      (contexture--user-error "%s has that already" (buffer-name buffer)))
     (contexture-repl--propose buffer (car bounds) (cdr bounds) text)))
 
 (defun contexture-repl--locate (origin)
@@ -173,9 +173,9 @@ copy or insert it")))
       (goto-char (point-min))
       (let* ((case-fold-search nil)
              (end (or (search-forward text nil t)
-                      (user-error "%s has that code no more" (buffer-name)))))
+                      (contexture--user-error "%s has that code no more" (buffer-name)))))
         (when (search-forward text nil t)
-          (user-error "%s has that code more than once" (buffer-name)))
+          (contexture--user-error "%s has that code more than once" (buffer-name)))
         (cons (copy-marker (- end (length text))) (copy-marker end t))))))
 
 (defun contexture-repl--fit (text old)
@@ -231,12 +231,12 @@ What the user took over in Ediff is there already."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
       (cond ((equal text (buffer-substring-no-properties beg end))
-             (message "%s has all of it" (buffer-name)))
-            ((y-or-n-p (format "Apply the proposal to %s? " (buffer-name)))
+             (contexture--message "%s has all of it" (buffer-name)))
+            ((y-or-n-p (contexture--format "Apply the proposal to %s? " (buffer-name)))
              (contexture-repl--replace beg end text)
-             (message "Applied to %s, which is not saved; undo takes it back"
+             (contexture--message "Applied to %s, which is not saved; undo takes it back"
                       (buffer-name)))
-            (t (message "%s stays as it is" (buffer-name)))))))
+            (t (contexture--message "%s stays as it is" (buffer-name)))))))
 
 (defun contexture-repl--replace (beg end text)
   "Put TEXT in the place of what is from BEG to END, as one change."

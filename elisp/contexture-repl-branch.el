@@ -226,7 +226,7 @@ All three may be nil."
       (when draft (contexture-repl--set-text draft))
       (contexture-repl--draw-header))
     (pop-to-buffer buffer)
-    (message "This is session %s, which goes on from there"
+    (contexture--message "This is session %s, which goes on from there"
              (plist-get session :session))))
 
 (defun contexture-repl--copy (name next draft)

@@ -71,7 +71,7 @@ It may also fail later, see `contexture-repl--running'."
   (let* ((name (match-string 1 text))
          (argument (string-trim (substring text (match-end 0))))
          (entry (or (assoc name contexture-repl--commands)
-                    (user-error "There is no command /%s; /help lists them" name))))
+                    (contexture--user-error "There is no command /%s; /help lists them" name))))
     (contexture-repl--set-text "")
     (condition-case problem
         (let ((contexture-repl--running (cons (current-buffer) (string-trim text))))
@@ -112,12 +112,12 @@ It may also fail later, see `contexture-repl--running'."
                                        (contexture-repl--item-name item))))
                   contexture-repl--items)))
       (pcase (length found)
-        (0 (user-error "The context has nothing called %s" name))
+        (0 (contexture--user-error "The context has nothing called %s" name))
         (1 (contexture-repl--request
             'remove-context (list :manager contexture-manager
                                   :id (plist-get (car found) :id))
-            (lambda (_) (message "Removed %s" name))))
-        (_ (user-error "%s are called %s; name one of %s"
+            (lambda (_) (contexture--message "Removed %s" name))))
+        (_ (contexture--user-error "%s are called %s; name one of %s"
                        (length found) name
                        (mapconcat (lambda (it) (plist-get it :id)) found ", ")))))))
 
@@ -198,7 +198,7 @@ lists those there are" name))))))))))
    'rollback (list :session (contexture-repl--session-id) :checkpoint id
                    :request-key (contexture--make-request-key))
    (lambda (result)
-     (message "Back at %s: %s left the conversation" id
+     (contexture--message "Back at %s: %s left the conversation" id
               (contexture--count (or (plist-get result :messages-lost) 0) "message"))
      (let ((contexture-repl--running nil)) (contexture-repl-redraw)))))
 
@@ -221,7 +221,7 @@ lists those there are" name))))))))))
   "Return the message of the one of CHECKPOINTS that NAME is the id of."
   (let ((found (cl-find name checkpoints :test #'equal
                         :key (lambda (it) (plist-get it :checkpoint)))))
-    (if found (concat "  " (plist-get found :message)) "")))
+    (if found (concat "  " (contexture--visible (plist-get found :message))) "")))
 
 (defun contexture-repl--checkpoint-table (checkpoints)
   "Return a completion table of the ids of CHECKPOINTS, and their messages."
@@ -236,7 +236,8 @@ lists those there are" name))))))))))
     (if (eq action 'metadata)
         '(metadata (display-sort-function . identity)
                    (cycle-sort-function . identity))
-      (complete-with-action action names string predicate))))
+      (complete-with-action action (mapcar #'contexture--visible-candidate names)
+                            string predicate))))
 
 (defun contexture-repl--do-template (name)
   "Have the template NAME manage the history, or none if it is off."
@@ -266,7 +267,7 @@ lists those there are" name))))))))))
                       (completing-read "Phase: " (cons "off" contexture-repl--phases)
                                        nil t)))))
     (unless (member name (cons "off" contexture-repl--phases))
-      (user-error "There is no phase %s; there are %s, and off" name
+      (contexture--user-error "There is no phase %s; there are %s, and off" name
                   (mapconcat #'identity contexture-repl--phases ", ")))
     (contexture-repl--choose :phase (and (not (equal name "off"))
                                          (intern (concat ":" name))))

@@ -160,7 +160,7 @@ A file that cannot be written is told of and does no other harm."
   (when contexture-repl-history-file
     (condition-case problem
         (contexture-repl--merge-and-write session draft settings)
-      (error (message "Contexture: cannot keep the history: %s"
+      (error (contexture--message "Contexture: cannot keep the history: %s"
                       (error-message-string problem))))))
 
 (defun contexture-repl--merge-and-write (session draft settings)

@@ -125,7 +125,8 @@ such a buffer; PROPERTIES are those of all of the text."
       (setf (contexture-repl-markdown--state-column state) 0)
       (setq from (1+ newline)))
     (contexture-repl-markdown--insert-piece state (substring text from))
-    (add-text-properties start (point) (contexture-repl-markdown--state-properties state))))
+    (add-text-properties start (point) (contexture-repl-markdown--state-properties state))
+    (contexture--show-hidden (max (point-min) (1- start)) (point))))
 
 (defun contexture-repl-markdown--insert-piece (state piece)
   "Insert PIECE of one line of STATE's text, with breaks if that is long."

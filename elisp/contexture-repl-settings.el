@@ -103,7 +103,8 @@ coming in is not concerned, nor waited for."
   (interactive
    (let ((names (cons "off" contexture-repl--templates)))
      (list (completing-read
-            (format-prompt "Template" (contexture-repl--other-template))
+            (format-prompt "Template"
+                           (contexture--visible (contexture-repl--other-template)))
             names nil nil nil nil (contexture-repl--other-template)))))
   (if (member template '("off" "" nil))
       (progn (contexture-repl--choose :manage nil)
@@ -114,7 +115,7 @@ coming in is not concerned, nor waited for."
       (contexture-repl--choose :manage t)
       (contexture-repl--configure-then
        (list :manage t :template template)
-       (lambda () (message "%s manages the history" template))
+       (lambda () (contexture--message "%s manages the history" template))
        (lambda () (contexture-repl--keep-template before template))))))
 
 (defun contexture-repl--keep-template (before refused)
@@ -155,7 +156,7 @@ Leave what was chosen since."
                     for name = (plist-get template :name)
                     unless (or (plist-get template :error)
                                (member name contexture-repl--questions))
-                    collect name)))
+                    collect (contexture--visible-candidate name))))
    #'ignore))
 
 (defun contexture-repl--management-failed (params)
@@ -243,7 +244,7 @@ stands for what the server is set to."
     (setq contexture-repl--answered-by nil)
     (contexture-repl--draw-header)
     (contexture-repl--fetch-stats)
-    (message "Questions go to %s" (or (contexture-repl--model) "the server's model"))))
+    (contexture--message "Questions go to %s" (or (contexture-repl--model) "the server's model"))))
 
 (declare-function contexture-repl--fetch-stats "contexture-repl" ())
 
@@ -261,7 +262,7 @@ The one that is chosen already comes first."
   (contexture-repl--ask-models)
   (let ((completion-extra-properties
          (list :annotation-function #'contexture-repl--annotate-model)))
-    (completing-read (format-prompt "Model" (contexture-repl--model))
+    (completing-read (format-prompt "Model" (contexture--visible (contexture-repl--model)))
                      (contexture-repl--model-table)
                      nil nil nil 'contexture-repl-model-history
                      (contexture-repl--model))))
@@ -275,11 +276,12 @@ It looks again each time, since models come in while one chooses."
        action
        (and (buffer-live-p buffer)
             (with-current-buffer buffer
-              (delete-dups
-               (append (mapcar (lambda (it) (plist-get it :name))
-                               (contexture-repl--known-providers))
-                       (cl-loop for (_ . models) in contexture-repl--models
-                                when (listp models) append models)))))
+              (mapcar #'contexture--visible-candidate
+                      (delete-dups
+                       (append (mapcar (lambda (it) (plist-get it :name))
+                                       (contexture-repl--known-providers))
+                               (cl-loop for (_ . models) in contexture-repl--models
+                                        when (listp models) append models))))))
        string predicate))))
 
 (defun contexture-repl--annotate-model (name)
@@ -288,9 +290,9 @@ It looks again each time, since models come in while one chooses."
                   (current-buffer))))
     (with-current-buffer buffer
       (if-let ((provider (contexture-repl--provider name)))
-          (format "  %s" (plist-get provider :model))
+          (contexture--format "  %s" (plist-get provider :model))
         (let ((provider (contexture-repl--provider-with name)))
-          (if provider (format "  of %s" provider) ""))))))
+          (if provider (contexture--format "  of %s" provider) ""))))))
 
 (defun contexture-repl--ask-models ()
   "Ask each provider which models it has, unless that is known.

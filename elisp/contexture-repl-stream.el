@@ -246,7 +246,8 @@ non-nil if that is later."
 (defun contexture-repl--draw-reasoning (turn text)
   "Draw TEXT, which is how the model of TURN thinks, before the answer."
   (unless (contexture-repl--turn-state turn)
-    (insert (apply #'propertize text 'face 'contexture-repl-reasoning
+    (insert (apply #'propertize (contexture--visible text t)
+                   'face 'contexture-repl-reasoning
                    'contexture-reasoning t
                    (contexture-repl--fixed 'contexture-message
                                            (contexture-repl--turn-answer turn))))))

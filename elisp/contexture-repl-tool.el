@@ -97,12 +97,15 @@ Empty DETAILS, and those that LINE says already, are left out."
 (defun contexture-repl--details (text)
   "Return TEXT as details: indented, not too long, without long lines.
 Emacs is slow at long lines even where they are hidden."
-  (let ((shown (substring text 0 (min (length text) contexture-repl--longest-details))))
+  (let ((shown (contexture--visible
+                (substring text 0 (min (length text) contexture-repl--longest-details))
+                t)))
     (concat
      (replace-regexp-in-string
       "^" "    " (replace-regexp-in-string "[^\n]\\{500\\}" "\\&\n" shown))
-     (if (equal shown text) ""
-       (format "\n    ... and %s more" (contexture--count (- (length text) (length shown))
+     (if (<= (length text) contexture-repl--longest-details) ""
+       (format "\n    ... and %s more" (contexture--count (- (length text)
+                                                             contexture-repl--longest-details)
                                                           "character"))))))
 
 (defun contexture-repl-toggle-details (&optional event)
@@ -142,11 +145,13 @@ EVENT is the click, if there was one."
 (defun contexture-repl--one-line (text &optional width)
   "Return the beginning of TEXT on one line of at most WIDTH columns."
   (truncate-string-to-width
-   (string-trim (replace-regexp-in-string "[ \t\n]+" " " text)) (or width 60) nil nil "..."))
+   (contexture--visible (string-trim (replace-regexp-in-string "[ \t\n]+" " " text)))
+   (or width 60) nil nil "..."))
 
 (defun contexture-repl--tool-name (params)
   "Return the name of the tool that PARAMS, from the server, are about."
-  (or (plist-get params :tool) (plist-get params :name) (plist-get params :text) "a tool"))
+  (contexture--visible (or (plist-get params :tool) (plist-get params :name)
+                           (plist-get params :text) "a tool")))
 
 (defun contexture-repl--draw-tool-call (params &rest properties)
   "Draw that the tool is called that PARAMS tell of, with PROPERTIES."
@@ -223,7 +228,9 @@ CALLS are those of the turn's result, in their order."
                     :number (plist-get params :approval)
                     :tool (contexture-repl--tool-name params)
                     :text (contexture-repl--approval-words params)
-                    :arguments (contexture-repl--pretty (plist-get params :arguments))
+                    :arguments (contexture--visible
+                                (contexture-repl--pretty (plist-get params :arguments))
+                                t)
                     :fixed properties)))
     (contexture-repl--changing
       (goto-char contexture-repl--tail)
@@ -235,7 +242,7 @@ CALLS are those of the turn's result, in their order."
     (setq contexture-repl--approvals
           (append contexture-repl--approvals (list approval)))
     (contexture-repl--draw-header)
-    (message "The model wants to use %s; %s decides"
+    (contexture--message "The model wants to use %s; %s decides"
              (contexture-repl--approval-tool approval)
              (substitute-command-keys "\\[contexture-repl-approve]"))))
 
@@ -434,7 +441,7 @@ and `ask' has them ask again."
                                    nil t)))))
   (let ((allowed (contexture-repl--allowed-tools)))
     (when (and (memq what '(allow ask)) (not (member tool contexture-repl--tools)))
-      (user-error "There is no tool %s; there are %s" tool
+      (contexture--user-error "There is no tool %s; there are %s" tool
                   (mapconcat #'identity contexture-repl--tools ", ")))
     (pcase what
       ('on (contexture-repl--configure :tools t))

@@ -56,7 +56,7 @@ Above the prompt, go there."
 (defun contexture-repl--check-idle ()
   "Signal an error if a turn is being answered."
   (when (contexture-repl--busy-p)
-    (user-error "The last question is still being answered; %s stops that"
+    (contexture--user-error "The last question is still being answered; %s stops that"
                 (substitute-command-keys "\\[contexture-repl-cancel]"))))
 
 (defun contexture-repl--send-text (text)

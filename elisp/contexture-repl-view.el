@@ -217,7 +217,7 @@ SLOTS are more slots of the message."
   "Return what the heading of a message of ROLE says."
   (pcase role
     (:user "You")
-    (:assistant (or (contexture-repl--model) "Model"))
+    (:assistant (contexture--visible (or (contexture-repl--model) "Model")))
     (:tool "Tool")
     (_ (capitalize (contexture--name role)))))
 
@@ -231,7 +231,7 @@ SLOTS are more slots of the message."
     (goto-char (contexture-repl--message-from message))
     (let ((properties (text-properties-at (point))))
       (forward-char)                    ; the marker stays before it
-      (insert (apply #'propertize name properties))
+      (insert (apply #'propertize (contexture--visible name) properties))
       (delete-region (point) (line-end-position))
       (delete-region (contexture-repl--message-from message)
                      (1+ (contexture-repl--message-from message))))))
@@ -241,7 +241,7 @@ SLOTS are more slots of the message."
   (contexture-repl--changing
     (goto-char contexture-repl--tail)
     (contexture-repl--end-line)
-    (insert (apply #'propertize (concat text "\n")
+    (insert (apply #'propertize (concat (contexture--visible text t) "\n")
                    'face (or face 'contexture-repl-note) 'wrap-prefix "  "
                    'contexture-note t
                    (apply #'contexture-repl--fixed properties)))))
@@ -350,7 +350,7 @@ nothing is left: what is drawn above then would not be seen."
   "Return a few words for ITEM, with its tokens."
   (format "[%s%s %d]"
           (truncate-string-to-width
-           (contexture-repl--item-name item) 30 nil nil "...")
+           (contexture--visible (contexture-repl--item-name item)) 30 nil nil "...")
           (pcase (plist-get item :state)
             (:stale " stale") (:missing " missing") (_ ""))
           (or (plist-get item :tokens) 0)))
@@ -450,7 +450,7 @@ OTHER is a command for the third mouse button, which takes the event."
 
 (defun contexture-repl--escape (text)
   "Return TEXT so that the header line shows it as it is."
-  (replace-regexp-in-string "%" "%%" text))
+  (replace-regexp-in-string "%" "%%" (contexture--visible text)))
 
 (defun contexture-repl--template-text ()
   "Return what the header line says of templates."

@@ -179,7 +179,7 @@ a prefix argument asks for; one that does not exist is begun."
                     (format "  %s, %s"
                             (contexture--count (plist-get session :messages) "message")
                             (contexture--count (plist-get session :tokens) "token"))))))
-         (name (completing-read (format-prompt "Session" (car names))
+         (name (completing-read (format-prompt "Session" (contexture--visible (car names)))
                                 (contexture-repl--in-order names) nil nil nil
                                 'contexture-repl-session-history (car names))))
     (and name (not (string-blank-p name)) (string-trim name))))
@@ -434,7 +434,7 @@ TOOL is nil when the call is not shown."
 
 (defun contexture-repl--buffer-name (name)
   "Return what the buffer of the session NAME is called."
-  (format "*contexture: %s*" name))
+  (contexture--format "*contexture: %s*" name))
 
 (defun contexture-repl--news-p (params)
   "Whether a change of this session, told with PARAMS, was made elsewhere.

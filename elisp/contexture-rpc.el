@@ -106,7 +106,7 @@ Emacs package, then `contexture' in the variable `exec-path', then in
   "Return the absolute name of the program NAME, or say that there is none."
   (expand-file-name
    (or (executable-find name)
-       (user-error "There is no program %s; set `contexture-server-command' \
+       (contexture--user-error "There is no program %s; set `contexture-server-command' \
 to the server's, or to nil to have it found" name))))
 
 (defconst contexture--places-beside

@@ -86,9 +86,9 @@ Remote directories are not searched: that may take long."
 (defun contexture--label (manager)
   "Return what messages call the context named MANAGER."
   (cond ((equal manager contexture--shared) "the shared context")
-        ((get-buffer manager) (concat "buffer " manager))
-        ((string-suffix-p "/" manager) (concat "project " manager))
-        (t manager)))
+        ((get-buffer manager) (concat "buffer " (contexture--visible manager)))
+        ((string-suffix-p "/" manager) (concat "project " (contexture--visible manager)))
+        (t (contexture--visible manager))))
 
 (defun contexture--capitalized (text)
   "Return TEXT with its first letter, and no other, as a capital."

@@ -37,14 +37,14 @@
 With a prefix argument, choose the ROLE of who says it."
   (interactive
    (let ((role (contexture-session--read-role current-prefix-arg)))
-     (list (read-string (format "Message of the %s: " role)) role)))
+     (list (read-string (contexture--format "Message of the %s: " role)) role)))
   (when (string-blank-p text)
     (user-error "The message is empty"))
   (contexture-session--call
    'add-message
    (contexture-session--params :content text :role (intern (or role "user")))
    (lambda (result)
-     (message "Added %s to session %s (%s)" (plist-get result :id)
+     (contexture--message "Added %s to session %s (%s)" (plist-get result :id)
               (plist-get result :session) (contexture-session--size result)))))
 
 ;;;###autoload
@@ -75,11 +75,11 @@ TEXT says what for."
     :message (unless (string-blank-p (or text "")) (string-trim text)))
    (lambda (result)
      (if result
-         (message "Took %s of session %s at turn %d; %s goes back to it"
+         (contexture--message "Took %s of session %s at turn %d; %s goes back to it"
                   (plist-get result :checkpoint) (plist-get result :session)
                   (plist-get result :turn)
                   (contexture-session--key 'contexture-session-rollback))
-       (message "This session keeps no checkpoints; its setting \
+       (contexture--message "This session keeps no checkpoints; its setting \
 \"versioning\" is off (%s)" (contexture-session--key 'contexture-session-configure))))))
 
 (defun contexture-session--checkpoint-text (checkpoint turns)
@@ -104,7 +104,7 @@ TURNS now.  DEFAULT is an id, the last one's unless given."
                                     :key (lambda (it) (plist-get (cdr it) :checkpoint))))
                       (caar alist)))
          (name (completing-read
-                (format-prompt prompt default)
+                (format-prompt prompt (contexture--visible default))
                 (contexture-sets--table
                  (mapcar #'car alist) 'contexture-checkpoint
                  (contexture-sets--annotate
@@ -119,7 +119,7 @@ TURNS now.  DEFAULT is an id, the last one's unless given."
          (stats (contexture--ask 'context-stats params))
          (checkpoints (contexture--ask 'list-checkpoints params)))
     (unless checkpoints
-      (user-error "Session %s has no checkpoint; %s takes one"
+      (contexture--user-error "Session %s has no checkpoint; %s takes one"
                   (plist-get stats :session)
                   (contexture-session--key 'contexture-session-checkpoint)))
     (contexture-session--choose-checkpoint prompt checkpoints
@@ -134,7 +134,7 @@ What was said since leaves the conversation and stays in the log;
   (contexture-session--call
    'rollback (contexture-session--params :checkpoint checkpoint)
    (lambda (result)
-     (message "Session %s is as at %s: %s, %s lost; %s takes this back"
+     (contexture--message "Session %s is as at %s: %s, %s lost; %s takes this back"
               (plist-get result :session) (plist-get result :commit-restored)
               (contexture--count (plist-get result :turns-lost) "turn")
               (contexture--count (plist-get result :messages-lost) "message")
@@ -148,7 +148,7 @@ What was said since it leaves the conversation and stays in the log."
   (contexture-session--call
    'undo-rollback (contexture-session--params)
    (lambda (result)
-     (message "The rollback of session %s is taken back: %s again%s"
+     (contexture--message "The rollback of session %s is taken back: %s again%s"
               (plist-get result :session)
               (contexture--count (plist-get result :turns-restored) "turn")
               (let ((lost (or (plist-get result :turns-lost) 0)))
@@ -171,7 +171,7 @@ the server choose one.  The new session is the current one."
     :name (unless (string-blank-p (or name "")) (string-trim name))
     :checkpoint checkpoint)
    (lambda (entry)
-     (message "Session %s goes on from %s (%s); it is the current one"
+     (contexture--message "Session %s goes on from %s (%s); it is the current one"
               (plist-get entry :session) (or checkpoint "there")
               (contexture-session--size entry)))))
 
@@ -191,9 +191,9 @@ brings them back."
      (let* ((stats (plist-get result :stats))
             (removed (plist-get stats :items-removed)))
        (if (= removed 0)
-           (message "Nothing to prune: session %s has %s" (plist-get result :session)
+           (contexture--message "Nothing to prune: session %s has %s" (plist-get result :session)
                     (contexture-session--many (plist-get stats :final) "token"))
-         (message "Pruned %s of session %s: %s → %s tokens; %s brings them back"
+         (contexture--message "Pruned %s of session %s: %s → %s tokens; %s brings them back"
                   (contexture--count removed "message")
                   (plist-get result :session)
                   (contexture-session--number (plist-get stats :original))
@@ -212,7 +212,7 @@ messages back."
    'summarize-context (contexture-session--params :max-items keep)
    (lambda (result)
      (contexture-session--show-summary (plist-get result :summary))
-     (message "Summarized %s of session %s: %s → %s tokens; %s brings them back"
+     (contexture--message "Summarized %s of session %s: %s → %s tokens; %s brings them back"
               (contexture--count
                (plist-get (plist-get result :stats) :summarized-items) "message")
               (plist-get result :session)
@@ -288,8 +288,8 @@ WHAT names what that undoes, or is nil."
    'restore-revision (append params (list :revision revision))
    (lambda (result)
      (if what
-         (message "Undid %s of session %s" what (plist-get result :session))
-       (message "Session %s shows again what it did in revision %d"
+         (contexture--message "Undid %s of session %s" what (plist-get result :session))
+       (contexture--message "Session %s shows again what it did in revision %d"
                 (plist-get result :session) (plist-get result :restored))))))
 
 ;;;###autoload
@@ -409,7 +409,7 @@ It is `boolean', `name', `names', `string', `integer' or `number'."
   (let ((least (plist-get setting :least))
         (most (plist-get setting :most)))
     (if (and least (not (<= least number most)))
-        (user-error "%s must be from %s to %s"
+        (contexture--user-error "%s must be from %s to %s"
                     (contexture--name (plist-get setting :name)) least most)
       number)))
 
@@ -441,7 +441,7 @@ Completion shows the value, the default and the range of each."
    (lambda (result)
      (let ((setting (cl-find name (contexture-session--settings result)
                              :key (lambda (it) (plist-get it :name)))))
-       (message "%s of session %s: %s" (contexture--name name)
+       (contexture--message "%s of session %s: %s" (contexture--name name)
                 (plist-get result :session)
                 (contexture-session--setting-text setting))))))
 

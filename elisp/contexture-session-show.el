@@ -44,7 +44,7 @@
      (if-let ((phase (plist-get message :phase)))
          (concat ", " (contexture--name phase))
        "")
-     (if-let ((id (plist-get message :tool-call-id))) (concat ", answers " id) "")
+     (if-let ((id (plist-get message :tool-call-id))) (concat ", answers " (contexture--visible id)) "")
      (if (plist-get message :pinned) ", pinned" "")
      (if (plist-get message :in-view) "" ", not in view"))
     'face 'shadow)))
@@ -54,7 +54,8 @@
   (let ((body (concat
                (string-trim-right (plist-get message :content))
                (mapconcat (lambda (call)
-                            (format "\n→ %s %s" (plist-get call :name)
+                            (format "\n→ %s %s"
+                                    (contexture--visible (plist-get call :name))
                                     (plist-get call :arguments)))
                           (plist-get message :tool-calls) ""))))
     (propertize
@@ -133,8 +134,9 @@ Point goes to MESSAGE if it is there.  BUFFER is where they were shown
 before, or nil."
   (let ((again buffer)
         (buffer (or buffer
-                    (get-buffer-create (format "*contexture: session %s*"
-                                               (plist-get stats :session))))))
+                    (get-buffer-create
+                     (contexture--format "*contexture: session %s*"
+                                         (plist-get stats :session))))))
     (when (buffer-live-p buffer)
       (with-current-buffer buffer
         (unless (derived-mode-p 'contexture-session-transcript-mode)
@@ -160,14 +162,16 @@ before, or nil."
                    (if (eq contexture-session--view :log)
                        "; with what was rolled back" ""))))
     (if messages
-        (apply #'insert (mapcar #'contexture-session--message-text messages))
+        (progn
+          (apply #'insert (mapcar #'contexture-session--message-text messages))
+          (contexture--show-hidden))
       (insert "Nothing was said yet.  "
               (contexture-session--key 'contexture-session-add-message)
               " adds a message.\n"))))
 
 (defun contexture-session--header (text)
   "Return TEXT for a header line."
-  (concat " " (string-replace "%" "%%" text)))
+  (concat " " (string-replace "%" "%%" (contexture--visible text))))
 
 (defun contexture-session-transcript--goto (id)
   "Go to the message ID, or to the last one if it is not there."
@@ -226,7 +230,7 @@ before, or nil."
              (list :pinned pin))
      (lambda (result)
        (contexture-session--announce result "pin-message")
-       (message "%s is %s" (plist-get message :id)
+       (contexture--message "%s is %s" (plist-get message :id)
                 (if (plist-get result :pinned) "pinned" "not pinned"))
        (when (buffer-live-p buffer)
          (with-current-buffer buffer (revert-buffer)))))))
@@ -236,7 +240,7 @@ before, or nil."
   (interactive)
   (let ((message (contexture-session-transcript--message)))
     (kill-new (plist-get message :content))
-    (message "Copied %s" (plist-get message :id))))
+    (contexture--message "Copied %s" (plist-get message :id))))
 
 (defun contexture-session-transcript-toggle-log ()
   "Show what was rolled back among the rest, or hide it again."
@@ -262,7 +266,9 @@ before, or nil."
          (setq contexture-session--shown session
                revert-buffer-function #'ignore)
          (erase-buffer)
-         (apply #'insert (mapcar #'contexture-session--message-text messages))
+         (progn
+          (apply #'insert (mapcar #'contexture-session--message-text messages))
+          (contexture--show-hidden))
          (goto-char (point-min)))
        (display-buffer buffer)))))
 
@@ -310,7 +316,7 @@ The hits are shown, the best first; RET shows one in its session."
    'search-sessions (list :query query :limit 100)
    (lambda (hits)
      (if (null hits)
-         (message "No session has %s" query)
+         (contexture--message "No session has %s" query)
        (pop-to-buffer (get-buffer-create contexture-session-search-buffer))
        (contexture-session-search--show query hits)))))
 
@@ -327,7 +333,7 @@ The hits are shown, the best first; RET shows one in its session."
          (column (lambda (text)
                    (apply #'max 1 (mapcar (lambda (it) (string-width (funcall text it)))
                                           hits))))
-         (session (lambda (it) (plist-get it :session)))
+         (session (lambda (it) (contexture--visible (plist-get it :session))))
          (role (lambda (it) (contexture--name (or (plist-get it :role) "name"))))
          (width (min 24 (funcall column session))))
     (erase-buffer)
@@ -335,6 +341,7 @@ The hits are shown, the best first; RET shows one in its session."
       (insert (contexture-session-search--line
                hit (contexture-session--fit (funcall session hit) width)
                (contexture-session--fit (funcall role hit) 9))))
+    (contexture--show-hidden)
     (goto-char (point-min))))
 
 (defun contexture-session-search--line (hit session role)
@@ -382,7 +389,7 @@ a prefix argument it is written to FILE, as JSON if its name ends in
            (intern (completing-read (format-prompt "Export as" "markdown")
                                     '("markdown" "json") nil t nil nil "markdown")))))
   (when (and file (file-exists-p file)
-             (not (y-or-n-p (format "Replace %s? " (abbreviate-file-name file)))))
+             (not (y-or-n-p (contexture--format "Replace %s? " (abbreviate-file-name file)))))
     (user-error "Nothing was written"))
   (contexture-session--call
    'export-session
@@ -396,18 +403,19 @@ a prefix argument it is written to FILE, as JSON if its name ends in
   "Write RESULT, of `export-session', to FILE."
   (let ((coding-system-for-write 'utf-8-unix))
     (write-region (plist-get result :text) nil file nil 'silent))
-  (message "Wrote session %s (%s) to %s" (plist-get result :session)
+  (contexture--message "Wrote session %s (%s) to %s" (plist-get result :session)
            (contexture-session--many (plist-get result :messages) "message")
            (abbreviate-file-name file)))
 
 (defun contexture-session--show-export (result format)
   "Show RESULT, of `export-session' in FORMAT, in a buffer of its own."
   (let ((buffer (get-buffer-create
-                 (format "*contexture: export of %s*" (plist-get result :session)))))
+                 (contexture--format "*contexture: export of %s*" (plist-get result :session)))))
     (with-current-buffer buffer
       (let ((inhibit-read-only t))
         (erase-buffer)
-        (insert (plist-get result :text)))
+        (insert (plist-get result :text))
+        (contexture--show-hidden))
       (cond ((eq format 'json) (if (fboundp 'js-json-mode) (js-json-mode) (js-mode)))
             ((fboundp 'markdown-mode) (markdown-mode))
             (t (text-mode)))
@@ -425,7 +433,7 @@ name that is taken gets a number."
    (list (read-file-name "Import a session from file: " nil nil t)
          (and current-prefix-arg (read-string "Name of the session: "))))
   (unless (and (file-readable-p file) (not (file-directory-p file)))
-    (user-error "%s is no file that can be read" (abbreviate-file-name file)))
+    (contexture--user-error "%s is no file that can be read" (abbreviate-file-name file)))
   (contexture-session--call
    'import-session
    (contexture--plist
@@ -436,7 +444,7 @@ name that is taken gets a number."
     :name (unless (string-blank-p (or name "")) name))
    (lambda (entry)
      (contexture-session--announce entry "import-session")
-     (message "Imported session %s (%s)" (plist-get entry :session)
+     (contexture--message "Imported session %s (%s)" (plist-get entry :session)
               (contexture-session--size entry)))))
 
 (provide 'contexture-session-show)

@@ -113,7 +113,7 @@ C-c C-t chooses one.\n")))))
   "Return the columns for VIEW."
   (let ((status (contexture--name (plist-get view :status))))
     (vector (format "%s" (or (plist-get view :turn) ""))
-            (or (plist-get view :template) "")
+            (contexture--visible (or (plist-get view :template) ""))
             (propertize status 'face (if (equal status "failed") 'error 'default))
             (contexture-session-views--tokens view)
             (if (plist-get view :created)
@@ -122,8 +122,8 @@ C-c C-t chooses one.\n")))))
               (if (and reason (not (equal reason "")))
                   (concat (let ((step (plist-get view :step)))
                             (if step (concat (contexture--name step) ": ") ""))
-                          reason)
-                (or (plist-get view :model) ""))))))
+                          (contexture--visible reason))
+                (contexture--visible (or (plist-get view :model) "")))))))
 
 (defun contexture-session-views--tokens (view)
   "Return words for how many tokens VIEW made of how many."
@@ -181,6 +181,7 @@ C-c C-t chooses one.\n")))))
       (setq-local word-wrap t)
       (erase-buffer)
       (contexture-session-views--insert view)
+      (contexture--show-hidden)
       (goto-char (point-min)))
     (display-buffer (current-buffer))))
 
@@ -207,7 +208,7 @@ What came of it is first of these, and what was sent last."
         ((eq value t) "yes")
         ((keywordp value) (contexture--name value))
         ((listp value) (mapconcat (lambda (it) (contexture--name it)) value ", "))
-        (t (format "%s" value))))
+        (t (contexture--format "%s" value))))
 
 (provide 'contexture-session-views)
 ;;; contexture-session-views.el ends here

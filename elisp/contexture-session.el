@@ -98,7 +98,7 @@ An error is shown, with the command that helps where there is one."
 
 (defun contexture-session--show-error (problem)
   "Show PROBLEM, the error of a call, and the command that helps."
-  (message "Contexture: %s" (contexture-session--error-text problem)))
+  (contexture--message "Contexture: %s" (contexture-session--error-text problem)))
 
 (defun contexture-session--error-text (problem)
   "Return what to tell the user of PROBLEM, the error of a call."
@@ -159,7 +159,7 @@ session, or the name that none has."
                  (minibuffer-with-setup-hook
                      (if new #'contexture-sets--allow-spaces #'ignore)
                    (completing-read
-                    (format-prompt prompt default)
+                    (format-prompt prompt (contexture--visible default))
                     (contexture-session--table (mapcar #'car alist) known)
                     nil (not new) nil 'contexture-session-history default)))))
     (or (gethash name known)
@@ -181,7 +181,7 @@ session, or the name that none has."
 With NEW it may be the name of a new one."
   (let ((sessions (contexture--ask 'list-sessions nil)))
     (unless (or sessions new)
-      (user-error "There is no session yet; %s makes one"
+      (contexture--user-error "There is no session yet; %s makes one"
                   (contexture-session--key 'contexture-session-new)))
     (contexture-session--choose
      prompt sessions
@@ -219,11 +219,11 @@ context, which is MANAGER, and not of one of its own."
   "Tell that SESSION is the current one, and have it shown."
   (contexture-session--announce session "open-session")
   (if (plist-get session :created-now)
-      (message "Began session %s%s" (plist-get session :session)
+      (contexture--message "Began session %s%s" (plist-get session :session)
                (if (string-prefix-p "*session " (plist-get session :manager)) ""
                  (concat ", which shows the items of "
                          (contexture--label (plist-get session :manager)))))
-    (message "Session %s is open (%s)" (plist-get session :session)
+    (contexture--message "Session %s is open (%s)" (plist-get session :session)
              (contexture-session--size session))))
 
 ;;;###autoload
@@ -247,7 +247,7 @@ one of its own."
    'switch-session (list :session session)
    (lambda (entry)
      (contexture-session--announce entry "switch-session")
-     (message "Session %s is open (%s)" (plist-get entry :session)
+     (contexture--message "Session %s is open (%s)" (plist-get entry :session)
               (contexture-session--size entry)))))
 
 ;;;###autoload
@@ -257,13 +257,13 @@ one of its own."
    (let* ((session (contexture-session--read "Rename session"))
           (old (contexture-session--name session)))
      (list (contexture-session--id session)
-           (read-string (format "Rename %s to: " old) nil nil old))))
+           (read-string (contexture--format "Rename %s to: " old) nil nil old))))
   (when (string-blank-p name)
     (user-error "A session needs a name"))
   (contexture-session--call
    'rename-session (list :session session :name (string-trim name))
    (lambda (entry)
-     (message "The session is called %s now" (plist-get entry :session)))))
+     (contexture--message "The session is called %s now" (plist-get entry :session)))))
 
 ;;;; Deleting and bringing back
 
@@ -275,7 +275,7 @@ one of its own."
   (contexture-session--call
    'delete-session (list :session session)
    (lambda (entry)
-     (message "Deleted session %s (%s); %s brings it back"
+     (contexture--message "Deleted session %s (%s); %s brings it back"
               (plist-get entry :session) (contexture-session--size entry)
               (contexture-session--key 'contexture-session-restore)))))
 
@@ -293,7 +293,7 @@ one of its own."
   (contexture-session--call
    'restore-session (list :session session)
    (lambda (entry)
-     (message "Session %s is back (%s); %s switches to it"
+     (contexture--message "Session %s is back (%s); %s switches to it"
               (plist-get entry :session) (contexture-session--size entry)
               (contexture-session--key 'contexture-session-switch)))))
 

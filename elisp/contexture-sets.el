@@ -38,7 +38,8 @@ to show behind it."
                    (annotation-function . ,annotate)
                    (display-sort-function . identity)
                    (cycle-sort-function . identity))
-      (complete-with-action action names string predicate))))
+      (complete-with-action action (mapcar #'contexture--visible-candidate names)
+                            string predicate))))
 
 (defun contexture-sets--annotate (alist describe)
   "Return a function that annotates a name of ALIST.
@@ -46,7 +47,7 @@ DESCRIBE is called with what ALIST has for the name."
   (lambda (name)
     (if-let ((entry (assoc name alist)))
         (concat (propertize " " 'display '(space :align-to 40))
-                (funcall describe (cdr entry)))
+                (contexture--visible (funcall describe (cdr entry))))
       "")))
 
 (defun contexture-sets--age (seconds)
@@ -71,7 +72,7 @@ the items when all is done."
     (contexture--request-patiently
      'remove-context (list :manager manager :ids ids)
      :success (lambda (result)
-                (message "Removed %s from %s; %s undoes it"
+                (contexture--message "Removed %s from %s; %s undoes it"
                          (or name
                              (contexture--count (plist-get result :removed) "item"))
                          (contexture--label manager)
@@ -83,7 +84,7 @@ Items of these lines go before those of the whole file."
   (let* ((manager (contexture-current-manager))
          (items (or (contexture--ask 'get-context
                                      (list :manager manager :brief t))
-                    (user-error "%s has no items" (contexture--capitalized
+                    (contexture--user-error "%s has no items" (contexture--capitalized
                                                    (contexture--label manager)))))
          (whole (cl-remove-if-not #'contexture-sets--here-p items))
          (here (or (cl-remove-if-not #'contexture-sets--lines-p whole) whole)))
@@ -115,7 +116,7 @@ Items of these lines go before those of the whole file."
   (let* ((alist (contexture-sets--name-items (reverse items)))
          (default (or (car (rassq default alist)) (caar alist)))
          (name (completing-read
-                (format-prompt "Remove item" default)
+                (format-prompt "Remove item" (contexture--visible default))
                 (contexture-sets--table
                  (mapcar #'car alist) 'contexture-item
                  (contexture-sets--annotate alist #'contexture-sets--item-text))
@@ -151,11 +152,11 @@ Items of these lines go before those of the whole file."
      (lambda (result)
        (let ((removed (or (plist-get result :removed) 0)))
          (if (> removed 0)
-             (message "Removed %s from %s; %s undoes it"
+             (contexture--message "Removed %s from %s; %s undoes it"
                       (contexture--count removed "item")
                       (contexture--label manager)
                       (substitute-command-keys "\\[contexture-undo]"))
-           (message "%s has no items" (contexture--capitalized
+           (contexture--message "%s has no items" (contexture--capitalized
                                   (contexture--label manager)))))))))
 
 ;;;###autoload
@@ -167,7 +168,7 @@ Repeat it to go further back."
     (contexture--request-patiently
      'undo (list :manager manager)
      :success (lambda (result)
-                (message "Undid %s in %s (%s)"
+                (contexture--message "Undid %s in %s (%s)"
                          (contexture-sets--change (plist-get result :undone))
                          (contexture--label manager)
                          (contexture--size (plist-get result :count)
@@ -202,7 +203,7 @@ stays as it is and is shown as stale."
     (contexture--request-patiently
      'refresh-context (list :manager manager)
      :success (lambda (result)
-                (message "%s" (contexture-sets--refreshed-text manager result))))))
+                (contexture--message "%s" (contexture-sets--refreshed-text manager result))))))
 
 (defun contexture-sets--refreshed-text (manager result)
   "Return what to tell of RESULT, of reading the files of MANAGER again."
@@ -233,7 +234,7 @@ If it holds more, the oldest that are not pinned leave it;
      :success
      (lambda (result)
        (let ((evicted (length (plist-get result :evicted))))
-         (message "%s now holds at most %s%s"
+         (contexture--message "%s now holds at most %s%s"
                   (contexture--capitalized (contexture--label manager))
                   (contexture--count items "item")
                   (if (> evicted 0)
@@ -251,7 +252,7 @@ If it holds more, the oldest that are not pinned leave it;
          (now (or (plist-get entry :max-items)
                   (plist-get (plist-get (contexture--ask 'server-info nil) :limits)
                              :max-items))))
-    (read-number (format "Most items in %s (1 to %d): " (contexture--label manager)
+    (read-number (contexture--format "Most items in %s (1 to %d): " (contexture--label manager)
                          contexture--max-items)
                  now)))
 
@@ -268,7 +269,7 @@ A set of that name is replaced; `contexture-undo' brings it back."
     (contexture--request-patiently
      'save-set (list :manager manager :name name)
      :success (lambda (result)
-                (message "Saved %s of %s as the set %s%s"
+                (contexture--message "Saved %s of %s as the set %s%s"
                          (contexture--count (plist-get result :count) "item")
                          (contexture--label manager) name
                          (if (plist-get result :replaced)
@@ -290,7 +291,7 @@ With APPEND, interactively the prefix argument, add them to it instead.
                      :mode (if append :append :replace))
      :success (lambda (result)
                 (let ((left (length (plist-get result :left))))
-                  (message "Loaded %s of the set %s into %s%s; %s undoes it"
+                  (contexture--message "Loaded %s of the set %s into %s%s; %s undoes it"
                            (contexture--count (length (plist-get result :ids)) "item")
                            name (contexture--label manager)
                            (if (> left 0)
@@ -305,7 +306,7 @@ With APPEND, interactively the prefix argument, add them to it instead.
   (contexture--request-patiently
    'drop-set (list :manager (contexture-current-manager) :name name)
    :success (lambda (_)
-              (message "Dropped the set %s; %s undoes it" name
+              (contexture--message "Dropped the set %s; %s undoes it" name
                        (substitute-command-keys "\\[contexture-undo]")))))
 
 (defun contexture-sets--check-not-empty ()
@@ -314,7 +315,7 @@ With APPEND, interactively the prefix argument, add them to it instead.
     (when (eql 0 (plist-get (contexture--ask 'context-summary
                                              (list :manager manager))
                             :count))
-      (user-error "%s has no items to save"
+      (contexture--user-error "%s has no items to save"
                   (contexture--capitalized (contexture--label manager))))))
 
 (defun contexture-sets--read-set (prompt existing)
@@ -367,7 +368,7 @@ input, or with a prefix argument, `contexture-scope' decides again."
     (contexture-mode -1)                ; its marks are those of the other context
     (contexture-mode 1))
   (force-mode-line-update)
-  (message "Commands in this buffer now work on %s"
+  (contexture--message "Commands in this buffer now work on %s"
            (contexture--label (contexture-current-manager))))
 
 (defun contexture-sets--check-buffer ()
@@ -381,7 +382,7 @@ input, or with a prefix argument, `contexture-scope' decides again."
          (alist (mapcar (lambda (entry) (cons (plist-get entry :manager) entry))
                         (contexture-sets--managers))))
     (minibuffer-with-setup-hook #'contexture-sets--allow-spaces
-      (completing-read (format-prompt "Work on context" usual)
+      (completing-read (format-prompt "Work on context" (contexture--visible usual))
                        (contexture-sets--table
                         (mapcar #'car alist) 'contexture-manager
                         (contexture-sets--annotate

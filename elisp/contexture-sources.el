@@ -145,7 +145,7 @@ Of directories, which the server walks, the user is asked what to take."
      (mapcar (lambda (buffer)
                (with-current-buffer buffer
                  (when (= (point-min) (point-max))
-                   (user-error "Buffer %s is empty" (buffer-name)))
+                   (contexture--user-error "Buffer %s is empty" (buffer-name)))
                  (cons 'add-context
                        (contexture--capture (point-min) (point-max) :buffer))))
              buffers)
@@ -181,11 +181,11 @@ REFUSALS are the messages for those that it did not receive."
                      (format "; %d refused: %s" (length refusals) (car refusals))
                    "")))
     (if (null items)
-        (message "Nothing added to %s%s" (contexture--label manager) refused)
+        (contexture--message "Nothing added to %s%s" (contexture--label manager) refused)
       (let ((count (plist-get (car items) :count))
             (tokens (plist-get (car items) :total-tokens)))
         (contexture--note-totals manager count tokens)
-        (message "Added %s to %s (%s)%s%s"
+        (contexture--message "Added %s to %s (%s)%s%s"
                  (contexture--count (length items) noun)
                  (contexture--label manager)
                  (contexture--size count tokens)
@@ -299,7 +299,7 @@ the whole project.  The version control program runs beside Emacs."
            buffer (lambda ()
                     (contexture-sources--add-diff buffer manager metadata))))
       (error (kill-buffer buffer)
-             (user-error "%s" (error-message-string problem))))))
+             (contexture--user-error "%s" (error-message-string problem))))))
 
 (defun contexture-sources--start-diff (backend target buffer)
   "Have BACKEND write into BUFFER how TARGET differs from its last commit.
@@ -319,7 +319,7 @@ Git is run from here, since `vc-git-diff' waits for it."
                    (user-error "This buffer visits no file; \
 with a prefix argument, the whole project is taken")))
          (backend (or (vc-backend file)
-                      (user-error "%s is not under version control"
+                      (contexture--user-error "%s is not under version control"
                                   (abbreviate-file-name file)))))
     `(,backend ,(expand-file-name file)
                ,@(contexture-sources--buffer-metadata
@@ -328,7 +328,7 @@ with a prefix argument, the whole project is taken")))
 (defun contexture-sources--diff-of-project ()
   "Return (BACKEND ROOT . METADATA) for the differences of the project."
   (let* ((backend (or (vc-responsible-backend default-directory t)
-                      (user-error "%s is not under version control"
+                      (contexture--user-error "%s is not under version control"
                                   (abbreviate-file-name default-directory))))
          (root (file-name-as-directory
                 (expand-file-name
@@ -362,9 +362,9 @@ tells that all of it is here."
               (contexture-sources--params :text :diff (substring text start)
                                           `(,@metadata :language "diff"))))
             ((string-blank-p text)
-             (message "%s has not changed since its last commit"
+             (contexture--message "%s has not changed since its last commit"
                       (contexture--place metadata)))
-            (t (message "Nothing added: version control says: %s"
+            (t (contexture--message "Nothing added: version control says: %s"
                         (string-trim text)))))))
 
 ;;;; Compilations

@@ -62,7 +62,7 @@ count, too.  Emacs does not wait; \\[contexture-cancel] cancels."
     (user-error "The server cannot read directories of other machines"))
   (let ((root (file-name-as-directory (expand-file-name directory))))
     (unless (file-directory-p root)
-      (user-error "%s is not a directory" (abbreviate-file-name root)))
+      (contexture--user-error "%s is not a directory" (abbreviate-file-name root)))
     (contexture-tree--add root (or mode 'files) hidden)))
 
 ;;;###autoload
@@ -214,7 +214,7 @@ The calls without an answer were just made once more."
      (lambda (summary)
        (contexture--note-totals manager (plist-get summary :count)
                                 (plist-get summary :tokens))
-       (message "%s" (contexture-tree--added-text walk result summary))))))
+       (contexture--message "%s" (contexture-tree--added-text walk result summary))))))
 
 (defun contexture-tree--added-text (walk result summary)
   "Return what to tell of WALK, which ended with RESULT.
@@ -272,9 +272,9 @@ SUMMARY is what the context holds now."
   (let ((root (abbreviate-file-name (contexture-tree--walk-root walk)))
         (label (contexture--label (contexture-tree--walk-manager walk))))
     (cond ((contexture-tree--walk-forgotten walk)
-           (message "Forgot about %s; the server may yet add it to %s" root label))
+           (contexture--message "Forgot about %s; the server may yet add it to %s" root label))
           ((eql (plist-get problem :code) -32800)
-           (message "Cancelled: nothing of %s was added to %s" root label))
+           (contexture--message "Cancelled: nothing of %s was added to %s" root label))
           (t (contexture--tell-refused (contexture-tree--walk-manager walk)
                                        problem)))))
 

@@ -183,7 +183,7 @@ is known."
         (source (contexture--source metadata)))
     (if (and symbol (eq (plist-get metadata :origin) :symbol)
              (not (equal symbol source)))
-        (format "%s (%s)" symbol source)
+        (contexture--format "%s (%s)" symbol source)
       source)))
 
 (defun contexture--source (metadata)
@@ -201,10 +201,11 @@ is known."
 
 (defun contexture--place (metadata)
   "Return the file, or else the buffer, that METADATA names, for people."
-  (if-let ((file (plist-get metadata :filename)))
-      (contexture--short-name file (plist-get metadata :project))
-    (or (plist-get metadata :buffer) (plist-get metadata :symbol)
-        (if (eq (plist-get metadata :origin) :kill) "killed text" "text"))))
+  (contexture--visible
+   (if-let ((file (plist-get metadata :filename)))
+       (contexture--short-name file (plist-get metadata :project))
+     (or (plist-get metadata :buffer) (plist-get metadata :symbol)
+         (if (eq (plist-get metadata :origin) :kill) "killed text" "text")))))
 
 (defun contexture--name (name)
   "Return NAME, a keyword, string or nil from the server, as text."
@@ -259,7 +260,7 @@ METHOD is `add-context' unless given."
   "Tell that MANAGER has received ITEM, with REPLACED characters lost."
   (contexture--note-totals manager (plist-get item :count)
                            (plist-get item :total-tokens))
-  (message "Added %s to %s (%s)%s%s"
+  (contexture--message "Added %s to %s (%s)%s%s"
            (contexture--description (plist-get item :metadata))
            (contexture--label manager)
            (contexture--size (plist-get item :count)
@@ -274,7 +275,7 @@ METHOD is `add-context' unless given."
 
 (defun contexture--tell-refused (manager problem)
   "Tell that MANAGER has received nothing because of PROBLEM."
-  (message "Nothing added to %s: %s" (contexture--label manager)
+  (contexture--message "Nothing added to %s: %s" (contexture--label manager)
            (contexture--error-text problem)))
 
 (defun contexture--note-totals (manager items tokens)
@@ -313,7 +314,7 @@ Unsaved edits are part of it; under narrowing, what is hidden is not."
   "Add the definition around point to this buffer's context."
   (interactive)
   (let ((bounds (or (contexture--defun-bounds)
-                    (user-error "There is no definition around point%s"
+                    (contexture--user-error "There is no definition around point%s"
                                 (if (derived-mode-p 'prog-mode) ""
                                   " that this major mode knows of")))))
     (contexture--add
@@ -367,7 +368,7 @@ being edited here, the text of its buffer is what is added."
   (let* ((file (expand-file-name file))
          (buffer (find-buffer-visiting file)))
     (cond ((file-directory-p file)
-           (user-error "%s is a directory" (abbreviate-file-name file)))
+           (contexture--user-error "%s is a directory" (abbreviate-file-name file)))
           ((and buffer (buffer-modified-p buffer))
            (cons 'add-context (contexture--capture-file buffer start end)))
           ((file-remote-p file)
@@ -425,7 +426,7 @@ What goes wrong is the user's business, not a bug."
   (condition-case problem
       (contexture-request method params)
     (contexture-error
-     (user-error "Contexture: %s" (contexture--problem-text problem)))))
+     (contexture--user-error "Contexture: %s" (contexture--problem-text problem)))))
 
 (defun contexture--read-manager (&optional ask)
   "Return the name of a context that holds something.
@@ -477,7 +478,8 @@ OWN is the name of the context of the current buffer."
                    (format "  %s" (contexture--size
                                    (plist-get entry :count)
                                    (plist-get entry :tokens))))))))
-    (completing-read (format-prompt "Context" default) names nil t nil nil default)))
+    (completing-read (format-prompt "Context" (contexture--visible default))
+                     (mapcar #'contexture--visible-candidate names) nil t nil nil default)))
 
 (defun contexture--markdown (manager)
   "Return the context named MANAGER as Markdown."
@@ -491,7 +493,7 @@ choose one."
   (interactive (list (contexture--read-manager current-prefix-arg)))
   (let ((text (contexture--markdown manager)))
     (kill-new text)
-    (message "Copied the context of %s (%s)" (contexture--label manager)
+    (contexture--message "Copied the context of %s (%s)" (contexture--label manager)
              (contexture--count (length text) "character"))))
 
 ;;;###autoload
@@ -505,7 +507,7 @@ choose one."
   (let ((text (contexture--markdown manager)))
     (push-mark nil t)
     (insert text)
-    (message "Inserted the context of %s (%d characters)"
+    (contexture--message "Inserted the context of %s (%d characters)"
              (contexture--label manager) (length text))))
 
 (provide 'contexture)

@@ -1,0 +1,251 @@
+;;; contexture-visible-tests.el --- Tests that nothing hides in names  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; No control, bidi or invisible character of a name is left in what
+;; the package shows, with names in a real server that have all of them.
+
+;;; Code:
+
+(require 'contexture-repl-test-helper)
+(require 'contexture-dashboard)
+(require 'contexture-explain)
+(require 'contexture-info)
+(require 'contexture-sets)
+(require 'contexture-session)
+(require 'contexture-session-edit)
+(require 'contexture-session-show)
+(require 'contexture-session-views)
+
+(defconst contexture-visible-tests--hidden
+  '(#x1 #x7 ?\n ?\t ?\r #x1b #x1f #x7f #x80 #x85 #x9b #x9f #xad #x34f #x378 #x61c #x115f
+    #x1160 #x17b4 #x180b #x180e #x200b #x200c #x200d #x200e #x200f #x2028 #x2029 #x202a
+    #x202b #x202c #x202d #x202e #x2060 #x2064 #x2065 #x2066 #x2067 #x2068 #x2069 #x206f
+    #x3164 #xfe00 #xfe0f #xfeff #xffa0 #xfff9 #xfffb #xffff #x1d173 #xe0001 #xe0041
+    #xe007f #xe0100 #xe01ef #x10ffff)
+  "One of each kind at least, and the ends of each range.")
+
+(defconst contexture-visible-tests--ordinary
+  '("" "a b\\n.rs" "Größe" "e\u0301" "данные" "文件.txt" "ファイル" "파일" "קובץ" "ملف"
+    "ไฟล์" "फ़ाइल" "ഫയൽ" "می\u200cروم" "क्\u200dष" "ක්\u200dෂ" "क्\u200cष"
+    "👩\u200d💻" "👩🏽\u200d🚒" "❤\ufe0f\u200d🔥" "🏳\ufe0f\u200d🌈" "1\ufe0f\u20e3"
+    "☺\ufe0e" "©\ufe0f" "葛\U000e0100" "∩\ufe00" "\u1820\u180b"
+    "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f")
+  "Texts that stay as they are.")
+
+(defconst contexture-visible-tests--odd
+  '("a\u200cb" "a\u200db" "می\u200c\u200cروم" "م\u200c" "👩\u200d" "1\ufe0f" "a\ufe0f"
+    "❤\ufe0f\ufe0f" "é\ufe00" "葛\U000e0100\U000e0101" "🏴\U000e0068\U000e0069\U000e007f"
+    "cod\u202esr.exe" "a\nb" "a\e[31mb")
+  "Texts in which something hides.")
+
+(defun contexture-visible-tests--name (&optional prefix)
+  "Return PREFIX with every hidden character, each between two letters."
+  (concat prefix "a" (mapconcat (lambda (char) (string char ?x))
+                                contexture-visible-tests--hidden "")))
+
+(defun contexture-visible-tests--check (what text &optional lines)
+  "Check that no hidden character is seen raw in TEXT, which is of WHAT.
+With LINES non-nil, line ends may be there.  One that has something else
+to display is not seen."
+  (dotimes (index (length text))
+    (let ((char (aref text index)))
+      (when (and (memq char contexture-visible-tests--hidden)
+                 (not (and lines (eq char ?\n)))
+                 (not (stringp (get-text-property index 'display text))))
+        (ert-fail (list what 'shows (format "%x" char)
+                        (substring-no-properties text (max 0 (- index 30)))))))))
+
+(defun contexture-visible-tests--check-buffers ()
+  "Check the text, the name and the header line of each buffer of the package."
+  (let ((checked 0))
+    (dolist (buffer (buffer-list) checked)
+      (with-current-buffer buffer
+        (when (string-prefix-p "*contexture" (buffer-name))
+          (cl-incf checked)
+          (contexture-visible-tests--check 'name (buffer-name))
+          (contexture-visible-tests--check (buffer-name) (buffer-string) t)
+          (contexture-visible-tests--check (list (buffer-name) 'header)
+                                           (format "%s" header-line-format)))))))
+
+(defmacro contexture-visible-tests--completing (&rest body)
+  "Run BODY, in which a question ends the command; return what it offered.
+That is the prompt and the candidates, with what stands behind them."
+  (declare (indent 0) (debug t))
+  `(catch 'asked
+     (cl-letf (((symbol-function 'completing-read)
+                (lambda (prompt table &rest _)
+                  (let* ((names (all-completions "" table))
+                         (metadata (completion-metadata "" table nil))
+                         (annotate (or (completion-metadata-get
+                                        metadata 'annotation-function)
+                                       (plist-get completion-extra-properties
+                                                  :annotation-function)
+                                       #'ignore)))
+                    (throw 'asked (append (list prompt) names
+                                          (mapcar annotate names)))))))
+       ,@body
+       nil)))
+
+;;;; Texts
+
+(ert-deftest contexture-visible-shows-each-hidden-character ()
+  (dolist (char contexture-visible-tests--hidden)
+    (let ((shown (contexture--visible (string ?a char ?x))))
+      (contexture-visible-tests--check char shown)
+      (should (string-match-p "\\`a\\\\\\(u{[0-9a-f]+}\\|[nrt]\\)x\\'" shown))))
+  (should (equal (contexture--visible "a\nb\t\u202e" t) "a\nb\t\\u{202e}"))
+  (should-not (contexture--visible nil)))
+
+(ert-deftest contexture-visible-leaves-ordinary-text ()
+  (dolist (text contexture-visible-tests--ordinary)
+    (should (eq (contexture--visible text) text)))
+  (dolist (text contexture-visible-tests--odd)
+    (should-not (equal (contexture--visible text) text))))
+
+(ert-deftest contexture-visible-is-as-the-server-has-it ()
+  (contexture-test-with-server
+    (dolist (name (append contexture-visible-tests--odd
+                          (remove "" contexture-visible-tests--ordinary)
+                          (mapcar (lambda (char) (string ?a char ?x))
+                                  contexture-visible-tests--hidden)))
+      (contexture-request 'clear-context '(:manager "m"))
+      (contexture-request 'add-context (list :manager "m" :content "x"
+                                             :metadata (list :filename name)))
+      (should (string-match "(from \\(.*\\))" (contexture-request
+                                               'context-to-string '(:manager "m"))))
+      (let ((shown (contexture-request 'context-to-string '(:manager "m"))))
+        (should (string-search (format "(from %s)" (contexture--visible name)) shown))))))
+
+(ert-deftest contexture-visible-candidate-keeps-its-text ()
+  (let* ((name (contexture-visible-tests--name))
+         (shown (contexture--visible-candidate name)))
+    (should (equal shown name))
+    (contexture-visible-tests--check 'candidate shown)))
+
+(ert-deftest contexture-visible-buffer-keeps-its-text ()
+  (with-temp-buffer
+    (insert "if (a\u202e) // 👩\u200d💻 \u200b\n")
+    (let ((text (buffer-substring-no-properties (point-min) (point-max))))
+      (contexture--show-hidden)
+      (should (equal (mapcar (lambda (at) (get-text-property at 'display)) '(6 13 16))
+                     '("\\u{202e}" nil "\\u{200b}")))
+      (should (equal text (buffer-substring-no-properties (point-min) (point-max)))))))
+
+(ert-deftest contexture-visible-buffer-knows-what-came-later ()
+  (with-temp-buffer
+    (insert "👩\u200d")
+    (contexture--show-hidden)
+    (should (equal (get-text-property 2 'display) "\\u{200d}"))
+    (insert "💻")
+    (contexture--show-hidden)
+    (should-not (get-text-property 2 'display))))
+
+;;;; Commands
+
+(defun contexture-visible-tests--fill (name file)
+  "Have everything in the server that a NAME can be of, with an item of FILE."
+  (contexture-request 'add-context
+                      (list :manager name :content "x"
+                            :metadata (list :filename file :symbol name :start-line 1
+                                            :end-line 2 :origin :symbol)))
+  (contexture-request 'save-set (list :manager name :name name))
+  (contexture-request 'open-session (list :name name :project file :manager name))
+  (contexture-request
+   'add-message
+   (list :messages (vector (list :role :user :content "say needle")
+                           (list :role :assistant :content "needle"
+                                 :tool-calls (vector (list :id name :name name
+                                                           :arguments "{}")))
+                           (list :role :tool :content "z" :tool-call-id name))))
+  (contexture-request 'checkpoint (list :message name))
+  (contexture-request 'build-context '(:brief t)))
+
+(ert-deftest contexture-visible-in-every-list-and-heading ()
+  (contexture-test-with-server
+    (save-window-excursion
+      (let* ((name (contexture-visible-tests--name))
+             (file (contexture-visible-tests--name "/tmp/"))
+             (contexture-manager name)
+             messages)
+        (contexture-visible-tests--fill name file)
+        (cl-letf* ((message (symbol-function 'message))
+                   ((symbol-function 'message)
+                    (lambda (string &rest arguments)
+                      (when string
+                        (push (apply #'format-message string arguments) messages))
+                      (apply message string arguments))))
+          (contexture-list name)
+          (contexture-test-until (buffer-local-value 'contexture-list--items
+                                                     (get-buffer contexture-list-buffer)))
+          (contexture-preview name)
+          (contexture-info)
+          (contexture-dashboard)
+          (contexture-explain)
+          (contexture-session-transcript name)
+          (contexture-session-search "needle")
+          (contexture-session-views name)
+          (contexture-test-settle)
+          (contexture-test-settle)
+          (should (>= (contexture-visible-tests--check-buffers) 7))
+          (let ((contexture-manager "other"))
+            (contexture--add (list :type :text :content "y"
+                                   :metadata (list :filename file :symbol name))))
+          (contexture-session-rename name (concat name "2"))
+          (contexture-test-settle)
+          (ignore-errors (contexture-session-switch (concat name "none")))
+          (contexture-test-settle)
+          (contexture-clear)
+          (contexture-undo)
+          (contexture-save-set name)
+          (contexture-test-settle))
+        (should (> (length messages) 3))
+        (dolist (text messages)
+          (contexture-visible-tests--check 'message text))))))
+
+(ert-deftest contexture-visible-in-every-choice ()
+  (contexture-test-with-server
+    (let* ((name (contexture-visible-tests--name))
+           (file (contexture-visible-tests--name "/tmp/"))
+           (contexture-manager name))
+      (contexture-visible-tests--fill name file)
+      (dolist (command (list (lambda () (contexture-sets--read-manager))
+                             (lambda () (contexture-sets--read-set "Set" t))
+                             (lambda () (contexture-session--read "Session"))
+                             (lambda () (contexture--read-manager t))
+                             (lambda () (call-interactively #'contexture-remove))
+                             (lambda () (contexture-session--read-checkpoint "Back to"))
+                             (lambda () (contexture-session--read-revision))
+                             (lambda () (contexture-repl--read-session))))
+        (let ((offered (contexture-visible-tests--completing (funcall command))))
+          (should (cdr offered))
+          (dolist (text (delq nil offered))
+            (contexture-visible-tests--check command text)))))))
+
+;;;; What a model asks for
+
+(ert-deftest contexture-visible-in-what-a-model-wants-to-do ()
+  ;; A script is TOML, which has no such character.
+  (let* ((name (remove #x7f (contexture-visible-tests--name)))
+         (arguments (json-encode (list (cons 'content (concat "rm \u202e" name))))))
+    (contexture-repl-test-with `(("Let me." (call "add_text" ,arguments)) ("Done."))
+      (contexture-repl-tools 'on)
+      (contexture-test-until (plist-get contexture-repl--tool-settings :tools))
+      (contexture-repl-test-type "Do it")
+      (contexture-repl-send)
+      (contexture-test-until contexture-repl--approvals)
+      (contexture-visible-tests--check 'block (buffer-string) t)
+      (should (string-search "rm \\u{202e}" (buffer-string)))
+      (contexture-repl-view-approval)
+      (with-current-buffer contexture-repl-approval-buffer
+        (contexture-visible-tests--check 'approval (buffer-string) t))
+      (contexture-repl-approve 'once)
+      (contexture-repl-test-wait)
+      (contexture-visible-tests--check 'line (buffer-string) t)
+      (should (string-search name (plist-get (car (contexture-test-items contexture-manager))
+                                             :content))))))
+
+(provide 'contexture-visible-tests)
+;;; contexture-visible-tests.el ends here
