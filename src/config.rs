@@ -34,7 +34,7 @@ pub struct Config {
     pub model: Option<String>,
     /// The user's values for models.
     pub models: Vec<Override>,
-    /// Service that makes vectors of texts.
+    /// Service that computes vectors for texts.
     pub embeddings: Option<Embeddings>,
     /// Models to talk to. The first is the default.
     pub providers: Vec<Configured>,
@@ -77,7 +77,7 @@ pub struct Settings {
     /// The user's values for models; only in the file.
     #[arg(skip)]
     pub models: Option<Vec<ModelSettings>>,
-    /// Service that makes vectors of texts; only in the file.
+    /// Service that computes vectors for texts; only in the file.
     #[arg(skip)]
     pub embeddings: Option<EmbeddingSettings>,
     /// Models to talk to; only in the file.

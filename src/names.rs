@@ -1,4 +1,4 @@
-//! Closed sets of names that clients write as keywords. It knows no value and no wire.
+//! Closed sets of names that clients write as keywords. This module knows no values and no wire.
 
 /// Declares an enum whose variants have names on the wire: `ALL`, `name` and `from_name`.
 macro_rules! names {
@@ -9,15 +9,15 @@ macro_rules! names {
         pub enum $name { $($(#[$vdoc])* $variant,)* }
 
         impl $name {
-            /// Every value, in the order in which errors list them.
+            /// All values, in the order in which errors list them.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The kebab-case name on the wire.
+            /// Returns the kebab-case name on the wire.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }
             }
 
-            /// The value with this wire name.
+            /// Returns the value with this wire name.
             pub fn from_name(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|v| v.name() == name)
             }

@@ -1,4 +1,5 @@
-//! Settings of the service that makes vectors of texts: `[embeddings]` in the configuration file.
+//! Settings of the service that computes vectors for texts: `[embeddings]` in the configuration
+//! file.
 
 use std::time::Duration;
 

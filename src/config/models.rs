@@ -38,7 +38,11 @@ pub(super) fn overrides(
             message: format!("{:?}: {message}", model.prefix),
             origin: FILE,
         })?;
-        explained.push(Explained { name: "models", value: told(&model, &prefix), source: FILE });
+        explained.push(Explained {
+            name: "models",
+            value: describe(&model, &prefix),
+            source: FILE,
+        });
         let ModelSettings { limit, factor, tokenizer, .. } = model;
         overrides.push(Override { prefix, limit, factor, tokenizer });
     }
@@ -66,7 +70,7 @@ fn check(model: &ModelSettings, prefix: &str, twice: bool) -> Result<(), String>
     }
 }
 
-fn told(model: &ModelSettings, prefix: &str) -> String {
+fn describe(model: &ModelSettings, prefix: &str) -> String {
     let limit = model.limit.map(|limit| format!("limit {limit}"));
     let factor = model.factor.map(|factor| format!("factor {factor}"));
     let tokenizer = model.tokenizer.map(|tokenizer| format!("tokenizer {tokenizer}"));

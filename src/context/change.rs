@@ -66,7 +66,7 @@ impl Change {
         Self { method: method.to_owned(), ..Self::default() }
     }
 
-    /// Returns whether the change changes nothing.
+    /// Returns whether the change is empty.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty() && self.settings.is_none() && self.set.is_none()
     }

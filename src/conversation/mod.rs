@@ -230,8 +230,8 @@ impl Conversation {
         })?)
     }
 
-    /// Leaves out the least important messages until the rest costs at most `max_tokens`, or the
-    /// model's target without that.
+    /// Leaves out the least important messages until the rest costs at most `max_tokens`. `None`
+    /// stands for the model's target.
     ///
     /// # Errors
     /// [`EngineError::BudgetTooSmall`].

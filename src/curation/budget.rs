@@ -43,7 +43,7 @@ impl Budget {
     ///
     /// # Errors
     ///
-    /// [`NothingLeft`] when `reserved` is not smaller than both.
+    /// [`NothingLeft`] unless `reserved` is smaller than both `window` and `practical`.
     pub fn new(window: u64, practical: u64, reserved: u64) -> Result<Self, NothingLeft> {
         let usable = window.min(practical);
         match reserved < usable {

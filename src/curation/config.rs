@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 const AIM_OF_TRIGGER: f64 = 0.5 / 0.8;
 const AIM_AT_MOST: f64 = 0.5;
 
-/// The settings of the turn loop. Fields accept any value; [`Self::check`] tells if the values are
-/// valid.
+/// The settings of the turn loop. The fields accept any value; [`Self::check`] finds invalid ones.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
 pub struct TurnConfig {
@@ -40,7 +39,7 @@ pub struct Setting {
     pub name: &'static str,
     /// Effective value.
     pub value: Value,
-    /// Value without configuration.
+    /// Default value.
     pub default: Value,
     /// Allowed values.
     pub range: Range,

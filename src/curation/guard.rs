@@ -5,13 +5,13 @@ use super::strategy::{Fate, Projection, Shown, Verdict};
 use super::unit::History;
 
 /// Reason for leaving out a unit that the strategy showed in part.
-const TORN: &str = "the strategy showed only part of it";
+const SHOWN_IN_PART: &str = "the strategy showed only part of it";
 /// Reason for leaving out a unit that the strategy showed.
-const OVER: &str = "the strategy chose more than fits";
+const TOO_MUCH: &str = "the strategy chose more than fits";
 /// Reason for showing a unit that the strategy changed or left out.
-const NEVER_LOST: &str = "it cannot be left out";
+const MANDATORY: &str = "it cannot be left out";
 /// Reason given where the strategy gave none.
-const UNSAID: &str = "the strategy gave no reason";
+const NO_REASON: &str = "the strategy gave no reason";
 
 /// Returns the projection unchanged if it keeps the contract of strategies, as it always should,
 /// and mended if not. The units that cannot be left out must fit into `budget`.
@@ -19,7 +19,7 @@ pub(super) fn mended(history: &History<'_>, budget: u64, projection: Projection)
     let mut guard = Guard::new(history, projection);
     guard.show_whole_units();
     guard.fit(budget);
-    guard.say_what_became_of_units();
+    guard.correct_verdicts();
     guard.projection
 }
 
@@ -36,8 +36,8 @@ impl<'b, 'a> Guard<'b, 'a> {
         for (at, unit) in history.units.iter().enumerate() {
             unit.members.iter().for_each(|index| unit_of[*index] = at);
         }
-        let unsaid = || Verdict { fate: Fate::Dropped, reason: UNSAID, score: None };
-        projection.verdicts.resize_with(history.units.len(), unsaid);
+        let no_reason = || Verdict { fate: Fate::Dropped, reason: NO_REASON, score: None };
+        projection.verdicts.resize_with(history.units.len(), no_reason);
         Self { history, projection, unit_of }
     }
 
@@ -56,7 +56,7 @@ impl<'b, 'a> Guard<'b, 'a> {
             }
             let verdict = &mut self.projection.verdicts[at];
             verdict.fate = if never_lost { Fate::Kept } else { Fate::Dropped };
-            verdict.reason = if never_lost { NEVER_LOST } else { TORN };
+            verdict.reason = if never_lost { MANDATORY } else { SHOWN_IN_PART };
         }
     }
 
@@ -107,7 +107,7 @@ impl<'b, 'a> Guard<'b, 'a> {
                 over = over.saturating_sub(costs[at]);
                 out[at] = true;
                 let verdict = &mut self.projection.verdicts[at];
-                (verdict.fate, verdict.reason) = (Fate::Dropped, OVER);
+                (verdict.fate, verdict.reason) = (Fate::Dropped, TOO_MUCH);
             }
         }
         let unit_of = &self.unit_of;
@@ -118,7 +118,7 @@ impl<'b, 'a> Guard<'b, 'a> {
     }
 
     /// Makes the verdicts agree with what is shown.
-    fn say_what_became_of_units(&mut self) {
+    fn correct_verdicts(&mut self) {
         let mut fates = vec![Fate::Dropped; self.history.units.len()];
         for shown in &self.projection.shown {
             let Some(index) = index(shown) else { continue };
@@ -131,7 +131,7 @@ impl<'b, 'a> Guard<'b, 'a> {
         }
         for (verdict, fate) in self.projection.verdicts.iter_mut().zip(fates) {
             if verdict.fate != fate {
-                (verdict.fate, verdict.reason) = (fate, UNSAID);
+                (verdict.fate, verdict.reason) = (fate, NO_REASON);
             }
         }
     }

@@ -65,9 +65,9 @@ impl PruneStats {
     }
 }
 
-/// Removes the units with the lowest scores until the history costs at most `max_tokens`, or the
-/// model's target ([`Model::target`]) without that. The units that cannot be left out and the last
-/// message stay.
+/// Removes the units with the lowest scores until the history costs at most `max_tokens`. `None`
+/// stands for the model's target ([`Model::target`]). The units that cannot be left out and the
+/// last message stay.
 ///
 /// # Errors
 ///

@@ -18,8 +18,7 @@ pub struct Observed {
     /// Mean relevance of the memories found for this turn, from 0 to 1. It is 0 when none were
     /// found.
     pub relevance: f64,
-    /// Coherence of the last answer in the judgement of an evaluator, from 0 to 1; `None` without
-    /// one.
+    /// Coherence of the last answer as rated by an evaluator, from 0 to 1; `None` without a rating.
     pub coherence: Option<f64>,
     /// Number of turns of the session.
     pub turns: u64,

@@ -92,11 +92,11 @@ fn units(messages: &[&Message], measure: &Measure) -> Vec<Unit> {
         calls.made_by(message, units.len() - 1);
     }
     calls.unanswered().for_each(|at| units[at].kept = Some(Kept::InFlight));
-    keep_what_is_never_lost(messages, &mut units);
+    mark_mandatory(messages, &mut units);
     units
 }
 
-fn keep_what_is_never_lost(messages: &[&Message], units: &mut [Unit]) {
+fn mark_mandatory(messages: &[&Message], units: &mut [Unit]) {
     let of_user = |unit: &Unit| messages[unit.members[0]].role == Role::User;
     let first = units.iter().position(of_user);
     let last = units.iter().rposition(of_user);

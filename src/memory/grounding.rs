@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn without_memories_there_is_nothing_and_no_relevance() {
+    fn grounding_without_memories_is_empty() {
         assert_eq!(check(&[], "").relevance(), 0.0);
     }
 

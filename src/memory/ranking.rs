@@ -14,8 +14,8 @@ pub const LEAST_SIMILARITY: f64 = 0.25;
 
 /// Weights of the rankings. Search results decide, their neighbours come next, and age and use
 /// settle what fits about equally well.
-const FOUND: usize = 6;
-const BESIDE: usize = 3;
+const FOUND_WEIGHT: usize = 6;
+const NEIGHBOUR_WEIGHT: usize = 3;
 
 /// A memory that may be useful.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub fn best(candidates: &[Candidate], found: Found<'_>, now: i64) -> Vec<u64> {
         ids.iter().copied().filter(|id| known.contains_key(id)).collect()
     };
     let [words, vectors] = [found.by_words, found.by_vectors].map(among);
-    let beside = beside(&known, &fused_ids(&[&words, &vectors]));
+    let beside = neighbours_of(&known, &fused_ids(&[&words, &vectors]));
     let mut eligible: Vec<&Candidate> =
         fused_ids(&[&words, &vectors, &beside]).iter().map(|id| known[id]).collect();
     eligible.sort_by_key(|candidate| (Reverse(candidate.life.created), Reverse(candidate.id)));
@@ -53,9 +53,9 @@ pub fn best(candidates: &[Candidate], found: Found<'_>, now: i64) -> Vec<u64> {
     eligible.sort_by(|a, b| b.life.strength(now).total_cmp(&a.life.strength(now)));
     let strongest: Vec<u64> = eligible.iter().map(|candidate| candidate.id).collect();
     let mut ranks: Vec<&[u64]> = vec![&newest, &strongest];
-    ranks.extend([&words[..]; FOUND]);
-    ranks.extend([&vectors[..]; FOUND]);
-    ranks.extend([&beside[..]; BESIDE]);
+    ranks.extend([&words[..]; FOUND_WEIGHT]);
+    ranks.extend([&vectors[..]; FOUND_WEIGHT]);
+    ranks.extend([&beside[..]; NEIGHBOUR_WEIGHT]);
     fused_ids(&ranks)
 }
 
@@ -74,7 +74,7 @@ pub fn similar<'a>(query: &[f32], vectors: impl IntoIterator<Item = (u64, &'a [f
 }
 
 /// Returns the neighbours of the found memories, in the order of the found ones.
-fn beside(known: &BTreeMap<u64, &Candidate>, found: &[u64]) -> Vec<u64> {
+fn neighbours_of(known: &BTreeMap<u64, &Candidate>, found: &[u64]) -> Vec<u64> {
     let mut by_place: Vec<(u64, u64, u64, u64)> = known
         .values()
         .filter_map(|c| c.origin.map(|(session, first, last)| (session, first, last, c.id)))

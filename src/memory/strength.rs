@@ -25,10 +25,13 @@ pub struct Life {
 }
 
 impl Life {
-    /// Returns the strength at the time `now` in Unix seconds, above 0 and at most 1: e^(−h/S) ·
-    /// max(0.1, min(1, e^(−0.01·age))). Here h is the number of hours since the last use, age the
-    /// number of hours since the memory was made, and S = (168 + 0.1·accesses) · 1.5 hours. A time
-    /// before the last use or the creation counts as that moment.
+    /// Returns the strength at the time `now` in Unix seconds, above 0 and at most 1:
+    ///
+    /// e^(−h/S) · max(0.1, min(1, e^(−0.01·age)))
+    ///
+    /// Here h is the number of hours since the last use, age the number of hours since the memory
+    /// was made, and S = (168 + 0.1·accesses) · 1.5 hours. A time before the last use or the
+    /// creation counts as that moment.
     pub fn strength(&self, now: i64) -> f64 {
         let hours_since = |then: i64| (now.saturating_sub(then).max(0)) as f64 / SECONDS_PER_HOUR;
         let life = (FIRST_LIFE + LIFE_PER_ACCESS * self.accesses as f64) * LASTING;
@@ -61,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn strength_is_that_of_the_formula() {
+    fn strength_follows_the_formula() {
         check((0, 0, 0), 0, 1.0);
         check((0, 0, 0), 24, (-24.0_f64 / 252.0).exp() * (-0.24_f64).exp());
         check((0, 100, 50), 100, (-1.0_f64).exp());

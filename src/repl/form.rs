@@ -242,7 +242,7 @@ fn unknown(name: &str) -> WireError {
     ))
 }
 
-/// Evaluates a constant to itself.
+/// Returns a constant, which evaluates to itself.
 fn constant(datum: Value) -> Outcome {
     match datum {
         Value::Symbol(name) => Err(unknown(&name)),

@@ -268,7 +268,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_the_texts(
+        fn the_scores_equal_those_of_an_index_for_any_texts(
             texts in prop::collection::vec("[a-eA-E_0-1 éß.–]{0,40}|[a-z]{1,4}(ing|ed|ies|ly|s)?", 1..8),
             query in "[a-eA-E_0-1 é]{0,20}|[a-z]{1,4}(ing|ed|ies|ly|s)?",
         ) {

@@ -105,13 +105,13 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_is_placed_under_a_condition_is_not_said_twice() {
+    fn a_part_shown_under_a_condition_is_not_repeated() {
         let template = "{% if prior_summary %}So far: {{ prior_summary }}{% endif %}";
         check(template, ["P", "", ""], "So far: P", &["prior-summary"]);
     }
 
     #[test]
-    fn a_part_that_the_template_has_not_come_to_is_not_lost() {
+    fn a_part_in_a_branch_not_taken_is_not_lost() {
         let template = "{% if prior_summary %}{{ recent_conversation }}{% endif %}";
         check(template, ["", "R", ""], "\n\n## What was said last\n\nR", &["recent-conversation"]);
         check(

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_noted_however_it_is_shown() {
+    fn shown_fields_are_recorded_in_every_form() {
         check("λ {{ a }} and  {{- b -}}  .", &["a", "b"]);
         check("{{ a|upper }}{{ b[-3:] }}", &["a", "b"]);
         check("{{ (a|lines)[1:] }}{{ a|lines }}{{ (b|lines)[0] }}", &["a", "b"]);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_asked_about_or_not_come_to_is_not() {
+    fn conditions_and_branches_not_taken_show_nothing() {
         check("{% if a %}yes{% endif %}", &[]);
         check("{% if empty %}{{ a }}{% else %}{{ b }}{% endif %}", &["b"]);
         check("{{ 'yes' if a else 'no' }} {{ a|length }} {{ a is defined }} {{ 'x' in a }}", &[]);

@@ -1,6 +1,6 @@
 //! The subset of Jinja that a template may use: placeholders, conditions and loops, but nothing
 //! that lets a text grow from itself. A template comes with a project that somebody else wrote, and
-//! a program that runs out of memory dies as a whole.
+//! running out of memory would kill the whole program.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const MAX_MADE_BYTES: usize = 64 << 20;
 const MAX_PIECES: usize = 100_000;
 /// Memory for one piece, besides its text.
 const BYTES_PER_PIECE: usize = 48;
-/// Maximum depth of nested loops. Each keeps the values it runs through.
+/// Maximum depth of nested loops. Each loop keeps the values it iterates over.
 const MAX_LOOPS: usize = 8;
 
 /// Creates an environment in which no filter, test or function makes a text more than a few times
@@ -208,7 +208,7 @@ impl Reader {
     }
 }
 
-/// Returns whether a name is a word of the language, which does not end a value.
+/// Returns whether a name is a keyword of the language, and therefore does not end a value.
 fn is_word(token: &Token<'_>) -> bool {
     const WORDS: [&str; 9] = ["and", "or", "not", "in", "is", "if", "elif", "else", "for"];
     matches!(token, Token::Ident(name) if WORDS.contains(name))

@@ -47,7 +47,7 @@ fn errors_say_where_they_are() {
 }
 
 #[test]
-fn what_is_missing_is_empty() {
+fn missing_fields_are_empty() {
     let template = parse("[{{ a }}][{{ b.c }}]{% if d %}no{% endif %}").unwrap();
     assert_eq!(render(&template, &Fields::from([("a", "x")])).unwrap(), "[x][]");
 }
@@ -83,7 +83,7 @@ fn a_template_cannot_become_large() {
 }
 
 #[test]
-fn nothing_grows_from_itself() {
+fn text_cannot_grow_from_itself() {
     for (text, what) in [
         ("{% set a = a ~ a %}", "`~`"),
         ("{% set a = a + a %}", "`+`"),
@@ -162,7 +162,7 @@ fn built_in_templates_are_sound_and_described() {
 }
 
 #[test]
-fn names_lead_nowhere_else() {
+fn names_cannot_leave_the_folder() {
     for name in ["a", "code-review", "My notes_2.v1", "ü"] {
         assert!(is_name(name), "{name}");
     }
@@ -175,7 +175,7 @@ fn names_lead_nowhere_else() {
 /// A project's template is stopped before it keeps much more than the conversation it was given,
 /// however long that is.
 #[test]
-fn what_a_template_keeps_has_a_bound() {
+fn a_template_can_keep_only_so_much() {
     let long = "a line of the conversation\n".repeat(40_000);
     let fields = Fields::from([("c", long.as_str())]);
     let check = |text: &str, expected: &str| {

@@ -49,8 +49,8 @@ impl Counter for Bpe {
     }
 }
 
-/// Counts `left` on another thread and `right` on this one, or both on this one if the system gives
-/// no thread.
+/// Counts `left` on another thread and `right` on this one, or both on this one if no thread can be
+/// started.
 fn count_both(vocabulary: &CoreBpe, left: &str, right: &str) -> u64 {
     thread::scope(|scope| {
         let helper = thread::Builder::new().spawn_scoped(scope, || vocabulary.count(left)).ok();

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 /// dozen reports, and one odd report moves little.
 pub const SMOOTHING: f64 = 0.2;
 
-/// Smallest share of the table's factor that a calibration gives.
+/// Smallest ratio that a calibration gives.
 pub const LEAST: f64 = 0.8;
 
-/// Largest share of the table's factor that a calibration gives.
+/// Largest ratio that a calibration gives.
 pub const MOST: f64 = 2.0;
 
 /// Minimum number of tokens of a report. Smaller reports say more about how a provider frames a

@@ -110,7 +110,7 @@ impl Model {
         let said = |name| longest(overrides.iter().map(|said| (said.prefix.as_str(), said)), name);
         let said = said(&whole).or_else(|| said(bare));
         let model = Self::of_row(name, row);
-        said.map_or(model.clone(), |said| model.but(said))
+        said.map_or(model.clone(), |said| model.with_override(said))
     }
 
     /// Returns the model with the factor learned from its provider's reports. A model that has a
@@ -144,7 +144,7 @@ impl Model {
 
     /// Applies the user's values. A vocabulary that the user names counts as the model's own,
     /// unless a factor says that it is not.
-    fn but(self, said: &Override) -> Self {
+    fn with_override(self, said: &Override) -> Self {
         let said_factor = said.factor.filter(|factor| factor.is_finite() && *factor > 0.0);
         let factor = said_factor.unwrap_or(self.factor);
         let named = said.tokenizer.is_some_and(|named| named != TokenizerName::Estimate);

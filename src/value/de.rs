@@ -270,7 +270,7 @@ fn plist_entries(items: Vec<Value>) -> Result<Vec<(Box<str>, Value)>, Error> {
 
 fn no_keyword(got: &Value) -> Error {
     let got = got.describe();
-    Error::new(format!("must be a property list, got {got} where a keyword belongs"))
+    Error::new(format!("must be a property list, got {got} in place of a keyword"))
 }
 
 fn keep_first(entries: &mut Vec<(Box<str>, Value)>) {

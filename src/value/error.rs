@@ -74,7 +74,7 @@ impl de::Error for Error {
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
         let known = match expected {
             [] => "there are none".to_owned(),
-            names => format!("known are {}", names.join(", ")),
+            names => format!("the parameters are {}", names.join(", ")),
         };
         Self { path: field.to_owned(), message: format!("is not a parameter here; {known}") }
     }

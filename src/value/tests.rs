@@ -214,7 +214,7 @@ fn maps_take_any_keys() {
     let big: BTreeMap<String, i64> = decode(&format!("({})", many.join(" "))).unwrap();
     assert_eq!((big.len(), big["k49"]), (50, 49));
     check_error::<BTreeMap<String, u8>>("(:a 1 2 3)", {
-        "must be a property list, got 2 where a keyword belongs"
+        "must be a property list, got 2 in place of a keyword"
     });
     check_error::<BTreeMap<String, u8>>("(:a 1 :b)", "b has no value");
     check_error::<BTreeMap<String, u8>>("[1]", "must be a property list or map, got a vector");
@@ -248,7 +248,7 @@ fn errors_say_where() {
     });
     check_error::<Params>("(:place (:end-line 1))", "place.start-line is required");
     check_error::<Params>("(:place (:start-line 1 :foo_bar 1))", {
-        "place.foo-bar is not a parameter here; known are start-line, end-line"
+        "place.foo-bar is not a parameter here; the parameters are start-line, end-line"
     });
     check_error::<Vec<Vec<u8>>>("((1) (2 x))", {
         "[1][1] must be an integer of 0 or more, got the symbol x"
@@ -258,7 +258,9 @@ fn errors_say_where() {
     });
     let error = decode::<Params>("(:bogus 1)").unwrap_err();
     assert_eq!(error.path, "bogus");
-    assert!(error.message.starts_with("is not a parameter here; known are manager, content"));
+    assert!(
+        error.message.starts_with("is not a parameter here; the parameters are manager, content")
+    );
     let long = format!("(:limit \"{}\\n\")", "x".repeat(50));
     check_error::<Params>(&long, {
         "limit must be an integer of 0 or more, got \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…\""

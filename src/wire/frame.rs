@@ -62,8 +62,8 @@ enum State {
 
 /// Number of bytes without a newline that make a line long.
 const LONG_LINE: usize = 4 << 10;
-/// Minimum number of bytes reserved for the rest of a long line. Later as many as are already
-/// there.
+/// Minimum number of bytes reserved when a long line grows. A longer line doubles its space
+/// instead.
 const READ_AHEAD: usize = 64 << 10;
 
 const AT_LINE_START: State = State::Collecting { searched: 0 };

@@ -74,9 +74,9 @@ pub fn fit(
     }
 }
 
-/// Number of tokens by which each part, counted by itself, may exceed its share of the text. An
-/// estimate rounds each part up, and byte pairs of JSON can join the brackets of two sections. This
-/// affects only how much is kept, and never whether the text fits.
+/// Tolerance in tokens per part: parts counted separately may add up to this much more than the
+/// whole text. An estimate rounds each part up, and byte pairs of JSON can join the brackets of two
+/// sections. This affects only how much is kept, and never whether the text fits.
 const JOINT: u64 = 4;
 
 /// The pieces while a text is built from them.

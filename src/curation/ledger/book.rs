@@ -109,9 +109,9 @@ impl Book {
         for slot in &mut self.slots {
             let taken = slot.as_ref().is_some_and(|entry| match withdrawal.what {
                 Withdrawn::Task => entry.kind == Kind::Task && is_done(&entry.text, &named),
-                Withdrawn::Choice => was_chosen(entry, &withdrawal.words, &named),
+                Withdrawn::Choice => is_choice_of(entry, &withdrawal.words, &named),
                 Withdrawn::Path => entry.kind == Kind::Path && entry.text == withdrawal.words,
-                Withdrawn::Rule => was_laid_down(entry, &named),
+                Withdrawn::Rule => is_rule_about(entry, &named),
             });
             if taken {
                 *slot = None;
@@ -202,8 +202,8 @@ impl Book {
         best.filter(|_| !several).map(|held| held.quantity.subject.clone())
     }
 
-    /// Returns the only subject of which the quantity's is a short form, as "timeout" is of
-    /// "request timeout" if nothing else has a timeout.
+    /// Returns the known subject that has the quantity's subject as its short form, if there is
+    /// only one: "timeout" means "request timeout" if nothing else has a timeout.
     fn longer_name(&self, quantity: &Quantity, amount: &Amount) -> Option<String> {
         let short = key(&quantity.subject);
         let mut found: Option<&Held> = None;
@@ -259,7 +259,7 @@ fn update(
             return true;
         }
         (Related::Same, _) => {
-            tell(entry, &held.quantity, newer);
+            change_amount(entry, &held.quantity, newer);
             held.quantity.amount.clone_from(&newer.amount);
             held.amount = amount.clone();
         }
@@ -270,7 +270,7 @@ fn update(
 }
 
 /// Puts the new amount into a statement, next to its old one.
-fn tell(entry: &mut Entry, old: &Quantity, newer: &Quantity) {
+fn change_amount(entry: &mut Entry, old: &Quantity, newer: &Quantity) {
     let Some(start) = entry.text.find(&old.amount) else {
         entry.text = format!("{} (now {})", entry.text, newer.amount);
         return;
@@ -338,7 +338,7 @@ fn is_done(task: &str, done: &BTreeSet<String>) -> bool {
 
 /// Returns whether an entry is the choice that the words take back: it contains all of them, or is
 /// that exact command.
-fn was_chosen(entry: &Entry, words: &str, named: &BTreeSet<String>) -> bool {
+fn is_choice_of(entry: &Entry, words: &str, named: &BTreeSet<String>) -> bool {
     match entry.kind {
         Kind::Decision => key(&entry.text).is_superset(named),
         Kind::Command => entry.text == words,
@@ -348,7 +348,7 @@ fn was_chosen(entry: &Entry, words: &str, named: &BTreeSet<String>) -> bool {
 
 /// Returns whether an entry is a person's statement on the thing that the words name. It shares at
 /// least two meaningful words, and most of its own.
-fn was_laid_down(entry: &Entry, named: &BTreeSet<String>) -> bool {
+fn is_rule_about(entry: &Entry, named: &BTreeSet<String>) -> bool {
     let statement = matches!(entry.kind, Kind::Constraint | Kind::Decision | Kind::Request);
     if !statement || entry.voice != Voice::Person {
         return false;

@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn wishes_want_and_remarks_tell() {
+    fn wishes_and_remarks_have_less_force() {
         check("I'd prefer small commits.", Some(Force::Wish));
         check("Please split the parser in two.", Some(Force::Wish));
         check("It never ends and nobody wonders.", Some(Force::Rule));

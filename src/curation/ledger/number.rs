@@ -94,7 +94,7 @@ struct Word<'a> {
     /// The word in lower case, without marks around it.
     lower: String,
     classes: Classes,
-    /// True if a clause ends with it.
+    /// True if a clause ends with this word.
     ends: bool,
 }
 
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn or_it_stands_after_the_number() {
+    fn the_subject_may_follow_the_number() {
         check("Use a 45-second request timeout.", "request timeout = 45second");
         check("allow 30 s for the nightly job", "nightly job = 30 s");
         check("spawn 8 workers", "workers = 8 workers");

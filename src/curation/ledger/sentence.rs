@@ -194,7 +194,7 @@ pub(super) struct Found {
     pub(super) end: usize,
 }
 
-/// Finds the cues of a text that are words of their own and really mean what they seem to.
+/// Finds the cues in a text that are whole words and have their usual meaning there.
 pub(super) fn cues(text: &str) -> Vec<Found> {
     let Some(phrases) = PHRASES.as_ref() else { return Vec::new() };
     let mut found = Vec::new();

@@ -62,7 +62,8 @@ impl Strategy for Importance {
     }
 }
 
-/// Scores each unit like its highest message. Of equally high ones, the oldest counts.
+/// Gives each unit the score of its highest-scoring message. Of equally high ones, the oldest
+/// counts.
 pub fn scores(history: &History<'_>) -> Vec<Score> {
     let spoken = |message: &&&Message| message.role != Role::System;
     let count = history.messages.iter().filter(spoken).count();
@@ -73,7 +74,7 @@ pub fn scores(history: &History<'_>) -> Vec<Score> {
         let system = message.role == Role::System;
         let share = if system || last { 1.0 } else { place as f64 / count as f64 };
         place += usize::from(!system);
-        of_messages.push(Marks::of(message, RECENCY * share));
+        of_messages.push(Points::of(message, RECENCY * share));
     }
     let highest = |members: &[usize]| {
         let totals = members.iter().map(|index| &of_messages[*index]);
@@ -81,7 +82,7 @@ pub fn scores(history: &History<'_>) -> Vec<Score> {
     };
     let scored = history.units.iter().map(|unit| highest(&unit.members));
     scored
-        .map(|marks| marks.map_or(Score { total: 0.0, parts: Vec::new() }, Marks::score))
+        .map(|marks| marks.map_or(Score { total: 0.0, parts: Vec::new() }, Points::score))
         .collect()
 }
 
@@ -91,7 +92,7 @@ pub(crate) fn unit_of_last_message(history: &History<'_>) -> Option<usize> {
 }
 
 /// The points of a message for each criterion.
-struct Marks {
+struct Points {
     recency: f64,
     role: f64,
     error: f64,
@@ -101,7 +102,7 @@ struct Marks {
     length: f64,
 }
 
-impl Marks {
+impl Points {
     fn of(message: &Message, recency: f64) -> Self {
         let signals = message.signals;
         let given = |there: bool, points: f64| if there { points } else { 0.0 };

@@ -15,7 +15,7 @@ pub(super) fn read(line: &[u8]) -> Result<Value, WireError> {
         parse_error(message, error.column)
     })?;
     match value {
-        Value::List(_) => Err(invalid("batches are not taken: send one message per line")),
+        Value::List(_) => Err(invalid("batches are not accepted: send one message per line")),
         Value::Map(_) => Ok(value),
         other => Err(invalid(format!("a message is a JSON object, got {}", other.describe()))),
     }

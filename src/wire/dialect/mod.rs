@@ -218,10 +218,10 @@ impl Parts {
                     continue;
                 }
                 (Value::Keyword(key), None) => format!(":{key} has no value"),
-                (other, _) => format!("{} where a keyword belongs", other.describe()),
+                (other, _) => format!("{} in place of a keyword", other.describe()),
             };
             let id = self.id.take().and_then(|id| id_of(id).ok().flatten());
-            return Err((id, invalid(format!("the message is no property list: {problem}"))));
+            return Err((id, invalid(format!("the message is not a property list: {problem}"))));
         }
         Ok(())
     }

@@ -47,9 +47,7 @@ pub(super) fn decode(payload: &[u8]) -> Incoming {
             let (_thread, tag) = (next(), next());
             Incoming::Talk(Talk::Answer { tag, value: Value::Bool(true) })
         }
-        other => {
-            Incoming::Invalid(None, invalid(format!("no message of an Emacs is (:{other} …)")))
-        }
+        other => Incoming::Invalid(None, invalid(format!("Emacs has no message (:{other} …)"))),
     }
 }
 

@@ -153,16 +153,16 @@ fn unreadable_lines_tell_the_column_and_what_to_do() {
 }
 
 #[test]
-fn readable_lines_that_are_no_requests_are_told_what_is_wrong() {
+fn readable_lines_without_a_request_get_an_explanation() {
     let example = "a message is a property list such as (:id 1 :method ping), got";
     check(Native, "(ping)", &format!("- -32600 {example} a list nil"));
     check(Native, "nil", &format!("- -32600 {example} nil nil"));
     check(Native, "[1]", &format!("- -32600 {example} a vector nil"));
     check(Native, "(:id 1 :method)", {
-        "1 -32600 the message is no property list: :method has no value nil"
+        "1 -32600 the message is not a property list: :method has no value nil"
     });
     check(Native, "(:id 1 method ping)", {
-        "1 -32600 the message is no property list: the symbol method where a keyword belongs nil"
+        "1 -32600 the message is not a property list: the symbol method in place of a keyword nil"
     });
     check(Native, "(:id 1 :params nil)", "1 -32600 the message has no method nil");
     check(Native, "(:id 1 :method 5)", "1 -32600 method must be a name, got 5 nil");
@@ -188,7 +188,7 @@ fn readable_lines_that_are_no_requests_are_told_what_is_wrong() {
         check(Native, &line, &error);
     }
     check(Json, "[{\"id\":1}]", {
-        "- -32600 batches are not taken: send one message per line nil"
+        "- -32600 batches are not accepted: send one message per line nil"
     });
     check(Json, "5", "- -32600 a message is a JSON object, got 5 nil");
 }
@@ -269,8 +269,8 @@ fn calls_in_epc() {
     let params = "params must be a property list or map, got";
     check(Epc, "(call 7 ping (3))", &format!("7 -32600 {params} 3 nil"));
     check(Epc, "(call 7 ping (1 2))", &format!("7 -32600 {params} a list of another form nil"));
-    check(Epc, "(call 7)", "7 -32600 no message (call UID …) has 0 parts more nil");
-    check(Epc, "(dance 7)", "7 -32600 no message (dance UID …) has 0 parts more nil");
+    check(Epc, "(call 7)", "7 -32600 no message has the form (call UID …) with 0 more parts nil");
+    check(Epc, "(dance 7)", "7 -32600 no message has the form (dance UID …) with 0 more parts nil");
     check(Epc, "(call 7 nil nil)", "7 -32600 the message has no method nil");
     let shape = "a message is (call 1 ping nil) or (methods 2), got";
     check(
@@ -340,7 +340,7 @@ fn messages_of_editors() {
     check(Slynk, "(:emacs-rex (f #<x>) \"λλλλλλλλλλλλλλλλ\" t 13)", {
         "13 -32700 column 16: an object that has no printed form, #<x>, cannot be sent (:column 16)"
     });
-    check(Slynk, "(:emacs-dance)", "- -32600 no message of an Emacs is (:emacs-dance …) nil");
+    check(Slynk, "(:emacs-dance)", "- -32600 Emacs has no message (:emacs-dance …) nil");
     check(Slynk, "(call 1 ping nil)", {
         "- -32600 a message is (:emacs-rex (swank:connection-info) nil t 1), got the symbol call nil"
     });

@@ -35,8 +35,8 @@ impl StreamDecoder {
         Self { max_bytes, first_line: None, framing: Framing::Undecided }
     }
 
-    /// Treats a first line that `is_line` accepts as a line, whatever it looks like. A secret may
-    /// be hex digits.
+    /// Accepts a first line for which `is_line` returns true, even if it looks like a header. A
+    /// secret may consist of hex digits.
     #[must_use]
     pub fn with_first_line(mut self, is_line: FirstLine) -> Self {
         self.first_line = Some(is_line);

@@ -54,7 +54,7 @@ fn the_last_line_needs_no_newline() {
 }
 
 #[test]
-fn an_overlong_line_is_told_once_and_harms_no_other() {
+fn an_overlong_line_is_reported_once_and_harms_no_other() {
     check(&["12345\n123456\n1\n"], &["12345", "6 > 5", "1"]);
     check(&["12345\r\n123456\r\n"], &["12345", "6 > 5"]);
     check(&["12345", "\r", "\n", "12345", "67\r", "\n1\n"], &["12345", "7 > 5", "1"]);
@@ -102,7 +102,7 @@ fn six_hex_digits_make_a_stream_of_payloads() {
 }
 
 #[test]
-fn a_wrong_length_ends_what_can_be_found() {
+fn no_message_is_found_after_a_wrong_length() {
     check_stream("000003abcd(methods)", &["<abc>", "lost at d(meth"]);
     check_stream("000003abc\n", &["<abc>"]);
     check_stream("00000aabcdefghij000001x", &["10 > 9", "<x>"]);
@@ -111,7 +111,7 @@ fn a_wrong_length_ends_what_can_be_found() {
 }
 
 #[test]
-fn of_an_overlong_payload_both_ends_are_kept() {
+fn both_ends_of_an_overlong_payload_are_kept() {
     for length in [10, 63, 64, 65, 130, 1000] {
         let payload: Vec<u8> = (0..length).map(|at| b'a' + (at % 26) as u8).collect();
         let mut stream = format!("{length:06x}").into_bytes();

@@ -7,7 +7,7 @@ use super::reader::{Fault, Reader};
 use super::symbol::intern;
 use crate::value::Value;
 
-/// Maximum length of an unreadable object in an error message, in characters.
+/// Maximum length of the quotation of an unreadable object in an error message, in characters.
 const LONGEST_QUOTE: usize = 40;
 
 impl Reader<'_> {
