@@ -1,8 +1,8 @@
-//! Shows what hides in a name: control, bidi and invisible characters become escapes such as
-//! `\u{202e}`. It knows no value and no wire.
+//! Makes hidden characters in names visible: control, bidi and invisible characters become escapes
+//! such as `\u{202e}`. It knows no value and no wire.
 //!
-//! Names stay as they are where they are data; whoever writes one into a heading, a list, a message
-//! or a terminal passes it through here. Content is never changed.
+//! Names stay as they are where they are data. Code that writes a name into a heading, a list, a
+//! message or a terminal passes it through here. Content never changes.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -13,24 +13,24 @@ use icu_properties::{CodePointMapData, CodePointSetData};
 
 mod place;
 
-/// `name` on one line, with each hidden character as an escape of Rust's: `\n`, `\u{202e}`.
-/// Backslashes are left alone: this is for people to read and not to be read back.
+/// Returns `name` on one line, with each hidden character as a Rust escape: `\n`, `\u{202e}`.
+/// Backslashes stay, since the text is for people and is not read back.
 pub(crate) fn visible(name: &str) -> Cow<'_, str> {
     escaped(name, |_| false, |c, out| out.extend(c.escape_default()))
 }
 
-/// `text` with each hidden character but line ends and tabs as an escape.
+/// Returns `text` with each hidden character except line ends and tabs as an escape.
 pub(crate) fn visible_lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| matches!(c, '\n' | '\t'), |c, out| out.extend(c.escape_default()))
 }
 
-/// The name of a file, on one line and with each hidden character as an escape.
+/// Returns the name of a file on one line, with each hidden character as an escape.
 pub(crate) fn visible_path(path: &Path) -> String {
     visible(&path.to_string_lossy()).into_owned()
 }
 
-/// `json` with each hidden character in it as an escape of JSON's, which programs read back as
-/// the character. Line ends and tabs are left alone: they stand between the strings.
+/// Returns `json` with each hidden character as a JSON escape, which programs read back as the
+/// character. Line ends and tabs stay, since they are between the strings.
 pub(crate) fn visible_json(json: &str) -> Cow<'_, str> {
     let escape = |c: char, out: &mut String| {
         for unit in c.encode_utf16(&mut [0; 2]) {
@@ -40,7 +40,7 @@ pub(crate) fn visible_json(json: &str) -> Cow<'_, str> {
     escaped(json, |c| matches!(c, '\n' | '\r' | '\t'), escape)
 }
 
-/// `sexp` with each hidden character in it as an escape that Emacs reads back as the character.
+/// Returns `sexp` with each hidden character as an escape that Emacs reads back as the character.
 pub(crate) fn visible_sexp(sexp: &str) -> Cow<'_, str> {
     let escape = |c: char, out: &mut String| match u32::from(c) {
         code @ ..=0xFFFF => push(out, format_args!("\\u{code:04x}")),
@@ -75,10 +75,10 @@ fn escaped(
     Cow::Owned(out)
 }
 
-/// Whether a character shows nothing of itself: controls, line and paragraph separators, what
-/// Unicode does not assign, what it says to ignore where it is not supported (format characters,
-/// selectors, fillers, tags), and the marks of interlinear annotations. Spaces are no hidden
-/// characters, nor are those for private use.
+/// Returns whether a character is invisible: controls, line and paragraph separators, unassigned
+/// characters, characters that Unicode says to ignore if they are not supported (format characters,
+/// selectors, fillers, tags), and the marks of interlinear annotations. Spaces and characters for
+/// private use are not hidden.
 fn is_hidden(c: char) -> bool {
     use GeneralCategory::{Control, LineSeparator, ParagraphSeparator, Unassigned};
     if c.is_ascii() {

@@ -1,4 +1,4 @@
-//! Where a hidden character belongs to ordinary text.
+//! Finds the places where a hidden character belongs to ordinary text.
 
 use icu_properties::props::{
     CanonicalCombiningClass, Emoji, EmojiModifier, ExtendedPictographic, GeneralCategory,
@@ -6,16 +6,16 @@ use icu_properties::props::{
 };
 use icu_properties::{CodePointMapData, CodePointSetData};
 
-/// Subdivisions that have a flag: a black flag and their letters as tags. These are all that Unicode
-/// recommends (RGI); any other tags could carry a text that nobody sees.
+/// Subdivisions that have a flag: a black flag, followed by these letters as tags. Unicode
+/// recommends only these (RGI). Any other tags could carry an invisible text.
 const FLAGS: [&str; 3] = ["gbeng", "gbsct", "gbwls"];
 const BLACK_FLAG: char = '\u{1f3f4}';
 const CANCEL_TAG: char = '\u{e007f}';
 
-/// Whether the hidden character `c` between these texts changes how ordinary text looks, which is
-/// its purpose: a joiner where letters join or after a virama (RFC 5892, A.1 and A.2), a joiner or a
-/// selector in an emoji (UTS 51), a selector after a character that has variants. Anywhere else
-/// it only makes one name look like another.
+/// Returns whether the hidden character `c` changes the look of ordinary text between these texts,
+/// which is its purpose: a joiner where letters join or after a virama (RFC 5892, A.1 and A.2), a
+/// joiner or a selector in an emoji (UTS 51), or a selector after a character that has variants.
+/// Anywhere else it only makes one name look like another.
 pub(super) fn is_right(c: char, before: &str, after: &str) -> bool {
     let Some(base) = before.chars().next_back() else { return false };
     let next = after.chars().next();
@@ -39,7 +39,7 @@ fn is_virama(c: char) -> bool {
     class == CanonicalCombiningClass::Virama
 }
 
-/// Whether the letters at both sides would be joined without what is between them.
+/// Returns whether the letters on both sides would join without the character in between.
 fn parts_letters(before: &str, after: &str) -> bool {
     let joining = |c: char| CodePointMapData::<JoiningType>::new().get(c);
     let opaque = |kind: &JoiningType| *kind == JoiningType::Transparent;
@@ -49,7 +49,7 @@ fn parts_letters(before: &str, after: &str) -> bool {
         && matches!(right, Some(JoiningType::RightJoining | JoiningType::DualJoining))
 }
 
-/// Whether an emoji ends here, with its skin tone or its selector if it has one.
+/// Returns whether the text ends in an emoji, with its skin tone or selector if it has one.
 fn ends_in_emoji(before: &str) -> bool {
     let is_modifier =
         |c: char| c == '\u{fe0f}' || CodePointSetData::new::<EmojiModifier>().contains(c);
@@ -76,7 +76,7 @@ fn is_mongolian_letter(c: char) -> bool {
     c.is_alphabetic() && CodePointMapData::<Script>::new().get(c) == Script::Mongolian
 }
 
-/// Whether the tag `c` is part of one of [`FLAGS`].
+/// Returns whether the tag `c` is part of one of [`FLAGS`].
 fn is_in_flag(c: char, before: &str, after: &str) -> bool {
     let tag = |letter: char| char::from_u32(0xE0000 + u32::from(letter));
     FLAGS.iter().any(|letters| {

@@ -1,4 +1,4 @@
-//! Tests of which characters are shown as escapes, over all of Unicode and over texts.
+//! Tests of the characters that are shown as escapes, over all of Unicode and over texts.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ fn check(name: &str, expected: &str) {
     assert_eq!(visible(name), expected, "{name:?}");
 }
 
-/// Asserts that the text is ordinary: nothing of it is escaped.
+/// Checks that the text is ordinary, with nothing to escape.
 #[track_caller]
 fn keeps(text: &str) {
     check(text, text);
@@ -68,7 +68,7 @@ fn joiners_stay_where_letters_join() {
     check("می\u{200c}\u{200c}روم", "می\\u{200c}\\u{200c}روم");
     check("\u{200c}م", "\\u{200c}م");
     check("م\u{200c}", "م\\u{200c}");
-    // A letter that joins nothing after it looks the same without.
+    // A letter that joins nothing after it looks the same without the joiner.
     check("د\u{200c}م", "د\\u{200c}م");
 }
 
@@ -133,7 +133,8 @@ fn whole_classes_are_hidden() {
     }
 }
 
-/// Texts in which what hides is likely to stand beside what it may belong to.
+/// Generates texts in which hidden characters are likely to be beside characters they may belong
+/// to.
 fn texts() -> impl Strategy<Value = String> {
     "([a-z]|\\PC|\\p{C}|\\p{Cf}|[مدक्葛❤👩🏽1]|[\u{200b}-\u{200f}\u{202a}-\u{202e}\u{fe0e}\u{fe0f}\u{e0100}]){0,20}"
 }

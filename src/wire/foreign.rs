@@ -1,15 +1,15 @@
-//! HTTP and TLS, told from messages by how they begin, so that no web browser is taken for a client.
+//! Recognizes HTTP and TLS by how they begin, so that no web browser is taken for a client.
 
-/// Length of the shortest name by which a header is known, such as `Host`.
+/// Minimum length of a header's name, such as `Host`.
 const SHORTEST_HEADER: usize = 4;
 
-/// Whether bytes at which a message should begin are HTTP or TLS. More bytes of the same line may
-/// turn a no into a yes, never the reverse.
+/// Returns whether bytes at the expected beginning of a message are HTTP or TLS. More bytes of the
+/// same line may turn a no into a yes, but never a yes into a no.
 pub(super) fn is_foreign(bytes: &[u8]) -> bool {
     !may_begin_line(bytes) && (is_tls(bytes) || is_http(first_line(bytes)))
 }
 
-/// Whether bytes can be the beginning of a message that is a line, as far as they go.
+/// Returns whether bytes can be the beginning of a message that is a line.
 pub(super) fn may_begin_line(bytes: &[u8]) -> bool {
     let first = bytes.iter().find(|byte| !matches!(byte, b' ' | b'\t'));
     first.is_none_or(|first| matches!(first, b'(' | b'{'))
@@ -20,12 +20,13 @@ fn first_line(bytes: &[u8]) -> &[u8] {
     bytes[..end].trim_ascii()
 }
 
-/// A record of a handshake, or the greeting of SSLv2 in which old clients offer TLS.
+/// Returns whether bytes are a record of a TLS handshake, or the greeting of SSLv2 with which old
+/// clients offer TLS.
 pub(super) fn is_tls(bytes: &[u8]) -> bool {
     matches!(bytes, [0x16, 3, ..] | [0x80..=0xff, _, 1, 0 | 3, ..])
 }
 
-/// The first line of a request, of an answer, or of a header.
+/// Returns whether a line is the first line of an HTTP request or answer, or a header.
 fn is_http(line: &[u8]) -> bool {
     let end = line.iter().position(|byte| !is_token(*byte)).unwrap_or(line.len());
     let (word, rest) = line.split_at(end);
@@ -38,14 +39,15 @@ fn is_http(line: &[u8]) -> bool {
     }
 }
 
-/// Whether a word before a colon is the name of a header. Shorter ones may be damaged messages, and
-/// no request has only such.
+/// Returns whether a word before a colon is the name of a header. A shorter word may be a damaged
+/// message, and every request has a longer header.
 fn is_header(word: &[u8]) -> bool {
     let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
     word.len() >= SHORTEST_HEADER && word[0].is_ascii_alphabetic() && word.iter().all(is_letter)
 }
 
-/// What follows a method: a path, a whole address, `*`, or anything with a version after it.
+/// Returns whether text after a method is a target: a path, a whole address, `*`, or anything
+/// followed by a version.
 fn is_target(rest: &[u8]) -> bool {
     matches!(rest, [b'/' | b'*', ..]) || [&b"://"[..], b"HTTP/"].iter().any(|part| has(rest, part))
 }
@@ -54,7 +56,7 @@ fn has(text: &[u8], part: &[u8]) -> bool {
     memchr::memmem::find(text, part).is_some()
 }
 
-/// Whether HTTP allows the character in names of methods and headers.
+/// Returns whether HTTP allows the character in names of methods and headers.
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
@@ -64,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn http_is_known_by_its_lines() {
+    fn http_is_recognized_by_its_lines() {
         for line in [
             "GET / HTTP/1.1",
             "POST /x?y HTTP/1.0\r\nHost: h\r\n",
@@ -85,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn tls_is_known_by_its_first_bytes() {
+    fn tls_is_recognized_by_its_first_bytes() {
         assert!(is_foreign(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"));
         assert!(is_foreign(b"\x80\x2e\x01\x03\x01\x00\x15"));
         assert!(is_foreign(b"\x80\x2e\x01\x00\x02\x00\x15"));

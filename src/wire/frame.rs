@@ -38,9 +38,9 @@ pub enum Frame {
         /// The six bytes in place of the header.
         header: Bytes,
     },
-    /// What no client sends, where only clients may be; nothing more is taken.
+    /// Bytes that no client sends, on a stream reserved for clients. Nothing more is read.
     Foreign,
-    /// Nothing of the client's: a relay says that the client came to it over TCP.
+    /// A relay's note that the client reached it over TCP.
     Relayed,
 }
 
@@ -79,7 +79,7 @@ impl LineDecoder {
         self.max_bytes = max_bytes;
     }
 
-    /// Whether the bytes that come next are at the beginning of a line.
+    /// Returns whether the next bytes are at the beginning of a line.
     fn is_at_line(&self) -> bool {
         matches!(self.state, State::Collecting { .. })
     }

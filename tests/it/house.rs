@@ -252,6 +252,7 @@ const PLAIN_MODULES: &[&str] = &[
     "template",
     "tokens",
     "value",
+    "visible",
     "wire",
 ];
 const MAX_CLAUSE_PERCENT: usize = 8;

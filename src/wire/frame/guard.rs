@@ -1,4 +1,5 @@
-//! What is taken off a stream that may come from a web browser: messages, until something is none.
+//! Guards a stream that may come from a web browser: returns its messages, and stops at anything
+//! else.
 
 use std::io;
 
@@ -8,55 +9,56 @@ use tokio_util::codec::Decoder;
 use super::{Frame, LONGEST_FIRST_LINE, StreamDecoder};
 use crate::wire::foreign::{is_foreign, is_tls, may_begin_line};
 
-/// What a relay sends first for a client that reached it over TCP.
+/// First line from a relay, for a client that reached it over TCP.
 pub const RELAYED: &[u8] = b"; relayed from TCP\n";
 
-/// Splits a stream into messages as a [`StreamDecoder`] does. A guarded one ends at HTTP and TLS, and
-/// before the first message at whatever cannot begin one.
+/// Splits a stream into messages like a [`StreamDecoder`]. A guarded stream ends at HTTP or TLS
+/// and, before the first message, at anything that cannot begin one.
 pub struct GuardedDecoder {
     messages: StreamDecoder,
     stage: Stage,
     is_guarded: bool,
-    /// The first line may be a secret, which begins with whatever it likes.
+    /// True if the first line may be a secret, which can begin with any character.
     may_be_secret: bool,
 }
 
-/// How far a stream has come.
+/// The progress of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Nothing has come.
+    /// Nothing has arrived.
     New,
-    /// No message has come yet.
+    /// No message has arrived yet.
     Wary,
-    /// A message has come.
+    /// A message has arrived.
     Begun,
-    /// Nothing more is taken.
+    /// The stream has ended, and everything else is dropped.
     Ended,
 }
 
 impl GuardedDecoder {
-    /// Takes a stream from a client that need not be feared, unless it says that it is relayed.
+    /// Creates a decoder for a trusted stream. The stream becomes guarded if its first line says
+    /// that it is relayed.
     pub fn new(messages: StreamDecoder) -> Self {
         Self { messages, stage: Stage::New, is_guarded: false, may_be_secret: false }
     }
 
-    /// Takes a stream from TCP, whose first line may be a secret.
+    /// Guards the stream, as for TCP. `may_be_secret` tells if the first line may be a secret.
     #[must_use]
     pub fn guarded(self, may_be_secret: bool) -> Self {
         Self { is_guarded: true, may_be_secret, ..self }
     }
 
-    /// Notes that a whole valid message has come.
+    /// Records that a whole valid message has arrived.
     pub fn set_begun(&mut self) {
         self.stage = Stage::Begun;
     }
 
-    /// The decoder of the messages.
+    /// Returns the decoder of the messages.
     pub fn messages(&mut self) -> &mut StreamDecoder {
         &mut self.messages
     }
 
-    /// Decides whether what is there ends the stream.
+    /// Returns whether the bytes so far end the stream.
     fn is_refused(&self, source: &[u8]) -> bool {
         if !self.is_guarded || !self.messages.is_at_line(source) {
             return false;
@@ -65,7 +67,7 @@ impl GuardedDecoder {
         match self.stage {
             Stage::Ended => true,
             Stage::Begun => is_foreign(start),
-            // A whole line is compared with the secret; a longer one is none.
+            // The secret is compared with a whole line. A longer line cannot be the secret.
             Stage::New if self.may_be_secret => {
                 let is_too_long = source.len() > LONGEST_FIRST_LINE && !start.contains(&b'\n');
                 is_tls(start) || (is_too_long && !may_begin_line(start))
@@ -98,7 +100,7 @@ impl GuardedDecoder {
     }
 }
 
-/// Whether there is nothing but space.
+/// Returns whether all bytes are white space.
 fn is_blank(bytes: &[u8]) -> bool {
     bytes.iter().all(u8::is_ascii_whitespace)
 }
@@ -130,7 +132,7 @@ impl Decoder for GuardedDecoder {
 mod tests {
     use super::*;
 
-    /// What is made of a stream after `begun`, whole and byte by byte.
+    /// Checks the frames of a stream after `begun`, as a whole and byte by byte.
     #[track_caller]
     fn check(decoder: impl Fn() -> GuardedDecoder, stream: &[u8], expected: &str) {
         for size in [stream.len().max(1), 1] {
@@ -167,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_begin_a_message_ends_a_guarded_stream_at_once() {
+    fn anything_that_cannot_begin_a_message_ends_a_guarded_stream_at_once() {
         for stream in [
             &b"GET / HTTP/1.1\r\n(a)\n"[..],
             b"POST",
@@ -196,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_line_may_be_a_secret_and_the_second_not() {
+    fn only_the_first_line_may_be_a_secret() {
         let decoder = || GuardedDecoder::new(StreamDecoder::new(1 << 20)).guarded(true);
         check(decoder, b"Host: s3cret\n(a)\n", "[Host: s3cret][(a)]");
         check(decoder, b"s3cret\nwrong\n(a)\n", "[s3cret]END");

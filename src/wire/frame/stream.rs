@@ -58,8 +58,8 @@ impl StreamDecoder {
         matches!(self.framing, Framing::Lengths(_))
     }
 
-    /// Whether the bytes that come next are the beginning of a line; false while they may be that of
-    /// a header.
+    /// Returns whether the next bytes are the beginning of a line. False while they may be a
+    /// header.
     pub(super) fn is_at_line(&self, source: &[u8]) -> bool {
         match &self.framing {
             Framing::Undecided => !source.iter().take(HEADER_BYTES).all(u8::is_ascii_hexdigit),
