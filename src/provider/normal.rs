@@ -40,49 +40,47 @@ pub(super) struct Form {
 pub(super) fn normal(request: &Request, form: Form) -> Request {
     let said = &request.messages;
     let leading = said.iter().take_while(|said| said.role == Role::System).count();
-    let texts = said[..leading].iter().map(|said| &said.content);
-    let mut system: Option<Arc<str>> = None;
-    for text in texts.filter(|text| !is_blank(text)) {
-        system = Some(system.map_or_else(|| text.clone(), |before| joined(&before, text)));
-    }
-    let results = Results::of(&said[leading..]);
+    let mut system = Turn::new(0, Role::System);
+    said[..leading].iter().for_each(|said| system.add(0, &said.content));
+    let system = (!system.texts.is_empty()).then(|| system.spoken());
+    let results = Results::of(said);
     let mut speakers = Speakers { form, ids: Ids::default(), turns: Vec::new() };
-    for (at, said) in said.iter().enumerate().skip(leading) {
-        speakers.add(at, said, &results.of_message(at - leading, request, leading));
+    for (at, one) in said.iter().enumerate().skip(leading) {
+        speakers.add(at, one, &results, said);
     }
     speakers.end(said.len());
-    let turns = speakers.turns;
-    let steady = turns.iter().take_while(|turn| turn.until < request.stable).count();
-    let stable = match request.stable < leading {
+    let steady = speakers.turns.iter().take_while(|turn| turn.until < request.stable).count();
+    let stable = match request.stable == 0 || request.stable < leading {
         true => 0,
         false => steady + usize::from(system.is_some()),
     };
-    let system = system.map(|text| Said { content: text, ..Said::new(Role::System, "") });
-    let messages = system.into_iter().chain(turns.into_iter().map(|turn| turn.said)).collect();
-    Request { messages, stable: if request.stable == 0 { 0 } else { stable }, ..request.clone() }
+    let turns = speakers.turns.into_iter().map(Turn::spoken);
+    Request { messages: system.into_iter().chain(turns).collect(), stable, ..request.clone() }
 }
+
+/// A call: the place of its message, and its own place there.
+type Place = (usize, usize);
 
 /// Which messages are the results of which calls, by their places.
 struct Results {
-    /// By the message with the call, and the call's place in it.
-    of_calls: HashMap<(usize, usize), Vec<usize>>,
-    /// Messages that are the result of a call.
+    of_calls: HashMap<Place, Vec<usize>>,
+    /// The messages that are the result of a call.
     placed: Vec<bool>,
 }
 
 impl Results {
     fn of(said: &[Said]) -> Self {
-        let mut calls: Vec<((usize, usize), &str)> = Vec::new();
+        let mut calls: HashMap<&str, Vec<Place>> = HashMap::new();
         let mut found = Self { of_calls: HashMap::new(), placed: vec![false; said.len()] };
         for (at, said) in said.iter().enumerate() {
-            let own = said.tool_calls.iter().enumerate();
             if said.role == Role::Assistant {
-                calls.extend(own.map(|(place, call)| ((at, place), &*call.id)));
+                for (place, call) in said.tool_calls.iter().enumerate() {
+                    calls.entry(&*call.id).or_default().push((at, place));
+                }
             }
-            let Some(id) = said.tool_call_id.as_deref().filter(|_| said.role == Role::Tool) else {
-                continue;
-            };
-            if let Some(call) = found.caller(&calls, id) {
+            let id = said.tool_call_id.as_deref().filter(|_| said.role == Role::Tool);
+            let of_id = id.and_then(|id| calls.get(id));
+            if let Some(call) = of_id.and_then(|of_id| found.caller(of_id)) {
                 found.of_calls.entry(call).or_default().push(at);
                 found.placed[at] = true;
             }
@@ -90,42 +88,55 @@ impl Results {
         found
     }
 
-    /// The call that a result with this id answers: of the last message that has one of this id,
-    /// the first that has no result yet, else the last.
-    fn caller(&self, calls: &[((usize, usize), &str)], id: &str) -> Option<(usize, usize)> {
-        let same = |(_, known): &&((usize, usize), &str)| *known == id;
-        let (last, _) = calls.iter().rev().find(same)?;
-        let of_last = calls.iter().filter(same).filter(|(call, _)| call.0 == last.0);
-        let mut open = of_last.map(|(call, _)| *call).filter(|c| !self.of_calls.contains_key(c));
-        Some(open.next().unwrap_or(*last))
+    /// The call that a result answers, among those of its id so far: of the last message that has
+    /// one the first that has no result yet, else the last.
+    fn caller(&self, of_id: &[Place]) -> Option<Place> {
+        let last = of_id.last()?;
+        let before = of_id.iter().rposition(|call| call.0 != last.0);
+        let mut of_last = of_id[before.map_or(0, |before| before + 1)..].iter();
+        of_last.find(|call| !self.of_calls.contains_key(call)).or(Some(last)).copied()
     }
 
-    /// What is to be known of a message to place it.
-    fn of_message<'r>(&self, at: usize, request: &'r Request, leading: usize) -> Placed<'r> {
-        let said = &request.messages[leading + at];
-        let of_call = |place| {
-            let places = self.of_calls.get(&(at, place)).map_or(&[][..], Vec::as_slice);
-            places.iter().map(|at| (leading + at, &request.messages[leading + at])).collect()
-        };
-        Placed {
-            results: (0..said.tool_calls.len()).map(of_call).collect(),
-            is_result: self.placed[at],
-        }
+    fn of_call(&self, call: Place) -> &[usize] {
+        self.of_calls.get(&call).map_or(&[], Vec::as_slice)
     }
 }
 
-/// Where a message belongs.
-struct Placed<'r> {
-    /// The results of each of its calls, with their places.
-    results: Vec<Vec<(usize, &'r Said)>>,
-    /// It was placed behind the call that it is the result of.
-    is_result: bool,
-}
-
-/// A message, and up to which place of the request it was made of.
+/// A message as it comes to be, and the last place of the request that it was made of.
 struct Turn {
     said: Said,
+    texts: Vec<Arc<str>>,
     until: usize,
+}
+
+impl Turn {
+    fn new(at: usize, role: Role) -> Self {
+        Self { said: Said::new(role, ""), texts: Vec::new(), until: at }
+    }
+
+    fn of(at: usize, said: &Said) -> Self {
+        let own = Said { content: "".into(), ..said.clone() };
+        let mut turn = Self { said: own, ..Self::new(at, said.role) };
+        turn.add(at, &said.content);
+        turn
+    }
+
+    fn add(&mut self, at: usize, text: &Arc<str>) {
+        if !is_blank(text) {
+            self.texts.push(Arc::clone(text));
+        }
+        self.until = self.until.max(at);
+    }
+
+    fn spoken(self) -> Said {
+        let content = match &*self.texts {
+            [] if self.said.tool_calls.is_empty() => NOTHING.into(),
+            [] => "".into(),
+            [text] => Arc::clone(text),
+            texts => texts.join(BETWEEN).into(),
+        };
+        Said { content, ..self.said }
+    }
 }
 
 /// The messages as they come to be.
@@ -136,124 +147,95 @@ struct Speakers {
 }
 
 impl Speakers {
-    fn add(&mut self, at: usize, said: &Said, placed: &Placed<'_>) {
+    fn add(&mut self, at: usize, said: &Said, results: &Results, all: &[Said]) {
         let is_empty = is_blank(&said.content);
         match said.role {
-            Role::Assistant if !said.tool_calls.is_empty() => self.calls(at, said, placed),
-            Role::Tool if placed.is_result => {}
+            Role::Assistant if !said.tool_calls.is_empty() => self.calls(at, said, results, all),
+            Role::Tool if results.placed[at] => {}
             _ if is_empty => {}
-            Role::Assistant => self.assistant(at, said.clone()),
-            Role::User => self.user(at, Arc::clone(&said.content)),
-            Role::Tool => self.user(at, format!("Result of a tool:\n{}", said.content).into()),
+            Role::Assistant => self.assistant(at, said),
+            Role::User => self.user(at, &said.content),
+            Role::Tool => self.user(at, &format!("Result of a tool:\n{}", said.content).into()),
             Role::System => self.note(at, &said.content),
         }
     }
 
     /// An answer that calls tools, with the results.
-    fn calls(&mut self, at: usize, said: &Said, placed: &Placed<'_>) {
-        let mut said = said.clone();
+    fn calls(&mut self, at: usize, said: &Said, results: &Results, all: &[Said]) {
         let is_kept = said.kept(self.form.family).is_some();
-        if said.content.trim().is_empty() {
-            said.content = "".into();
-        }
-        for call in &mut said.tool_calls {
+        let mut own = said.clone();
+        for call in &mut own.tool_calls {
             call.id = self.ids.of(&call.id, is_kept);
-            if !is_kept {
-                call.name = name(&call.name);
-            }
+            call.name = if is_kept { call.name.clone() } else { name(&call.name) };
             call.arguments = object(&call.arguments);
         }
-        let ids: Vec<String> = said.tool_calls.iter().map(|call| call.id.clone()).collect();
-        self.assistant(at, said);
-        for (id, results) in ids.into_iter().zip(&placed.results) {
-            let mut content: Option<Arc<str>> = None;
-            for (_, result) in results {
-                let text = Arc::clone(&result.content);
-                content = Some(content.map_or(text, |before| joined(&before, &result.content)));
+        let ids: Vec<String> = own.tool_calls.iter().map(|call| call.id.clone()).collect();
+        self.assistant(at, &own);
+        for (place, id) in ids.into_iter().enumerate() {
+            let mut result = Turn::new(at, Role::Tool);
+            let of_call = results.of_call((at, place));
+            of_call.iter().for_each(|from| result.add(*from, &all[*from].content));
+            if result.texts.is_empty() {
+                let text = if of_call.is_empty() { NO_RESULT } else { NO_OUTPUT };
+                result.texts.push(text.into());
             }
-            let content = content.unwrap_or_else(|| NO_RESULT.into());
-            let content = if is_blank(&content) { NO_OUTPUT.into() } else { content };
-            let until = results.iter().map(|(at, _)| *at).fold(at, usize::max);
-            let said = Said { content, ..Said::new(Role::Tool, "") };
-            self.turns.push(Turn { said: Said { tool_call_id: Some(id), ..said }, until });
+            result.said.tool_call_id = Some(id);
+            self.turns.push(result);
         }
     }
 
-    fn assistant(&mut self, at: usize, said: Said) {
+    fn assistant(&mut self, at: usize, said: &Said) {
         match self.turns.last_mut() {
-            None => self.say(at, Role::User, NOTHING.into()),
+            None => self.turns.push(Turn::new(at, Role::User)),
             Some(last) if last.said.role == Role::Assistant => {
                 // What must go back as it came is joined with nothing.
                 if last.said.opaque.is_none() && said.opaque.is_none() {
-                    if !is_blank(&said.content) {
-                        last.said.content = joined(&last.said.content, &said.content);
-                    }
-                    last.said.tool_calls.extend(said.tool_calls);
-                    last.until = at;
+                    last.add(at, &said.content);
+                    last.said.tool_calls.extend_from_slice(&said.tool_calls);
                     return;
                 }
-                self.say(at, Role::User, NOTHING.into());
+                self.turns.push(Turn::new(at, Role::User));
             }
             Some(_) => {}
         }
-        self.turns.push(Turn { said, until: at });
+        self.turns.push(Turn::of(at, said));
     }
 
-    fn user(&mut self, at: usize, text: Arc<str>) {
-        match self.turns.last_mut() {
-            Some(last) if last.said.role == Role::User => last.add(at, &text),
-            Some(last) if last.said.role == Role::Tool && !self.form.joins_results => {
-                self.say(at, Role::Assistant, NOTHING.into());
-                self.say(at, Role::User, text);
-            }
-            _ => self.say(at, Role::User, text),
+    fn user(&mut self, at: usize, text: &Arc<str>) {
+        let last = self.turns.last().map(|turn| turn.said.role);
+        if last == Some(Role::Tool) && !self.form.joins_results {
+            self.turns.push(Turn::new(at, Role::Assistant));
+        }
+        if last != Some(Role::User) {
+            self.turns.push(Turn::new(at, Role::User));
+        }
+        if let Some(user) = self.turns.last_mut() {
+            user.add(at, text);
         }
     }
 
     /// What the system says in the middle.
     fn note(&mut self, at: usize, text: &str) {
         let text: Arc<str> = format!("<system-note>\n{text}\n</system-note>").into();
-        let answer =
+        let is_answer =
             |turn: &Turn| turn.said.role == Role::Assistant && turn.said.tool_calls.is_empty();
-        let in_turn = self.turns.iter_mut().rev().take_while(|turn| !answer(turn));
-        match in_turn.into_iter().find(|turn| turn.said.role == Role::User) {
+        let mut of_turn = self.turns.iter_mut().rev().take_while(|turn| !is_answer(turn));
+        match of_turn.find(|turn| turn.said.role == Role::User) {
             Some(user) => user.add(at, &text),
-            None => self.user(at, text),
+            None => self.user(at, &text),
         }
     }
 
     /// Nobody is asked who has spoken last.
     fn end(&mut self, at: usize) {
         if self.turns.last().is_none_or(|last| last.said.role == Role::Assistant) {
-            self.say(at, Role::User, NOTHING.into());
+            self.turns.push(Turn::new(at, Role::User));
         }
-    }
-
-    fn say(&mut self, at: usize, role: Role, content: Arc<str>) {
-        let said = Said { content, ..Said::new(role, "") };
-        self.turns.push(Turn { said, until: at });
-    }
-}
-
-impl Turn {
-    fn add(&mut self, at: usize, text: &Arc<str>) {
-        self.said.content = match &*self.said.content {
-            NOTHING => Arc::clone(text),
-            before => joined(before, text),
-        };
-        self.until = self.until.max(at);
     }
 }
 
 fn is_blank(text: &str) -> bool {
     text.trim().is_empty()
-}
-
-fn joined(before: &str, text: &str) -> Arc<str> {
-    match before.is_empty() {
-        true => text.into(),
-        false => [before, BETWEEN, text].concat().into(),
-    }
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use contexture::session::message::{Role, ToolCall};
 
 use self::families::{FAMILIES, Kind};
 use crate::endpoint::{Answer, Asked, Body, Endpoint};
+use crate::strict;
 use crate::support::*;
 
 const TIMES: Times = Times { begin: Duration::from_secs(20), silence: Duration::from_secs(20) };
@@ -541,4 +542,45 @@ fn ollama_is_told_for_how_many_tokens_to_make_room() {
     let provider = provider(kind, &server).with_context(Some(16_384));
     let payload: Json = serde_json::from_str(&provider.payload(&request())).unwrap();
     assert_eq!(payload["options"]["num_ctx"], 16_384);
+}
+
+/// Whatever may be in a log, in any order.
+fn any_history(random: &mut Random) -> Vec<Said> {
+    let texts = ["", " \n", "a text", "{\"a\": 1}", "λ 😀"];
+    let ids = ["", "a", "call_1", "abcDEF123", "toolu_01", "a b/ä"];
+    let arguments = ["", "{}", "{\"a\":", "[1]", "null", "words"];
+    let said = |random: &mut Random| {
+        let text = texts[random.below(texts.len())];
+        let role = [Role::System, Role::User, Role::Assistant, Role::Tool][random.below(4)];
+        let call = |random: &mut Random| ToolCall {
+            id: ids[random.below(ids.len())].to_owned(),
+            name: ids[random.below(ids.len())].to_owned(),
+            arguments: arguments[random.below(arguments.len())].to_owned(),
+        };
+        let calls = if role == Role::Assistant { random.below(3) } else { 0 };
+        let id = (role == Role::Tool).then(|| ids[random.below(ids.len())].to_owned());
+        Said {
+            tool_calls: (0..calls).map(|_| call(random)).collect(),
+            tool_call_id: id,
+            ..Said::new(role, text)
+        }
+    };
+    (0..random.below(16)).map(|_| said(random)).collect()
+}
+
+#[test]
+fn whatever_was_said_no_strict_server_refuses_it() {
+    let server = Endpoint::new(|_, _| Answer::new(500, ""));
+    let mut random = Random(12);
+    for _ in 0..500 {
+        let messages = any_history(&mut random);
+        let stable = random.below(messages.len() + 1);
+        let tools = if random.below(2) == 0 { request().tools } else { Vec::new() };
+        let request = Request { messages, stable, tools, ..Request::default() };
+        for kind in FAMILIES {
+            let payload = provider(kind, &server).payload(&request);
+            let body = serde_json::from_str(&payload).unwrap();
+            assert_eq!(strict::check(kind.path, &body), Ok(()), "{request:#?}");
+        }
+    }
 }

@@ -65,8 +65,8 @@ pub(super) static METHODS: &[Method] = &[
         ],
         result: "`:id`, the answer's message, `:question`, `:content :stop-reason :usage (:input \
                  :output :cached) :cost :provider :model :window-tokens :left-out :management \
-                 :rounds :tool-calls :turn`; `:left-out` has the items that are not whole in the \
-                 window, each `:id :fate :tokens :reason`; `:management` is what `manage-context` \
+                 :rounds :tool-calls :turn`; `:turn` is what `process-turn` tells; `:left-out` has the \
+                 items that are not whole in the window, each `:id :fate :tokens :reason`; `:management` is what `manage-context` \
                  tells of it, `nil` for a turn that was not to be managed. Progress has `:kind \
                  :text`: `:text`, `:reasoning`, `:status`, `:retry`, `:tool-call` (with \
                  `:arguments`), `:tool-result` (with `:tool :outcome`) or `:approval` (with \
