@@ -27,6 +27,7 @@
 (require 'contexture-call)
 (require 'contexture-probe)
 (require 'contexture-doctor-models)
+(require 'contexture-trust)
 (eval-when-compile (require 'subr-x))
 
 (declare-function contexture-gptel-mode "contexture-gptel" (&optional arg))
@@ -53,6 +54,7 @@
     ("The state" . contexture-doctor--check-state)
     ("The server" . contexture-doctor--check-server)
     ("Models" . contexture-doctor--check-models)
+    ("Trust" . contexture-doctor--check-trust)
     ("Where you were" . contexture-doctor--check-buffer)
     ("Keys" . contexture-doctor--check-keys)
     ("gptel" . contexture-doctor--check-gptel))

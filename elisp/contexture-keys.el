@@ -51,6 +51,8 @@
                  ("contexture-info" contexture-info)
                  ("contexture-repl" contexture-repl)
                  ("contexture-provider" contexture-configure-provider)
+                 ("contexture-trust"
+                  contexture-trust-project contexture-distrust-project)
                  ("contexture-session-views" contexture-session-views)
                  ("contexture-repl-code"
                   contexture-explain-code contexture-document-defun

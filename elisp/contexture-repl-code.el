@@ -71,21 +71,25 @@ TEXT is it between fences, below a line that tells where it is from."
 (defun contexture-repl-code--ask (template taken &rest fields)
   "Ask what TEMPLATE says about TAKEN, with more FIELDS.
 TAKEN is what `contexture-repl-code--take' returned."
-  (let ((buffer (contexture-repl-code--session))
-        (language (contexture-repl-code--language)))
+  (let* ((buffer (contexture-repl-code--session))
+         (language (contexture-repl-code--language))
+         (fields (apply #'contexture--plist
+                        :code (car taken)
+                        :language (and (not (string-empty-p language)) language)
+                        fields)))
     (with-current-buffer buffer
-      (contexture-repl--request
-       'resolve-template
-       (append (contexture--plist
-                :name template :project (plist-get contexture-repl--session :project))
-               (list :fields (apply #'contexture--plist
-                                    :code (car taken)
-                                    :language (and (not (string-empty-p language))
-                                                   language)
-                                    fields)))
-       (lambda (resolved)
-         (contexture-repl-code--submit
-          (string-trim (or (plist-get resolved :text) "")) (cdr taken)))))
+      (contexture-repl--wanting
+       template
+       (lambda ()
+         (contexture-repl--request
+          'resolve-template
+          (append (contexture--plist
+                   :name template
+                   :project (plist-get contexture-repl--session :project))
+                  (list :fields fields))
+          (lambda (resolved)
+            (contexture-repl-code--submit
+             (string-trim (or (plist-get resolved :text) "")) (cdr taken)))))))
     (setq deactivate-mark t)
     (display-buffer buffer)))
 

@@ -21,11 +21,17 @@
 (require 'easymenu)
 (eval-when-compile (require 'subr-x))
 
+(declare-function contexture-trust--ask "contexture-trust" (project templates then))
+
 (defvar contexture-repl-model-history nil
   "Models that were chosen.")
 
 (defvar-local contexture-repl--templates nil
   "Names of templates, as last heard.")
+
+(defvar-local contexture-repl--untrusted nil
+  "Alist from a name to the file of a template that does not count.
+They are the project's own, as last heard.")
 
 (defvar-local contexture-repl--models nil
   "Alist from the name of a provider to its models.
@@ -101,7 +107,7 @@ What a model gets is then a summary of what was said, made as TEMPLATE
 says, and the last turns; all that was said is kept.  An answer that is
 coming in is not concerned, nor waited for."
   (interactive
-   (let ((names (cons "off" contexture-repl--templates)))
+   (let ((names (cons "off" (contexture-repl--template-names))))
      (list (completing-read
             (format-prompt "Template"
                            (contexture--visible (contexture-repl--other-template)))
@@ -110,13 +116,42 @@ coming in is not concerned, nor waited for."
       (progn (contexture-repl--choose :manage nil)
              (contexture-repl--configure :manage nil)
              (message "The whole history is sent"))
-    (let ((before (copy-sequence contexture-repl--settings)))
-      (contexture-repl--choose :template template)
-      (contexture-repl--choose :manage t)
-      (contexture-repl--configure-then
-       (list :manage t :template template)
-       (lambda () (contexture--message "%s manages the history" template))
-       (lambda () (contexture-repl--keep-template before template))))))
+    (contexture-repl--wanting
+     template (lambda () (contexture-repl--have-managed template)))))
+
+(defun contexture-repl--have-managed (template)
+  "Have TEMPLATE manage the history from now on."
+  (let ((before (copy-sequence contexture-repl--settings)))
+    (contexture-repl--choose :template template)
+    (contexture-repl--choose :manage t)
+    (contexture-repl--configure-then
+     (list :manage t :template template)
+     (lambda () (contexture--message "%s manages the history" template))
+     (lambda () (contexture-repl--keep-template before template)))))
+
+(defun contexture-repl--template-names ()
+  "Return the names of templates that can manage, once they are trusted."
+  (delete-dups (append contexture-repl--templates
+                       (cl-remove-if (lambda (name)
+                                       (member name contexture-repl--questions))
+                                     (mapcar #'car contexture-repl--untrusted)))))
+
+(defun contexture-repl--wanting (template then)
+  "Call THEN in this buffer, where TEMPLATE is wanted.
+If it is one of the project's own that do not count yet, ask about them
+before, once."
+  (if (not (assoc template contexture-repl--untrusted)) (funcall then)
+    (require 'contexture-trust)
+    (let ((buffer (current-buffer)))
+      (contexture-trust--ask
+       (directory-file-name
+        (expand-file-name (plist-get contexture-repl--session :project)))
+       (delq nil (mapcar #'cdr contexture-repl--untrusted))
+       (lambda (trusted)
+         (when (buffer-live-p buffer)
+           (with-current-buffer buffer
+             (when trusted (contexture-repl--ask-templates))
+             (funcall then))))))))
 
 (defun contexture-repl--keep-template (before refused)
   "Choose what BEFORE, older settings, say of templates instead of REFUSED.
@@ -155,9 +190,27 @@ Leave what was chosen since."
            (cl-loop for template in templates
                     for name = (plist-get template :name)
                     unless (or (plist-get template :error)
+                               (contexture-repl--untrusted-p template)
                                (member name contexture-repl--questions))
-                    collect (contexture--visible-candidate name))))
+                    collect (contexture--visible-candidate name))
+           contexture-repl--untrusted
+           (cl-loop for template in templates
+                    when (contexture-repl--untrusted-p template)
+                    collect (cons (plist-get template :name)
+                                  (plist-get template :path)))))
    #'ignore))
+
+(defun contexture-repl--untrusted-p (template)
+  "Whether TEMPLATE, as listed, is of a project that is not trusted."
+  (and (plist-member template :trusted) (not (plist-get template :trusted))))
+
+(defun contexture-repl--trust-changed (project)
+  "Ask anew which templates there are in conversations of PROJECT."
+  (dolist (buffer (contexture-repl--buffers))
+    (with-current-buffer buffer
+      (let ((own (plist-get contexture-repl--session :project)))
+        (when (and own (file-equal-p own project))
+          (contexture-repl--ask-templates))))))
 
 (defun contexture-repl--management-failed (params)
   "Show that managing failed as PARAMS tell, unless the turn's end will."
@@ -180,6 +233,9 @@ Leave what was chosen since."
          (template (plist-get management :template)))
     (pcase (contexture--name (plist-get management :status))
       ("managed" (concat (format "Managed with %s" template)
+                         (if (equal "project" (contexture--name
+                                               (plist-get management :source)))
+                             " of the project" "")
                          (contexture-repl--tokens-change management)
                          (if (plist-get management :cached)
                              "; the summary was there already" "")))
@@ -359,7 +415,7 @@ without."
                      :selected `(and (plist-get contexture-repl--settings :manage)
                                      (equal ,name (plist-get contexture-repl--settings
                                                              :template)))))
-           contexture-repl--templates)
+           (contexture-repl--template-names))
    (list "--"
          ["Send the whole history" (contexture-repl-switch-template "off")
           :style radio :selected (not (plist-get contexture-repl--settings :manage))])))

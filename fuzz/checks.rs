@@ -234,3 +234,98 @@ pub(crate) mod template {
         }
     }
 }
+
+/// A template that is as deep as can be said in a few bytes ends nothing, also on a small stack.
+pub(crate) mod nesting {
+    /// What templates become deep with. Each is repeated as often as the byte behind it says.
+    const PIECES: &[&str] = &[
+        "{{ ",
+        " }}",
+        "{% if ",
+        " %}",
+        "{% if a %}",
+        "{% endif %}",
+        "{% elif a %}",
+        "{% else %}",
+        "{% for b in ",
+        "{% for b in a %}",
+        "{% endfor %}",
+        "{% set b = ",
+        "{% set b %}",
+        "(",
+        ")",
+        "[",
+        "]",
+        "{",
+        "}",
+        "{'a': ",
+        "-",
+        "not ",
+        " and ",
+        " or ",
+        " if ",
+        " else ",
+        " in ",
+        " is ",
+        " == ",
+        " - ",
+        " // ",
+        " % ",
+        " ~ ",
+        ".b",
+        "[0]",
+        "[1:]",
+        "[::-1]",
+        "|upper",
+        "|lines",
+        "|default(",
+        "range(",
+        "a",
+        "b",
+        "9",
+        "'x'",
+        ",",
+        ":",
+        "{% raw %}",
+        "{% endraw %}",
+        "{#",
+        "#}",
+        "{% macro m() %}",
+        "{% endmacro %}",
+        "{% include 'a' %}",
+        "{% block b %}",
+        "loop(a)",
+        " recursive ",
+        "\n",
+        "λ",
+        "99999999999999999999",
+        "1e999",
+        "|trim",
+        "|split",
+        "|first",
+    ];
+    /// Maximum length of the text, which is that of a template.
+    const LONGEST: usize = 256 << 10;
+    /// Half of the smallest stack on which the program reads templates.
+    const STACK: usize = 1 << 20;
+
+    /// Pairs of a piece and how often it stands there.
+    pub(crate) fn check(data: &[u8]) {
+        let mut text = String::new();
+        for pair in data.chunks_exact(2) {
+            let piece = PIECES[usize::from(pair[0]) % PIECES.len()];
+            let times = match pair[1] {
+                few @ 0..=150 => usize::from(few % 10) + 1,
+                more @ 151..=230 => usize::from(more - 150) * 3,
+                many => usize::from(many - 230) * 1_000,
+            };
+            if text.len() + piece.len() * times > LONGEST {
+                break;
+            }
+            text.push_str(&piece.repeat(times));
+        }
+        let check = move || super::template::check(text.as_bytes());
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn(check);
+        thread.expect("there are threads").join().expect("no template panics");
+    }
+}

@@ -65,6 +65,29 @@ impl Call {
         log_to_stderr();
         let mut params = read_params(self.params.as_deref())?;
         make_path_absolute(&mut params)?;
+        let reply = self.reply(&setup, params)?;
+        self.show(reply)
+    }
+
+    /// A call of a method that says something to other commands.
+    pub(super) fn of(method: &str) -> Self {
+        Self { method: method.to_owned(), params: None, json: false, socket: None }
+    }
+
+    /// Calls the method: its result, or what the error says.
+    pub(super) fn result(
+        &self,
+        setup: &Setup,
+        params: Value,
+    ) -> anyhow::Result<Result<Value, String>> {
+        let reply = self.reply(setup, params)?;
+        Ok(match reply.error {
+            Some(error) => Err(error.message),
+            None => Ok(reply.result),
+        })
+    }
+
+    fn reply(&self, setup: &Setup, mut params: Value) -> anyhow::Result<Reply> {
         add_request_key(&self.method, &mut params);
         let request = Value::Map(vec![
             ("id".into(), Value::Int(1)),
@@ -74,9 +97,9 @@ impl Call {
         let mut line = self.print(&request);
         line.push(b'\n');
         let runtime = runtime()?;
-        let reply = runtime.block_on(self.ask(&setup, line));
+        let reply = runtime.block_on(self.ask(setup, line));
         runtime.shutdown_background();
-        self.show(reply?)
+        reply
     }
 
     async fn ask(&self, setup: &Setup, line: Vec<u8>) -> anyhow::Result<Reply> {

@@ -7,6 +7,7 @@ use std::path::Path;
 use super::host::Setup;
 use super::{Common, say};
 use crate::config::Embeddings;
+use crate::files::{Identity, Standing, TRUST_FILE, Trust, Trusted};
 use crate::provider::settings::{Configured, Origin};
 use crate::server::folder::{DATABASE, FolderError, Owned, make_private};
 use crate::store::StoreError;
@@ -52,6 +53,7 @@ fn findings(setup: &Setup) -> Vec<Finding> {
     findings.extend(setup.config.providers.iter().map(provider));
     if let Some(folder) = &setup.state {
         findings.extend(state(folder));
+        findings.extend(trusted(folder));
     }
     findings
 }
@@ -106,6 +108,28 @@ fn state(folder: &Path) -> Vec<Finding> {
             vec![kept, running(owner.pid, owner.socket.as_deref())]
         }
         Err(error) => vec![bad(format!("{error}; give another with --state DIR"))],
+    }
+}
+
+/// The projects whose own templates count.
+fn trusted(folder: &Path) -> Vec<Finding> {
+    let line = |trusted: Trusted| {
+        let Identity { project, remote } = &trusted.identity;
+        let remote = remote.as_ref().map(|remote| format!(" ({remote})")).unwrap_or_default();
+        good(match trusted.standing() {
+            Standing::Same => format!("{project}{remote} is trusted, its templates count"),
+            Standing::Other => format!(
+                "{project}{remote} was trusted, and something else is there now, which is not; see \
+                 contexture trust"
+            ),
+            Standing::Gone => format!(
+                "{project}{remote} was trusted and is gone; contexture trust --revoke forgets it"
+            ),
+        })
+    };
+    match Trust::open(folder.join(TRUST_FILE)) {
+        Ok(trust) => trust.list().into_iter().map(line).collect(),
+        Err(error) => vec![bad(error.to_string())],
     }
 }
 

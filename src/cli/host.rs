@@ -10,6 +10,7 @@ use super::Common;
 use crate::config::{Config, Embeddings, Folders};
 use crate::context::change::Settings;
 use crate::engine::{Clock, Engine, Models};
+use crate::files::{TRUST_FILE, Trust};
 use crate::provider::embed::HttpEmbedder;
 use crate::provider::settings;
 use crate::rpc::{Configured, Embedding, Model, Providers, ReplSettings, Tools};
@@ -81,6 +82,7 @@ impl Setup {
         let engine = Engine::new(Box::new(store), self.clock(), defaults)?.with_models(models);
         let state_folder = self.state.clone();
         let template_folder = Some(self.folders.config_file.with_file_name("templates"));
+        let trust = Arc::new(trust(owned, &mut notices));
         let embedding = self.embedding();
         let providers = self.providers()?;
         let mut repl = self.repl.clone();
@@ -88,6 +90,7 @@ impl Setup {
         Ok(Server::start(engine, |engine| Tools {
             state_folder,
             template_folder,
+            trust,
             embedding,
             providers,
             notices,
@@ -119,6 +122,16 @@ impl Setup {
             None => Box::new(|| jiff::Timestamp::now().as_millisecond()),
         }
     }
+}
+
+/// The projects that are trusted; a list that cannot be read is kept aside.
+fn trust(owned: Option<&Owned>, notices: &mut Vec<String>) -> Trust {
+    let Some(owned) = owned else { return Trust::default() };
+    Trust::open(owned.file(TRUST_FILE)).unwrap_or_else(|error| {
+        tracing::warn!("{error}");
+        notices.push(error.to_string());
+        Trust::anew(owned.file(TRUST_FILE))
+    })
 }
 
 /// One thread for everything but slow work.

@@ -7,6 +7,7 @@ mod inferior;
 mod methods;
 mod render;
 mod serve;
+mod trust;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -70,6 +71,8 @@ enum Command {
     Methods(methods::Methods),
     /// Check the set-up and say what to do
     Doctor(doctor::Doctor),
+    /// Trust a project, so that its own templates count
+    Trust(trust::Trust),
 }
 
 /// Runs the program with the arguments of the process.
@@ -81,6 +84,7 @@ pub fn main() -> ExitCode {
         Command::Render(render) => render.run(&common),
         Command::Methods(methods) => methods.run().map(|()| true),
         Command::Doctor(doctor) => doctor.run(&common),
+        Command::Trust(trust) => trust.run(&common),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

@@ -45,6 +45,7 @@ enum Way {
 pub struct Opened {
     handle: File,
     path: PathBuf,
+    within: Option<PathBuf>,
 }
 
 /// A name that was resolved for a project.
@@ -91,7 +92,10 @@ impl Beneath {
         // Also when the kernel kept the name inside: so both ways are told the same place.
         let place = place_of(&handle).map_err(|_| self.outside(name))?;
         match place.strip_prefix(self.place()?) {
-            Ok(below) => Ok(Opened { handle, path: self.named.join(below) }),
+            Ok(below) => {
+                let (path, within) = (self.named.join(below), Some(self.named.clone()));
+                Ok(Opened { handle, path, within })
+            }
             Err(_) => Err(self.outside(name)),
         }
     }
@@ -101,7 +105,7 @@ impl Beneath {
     /// # Errors
     /// As [`Beneath::open`].
     pub fn names(&self, folder: &Path, limit: usize) -> Result<Vec<String>, FileError> {
-        let Opened { handle, path } = self.open(folder)?;
+        let Opened { handle, path, .. } = self.open(folder)?;
         let unreadable = |error: Errno| refused(&path, error.into());
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let listed = rustix::fs::openat(&handle, ".", flags, Mode::empty()).map_err(unreadable)?;
@@ -154,12 +158,17 @@ impl Opened {
         let handle = handle.map_err(|error| unreadable(error.into()))?;
         let handle = File::from(handle);
         let path = place_of(&handle).map_err(unreadable)?;
-        Ok(Self { handle, path })
+        Ok(Self { handle, path, within: None })
     }
 
     /// The name of what was resolved: within a folder from that folder's own name, else its place.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The folder that it was resolved in and may not leave, by the name that was given.
+    pub fn within(&self) -> Option<&Path> {
+        self.within.as_deref()
     }
 
     /// The whole text, of at most `limit` bytes.

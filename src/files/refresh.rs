@@ -6,8 +6,11 @@ use std::path::Path;
 use super::freshness::{Look, MAX_COMPARED_BYTES, cover, file_of, holds_at, settled};
 use super::lines::{self, Found};
 use super::read::{load, read};
-use super::{FileError, FileText, ReadOptions};
+use super::{Beneath, FileError, FileText, ReadOptions};
 use crate::context::item::{Item, Kind, Origin, State};
+
+/// The metadata of an item that a model added from a project: the folder that its file stays in.
+pub const WITHIN: &str = "within";
 
 /// What refreshing an item found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +55,15 @@ pub fn refresh(item: &Item, options: &ReadOptions) -> Refreshed {
 }
 
 fn whole(item: &Item, path: &Path, options: &ReadOptions) -> Refreshed {
-    match read(path, None, options) {
+    let text = match item.metadata.text(WITHIN) {
+        // Nobody has allowed a place outside, to which the name may lead by now.
+        Some(folder) => {
+            let folder = Beneath::new(Path::new(folder));
+            folder.and_then(|folder| folder.open(path)?.read(None, options))
+        }
+        None => read(path, None, options),
+    };
+    match text {
         Err(error) => unreadable(&error),
         Ok(text) if lines::same(&text.content, &item.content) => Refreshed::Unchanged,
         Ok(text) if is_whole_file(item) => Refreshed::Updated(text),
@@ -92,6 +103,7 @@ fn is_whole_file(item: &Item) -> bool {
 fn unreadable(error: &FileError) -> Refreshed {
     Refreshed::Unsure(match error {
         FileError::Missing { .. } => return Refreshed::Missing,
+        FileError::Outside { .. } => "its name now leads out of the project",
         FileError::TooLarge { .. } => "its file is now over the size limit, max-file-bytes",
         FileError::Binary { .. } => "its file is no longer UTF-8 text",
         _ => "its file can no longer be read",

@@ -1,8 +1,10 @@
 //! Where templates lie: in the project, then with the user's configuration, then in the program.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{Beneath, FileError, Identity, Opened, Trust};
 
 use crate::template::{
     BUILT_IN, MAX_TEMPLATE_BYTES, Source, Template, TemplateError, bare_name, built_in, is_name,
@@ -10,14 +12,29 @@ use crate::template::{
 
 /// Where a project keeps its templates.
 pub const PROJECT_FOLDER: &str = ".contexture/templates";
+/// Maximum number of files of one folder that are looked at for templates.
+const MAX_FILES: usize = 1_000;
 
 /// The folders in which templates are looked for.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct TemplateFolders {
     /// The project's root.
     pub project: Option<PathBuf>,
     /// The folder of the user's own templates.
     pub user: Option<PathBuf>,
+    /// The projects whose templates count.
+    pub trust: Arc<Trust>,
+}
+
+/// A template that was found, but not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name.
+    pub name: String,
+    /// Where it is.
+    pub source: Source,
+    /// Whether it counts: one of a project that is not trusted does not.
+    pub is_trusted: bool,
 }
 
 /// Why there is no template.
@@ -34,13 +51,25 @@ pub enum FindError {
         /// The names that exist.
         known: Vec<String>,
     },
+    /// Only a project has one that is not trusted.
+    #[error(
+        "the template {name:?} is the project's own, and {} is not trusted; look at its \
+         {PROJECT_FOLDER}, then trust it with M-x contexture-trust-project, or in a shell with \
+         contexture trust DIR", project.display()
+    )]
+    Untrusted {
+        /// The name asked for.
+        name: String,
+        /// The project's folder.
+        project: PathBuf,
+    },
     /// Its file cannot be read.
     #[error("cannot read the template {}: {cause}", crate::visible::visible_path(path))]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
-        cause: io::Error,
+        /// What is wrong with it.
+        cause: String,
     },
     /// Its file is too large.
     #[error(
@@ -56,8 +85,12 @@ pub enum FindError {
     Malformed(#[from] TemplateError),
 }
 
-/// A folder, and how a file in it is told of.
-type Place = (PathBuf, fn(String) -> Source);
+/// A project's own folder, held while its templates are looked for.
+struct Project {
+    folder: Beneath,
+    path: PathBuf,
+    is_trusted: bool,
+}
 
 impl TemplateFolders {
     /// The template of this name, with or without `.md`: the project's before the user's, and
@@ -70,73 +103,127 @@ impl TemplateFolders {
         if !is_name(bare) {
             return Err(FindError::BadName(name.to_owned()));
         }
-        for (folder, source) in self.places() {
-            let path = folder.join(format!("{bare}.md"));
-            let text = match read(&path) {
-                Err(FindError::Unreadable { cause, .. })
-                    if cause.kind() == io::ErrorKind::NotFound =>
-                {
-                    continue;
-                }
-                read => read?,
-            };
-            return Ok(Template::parse(bare, source(shown(&path)), &text)?);
+        let project = self.project();
+        let own = project.as_ref().and_then(|project| project.template(bare));
+        if let Some(file) = own.as_ref().filter(|_| project.as_ref().is_some_and(|p| p.is_trusted))
+        {
+            return parsed(bare, Source::Project, file);
         }
-        match built_in(bare) {
-            Some(template) => Ok(template?),
-            None => Err(FindError::Unknown { name: name.to_owned(), known: self.names() }),
+        if let Some(file) = self.user.as_ref().and_then(|user| user_template(user, bare)) {
+            return parsed(bare, Source::User, &file);
+        }
+        match (built_in(bare), own, project) {
+            (Some(template), ..) => Ok(template?),
+            (None, Some(_), Some(project)) => {
+                Err(FindError::Untrusted { name: name.to_owned(), project: project.path })
+            }
+            _ => Err(FindError::Unknown { name: name.to_owned(), known: self.names() }),
         }
     }
 
-    /// The names of all templates with where each is found, by name.
-    pub fn list(&self) -> BTreeMap<String, Source> {
-        let mut found: BTreeMap<String, Source> =
-            BUILT_IN.iter().map(|built_in| (built_in.name.to_owned(), Source::BuiltIn)).collect();
-        for (folder, source) in self.places().into_iter().rev() {
-            for path in markdown_files(&folder) {
-                let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-                if is_name(name) {
-                    found.insert(name.to_owned(), source(shown(&path)));
-                }
+    /// All templates by name: of each name that which [`TemplateFolders::find`] gives, and behind
+    /// it the project's if that does not count.
+    pub fn list(&self) -> Vec<Listed> {
+        let built_in = BUILT_IN.iter().map(|built_in| (built_in.name.to_owned(), Source::BuiltIn));
+        let mut found: BTreeMap<String, Source> = built_in.collect();
+        let mut untrusted = Vec::new();
+        if let Some(user) = &self.user {
+            let named = |name: String| (name.clone(), Source::User(shown(&file_of(user, &name))));
+            found.extend(names_in(user, Path::new(".")).into_iter().map(named));
+        }
+        if let Some(project) = self.project() {
+            let named = |name: String| (name.clone(), Source::Project(shown(&project.file(&name))));
+            let own = project.names().into_iter().map(named);
+            match project.is_trusted {
+                true => found.extend(own),
+                false => untrusted.extend(own),
             }
         }
-        found
+        let listed = |is_trusted| {
+            move |(name, source): (String, Source)| Listed { name, source, is_trusted }
+        };
+        let mut all: Vec<Listed> = found.into_iter().map(listed(true)).collect();
+        all.extend(untrusted.into_iter().map(listed(false)));
+        all.sort_by(|a, b| (&a.name, !a.is_trusted).cmp(&(&b.name, !b.is_trusted)));
+        all
     }
 
     fn names(&self) -> Vec<String> {
-        self.list().into_keys().collect()
+        self.list().into_iter().filter(|one| one.is_trusted).map(|one| one.name).collect()
     }
 
-    /// The folders, that which wins first.
-    fn places(&self) -> Vec<Place> {
-        let mut places: Vec<Place> = Vec::new();
-        if let Some(project) = &self.project {
-            places.push((project.join(PROJECT_FOLDER), Source::Project));
-        }
-        if let Some(user) = &self.user {
-            places.push((user.clone(), Source::User));
-        }
-        places
+    /// The project, if its folder can be held. One that cannot be told from others is not trusted.
+    fn project(&self) -> Option<Project> {
+        let path = self.project.clone()?;
+        let folder = Beneath::new(&path).ok()?;
+        let identity = Identity::of(&folder);
+        let is_trusted = identity.is_ok_and(|identity| self.trust.holds(&identity));
+        Some(Project { folder, path, is_trusted })
     }
 }
 
-fn read(path: &Path) -> Result<String, FindError> {
-    let unreadable = |cause| FindError::Unreadable { path: path.to_owned(), cause };
-    let file = std::fs::metadata(path).map_err(unreadable)?;
-    if !file.is_file() {
-        let cause = io::Error::other("it is no regular file");
-        return Err(FindError::Unreadable { path: path.to_owned(), cause });
+/// A template's file that is there, with its name, or what is wrong with it.
+type Found = (PathBuf, Result<Opened, FileError>);
+
+impl Project {
+    fn file(&self, name: &str) -> PathBuf {
+        file_of(&self.path.join(PROJECT_FOLDER), name)
     }
-    if file.len() > MAX_TEMPLATE_BYTES as u64 {
-        return Err(FindError::TooLarge { path: path.to_owned() });
+
+    fn template(&self, name: &str) -> Option<Found> {
+        let opened = self.folder.open(&file_of(Path::new(PROJECT_FOLDER), name));
+        found(self.file(name), opened)
     }
-    std::fs::read_to_string(path).map_err(unreadable)
+
+    fn names(&self) -> Vec<String> {
+        names(&self.folder, Path::new(PROJECT_FOLDER))
+    }
 }
 
-fn markdown_files(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-    let paths = entries.filter_map(Result::ok).map(|entry| entry.path());
-    paths.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect()
+/// The user's own files may be links to anywhere.
+fn user_template(folder: &Path, name: &str) -> Option<Found> {
+    let path = file_of(folder, name);
+    let opened = Opened::at(&path);
+    found(path, opened)
+}
+
+fn found(path: PathBuf, opened: Result<Opened, FileError>) -> Option<Found> {
+    match opened {
+        Err(FileError::Missing { .. }) => None,
+        opened => Some((path, opened)),
+    }
+}
+
+fn parsed(
+    name: &str,
+    source: fn(String) -> Source,
+    (path, opened): &Found,
+) -> Result<Template, FindError> {
+    let unreadable = |cause: String| FindError::Unreadable { path: path.clone(), cause };
+    let opened = opened.as_ref().map_err(|error| unreadable(error.to_string()))?;
+    let text = opened.text(MAX_TEMPLATE_BYTES as u64).map_err(|error| match error {
+        FileError::TooLarge { .. } => FindError::TooLarge { path: path.clone() },
+        FileError::IsDirectory { .. } | FileError::NotRegular { .. } => {
+            unreadable("it is no regular file".to_owned())
+        }
+        FileError::Binary { .. } => unreadable("it is no UTF-8 text".to_owned()),
+        error => unreadable(error.to_string()),
+    })?;
+    Ok(Template::parse(name, source(shown(path)), &text)?)
+}
+
+fn names_in(folder: &Path, within: &Path) -> Vec<String> {
+    Beneath::new(folder).map(|folder| names(&folder, within)).unwrap_or_default()
+}
+
+fn names(folder: &Beneath, within: &Path) -> Vec<String> {
+    let files = folder.names(within, MAX_FILES).unwrap_or_default();
+    let names = files.iter().filter_map(|file| file.strip_suffix(".md"));
+    names.filter(|name| is_name(name)).map(str::to_owned).collect()
+}
+
+fn file_of(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}.md"))
 }
 
 fn shown(path: &Path) -> String {
@@ -145,6 +232,8 @@ fn shown(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     fn write(folder: &Path, name: &str, text: &str) {
@@ -152,11 +241,84 @@ mod tests {
         std::fs::write(folder.join(name), text).unwrap();
     }
 
+    fn folders(project: Option<&Path>, user: Option<&Path>) -> TemplateFolders {
+        let owned = |path: Option<&Path>| path.map(Path::to_path_buf);
+        TemplateFolders { project: owned(project), user: owned(user), trust: Arc::default() }
+    }
+
+    /// The rows of the names that begin with `x`: where they are from and whether they count.
+    fn rows(folders: &TemplateFolders) -> Vec<(String, &'static str, bool)> {
+        let listed = folders.list().into_iter().filter(|one| one.name.starts_with('x'));
+        listed.map(|one| (one.name, one.source.kind(), one.is_trusted)).collect()
+    }
+
+    #[test]
+    fn a_projects_templates_count_once_it_is_trusted() {
+        let dir = tempfile::tempdir().unwrap();
+        let (project, user) = (dir.path().join("p"), dir.path().join("u"));
+        let folders = folders(Some(&project), Some(&user));
+        write(&project.join(PROJECT_FOLDER), "x-own.md", "ours");
+        write(&project.join(PROJECT_FOLDER), "x.md", "ours");
+        write(&project.join(PROJECT_FOLDER), "explain.md", "ours");
+        write(&user, "x.md", "mine");
+        assert_eq!(
+            rows(&folders),
+            [
+                ("x".to_owned(), "user", true),
+                ("x".to_owned(), "project", false),
+                ("x-own".to_owned(), "project", false)
+            ]
+        );
+        assert_eq!(folders.find("x").unwrap().body, "mine");
+        assert_eq!(folders.find("explain").unwrap().source.kind(), "built-in");
+        let error = folders.find("x-own").unwrap_err();
+        assert!(matches!(error, FindError::Untrusted { .. }), "{error}");
+        assert!(error.to_string().contains("contexture trust DIR"), "{error}");
+        let error = folders.find("none").unwrap_err().to_string();
+        assert!(!error.contains("x-own"), "{error}");
+        folders.trust.trust(&project, 1).unwrap();
+        assert_eq!(
+            rows(&folders),
+            [("x".to_owned(), "project", true), ("x-own".to_owned(), "project", true)]
+        );
+        assert_eq!(folders.find("x").unwrap().body, "ours");
+        folders.trust.revoke(&project).unwrap();
+        assert_eq!(folders.find("x").unwrap().body, "mine");
+    }
+
+    #[test]
+    fn only_regular_files_within_the_project_are_its_templates() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = dir.path().join("p");
+        let own = project.join(PROJECT_FOLDER);
+        let folders = folders(Some(&project), None);
+        write(dir.path(), "secret.md", "a secret");
+        write(&own, "x.md", "ours");
+        write(&own, "x-huge.md", &"x".repeat(MAX_TEMPLATE_BYTES + 1));
+        symlink(dir.path().join("secret.md"), own.join("x-link.md")).unwrap();
+        symlink("x.md", own.join("x-inside.md")).unwrap();
+        symlink("/dev/zero", own.join("x-device.md")).unwrap();
+        let fifo = own.join("x-fifo.md");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RUSR).unwrap();
+        folders.trust.trust(&project, 1).unwrap();
+        assert_eq!(folders.find("x-inside").unwrap().body, "ours");
+        for name in ["x-link", "x-device", "x-fifo"] {
+            assert!(matches!(folders.find(name), Err(FindError::Unreadable { .. })), "{name}");
+        }
+        assert!(matches!(folders.find("x-huge"), Err(FindError::TooLarge { .. })));
+        std::fs::rename(&own, dir.path().join("templates")).unwrap();
+        symlink(dir.path().join("templates"), &own).unwrap();
+        assert!(rows(&folders).is_empty());
+        assert!(matches!(folders.find("x"), Err(FindError::Unreadable { .. })));
+    }
+
     #[test]
     fn the_project_comes_before_the_user_and_that_before_the_program() {
         let dir = tempfile::tempdir().unwrap();
         let (project, user) = (dir.path().join("p"), dir.path().join("u"));
-        let folders = TemplateFolders { project: Some(project.clone()), user: Some(user.clone()) };
+        std::fs::create_dir(&project).unwrap();
+        let folders = folders(Some(&project), Some(&user));
+        folders.trust.trust(&project, 1).unwrap();
         let source = |name: &str| folders.find(name).unwrap().source.kind();
         assert_eq!(source("explain"), "built-in");
         write(&user, "explain.md", "mine");
@@ -165,7 +327,9 @@ mod tests {
         assert_eq!(source("explain"), "project");
         assert_eq!(folders.find("explain").unwrap().body, "ours");
         write(&user, "notes.md", "{{ broken");
-        assert_eq!(folders.list()["notes"].kind(), "user");
+        assert!(
+            folders.list().iter().any(|one| one.name == "notes" && one.source.kind() == "user")
+        );
         let error = folders.find("notes").unwrap_err().to_string();
         assert!(error.starts_with("template notes: line 1, "), "{error}");
     }
@@ -173,7 +337,7 @@ mod tests {
     #[test]
     fn a_changed_file_is_read_again() {
         let dir = tempfile::tempdir().unwrap();
-        let folders = TemplateFolders { project: None, user: Some(dir.path().to_owned()) };
+        let folders = folders(None, Some(dir.path()));
         write(dir.path(), "a.md", "one");
         let first = folders.find("a").unwrap();
         write(dir.path(), "a.md", "two");
@@ -193,7 +357,7 @@ mod tests {
     #[test]
     fn what_is_no_readable_file_is_said() {
         let dir = tempfile::tempdir().unwrap();
-        let folders = TemplateFolders { project: None, user: Some(dir.path().to_owned()) };
+        let folders = folders(None, Some(dir.path()));
         std::fs::create_dir(dir.path().join("a.md")).unwrap();
         assert!(matches!(folders.find("a"), Err(FindError::Unreadable { .. })));
         write(dir.path(), "b.md", &"x".repeat(MAX_TEMPLATE_BYTES + 1));

@@ -12,6 +12,7 @@ use super::approvals::Approvals;
 use super::embedding::Embedding;
 use super::providers::Providers;
 use crate::engine::Handle;
+use crate::files::Trust;
 use crate::tokens::Counter;
 use crate::value::Value;
 use crate::wire::message::Id;
@@ -38,6 +39,8 @@ pub struct Tools {
     pub ending: CancellationToken,
     /// Where the user's own templates lie.
     pub template_folder: Option<PathBuf>,
+    /// The projects whose own templates count.
+    pub trust: Arc<Trust>,
     /// What the user should know since the start, such as a damaged database moved aside.
     pub notices: Vec<String>,
     /// What REPLs are like.
@@ -79,6 +82,7 @@ impl Tools {
             turns: TaskTracker::new(),
             ending: CancellationToken::new(),
             template_folder: None,
+            trust: Arc::default(),
             notices: Vec::new(),
             repl: ReplSettings::default(),
         }

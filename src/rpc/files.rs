@@ -15,7 +15,7 @@ use crate::context::item::{Kind, Metadata};
 use crate::context::manager::{MAX_CAPACITY, ManagerError};
 use crate::engine::{Added, EngineError, NewItem};
 use crate::files::{
-    self, FileError, FileText, ListedFile, Named, ReadOptions, Skipped, TreeOptions, Walk,
+    self, FileError, FileText, ListedFile, Named, ReadOptions, Skipped, TreeOptions, WITHIN, Walk,
 };
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -45,7 +45,10 @@ pub(super) fn add_file(call: Call, params: Value) -> Result<Step, WireError> {
 /// `add-file` of a file that was resolved before; its name is not looked up again.
 pub(super) fn add_named(call: &Call, params: Value, named: &Named) -> Result<Step, WireError> {
     let file = named.file.as_ref().map_err(file_error)?;
-    add(call, decode(params)?, |range, options| file.read(range, options))
+    let mut given: AddFile = decode(params)?;
+    given.metadata =
+        file.within().map(|folder| Value::Map(vec![entry(WITHIN, path_value(folder))]));
+    add(call, given, |range, options| file.read(range, options))
 }
 
 fn add(

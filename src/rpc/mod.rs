@@ -33,6 +33,7 @@ mod table;
 mod templates;
 mod tools;
 mod transcript;
+mod trust;
 mod turn;
 mod views;
 mod window;

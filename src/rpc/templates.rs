@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::Deserialize;
 
@@ -11,8 +12,8 @@ use super::error::{application, engine_error, internal_error, param_error};
 use super::params::decode;
 use super::present::{entry, figure, keyword};
 use crate::engine::Engine;
-use crate::files::templates::{FindError, TemplateFolders};
-use crate::template::{Fields, Source, Template, render};
+use crate::files::templates::{FindError, Listed, TemplateFolders};
+use crate::template::{Fields, Template, render};
 use crate::value::Value;
 use crate::wire::message::WireError;
 
@@ -25,9 +26,16 @@ struct ListTemplates {
 pub(super) fn list_templates(call: Call, params: Value) -> Result<Step, WireError> {
     let given: ListTemplates = decode(params)?;
     let folders = folders(&call.tools, given.project)?;
-    let line = |(name, source): (String, Source)| {
-        let mut map = vec![entry("name", &*name), entry("source", keyword(source.kind()))];
+    let line = |Listed { name, source, is_trusted }: Listed| {
+        let mut map = vec![
+            entry("name", &*name),
+            entry("source", keyword(source.kind())),
+            entry("trusted", is_trusted),
+        ];
         map.extend(source.path().map(|path| entry("path", path)));
+        if !is_trusted {
+            return Value::Map(map);
+        }
         match folders.find(&name) {
             Ok(template) => {
                 let description = template.front_matter.description.unwrap_or_default();
@@ -120,6 +128,24 @@ pub(super) fn usable(
     })))
 }
 
+/// Says where the template of this name would come from, or why it cannot be used.
+pub(super) async fn origin(
+    call: &Call,
+    project: Option<String>,
+    name: String,
+) -> Result<Vec<(Box<str>, Value)>, WireError> {
+    let folders = folders(&call.tools, project)?;
+    let found = tokio::task::spawn_blocking(move || folders.find(&name)).await;
+    let internal = |_| WireError::new(WireError::INTERNAL, "internal error in a template");
+    Ok(match found.map_err(internal)? {
+        Ok(template) => vec![
+            entry("template-source", keyword(template.source.kind())),
+            entry("template-path", template.source.path().map_or(Value::Nil, Value::from)),
+        ],
+        Err(error) => vec![entry("template-error", error.to_string())],
+    })
+}
+
 /// The folders for a call about a project.
 pub(super) fn folders(
     tools: &Tools,
@@ -130,7 +156,10 @@ pub(super) fn folders(
         Some(path) if !path.is_absolute() => {
             Err(param_error("project", "must be an absolute folder name"))
         }
-        _ => Ok(TemplateFolders { project, user: tools.template_folder.clone() }),
+        _ => {
+            let (user, trust) = (tools.template_folder.clone(), Arc::clone(&tools.trust));
+            Ok(TemplateFolders { project, user, trust })
+        }
     }
 }
 
@@ -142,6 +171,10 @@ pub(super) fn find_error(error: &FindError) -> WireError {
         FindError::Unknown { known, .. } => {
             let known = known.iter().map(|name| Value::from(&**name)).collect();
             application("no-such-template", text, vec![("known", Value::List(known))])
+        }
+        FindError::Untrusted { project, .. } => {
+            let project = project.to_string_lossy().into_owned();
+            application("template-untrusted", text, vec![("project", Value::Str(project))])
         }
         FindError::Unreadable { .. } | FindError::TooLarge { .. } => {
             application("template-unreadable", text, vec![])

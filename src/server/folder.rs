@@ -102,6 +102,11 @@ impl Owned {
         written.map_err(|cause| FolderError::Unusable { path: self.folder.clone(), cause })
     }
 
+    /// Where a file of the state is.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
     /// Where the log in front of the database is.
     pub fn log(&self) -> PathBuf {
         self.folder.join(LOG)

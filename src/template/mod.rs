@@ -2,6 +2,7 @@
 //!
 //! Pure: takes and returns texts. [`files`](crate::files) knows where templates are stored.
 
+mod bounds;
 mod builtin;
 mod front_matter;
 mod manager;

@@ -1,12 +1,13 @@
 //! Fills placeholders: Jinja that knows only the fields, and treats a missing one as empty.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use minijinja::{Environment, Error, ErrorKind, Value};
 
 use super::placed::{Noting, Placed};
 use super::safe::{self, Bounded};
-use super::{Template, TemplateError};
+use super::{Template, TemplateError, bounds};
 
 /// Maximum number of steps of a template: a thousand times what the built-in ones need, and less
 /// than a tenth of a second.
@@ -53,19 +54,37 @@ fn rendered(
     let fields: BTreeMap<String, Value> =
         fields.iter().map(|(name, text)| ((*name).to_owned(), Value::from(*text))).collect();
     let mut rendered = Bounded { written: Vec::new(), most: MAX_RENDERED_BYTES };
-    environment
-        .template_from_str(body)
-        .and_then(|compiled| compiled.render_captured_to(Value::from(fields), &mut rendered))
-        .map_err(|error| located(&template.name, &error, template.body_line))?;
+    surviving(&template.name, template.body_line, || {
+        environment
+            .template_from_str(body)
+            .and_then(|compiled| compiled.render_captured_to(Value::from(fields), &mut rendered))
+            .map_err(|error| located(&template.name, &error, template.body_line))
+    })?;
     Ok(String::from_utf8_lossy(&rendered.written).into_owned())
 }
 
 /// Checks that the placeholders are well-formed and use only what is allowed.
 pub(super) fn check(name: &str, body: &str, body_line: usize) -> Result<(), TemplateError> {
+    bounds::check(name, body, body_line)?;
     safe::check(name, body, body_line)?;
-    let environment = safe::environment(FUEL);
-    let compiled = environment.template_from_str(body);
-    compiled.map(drop).map_err(|error| located(name, &error, body_line))
+    surviving(name, body_line, || {
+        let environment = safe::environment(FUEL);
+        let compiled = environment.template_from_str(body);
+        compiled.map(drop).map_err(|error| located(name, &error, body_line))
+    })
+}
+
+/// Has the engine do something; a panic of it is an error of the template.
+fn surviving<T>(
+    name: &str,
+    line: usize,
+    work: impl FnOnce() -> Result<T, TemplateError>,
+) -> Result<T, TemplateError> {
+    // What the work has changed is dropped with it.
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        let message = "the template engine fails on it".to_owned();
+        Err(TemplateError { name: name.to_owned(), line, column: 1, message })
+    })
 }
 
 /// Converts an error, giving its place in the whole text.

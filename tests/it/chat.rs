@@ -334,6 +334,8 @@ fn a_session_is_only_managed_by_a_template_that_can_be_used() {
     std::fs::write(folder.join("broken.md"), "a\n{{ b\n").unwrap();
     let project = home.path("files");
     let open = format!("(:name \"p\" :project {project:?} :template \"broken\")");
+    assert_eq!(client.fails("open-session", &open).kind(), "template-untrusted");
+    client.ok("trust-project", &format!("(:project {project:?})"));
     assert_eq!(client.fails("open-session", &open).kind(), "template-malformed");
     let failure = client.fails("configure-session", "(:template \"nosuch\")");
     assert_eq!(failure.kind(), "no-such-template");

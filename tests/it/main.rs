@@ -45,5 +45,6 @@ mod streams;
 mod strict;
 mod support;
 mod transports;
+mod trust;
 mod turns;
 mod wire_fuzz;

@@ -474,11 +474,21 @@ fn check_manager(named: &str, of_project: (&str, &str), of_user: (&str, &str)) {
     std::fs::write(project.join(".contexture/templates/theirs.md"), &template).unwrap();
     let mut client = home.stdio(&[]);
     client.ok("open-session", &format!("(:name \"s\" :project {project:?})"));
+    let refused = client.ok("chat", "(:content \"x\" :template \"theirs\")");
+    assert_eq!(text(&refused["management"]["status"]), "failed", "{refused}");
+    assert!(text(&refused["management"]["reason"]).contains("is not trusted"), "{refused}");
+    let dry = client.ok("chat", "(:content \"x\" :template \"theirs\" :dry-run t)");
+    assert!(text(&dry["template_error"]).contains("is not trusted"), "{dry}");
+    client.ok("trust-project", &format!("(:project {project:?})"));
+    let dry = client.ok("chat", "(:content \"x\" :template \"theirs\" :dry-run t)");
+    assert_eq!(text(&dry["template_source"]), "project", "{dry}");
+    assert!(text(&dry["template_path"]).ends_with("theirs.md"), "{dry}");
     for (name, expected) in [("theirs", of_project), ("mine", of_user)] {
         let answer = client.ok("chat", &format!("(:content \"x\" :template {name:?})"));
         let management = &answer["management"];
         assert_eq!(text(&management["status"]), "managed", "{management}");
         assert_eq!((text(&management["provider"]), text(&management["model"])), expected, "{name}");
+        assert!(text(&management["path"]).ends_with(&format!("{name}.md")), "{management}");
     }
 }
 

@@ -230,3 +230,13 @@ fn wrong_lengths_are_found_however_a_stream_is_cut() {
 fn no_text_upsets_the_templates() {
     run(checks::template::check, TEMPLATES, TEMPLATE_PIECES);
 }
+
+#[test]
+fn no_depth_upsets_the_templates() {
+    let mut random = Random(3);
+    for round in 0..ROUNDS / 4 {
+        let data = random.bytes();
+        let outcome = std::panic::catch_unwind(|| checks::nesting::check(&data));
+        assert!(outcome.is_ok(), "round {round}: {data:?}");
+    }
+}

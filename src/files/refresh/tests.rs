@@ -147,3 +147,21 @@ fn items_without_a_file_and_listings_are_unchanged() {
     let listing = item(temp.path(), "x/", &[origin("listing")]);
     assert_eq!(refresh(&listing, &options), Refreshed::Unchanged);
 }
+
+#[test]
+fn what_a_model_added_stays_within_its_project() {
+    let temp = tempfile::tempdir().unwrap();
+    let (project, secret) = (temp.path().join("p"), temp.path().join("secret"));
+    fs::create_dir(&project).unwrap();
+    fs::write(&secret, "secret").unwrap();
+    let path = project.join("a");
+    fs::write(&path, "new").unwrap();
+    let within = ("within", Value::Str(project.to_str().unwrap().to_owned()));
+    let item = item(&path, "old", &[origin("file"), within]);
+    let found = refresh(&item, &ReadOptions { max_bytes: 100 });
+    assert!(matches!(found, Refreshed::Updated(text) if text.content == "new"));
+    fs::remove_file(&path).unwrap();
+    std::os::unix::fs::symlink(&secret, &path).unwrap();
+    let found = refresh(&item, &ReadOptions { max_bytes: 100 });
+    assert_eq!(found, Refreshed::Unsure("its name now leads out of the project"));
+}

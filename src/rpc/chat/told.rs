@@ -7,7 +7,7 @@ use super::super::error::engine_error;
 use super::super::manage::Managed;
 use super::super::present::{entry, figure, keyword, money};
 use super::super::window::{Built, verdicts};
-use super::super::{messages, turn};
+use super::super::{messages, templates, turn};
 use super::turn::Opaque;
 use super::{Begun, Chat};
 use crate::context::render::report::{Fate, Verdict};
@@ -96,7 +96,11 @@ impl Chat {
     /// What would be sent, without sending or changing anything.
     pub(super) async fn dry_run(self) -> Result<Value, WireError> {
         let (id, message) = (self.row.id, self.message.clone());
-        let managed_by = self.manage.as_ref().map(|wish| &*wish.template);
+        let managed_by = self.manage.as_ref().map(|wish| wish.template.clone());
+        let origin = match managed_by.clone() {
+            Some(name) => templates::origin(&self.call, self.row.project.clone(), name).await?,
+            None => Vec::new(),
+        };
         let mut material = self.material().await?;
         let length = self.call.tools.engine.ask(move |engine| Ok(engine.session(id)?.length()));
         let number = length.await.map_err(engine_error)? + 1;
@@ -113,7 +117,7 @@ impl Chat {
             map.extend(part.message.map(|number| entry("id", messages::name(number))));
             Value::Map(map)
         });
-        Ok(Value::Map(vec![
+        let mut map = vec![
             entry("session", &*self.row.name),
             entry("provider", &*self.configured.name),
             entry("model", self.configured.provider.model()),
@@ -123,7 +127,9 @@ impl Chat {
             entry("payload", payload),
             // What a manager would make of the history nobody knows before it is asked.
             entry("managed-by", managed_by.map_or(Value::Nil, Value::from)),
-        ]))
+        ];
+        map.extend(origin);
+        Ok(Value::Map(map))
     }
 }
 

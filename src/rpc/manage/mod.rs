@@ -195,6 +195,7 @@ impl Managed {
             entry("reason", optional_text(view.reason.as_deref())),
             entry("template", &*view.template),
             entry("source", view.source.as_deref().map_or(Value::Nil, keyword)),
+            entry("path", optional_text(view.path.as_deref())),
             entry("sha256", optional_text(view.sha256.as_deref())),
             entry("provider", optional_text(view.provider.as_deref())),
             entry("model", optional_text(view.model.as_deref())),

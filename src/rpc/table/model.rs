@@ -71,7 +71,9 @@ pub(super) static METHODS: &[Method] = &[
                  :text`: `:text`, `:reasoning`, `:status`, `:retry`, `:tool-call` (with \
                  `:arguments`), `:tool-result` (with `:tool :outcome`) or `:approval` (with \
                  `:approval :tool :arguments`, and `:outside` for a file that is not the project's), \
-                 which `approve` answers. A dry run gives `:session :provider :model :payload :tokens :parts :items :managed-by`. Errors are of the \
+                 which `approve` answers. A dry run gives `:session :provider \
+                 :model :payload :tokens :parts :items :managed-by`, and of a template \
+                 `:template-source :template-path`, or `:template-error`. Errors are of the \
                  kinds `unconfigured`, `authentication`, `rate-limited`, `quota-exhausted`, \
                  `context-too-long`, \
                  `bad-request`, `unavailable`, `malformed` and `session-busy`.",

@@ -2,13 +2,15 @@
 
 use super::session::SESSION;
 use super::{Method, Pace, Param, optional, required};
-use crate::rpc::{templates, views};
+use crate::rpc::{templates, trust, views};
 
 const PROJECT: Param = optional(
     "project",
     "string",
-    "The project's folder, whose `.contexture/templates/` comes before the user's own templates.",
+    "The project's folder, whose `.contexture/templates/` comes before the user's own templates once \
+     the project is trusted.",
 );
+const TRUSTED: Param = required("project", "string", "The project's folder.");
 
 /// In the order of the documentation.
 pub(super) static METHODS: &[Method] = &[
@@ -18,8 +20,10 @@ pub(super) static METHODS: &[Method] = &[
         doc: "Lists the templates: the project's, the user's (`templates/` in the folder of the \
               configuration) and those that come with the program.",
         params: &[PROJECT],
-        result: "A list of `:name :source :description`, with `:path` of those in files, and \
-                 `:error` in place of the description of one that cannot be used.",
+        result: "A list of `:name :source :trusted :description`, with `:path` of those in files, \
+                 and `:error` in place of the description of one that cannot be used. Templates of \
+                 a project that is not trusted have `:trusted nil` and are not read; what counts \
+                 under their names has a row before theirs.",
         pace: Pace::InOrder,
         run: templates::list_templates,
     },
@@ -35,10 +39,44 @@ pub(super) static METHODS: &[Method] = &[
         ],
         result: "`:name :source :path :sha256 :description :recent-runs :passthrough-runs \
                  :token-threshold :model :body`, `:contract` if there is one, and with fields \
-                 `:text :tokens`. The errors `no-such-template`, which lists what exists, and \
+                 `:text :tokens`. The errors `no-such-template`, which lists what exists, \
+                 `template-untrusted` for one that only a project has that is not trusted, and \
                  `template-malformed` with `:line` and `:column`.",
         pace: Pace::InOrder,
         run: templates::resolve_template,
+    },
+    Method {
+        name: "trust-project",
+        family: "template",
+        doc: "Has the templates of a project count from now on, for the user has looked at them. \
+              Only over standard input and the Unix socket.",
+        params: &[TRUSTED],
+        result: "`:project`, its place without links, `:remote`, the address of its Git remote, \
+                 `:since`, and `:templates`, the names of its own. The trust is of this repository \
+                 at this place: a project that is moved, or has another remote, must be trusted \
+                 again. The error `not-allowed` for other connections.",
+        pace: Pace::InOrder,
+        run: trust::trust_project,
+    },
+    Method {
+        name: "distrust-project",
+        family: "template",
+        doc: "Has the templates of a project no longer count.",
+        params: &[TRUSTED],
+        result: "`:project :was-trusted`; the error `not-allowed` as for `trust-project`.",
+        pace: Pace::InOrder,
+        run: trust::distrust_project,
+    },
+    Method {
+        name: "list-trusted-projects",
+        family: "template",
+        doc: "Lists the projects whose templates count.",
+        params: &[],
+        result: "A list of `:project :remote :since :standing`: `:same`, `:other` when another \
+                 repository is at its place now, or `:gone`; the error `not-allowed` as for \
+                 `trust-project`.",
+        pace: Pace::InOrder,
+        run: trust::list_trusted_projects,
     },
     Method {
         name: "manage-context",

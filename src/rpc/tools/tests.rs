@@ -37,3 +37,14 @@ fn every_tool_has_a_method_and_a_sound_schema() {
         assert_eq!(schema["properties"].as_object().unwrap().len(), tool.arguments.len());
     }
 }
+
+#[test]
+fn no_tool_trusts_a_project_or_reads_a_template() {
+    for tool in ALL {
+        assert!(
+            !tool.method.contains("trust") && !tool.method.contains("template"),
+            "{}",
+            tool.name
+        );
+    }
+}

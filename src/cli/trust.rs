@@ -1,0 +1,115 @@
+//! `contexture trust`: says which projects' own templates count.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+
+use super::call::Call;
+use super::serve::log_to_stderr;
+use super::{Common, complain, say};
+use crate::files::project_root;
+use crate::value::Value;
+
+/// Trust a project: its own templates count from now on.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  contexture trust ~/src/parser\n  contexture trust --revoke \
+    ~/src/parser\n  contexture trust --list\n\nThe trust is of the repository that is there now, \
+    told by its Git remote: a project that is\nmoved, or another one at the same place, must be \
+    trusted again.")]
+pub(super) struct Trust {
+    /// The project's folder; the project of the current folder by default
+    dir: Option<PathBuf>,
+    /// Trust it no longer
+    #[arg(long)]
+    revoke: bool,
+    /// List the projects that are trusted
+    #[arg(long, conflicts_with_all = ["revoke", "dir"])]
+    list: bool,
+}
+
+impl Trust {
+    pub(super) fn run(self, common: &Common) -> anyhow::Result<bool> {
+        let setup = common.setup()?;
+        if setup.state.is_none() {
+            bail!("trust is kept with the state; leave --ephemeral out");
+        }
+        log_to_stderr();
+        let (method, params) = match (self.list, self.revoke) {
+            (true, _) => ("list-trusted-projects", Value::Nil),
+            (false, true) => ("distrust-project", self.project()?),
+            (false, false) => ("trust-project", self.project()?),
+        };
+        match Call::of(method).result(&setup, params)? {
+            Ok(answer) => say(&shown(method, &answer)).map(|()| true),
+            Err(message) => {
+                complain(&format!("contexture: {message}"));
+                Ok(false)
+            }
+        }
+    }
+
+    fn project(&self) -> anyhow::Result<Value> {
+        let here = std::env::current_dir()?;
+        let folder = match &self.dir {
+            Some(folder) => here.join(folder),
+            None => project_root(&here).unwrap_or(here),
+        };
+        let name = folder.to_str().with_context(|| format!("{folder:?} is not UTF-8"))?;
+        Ok(Value::Map(vec![("project".into(), Value::Str(name.to_owned()))]))
+    }
+}
+
+fn text<'a>(answer: &'a Value, name: &str) -> &'a str {
+    match answer.get(name) {
+        Some(Value::Str(text)) => text,
+        Some(Value::Keyword(name)) => name,
+        _ => "",
+    }
+}
+
+/// The answer in words.
+fn shown(method: &str, answer: &Value) -> String {
+    let project = text(answer, "project");
+    match (method, answer) {
+        ("trust-project", _) => {
+            let own = match answer.get("templates") {
+                Some(Value::List(names)) if !names.is_empty() => {
+                    let names = names.iter().filter_map(|name| match name {
+                        Value::Str(name) => Some(&**name),
+                        _ => None,
+                    });
+                    format!("its templates {} count", names.collect::<Vec<_>>().join(", "))
+                }
+                _ => "it has no templates yet".to_owned(),
+            };
+            format!("{project} is trusted{}; {own}\n", remote(answer))
+        }
+        ("distrust-project", _) => match answer.get("was-trusted") {
+            Some(Value::Bool(true)) => format!("{project} is no longer trusted\n"),
+            _ => format!("{project} was not trusted\n"),
+        },
+        (_, Value::List(projects)) if !projects.is_empty() => {
+            projects.iter().fold(String::new(), |mut all, one| {
+                let _ = writeln!(all, "{}{}{}", text(one, "project"), remote(one), standing(one));
+                all
+            })
+        }
+        _ => "no project is trusted\n".to_owned(),
+    }
+}
+
+fn remote(answer: &Value) -> String {
+    match text(answer, "remote") {
+        "" => String::new(),
+        remote => format!(" ({remote})"),
+    }
+}
+
+fn standing(answer: &Value) -> &'static str {
+    match text(answer, "standing") {
+        "gone" => ": there is no such folder now",
+        "other" => ": something else is there now, which is not trusted",
+        _ => "",
+    }
+}

@@ -1,0 +1,279 @@
+//! Which projects the user trusts, kept in a file. It must not know what a project that is not
+//! trusted may not do.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::identity::Identity;
+use super::{Beneath, FileError, Opened};
+
+/// The file's name within the state folder.
+pub const TRUST_FILE: &str = "trusted-projects.json";
+/// Maximum size of the file, in bytes.
+const MAX_BYTES: u64 = 4 << 20;
+/// Maximum number of projects that are trusted at once.
+const MAX_PROJECTS: usize = 10_000;
+
+/// The projects that are trusted.
+#[derive(Debug, Default)]
+pub struct Trust {
+    /// Where they are kept; `None` when the server keeps no state.
+    file: Option<PathBuf>,
+    known: Mutex<Vec<Trusted>>,
+}
+
+/// A project that the user trusts.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Trusted {
+    /// Which it is.
+    #[serde(flatten)]
+    pub identity: Identity,
+    /// Since when, in Unix milliseconds.
+    pub since_ms: i64,
+}
+
+/// What became of a project since it was trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It is what it was.
+    Same,
+    /// Another repository, or none, is at its place.
+    Other,
+    /// Nothing is at its place.
+    Gone,
+}
+
+/// Why a project cannot be trusted, or the list not be read or kept.
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    /// It cannot be told which project it is.
+    #[error("it cannot be told which project this is: {0}")]
+    Unknown(#[from] FileError),
+    /// The list cannot be written.
+    #[error("cannot write {path:?}: {cause}")]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// The list is no list.
+    #[error("{path:?} is damaged, so that no project is trusted: {cause}")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// There are too many.
+    #[error("no more than {MAX_PROJECTS} projects can be trusted; take some from the list")]
+    TooMany,
+}
+
+impl Standing {
+    /// The name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Same => "same",
+            Self::Other => "other",
+            Self::Gone => "gone",
+        }
+    }
+}
+
+impl Trusted {
+    /// Looks at what is at its place now.
+    pub fn standing(&self) -> Standing {
+        let folder = Beneath::new(Path::new(&self.identity.project));
+        match folder.and_then(|folder| Identity::of(&folder)) {
+            Ok(identity) if identity == self.identity => Standing::Same,
+            Err(FileError::Missing { .. }) => Standing::Gone,
+            _ => Standing::Other,
+        }
+    }
+}
+
+impl Trust {
+    /// Reads the list that is kept in `file`; one that is not there is empty.
+    ///
+    /// # Errors
+    /// [`TrustError::Damaged`].
+    pub fn open(file: PathBuf) -> Result<Self, TrustError> {
+        let damaged = |cause: String| TrustError::Damaged { path: file.clone(), cause };
+        let known = match Opened::at(&file).and_then(|opened| opened.text(MAX_BYTES)) {
+            Err(FileError::Missing { .. }) => Vec::new(),
+            Err(error) => return Err(damaged(error.to_string())),
+            Ok(text) => serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?,
+        };
+        Ok(Self { file: Some(file), known: Mutex::new(known) })
+    }
+
+    /// The same list for a file that cannot be read, which is kept beside: nothing is trusted.
+    pub fn anew(file: PathBuf) -> Self {
+        let aside = file.with_extension("json.damaged");
+        // If it cannot be renamed, neither can a new one be written in its place.
+        let _ = fs::rename(&file, aside);
+        Self { file: Some(file), known: Mutex::default() }
+    }
+
+    /// Whether this very project is trusted.
+    pub fn holds(&self, identity: &Identity) -> bool {
+        self.known().iter().any(|trusted| trusted.identity == *identity)
+    }
+
+    /// Trusts the project in this folder from now on. Returns it as it is kept.
+    ///
+    /// # Errors
+    /// Every [`TrustError`] but [`TrustError::Damaged`].
+    pub fn trust(&self, folder: &Path, now_ms: i64) -> Result<Trusted, TrustError> {
+        let identity = Identity::of(&Beneath::new(folder)?)?;
+        self.change(|known| {
+            if let Some(trusted) = known.iter().find(|trusted| trusted.identity == identity) {
+                return Ok(trusted.clone());
+            }
+            // What was at the same place before is gone, and its trust with it.
+            known.retain(|trusted| trusted.identity.project != identity.project);
+            if known.len() >= MAX_PROJECTS {
+                return Err(TrustError::TooMany);
+            }
+            known.push(Trusted { identity, since_ms: now_ms });
+            Ok(known[known.len() - 1].clone())
+        })
+    }
+
+    /// Trusts whatever is, or was, in this folder no longer. Returns whether it was trusted.
+    ///
+    /// # Errors
+    /// [`TrustError::Unwritable`].
+    pub fn revoke(&self, folder: &Path) -> Result<bool, TrustError> {
+        let place = Beneath::new(folder).and_then(|folder| folder.place());
+        let names = [place.unwrap_or_default(), folder.components().collect()];
+        self.change(|known| {
+            let before = known.len();
+            known.retain(|trusted| !names.iter().any(|name| name == &*trusted.identity.project));
+            Ok(known.len() < before)
+        })
+    }
+
+    /// Lists the trusted projects by name.
+    pub fn list(&self) -> Vec<Trusted> {
+        let mut known = self.known().clone();
+        known.sort_by(|a, b| a.identity.cmp(&b.identity));
+        known
+    }
+
+    fn known(&self) -> MutexGuard<'_, Vec<Trusted>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the list, in memory once it is so on the disk.
+    fn change<T>(
+        &self,
+        change: impl FnOnce(&mut Vec<Trusted>) -> Result<T, TrustError>,
+    ) -> Result<T, TrustError> {
+        let mut known = self.known();
+        let mut changed = known.clone();
+        let outcome = change(&mut changed)?;
+        if let Some(file) = self.file.as_ref().filter(|_| changed != *known) {
+            let written = write(file, &changed);
+            written.map_err(|cause| TrustError::Unwritable { path: file.clone(), cause })?;
+        }
+        *known = changed;
+        Ok(outcome)
+    }
+}
+
+/// Writes the list into a file of the user's alone, and then puts it in the place of the old one.
+fn write(file: &Path, list: &[Trusted]) -> io::Result<()> {
+    let draft = file.with_extension("json.new");
+    let text = serde_json::to_vec_pretty(list)?;
+    if let Err(error) = fs::remove_file(&draft)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        return Err(error);
+    }
+    let mut written = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+    written.write_all(&text)?;
+    written.sync_all()?;
+    fs::rename(&draft, file)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn repository(at: &Path, url: &str) -> PathBuf {
+        fs::create_dir_all(at.join(".git")).unwrap();
+        fs::write(at.join(".git/config"), format!("[remote \"origin\"]\nurl = {url}\n")).unwrap();
+        at.to_owned()
+    }
+
+    fn holds(trust: &Trust, folder: &Path) -> bool {
+        trust.holds(&Identity::of(&Beneath::new(folder).unwrap()).unwrap())
+    }
+
+    #[test]
+    fn trust_is_of_one_repository_at_one_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = repository(&dir.path().join("p"), "one");
+        let trust = Trust::default();
+        assert!(!holds(&trust, &project));
+        assert_eq!(trust.trust(&project, 7).unwrap().since_ms, 7);
+        assert_eq!(trust.trust(&project, 8).unwrap().since_ms, 7, "since the first time");
+        assert!(holds(&trust, &project));
+        assert_eq!(trust.list()[0].standing(), Standing::Same);
+        repository(&project, "another");
+        assert!(!holds(&trust, &project));
+        assert_eq!(trust.list()[0].standing(), Standing::Other);
+        repository(&project, "one");
+        let moved = dir.path().join("moved");
+        fs::rename(&project, &moved).unwrap();
+        assert!(!holds(&trust, &moved), "a moved folder must be trusted again");
+        assert_eq!(trust.list()[0].standing(), Standing::Gone);
+        assert!(trust.revoke(&project).unwrap(), "also when it is gone");
+        assert!(!trust.revoke(&project).unwrap());
+        assert!(trust.list().is_empty());
+        assert!(matches!(trust.trust(&project, 9), Err(TrustError::Unknown(_))));
+    }
+
+    #[test]
+    fn trust_survives_in_a_file_of_the_users_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, project) = (dir.path().join(TRUST_FILE), dir.path().join("p"));
+        repository(&project, "one");
+        Trust::open(file.clone()).unwrap().trust(&project, 1).unwrap();
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        let again = Trust::open(file.clone()).unwrap();
+        assert!(holds(&again, &project));
+        again.revoke(&project).unwrap();
+        assert!(Trust::open(file).unwrap().list().is_empty());
+    }
+
+    #[test]
+    fn a_damaged_list_trusts_nobody_and_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, project) = (dir.path().join(TRUST_FILE), dir.path().join("p"));
+        repository(&project, "one");
+        fs::write(&file, "[{").unwrap();
+        assert!(matches!(Trust::open(file.clone()), Err(TrustError::Damaged { .. })));
+        let trust = Trust::anew(file.clone());
+        assert!(!holds(&trust, &project));
+        trust.trust(&project, 1).unwrap();
+        assert_eq!(Trust::open(file.clone()).unwrap().list().len(), 1);
+        assert_eq!(fs::read_to_string(file.with_extension("json.damaged")).unwrap(), "[{");
+    }
+
+    #[test]
+    fn what_cannot_be_kept_is_not_trusted() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = repository(&dir.path().join("p"), "one");
+        let trust = Trust::open(dir.path().join("none").join(TRUST_FILE)).unwrap();
+        assert!(matches!(trust.trust(&project, 1), Err(TrustError::Unwritable { .. })));
+        assert!(!holds(&trust, &project));
+    }
+}

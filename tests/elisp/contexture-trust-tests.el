@@ -1,0 +1,110 @@
+;;; contexture-trust-tests.el --- Tests of trust in projects  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Templates of a project that somebody else wrote, and the question
+;; whether they count.
+
+;;; Code:
+
+(require 'contexture-repl-test-helper)
+(require 'contexture-trust)
+(require 'contexture-doctor)
+
+(defmacro contexture-trust-test-with (answers &rest body)
+  "Run BODY in a conversation of a project with templates of its own.
+ANSWERS, a form, are the keys that are pressed in turn."
+  (declare (indent 1) (debug t))
+  `(contexture-repl-test-with '(("A") ("B"))
+     (let* ((project (concat contexture-test-directory "theirs"))
+            (folder (concat project "/.contexture/templates/"))
+            (contexture-trust--asked nil)
+            (keys ,answers))
+       (make-directory folder t)
+       (dolist (name '("ours" "goal-oriented" "explain"))
+         (with-temp-file (concat folder name ".md")
+           (insert "Theirs. {{ code }}\n")))
+       (contexture-request 'open-session (list :name "theirs" :project project))
+       (contexture-repl-test-open "theirs")
+       (contexture-test-until contexture-repl--templates)
+       (cl-letf (((symbol-function 'read-multiple-choice)
+                  (lambda (_prompt choices) (assq (pop keys) choices))))
+         ,@body))))
+
+(defun contexture-trust-test-projects ()
+  "Return the names of the trusted projects."
+  (mapcar (lambda (trusted) (plist-get trusted :project))
+          (contexture-request 'list-trusted-projects)))
+
+(defun contexture-trust-test-template ()
+  "Return the template that manages this conversation, as the server has it."
+  (contexture-test-settle)
+  (let ((settings (contexture-request
+                   'configure-session (list :session (contexture-repl--session-id)))))
+    (and (plist-get settings :manage) (plist-get settings :template))))
+
+(ert-deftest contexture-trust-is-asked-for-once-and-kept ()
+  (contexture-trust-test-with (list ?s ?y)
+    (should (equal (sort (mapcar #'car contexture-repl--untrusted) #'string<)
+                   '("explain" "goal-oriented" "ours")))
+    (should-not (member "ours" contexture-repl--templates))
+    (should (member "ours" (contexture-repl--template-names)))
+    (contexture-repl-switch-template "ours")
+    (should (string-search "Theirs. {{ code }}"
+                           (with-current-buffer contexture-trust-buffer (buffer-string))))
+    (contexture-test-until (equal (contexture-trust-test-template) "ours"))
+    (should (equal (contexture-trust-test-projects) (list (file-truename project))))
+    (contexture-test-until (member "ours" contexture-repl--templates))
+    (should-not contexture-repl--untrusted)
+    (contexture-test-message "no longer trusted"
+      (contexture-distrust-project project)
+      (contexture-test-until contexture-repl--untrusted))
+    (should-not (contexture-trust-test-projects))
+    (should-not keys)))
+
+(ert-deftest contexture-trust-that-is-refused-leaves-the-users-templates ()
+  (contexture-trust-test-with (list ?n)
+    (contexture-repl-switch-template "goal-oriented")
+    (contexture-test-until (equal (contexture-trust-test-template) "goal-oriented"))
+    (contexture-repl-switch-template "ours")
+    (contexture-test-until (string-search "is not trusted; look at its"
+                                          (contexture-repl-test-shown)))
+    (contexture-test-until (equal (contexture-trust-test-template) "goal-oriented"))
+    (should-not keys)
+    (should-not (contexture-trust-test-projects))))
+
+(ert-deftest contexture-trust-is-not-asked-for-without-need ()
+  (contexture-trust-test-with nil
+    (contexture-repl-switch-template "freeform-chat")
+    (contexture-test-until (equal (contexture-trust-test-template) "freeform-chat"))))
+
+(ert-deftest contexture-trust-is-asked-for-by-questions-about-code ()
+  (contexture-trust-test-with (list ?y)
+    (let (text)
+      (cl-letf (((symbol-function 'contexture-repl-code--session) #'current-buffer)
+                ((symbol-function 'contexture-repl-code--submit)
+                 (lambda (said _) (setq text said))))
+        (contexture-repl-code--ask "explain" '("(+ 1 2)" . nil))
+        (contexture-test-until text))
+      (should (equal text "Theirs. (+ 1 2)")))))
+
+(ert-deftest contexture-trust-is-told-by-the-doctor ()
+  (contexture-trust-test-with nil
+    (let (found)
+      (contexture-doctor--check-trust (lambda (findings) (setq found findings)))
+      (contexture-test-until found)
+      (should (string-search "No project is trusted" (plist-get (car found) :text)))
+      (contexture-test-message "its templates explain, goal-oriented, ours count"
+        (contexture-trust-project project))
+      (setq found nil)
+      (contexture-doctor--check-trust (lambda (findings) (setq found findings)))
+      (contexture-test-until found)
+      (should (string-match-p "theirs is trusted, its templates count\\'"
+                              (plist-get (car found) :text)))
+      (funcall (cdar (plist-get (car found) :actions)))
+      (contexture-test-until (null (contexture-trust-test-projects))))))
+
+(provide 'contexture-trust-tests)
+;;; contexture-trust-tests.el ends here
