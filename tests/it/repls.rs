@@ -104,7 +104,7 @@ fn a_repl_moves_nobody_to_its_session() {
 
 #[test]
 fn what_is_evaluated_cancels_calls_of_its_own_connection_only() {
-    let silent = Endpoint::new(|_, _| Answer::streaming(Body::Silent(Vec::new())));
+    let silent = Endpoint::new(|_, _| Answer::streaming(Body::Silent(b"\n".to_vec())));
     let home = Home::new();
     let server = home.listening(&["--ephemeral"]);
     let provider =
