@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 PREFIX ?= $(HOME)/.local
 
-.PHONY: help setup setup-bench setup-demo build test demo pictures docs dist install bench bench-curation clean
+.PHONY: help setup setup-bench setup-demo build test demo pictures docs dist install bench bench-curation bench-hostile clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -52,6 +52,9 @@ bench: setup-bench ## measure speed and memory beside their targets, into build/
 
 bench-curation: ## measure what curation keeps, costs and takes, beside its targets
 	@cargo bench --locked --quiet --bench curation
+
+bench-hostile: ## measure what others notice of hostile clients, and the memory that those take
+	@cargo bench --locked --quiet --bench hostile
 
 clean: ## remove everything that was built
 	cargo clean

@@ -6,8 +6,10 @@
 mod context;
 mod error;
 mod event;
+mod lend;
 mod memory;
 mod models;
+mod queue;
 mod run;
 mod session;
 mod sets;
@@ -24,6 +26,7 @@ pub use self::error::EngineError;
 pub use self::event::{Event, SessionName, Statistics};
 pub use self::memory::{ARCHIVED, Grounded, NOTE, Query, SUMMARY, memories_for};
 pub use self::models::{Costs, Models};
+pub use self::queue::{Caller, Reach, Task};
 pub use self::run::{Handle, MAX_BURST, QUEUE_LENGTH, run};
 pub use self::session::{
     Answered, DEFAULT_TEMPLATE, Keep, Material, NewMessage, Noted, Opened, PrunedView,
@@ -199,6 +202,15 @@ impl Engine {
     /// Unix seconds.
     fn now(&self) -> i64 {
         (self.clock)().div_euclid(1000)
+    }
+
+    /// Returns whether what a request reaches is in memory and small, so that the request is quick.
+    fn is_at_hand(&mut self, reach: &Reach) -> bool {
+        match reach {
+            Reach::Anything => false,
+            Reach::Manager(name) => self.managers.contains_key(name),
+            Reach::Session(name) => self.is_short_session(name.as_deref()),
+        }
     }
 
     /// The manager, read from the store at its first use.

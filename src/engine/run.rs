@@ -1,7 +1,13 @@
 //! The loop: whatever requests wait are applied, committed at once, and only then answered.
+//!
+//! Requests that are sure to be quick run in the loop itself, on the thread of the connections.
+//! Any other runs on a thread to which the engine is lent until it is done, so that whoever needs
+//! no engine is answered meanwhile.
 
 use tokio::sync::{mpsc, oneshot};
 
+use super::lend::Lender;
+use super::queue::{Burst, Caller, Reach, Task, Waiting};
 use super::{Engine, EngineError, Event};
 
 /// How many requests may wait for the loop; a connection that has more waits.
@@ -12,33 +18,36 @@ pub const MAX_BURST: usize = 1024;
 const QUIET: std::time::Duration = std::time::Duration::from_millis(200);
 
 /// Told after the commit whether it succeeded, and then gives the answer.
-type Deliver = Box<dyn FnOnce(Result<(), EngineError>) + Send>;
-type Work = Box<dyn FnOnce(&mut Engine) -> Deliver + Send>;
+pub(super) type Deliver = Box<dyn FnOnce(Result<(), EngineError>) + Send>;
+pub(super) type Work = Box<dyn FnOnce(&mut Engine) -> Deliver + Send>;
 
 /// Whence requests reach the loop. The loop ends when the last handle is dropped.
 #[derive(Clone)]
 pub struct Handle {
-    sender: mpsc::Sender<Work>,
+    sender: mpsc::Sender<Task>,
 }
 
 impl Handle {
     /// A handle and the queue for [`run`].
-    pub fn channel() -> (Self, mpsc::Receiver<Work>) {
+    pub fn channel() -> (Self, mpsc::Receiver<Task>) {
         let (sender, receiver) = mpsc::channel(QUEUE_LENGTH);
         (Self { sender }, receiver)
     }
 
     /// Queues `operation` and gives its outcome to `answer` once it is durable. Requests of one
-    /// caller run in the order of the calls.
+    /// caller run in the order of the calls; `reach` says which of them are quick.
     ///
     /// # Errors
     /// [`EngineError::Ended`] when the loop has ended; `answer` is then never called.
     pub async fn submit<T: Send + 'static>(
         &self,
+        caller: Caller,
+        reach: Reach,
         operation: impl FnOnce(&mut Engine) -> Result<T, EngineError> + Send + 'static,
         answer: impl FnOnce(Result<T, EngineError>) + Send + 'static,
     ) -> Result<(), EngineError> {
-        self.sender.send(work(operation, answer)).await.map_err(|_| EngineError::Ended)
+        let task = Task { caller, reach, work: work(operation, answer) };
+        self.sender.send(task).await.map_err(|_| EngineError::Ended)
     }
 
     /// Runs `operation` and waits for its outcome.
@@ -51,7 +60,7 @@ impl Handle {
     ) -> Result<T, EngineError> {
         let (sender, receiver) = oneshot::channel();
         let answer = |outcome| drop(sender.send(outcome));
-        self.submit(operation, answer).await?;
+        self.submit(Caller::Nobody, Reach::Anything, operation, answer).await?;
         receiver.await.unwrap_or(Err(EngineError::Ended))
     }
 
@@ -65,59 +74,109 @@ impl Handle {
     ) -> Result<T, EngineError> {
         let (sender, receiver) = oneshot::channel();
         let answer = |outcome| drop(sender.send(outcome));
-        self.sender.blocking_send(work(operation, answer)).map_err(|_| EngineError::Ended)?;
+        let work = work(operation, answer);
+        let task = Task { caller: Caller::Nobody, reach: Reach::Anything, work };
+        self.sender.blocking_send(task).map_err(|_| EngineError::Ended)?;
         receiver.blocking_recv().unwrap_or(Err(EngineError::Ended))
     }
+}
+
+/// Outcome of a burst.
+struct Done {
+    answers: Vec<Deliver>,
+    events: Vec<Event>,
+    failure: Option<String>,
 }
 
 /// Owns the engine until the last [`Handle`] is gone. `publish` gets the events of each burst,
 /// in order, before its answers go out.
 pub async fn run(
-    mut engine: Engine,
-    mut queue: mpsc::Receiver<Work>,
+    engine: Engine,
+    mut queue: mpsc::Receiver<Task>,
     mut publish: impl FnMut(&[Event], &Engine),
 ) {
-    let mut waiting: Vec<Work> = Vec::with_capacity(MAX_BURST);
-    let mut answers = Vec::with_capacity(MAX_BURST);
-    let mut events = Vec::new();
-    while next(&mut engine, &mut queue, &mut waiting).await {
-        for work in waiting.drain(..) {
-            answers.push(work(&mut engine));
-            events.append(&mut engine.events);
+    let lender = Lender::start();
+    let mut engine = Box::new(engine);
+    let mut waiting = Waiting::default();
+    let mut received = Vec::with_capacity(MAX_BURST);
+    while let Some(returned) =
+        next(engine, &lender, &mut queue, waiting.is_empty(), &mut received).await
+    {
+        engine = returned;
+        waiting.extend(received.drain(..));
+        if waiting.is_empty() {
+            engine.settle();
+            return;
         }
-        let failure = engine.commit().err().map(|error| error.to_string());
-        match &failure {
-            None => {
-                events.iter().for_each(|event| engine.statistics.note(event));
-                publish(&events, &engine);
+        let Burst { works, is_quick } = waiting.burst(&mut engine, MAX_BURST);
+        let done = match is_quick {
+            true => carry_out(&mut engine, works),
+            false => {
+                let lent = lender.lend(engine, |engine| carry_out(engine, works)).await;
+                let Some((returned, done)) = lent else { return };
+                engine = returned;
+                done
             }
-            Some(error) => tracing::error!("{} requests were not kept: {error}", answers.len()),
-        }
-        events.clear();
-        for answer in answers.drain(..) {
-            answer(match &failure {
-                None => Ok(()),
-                Some(error) => Err(EngineError::NotKept(error.clone())),
-            });
-        }
+        };
+        deliver(&engine, done, &mut publish);
     }
-    engine.settle();
 }
 
-/// Waits for requests; false when there will be none. What the store left for a quiet moment is
-/// done in one.
+/// Takes the requests that have come; waits for one when none waits already, and has none left only
+/// when there will be none. What the store left for a quiet moment is done in one. `None` when
+/// the engine is lost.
 async fn next(
-    engine: &mut Engine,
-    queue: &mut mpsc::Receiver<Work>,
-    waiting: &mut Vec<Work>,
-) -> bool {
+    engine: Box<Engine>,
+    lender: &Lender,
+    queue: &mut mpsc::Receiver<Task>,
+    is_idle: bool,
+    received: &mut Vec<Task>,
+) -> Option<Box<Engine>> {
+    if !is_idle {
+        while let Ok(task) = queue.try_recv() {
+            received.push(task);
+        }
+        return Some(engine);
+    }
+    let mut engine = engine;
     if !engine.store.is_settled() {
-        match tokio::time::timeout(QUIET, queue.recv_many(waiting, MAX_BURST)).await {
-            Ok(received) => return received > 0,
-            Err(_) => engine.settle(),
+        match tokio::time::timeout(QUIET, queue.recv_many(received, MAX_BURST)).await {
+            Ok(_) => return Some(engine),
+            Err(_) => (engine, ()) = lender.lend(engine, Engine::settle).await?,
         }
     }
-    queue.recv_many(waiting, MAX_BURST).await > 0
+    queue.recv_many(received, MAX_BURST).await;
+    Some(engine)
+}
+
+/// Applies a burst and commits it.
+fn carry_out(engine: &mut Engine, works: Vec<Work>) -> Done {
+    let mut events = Vec::new();
+    let mut answers = Vec::with_capacity(works.len());
+    for work in works {
+        answers.push(work(engine));
+        events.append(&mut engine.events);
+    }
+    let failure = engine.commit().err().map(|error| error.to_string());
+    match &failure {
+        None => events.iter().for_each(|event| engine.statistics.note(event)),
+        Some(error) => tracing::error!("{} requests were not kept: {error}", answers.len()),
+    }
+    Done { answers, events, failure }
+}
+
+/// Publishes what happened and gives the answers.
+fn deliver(engine: &Engine, done: Done, publish: &mut impl FnMut(&[Event], &Engine)) {
+    let Done { answers, events, failure } = done;
+    if failure.is_none() {
+        publish(&events, engine);
+    }
+    for answer in answers {
+        answer(match &failure {
+            None => Ok(()),
+            Some(error) => Err(EngineError::NotKept(error.clone())),
+        });
+    }
 }
 
 fn work<T: Send + 'static>(

@@ -13,8 +13,9 @@ use ignore::{DirEntry, WalkBuilder};
 use super::read::{check_regular, refused};
 use super::{DEFAULT_MAX_FILE_BYTES, FileError, SkipReason, Skipped, TreeError};
 
-/// How many entries a walk may meet when no option says otherwise: ten times a large repository.
-pub const DEFAULT_MAX_TREE_ENTRIES: u64 = 1_000_000;
+/// How many entries a walk may meet when no option says otherwise: five times a large repository.
+/// Each takes some 300 bytes while it is walked.
+pub const DEFAULT_MAX_TREE_ENTRIES: u64 = 500_000;
 
 /// Progress is told once in so many entries.
 pub(super) const PROGRESS_INTERVAL: u64 = 200;

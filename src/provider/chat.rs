@@ -57,6 +57,17 @@ pub enum Piece {
     Stopped(Stop),
 }
 
+impl Piece {
+    /// How many bytes the piece says.
+    pub(super) fn said(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Reasoning(text) => text.len(),
+            Self::Call(call) => call.name.len() + call.arguments.len(),
+            Self::Usage(_) | Self::Opaque(_) | Self::Stopped(_) => 0,
+        }
+    }
+}
+
 /// What a provider reports, in its own tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {

@@ -3,7 +3,7 @@
 //! Text is decoded a line at a time, so it does not matter where the bytes were split.
 
 /// The longest line, in bytes: an answer of 10 MB in one piece is read, an endless one is not.
-const LONGEST_LINE: usize = 32 << 20;
+const LONGEST_LINE: usize = 16 << 20;
 
 /// How an answer comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,12 +18,17 @@ use super::normal::normal;
 use super::overflow::Overflow;
 use super::secret::{KeySource, Secret};
 
-/// The longest answer that is read, in bytes.
-const LONGEST_ANSWER: usize = 256 << 20;
+/// The longest answer that is read, in bytes: a stream has some two hundred for each token.
+const LONGEST_ANSWER: usize = 64 << 20;
+/// The most that an answer may say, in bytes of its text, its thoughts and the arguments of its
+/// calls: some millions of tokens.
+const MOST_SAID: usize = 16 << 20;
+/// The most commas and brackets of one piece, which bound what its JSON takes when it is read.
+const MOST_DATA: usize = 500_000;
 
 /// How long a list of models may take, and how long it may be, in bytes.
 const LIST_TIME: Duration = Duration::from_secs(20);
-const LONGEST_LIST: usize = 16 << 20;
+const LONGEST_LIST: usize = 4 << 20;
 
 /// How long the end of a connection is waited for once the answer is whole.
 const FAREWELL: Duration = Duration::from_millis(50);
@@ -136,6 +141,7 @@ impl Provider for HttpProvider {
                 pieces: VecDeque::new(),
                 silence: self.times.silence,
                 bytes: 0,
+                said: 0,
                 failure: None,
                 stopped: false,
                 ended: false,
@@ -176,6 +182,8 @@ struct HttpReply {
     pieces: VecDeque<Piece>,
     silence: Duration,
     bytes: usize,
+    /// How much of [`MOST_SAID`] was said.
+    said: usize,
     failure: Option<ProviderError>,
     /// The answer is whole, though the connection may not be closed yet.
     stopped: bool,
@@ -258,11 +266,16 @@ impl HttpReply {
             }
             (outcome, _) => outcome,
         };
+        self.said += pieces.iter().map(Piece::said).sum::<usize>();
         self.stopped = pieces.iter().any(|piece| matches!(piece, Piece::Stopped(_)));
         if chunk.is_none() {
             self.response = None;
         }
         self.pieces.extend(pieces);
+        if outcome.is_ok() && self.said > MOST_SAID {
+            let what = format!("the answer says more than {MOST_SAID} bytes");
+            return Err(self.endpoint.error(ErrorKind::Malformed, what));
+        }
         outcome.map_err(|Broken { kind, what }| {
             let overflow = Overflow::read(&what).filter(|_| kind == ErrorKind::ContextTooLong);
             let what = self.key.as_ref().map_or(what.clone(), |key| key.hidden_in(&what));
@@ -278,6 +291,11 @@ fn decode_text(
 ) -> Result<(), Broken> {
     if decoder.is_end(text, pieces) {
         return Ok(());
+    }
+    let data = text.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
+    if data > MOST_DATA {
+        let what = format!("a piece of the answer has more than {MOST_DATA} data");
+        return Err(Broken::malformed(what));
     }
     let said: serde_json::Value = serde_json::from_str(text)
         .map_err(|error| Broken::malformed(format!("a piece of the answer is no JSON: {error}")))?;

@@ -132,9 +132,18 @@ impl Wanted {
                 at += 1;
             }
             if at > start {
-                self.run(&text[start..at], seen);
+                self.runs(&text[start..at], seen);
             }
             at += 1;
+        }
+    }
+
+    /// Counts the words of a run however long it is.
+    fn runs(&mut self, run: &str, seen: u8) {
+        // What is not ASCII may still hold marks between words.
+        match run.len() > words::LONGEST_RUN && seen & OTHER == 0 {
+            true => words::runs(run).for_each(|piece| self.run(piece, seen)),
+            false => self.run(run, seen),
         }
     }
 
@@ -146,9 +155,7 @@ impl Wanted {
         match seen {
             LOWER | UPPER | DIGIT => self.word(&[run]),
             _ if seen & OTHER != 0 => {
-                for word in words::words(run) {
-                    self.word(&[&word]);
-                }
+                words::each_word(run, |word| self.word(&[word]));
             }
             _ if seen == LOWER | UPPER && capital() => self.word(&[run]),
             _ => self.identifier(run),

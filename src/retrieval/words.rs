@@ -3,18 +3,55 @@
 
 use rust_stemmers::{Algorithm, Stemmer};
 
+/// The longest run of letters and digits that is read as one, in bytes; a longer one is read in
+/// pieces. No word that somebody looks for is longer, and the time for a stem grows with the square
+/// of its word.
+pub const LONGEST_RUN: usize = 256;
+
 /// Returns the words of a text in lower case and in order. An identifier of several parts gives its
 /// parts and then the whole joined from them: `parseLine` gives `parse`, `line` and `parseline`.
 pub fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
-    for run in text.split(|c: char| !c.is_alphanumeric() && c != '_') {
-        let before = words.len();
-        words.extend(parts(run).map(str::to_lowercase));
-        if words.len() > before + 1 {
-            words.push(words[before..].concat());
+    each_word(text, |word| words.push(word.to_owned()));
+    words
+}
+
+/// Passes the [`words`] of a text to `take`, one by one.
+pub fn each_word(text: &str, mut take: impl FnMut(&str)) {
+    let mut joined = String::new();
+    for run in text.split(|c: char| !c.is_alphanumeric() && c != '_').flat_map(runs) {
+        joined.clear();
+        let mut count = 0;
+        for part in parts(run) {
+            let start = joined.len();
+            joined += &part.to_lowercase();
+            take(&joined[start..]);
+            count += 1;
+        }
+        if count > 1 {
+            take(&joined);
         }
     }
-    words
+}
+
+/// Returns the pieces in which a run of letters and digits is read.
+pub(super) fn runs(run: &str) -> impl Iterator<Item = &str> {
+    let mut rest = run;
+    std::iter::from_fn(move || {
+        let (piece, more) = rest.split_at(rest.floor_char_boundary(LONGEST_RUN));
+        rest = more;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
+/// Returns the parts of a text to search by: all of it, or the beginning and the end of a text of
+/// more than `most` bytes, half of those each.
+pub fn ends(text: &str, most: usize) -> [&str; 2] {
+    if text.len() <= most {
+        return [text, ""];
+    }
+    let end = text.ceil_char_boundary(text.len() - most / 2);
+    [&text[..text.floor_char_boundary(most / 2)], &text[end..]]
 }
 
 /// Returns the stems of [`words`], by Porter's second algorithm for English.

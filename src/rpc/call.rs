@@ -121,6 +121,35 @@ pub struct Call {
     pub cancelled: Arc<CancellationToken>,
 }
 
+impl Call {
+    /// The counter of [`Tools`], which counts for this call only while somebody wants its answer.
+    pub(super) fn counter(&self) -> WantedCounter {
+        let (counter, cancelled) = (Arc::clone(&self.tools.counter), Arc::clone(&self.cancelled));
+        WantedCounter { counter, cancelled }
+    }
+}
+
+/// Counts until its call is cancelled, and then says 0: nothing of a cancelled call is kept.
+pub(super) struct WantedCounter {
+    counter: Arc<dyn Counter>,
+    cancelled: Arc<CancellationToken>,
+}
+
+impl Counter for WantedCounter {
+    fn name(&self) -> &'static str {
+        self.counter.name()
+    }
+
+    fn count(&self, text: &str) -> u64 {
+        self.count_while(text, &|| true).unwrap_or_default()
+    }
+
+    fn count_while(&self, text: &str, is_wanted: &(dyn Fn() -> bool + Sync)) -> Option<u64> {
+        let is_wanted = || !self.cancelled.is_cancelled() && is_wanted();
+        self.counter.count_while(text, &is_wanted)
+    }
+}
+
 /// The client at the other end of a connection.
 pub trait Peer: Send + Sync {
     /// Sends `progress` for a call that is running. Whether it was sent, or will be as soon as the

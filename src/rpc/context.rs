@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::call::{Call, Tools};
+use super::call::Call;
 use super::error::param_error;
 use super::params::{ItemName, ManagerName, RequestKey, decode, ids, metadata, yes};
 use super::present::{self, entry, figure};
@@ -10,7 +10,8 @@ use super::{Finish, Step, params};
 use crate::context::change::Settings;
 use crate::context::item::{ItemId, Kind, Metadata, State};
 use crate::context::manager::{MAX_CAPACITY, Place};
-use crate::engine::{Added, Engine, EngineError, NewItem, Revision};
+use crate::engine::{Added, Engine, EngineError, NewItem, Reach, Revision};
+use crate::tokens::Counter;
 use crate::value::Value;
 use crate::wire::message::WireError;
 
@@ -36,7 +37,7 @@ pub(super) fn add_context(call: Call, params: Value) -> Result<Step, WireError> 
     }
     let item = NewItem {
         kind: given.r#type.unwrap_or(Kind::Code),
-        tokens: call.tools.counter.count(&given.content),
+        tokens: call.counter().count(&given.content),
         counted_by: call.tools.counter.name(),
         content: given.content.into(),
         metadata,
@@ -64,7 +65,7 @@ pub(super) fn add_one(
     key: Option<RequestKey>,
 ) -> Result<Step, WireError> {
     let manager = manager.unwrap_or_default().0;
-    Step::state(move |engine| {
+    Step::state_within(Reach::Manager(manager.clone()), move |engine| {
         let added = engine.once(method, key.as_deref(), |e| e.add(method, &manager, vec![item]))?;
         added_item(engine, manager, &added, brief.unwrap_or(false))
     })
@@ -120,7 +121,7 @@ struct UpdateContext {
 
 pub(super) fn update_context(call: Call, params: Value) -> Result<Step, WireError> {
     let given: UpdateContext = decode(params)?;
-    let counter = &call.tools.counter;
+    let counter = call.counter();
     let content = given.content.map(|content| {
         let tokens = counter.count(&content);
         (content.into(), tokens, counter.name(), now_ms())
@@ -129,7 +130,7 @@ pub(super) fn update_context(call: Call, params: Value) -> Result<Step, WireErro
     let revision = Revision { content, kind: given.r#type, metadata, live: given.live };
     let manager = given.manager.unwrap_or_default().0;
     let (id, brief) = (given.id.0, given.brief.unwrap_or(false));
-    Step::then(move |engine| {
+    Step::then_within(Reach::Manager(manager.clone()), move |engine| {
         if revision.live == Some(true)
             && let Ok(view) = engine.view(&manager, id)
             && let Err(error) =
@@ -157,7 +158,7 @@ pub(super) fn remove_context(_: Call, params: Value) -> Result<Step, WireError> 
     let given: RemoveContext = decode(params)?;
     let ids = ids(given.id, given.ids)?;
     let manager = given.manager.unwrap_or_default().0;
-    Step::state(move |engine| {
+    Step::state_within(Reach::Manager(manager.clone()), move |engine| {
         let removed = engine
             .once("remove-context", given.request_key.as_deref(), |e| e.remove(&manager, &ids))?
             .removed;
@@ -185,7 +186,7 @@ pub(super) fn move_context(_: Call, params: Value) -> Result<Step, WireError> {
         _ => return Err(param_error("to", "is required, or before, or after: one of them")),
     };
     let manager = given.manager.unwrap_or_default().0;
-    Step::state(move |engine| {
+    Step::state_within(Reach::Manager(manager.clone()), move |engine| {
         let key = given.request_key.as_deref();
         engine.once("move-context", key, |e| e.move_item(&manager, given.id.0, place))?;
         let order = engine.order(&manager)?;
@@ -210,7 +211,7 @@ pub(super) fn pin_context(_: Call, params: Value) -> Result<Step, WireError> {
     let pinned = given.pinned;
     let ids = ids(given.id, given.ids)?;
     let manager = given.manager.unwrap_or_default().0;
-    Step::state(move |engine| {
+    Step::state_within(Reach::Manager(manager.clone()), move |engine| {
         let key = given.request_key.as_deref();
         engine.once("pin-context", key, |e| e.pin(&manager, &ids, pinned))?;
         let numbers: Vec<u64> = ids.iter().map(|id| id.0).collect();
@@ -273,7 +274,7 @@ pub(super) fn configure_manager(_: Call, params: Value) -> Result<Step, WireErro
     let given: ConfigureManager = decode(params)?;
     let max_items = given.max_items.map(capacity).transpose()?;
     let manager = given.manager.unwrap_or_default().0;
-    Step::state(move |engine| {
+    Step::state_within(Reach::Manager(manager.clone()), move |engine| {
         let evicted =
             engine.once(
                 "configure-manager",
@@ -307,7 +308,7 @@ pub(super) fn now_ms() -> i64 {
 
 /// A new item made of text read by the server.
 pub(super) fn read_item(
-    tools: &Tools,
+    counter: &dyn Counter,
     content: String,
     kind: Kind,
     metadata: crate::context::item::Metadata,
@@ -315,8 +316,8 @@ pub(super) fn read_item(
 ) -> NewItem {
     NewItem {
         kind,
-        tokens: tools.counter.count(&content),
-        counted_by: tools.counter.name(),
+        tokens: counter.count(&content),
+        counted_by: counter.name(),
         content: content.into(),
         metadata,
         taken_ms,

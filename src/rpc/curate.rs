@@ -86,7 +86,7 @@ fn prune_by(
     let brief = brief.unwrap_or(false);
     if let Some(messages) = messages {
         not_beside_session(session.as_ref())?;
-        let messages = history(counted(messages, &*call.tools.counter)?);
+        let messages = history(counted(messages, &call.counter())?);
         return Step::then(move |engine| {
             let costs = engine.costs(model.as_deref())?;
             Ok(Finish::Later(Box::new(move || {
@@ -198,7 +198,7 @@ pub(super) fn context_stats(call: Call, params: Value) -> Result<Step, WireError
     let given: StatsOf = decode(params)?;
     if let Some(messages) = given.messages {
         not_beside_session(given.session.as_ref())?;
-        let messages = history(counted(messages, &*call.tools.counter)?);
+        let messages = history(counted(messages, &call.counter())?);
         return Step::state(move |engine| {
             let costs = engine.costs(given.model.as_deref())?;
             let history = History::new(messages.iter().collect(), &costs.measure);
@@ -262,7 +262,7 @@ pub(super) fn summarize_context(call: Call, params: Value) -> Result<Step, WireE
     let keep = turns.map_or(Keep::Messages(items.unwrap_or(SUMMARIZED_BUT)), Keep::Turns);
     if let Some(messages) = given.messages {
         not_beside_session(given.session.as_ref())?;
-        let messages = history(counted(messages, &*call.tools.counter)?);
+        let messages = history(counted(messages, &call.counter())?);
         return Step::then(move |engine| {
             let costs = engine.costs(given.model.as_deref())?;
             Ok(Finish::Later(Box::new(move || summarize_history(&messages, keep, &costs))))

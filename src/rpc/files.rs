@@ -8,15 +8,16 @@ use serde::Deserialize;
 use super::call::{Call, Tools};
 use super::context::{add_one, now_ms, read_item};
 use super::error::{application, cancelled, file_error, param_error, tree_error};
-use super::params::{ManagerName, RequestKey, decode, metadata, not_negative};
+use super::params::{ManagerName, RequestKey, Short, decode, metadata, not_negative};
 use super::present::{self, entry, figure, keyword};
 use super::{Finish, Step};
 use crate::context::item::{Kind, Metadata};
 use crate::context::manager::{MAX_CAPACITY, ManagerError};
-use crate::engine::{Added, EngineError, NewItem};
+use crate::engine::{EngineError, NewItem};
 use crate::files::{
     self, FileError, FileText, ListedFile, Named, ReadOptions, Skipped, TreeOptions, WITHIN, Walk,
 };
+use crate::tokens::Counter;
 use crate::value::Value;
 use crate::wire::message::WireError;
 
@@ -24,7 +25,7 @@ use crate::wire::message::WireError;
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct AddFile {
     manager: Option<ManagerName>,
-    path: String,
+    path: Short,
     start_line: Option<i64>,
     end_line: Option<i64>,
     r#type: Option<Kind>,
@@ -38,7 +39,7 @@ struct AddFile {
 
 pub(super) fn add_file(call: Call, params: Value) -> Result<Step, WireError> {
     let given: AddFile = decode(params)?;
-    let path = files::absolute(&given.path).map_err(|error| file_error(&error))?;
+    let path = files::absolute(&given.path.0).map_err(|error| file_error(&error))?;
     add(&call, given, |range, options| files::read(&path, range, options))
 }
 
@@ -70,7 +71,7 @@ fn add(
     let item = NewItem {
         live: given.live.unwrap_or(false),
         pinned: given.pinned.unwrap_or(false),
-        ..read_item(&call.tools, text.content, kind, metadata, taken_ms)
+        ..read_item(&call.counter(), text.content, kind, metadata, taken_ms)
     };
     add_one("add-file", given.manager, item, given.brief, given.request_key)
 }
@@ -80,7 +81,9 @@ pub(super) fn read_options(
     max_file_bytes: Option<i64>,
 ) -> Result<ReadOptions, WireError> {
     let given = not_negative("max-file-bytes", max_file_bytes)?;
-    Ok(ReadOptions { max_bytes: given.unwrap_or(tools.limits.max_file_bytes) })
+    let wanted: u64 = given.unwrap_or(tools.limits.max_file_bytes);
+    // What is larger than a message could never be told to anybody.
+    Ok(ReadOptions { max_bytes: wanted.min(tools.limits.max_message_bytes as u64) })
 }
 
 /// Says where a text was read; what the client said otherwise stays.
@@ -107,7 +110,7 @@ fn path_value(path: &Path) -> Value {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct AddTree {
     manager: Option<ManagerName>,
-    path: String,
+    path: Short,
     mode: Option<TreeMode>,
     project: Option<bool>,
     hidden: Option<bool>,
@@ -135,15 +138,26 @@ impl TreeMode {
 /// What a walk found and read.
 struct Tree {
     root: PathBuf,
-    texts: Vec<FileText>,
-    bytes: u64,
+    found: Found,
     skipped: Skipped,
+}
+
+/// The files that were read, as far as they are kept, and the sums over all of them.
+struct Found {
+    mode: TreeMode,
+    /// Maximum size of the content that is kept, in bytes.
+    room: u64,
     taken_ms: i64,
+    items: Vec<NewItem>,
+    listed: Vec<ListedFile>,
+    files: u64,
+    bytes: u64,
+    tokens: u64,
 }
 
 pub(super) fn add_tree(call: Call, params: Value) -> Result<Step, WireError> {
     let given: AddTree = decode(params)?;
-    let path = files::absolute(&given.path).map_err(|error| file_error(&error))?;
+    let path = files::absolute(&given.path.0).map_err(|error| file_error(&error))?;
     let root = match given.project.unwrap_or(false) {
         true => files::project_root(&path).unwrap_or(path),
         false => path,
@@ -153,20 +167,36 @@ pub(super) fn add_tree(call: Call, params: Value) -> Result<Step, WireError> {
         hidden: given.hidden.unwrap_or(false),
         ..TreeOptions::default()
     };
-    let tree = read_tree(&call, &root, &options)?;
-    let manager = given.manager.unwrap_or_default().0;
     let mode = given.mode.unwrap_or(TreeMode::Files);
-    let items = match mode {
-        TreeMode::Files => tree_items(&call, &tree)?,
-        TreeMode::Listing => vec![listing_item(&call, &tree)?],
+    let Tree { root, found, skipped } = read_tree(&call, &root, &options, mode)?;
+    let manager = given.manager.unwrap_or_default().0;
+    let (items, tokens) = match mode {
+        TreeMode::Files => (found.items, found.tokens),
+        TreeMode::Listing => {
+            let item = listing_item(&call, &root, &found.listed, found.taken_ms);
+            let tokens = item.tokens;
+            (vec![item], tokens)
+        }
     };
-    let tokens: u64 = items.iter().map(|item| item.tokens).sum();
-    let count = items.len();
+    let count = if mode == TreeMode::Files { found.files } else { 1 };
+    let mut answer = vec![
+        entry("root", path_value(&root)),
+        entry("mode", keyword(mode.name())),
+        entry("files", figure(found.files)),
+        entry("bytes", figure(found.bytes)),
+        entry("tokens", figure(tokens)),
+    ];
+    let skipped = tell_skipped(&skipped);
     let key = given.request_key;
     Step::then(move |engine| {
         let added = engine.once("add-tree", key.as_deref(), |e| e.add("add-tree", &manager, items));
         Ok(match added {
-            Ok(added) => Finish::Now(tree_answer(&tree, mode, &added, tokens)),
+            Ok(added) => {
+                answer.push(entry("ids", present::ids(&added.ids)));
+                answer.push(entry("evicted", present::ids(&added.evicted)));
+                answer.push(entry("skipped", skipped));
+                Finish::Now(Value::Map(answer))
+            }
             Err(EngineError::Manager {
                 source: ManagerError::CapacityFull { capacity, pinned, .. },
                 ..
@@ -176,8 +206,22 @@ pub(super) fn add_tree(call: Call, params: Value) -> Result<Step, WireError> {
     })
 }
 
-fn read_tree(call: &Call, root: &Path, options: &TreeOptions) -> Result<Tree, WireError> {
-    let taken_ms = now_ms();
+fn read_tree(
+    call: &Call,
+    root: &Path,
+    options: &TreeOptions,
+    mode: TreeMode,
+) -> Result<Tree, WireError> {
+    let mut found = Found {
+        mode,
+        room: call.tools.limits.max_message_bytes as u64,
+        taken_ms: now_ms(),
+        items: Vec::new(),
+        listed: Vec::new(),
+        files: 0,
+        bytes: 0,
+        tokens: 0,
+    };
     let progress = |stage: &str, files: u64, bytes: u64| {
         if call.cancelled.is_cancelled() {
             return ControlFlow::Break(());
@@ -195,61 +239,72 @@ fn read_tree(call: &Call, root: &Path, options: &TreeOptions) -> Result<Tree, Wi
     let reading = ReadOptions { max_bytes: options.max_file_bytes };
     let walk = files::walk(root, options, &mut |p| progress("walking", p.files, p.bytes))
         .map_err(|error| tree_error(&error))?;
-    let (texts, skipped) =
-        files::read_all(&walk, &reading, &mut |p| progress("reading", p.files, p.bytes))
-            .map_err(|error| tree_error(&error))?;
-    let bytes = texts.iter().map(|text| text.content.len() as u64).sum();
+    let mut read = |p: files::Progress| progress("reading", p.files, p.bytes);
+    let skipped = files::read_each(&walk, &reading, &mut read, &mut |file, text| {
+        // What is left after a cancellation is not worth its tokens.
+        if !call.cancelled.is_cancelled() {
+            found.take(call, &file.relative, text);
+        }
+    });
+    let skipped = skipped.map_err(|error| tree_error(&error))?;
+    if call.cancelled.is_cancelled() {
+        return Err(cancelled());
+    }
+    found.check_room()?;
     let Walk { root, skipped: mut all_skipped, .. } = walk;
     all_skipped.merge(skipped);
-    Ok(Tree { root, texts, bytes, skipped: all_skipped, taken_ms })
+    Ok(Tree { root, found, skipped: all_skipped })
 }
 
-fn tree_items(call: &Call, tree: &Tree) -> Result<Vec<NewItem>, WireError> {
-    let item = |text: &FileText| {
-        if call.cancelled.is_cancelled() {
-            return Err(cancelled());
+impl Found {
+    fn take(&mut self, call: &Call, relative: &str, text: FileText) {
+        self.files += 1;
+        let bytes = text.content.len() as u64;
+        self.bytes += bytes;
+        if self.mode == TreeMode::Listing {
+            let tokens = call.counter().count(&text.content);
+            self.listed.push(ListedFile { relative: relative.to_owned(), bytes, tokens });
+            return;
         }
-        let metadata = file_metadata(Metadata::default(), text, "tree");
-        Ok(read_item(&call.tools, text.content.clone(), Kind::File, metadata, tree.taken_ms))
-    };
-    tree.texts.iter().map(item).collect()
-}
-
-fn listing_item(call: &Call, tree: &Tree) -> Result<NewItem, WireError> {
-    let mut listed = Vec::with_capacity(tree.texts.len());
-    for text in &tree.texts {
-        if call.cancelled.is_cancelled() {
-            return Err(cancelled());
+        let metadata = file_metadata(Metadata::default(), &text, "tree");
+        let content = text.content;
+        let mut item = read_item(&call.counter(), content, Kind::File, metadata, self.taken_ms);
+        self.tokens += item.tokens;
+        if self.bytes > self.room || self.files > MAX_CAPACITY as u64 {
+            // No manager takes them all, so only their number matters now.
+            item.content = "".into();
+            self.items.iter_mut().for_each(|item| item.content = "".into());
         }
-        let relative = text.path.strip_prefix(&tree.root).unwrap_or(&text.path);
-        listed.push(ListedFile {
-            relative: relative.to_string_lossy().into_owned(),
-            bytes: text.content.len() as u64,
-            tokens: call.tools.counter.count(&text.content),
-        });
+        if self.items.len() <= MAX_CAPACITY {
+            self.items.push(item);
+        }
     }
+
+    /// Refuses files that a manager could hold by their number, and that are too large together.
+    fn check_room(&self) -> Result<(), WireError> {
+        let Self { files, bytes, room, .. } = self;
+        let elsewhere = self.mode == TreeMode::Listing || *files > MAX_CAPACITY as u64;
+        if elsewhere || bytes <= room {
+            return Ok(());
+        }
+        let message = format!(
+            "the {files} files have {bytes} bytes together, and at most {room} are added at once; \
+             name a smaller folder, or add one item with :mode :listing"
+        );
+        Err(application("tree-too-large", message, vec![("bytes", figure(*bytes))]))
+    }
+}
+
+fn listing_item(call: &Call, root: &Path, listed: &[ListedFile], taken_ms: i64) -> NewItem {
     let mut metadata = Metadata::default();
-    metadata.set("filename", path_value(&tree.root));
+    metadata.set("filename", path_value(root));
     metadata.set("origin", keyword("listing"));
     metadata.set("language", Value::Str("text".to_owned()));
-    let content = files::listing(&tree.root, &listed);
-    Ok(read_item(&call.tools, content, Kind::File, metadata, tree.taken_ms))
+    let content = files::listing(root, listed);
+    read_item(&call.counter(), content, Kind::File, metadata, taken_ms)
 }
 
-fn tree_answer(tree: &Tree, mode: TreeMode, added: &Added, tokens: u64) -> Value {
-    Value::Map(vec![
-        entry("root", path_value(&tree.root)),
-        entry("mode", keyword(mode.name())),
-        entry("files", figure(tree.texts.len() as u64)),
-        entry("bytes", figure(tree.bytes)),
-        entry("tokens", figure(tokens)),
-        entry("ids", present::ids(&added.ids)),
-        entry("evicted", present::ids(&added.evicted)),
-        entry("skipped", skipped(&tree.skipped)),
-    ])
-}
-
-fn skipped(skipped: &Skipped) -> Value {
+fn tell_skipped(skipped: &Skipped) -> Value {
     let totals = skipped.total.iter().map(|(why, count)| entry(why.name(), figure(*count)));
     let named = skipped.named.iter().map(|(path, why)| {
         Value::Map(vec![entry("path", &**path), entry("reason", keyword(why.name()))])
@@ -262,14 +317,14 @@ fn skipped(skipped: &Skipped) -> Value {
 
 fn too_many_files(
     manager: &str,
-    count: usize,
+    count: u64,
     tokens: u64,
     capacity: usize,
     pinned: usize,
 ) -> WireError {
     let room = capacity - pinned;
-    let way_out = match count + pinned {
-        needed if needed <= MAX_CAPACITY => {
+    let way_out = match count + pinned as u64 {
+        needed if needed <= MAX_CAPACITY as u64 => {
             format!("raise it with configure-manager :max-items {needed}")
         }
         _ => format!("{MAX_CAPACITY} is the most it can hold, so name a smaller folder"),
@@ -279,7 +334,7 @@ fn too_many_files(
          (:max-items {capacity}, {pinned} pinned): {way_out}, or add one item with :mode :listing"
     );
     let data = vec![
-        ("count", figure(count as u64)),
+        ("count", figure(count)),
         ("tokens", figure(tokens)),
         ("capacity", figure(capacity as u64)),
         ("pinned", figure(pinned as u64)),

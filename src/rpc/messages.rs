@@ -1,15 +1,16 @@
 //! Methods about the messages of a session.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer};
 
 use super::call::Call;
 use super::error::param_error;
-use super::params::{Name, RequestKey, decode, not_negative, yes};
+use super::params::{Name, RequestKey, Short, decode, not_negative, yes};
 use super::present::{self, entry, figure};
 use super::{Finish, Step};
-use crate::engine::{NewMessage, Said};
+use crate::engine::{NewMessage, Reach, Said};
 use crate::session::message::{Message, Phase, Role, ToolCall};
 use crate::tokens::Counter;
 use crate::value::Value;
@@ -27,7 +28,7 @@ pub(super) struct MessageParam {
     content: Option<String>,
     phase: Option<Phase>,
     tool_calls: Option<Vec<ToolCallParam>>,
-    tool_call_id: Option<String>,
+    tool_call_id: Option<Short>,
     pinned: Option<bool>,
     timestamp: Option<i64>,
     /// What an earlier answer said of the message; not taken from a client.
@@ -46,13 +47,13 @@ pub(super) struct MessageParam {
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct ToolCallParam {
-    id: String,
-    name: String,
+    id: Short,
+    name: Short,
     arguments: Option<Value>,
 }
 
 /// A message's id, `msg-N`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct MessageName(pub(super) u64);
 
 impl<'de> Deserialize<'de> for MessageName {
@@ -89,8 +90,8 @@ impl MessageParam {
             .into_iter()
             .flatten()
             .map(|call| ToolCall {
-                id: call.id,
-                name: call.name,
+                id: call.id.0,
+                name: call.name.0,
                 arguments: call.arguments.map_or_else(String::new, text_of),
             })
             .collect();
@@ -101,7 +102,7 @@ impl MessageParam {
             content: content.into(),
             phase: self.phase,
             tool_calls,
-            tool_call_id: self.tool_call_id,
+            tool_call_id: self.tool_call_id.map(|Short(id)| id),
             pinned: self.pinned.unwrap_or(false),
             tokens,
             counted_by: counter.name(),
@@ -127,7 +128,7 @@ struct AddMessage {
     content: Option<String>,
     phase: Option<Phase>,
     tool_calls: Option<Vec<ToolCallParam>>,
-    tool_call_id: Option<String>,
+    tool_call_id: Option<Short>,
     pinned: Option<bool>,
     timestamp: Option<i64>,
     messages: Option<Vec<MessageParam>>,
@@ -177,8 +178,9 @@ pub(super) fn add_message(call: Call, params: Value) -> Result<Step, WireError> 
         let message = format!("must be at most {MAX_ADDED}, got {}", messages.len());
         return Err(param_error("messages", &message));
     }
-    let new = counted(messages, &*call.tools.counter)?;
-    Step::state(move |engine| {
+    let new = counted(messages, &call.counter())?;
+    let reach = Reach::Session(given.session.as_deref().map(str::to_owned));
+    Step::state_within(reach, move |engine| {
         let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
         let (row, said) = engine
             .once_in("add-message", key, session, |engine, row| engine.add_messages(row.id, new))?;
@@ -223,7 +225,7 @@ pub(super) fn name(number: u64) -> Value {
 struct GetMessages {
     session: Option<Name>,
     view: Option<Which>,
-    ids: Option<Vec<MessageName>>,
+    ids: Option<HashSet<MessageName>>,
     roles: Option<Vec<Role>>,
     from: Option<MessageName>,
     to: Option<MessageName>,
@@ -245,7 +247,8 @@ enum Which {
 pub(super) fn get_messages(_: Call, params: Value) -> Result<Step, WireError> {
     let given: GetMessages = decode(params)?;
     let limit: Option<usize> = not_negative("limit", given.limit)?;
-    Step::then(move |engine| {
+    let reach = Reach::Session(given.session.as_deref().map(str::to_owned));
+    Step::then_within(reach, move |engine| {
         let row = engine.find_session(given.session.as_deref())?;
         let session = engine.session(row.id)?;
         let state = session.state();
@@ -301,7 +304,8 @@ pub(super) fn pin_message(_: Call, params: Value) -> Result<Step, WireError> {
         return Err(param_error("id", "is required: one id, or several as ids"));
     }
     let pinned = given.pinned;
-    Step::state(move |engine| {
+    let reach = Reach::Session(given.session.as_deref().map(str::to_owned));
+    Step::state_within(reach, move |engine| {
         let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
         let (row, ()) = engine.once_in("pin-message", key, session, |engine, row| {
             engine.pin_messages(row.id, &ids, pinned)

@@ -50,7 +50,7 @@ pub use self::table::{Method, Pace, Param, find, methods};
 
 use std::pin::Pin;
 
-use crate::engine::{Engine, EngineError};
+use crate::engine::{Engine, EngineError, Reach};
 use crate::value::Value;
 use crate::wire::message::{Id, WireError};
 
@@ -58,8 +58,8 @@ use crate::wire::message::{Id, WireError};
 pub enum Step {
     /// The answer.
     Done(Value),
-    /// What the engine must do; see [`Finish`].
-    State(Operation),
+    /// What the engine must do, and what of the state that reaches; see [`Finish`].
+    State(Reach, Operation),
     /// What must come from elsewhere first, such as the network. The connection's later calls wait
     /// for it, so it must not take long.
     Await(Awaited),
@@ -116,7 +116,23 @@ impl Step {
     fn then(
         operation: impl FnOnce(&mut Engine) -> Result<Finish, EngineError> + Send + 'static,
     ) -> Result<Self, WireError> {
-        Ok(Self::State(Box::new(operation)))
+        Ok(Self::State(Reach::Anything, Box::new(operation)))
+    }
+
+    /// [`state`](Self::state) for an operation that reaches no more than this.
+    fn state_within(
+        reach: Reach,
+        operation: impl FnOnce(&mut Engine) -> Result<Value, EngineError> + Send + 'static,
+    ) -> Result<Self, WireError> {
+        Self::then_within(reach, |engine| operation(engine).map(Finish::Now))
+    }
+
+    /// [`then`](Self::then) for an operation that reaches no more than this.
+    fn then_within(
+        reach: Reach,
+        operation: impl FnOnce(&mut Engine) -> Result<Finish, EngineError> + Send + 'static,
+    ) -> Result<Self, WireError> {
+        Ok(Self::State(reach, Box::new(operation)))
     }
 }
 

@@ -16,6 +16,13 @@ use crate::wire::message::WireError;
 /// The longest name of a manager or set, in bytes.
 pub(super) const MAX_NAME_BYTES: usize = 1024;
 
+/// Maximum length of a path, or of an id or name that others have given, in bytes: Linux has no
+/// longer paths.
+pub(super) const MAX_SHORT_BYTES: usize = 4096;
+
+/// Maximum size of an item's metadata, in bytes as [`Value::exceeds`] counts them.
+pub(super) const MAX_METADATA_BYTES: usize = 64 << 10;
+
 /// How many managers, ids or entries of metadata a call may name: no manager holds more items.
 const MAX_NAMED: usize = MAX_CAPACITY;
 
@@ -41,6 +48,23 @@ impl<'de> Deserialize<'de> for ManagerName {
         };
         check_name(&name).map_err(serde::de::Error::custom)?;
         Ok(Self(name))
+    }
+}
+
+/// A path, or an id or name that others have given: at most [`MAX_SHORT_BYTES`], and maybe empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Short(pub(super) String);
+
+impl<'de> Deserialize<'de> for Short {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        match text.len() {
+            0..=MAX_SHORT_BYTES => Ok(Self(text)),
+            long => {
+                let problem = format!("must have at most {MAX_SHORT_BYTES} bytes, got {long}");
+                Err(serde::de::Error::custom(problem))
+            }
+        }
     }
 }
 
@@ -211,6 +235,14 @@ pub(super) fn stored_count(
 
 /// Metadata as a client gave it: kept whole, but what has a meaning here must be well-formed.
 pub(super) fn metadata(value: Option<Value>) -> Result<Metadata, WireError> {
+    if value.as_ref().is_some_and(|value| value.exceeds(MAX_METADATA_BYTES)) {
+        let message = format!(
+            "must have at most {MAX_METADATA_BYTES} bytes, each datum counted as {} beside its \
+             text; put long texts into the content",
+            Value::DATUM_BYTES
+        );
+        return Err(param_error("metadata", &message));
+    }
     let entries = match value {
         None | Some(Value::Nil) => Vec::new(),
         Some(Value::Map(entries)) => entries,

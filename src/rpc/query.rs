@@ -1,5 +1,6 @@
 //! Methods that show what is kept.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -13,7 +14,7 @@ use crate::context::item::{Item, ItemId, Kind, State};
 use crate::context::render::budget::{Fitted, Piece, fit};
 use crate::context::render::report::{Fate, Verdict};
 use crate::context::render::{Format, render};
-use crate::engine::{Selection, View};
+use crate::engine::{Reach, Selection, View};
 use crate::files::{self, ReadOptions};
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -32,14 +33,14 @@ struct GetContext {
 pub(super) fn get_context(call: Call, params: Value) -> Result<Step, WireError> {
     let given: GetContext = decode(params)?;
     let chosen = selection(given.manager, given.managers, given.types, given.limit)?;
-    let ids: Option<Vec<ItemId>> =
+    let ids: Option<HashSet<ItemId>> =
         given.ids.map(|ids| ids.into_iter().map(|name| name.0).collect());
     let brief = given.brief.unwrap_or(false);
     let list = move |shown: Vec<(View, State)>| {
         let item = |(view, state): &(View, State)| Value::Map(present::item(view, *state, brief));
         Value::List(shown.iter().map(item).collect())
     };
-    Step::then(move |engine| {
+    Step::then_within(reach(&chosen), move |engine| {
         let mut views = engine.select(&chosen)?;
         if let Some(ids) = ids {
             views.retain(|view| ids.contains(&view.item.id));
@@ -67,7 +68,7 @@ struct Render {
 
 pub(super) fn context_to_string(call: Call, params: Value) -> Result<Step, WireError> {
     let (chosen, format, budget) = rendering(params)?;
-    Step::then(move |engine| {
+    Step::then_within(reach(&chosen), move |engine| {
         let views = engine.select(&chosen)?;
         let work = move || match budget {
             None => {
@@ -82,7 +83,7 @@ pub(super) fn context_to_string(call: Call, params: Value) -> Result<Step, WireE
 
 pub(super) fn render_context(call: Call, params: Value) -> Result<Step, WireError> {
     let (chosen, format, budget) = rendering(params)?;
-    Step::then(move |engine| {
+    Step::then_within(reach(&chosen), move |engine| {
         let views = engine.select(&chosen)?;
         let work = move || {
             let fitted = rendered(&call.tools, views, format, budget)?;
@@ -95,6 +96,14 @@ pub(super) fn render_context(call: Call, params: Value) -> Result<Step, WireErro
         };
         Ok(Finish::Later(Box::new(work)))
     })
+}
+
+/// What a selection reaches: it is quick with one manager.
+fn reach(chosen: &Selection) -> Reach {
+    match &chosen.managers[..] {
+        [manager] => Reach::Manager(manager.clone()),
+        _ => Reach::Anything,
+    }
 }
 
 fn rendering(params: Value) -> Result<(Selection, Format, Option<u64>), WireError> {
@@ -142,7 +151,7 @@ struct Summary {
 pub(super) fn context_summary(call: Call, params: Value) -> Result<Step, WireError> {
     let given: Summary = decode(params)?;
     let chosen = selection(given.manager, given.managers, None, None)?;
-    Step::state(move |engine| {
+    Step::state_within(reach(&chosen), move |engine| {
         let views = engine.select(&chosen)?;
         let mut kinds: Vec<Kind> = Vec::new();
         for view in &views {

@@ -4,12 +4,12 @@ use serde::Deserialize;
 
 use super::call::{Call, Topic};
 use super::error::param_error;
-use super::params::decode;
+use super::params::{MAX_METADATA_BYTES, decode};
 use super::present::{entry, figure, keyword};
 use super::query::Nothing;
 use super::table::{self, Param};
 use super::{Finish, Step};
-use crate::value::{Value, to_value};
+use crate::value::{MAX_DATA, Value, to_value};
 use crate::wire::dialect::Dialect;
 use crate::wire::message::{Id, WireError};
 use crate::wire::sexp::MAX_DEPTH;
@@ -42,6 +42,8 @@ pub(super) fn server_info(call: Call, params: Value) -> Result<Step, WireError> 
                     Value::Map(vec![
                         entry("max-message-bytes", figure(limits.max_message_bytes as u64)),
                         entry("max-depth", figure(MAX_DEPTH as u64)),
+                        entry("max-data", figure(MAX_DATA as u64)),
+                        entry("max-metadata-bytes", figure(MAX_METADATA_BYTES as u64)),
                         entry("max-file-bytes", figure(limits.max_file_bytes)),
                         entry("max-items", figure(limits.max_items as u64)),
                     ]),

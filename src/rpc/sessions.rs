@@ -5,7 +5,8 @@ use serde::Deserialize;
 use super::call::Call;
 use super::error::param_error;
 use super::params::{
-    ManagerName, Name, RequestKey, Switch, decode, is_session_id, new_name, not_negative, yes,
+    ManagerName, Name, RequestKey, Short, Switch, decode, is_session_id, new_name, not_negative,
+    yes,
 };
 use super::present::{self, entry, figure};
 use super::query::Nothing;
@@ -25,7 +26,7 @@ const MAX_HITS: i64 = 1000;
 struct Open {
     name: Option<Name>,
     manager: Option<ManagerName>,
-    project: Option<String>,
+    project: Option<Short>,
     #[serde(default)]
     manage: Switch,
     template: Option<Name>,
@@ -39,7 +40,8 @@ pub(super) fn open_session(call: Call, params: Value) -> Result<Step, WireError>
     let name = given.name.map(|Name(name)| name);
     let settings = call.tools.session_defaults();
     let template = given.template.clone().map(|Name(name)| name);
-    let project = given.project.clone();
+    let project = given.project.map(|Short(path)| path);
+    let stored = project.clone();
     let known_as = name.clone();
     templates::usable(&call, template, known_as, project, move || {
         Step::state(move |engine| {
@@ -53,7 +55,7 @@ pub(super) fn open_session(call: Call, params: Value) -> Result<Step, WireError>
                 let new = NewSession {
                     name,
                     manager: given.manager.map(|ManagerName(name)| name).unwrap_or_default(),
-                    project: given.project,
+                    project: stored,
                     settings,
                     ..NewSession::default()
                 };
@@ -239,7 +241,7 @@ struct Import {
 pub(super) fn import_session(call: Call, params: Value) -> Result<Step, WireError> {
     let given: Import = decode(params)?;
     let name = given.name.map(new_name).transpose()?;
-    let read = transcript::read(&given.text, &*call.tools.counter)
+    let read = transcript::read(&given.text, &call.counter())
         .map_err(|message| param_error("text", &message))?;
     let settings = call.tools.session_defaults();
     Step::state(move |engine| {

@@ -8,7 +8,7 @@ use super::curate::session_costs;
 use super::embedding::{Embedded, embedded};
 use super::error::param_error;
 use super::messages::MessageParam;
-use super::params::{Name, RequestKey, Switch, ToolNames, decode, stored_count};
+use super::params::{Name, RequestKey, Short, Switch, ToolNames, decode, stored_count};
 use super::present::{entry, figure, keyword, optional_figure};
 use super::{checkpoints, messages, templates, window};
 use crate::curation::config::{Range, Setting, TurnConfig, Value as Figure, WINDOW};
@@ -36,7 +36,7 @@ pub(super) fn process_turn(call: Call, params: Value) -> Result<Step, WireError>
         return Err(param_error("coherence", "must be from 0 to 1"));
     }
     let message = MessageParam::of_user(given.content, given.phase);
-    let message = message.counted(&*call.tools.counter)?;
+    let message = message.counted(&call.counter())?;
     let text = message.content.to_string();
     embedded(&call, text, move |Embedded { vector, outcome }| {
         Step::state(move |engine| {
@@ -124,7 +124,7 @@ pub(super) fn quality_score(_: Call, params: Value) -> Result<Step, WireError> {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Configure {
     session: Option<Name>,
-    model: Option<String>,
+    model: Option<Short>,
     strategy: Option<String>,
     window_tokens: Option<i64>,
     #[serde(default)]
@@ -184,7 +184,8 @@ pub(super) fn configure_session(call: Call, params: Value) -> Result<Step, WireE
                     }
                 }
                 // What is empty or 0 is the default again.
-                settings.model = given.model.or(settings.model).filter(|name| !name.is_empty());
+                let model = given.model.map(|Short(model)| model);
+                settings.model = model.or(settings.model).filter(|name| !name.is_empty());
                 settings.strategy = given.strategy.or(settings.strategy);
                 settings.max_tokens =
                     window_tokens.or(settings.max_tokens).filter(|most| *most > 0);
@@ -311,7 +312,7 @@ fn setting(setting: &Setting) -> Value {
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct ReportUsage {
-    model: String,
+    model: Short,
     counted: i64,
     reported: i64,
     request_key: Option<RequestKey>,
@@ -323,12 +324,12 @@ pub(super) fn report_usage(_: Call, params: Value) -> Result<Step, WireError> {
     let reported = super::params::not_negative("reported", Some(given.reported))?.unwrap_or(0);
     Step::state(move |engine| {
         let key = given.request_key.as_deref();
-        let learned = engine.once("report-usage", key, |engine| {
-            engine.report_usage(&given.model, counted, reported)
-        })?;
-        let costs = engine.costs(Some(&given.model))?;
+        let model = &given.model.0;
+        let learned = engine
+            .once("report-usage", key, |engine| engine.report_usage(model, counted, reported))?;
+        let costs = engine.costs(Some(model))?;
         Ok(Value::Map(vec![
-            entry("model", &*given.model),
+            entry("model", &**model),
             entry("ratio", learned.ratio()),
             entry("reports", figure(learned.reports())),
             entry("factor", costs.measure.factor()),

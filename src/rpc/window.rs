@@ -139,7 +139,7 @@ pub(super) fn build_context(call: Call, params: Value) -> Result<Step, WireError
         strategy: given.strategy.as_deref().map(named_strategy).transpose()?,
         max_tokens: not_negative("max-tokens", given.max_tokens)?,
         query: given.query,
-        sections: given.sections.unwrap_or_default().counted(&*call.tools.counter),
+        sections: given.sections.unwrap_or_default().counted(&call.counter()),
     };
     let (brief, explain) = (given.brief.unwrap_or(false), given.explain.unwrap_or(false));
     Step::then(move |engine| {

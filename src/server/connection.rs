@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Server;
 use super::auth::Admission;
-use super::dispatch::{Inside, LARGE_MESSAGE, WAITING_CALLS, Waiting, defect, dispatch};
+use super::dispatch::{Inside, LARGE_MESSAGE, WAITING_CALLS, Waiting, defect, discard, dispatch};
 use super::door::{Door, Entry};
 use super::outbox::{Out, Outbox, Writer};
 use super::running::Running;
@@ -253,7 +253,15 @@ impl Reader {
             Incoming::Invalid(id, error) => self.outbox.reply(id, Err(error)),
             Incoming::Methods(id) => self.outbox.reply(id, Ok(method_rows())),
             Incoming::Talk(talk) => return self.repls().take(talk),
-            Incoming::Call(request) if request.method == "cancel" => self.cancel(request),
+            Incoming::Call(request) if request.method == "cancel" => match bytes > LARGE_MESSAGE {
+                false => self.cancel(request),
+                true => {
+                    let why = format!("a cancel has at most {LARGE_MESSAGE} bytes");
+                    let error = WireError::new(WireError::INVALID_REQUEST, why);
+                    self.outbox.reply(request.id, Err(error));
+                    discard(request.params);
+                }
+            },
             Incoming::Call(request) => {
                 let cancelled = Arc::new(self.gone.child_token());
                 self.running.remember(&request, &cancelled);

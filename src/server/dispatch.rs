@@ -12,15 +12,16 @@ use super::Server;
 use super::outbox::{Out, Outbox};
 use super::running::Running;
 use super::sent::SentTo;
-use crate::engine::EngineError;
+use crate::engine::{Caller, EngineError, Reach};
 use crate::rpc::{self, Call, Finish, Method, Pace, Step, Work, engine_error, internal_error};
 use crate::value::Value;
 use crate::wire::message::{Id, Request, WireError};
 
 /// How many calls of one client may wait for their turn; then its messages wait in the transport.
 pub(super) const WAITING_CALLS: usize = 4096;
-/// Messages above this are decoded, and their calls begun, on a thread of their own.
-pub(super) const LARGE_MESSAGE: usize = 64 << 10;
+/// Messages above this are decoded, and their calls begun, on a thread of their own: counting the
+/// tokens of as many bytes takes some milliseconds.
+pub(super) const LARGE_MESSAGE: usize = 16 << 10;
 /// How many calls of one client run beside its others, such as walks of directories.
 const CALLS_ASIDE: usize = 4;
 /// How many calls of one client wait at a time for what comes from elsewhere, such as the answers of
@@ -97,6 +98,7 @@ pub(super) async fn dispatch(
     mut waiting: mpsc::Receiver<Waiting>,
 ) {
     let peer: Arc<dyn rpc::Peer> = Arc::new(outbox.clone());
+    let caller = server.next_caller();
     let places = Arc::new(Semaphore::new(LARGE_ANSWERS));
     let aside = Arc::new(Semaphore::new(CALLS_ASIDE));
     let elsewhere = Arc::new(Semaphore::new(CALLS_ELSEWHERE));
@@ -109,11 +111,14 @@ pub(super) async fn dispatch(
             cancelled: cancelled.clone(),
             running: running.clone(),
             places: places.clone(),
+            caller,
+            bytes,
             _room: room,
         };
         let method = match rpc::find(&method) {
             Ok(method) => method,
             Err(error) => {
+                discard(params);
                 reply.send(Err(error));
                 continue;
             }
@@ -126,19 +131,22 @@ pub(super) async fn dispatch(
                 settle(&server, step, reply).await;
             }
             Pace::Prompt | Pace::InOrder => {
-                let sent_to = SentTo::read(&server, method, &params).await;
+                let sent_to = SentTo::read(&server, caller, method, &params).await;
                 let step = begin_aside(method, call, params, sent_to, &reply).await;
                 settle(&server, step, reply).await;
             }
             Pace::Aside => {
                 let (server, aside) = (server.clone(), aside.clone());
                 let elsewhere = elsewhere.clone();
-                let sent_to = SentTo::read(&server, method, &params).await;
+                let sent_to = SentTo::read(&server, caller, method, &params).await;
                 tokio::spawn(async move {
                     let mut place = place_in(&aside, &reply.cancelled).await;
                     let mut step = match place {
                         Ok(_) => begin_aside(method, call, params, sent_to, &reply).await,
-                        Err(ref error) => Err(error.clone()),
+                        Err(ref error) => {
+                            discard(params);
+                            Err(error.clone())
+                        }
                     };
                     if matches!(step, Ok(Step::Await(_))) {
                         // First, so that who waits for the other keeps none from working.
@@ -151,6 +159,13 @@ pub(super) async fn dispatch(
                 });
             }
         }
+    }
+}
+
+/// Drops a datum, on a thread of its own when that takes long.
+pub(super) fn discard(value: Value) {
+    if value.exceeds(LARGE_MESSAGE) {
+        tokio::task::spawn_blocking(move || drop(value));
     }
 }
 
@@ -168,6 +183,9 @@ struct Reply {
     cancelled: Arc<CancellationToken>,
     running: Running,
     places: Arc<Semaphore>,
+    caller: Caller,
+    /// The length of the call's message.
+    bytes: usize,
     /// What the call's message took of the client's room, until it is answered.
     _room: Option<OwnedSemaphorePermit>,
 }
@@ -247,14 +265,17 @@ async fn settle(server: &Server, step: Result<Step, WireError>, reply: Reply) {
             reply.send(Ok(cancelled));
         }
         Ok(Step::Await(_)) => reply.send(Err(defect("the call"))),
-        Ok(Step::State(operation)) => {
+        Ok(Step::State(reach, operation)) => {
+            let reach = if reply.bytes > LARGE_MESSAGE { Reach::Anything } else { reach };
+            let caller = reply.caller;
             let cancelled = Arc::clone(&reply.cancelled);
             let operation = move |engine: &mut _| match cancelled.is_cancelled() {
                 true => Err(EngineError::Cancelled),
                 false => operation(engine),
             };
             let answer = move |outcome| finish(outcome, reply);
-            if let Err(error) = server.tools().engine.submit(operation, answer).await {
+            if let Err(error) = server.tools().engine.submit(caller, reach, operation, answer).await
+            {
                 tracing::debug!("a call came too late: {error}");
             }
         }

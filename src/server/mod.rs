@@ -1,6 +1,7 @@
 //! The server: the engine's loop, and connections over whatever transport.
 //!
-//! Everything runs on one thread but slow work, which runs on threads of its own with owned data.
+//! Everything runs on one thread but slow work, which runs on threads of its own with owned data, or
+//! with the engine lent to one.
 //! A [`Server`] knows no command line and no configuration file.
 
 pub mod auth;
@@ -18,6 +19,7 @@ pub mod stdio;
 mod unread;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::sync::broadcast;
@@ -25,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::notify::Burst;
-use crate::engine::{self, Engine, Handle};
+use crate::engine::{self, Caller, Engine, Handle};
 use crate::rpc::{self, Tools};
 
 /// How many bursts of events a subscribed connection may be behind before it misses some.
@@ -42,6 +44,8 @@ pub struct Server {
     events: broadcast::Sender<Arc<Burst>>,
     ending: CancellationToken,
     tasks: TaskTracker,
+    /// How many connections there have been.
+    connections: Arc<AtomicU64>,
 }
 
 impl Server {
@@ -69,7 +73,8 @@ impl Server {
             let backfill = rpc::backfill(tools.engine.clone(), embedding);
             tokio::spawn(ending.clone().run_until_cancelled_owned(backfill));
         }
-        Self { tools: Arc::new(tools), events, ending, tasks }
+        let connections = Arc::default();
+        Self { tools: Arc::new(tools), events, ending, tasks, connections }
     }
 
     /// Serves one client until it leaves or the server ends. `admission` says whether it has to show
@@ -130,6 +135,11 @@ impl Server {
         if let Err(error) = settled.await {
             tracing::debug!("nothing is left to settle: {error}");
         }
+    }
+
+    /// A name for another connection.
+    fn next_caller(&self) -> Caller {
+        Caller::Connection(self.connections.fetch_add(1, Ordering::Relaxed))
     }
 
     fn tools(&self) -> &Arc<Tools> {

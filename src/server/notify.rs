@@ -18,6 +18,22 @@ pub struct Burst {
     pub statistics: Statistics,
 }
 
+/// How many messages an event may tell that is told at once.
+const FEW_MESSAGES: usize = 100;
+/// The same for the text of a summary, in bytes.
+const SHORT_SUMMARY: usize = 64 << 10;
+
+impl Burst {
+    /// Whether making notifications of it takes so long that others would notice.
+    pub(super) fn is_large(&self) -> bool {
+        self.events.iter().any(|event| match event {
+            Event::ContextPruned { removed, .. } => removed.len() > FEW_MESSAGES,
+            Event::ContextSummarized { summary, .. } => summary.len() > SHORT_SUMMARY,
+            _ => false,
+        })
+    }
+}
+
 /// What a client that subscribed to `topics` is told of a burst: of each manager and session, how
 /// it is after the last of its changes, and every pruning, summary and checkpoint.
 pub fn notifications(burst: &Burst, topics: &[Topic]) -> Vec<Outgoing> {

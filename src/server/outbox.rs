@@ -7,6 +7,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
+use super::dispatch::LARGE_MESSAGE;
 use super::notify::{Burst, is_about, notification, notifications};
 use super::unread::{CHATTER_LIMIT, Unread};
 use crate::engine::Event;
@@ -18,6 +19,8 @@ use crate::wire::message::{Id, Outgoing, WireError};
 
 /// How many bytes a message of progress has beside its texts, about.
 const PROGRESS_FRAME: usize = 64;
+/// Maximum length of an error's message, in bytes: many repeat what was given.
+const LONGEST_ERROR: usize = 8 << 10;
 /// How much the writer keeps allocated between messages.
 const KEPT_BUFFER: usize = 1 << 20;
 
@@ -148,7 +151,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         let mut open = true;
         loop {
             while let Ok(out) = self.queue.try_recv() {
-                self.take(out)?;
+                self.take(out).await?;
             }
             if !open && self.pending() == 0 {
                 self.sink.flush().await?;
@@ -156,11 +159,11 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
             }
             tokio::select! {
                 out = self.queue.recv(), if open => match out {
-                    Some(out) => self.take(out)?,
+                    Some(out) => self.take(out).await?,
                     None => open = false,
                 },
                 burst = next_burst(&mut self.subscription), if self.subscription.is_some() => {
-                    self.notify(burst);
+                    self.notify(burst).await;
                 }
                 written = self.sink.write(&self.buffer[self.written..]), if self.pending() > 0 => {
                     self.advance(written?)?;
@@ -169,7 +172,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         }
     }
 
-    fn take(&mut self, out: Out) -> Result<(), WriteError> {
+    async fn take(&mut self, out: Out) -> Result<(), WriteError> {
         match out {
             Out::Speak(dialect) => self.encoder = Encoder::new(dialect),
             Out::Subscribe(topics, events) => {
@@ -180,9 +183,9 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
                 self.unread.take_queued(bytes);
                 self.encode(Outgoing::Notify("progress", params));
             }
-            Out::Message(message) => self.encode(message),
+            Out::Message(message) => self.encode_somewhere(message).await,
             Out::Large(message, place) => {
-                self.encode(message);
+                self.encode_somewhere(message).await;
                 self.places.push(place);
             }
         }
@@ -193,33 +196,44 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         }
     }
 
-    fn encode(&mut self, message: Outgoing) {
-        let start = self.buffer.len();
-        let bytes = self.encoder.encode(&message, &mut self.buffer);
-        let longest = self.encoder.dialect().longest(self.max_message);
-        if bytes > longest {
-            self.buffer.truncate(start);
-            let Outgoing::Reply(id, _) = message else { return };
-            let advice = match longest < self.max_message {
-                true => "which is all that six hex digits can say",
-                false => "or raise max-message-bytes",
-            };
-            let error = WireError::new(
-                WireError::INVALID_REQUEST,
-                format!(
-                    "the answer would have {bytes} bytes and at most {longest} may be sent; ask \
-                     for less with :limit, :types or :brief, {advice}"
-                ),
-            );
-            self.encoder.encode(&Outgoing::Reply(id, Err(error)), &mut self.buffer);
+    /// Encodes a message, a large one on a thread of its own: this client waits for it, others do
+    /// not.
+    async fn encode_somewhere(&mut self, message: Outgoing) {
+        if !is_large(&message) {
+            return self.encode(message);
+        }
+        let (mut encoder, max_message) = (self.encoder.clone(), self.max_message);
+        let encoding = tokio::task::spawn_blocking(move || {
+            let mut buffer = Vec::new();
+            encode(message, &mut encoder, max_message, &mut buffer);
+            (encoder, buffer)
+        });
+        // Encoding does not panic, and the runtime outlives its connections.
+        let Ok((encoder, buffer)) = encoding.await else { return };
+        self.encoder = encoder;
+        match self.pending() {
+            0 => (self.buffer, self.written) = (buffer, 0),
+            _ => self.buffer.extend_from_slice(&buffer),
         }
     }
 
-    fn notify(&mut self, burst: Result<Arc<Burst>, RecvError>) {
+    fn encode(&mut self, message: Outgoing) {
+        encode(message, &mut self.encoder, self.max_message, &mut self.buffer);
+    }
+
+    async fn notify(&mut self, burst: Result<Arc<Burst>, RecvError>) {
         match burst {
             Ok(burst) if self.pending() < CHATTER_LIMIT => {
-                for message in notifications(&burst, &self.topics) {
-                    self.encode(message);
+                let told = match burst.is_large() {
+                    false => notifications(&burst, &self.topics),
+                    true => {
+                        let topics = self.topics.clone();
+                        let told = move || notifications(&burst, &topics);
+                        tokio::task::spawn_blocking(told).await.unwrap_or_default()
+                    }
+                };
+                for message in told {
+                    self.encode_somewhere(message).await;
                 }
             }
             Ok(burst) => self.miss(&burst),
@@ -270,6 +284,47 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
                     self.encode(told);
                 }
             }
+        }
+    }
+}
+
+/// Appends a message; an answer that is too long becomes an error, and a notification nothing.
+fn encode(mut message: Outgoing, encoder: &mut Encoder, max_message: usize, buffer: &mut Vec<u8>) {
+    if let Outgoing::Reply(_, Err(error)) = &mut message
+        && error.message.len() > LONGEST_ERROR
+    {
+        error.message.truncate(error.message.floor_char_boundary(LONGEST_ERROR));
+        error.message.push('…');
+    }
+    let start = buffer.len();
+    let bytes = encoder.encode(&message, buffer);
+    let longest = encoder.dialect().longest(max_message);
+    if bytes > longest {
+        buffer.truncate(start);
+        let Outgoing::Reply(id, _) = message else { return };
+        let advice = match longest < max_message {
+            true => "which is all that six hex digits can say",
+            false => "or raise max-message-bytes",
+        };
+        let error = WireError::new(
+            WireError::INVALID_REQUEST,
+            format!(
+                "the answer would have {bytes} bytes and at most {longest} may be sent; ask for \
+                 less with :limit, :types or :brief, {advice}"
+            ),
+        );
+        encoder.encode(&Outgoing::Reply(id, Err(error)), buffer);
+    }
+}
+
+/// Whether encoding a message takes so long that others would notice.
+fn is_large(message: &Outgoing) -> bool {
+    match message {
+        Outgoing::Reply(_, Ok(value)) | Outgoing::Notify(_, value) | Outgoing::Event(value) => {
+            value.exceeds(LARGE_MESSAGE)
+        }
+        Outgoing::Reply(_, Err(error)) => {
+            error.message.len() > LARGE_MESSAGE || error.data.exceeds(LARGE_MESSAGE)
         }
     }
 }

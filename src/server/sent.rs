@@ -4,7 +4,7 @@
 use tokio::sync::oneshot;
 
 use super::Server;
-use crate::engine::{Engine, EngineError};
+use crate::engine::{Caller, Engine, EngineError, Reach};
 use crate::rpc::{Method, engine_error};
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -15,7 +15,12 @@ pub(super) struct SentTo(Option<oneshot::Receiver<Result<u64, EngineError>>>);
 impl SentTo {
     /// Asks for the current session, in the order of the client's calls; the engine has applied
     /// those before by the time it answers.
-    pub(super) async fn read(server: &Server, method: &Method, params: &Value) -> Self {
+    pub(super) async fn read(
+        server: &Server,
+        caller: Caller,
+        method: &Method,
+        params: &Value,
+    ) -> Self {
         if !method.is_about_current_session(params) {
             return Self(None);
         }
@@ -23,7 +28,7 @@ impl SentTo {
         let current = |engine: &mut Engine| Ok(engine.find_session(None)?.id);
         let answer = |outcome| drop(sender.send(outcome));
         // When the engine has ended, the receiver learns of it.
-        let _ = server.tools().engine.submit(current, answer).await;
+        let _ = server.tools().engine.submit(caller, Reach::Session(None), current, answer).await;
         Self(Some(receiver))
     }
 

@@ -21,6 +21,10 @@ use serde::de::DeserializeOwned;
 
 pub use error::Error;
 
+/// Maximum number of data in a text, where each atom and each list is one. A decoded datum takes up
+/// to a hundred bytes. A call with the most messages that are allowed has fewer than half of them.
+pub const MAX_DATA: usize = 2_000_000;
+
 /// A datum.
 ///
 /// A property list arrives as a [`Value::List`] from an s-expression, and as a [`Value::Map`] from
@@ -65,6 +69,9 @@ pub enum Value {
 }
 
 impl Value {
+    /// Size that each datum is taken to have beside its text, in bytes.
+    pub const DATUM_BYTES: usize = 16;
+
     /// Converts the datum to `T`. Texts move over without being copied.
     ///
     /// Structs are filled from maps and property lists. Keys may be in kebab-case or snake_case,
@@ -86,6 +93,33 @@ impl Value {
                 _ => None,
             }),
             _ => None,
+        }
+    }
+
+    /// Returns whether the datum takes more than `bytes` bytes: those of its texts, and
+    /// [`DATUM_BYTES`](Self::DATUM_BYTES) for each datum in it. Stops looking as soon as it does.
+    pub fn exceeds(&self, bytes: usize) -> bool {
+        self.take_from(bytes).is_none()
+    }
+
+    /// Returns what is left of `room` bytes beside the datum, or `None` if it takes more.
+    fn take_from(&self, room: usize) -> Option<usize> {
+        let room = room.checked_sub(Self::DATUM_BYTES)?;
+        let all = |values: &[Self], room| values.iter().try_fold(room, |room, v| v.take_from(room));
+        match self {
+            Self::Nil | Self::Bool(_) | Self::Int(_) | Self::Float(_) => Some(room),
+            Self::BigInt(text) | Self::Symbol(text) | Self::Keyword(text) => {
+                room.checked_sub(text.len())
+            }
+            Self::Str(text) => room.checked_sub(text.len()),
+            Self::RawStr(codes) => room.checked_sub(size_of_val(&codes[..])),
+            Self::List(items) | Self::Vector(items) | Self::Record(items) => all(items, room),
+            Self::Dotted(items, tail) => tail.take_from(all(items, room)?),
+            Self::Propertized(text, rest) => all(rest, room.checked_sub(text.len())?),
+            Self::BoolVector(_, bits) => room.checked_sub(bits.len()),
+            Self::Map(entries) => entries
+                .iter()
+                .try_fold(room, |room, (key, value)| value.take_from(room.checked_sub(key.len())?)),
         }
     }
 

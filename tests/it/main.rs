@@ -28,6 +28,7 @@ mod markdown;
 mod memories;
 mod model;
 mod model_tools;
+mod others;
 mod pairs;
 mod peers;
 mod program;

@@ -4,7 +4,7 @@
 use super::Score;
 use crate::curation::unit::{History, Unit};
 use crate::retrieval::scan;
-use crate::retrieval::words::stems;
+use crate::retrieval::words::{ends, stems};
 use crate::session::message::Role;
 
 /// Share of its direct neighbour's score that a unit gains: an answer often repeats no word of the
@@ -12,6 +12,8 @@ use crate::session::message::Role;
 const NEIGHBOUR: f64 = 0.85;
 /// Share of its second neighbour's score that a unit gains.
 const SECOND_NEIGHBOUR: f64 = 0.1;
+/// Maximum number of bytes of a query that are read.
+const MOST_READ: usize = 16 << 10;
 /// Bonus of the newest unit over the oldest; the best match scores 1 by words. It is small, so that
 /// it only decides between units that fit equally well: of two values, the later one holds.
 const RECENCY: f64 = 0.05;
@@ -57,7 +59,7 @@ pub(super) fn query<'a>(history: &History<'a>, given: Option<&'a str>) -> &'a st
 /// and scores 0.
 fn by_words(history: &History<'_>, query: &str) -> Vec<f64> {
     let texts = history.units.iter().map(|unit| texts(history, unit));
-    let mut scores = scan::scores(texts, &stems(query));
+    let mut scores = scan::scores(texts, &query_stems(query));
     for (unit, score) in history.units.iter().zip(&mut scores) {
         if *score > 0.0 && history.members(unit).all(|message| *message.content == *query) {
             *score = 0.0;
@@ -68,6 +70,12 @@ fn by_words(history: &History<'_>, query: &str) -> Vec<f64> {
         scores.iter_mut().for_each(|score| *score /= best);
     }
     scores
+}
+
+/// Returns the stems of a query, which may be a whole message. Of a long query, only its beginning
+/// and its end are read.
+fn query_stems(query: &str) -> Vec<String> {
+    ends(query, MOST_READ).into_iter().flat_map(stems).collect()
 }
 
 /// Returns the texts of a unit, including the arguments of tool calls.

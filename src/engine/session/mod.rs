@@ -1,5 +1,6 @@
 //! The use cases over sessions: opening and listing them, and adding to their logs.
 
+mod at_hand;
 mod checkpoint;
 mod curate;
 mod import;

@@ -9,7 +9,7 @@ use super::super::params::ToolNames;
 use super::super::present::{entry, figure, keyword};
 use super::super::tools::{ContextTool, ToolRequest};
 use super::Chat;
-use super::turn::{Begun, MAX_ROUNDS};
+use super::turn::{Begun, MAX_ROUNDS, answer_message};
 use crate::engine::{EngineError, NewMessage, SessionSettings};
 use crate::provider::chat::Whole;
 use crate::session::message::{Role, ToolCall};
@@ -207,7 +207,7 @@ impl Chat {
         results: Vec<(Outcome, String)>,
     ) -> Result<(), WireError> {
         let counter = &*self.call.tools.counter;
-        let mut unit = vec![self.answer_message(whole)];
+        let mut unit = vec![NewMessage { phase: self.phase, ..answer_message(whole, counter) }];
         for (called, (_, text)) in whole.calls.iter().zip(&results) {
             unit.push(NewMessage {
                 phase: self.phase,

@@ -89,7 +89,7 @@ pub(super) fn chat(call: Call, params: Value) -> Result<Step, WireError> {
     if given.content.trim().is_empty() {
         return Err(param_error("content", "must say something"));
     }
-    let counter = &*call.tools.counter;
+    let counter = &call.counter();
     let message = MessageParam::of_user(given.content, given.phase).counted(counter)?;
     let asked = Asked {
         message,

@@ -21,6 +21,7 @@ use crate::provider::chat::{Piece, Request, Usage, Whole, cancelled, malformed};
 use crate::provider::{ErrorKind, ProviderError};
 use crate::session::message::Role;
 use crate::store::session::Spent;
+use crate::tokens::Counter;
 use crate::value::Value;
 use crate::visible::visible;
 use crate::wire::message::WireError;
@@ -307,16 +308,14 @@ impl Chat {
         if whole.text.is_empty() && whole.calls.is_empty() {
             return Ok(None);
         }
-        let answer = self.answer_message(whole);
+        // An answer may be long, and counting it take a while.
+        let (tools, said) = (Arc::clone(&self.call.tools), whole.clone());
+        let count = move || answer_message(&said, &*tools.counter);
+        let counted = tokio::task::spawn_blocking(count).await.map_err(|_| broken())?;
+        let answer = NewMessage { phase: self.phase, ..counted };
         let id = self.row.id;
         let said = self.call.tools.engine.ask(move |engine| engine.add_messages(id, vec![answer]));
         Ok(said.await.map_err(engine_error)?.numbers.last().copied())
-    }
-
-    pub(super) fn answer_message(&self, whole: &Whole) -> NewMessage {
-        let counter = &*self.call.tools.counter;
-        let said = NewMessage::counted(Role::Assistant, &whole.text, whole.calls.clone(), counter);
-        NewMessage { phase: self.phase, ..said }
     }
 
     /// The error of an answer that failed, of which the beginning is kept.
@@ -389,6 +388,11 @@ impl Chat {
             tracing::warn!("that a window was too long was not kept: {error}");
         }
     }
+}
+
+/// An answer as a message of the log.
+pub(super) fn answer_message(whole: &Whole, counter: &dyn Counter) -> NewMessage {
+    NewMessage::counted(Role::Assistant, &whole.text, whole.calls.clone(), counter)
 }
 
 fn has_summary(window: &Window) -> bool {

@@ -8,6 +8,10 @@ use super::{message, words};
 use crate::retrieval::excerpt::excerpt;
 use crate::session::message::Role;
 
+/// Longest query that excerpts are chosen by as it is, in bytes; of a longer one, the words that count
+/// are used.
+const LONGEST_TOLD: usize = 4 << 10;
+
 /// See [`search_sessions`](super::super::session::SessionStore::search_sessions).
 pub(super) fn sessions(
     db: &Connection,
@@ -19,6 +23,9 @@ pub(super) fn sessions(
     if sought.is_empty() {
         return Ok(Vec::new());
     }
+    // Every hit's excerpt is chosen by the query's words.
+    let told = (text.len() > LONGEST_TOLD).then(|| sought.join(" "));
+    let text = told.as_deref().unwrap_or(text);
     let search = Search { db, text, limit, with_deleted };
     let hits = search.run(&words::all_of(&sought))?;
     if hits.is_empty() && sought.len() > 1 {

@@ -8,10 +8,17 @@ use std::collections::HashSet;
 use rusqlite::Connection;
 
 use super::super::StoreError;
-use crate::retrieval::words::words;
+use crate::retrieval;
+use crate::retrieval::words::{each_word, ends};
 
 /// How many different words of a query count at most: half from its beginning, half from its end.
 const MOST_WORDS: usize = 128;
+
+/// How much of a query is read, in bytes: half from its beginning, half from its end.
+const MOST_READ: usize = 64 << 10;
+
+/// How much of a text is found by its words, in bytes from its beginning.
+const MOST_INDEXED: usize = 256 << 10;
 
 /// Of how many words some have to be in a text at most: of more, the rarest.
 const MOST_ALTERNATIVES: usize = 24;
@@ -34,7 +41,18 @@ const EMPTY_WORDS: &[&str] = &[
 
 /// What the full-text table gets of a text.
 pub(super) fn indexed(text: &str) -> String {
-    words(text).join(" ")
+    let text = &text[..text.floor_char_boundary(MOST_INDEXED)];
+    let mut indexed = String::with_capacity(text.len());
+    each_word(text, |word| {
+        indexed.push_str(word);
+        indexed.push(' ');
+    });
+    indexed
+}
+
+/// The words of a query, which may be a whole message.
+fn words(text: &str) -> Vec<String> {
+    ends(text, MOST_READ).into_iter().flat_map(retrieval::words::words).collect()
 }
 
 /// The different words of a query in their order: those that say something, or all when none does.

@@ -10,7 +10,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::{ENDED, JsonError, MAX_DEPTH};
-use crate::value::{Value, kebab};
+use crate::value::{MAX_DATA, Value, kebab};
 
 /// Key under which serde_json shows the digits of a number.
 const NUMBER: &str = "$serde_json::private::Number";
@@ -25,7 +25,7 @@ pub(super) fn read(text: &[u8]) -> Result<Value, JsonError> {
         let valid = String::from_utf8_lossy(&text[..error.valid_up_to()]);
         JsonError { column: valid.chars().count() + 1, message: "the text is not UTF-8".to_owned() }
     })?;
-    check_depth(text)?;
+    check_size(text)?;
     let mut deserializer = serde_json::Deserializer::from_str(text);
     deserializer.disable_recursion_limit();
     let value = Datum.deserialize(&mut deserializer);
@@ -33,14 +33,19 @@ pub(super) fn read(text: &[u8]) -> Result<Value, JsonError> {
     value.map_err(|error| explain(text, &error))
 }
 
-/// Refuses nesting beyond [`MAX_DEPTH`] before anything recurses over it.
-fn check_depth(text: &str) -> Result<(), JsonError> {
+/// Refuses nesting beyond [`MAX_DEPTH`] before anything recurses over it, and more data than
+/// [`MAX_DATA`] before anything is made of them.
+fn check_size(text: &str) -> Result<(), JsonError> {
     let bytes = text.as_bytes();
-    let (mut at, mut depth) = (0, 0_usize);
+    let (mut at, mut depth, mut data) = (0, 0_usize, 1_usize);
     while let Some(byte) = bytes.get(at) {
         match byte {
-            b'[' | b'{' => depth += 1,
+            b'[' | b'{' => {
+                depth += 1;
+                data += 1;
+            }
             b']' | b'}' => depth = depth.saturating_sub(1),
+            b',' | b':' => data += 1,
             b'"' => at = end_of_string(bytes, at + 1),
             _ => {}
         }
@@ -48,6 +53,10 @@ fn check_depth(text: &str) -> Result<(), JsonError> {
             let column = column_of(text, at);
             let message = format!("arrays and objects nest deeper than {MAX_DEPTH} levels");
             return Err(JsonError { column, message });
+        }
+        if data > MAX_DATA {
+            let message = format!("more than {MAX_DATA} data in one message; send fewer at a time");
+            return Err(JsonError { column: column_of(text, at), message });
         }
         at += 1;
     }

@@ -107,7 +107,7 @@ impl Dialect {
 }
 
 /// Writes messages in one dialect.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Encoder {
     dialect: Dialect,
     /// Number of calls made to an EPC client's methods.

@@ -14,7 +14,7 @@ mod symbol;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::value;
+use crate::value::{self, MAX_DATA};
 
 pub(crate) use printer::print_str;
 pub use printer::{print, print_into};
@@ -49,6 +49,8 @@ pub enum ReadErrorKind {
     IncompleteAtom,
     /// The text nests deeper than [`MAX_DEPTH`].
     TooDeep,
+    /// The text has more data than [`MAX_DATA`].
+    TooMany,
     /// The text has something that Emacs prints or reads, but that is not data: a buffer,
     /// byte-code, a circle.
     Unsupported,

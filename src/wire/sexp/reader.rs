@@ -4,7 +4,7 @@
 //! that neither the depth nor the length of the text uses call stack. The sibling modules read
 //! atoms.
 
-use super::{MAX_DEPTH, ReadError, ReadErrorKind};
+use super::{MAX_DATA, MAX_DEPTH, ReadError, ReadErrorKind};
 use crate::value::Value;
 
 /// Reads exactly one datum. Only white space and comments may follow it.
@@ -71,11 +71,14 @@ pub(super) struct Reader<'t> {
     pub(super) at: usize,
     open: Vec<Open>,
     values: Vec<Value>,
+    /// How many data were read.
+    count: usize,
 }
 
 impl<'t> Reader<'t> {
     fn new(text: &'t str) -> Self {
-        Self { text, bytes: text.as_bytes(), at: 0, open: Vec::new(), values: Vec::new() }
+        let (open, values) = (Vec::new(), Vec::new());
+        Self { text, bytes: text.as_bytes(), at: 0, open, values, count: 0 }
     }
 
     fn read_only_datum(mut self) -> Result<Value, Fault> {
@@ -124,6 +127,11 @@ impl<'t> Reader<'t> {
 
     /// Puts a complete datum in its place. Returns it if it is the outermost.
     fn place(&mut self, mut value: Value) -> Result<Option<Value>, Fault> {
+        self.count += 1;
+        if self.count > MAX_DATA {
+            let message = format!("more than {MAX_DATA} data in one message; send fewer at a time");
+            return Err(self.fault(ReadErrorKind::TooMany, message));
+        }
         loop {
             let Some(list) = self.open.last_mut() else { return Ok(Some(value)) };
             match list.dot {
