@@ -23,6 +23,7 @@
 
 (declare-function auth-source-search "auth-source" (&rest spec))
 (declare-function auth-source-forget+ "auth-source" (&rest spec))
+(declare-function contexture-request-async "contexture-rpc" t)
 (declare-function custom-file "cus-edit" (&optional no-error))
 (declare-function customize-save-variable "cus-edit" (variable value &optional comment))
 (declare-function url-generic-parse-url "url-parse" (url))
@@ -53,6 +54,9 @@
 (defvar contexture-provider--awaited nil
   "Alist from the name of a provider that was just set up to its model.
 Once the server was told of it, the user is told that.")
+
+(defvar contexture-provider--entered nil
+  "Names of providers whose settings the user has just entered.")
 
 (defvar contexture-provider--problems nil
   "Alist from the name of a provider to why the server was not told of it.")
@@ -125,7 +129,30 @@ Tell that to the user who has just set it up."
     (contexture-provider--settled name nil)
     (when awaited
       (contexture--later #'message "Contexture: provider %s: the server was told of %s"
-                         name (cdr awaited)))))
+                         name (cdr awaited))
+      (contexture-provider--try name))))
+
+(defun contexture-provider--try (name)
+  "Ask the provider NAME for its models, and tell the user if nobody answers.
+One who was just asked for its settings may correct them."
+  (let ((asked (member name contexture-provider--entered)))
+    (setq contexture-provider--entered (remove name contexture-provider--entered))
+    (contexture-request-async
+     'list-models (list :provider name)
+     :error (lambda (problem)
+              (let ((reason (plist-get problem :message)))
+                (if asked (contexture-provider--correct name reason)
+                  (message "Contexture: provider %s does not answer: %s" name reason)))))))
+
+(defun contexture-provider--correct (name reason)
+  "Ask whether to keep the settings of the provider NAME, which failed for REASON."
+  (pcase (car (read-multiple-choice
+               (format "Provider %s does not answer: %s" name reason)
+               '((?k "keep" "Keep the settings; the provider may be started later")
+                 (?c "correct" "Enter the settings again"))))
+    (?c (call-interactively #'contexture-configure-provider))
+    (_ (message "Contexture: provider %s is kept; start it, or correct it with \
+M-x contexture-configure-provider" name))))
 
 (defun contexture-provider--settled (name problem)
   "Note that NAME was told of, or that PROBLEM, a string, kept it from that."
@@ -220,6 +247,7 @@ to; with SAVE, for later sessions of Emacs, too."
   (interactive (contexture-provider--read))
   (let ((entry (cons name settings)))
     (contexture-provider--params entry) ; which checks it
+    (when (called-interactively-p 'any) (push name contexture-provider--entered))
     (setq contexture-providers
           (append (cl-remove name contexture-providers :key #'car :test #'equal)
                   (list entry)))

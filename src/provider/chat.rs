@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Answer, ErrorKind, ProviderError};
+use super::{Answer, ErrorKind, Limit, ProviderError};
 use crate::session::message::{Message, Role, ToolCall};
 
 /// The most that is believed of a count of tokens: no request takes so many, and the sums of eight
@@ -25,6 +25,11 @@ pub trait Provider: Send + Sync {
 
     /// The names of the models that there are, in the provider's order.
     fn models(&self) -> Answer<'_, Vec<String>>;
+
+    /// How many tokens the model takes, if the provider tells that.
+    fn limit(&self) -> Answer<'_, Option<Limit>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
 
     /// Sends the request and waits for the answer to begin. The request may be sent again when the
     /// provider is busy, but never once the answer has begun. Dropping the future, or the reply,

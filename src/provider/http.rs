@@ -124,6 +124,19 @@ impl Endpoint {
         }
     }
 
+    /// The same, but only once.
+    pub(super) async fn ask_only_once(
+        &self,
+        url: &str,
+        body: Option<Vec<u8>>,
+        until: Instant,
+    ) -> Result<Response, ProviderError> {
+        match timeout_at(until, self.ask_once(url, body)).await {
+            Ok(asked) => asked.map(|(response, _)| response).map_err(|failed| failed.error),
+            Err(_) => Err(self.late()),
+        }
+    }
+
     /// Sends JSON, or asks without any, until that is accepted, a failure will not pass, or the
     /// time is up. Gives the key that was sent, too, since what the server says may hold it.
     pub(super) async fn ask(

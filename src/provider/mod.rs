@@ -9,6 +9,7 @@ pub mod embed;
 mod error;
 mod family;
 mod http;
+mod limits;
 mod lines;
 mod normal;
 mod overflow;
@@ -22,6 +23,7 @@ use std::pin::Pin;
 
 pub use self::error::{ErrorKind, ProviderError};
 pub use self::family::Family;
+pub use self::limits::Limit;
 pub use self::overflow::Overflow;
 pub use self::served::{HttpProvider, Times};
 

@@ -13,6 +13,7 @@ use super::chat::{OnWait, Piece, Provider, Reply, Request};
 use super::error::{ErrorKind, ProviderError};
 use super::family::{Broken, Decoder, Family};
 use super::http::Endpoint;
+use super::limits::{Limit, Place, places};
 use super::lines::Unframer;
 use super::normal::normal;
 use super::overflow::Overflow;
@@ -120,6 +121,10 @@ impl Provider for HttpProvider {
         Box::pin(self.list())
     }
 
+    fn limit(&self) -> Answer<'_, Option<Limit>> {
+        Box::pin(self.find_limit())
+    }
+
     fn chat<'a>(&'a self, request: &'a Request) -> Answer<'a, Box<dyn Reply>> {
         Box::pin(async move {
             let url = self.family.address(&self.base, self.endpoint.model());
@@ -157,6 +162,25 @@ impl HttpProvider {
             && error.kind == ErrorKind::BadRequest
             && error.what.to_lowercase().contains("temperature")
             && !self.takes_no_temperature.load(Ordering::Relaxed)
+    }
+
+    /// Asks the places that tell a limit, until one does.
+    async fn find_limit(&self) -> Result<Option<Limit>, ProviderError> {
+        let model = self.endpoint.model();
+        let until = Instant::now() + LIST_TIME;
+        for Place { url, body, read } in places(self.family, &self.base, model) {
+            let body = body.map(|body| body.to_string().into_bytes());
+            let answer = match self.endpoint.ask_only_once(&url, body, until).await {
+                Ok(response) => self.endpoint.whole(response, LONGEST_LIST, until).await?,
+                Err(error) if error.kind == ErrorKind::Unavailable => return Err(error),
+                Err(_) => continue,
+            };
+            let said = serde_json::from_slice(&answer).unwrap_or_default();
+            if let Some(limit) = read(&said, model) {
+                return Ok(Some(limit));
+            }
+        }
+        Ok(None)
     }
 
     async fn list(&self) -> Result<Vec<String>, ProviderError> {

@@ -304,6 +304,7 @@ mod tests {
     use crate::provider::scripted::Scripted;
     use crate::provider::settings::Origin;
     use crate::rpc::providers::Configured;
+    use crate::rpc::rooms::Rooms;
 
     /// A chat of 5,000 pieces, and how many of them it has said.
     #[derive(Default)]
@@ -377,6 +378,7 @@ mod tests {
                 max_tokens: None,
                 price: None,
                 from: Origin::Script("none".into()),
+                rooms: Rooms::default(),
             };
             let agent = Model::new(Providers::new(vec![model]));
             agent.take_turn(turn(), &chatter, &*shown).await

@@ -26,6 +26,7 @@ mod providers;
 mod query;
 mod refresh;
 mod report;
+mod rooms;
 mod server;
 mod sessions;
 mod sets;

@@ -120,7 +120,11 @@ fn row(at: usize, configured: &Configured) -> Value {
             map.extend([entry("key", keyword(NONE_NEEDED)), entry("key-from", Value::Nil)]);
         }
     }
+    let limit = configured.rooms.of(configured.provider.model()).limit;
+    let (tokens, from) = limit.unzip();
     map.extend([
+        entry("limit", tokens.map_or(Value::Nil, figure)),
+        entry("limit-from", from.map_or(Value::Nil, |from| keyword(from.name()))),
         entry("default", at == 0),
         entry("max-tokens", configured.max_tokens.map_or(Value::Nil, figure)),
         entry("price-input", price(input)),

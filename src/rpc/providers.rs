@@ -3,9 +3,11 @@
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use super::error::application;
+use super::rooms::{LIMIT_TIME, Rooms};
 use crate::engine::{Costs, SessionSettings};
 use crate::provider::chat::{Provider, Usage};
 use crate::provider::settings::{self, BadSetting, Origin};
+use crate::tokens::model::{LimitFrom, Model};
 use crate::value::Value;
 use crate::wire::message::WireError;
 
@@ -31,6 +33,8 @@ pub struct Configured {
     pub price: Option<(f64, f64)>,
     /// What is asked, and whence the key is.
     pub from: Origin,
+    /// How much its models take, as its server tells or shows it.
+    pub rooms: Rooms,
 }
 
 /// Every model that can be talked to; the first is used when none is named. Clones are the same
@@ -174,6 +178,7 @@ impl Configured {
             max_tokens: said.max_tokens,
             price: said.price,
             from: said.from.clone(),
+            rooms: Rooms::default(),
         })
     }
 
@@ -185,13 +190,40 @@ impl Configured {
         Self { provider: self.provider.with_model(model), price: None, ..self.clone() }
     }
 
-    /// Costs with what the server of the model makes room for, where that is known to be less.
+    /// Costs with what the server of the model makes room for, as far as that is known.
     pub(super) fn with_room(&self, mut costs: Costs) -> Costs {
         if let Origin::Server { context: Some(context), .. } = &self.from {
             costs.model.limit = costs.model.limit.min(*context);
+            costs.model.limit_from = LimitFrom::User;
             costs.model.known = true;
         }
+        let room = self.rooms.of(self.provider.model());
+        costs.model = room.within(costs.model, self.max_tokens);
         costs
+    }
+
+    /// How many tokens an answer may have: at most half of what the server is known to take.
+    pub(super) fn answer_tokens(&self) -> Option<u64> {
+        let limit = self.rooms.of(self.provider.model()).limit;
+        let half = limit.map_or(u64::MAX, |(tokens, _)| (tokens / 2).max(1));
+        self.max_tokens.map(|tokens| tokens.min(half))
+    }
+
+    /// Asks the server once how much the model takes, for [`LIMIT_TIME`] at most. A vendor is not
+    /// asked about a model that the table has, nor a server that is told how much room to make.
+    pub(super) async fn find_limit(&self) {
+        let model = self.provider.model();
+        let is_known = match &self.from {
+            Origin::Server { context: Some(_), .. } | Origin::Script(_) => true,
+            Origin::Server { family, url, .. } => {
+                url == family.usual_url() && Model::named(model, &[]).known
+            }
+        };
+        if is_known || !self.rooms.is_to_be_asked(model) {
+            return;
+        }
+        let told = tokio::time::timeout(LIMIT_TIME, self.provider.limit()).await;
+        self.rooms.told(model, told.ok());
     }
 
     /// What a request and its answer cost; `None` when a price or a count is not known.
@@ -213,6 +245,7 @@ mod tests {
             max_tokens: Some(100),
             price: Some((1.0, 2.0)),
             from: Origin::Script("none".into()),
+            rooms: Rooms::default(),
         };
         Providers::new([("one", "m-1"), ("two", "m-2")].map(configured).into())
     }

@@ -106,6 +106,8 @@ pub(super) struct Wish {
     pub(super) phase: Option<Phase>,
     pub(super) strategy: Option<&'static dyn Strategy>,
     pub(super) max_tokens: Option<u64>,
+    /// What can never be left out may have all that the model takes, unless a session sets less.
+    pub(super) may_grow: bool,
     pub(super) query: Option<String>,
     pub(super) sections: Sections,
 }
@@ -138,6 +140,7 @@ pub(super) fn build_context(call: Call, params: Value) -> Result<Step, WireError
         phase: given.phase,
         strategy: given.strategy.as_deref().map(named_strategy).transpose()?,
         max_tokens: not_negative("max-tokens", given.max_tokens)?,
+        may_grow: given.max_tokens.is_none(),
         query: given.query,
         sections: given.sections.unwrap_or_default().counted(&call.counter()),
     };
@@ -201,7 +204,14 @@ pub(super) fn build_of(tools: &Tools, material: Material, wish: Wish) -> Result<
         max_tokens,
         previous: previous.as_ref(),
     };
-    let window = build(&request).map_err(|error| engine_error(EngineError::from(error)))?;
+    let grows = wish.may_grow && settings.max_tokens.is_none() && costs.model.known;
+    let window = match build(&request) {
+        Err(error) if grows && error.needed <= costs.model.limit => {
+            build(&Request { max_tokens: error.needed, ..request })
+        }
+        built => built,
+    };
+    let window = window.map_err(|error| engine_error(EngineError::from(error)))?;
     Ok(Built { window, items: verdicts })
 }
 

@@ -80,6 +80,34 @@ pub struct Override {
     pub tokenizer: Option<TokenizerName>,
 }
 
+/// Where the number of tokens comes from that a model takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LimitFrom {
+    /// Nothing is known of the model.
+    Unknown,
+    /// [`TABLE`].
+    Table,
+    /// The user's configuration.
+    User,
+    /// The model's server, which was asked.
+    Server,
+    /// The model's server, which refused a request that was too long.
+    Refusal,
+}
+
+impl LimitFrom {
+    /// Returns the name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unknown => "default",
+            Self::Table => "table",
+            Self::User => "configuration",
+            Self::Server => "server",
+            Self::Refusal => "refusal",
+        }
+    }
+}
+
 /// A model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
@@ -87,6 +115,8 @@ pub struct Model {
     pub name: String,
     /// Maximum number of tokens in a request.
     pub limit: u64,
+    /// Where that comes from.
+    pub limit_from: LimitFrom,
     /// The nearest public vocabulary.
     pub tokenizer: TokenizerName,
     /// Factor from counts in that vocabulary to counts of the model.
@@ -139,7 +169,17 @@ impl Model {
     fn of_row(name: &str, row: Option<&Row>) -> Self {
         let Row { limit, tokenizer, factor, exact, .. } = *row.unwrap_or(&DEFAULT);
         let known = row.is_some();
-        Self { name: name.into(), limit, tokenizer, factor, calibrated: 1.0, exact, known }
+        let limit_from = if known { LimitFrom::Table } else { LimitFrom::Unknown };
+        Self {
+            name: name.into(),
+            limit,
+            limit_from,
+            tokenizer,
+            factor,
+            calibrated: 1.0,
+            exact,
+            known,
+        }
     }
 
     /// Applies the user's values. A vocabulary that the user names counts as the model's own,
@@ -150,8 +190,10 @@ impl Model {
         let named = said.tokenizer.is_some_and(|named| named != TokenizerName::Estimate);
         let untouched = said.tokenizer.is_none() && factor == self.factor;
         let exact = if untouched { self.exact } else { named && factor == 1.0 };
+        let said_limit = said.limit.filter(|limit| *limit > 0);
         Self {
-            limit: said.limit.filter(|limit| *limit > 0).unwrap_or(self.limit),
+            limit: said_limit.unwrap_or(self.limit),
+            limit_from: said_limit.map_or(self.limit_from, |_| LimitFrom::User),
             tokenizer: said.tokenizer.unwrap_or(self.tokenizer),
             factor,
             exact,

@@ -278,6 +278,31 @@ this line into ~/.authinfo.gpg: machine api.anthropic.com login apikey password 
       (contexture-provider-tests--names)
       (should-not (contexture-test--message-after start "told of")))))
 
+(ert-deftest contexture-provider-command-says-when-nobody-answers ()
+  (contexture-provider-tests--with nil
+    (contexture-request 'ping)
+    (contexture-test-message "provider gone does not answer: .*the connection failed"
+      (contexture-configure-provider
+       "gone" '(:kind openai :model "m" :base-url "http://127.0.0.1:1/v1")))
+    ;; Who entered it may correct it.
+    (let ((answers '(?c ?k)) (entered '("9" "1")) asked)
+      (cl-letf (((symbol-function 'contexture-provider--read)
+                 (lambda ()
+                   (list "gone" (list :kind "openai" :model "m" :base-url
+                                      (format "http://127.0.0.1:%s/v1" (pop entered)))
+                         nil)))
+                ((symbol-function 'read-multiple-choice)
+                 (lambda (prompt choices)
+                   (push prompt asked)
+                   (assq (pop answers) choices))))
+        (contexture-test-message "provider gone is kept"
+          (call-interactively #'contexture-configure-provider)
+          (contexture-test-until (null answers)))
+        (should-not entered)
+        (should (= (length asked) 2))
+        (should (string-search "gone does not answer" (car asked)))
+        (should-not contexture-provider--entered)))))
+
 (ert-deftest contexture-provider-command-takes-a-key-that-was-corrected ()
   (contexture-provider-tests--with
       ("machine api.anthropic.com login apikey password sk-wrong")

@@ -50,14 +50,26 @@ fn check_unseen(folder: &Path) -> usize {
 /// A server that repeats the key in whatever it says went wrong.
 fn telling() -> Endpoint {
     let broken = format!("data: {{\"error\":{{\"message\":\"{KEY} is used up\"}}}}\n\n");
-    Endpoint::new(move |_, before| match before {
-        0 => Answer::new(200, "{\"data\": [{\"id\": \"m-1\"}, {\"id\": \"m-2\"}]}"),
-        1 => saying("hello"),
-        2 => Answer::new(401, format!("{{\"error\": \"no such key {KEY}\"}}")),
-        3 => Answer::streaming(Body::Chunks(vec![broken.clone().into_bytes()])),
-        4 => Answer::new(200, format!("<html>{KEY}</html>")),
-        _ => Answer::new(429, KEY).header("Retry-After", "3600"),
+    let answered = std::sync::atomic::AtomicUsize::new(0);
+    let next = move || answered.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+    Endpoint::listing(move |asked, _| match asked.method == "GET" {
+        true if asked.path == "/v1/models" => {
+            Answer::new(200, "{\"data\": [{\"id\": \"m-1\"}, {\"id\": \"m-2\"}]}")
+        }
+        true => Answer::new(404, KEY),
+        false => told(next(), &broken),
     })
+}
+
+/// What that server says to questions, by how many came before.
+fn told(before: usize, broken: &str) -> Answer {
+    match before {
+        0 => saying("hello"),
+        1 => Answer::new(401, format!("{{\"error\": \"no such key {KEY}\"}}")),
+        2 => Answer::streaming(Body::Chunks(vec![broken.as_bytes().to_vec()])),
+        3 => Answer::new(200, format!("<html>{KEY}</html>")),
+        _ => Answer::new(429, KEY).header("Retry-After", "3600"),
+    }
 }
 
 /// What is said of the key while it is used.
@@ -286,7 +298,7 @@ fn providers_are_added_replaced_and_put_first() {
 
 #[test]
 fn models_are_listed_or_the_reason_is_told() {
-    let server = Endpoint::new(|_, before| match before {
+    let server = Endpoint::listing(|_, before| match before {
         0 => Answer::new(401, "no"),
         1 => Answer::new(200, "[]"),
         _ => Answer::streaming(Body::Silent(b"{".to_vec())),

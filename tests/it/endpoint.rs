@@ -14,6 +14,7 @@ use crate::support::Json;
 /// What was asked.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
+    pub(crate) method: String,
     pub(crate) path: String,
     /// By their names in lower case.
     pub(crate) headers: HashMap<String, String>,
@@ -79,8 +80,23 @@ impl Drop for Endpoint {
 
 impl Endpoint {
     /// Answers each request as `answer` says, which is told how many came before. What any strict
-    /// server would refuse is refused instead.
+    /// server would refuse is refused instead. What is asked about models, such as how much they
+    /// take, is not found and not counted.
     pub(crate) fn new(answer: impl Fn(&Asked, usize) -> Answer + Send + Sync + 'static) -> Self {
+        Self::answering(false, answer)
+    }
+
+    /// The same, and `answer` is asked about models, too.
+    pub(crate) fn listing(
+        answer: impl Fn(&Asked, usize) -> Answer + Send + Sync + 'static,
+    ) -> Self {
+        Self::answering(true, answer)
+    }
+
+    fn answering(
+        lists: bool,
+        answer: impl Fn(&Asked, usize) -> Answer + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let root = format!("http://{}", listener.local_addr().unwrap());
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
@@ -97,6 +113,11 @@ impl Endpoint {
                     stream.set_nodelay(true).unwrap();
                     let mut reader = BufReader::new(stream.try_clone().unwrap());
                     while let Some(asked) = hear(&mut reader) {
+                        let about_models = asked.method == "GET" || asked.path == "/api/show";
+                        if about_models && !lists {
+                            let _ = say(&stream, &Answer::new(404, "{}"));
+                            continue;
+                        }
                         let before = {
                             let mut heard = heard.lock().unwrap();
                             heard.push(asked.clone());
@@ -138,7 +159,8 @@ fn hear(reader: &mut BufReader<TcpStream>) -> Option<Asked> {
     if reader.read_line(&mut line).ok()? == 0 {
         return None;
     }
-    let path = line.split(' ').nth(1)?.to_owned();
+    let mut words = line.split(' ').map(str::to_owned);
+    let (method, path) = (words.next()?, words.next()?);
     let mut headers = HashMap::new();
     loop {
         line.clear();
@@ -149,7 +171,7 @@ fn hear(reader: &mut BufReader<TcpStream>) -> Option<Asked> {
     let length = headers.get("content-length").map_or(0, |length| length.parse().unwrap());
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    Some(Asked { path, headers, body: serde_json::from_slice(&body).unwrap_or_default() })
+    Some(Asked { method, path, headers, body: serde_json::from_slice(&body).unwrap_or_default() })
 }
 
 fn say(mut stream: &TcpStream, answer: &Answer) -> std::io::Result<()> {

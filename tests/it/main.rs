@@ -36,6 +36,7 @@ mod protocol;
 mod providers;
 mod recorded;
 mod repls;
+mod rooms;
 mod scripted;
 mod sent;
 mod session_input;

@@ -457,7 +457,7 @@ fn a_hundred_answers_at_once_lose_nothing() {
 fn the_models_that_there_are_can_be_listed() {
     for kind in FAMILIES {
         let (path, list) = kind.models;
-        let server = Endpoint::new(move |_, before| match before {
+        let server = Endpoint::listing(move |_, before| match before {
             0 => Answer::new(503, "").header("Retry-After", "0"),
             1 => Answer::new(200, list),
             2 => Answer::new(200, "{\"models\": 1, \"data\": [{}]}"),

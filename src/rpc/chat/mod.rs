@@ -6,6 +6,7 @@
 //! an answer too.
 
 mod calls;
+mod fit;
 mod told;
 mod turn;
 

@@ -46,7 +46,7 @@ impl Chat {
             _ => messages.iter().rposition(|said| said.role == Role::User).unwrap_or(0),
         };
         let tools = self.tools.iter().map(|tool| tool.offered()).collect();
-        let max_tokens = self.configured.max_tokens;
+        let max_tokens = self.configured.answer_tokens();
         let call = self.call.clone();
         let on_wait = OnWait::new(move |phrase| {
             tell(&call, "retry", phrase, vec![]);
@@ -101,7 +101,9 @@ impl Chat {
             Some(name) => templates::origin(&self.call, self.row.project.clone(), name).await?,
             None => Vec::new(),
         };
+        self.configured.find_limit().await;
         let mut material = self.material().await?;
+        let (limit, limit_from) = (material.costs.model.limit, material.costs.model.limit_from);
         let length = self.call.tools.engine.ask(move |engine| Ok(engine.session(id)?.length()));
         let number = length.await.map_err(engine_error)? + 1;
         let said: Message = message.into_message(number, 0);
@@ -122,6 +124,8 @@ impl Chat {
             entry("provider", &*self.configured.name),
             entry("model", self.configured.provider.model()),
             entry("tokens", figure(window.tokens)),
+            entry("limit", figure(limit)),
+            entry("limit-from", keyword(limit_from.name())),
             entry("parts", Value::List(parts.collect())),
             entry("items", verdicts(&items)),
             entry("payload", payload),

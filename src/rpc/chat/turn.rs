@@ -11,14 +11,15 @@ use super::super::messages;
 use super::super::present::entry;
 use super::super::window::{Built, Wish, build_of};
 use super::calls::Ran;
+use super::fit::Refused;
 use super::{Chat, broken};
 use crate::context::render::report::Verdict;
 use crate::curation::section::{Counted, Section};
 use crate::curation::summary::Extractive;
 use crate::curation::window::Window;
 use crate::engine::{Answered, Material, NewMessage, Turn, TurnDone};
+use crate::provider::ProviderError;
 use crate::provider::chat::{Piece, Request, Usage, Whole, cancelled, malformed};
-use crate::provider::{ErrorKind, ProviderError};
 use crate::session::message::Role;
 use crate::store::session::Spent;
 use crate::tokens::Counter;
@@ -26,8 +27,6 @@ use crate::value::Value;
 use crate::visible::visible;
 use crate::wire::message::WireError;
 
-/// By how much the window is made smaller when the provider finds it too long.
-const SMALLER: f64 = 0.5;
 /// How often the model is asked in one turn at most: once, and again after each answer that calls
 /// tools. The calls of the last are refused, and it is asked once more for an answer without any.
 pub(super) const MAX_ROUNDS: u64 = 8;
@@ -59,8 +58,12 @@ pub(super) struct Begun {
     pub(super) window_tokens: u64,
     /// What became of the items in it.
     pub(super) items: Vec<Verdict>,
-    /// How many tokens windows may have, once one was too long for the model.
-    max_tokens: Option<u64>,
+    /// The last refusal of a window that was too long for the model.
+    pub(super) refused: Option<Refused>,
+    /// Whether the session sets how many tokens a window may have.
+    pub(super) is_budget_set: bool,
+    /// How many tokens the model takes, as far as is known.
+    pub(super) limit: u64,
 }
 
 impl Begun {
@@ -78,6 +81,7 @@ impl Begun {
 
 impl Chat {
     pub(super) async fn turn(self) -> Result<Value, WireError> {
+        self.configured.find_limit().await;
         let mut begun = self.begin().await?;
         if let Some(answer) = self.answered_before(&begun).await? {
             return Ok(answer);
@@ -116,10 +120,10 @@ impl Chat {
     async fn begin(&self) -> Result<Begun, WireError> {
         let (id, message) = (self.row.id, self.message.clone());
         let vector = self.embedded.vector.clone();
-        let key = self.key.clone();
+        let (key, configured) = (self.key.clone(), self.configured.clone());
         let asked = self.call.tools.engine.ask(move |engine| {
             let row = engine.row(id)?;
-            let costs = session_costs(engine, &row.settings, None)?;
+            let costs = configured.with_room(session_costs(engine, &row.settings, None)?);
             engine.once("chat", key.as_deref(), |engine| {
                 let turn = Turn { message, coherence: None, vector };
                 engine.process_turn(id, turn, &costs, &Extractive)
@@ -136,7 +140,9 @@ impl Chat {
             cost: Some(0.0),
             window_tokens: 0,
             items: Vec::new(),
-            max_tokens: None,
+            refused: None,
+            is_budget_set: false,
+            limit: 0,
         })
     }
 
@@ -167,36 +173,8 @@ impl Chat {
         Ok(answer)
     }
 
-    /// Asks the model once, with a smaller window if the first was too long for it.
-    async fn answer(&self, begun: &mut Begun) -> Result<Whole, WireError> {
-        begun.rounds += 1;
-        loop {
-            let (window, line) = self.window(begun).await?;
-            let mut whole = Whole::default();
-            let request = Request {
-                without_calls: begun.is_last_word(),
-                ..self.request(&window, &begun.opaque)
-            };
-            let outcome = self.stream(&request, &mut whole).await;
-            let nothing_came = whole == Whole::default();
-            if outcome.is_ok() || !nothing_came {
-                self.account(begun, line, &window, &whole).await;
-            }
-            let Err(error) = outcome else { return Ok(whole) };
-            let too_long = error.kind == ErrorKind::ContextTooLong && nothing_came;
-            if too_long && begun.max_tokens.is_none() {
-                self.learn_that_too_long(&window).await;
-                let text = "the window was too long for the model; trying a smaller one";
-                self.progress("retry", text);
-                begun.max_tokens = Some((window.tokens as f64 * SMALLER) as u64);
-                continue;
-            }
-            return Err(self.failed(begun, whole, error).await);
-        }
-    }
-
     /// The window, and the number of its line in the log of usage.
-    async fn window(&self, begun: &mut Begun) -> Result<(Arc<Window>, u64), WireError> {
+    pub(super) async fn window(&self, begun: &mut Begun) -> Result<(Arc<Window>, u64), WireError> {
         let built = match self.managed_window(begun).await? {
             Some(built) => built,
             None => self.build(self.material().await?, begun).await?,
@@ -242,8 +220,11 @@ impl Chat {
         Ok(Material { costs: self.configured.with_room(material.costs), ..material })
     }
 
-    async fn build(&self, material: Material, begun: &Begun) -> Result<Built, WireError> {
-        self.build_with(material, begun.turn.grounding.clone(), begun.max_tokens).await
+    async fn build(&self, material: Material, begun: &mut Begun) -> Result<Built, WireError> {
+        begun.is_budget_set = material.settings.max_tokens.is_some();
+        begun.limit = material.costs.model.limit;
+        let max_tokens = begun.refused.as_ref().map(|refused| refused.max_tokens);
+        self.build_with(material, begun.turn.grounding.clone(), max_tokens).await
     }
 
     /// Builds a window on a thread that may block: files of live items are read.
@@ -262,13 +243,18 @@ impl Chat {
             let said = sections.tool_schemas.map_or(String::new(), |said| said.text.to_string());
             sections.tool_schemas = Some(Counted::new(said + &schemas, &*tools.counter));
         }
-        let wish = Wish { phase: self.phase, strategy: None, max_tokens, query: None, sections };
+        let (phase, may_grow) = (self.phase, true);
+        let wish = Wish { phase, strategy: None, max_tokens, may_grow, query: None, sections };
         let built = tokio::task::spawn_blocking(move || build_of(&tools, material, wish));
         built.await.unwrap_or_else(|_| Err(broken()))
     }
 
     /// Asks the model and passes on what it says, until the end or until nobody wants it.
-    async fn stream(&self, request: &Request, whole: &mut Whole) -> Result<(), ProviderError> {
+    pub(super) async fn stream(
+        &self,
+        request: &Request,
+        whole: &mut Whole,
+    ) -> Result<(), ProviderError> {
         let provider = &*self.configured.provider;
         let gone = self.given_up();
         tokio::pin!(gone);
@@ -319,7 +305,12 @@ impl Chat {
     }
 
     /// The error of an answer that failed, of which the beginning is kept.
-    async fn failed(&self, begun: &Begun, whole: Whole, error: ProviderError) -> WireError {
+    pub(super) async fn failed(
+        &self,
+        begun: &Begun,
+        whole: Whole,
+        error: ProviderError,
+    ) -> WireError {
         // A call without a result would make every later request one that models refuse.
         let whole = Whole { calls: Vec::new(), ..whole };
         let kept = self.log(&whole).await.ok().flatten();
@@ -339,7 +330,13 @@ impl Chat {
     }
 
     /// Notes what the answer took, and learns from the tokens that the provider counted.
-    async fn account(&self, begun: &mut Begun, line: u64, window: &Window, whole: &Whole) {
+    pub(super) async fn account(
+        &self,
+        begun: &mut Begun,
+        line: u64,
+        window: &Window,
+        whole: &Whole,
+    ) {
         let Usage { input, output, cache_read, .. } = whole.usage;
         let model = self.configured.provider.model().to_owned();
         let provider = self.configured.name.clone();
@@ -347,6 +344,9 @@ impl Chat {
         begun.spend(whole.usage, cost);
         let spent = Spent { provider, model, input, output, cached: cache_read, cost };
         let counted = window.tokens;
+        if let Some(reported) = input {
+            self.configured.rooms.compared(&spent.model, counted, reported);
+        }
         let noted = self.call.tools.engine.ask(move |engine| {
             engine.note_usage(line, &spent)?;
             if let Some(reported) = spent.input {
@@ -371,22 +371,6 @@ impl Chat {
         let manager = self.call.tools.providers.find(provider, model).ok();
         let cost = manager.and_then(|manager| manager.cost(&usage));
         begun.spend(usage, cost);
-    }
-
-    /// A window that was counted as one that fits and did not fit had more tokens than were
-    /// counted: at least as many as the model takes.
-    async fn learn_that_too_long(&self, window: &Window) {
-        let (model, counted) = (self.configured.provider.model().to_owned(), window.tokens);
-        let learned = self.call.tools.engine.ask(move |engine| {
-            let costs = engine.costs(Some(&model))?;
-            if costs.model.known && counted < costs.model.limit {
-                engine.report_usage(&model, counted, costs.model.limit)?;
-            }
-            Ok(())
-        });
-        if let Err(error) = learned.await {
-            tracing::warn!("that a window was too long was not kept: {error}");
-        }
     }
 }
 

@@ -206,6 +206,7 @@ impl<'a> ManageRun<'a> {
         manager: &Configured,
     ) -> Result<(), Stopped> {
         self.step = Step::Prompt;
+        manager.find_limit().await;
         let model = manager.provider.model().to_owned();
         let costs = manager.with_room(self.ask(move |engine| engine.costs(Some(&model))).await?);
         let budget = Budget::default().within(costs.model.limit).usable();

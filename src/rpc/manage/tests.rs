@@ -4,6 +4,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::access::Access;
 use super::super::call::{Limits, Peer};
+use super::super::rooms::Rooms;
 use super::*;
 use crate::engine::Handle;
 use crate::provider::scripted::Scripted;
@@ -31,6 +32,7 @@ fn stuck(deadline: Duration, cancelled: CancellationToken) -> Result<Managed, Wi
         max_tokens: None,
         price: None,
         from: Origin::Script("none".into()),
+        rooms: Rooms::default(),
     };
     let wish = Wish { template: "freeform-chat".to_owned(), said: SaidSettings::default() };
     let outcome = outcome_of(ManageRun::new(&call, 1, &wish, &configured), deadline);

@@ -72,7 +72,7 @@ pub(super) static METHODS: &[Method] = &[
                  `:arguments`), `:tool-result` (with `:tool :outcome`) or `:approval` (with \
                  `:approval :tool :arguments`, and `:outside` for a file that is not the project's), \
                  which `approve` answers. A dry run gives `:session :provider \
-                 :model :payload :tokens :parts :items :managed-by`, and of a template \
+                 :model :payload :tokens :limit :limit-from :parts :items :managed-by`, and of a template \
                  `:template-source :template-path`, or `:template-error`. Errors are of the \
                  kinds `unconfigured`, `authentication`, `rate-limited`, `quota-exhausted`, \
                  `context-too-long`, \
@@ -99,8 +99,10 @@ pub(super) static METHODS: &[Method] = &[
         family: "model",
         doc: "Lists the models that can be talked to; the first is used when none is named.",
         params: &[],
-        result: "A list of `:name :kind :model :base-url :context` (or `:script`) `:key :key-from :default \
-                 :max-tokens :price-input :price-output`. `:key` is `:set`, `:missing` or \
+        result: "A list of `:name :kind :model :base-url :context` (or `:script`) `:key :key-from :limit \
+                 :limit-from :default :max-tokens :price-input :price-output`. `:limit` is how many \
+                 tokens the model takes, once its server has told it (`:limit-from :server`) or \
+                 refused more (`:refusal`); else nil. `:key` is `:set`, `:missing` or \
                  `:none-needed`, `:key-from` is `:environment`, `:command`, `:call` or nil; a \
                  command is not run for this.",
         pace: Pace::Prompt,

@@ -1,0 +1,157 @@
+//! Windows that the server of a model finds too long: fitted to what it says that it takes, and told
+//! in its own words when that cannot be done.
+
+use super::super::error::provider_error;
+use super::super::present::{entry, figure};
+use super::Chat;
+use super::turn::Begun;
+use crate::curation::budget::Budget;
+use crate::curation::window::Window;
+use crate::provider::chat::{Request, Whole};
+use crate::provider::{ErrorKind, Overflow, ProviderError};
+use crate::value::Value;
+use crate::wire::message::WireError;
+
+/// How often a window is built again for a model that found it too long.
+const MAX_FITTINGS: u32 = 3;
+/// The same for a server that does not say how long is too long.
+const MAX_BLIND_FITTINGS: u32 = 1;
+/// The share of a refused window that the next one has when the server names no limit.
+const BLIND_SHARE: f64 = 0.5;
+/// The largest share of a refused window that the next one has.
+const LARGEST_SHARE: f64 = 0.9;
+/// By how much more than a server says is taken away when it says only what is too much.
+const EXCESS_FACTOR: f64 = 1.25;
+
+/// What a refusal of a window has come to.
+pub(super) struct Refused {
+    /// The server's words.
+    error: ProviderError,
+    /// How many tokens the next window may have.
+    pub(super) max_tokens: u64,
+}
+
+impl Chat {
+    /// Asks the model, with smaller windows if the first was too long for it.
+    pub(super) async fn answer(&self, begun: &mut Begun) -> Result<Whole, WireError> {
+        begun.rounds += 1;
+        let mut fittings = 0;
+        loop {
+            let (window, line) = match self.window(begun).await {
+                Ok(built) => built,
+                Err(error) => return Err(self.question_kept(begun, self.unfit(begun, error))),
+            };
+            let mut whole = Whole::default();
+            let without_calls = begun.is_last_word();
+            let request = Request { without_calls, ..self.request(&window, &begun.opaque) };
+            let outcome = self.stream(&request, &mut whole).await;
+            let nothing_came = whole == Whole::default();
+            if outcome.is_ok() || !nothing_came {
+                self.account(begun, line, &window, &whole).await;
+            }
+            let Err(error) = outcome else { return Ok(whole) };
+            let too_long = error.kind == ErrorKind::ContextTooLong && nothing_came;
+            let most = match &error.overflow {
+                Some(_) => MAX_FITTINGS,
+                None => MAX_BLIND_FITTINGS,
+            };
+            if !too_long || fittings == most {
+                return Err(self.failed(begun, whole, error).await);
+            }
+            fittings += 1;
+            self.progress("retry", &format!("{}; trying a smaller window", error.what));
+            self.learn_that_too_long(&window, &error).await;
+            let max_tokens = self.fitted(window.tokens, error.overflow.as_deref());
+            begun.refused = Some(Refused { error, max_tokens });
+        }
+    }
+
+    /// How many tokens the window may have that follows one of `counted`.
+    fn fitted(&self, counted: u64, overflow: Option<&Overflow>) -> u64 {
+        let share = |share: f64| (counted as f64 * share) as u64;
+        let Overflow { limit, input, output, excess } = overflow.copied().unwrap_or_default();
+        let fitted = match (limit, excess) {
+            (Some(limit), _) => {
+                let usable = Budget::default().within(limit).usable();
+                let beside = limit.saturating_sub(output.unwrap_or(0)).max(limit / 2);
+                let ratio = input.map_or(1.0, |input| input as f64 / counted.max(1) as f64);
+                (usable.min(beside) as f64 / ratio.max(f64::EPSILON)) as u64
+            }
+            (None, Some(excess)) => {
+                counted.saturating_sub((excess as f64 * EXCESS_FACTOR).ceil() as u64)
+            }
+            (None, None) => share(BLIND_SHARE),
+        };
+        fitted.min(share(LARGEST_SHARE))
+    }
+
+    /// The server may be told that a limit is smaller than was thought, and how it counts.
+    async fn learn_that_too_long(&self, window: &Window, error: &ProviderError) {
+        let overflow = error.overflow.as_deref().copied().unwrap_or_default();
+        let (model, counted) = (self.configured.provider.model().to_owned(), window.tokens);
+        if let Some(limit) = overflow.limit {
+            self.configured.rooms.refused(&model, limit);
+        }
+        if let Some(input) = overflow.input {
+            self.configured.rooms.compared(&model, counted, input);
+        }
+        let learned = self.call.tools.engine.ask(move |engine| {
+            let costs = engine.costs(Some(&model))?;
+            let least =
+                || Some(costs.model.limit).filter(|limit| costs.model.known && counted < *limit);
+            if let Some(reported) = overflow.input.or_else(least) {
+                engine.report_usage(&model, counted, reported)?;
+            }
+            Ok(())
+        });
+        if let Err(error) = learned.await {
+            tracing::warn!("that a window was too long was not kept: {error}");
+        }
+    }
+
+    /// The error of a window that cannot be as small as the model wants it: nobody set its budget.
+    fn unfit(&self, begun: &Begun, error: WireError) -> WireError {
+        let Some(needed) = needed(&error).filter(|_| !begun.is_budget_set) else { return error };
+        let model = self.configured.provider.model();
+        let mut refused = match &begun.refused {
+            Some(refused) => refused.error.clone(),
+            None => self.told_too_long(begun),
+        };
+        refused.what =
+            format!("{}; what can never be left out needs {needed} tokens", refused.what);
+        refused.model = model.to_owned();
+        let mut wire = provider_error(&self.configured.name, &refused);
+        if let Value::Map(data) = &mut wire.data {
+            data.push(entry("needed", figure(needed)));
+            data.extend(part_of(&error, "parts").map(|parts| entry("parts", parts.clone())));
+        }
+        wire
+    }
+
+    /// What a server that has not refused yet would say.
+    fn told_too_long(&self, begun: &Begun) -> ProviderError {
+        let limit = begun.limit;
+        ProviderError {
+            kind: ErrorKind::ContextTooLong,
+            provider: self.configured.name.clone(),
+            model: String::new(),
+            what: format!("it takes {limit} tokens"),
+            retry_after: None,
+            overflow: None,
+        }
+    }
+}
+
+/// How many tokens the smallest window has, of an error that there was no room for it.
+fn needed(error: &WireError) -> Option<u64> {
+    let is_budget = matches!(part_of(error, "kind"), Some(Value::Keyword(kind)) if &**kind == "budget-too-small");
+    match part_of(error, "needed").filter(|_| is_budget)? {
+        Value::Int(tokens) => u64::try_from(*tokens).ok(),
+        _ => None,
+    }
+}
+
+fn part_of<'a>(error: &'a WireError, name: &str) -> Option<&'a Value> {
+    let Value::Map(data) = &error.data else { return None };
+    data.iter().find(|(known, _)| &**known == name).map(|(_, value)| value)
+}

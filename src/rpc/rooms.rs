@@ -1,0 +1,181 @@
+//! How much the models of a provider take, as its server tells or shows it. Kept in memory, until the
+//! server ends or the provider is configured anew: a server of models may be started again with
+//! another window.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::provider::{Limit, ProviderError};
+use crate::tokens::model::{LimitFrom, Model};
+
+/// How long a turn waits for a server to tell how much its model takes.
+pub(super) const LIMIT_TIME: Duration = Duration::from_secs(1);
+
+/// Windows of fewer tokens say little about how a server counts.
+const TOO_FEW: u64 = 200;
+
+/// By how much a server's count of a window can differ from ours before it is not believed.
+const RATIOS: std::ops::RangeInclusive<f64> = 1.0..=8.0;
+
+/// What is known of the models of one provider, by their names. Clones are the same.
+#[derive(Clone, Default)]
+pub struct Rooms(Arc<Mutex<HashMap<String, Room>>>);
+
+/// What is known of one model.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    /// How many tokens of its own it takes, and who says so.
+    pub(super) limit: Option<(u64, LimitFrom)>,
+    /// By how much the last count of a window by the server was above ours.
+    ratio: f64,
+    /// The server was asked.
+    asked: bool,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self { limit: None, ratio: 1.0, asked: false }
+    }
+}
+
+impl Rooms {
+    /// What is known of a model.
+    pub(super) fn of(&self, model: &str) -> Room {
+        self.rooms().get(model).copied().unwrap_or_default()
+    }
+
+    /// Whether the server is still to be asked about a model.
+    pub(super) fn is_to_be_asked(&self, model: &str) -> bool {
+        !self.of(model).asked
+    }
+
+    /// Notes what the server told. One that could not be reached is asked again in the next turn, and
+    /// so is one whose answer can change; one that took too long (`None`) is not.
+    pub(super) fn told(&self, model: &str, told: Option<Result<Option<Limit>, ProviderError>>) {
+        let mut rooms = self.rooms();
+        let room = rooms.entry(model.to_owned()).or_default();
+        match told {
+            Some(Err(_)) => {}
+            None | Some(Ok(None)) => room.asked = true,
+            Some(Ok(Some(limit))) => {
+                room.asked = !limit.may_change;
+                room.limit = Some((limit.tokens, LimitFrom::Server));
+            }
+        }
+    }
+
+    /// Notes the limit that a refusal named.
+    pub(super) fn refused(&self, model: &str, limit: u64) {
+        let mut rooms = self.rooms();
+        rooms.entry(model.to_owned()).or_default().limit = Some((limit, LimitFrom::Refusal));
+    }
+
+    /// Notes that the server counted `reported` tokens where we had counted `counted`.
+    pub(super) fn compared(&self, model: &str, counted: u64, reported: u64) {
+        if counted < TOO_FEW || reported < TOO_FEW {
+            return;
+        }
+        let ratio = (reported as f64 / counted as f64).clamp(*RATIOS.start(), *RATIOS.end());
+        self.rooms().entry(model.to_owned()).or_default().ratio = ratio;
+    }
+
+    fn rooms(&self) -> MutexGuard<'_, HashMap<String, Room>> {
+        // What a panic left behind is whole: every change is one assignment.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Room {
+    /// The model with this room. What the user said of its limit goes before what its server tells,
+    /// but not before what the server refuses.
+    pub(super) fn within(&self, model: Model, output: Option<u64>) -> Model {
+        let Some((tokens, from)) = self.limit else { return model };
+        let is_said = model.limit_from == LimitFrom::User;
+        if is_said && (from == LimitFrom::Server || model.limit <= tokens) {
+            return model;
+        }
+        // In our tokens, and with what the answer takes beyond the usual reserve.
+        let ours = (self.less_answer(tokens, output) as f64 / self.ratio).floor() as u64;
+        Model { limit: ours, limit_from: from, known: true, ..model }
+    }
+
+    fn less_answer(&self, tokens: u64, output: Option<u64>) -> u64 {
+        let half = tokens / 2;
+        let wanted = output.unwrap_or(0).min(half);
+        tokens - wanted.saturating_sub(crate::curation::budget::RESERVED.min(half))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tokens::model::Override;
+
+    fn told(tokens: u64, may_change: bool) -> Option<Result<Option<Limit>, ProviderError>> {
+        Some(Ok(Some(Limit { tokens, may_change })))
+    }
+
+    #[track_caller]
+    fn check(rooms: &Rooms, said: Option<u64>, expected: (u64, LimitFrom)) {
+        let over = Override { prefix: "m".into(), limit: said, ..Override::default() };
+        let overrides = said.map(|_| over);
+        let model = rooms.of("m").within(Model::named("m", overrides.as_slice()), None);
+        assert_eq!((model.limit, model.limit_from), expected);
+    }
+
+    #[test]
+    fn what_a_server_tells_counts_unless_the_user_says_otherwise_or_it_refuses() {
+        let rooms = Rooms::default();
+        check(&rooms, None, (100_000, LimitFrom::Unknown));
+        rooms.told("m", told(8000, false));
+        check(&rooms, None, (8000, LimitFrom::Server));
+        check(&rooms, Some(50_000), (50_000, LimitFrom::User));
+        rooms.refused("m", 4000);
+        check(&rooms, None, (4000, LimitFrom::Refusal));
+        check(&rooms, Some(50_000), (4000, LimitFrom::Refusal));
+        check(&rooms, Some(2000), (2000, LimitFrom::User));
+    }
+
+    #[test]
+    fn a_server_is_asked_until_it_has_said_what_stays() {
+        let rooms = Rooms::default();
+        let unreachable = ProviderError {
+            kind: crate::provider::ErrorKind::Unavailable,
+            provider: String::new(),
+            model: String::new(),
+            what: String::new(),
+            retry_after: None,
+            overflow: None,
+        };
+        rooms.told("m", Some(Err(unreachable)));
+        assert!(rooms.is_to_be_asked("m"), "it may be there later");
+        rooms.told("m", told(8000, true));
+        assert!(rooms.is_to_be_asked("m"), "it may load less");
+        rooms.told("m", told(4000, false));
+        assert!(!rooms.is_to_be_asked("m") && rooms.is_to_be_asked("n"));
+        rooms.told("n", None);
+        assert!(!rooms.is_to_be_asked("n"), "who is slow holds up one turn");
+    }
+
+    #[test]
+    fn a_limit_is_told_in_tokens_of_the_server_and_counted_in_ours() {
+        let rooms = Rooms::default();
+        rooms.told("m", told(8000, false));
+        rooms.compared("m", 1000, 2000);
+        check(&rooms, None, (4000, LimitFrom::Server));
+        // Fewer than ours are no reason to send more than the limit, and few say nothing.
+        rooms.compared("m", 1000, 500);
+        check(&rooms, None, (8000, LimitFrom::Server));
+        rooms.compared("m", 10, 90);
+        check(&rooms, None, (8000, LimitFrom::Server));
+    }
+
+    #[test]
+    fn a_long_answer_has_its_room_but_never_more_than_half() {
+        let room = Room { limit: Some((16_000, LimitFrom::Server)), ..Room::default() };
+        let limit = |output| room.within(Model::named("m", &[]), output).limit;
+        assert_eq!([limit(None), limit(Some(4000)), limit(Some(6000))], [16_000, 16_000, 14_000]);
+        assert_eq!(limit(Some(1_000_000)), 12_000);
+    }
+}
