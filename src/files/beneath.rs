@@ -14,7 +14,9 @@ use rustix::io::Errno;
 
 use super::path::expanded;
 use super::project::Projects;
-use super::read::{ReadOptions, check_range, load_open, open, part, refuse_special, refused};
+use super::read::{
+    ReadOptions, check_range, check_size, load_open, open, part, refuse_special, refused,
+};
 use super::{FileError, FileText};
 
 /// Opens nothing but a handle: no device is touched, no FIFO waited for.
@@ -72,6 +74,11 @@ impl Beneath {
         let held = rustix::fs::open(folder, HANDLE | OFlags::DIRECTORY, Mode::empty());
         let held = held.map_err(|error| refused(folder, error.into()))?;
         Ok(Self { folder: held.into(), named: folder.to_owned(), way })
+    }
+
+    /// The folder's name as it was given.
+    pub fn named(&self) -> &Path {
+        &self.named
     }
 
     /// The folder's place: its name without links.
@@ -171,13 +178,22 @@ impl Opened {
         self.within.as_deref()
     }
 
+    /// Checks that it is a regular file of at most `limit` bytes, without opening it.
+    ///
+    /// # Errors
+    /// [`FileError`] for what it is instead.
+    pub fn check(&self, limit: u64) -> Result<(), FileError> {
+        let metadata = self.handle.metadata().map_err(|error| refused(&self.path, error))?;
+        refuse_special(&self.path, &metadata)?;
+        check_size(&self.path, metadata.len(), limit)
+    }
+
     /// The whole text, of at most `limit` bytes.
     ///
     /// # Errors
     /// As [`read`](super::read()).
     pub fn text(&self, limit: u64) -> Result<String, FileError> {
-        let metadata = self.handle.metadata().map_err(|error| refused(&self.path, error))?;
-        refuse_special(&self.path, &metadata)?;
+        self.check(limit)?;
         load_open(&self.path, open(&name_of(&self.handle), &self.path)?, limit)
     }
 

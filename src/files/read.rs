@@ -159,7 +159,8 @@ pub(super) fn refuse_special(path: &Path, metadata: &Metadata) -> Result<(), Fil
     Err(FileError::NotRegular { path, what })
 }
 
-fn check_size(path: &Path, bytes: u64, limit: u64) -> Result<(), FileError> {
+/// Refuses a file of more than `limit` bytes.
+pub(super) fn check_size(path: &Path, bytes: u64, limit: u64) -> Result<(), FileError> {
     if bytes > limit {
         return Err(FileError::TooLarge { path: path.to_path_buf(), bytes, limit });
     }

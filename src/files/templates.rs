@@ -55,7 +55,8 @@ pub enum FindError {
     #[error(
         "the template {name:?} is the project's own, and {} is not trusted; look at its \
          {PROJECT_FOLDER}, then trust it with M-x contexture-trust-project, or in a shell with \
-         contexture trust DIR", project.display()
+         contexture trust DIR",
+        crate::visible::visible_path(project)
     )]
     Untrusted {
         /// The name asked for.

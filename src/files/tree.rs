@@ -2,16 +2,19 @@
 //!
 //! It opens no file but the ignore files, and must not know what becomes of what it finds.
 
+mod rules;
+
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ignore::{DirEntry, WalkBuilder};
 
 use super::read::{check_regular, refused};
-use super::{DEFAULT_MAX_FILE_BYTES, FileError, SkipReason, Skipped, TreeError};
+use super::{Beneath, DEFAULT_MAX_FILE_BYTES, FileError, SkipReason, Skipped, TreeError};
 
 /// How many entries a walk may meet when no option says otherwise: five times a large repository.
 /// Each takes some 300 bytes while it is walked.
@@ -101,8 +104,11 @@ pub fn walk(
         Err(error) => return Err(error.into()),
     }
     fs::read_dir(root).map_err(|source| refused(root, source))?;
-    let mut walker = Walker::new(root, options);
-    for entry in builder(root, options).build() {
+    let top = Arc::new(Beneath::new(&rules::top(root))?);
+    let above = root.ancestors().take_while(|folder| folder.starts_with(top.named()));
+    above.map(|folder| rules::check(&top, folder)).collect::<Result<(), _>>()?;
+    let mut walker = Walker::new(root, options, Arc::clone(&top));
+    for entry in builder(root, options, top).build() {
         match entry {
             Ok(entry) if entry.depth() == 0 => walker.open_folder(root)?,
             Ok(entry) => walker.visit(&entry)?,
@@ -113,7 +119,7 @@ pub fn walk(
     walker.finish(progress)
 }
 
-fn builder(root: &Path, options: &TreeOptions) -> WalkBuilder {
+fn builder(root: &Path, options: &TreeOptions, top: Arc<Beneath>) -> WalkBuilder {
     // Without a repository around it, a `.gitignore` above the root (in a home folder, say) means
     // nothing to Git either; inside one, Git's own rules hold, nested repositories included.
     let in_repository = root.ancestors().any(|folder| folder.join(".git").exists());
@@ -123,7 +129,11 @@ fn builder(root: &Path, options: &TreeOptions) -> WalkBuilder {
         .follow_links(options.follow_links)
         .require_git(in_repository)
         .parents(in_repository)
-        .filter_entry(|entry| !is_version_control(entry.file_name()))
+        .filter_entry(move |entry| {
+            let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+            let enters = || !is_folder || rules::check(&top, entry.path()).is_ok();
+            !is_version_control(entry.file_name()) && enters()
+        })
         .sort_by_file_name(OsStr::cmp);
     builder
 }
@@ -152,6 +162,7 @@ fn single(path: &Path, metadata: &Metadata, options: &TreeOptions) -> Walk {
 struct Walker<'a> {
     root: &'a Path,
     options: &'a TreeOptions,
+    top: Arc<Beneath>,
     files: Vec<FoundFile>,
     /// Entries of the folders visited that the filtered walk has not yielded yet, and whether each
     /// is a folder. Those that remain at the end were left out by a rule.
@@ -169,10 +180,11 @@ struct LeftOut {
 }
 
 impl<'a> Walker<'a> {
-    fn new(root: &'a Path, options: &'a TreeOptions) -> Self {
+    fn new(root: &'a Path, options: &'a TreeOptions, top: Arc<Beneath>) -> Self {
         Self {
             root,
             options,
+            top,
             files: Vec::new(),
             awaited: HashMap::new(),
             left_out: Vec::new(),
@@ -270,7 +282,13 @@ impl<'a> Walker<'a> {
         let shown = self.options.hidden;
         self.left_out.extend(self.awaited.into_iter().map(|(path, is_folder)| {
             let hidden = !shown && is_hidden(&path);
-            let reason = if hidden { SkipReason::Hidden } else { SkipReason::Ignored };
+            let reason = match hidden {
+                true => SkipReason::Hidden,
+                false if is_folder && rules::check(&self.top, &path).is_err() => {
+                    SkipReason::Unreadable
+                }
+                false => SkipReason::Ignored,
+            };
             LeftOut { path, is_folder, reason }
         }));
         self.left_out.sort_unstable_by(|one, other| one.path.cmp(&other.path));

@@ -15,12 +15,18 @@ const MAX_BRACKETS: usize = 20;
 /// Maximum number of blocks that are open at once; each `elif` counts as one more in its block.
 const MAX_BLOCKS: usize = 40;
 
+/// Maximum number of bytes in a line, and of lines: the engine counts both in 16 bits, and where
+/// overflows are checked it panics.
+const MAX_LINE_BYTES: usize = 60_000;
+const MAX_LINES: usize = 60_000;
+
 /// Refuses a template that is too deep to be parsed on a small stack. It is to be called before the
 /// engine sees the text.
 ///
 /// # Errors
 /// [`TemplateError`] at the first token that is one too many.
 pub(super) fn check(name: &str, body: &str, body_line: usize) -> Result<(), TemplateError> {
+    check_lines(name, body, body_line)?;
     let mut depth = Depth::default();
     for token in tokenize(body, false, SyntaxConfig::default()) {
         // The engine gets no further either.
@@ -31,6 +37,21 @@ pub(super) fn check(name: &str, body: &str, body_line: usize) -> Result<(), Temp
             let column = usize::from(start_col) + 1;
             return Err(TemplateError { name: name.to_owned(), line, column, message });
         }
+    }
+    Ok(())
+}
+
+fn check_lines(name: &str, body: &str, body_line: usize) -> Result<(), TemplateError> {
+    for (at, line) in body.split('\n').enumerate() {
+        let message = match () {
+            () if at >= MAX_LINES => format!("a template cannot have more than {MAX_LINES} lines"),
+            () if line.len() > MAX_LINE_BYTES => {
+                format!("a line cannot have more than {MAX_LINE_BYTES} bytes")
+            }
+            () => continue,
+        };
+        let name = name.to_owned();
+        return Err(TemplateError { name, line: at + body_line, column: 1, message });
     }
     Ok(())
 }
@@ -213,6 +234,9 @@ mod tests {
         assert_eq!(error(&"{% if a %}".repeat(41)).message, "blocks cannot be more than 40 deep");
         let long = format!("{{{{ a{} }}}}", ".b".repeat(100));
         assert_eq!(error(&long).message, "a tag cannot have more than 200 parts");
+        assert_eq!(error(&"x".repeat(60_001)).message, "a line cannot have more than 60000 bytes");
+        let lines = error(&"\n".repeat(70_000));
+        assert_eq!(lines.message, "a template cannot have more than 60000 lines");
         assert_eq!(error("{{ a[::-1] }}").message, "a slice cannot have a step");
     }
 }

@@ -65,9 +65,9 @@ fn rendered(
 
 /// Checks that the placeholders are well-formed and use only what is allowed.
 pub(super) fn check(name: &str, body: &str, body_line: usize) -> Result<(), TemplateError> {
-    bounds::check(name, body, body_line)?;
-    safe::check(name, body, body_line)?;
     surviving(name, body_line, || {
+        bounds::check(name, body, body_line)?;
+        safe::check(name, body, body_line)?;
         let environment = safe::environment(FUEL);
         let compiled = environment.template_from_str(body);
         compiled.map(drop).map_err(|error| located(name, &error, body_line))

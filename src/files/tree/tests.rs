@@ -296,7 +296,8 @@ fn errors_of_the_walk_are_reported_at_their_path() {
             err: Box::new(ignore::Error::Io(std::io::ErrorKind::PermissionDenied.into())),
         }),
     };
-    let mut walker = Walker::new(root, &options);
+    let top = Arc::new(Beneath::new(root).unwrap());
+    let mut walker = Walker::new(root, &options, top);
     walker.awaited.insert(root.join("x"), false);
     walker.fail(&denied(&root.join("x")));
     walker.open_folder(&root.join("no-such-folder")).unwrap();
@@ -304,4 +305,33 @@ fn errors_of_the_walk_are_reported_at_their_path() {
     let walk = walker.finish(&mut go_on).unwrap();
     let unreadable = [("no-such-folder/", SkipReason::Unreadable), ("x", SkipReason::Unreadable)];
     assert_eq!(shown(&walk), (vec![], unreadable.to_vec()));
+}
+
+#[test]
+fn rules_that_are_no_plain_files_are_not_read() {
+    let temp = tree(&[
+        ("a/x", ""),
+        ("b/x", ""),
+        ("c/x", ""),
+        ("c/rules", "y\n"),
+        ("c/y", ""),
+        ("d/x", ""),
+    ]);
+    let at = |name: &str| temp.path().join(name);
+    fs::create_dir_all(at(".git")).unwrap();
+    symlink("/dev/zero", at("a/.gitignore")).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, at("b/.ignore"), rustix::fs::Mode::RUSR).unwrap();
+    symlink("rules", at("c/.gitignore")).unwrap();
+    symlink("/nonexistent", at("d/.gitignore")).unwrap();
+    let walk = walk(temp.path(), &TreeOptions::default(), &mut go_on).unwrap();
+    let (files, skipped) = shown(&walk);
+    assert_eq!(files, ["c/rules", "c/x", "d/x"]);
+    for folder in ["a/", "b/"] {
+        assert!(skipped.contains(&(folder, SkipReason::Unreadable)), "{skipped:?}");
+    }
+    let error = super::walk(&at("a"), &TreeOptions::default(), &mut go_on).unwrap_err();
+    assert_eq!(error.kind(), "outside-folder");
+    symlink("/dev/zero", at(".gitignore")).unwrap();
+    let error = super::walk(&at("d"), &TreeOptions::default(), &mut go_on).unwrap_err();
+    assert_eq!(error.kind(), "outside-folder", "the rules above count, too");
 }
