@@ -181,3 +181,35 @@ fn texts(names: &[String]) -> Value {
 fn integer(number: usize) -> Value {
     Value::Int(number as i64)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn an_internal_error_is_in_the_log() {
+        let log = Log::default();
+        let writer = log.clone();
+        let logged = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
+        let error = tracing::subscriber::with_default(logged, || internal_error("a test"));
+        assert_eq!(error.message, "internal error in a test");
+        let said = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        assert!(said.contains("ERROR") && said.contains("internal error in a test"), "{said}");
+    }
+}

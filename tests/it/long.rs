@@ -20,7 +20,7 @@ fn converse(
     asks: &str,
     words: usize,
 ) -> Vec<(Family, Vec<Json>, String)> {
-    let hold = |family: &Family| {
+    let hold = &|family: &Family| {
         let server = model::serve();
         let home = Home::new();
         let config = configured(&home, &server) + &model::provider(*family, &server);
@@ -38,7 +38,11 @@ fn converse(
         // The server refused nothing, or it says so when it is dropped.
         (*family, answers, model::sent(&server, 0, &Json::Null))
     };
-    Family::ALL.iter().map(hold).collect()
+    std::thread::scope(|scope| {
+        let held: Vec<_> =
+            Family::ALL.iter().map(|family| scope.spawn(move || hold(family))).collect();
+        held.into_iter().map(|held| held.join().unwrap()).collect()
+    })
 }
 
 #[test]
