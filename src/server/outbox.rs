@@ -7,7 +7,6 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use super::dispatch::LARGE_MESSAGE;
 use super::notify::{Burst, is_about, notification, notifications};
 use super::unread::{CHATTER_LIMIT, Unread};
 use crate::engine::Event;
@@ -19,6 +18,10 @@ use crate::wire::message::{Id, Outgoing, WireError};
 
 /// How many bytes a message of progress has beside its texts, about.
 const PROGRESS_FRAME: usize = 64;
+/// Answers larger than this, in bytes as [`Value::exceeds`] counts them, are encoded on a thread of
+/// their own. Encoding one of this size takes about a millisecond, and a thread some fifty
+/// microseconds.
+const LARGE_ANSWER: usize = 256 << 10;
 /// Maximum length of an error's message, in bytes: many repeat what was given.
 const LONGEST_ERROR: usize = 8 << 10;
 /// How much the writer keeps allocated between messages.
@@ -321,10 +324,10 @@ fn encode(mut message: Outgoing, encoder: &mut Encoder, max_message: usize, buff
 fn is_large(message: &Outgoing) -> bool {
     match message {
         Outgoing::Reply(_, Ok(value)) | Outgoing::Notify(_, value) | Outgoing::Event(value) => {
-            value.exceeds(LARGE_MESSAGE)
+            value.exceeds(LARGE_ANSWER)
         }
         Outgoing::Reply(_, Err(error)) => {
-            error.message.len() > LARGE_MESSAGE || error.data.exceeds(LARGE_MESSAGE)
+            error.message.len() > LARGE_ANSWER || error.data.exceeds(LARGE_ANSWER)
         }
     }
 }
