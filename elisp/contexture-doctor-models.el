@@ -96,5 +96,23 @@
    (cons "Set up a model"
          (lambda () (call-interactively #'contexture-configure-provider)))))
 
+(defun contexture-doctor--judge-state (info)
+  "Return findings on what INFO says of writing the state, and of backups."
+  (let ((why (plist-get info :read-only))
+        (backup (plist-get info :backup)))
+    (delq nil
+          (list
+           (and why
+                (contexture-doctor--finding
+                 'fail (format "Changes cannot be kept now: %s" why)
+                 "Make room on the disk, or make the state folder writable; then repeat
+the change.  Nothing has to be restarted."))
+           (and backup
+                (contexture-doctor--finding
+                 'ok (format "The last backup is of %s: %s"
+                             (format-time-string
+                              "%F %R" (seconds-to-time (plist-get backup :at)))
+                             (abbreviate-file-name (plist-get backup :path)))))))))
+
 (provide 'contexture-doctor-models)
 ;;; contexture-doctor-models.el ends here

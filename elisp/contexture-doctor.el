@@ -477,6 +477,7 @@ VALUE is what it said or why it said nothing, see `contexture-probe'."
 in each Emacs that uses it.")
     ,@(mapcar (lambda (notice) (contexture-doctor--finding 'warn notice))
               (plist-get info :notices))
+    ,@(contexture-doctor--judge-state info)
     ,(contexture-doctor--finding
       'note (cond (contexture-doctor--address
                    "This is the one that you named; to join it, M-x contexture-connect")

@@ -15,6 +15,7 @@ use serde::Deserialize;
 use crate::context::manager::{DEFAULT_CAPACITY, MAX_CAPACITY};
 use crate::files::DEFAULT_MAX_FILE_BYTES;
 use crate::rpc::Limits;
+use crate::store::recovery::backup::BACKUPS_KEPT;
 use crate::tokens::TokenizerName;
 use crate::wire::frame::DEFAULT_MAX_MESSAGE;
 
@@ -28,6 +29,8 @@ use crate::tokens::model::Override;
 pub struct Config {
     /// Largest message and file, and the default capacity.
     pub limits: Limits,
+    /// Number of automatic backups to keep; 0 makes none.
+    pub backups_kept: usize,
     /// Tokenizer that counts tokens.
     pub tokenizer: TokenizerName,
     /// Model of sessions that name none.
@@ -68,6 +71,9 @@ pub struct Settings {
     /// Default capacity of a manager, in items, from 1 to 1000
     #[arg(long, global = true, help_heading = SETTINGS, value_name = "N")]
     pub max_items: Option<usize>,
+    /// Number of automatic backups to keep, one a day; 0 makes none
+    #[arg(long, global = true, help_heading = SETTINGS, value_name = "N")]
+    pub backups_kept: Option<usize>,
     /// Tokenizer that counts tokens: o200k, cl100k or estimate
     #[arg(long, global = true, help_heading = SETTINGS, value_name = "NAME", value_parser = parse_tokenizer)]
     pub tokenizer: Option<TokenizerName>,
@@ -163,6 +169,8 @@ impl Config {
         let embeddings = embeddings::embeddings(file.embeddings, &mut explained)?;
         let providers = providers::providers(file.providers.unwrap_or_default(), &mut explained)?;
         let secret_file = layers.iter().find_map(|(_, settings)| settings.secret_file.clone());
+        let backups_kept =
+            pick(&layers, &mut explained, "backups-kept", BACKUPS_KEPT, |s| s.backups_kept)?;
         check_range("max-items", &explained, (1..=MAX_CAPACITY).contains(&max_items), || {
             format!("must be from 1 to {MAX_CAPACITY}, got {max_items}")
         })?;
@@ -175,6 +183,7 @@ impl Config {
         let limits = Limits { max_message_bytes, max_file_bytes, max_items };
         Ok(Self {
             limits,
+            backups_kept,
             tokenizer,
             model: model.0,
             models,
@@ -265,6 +274,7 @@ fn from_environment(get: impl Fn(&str) -> Option<String>) -> Result<Settings, Co
         max_message_bytes: number("max-message-bytes", get("CONTEXTURE_MAX_MESSAGE_BYTES"))?,
         max_file_bytes: number("max-file-bytes", get("CONTEXTURE_MAX_FILE_BYTES"))?,
         max_items: number("max-items", get("CONTEXTURE_MAX_ITEMS"))?,
+        backups_kept: number("backups-kept", get("CONTEXTURE_BACKUPS_KEPT"))?,
         tokenizer: tokenizer.transpose()?,
         model: get("CONTEXTURE_MODEL"),
         models: None,

@@ -4,22 +4,30 @@ use std::fmt::Write;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
+use super::backup::own;
 use super::host::Setup;
 use super::{Common, say};
 use crate::config::Embeddings;
 use crate::files::{Identity, Standing, TRUST_FILE, Trust, Trusted};
 use crate::provider::settings::{Configured, Origin};
-use crate::server::folder::{DATABASE, FolderError, Owned, make_private};
-use crate::store::StoreError;
-use crate::store::sqlite::SqliteStore;
+use crate::server::folder::{FolderError, Owned, make_private};
+use crate::store::Store;
+use crate::store::recovery::{self, Files, Opened};
 use crate::visible::{visible_lines, visible_path};
 
 /// Check the set-up and say what to do.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  contexture doctor")]
-pub(super) struct Doctor {}
+#[command(after_help = "Example:\n  contexture doctor\n  contexture doctor --repair")]
+pub(super) struct Doctor {
+    /// Mend the state as far as that can be done; copies of the files are kept
+    #[arg(long)]
+    repair: bool,
+}
+
+const DATABASE: &str = "contexture.db";
 
 /// One finding: whether it is as it should be, and what was found or what to do.
+#[derive(Clone)]
 struct Finding {
     good: bool,
     text: String,
@@ -36,7 +44,13 @@ impl Doctor {
                 return Ok(false);
             }
         };
-        let findings = findings(&setup);
+        let mut findings = findings(&setup);
+        if let Some(folder) = setup.state.as_ref().filter(|_| self.repair) {
+            match repair(folder) {
+                Ok(steps) => findings = [steps, self::findings(&setup)].concat(),
+                Err(error) => findings.push(bad(format!("not repaired: {error:#}"))),
+            }
+        }
         findings.iter().for_each(|finding| report.push_str(&line(finding)));
         report.push_str("settings in effect:\n");
         for setting in &setup.config.explained {
@@ -103,9 +117,17 @@ fn state(folder: &Path) -> Vec<Finding> {
     }
     let kept = good(format!("the state is kept in {}", visible_path(folder)));
     match Owned::take(folder) {
-        Ok(owned) => vec![kept, database(&owned), good("no server is running".to_owned())],
+        Ok(_owned) => {
+            let mut findings = vec![kept];
+            findings.extend(database(folder));
+            findings.extend(kept_beside(folder));
+            findings.push(good("no server is running".to_owned()));
+            findings
+        }
         Err(FolderError::Taken { owner, .. }) => {
-            vec![kept, running(owner.pid, owner.socket.as_deref())]
+            let mut findings = vec![kept, running(owner.pid, owner.socket.as_deref())];
+            findings.extend(kept_beside(folder));
+            findings
         }
         Err(error) => vec![bad(format!("{error}; give another with --state DIR"))],
     }
@@ -148,17 +170,64 @@ fn state_to_be(folder: &Path) -> Finding {
     }
 }
 
-fn database(owned: &Owned) -> Finding {
-    if !owned.database().exists() {
-        return good(format!("{DATABASE} will be made when the server first starts"));
+/// Opens the state as a start does, which mends it, and reads everything through. Says each step.
+fn repair(folder: &Path) -> anyhow::Result<Vec<Finding>> {
+    if !folder.exists() {
+        return Ok(vec![good("there is no state to repair".to_owned())]);
     }
-    match SqliteStore::check(&owned.database()) {
-        Ok(()) => good(format!("{DATABASE} is sound")),
-        Err(StoreError::Damaged(wrong)) => bad(format!(
-            "{DATABASE} is damaged: {wrong}; put a copy of yours in its place, or the next server \
-             will set it aside and begin an empty one"
-        )),
-        Err(error) => bad(error.to_string()),
+    let owned = own(folder)?;
+    let Opened { mut store, findings } = recovery::open(folder, owned.relock())?;
+    let mut steps: Vec<Finding> =
+        findings.into_iter().map(|finding| good(format!("repair: {}", finding.text))).collect();
+    if let Some(why) = store.refusal() {
+        anyhow::bail!("the state can only be read now ({why})");
+    }
+    recovery::check_all(&Files::new(folder), &mut store)?;
+    steps.push(good("repair: database, copy and log were read through and are sound".to_owned()));
+    for backup in recovery::backup::list(&Files::new(folder)) {
+        if let Err(error) = recovery::backup::check(&backup.path) {
+            steps.push(bad(format!("{error}; remove it")));
+        }
+    }
+    Ok(steps)
+}
+
+/// Says when the last backup was made, and what the copies of damaged files take.
+fn kept_beside(folder: &Path) -> Vec<Finding> {
+    let files = Files::new(folder);
+    let backups = recovery::backup::list(&files);
+    let mut findings = Vec::new();
+    if let Some(last) = backups.last() {
+        let at = jiff::Timestamp::from_second(last.at).unwrap_or_default();
+        let bytes: u64 = backups.iter().map(|backup| backup.bytes).sum();
+        let count = backups.len();
+        findings.push(good(format!("the last backup is of {at}; {count} take {bytes} bytes")));
+    }
+    let damaged = std::fs::read_dir(files.damaged()).map_or(0, Iterator::count);
+    if damaged > 0 {
+        findings.push(good(format!(
+            "{} has the files of {damaged} earlier damages; remove what you do not need",
+            visible_path(&files.damaged())
+        )));
+    }
+    findings
+}
+
+/// Looks at the state without changing it.
+fn database(folder: &Path) -> Vec<Finding> {
+    let files = Files::new(folder);
+    if !files.database().exists() && !files.log().exists() {
+        return vec![good(format!("{DATABASE} will be made when the server first starts"))];
+    }
+    match recovery::inspect(folder) {
+        Ok(found) if found.is_empty() => vec![good(format!("{DATABASE} is sound"))],
+        Ok(found) => {
+            let advice = "`contexture doctor --repair` mends what can be mended, as the next start \
+                          does; the files are kept as they are";
+            let told = found.into_iter().map(|finding| bad(finding.text));
+            told.chain([bad(format!("{DATABASE} needs repair: {advice}"))]).collect()
+        }
+        Err(error) => vec![bad(error.to_string())],
     }
 }
 

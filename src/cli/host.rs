@@ -17,8 +17,8 @@ use crate::rpc::{Configured, Embedding, Model, Providers, ReplSettings, Tools};
 use crate::server::Server;
 use crate::server::folder::Owned;
 use crate::store::logged::LoggedStore;
+use crate::store::recovery;
 use crate::store::sqlite::SqliteStore;
-use crate::visible::visible_path;
 
 /// The folders and settings in effect.
 pub(super) struct Setup {
@@ -49,31 +49,14 @@ impl Common {
 impl Setup {
     /// Starts the server over the owned folder, or over memory.
     pub(super) fn start(&self, owned: Option<&Owned>) -> anyhow::Result<Server> {
-        let mut notices = Vec::new();
-        let store = match owned {
-            None => LoggedStore::in_memory(SqliteStore::in_memory()?)?,
+        let (store, findings) = match owned {
+            None => (LoggedStore::in_memory(SqliteStore::in_memory()?)?, Vec::new()),
             Some(owned) => {
-                let opened = SqliteStore::open(&owned.database())?;
-                if let Some(path) = opened.moved_aside {
-                    let notice = format!(
-                        "the database was damaged; it is kept as {} and an empty one was begun",
-                        visible_path(&path)
-                    );
-                    tracing::warn!("{notice}");
-                    notices.push(notice);
-                }
-                let logged = LoggedStore::open(opened.store, &owned.log())?;
-                if let Some(path) = logged.damaged {
-                    let notice = format!(
-                        "the log was damaged, so the last changes may be missing; it is kept as {}",
-                        visible_path(&path)
-                    );
-                    tracing::warn!("{notice}");
-                    notices.push(notice);
-                }
-                logged.store
+                let opened = recovery::open(owned.folder(), owned.relock())?;
+                (opened.store, opened.findings)
             }
         };
+        let mut notices: Vec<String> = findings.into_iter().map(|finding| finding.text).collect();
         let limits = self.config.limits;
         let defaults = Settings { max_items: limits.max_items };
         let counter = self.config.tokenizer.counter();
@@ -94,6 +77,7 @@ impl Setup {
             embedding,
             providers,
             notices,
+            backups_kept: self.config.backups_kept,
             repl,
             ..Tools::new(engine, counter, limits)
         }))

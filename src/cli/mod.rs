@@ -1,5 +1,6 @@
 //! The command line: what the program can be told to do.
 
+mod backup;
 mod call;
 mod doctor;
 mod host;
@@ -71,6 +72,10 @@ enum Command {
     Methods(methods::Methods),
     /// Check the set-up and say what to do
     Doctor(doctor::Doctor),
+    /// Write all of the state into one file
+    Backup(backup::Backup),
+    /// Put a backup in the place of the state
+    Restore(backup::Restore),
     /// Trust a project, so that its own templates count
     Trust(trust::Trust),
 }
@@ -84,6 +89,8 @@ pub fn main() -> ExitCode {
         Command::Render(render) => render.run(&common),
         Command::Methods(methods) => methods.run().map(|()| true),
         Command::Doctor(doctor) => doctor.run(&common),
+        Command::Backup(backup) => backup.run(&common),
+        Command::Restore(restore) => restore.run(&common),
         Command::Trust(trust) => trust.run(&common),
     };
     match outcome {

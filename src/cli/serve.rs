@@ -85,7 +85,10 @@ impl Serve {
         if let Some(path) = self.socket_path(setup)? {
             let socket = UnixSocket::bind(&path)?;
             if let Some(owned) = &owned {
-                owned.note(Some(socket.path()))?;
+                // Where nothing can be written, others do not find the socket, which is all.
+                if let Err(error) = owned.note(Some(socket.path())) {
+                    tracing::warn!("{error}; others will not find this server");
+                }
             }
             listeners.spawn(socket.serve(server.clone()));
         }

@@ -13,6 +13,7 @@ use crate::engine::{Clock, Engine, Models, SessionSettings};
 use crate::server::folder::Owned;
 use crate::store::Store;
 use crate::store::logged::LoggedStore;
+use crate::store::recovery;
 use crate::store::session::NewSession;
 use crate::store::sqlite::SqliteStore;
 use crate::tokens::TokenizerName;
@@ -170,9 +171,8 @@ fn open_store(folder: Option<PathBuf>) -> Result<OpenedStore, ConversationError>
         return Ok((Box::new(LoggedStore::in_memory(SqliteStore::in_memory()?)?), None));
     };
     let owned = Owned::take(&folder)?;
-    let store = SqliteStore::open(&owned.database())?.store;
-    let logged = LoggedStore::open(store, &owned.log())?.store;
-    Ok((Box::new(logged), Some(owned)))
+    let store = recovery::open(&folder, owned.relock())?.store;
+    Ok((Box::new(store), Some(owned)))
 }
 
 /// Returns the names of the strategies for an error message.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::clock::not_ahead;
 use super::{Engine, EngineError};
 use crate::context::change::{Change, Settings, Slot};
 use crate::context::filter::{self, TypeName};
@@ -312,7 +313,7 @@ impl Engine {
     /// Items with ids, versions and times of their own.
     pub(super) fn arrivals(&mut self, items: Vec<NewItem>) -> Vec<Arrival> {
         let now = (self.clock)().div_euclid(1000);
-        let timestamp = now.max(self.counters.last_timestamp);
+        let timestamp = now.max(not_ahead(self.counters.last_timestamp, now));
         self.counters.last_timestamp = timestamp;
         items
             .into_iter()

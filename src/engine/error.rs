@@ -132,8 +132,13 @@ pub enum EngineError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The commit that should have made the request durable failed.
-    #[error("{0}")]
-    NotKept(String),
+    #[error("{why}")]
+    NotKept {
+        /// The kind of the error.
+        kind: &'static str,
+        /// What went wrong.
+        why: String,
+    },
     /// A defect: the operation panicked and was taken back.
     #[error("internal error: {0}; the call changed nothing and the server goes on")]
     Panicked(String),
@@ -173,7 +178,11 @@ impl EngineError {
             Self::NotSummarized(SummaryError::Failed(_)) => "summarizer-failed",
             Self::NotSummarized(_) => "not-summarized",
             Self::Store(StoreError::Damaged(_)) => "store-damaged",
-            Self::Store(_) | Self::NotKept(_) => "store-failed",
+            Self::Store(StoreError::ReadOnly { .. }) => "read-only",
+            Self::Store(StoreError::Removed { .. }) => "state-removed",
+            Self::Store(StoreError::Backup { .. }) => "backup-failed",
+            Self::Store(_) => "store-failed",
+            Self::NotKept { kind, .. } => kind,
             Self::Panicked(_) => "internal",
             Self::Ended => "shutting-down",
             Self::Cancelled => "cancelled",

@@ -3,6 +3,7 @@
 //! An [`Engine`] is owned by one task. Each request runs in it to the end; what it changed is
 //! stored before it is applied, and a request that fails or panics leaves nothing behind.
 
+mod clock;
 mod context;
 mod error;
 mod event;
@@ -38,6 +39,7 @@ pub use self::sets::{Loaded, Saved};
 use self::vectors::Vectors;
 use crate::context::change::{Change, Settings};
 use crate::context::manager::Manager;
+use crate::store::recovery::backup::Snapshot;
 use crate::store::{Counters, Store, StoreError};
 
 /// The manager that calls without a name are about.
@@ -189,12 +191,32 @@ impl Engine {
             self.managers.retain(|_, manager| !manager.is_empty());
         }
         self.touched.clear();
-        Ok(committed?)
+        committed?;
+        Ok(())
+    }
+
+    /// Returns why changes are refused, or why the last one could not be kept; `None` when all is
+    /// well.
+    pub fn refusal(&self) -> Option<String> {
+        self.store.refusal()
+    }
+
+    /// Settles the store and returns what a backup is made of; `None` when nothing is kept in files.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn snapshot(&mut self) -> Result<Option<Snapshot>, EngineError> {
+        self.store.keep()?;
+        self.store.commit(self.counters)?;
+        Ok(self.store.snapshot()?)
     }
 
     /// Does what the store put off for a quiet moment.
     pub fn settle(&mut self) {
-        if let Err(error) = self.store.settle() {
+        let failed_before = self.store.refusal().is_some();
+        if let Err(error) = self.store.settle()
+            && !failed_before
+        {
             tracing::error!("what is logged could not be moved to the database yet: {error}");
         }
     }

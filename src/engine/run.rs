@@ -83,9 +83,10 @@ impl Handle {
 
 /// Outcome of a burst.
 struct Done {
-    answers: Vec<Deliver>,
+    /// With each, whether it follows changes of this burst.
+    answers: Vec<(bool, Deliver)>,
     events: Vec<Event>,
-    failure: Option<String>,
+    failure: Option<EngineError>,
 }
 
 /// Owns the engine until the last [`Handle`] is gone. `publish` gets the events of each burst,
@@ -108,7 +109,9 @@ pub async fn run(
             engine.settle();
             return;
         }
-        let Burst { works, is_quick } = waiting.burst(&mut engine, MAX_BURST);
+        // While nothing can be kept, whoever reads must not share the fate of a change.
+        let together = if engine.refusal().is_some() { 1 } else { MAX_BURST };
+        let Burst { works, is_quick } = waiting.burst(&mut engine, together);
         let done = match is_quick {
             true => carry_out(&mut engine, works),
             false => {
@@ -153,13 +156,17 @@ async fn next(
 fn carry_out(engine: &mut Engine, works: Vec<Work>) -> Done {
     let mut events = Vec::new();
     let mut answers = Vec::with_capacity(works.len());
+    let failed_before = engine.refusal().is_some();
     for work in works {
-        answers.push(work(engine));
+        let answer = work(engine);
+        answers.push((engine.store.has_changes(), answer));
         events.append(&mut engine.events);
     }
-    let failure = engine.commit().err().map(|error| error.to_string());
+    let failure = engine.commit().err();
     match &failure {
         None => events.iter().for_each(|event| engine.statistics.note(event)),
+        // A full disk is told once, and not for each call that meets it.
+        Some(error) if failed_before => tracing::debug!("requests were not kept: {error}"),
         Some(error) => tracing::error!("{} requests were not kept: {error}", answers.len()),
     }
     Done { answers, events, failure }
@@ -171,10 +178,13 @@ fn deliver(engine: &Engine, done: Done, publish: &mut impl FnMut(&[Event], &Engi
     if failure.is_none() {
         publish(&events, engine);
     }
-    for answer in answers {
+    for (follows_changes, answer) in answers {
         answer(match &failure {
-            None => Ok(()),
-            Some(error) => Err(EngineError::NotKept(error.clone())),
+            Some(error) if follows_changes => {
+                Err(EngineError::NotKept { kind: error.kind(), why: error.to_string() })
+            }
+            // What was read before any change is so also without it.
+            _ => Ok(()),
         });
     }
 }

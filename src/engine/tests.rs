@@ -5,6 +5,7 @@ use std::cell::Cell;
 use super::*;
 use crate::context::item::{ItemId, Kind, Metadata};
 use crate::context::manager::{ManagerError, Place};
+use crate::store::recovery::Files;
 use crate::store::sqlite::SqliteStore;
 
 thread_local! { static NOW: Cell<i64> = const { Cell::new(1_000_000) }; }
@@ -120,8 +121,9 @@ fn at_least_fifty_steps_can_be_undone_after_hundreds() {
 #[test]
 fn what_can_no_longer_be_undone_leaves_no_content_behind() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("s.db");
-    let mut engine = engine_over(Box::new(SqliteStore::open(&path).unwrap().store));
+    let files = Files::new(dir.path());
+    let path = files.database();
+    let mut engine = engine_over(Box::new(SqliteStore::open(&files, None).unwrap()));
     for number in 0..2000 {
         add(&mut engine, "m", &number.to_string()).unwrap();
     }
@@ -157,8 +159,8 @@ fn a_panic_takes_its_own_request_back_and_no_other() {
 #[test]
 fn ids_never_repeat_after_a_restart_and_time_never_goes_back() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("s.db");
-    let open = || engine_over(Box::new(SqliteStore::open(&path).unwrap().store));
+    let files = Files::new(dir.path());
+    let open = || engine_over(Box::new(SqliteStore::open(&files, None).unwrap()));
     let mut engine = open();
     add(&mut engine, "m", "a").unwrap();
     engine.clear("m").unwrap();

@@ -43,6 +43,8 @@ pub struct Tools {
     pub trust: Arc<Trust>,
     /// What the user should know since the start, such as a damaged database moved aside.
     pub notices: Vec<String>,
+    /// Number of automatic backups to keep; 0 makes none.
+    pub backups_kept: usize,
     /// What REPLs are like.
     pub repl: ReplSettings,
 }
@@ -84,6 +86,7 @@ impl Tools {
             template_folder: None,
             trust: Arc::default(),
             notices: Vec::new(),
+            backups_kept: 0,
             repl: ReplSettings::default(),
         }
     }

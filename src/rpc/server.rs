@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::backup::shown;
 use super::call::{Call, Topic};
 use super::error::param_error;
 use super::params::{MAX_METADATA_BYTES, decode};
@@ -9,6 +10,8 @@ use super::present::{entry, figure, keyword};
 use super::query::Nothing;
 use super::table::{self, Param};
 use super::{Finish, Step};
+use crate::store::recovery::Files;
+use crate::store::recovery::backup::list;
 use crate::value::{MAX_DATA, Value, to_value};
 use crate::wire::dialect::Dialect;
 use crate::wire::message::{Id, WireError};
@@ -24,10 +27,13 @@ pub(super) fn server_info(call: Call, params: Value) -> Result<Step, WireError> 
     let tools = call.tools;
     Step::then(move |engine| {
         let statistics = engine.statistics();
+        let refusal = engine.refusal();
         let work = move || {
             let limits = tools.limits;
             let folder =
                 tools.state_folder.as_ref().map(|path| path.to_string_lossy().into_owned());
+            let newest = tools.state_folder.as_ref();
+            let newest = newest.and_then(|folder| list(&Files::new(folder)).pop());
             let dialects = Dialect::ALL.iter().map(|dialect| keyword(dialect.name())).collect();
             let notices = tools.notices.iter().map(|text| Value::from(&**text)).collect();
             Ok(Value::Map(vec![
@@ -50,6 +56,8 @@ pub(super) fn server_info(call: Call, params: Value) -> Result<Step, WireError> 
                 ),
                 entry("statistics", to_value(&statistics).unwrap_or_default()),
                 entry("notices", Value::List(notices)),
+                entry("read-only", refusal.map_or(Value::Nil, Value::from)),
+                entry("backup", newest.as_ref().map_or(Value::Nil, shown)),
             ]))
         };
         Ok(Finish::Later(Box::new(work)))

@@ -7,12 +7,14 @@ use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A state folder that is this process's alone as long as the value lives.
 #[derive(Debug)]
 pub struct Owned {
     folder: PathBuf,
-    _lock: File,
+    /// `None` while the folder cannot be written.
+    lock: Arc<Mutex<Option<File>>>,
 }
 
 /// Why a folder cannot be used.
@@ -56,37 +58,60 @@ pub struct Owner {
 
 const LOCK: &str = "lock";
 const NOTE: &str = "server";
-/// The log's name within the folder.
-const LOG: &str = "contexture.log";
-/// The database's name within the folder.
-pub const DATABASE: &str = "contexture.db";
+/// Opens no link: whoever planted one would choose the file.
+const NO_LINKS: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 
 impl Owned {
-    /// Makes the folder if need be and takes it.
+    /// Makes the folder if need be and takes it. A folder that cannot be written, or whose disk is
+    /// full, is taken for reading; [`relock`](Self::relock) tries again.
     ///
     /// # Errors
     /// [`FolderError::Taken`] with the owner, [`FolderError::Unusable`].
     pub fn take(folder: &Path) -> Result<Self, FolderError> {
         let unusable = |cause| FolderError::Unusable { path: folder.to_owned(), cause };
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(unusable)?;
-        let lock = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .open(folder.join(LOCK))
-            .map_err(unusable)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
+        let lock = match lock(folder) {
+            Ok(lock) => Some(lock),
+            Err(Unlocked::Taken) => {
                 let owner = owner(folder).unwrap_or_default();
                 return Err(FolderError::Taken { path: folder.to_owned(), owner });
             }
-            Err(TryLockError::Error(cause)) => return Err(unusable(cause)),
+            Err(Unlocked::Failed(cause)) if may_be_read(&cause) => None,
+            Err(Unlocked::Failed(cause)) if is_link(&cause) => {
+                let said = format!("{LOCK} in it is a link; remove that");
+                return Err(unusable(io::Error::other(said)));
+            }
+            Err(Unlocked::Failed(cause)) => return Err(unusable(cause)),
+        };
+        let owned = Self { folder: folder.to_owned(), lock: Arc::new(Mutex::new(lock)) };
+        // Where nothing can be written, nobody is told; the lock is what counts.
+        if let Err(FolderError::Unusable { cause, .. }) = owned.note(None)
+            && !may_be_read(&cause)
+        {
+            return Err(unusable(cause));
         }
-        let owned = Self { folder: folder.to_owned(), _lock: lock };
-        owned.note(None)?;
         Ok(owned)
+    }
+
+    /// Returns a function that takes the folder's lock, unless this owner has it already.
+    pub fn relock(&self) -> Box<dyn FnMut() -> Result<(), String> + Send> {
+        let (folder, held) = (self.folder.clone(), Arc::downgrade(&self.lock));
+        Box::new(move || {
+            let Some(held) = held.upgrade() else { return Err("the server has ended".to_owned()) };
+            let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
+            if held.is_none() {
+                *held = Some(lock(&folder).map_err(|wrong| match wrong {
+                    Unlocked::Taken => "another server has the state folder".to_owned(),
+                    Unlocked::Failed(cause) => cause.to_string(),
+                })?);
+            }
+            Ok(())
+        })
+    }
+
+    /// Returns the folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// Tells others where this owner listens.
@@ -106,16 +131,6 @@ impl Owned {
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
-
-    /// Where the log in front of the database is.
-    pub fn log(&self) -> PathBuf {
-        self.folder.join(LOG)
-    }
-
-    /// Where the database is.
-    pub fn database(&self) -> PathBuf {
-        self.folder.join(DATABASE)
-    }
 }
 
 impl Drop for Owned {
@@ -123,6 +138,40 @@ impl Drop for Owned {
         // The note is only a hint; the lock is what counts.
         let _ = std::fs::remove_file(self.folder.join(NOTE));
     }
+}
+
+/// Why a lock could not be had.
+enum Unlocked {
+    Taken,
+    Failed(io::Error),
+}
+
+/// Takes the lock of a folder. One that is there can be taken even where nothing can be written.
+fn lock(folder: &Path) -> Result<File, Unlocked> {
+    let path = folder.join(LOCK);
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true).mode(0o600).custom_flags(NO_LINKS);
+    let opened = match options.open(&path) {
+        Err(error) if may_be_read(&error) && path.exists() => File::open(&path),
+        opened => opened,
+    };
+    let file = opened.map_err(Unlocked::Failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Unlocked::Taken),
+        Err(TryLockError::Error(cause)) => Err(Unlocked::Failed(cause)),
+    }
+}
+
+/// Returns whether a file was not opened because it is a link.
+fn is_link(cause: &io::Error) -> bool {
+    cause.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
+}
+
+/// Returns whether a folder that cannot be written for this reason may still be read.
+fn may_be_read(cause: &io::Error) -> bool {
+    use io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    matches!(cause.kind(), PermissionDenied | QuotaExceeded | ReadOnlyFilesystem | StorageFull)
 }
 
 /// What the owner of a folder noted, if there was one.

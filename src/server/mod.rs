@@ -73,6 +73,10 @@ impl Server {
             let backfill = rpc::backfill(tools.engine.clone(), embedding);
             tokio::spawn(ending.clone().run_until_cancelled_owned(backfill));
         }
+        if let (Some(folder), kept @ 1..) = (&tools.state_folder, tools.backups_kept) {
+            let backups = rpc::keep_backups(tools.engine.clone(), folder.clone(), kept);
+            tokio::spawn(ending.clone().run_until_cancelled_owned(backups));
+        }
         let connections = Arc::default();
         Self { tools: Arc::new(tools), events, ending, tasks, connections }
     }

@@ -1,18 +1,18 @@
 //! The log: a file to which each burst of changes is appended by one write.
 //!
-//! A line is a hash, a space, and JSON. Reading stops at the first line that is torn or whose hash
-//! is wrong. After a loss of power that can only be the last; when more follows, the file is kept.
+//! A line is a hash, a space, and JSON. Lines that are torn or whose hash is wrong are passed over;
+//! what they held is known to be missing, since bursts have numbers.
 
 use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{ErrorKind, Seek, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Counters, StoreError, counter_name, free_name, metadata};
+use super::{Counters, StoreError, counter_name, metadata};
 use crate::context::change::{Change, Settings, Slot, SlotChange};
 use crate::context::item::{Item, ItemId, Kind};
 
@@ -37,13 +37,13 @@ pub(super) struct Log {
     torn: bool,
 }
 
-/// A log as it was found.
+/// What is in a log.
+#[derive(Default)]
 pub(super) struct Found {
-    pub(super) log: Log,
-    /// What is whole from the beginning on.
+    /// Every burst that can be read, in the order of the file.
     pub(super) bursts: Vec<Burst>,
-    /// A copy of the file, when there was more behind a line that cannot be read.
-    pub(super) damaged: Option<PathBuf>,
+    /// Number of lines that cannot be read; the last one does not count when it is torn.
+    pub(super) unreadable: usize,
 }
 
 /// A burst as it is read back.
@@ -54,32 +54,23 @@ pub(super) struct Burst {
 }
 
 impl Log {
-    /// Opens or makes the file and reads what is whole in it.
-    pub(super) fn open(path: &Path) -> Result<Found, StoreError> {
-        let failed = |error: std::io::Error| log_error(path, &error);
-        let mut file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .open(path)
-            .map_err(failed)?;
-        let mut text = Vec::new();
-        file.read_to_end(&mut text).map_err(failed)?;
-        let mut bursts = Vec::new();
-        let mut whole = 0;
-        for line in text.split_inclusive(|byte| *byte == b'\n') {
-            let Some(burst) = read_line(line) else { break };
-            bursts.push(burst);
-            whole += line.len();
+    /// Opens or makes the file.
+    pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
+        let mut options = OpenOptions::new();
+        let file = options.read(true).append(true).create(true).mode(0o600).open(path);
+        let file = file.map_err(|error| log_error(path, &error))?;
+        let bytes = file.metadata().map_err(|error| log_error(path, &error))?.len();
+        Ok(Self { file, path: path.to_owned(), bytes, torn: false })
+    }
+
+    /// Refuses to go on when the file was removed: what is written to it would be lost.
+    pub(super) fn refuse_removed(&self) -> Result<(), StoreError> {
+        match self.file.metadata() {
+            Ok(status) if status.nlink() == 0 => {
+                Err(StoreError::Removed { path: self.path.clone() })
+            }
+            _ => Ok(()),
         }
-        let rest = &text[whole..];
-        let damaged = match rest.iter().position(|byte| *byte == b'\n') {
-            Some(end) if end + 1 < rest.len() => Some(keep_aside(path).map_err(failed)?),
-            _ => None,
-        };
-        let log = Self { file, path: path.to_owned(), bytes: text.len() as u64, torn: false };
-        Ok(Found { log, bursts, damaged })
     }
 
     /// Appends a burst; when that fails, the file is as it was.
@@ -88,6 +79,7 @@ impl Log {
         counters: Counters,
         entries: &[Entry],
     ) -> Result<(), StoreError> {
+        self.refuse_removed()?;
         let line = write_line(counters, entries)
             .map_err(|error| StoreError::Damaged(error.to_string()))?;
         if self.torn {
@@ -117,11 +109,20 @@ impl Log {
     }
 }
 
-/// Copies the file to the first free name that ends in `.damaged-N`.
-fn keep_aside(path: &Path) -> std::io::Result<PathBuf> {
-    let aside = free_name(path);
-    std::fs::copy(path, &aside)?;
-    Ok(aside)
+/// Reads a log; one that is missing holds nothing.
+pub(super) fn read(path: &Path) -> Result<Found, StoreError> {
+    let text = match std::fs::read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::default()),
+        read => read.map_err(|error| log_error(path, &error))?,
+    };
+    let mut found = Found::default();
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        match read_line(line) {
+            Some(burst) => found.bursts.push(burst),
+            None => found.unreadable += usize::from(line.ends_with(b"\n")),
+        }
+    }
+    Ok(found)
 }
 
 fn log_error(path: &Path, error: &std::io::Error) -> StoreError {

@@ -7,25 +7,30 @@
 //! after a crash from being applied twice.
 
 mod memory;
+mod recover;
 mod session;
 
 use std::mem;
-use std::path::{Path, PathBuf};
 
-use super::log::{Burst, Entry, Found, Log};
-use super::{Counters, ManagerSummary, SetSummary, Store, StoreError, StoredManager};
+use super::log::{Entry, Log};
+use super::recovery::backup::Snapshot;
+use super::recovery::marks::{Mark, Marks};
+use super::{Counters, Extent, ManagerSummary, SetSummary, Store, StoreError, StoredManager};
 use crate::context::change::{Change, Slot};
 
-/// How many entries are moved at once, at the latest when there are so many.
+/// Number of entries after which they are moved, at the latest.
 const MOVED_AT_ONCE: usize = 256;
 /// How long the log may become, in bytes, before its entries are moved.
 const LONGEST_LOG: u64 = 8 << 20;
+
+/// Opens a store for writing that could only be read before.
+pub(super) type Reopen<S> = Box<dyn FnMut() -> Result<LoggedStore<S>, StoreError> + Send>;
 
 /// A [`Store`] in front of another.
 pub struct LoggedStore<S> {
     inner: S,
     /// `None` when nothing has to survive the process.
-    log: Option<Log>,
+    files: Option<Beside>,
     /// Logged, and not in `inner` yet.
     pending: Vec<Entry>,
     /// Of requests that ended in this burst.
@@ -34,39 +39,39 @@ pub struct LoggedStore<S> {
     request: Vec<Entry>,
     /// Whether this burst goes to `inner` directly.
     direct: bool,
+    /// Whether the request that is running changes something.
+    changing: bool,
+    /// Whether a request of this burst that ended did.
+    changed: bool,
     /// As of the last burst that was kept.
     counters: Counters,
+    /// Why there is only reading, and how to try again.
+    refusal: Option<(String, Reopen<S>)>,
+    /// Why the last burst could not be kept, until one can.
+    trouble: Option<String>,
 }
 
-/// A store whose log was opened, and what the user should know about it.
-pub struct OpenedLog<S> {
-    /// The store.
-    pub store: LoggedStore<S>,
-    /// Set when the log was damaged: where a copy of it is.
-    pub damaged: Option<PathBuf>,
+/// The files of a [`LoggedStore`].
+struct Beside {
+    log: Log,
+    marks: Marks,
+    /// As of the last burst that went to the other store, or its last checkpoint.
+    extent: Extent,
+}
+
+impl Beside {
+    /// Notes how far the state is. What is kept is kept also when that cannot be noted.
+    fn note(&mut self, counters: Counters, in_both: bool) {
+        let mark = Mark { counters, extent: self.extent, opening: false };
+        let noted = if in_both { self.marks.note_in_both(&mark) } else { self.marks.note(&mark) };
+        if let Err(error) = noted {
+            tracing::warn!("the high-water mark cannot be written: {error}");
+        }
+    }
 }
 
 impl<S: Store> LoggedStore<S> {
-    /// Puts a log at `path` in front of `inner` and moves what it holds there.
-    ///
-    /// # Errors
-    /// When the log cannot be read, or `inner` refuses what it holds.
-    pub fn open(inner: S, path: &Path) -> Result<OpenedLog<S>, StoreError> {
-        let Found { log, bursts, damaged } = Log::open(path)?;
-        let mut store = Self::new(inner, Some(log))?;
-        let applied = store.counters.burst;
-        for Burst { counters, entries } in bursts {
-            if counters.burst > applied {
-                store.pending.extend(entries);
-                store.counters = counters;
-            }
-        }
-        store.settle()?;
-        store.clear_log()?;
-        Ok(OpenedLog { store, damaged })
-    }
-
-    /// The same without a file: nothing survives the process.
+    /// Puts nothing but memory in front of `inner`: nothing survives the process.
     ///
     /// # Errors
     /// When `inner` cannot be read.
@@ -74,17 +79,54 @@ impl<S: Store> LoggedStore<S> {
         Self::new(inner, None)
     }
 
-    fn new(mut inner: S, log: Option<Log>) -> Result<Self, StoreError> {
+    fn new(mut inner: S, files: Option<Beside>) -> Result<Self, StoreError> {
         let counters = inner.counters()?;
         Ok(Self {
             inner,
-            log,
+            files,
             pending: Vec::new(),
             staged: Vec::new(),
             request: Vec::new(),
             direct: false,
+            changing: false,
+            changed: false,
             counters,
+            refusal: None,
+            trouble: None,
         })
+    }
+
+    /// Begins a change. When there was only reading, this tries again to write.
+    fn begin_change(&mut self) -> Result<(), StoreError> {
+        if let Some((why, reopen)) = &mut self.refusal {
+            match reopen() {
+                Ok(store) => {
+                    tracing::warn!("the state can be written again");
+                    *self = store;
+                }
+                Err(StoreError::ReadOnly { why: now }) => {
+                    why.clone_from(&now);
+                    return Err(StoreError::ReadOnly { why: now });
+                }
+                Err(error) => return Err(StoreError::ReadOnly { why: error.to_string() }),
+            }
+        }
+        self.changing = true;
+        Ok(())
+    }
+
+    /// Returns the other store for a change.
+    fn changing(&mut self) -> Result<&mut S, StoreError> {
+        self.begin_change()?;
+        self.go_direct()
+    }
+
+    /// Returns the other store for a note that may be dropped; `None` while nothing can be written.
+    fn noting(&mut self) -> Result<Option<&mut S>, StoreError> {
+        match self.refusal.is_some() || self.trouble.is_some() {
+            true => Ok(None),
+            false => self.go_direct().map(Some),
+        }
     }
 
     /// Sends the rest of this burst to `inner`, after everything that came before.
@@ -109,40 +151,81 @@ impl<S: Store> LoggedStore<S> {
         self.pending.iter().chain(&self.staged).chain(&self.request)
     }
 
-    fn clear_log(&mut self) -> Result<(), StoreError> {
-        match &mut self.log {
-            Some(log) if log.bytes() > 0 => log.clear(),
-            _ => Ok(()),
-        }
-    }
-
     fn commit_direct(&mut self, counters: Counters) -> Result<(), StoreError> {
-        self.inner.commit(counters)?;
+        let changed = mem::take(&mut self.changed);
+        if changed {
+            self.refuse_removed()?;
+        }
+        match self.inner.commit(counters) {
+            // Whoever only reads does so also when nothing can be written.
+            Err(error) if !changed => {
+                tracing::debug!("what is logged could not be moved yet: {error}");
+                self.roll_back();
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+            Ok(false) => {
+                self.direct = false;
+                return Ok(());
+            }
+            Ok(true) => {}
+        }
         self.counters = counters;
         self.pending.clear();
         self.staged.clear();
         self.direct = false;
-        // What is in both is known by its number, so a log that stays long is only long.
-        if let Err(error) = self.clear_log() {
-            tracing::warn!("{error}");
+        if let Some(files) = &mut self.files {
+            files.extent = self.inner.extent()?;
+            files.note(counters, true);
         }
+        self.settle_if_long();
         Ok(())
     }
 
     fn commit_logged(&mut self, counters: Counters) -> Result<(), StoreError> {
+        self.changed = false;
         if self.staged.is_empty() {
             return Ok(());
         }
-        if let Some(log) = &mut self.log {
-            log.append(counters, &self.staged)?;
+        if let Some(files) = &mut self.files {
+            files.log.append(counters, &self.staged)?;
+            files.note(counters, false);
         }
         self.counters = counters;
         self.pending.append(&mut self.staged);
-        let long = self.log.as_ref().is_some_and(|log| log.bytes() > LONGEST_LOG);
-        if (long || self.pending.len() >= MOVED_AT_ONCE)
-            && let Err(error) = self.settle()
+        if self.pending.len() >= MOVED_AT_ONCE
+            && let Err(error) = self.move_pending()
         {
             tracing::error!("what is logged could not be moved yet: {error}");
+        }
+        self.settle_if_long();
+        Ok(())
+    }
+
+    fn settle_if_long(&mut self) {
+        let long = self.files.as_ref().is_some_and(|files| files.log.bytes() > LONGEST_LOG);
+        if (long || self.inner.must_settle())
+            && let Err(error) = self.settle()
+        {
+            tracing::error!("the database could not be brought up to date yet: {error}");
+        }
+    }
+
+    /// Moves what is logged to the other store. It stays in the log until that is settled.
+    fn move_pending(&mut self) -> Result<(), StoreError> {
+        if self.pending.is_empty() || self.direct {
+            return Ok(());
+        }
+        let moved = self.pending.iter().try_for_each(|entry| apply(&mut self.inner, entry));
+        let moved = moved.and_then(|()| self.inner.keep());
+        if let Err(error) = moved.and_then(|()| self.inner.commit(self.counters)) {
+            self.inner.roll_back();
+            return Err(error);
+        }
+        self.pending.clear();
+        if let Some(files) = &mut self.files {
+            files.extent = self.inner.extent()?;
+            files.note(self.counters, true);
         }
         Ok(())
     }
@@ -162,6 +245,7 @@ impl<S: Store> Store for LoggedStore<S> {
     }
 
     fn record(&mut self, manager: &str, change: &Change) -> Result<(), StoreError> {
+        self.begin_change()?;
         if self.direct || change.set.is_some() {
             return self.go_direct()?.record(manager, change);
         }
@@ -174,7 +258,7 @@ impl<S: Store> Store for LoggedStore<S> {
     }
 
     fn take_back(&mut self, manager: &str, inverse: &Change) -> Result<(), StoreError> {
-        self.go_direct()?.take_back(manager, inverse)
+        self.changing()?.take_back(manager, inverse)
     }
 
     fn managers(&mut self) -> Result<Vec<ManagerSummary>, StoreError> {
@@ -186,7 +270,7 @@ impl<S: Store> Store for LoggedStore<S> {
     }
 
     fn write_set(&mut self, created: i64, slots: &[Slot]) -> Result<u64, StoreError> {
-        self.go_direct()?.write_set(created, slots)
+        self.changing()?.write_set(created, slots)
     }
 
     fn set_named(&mut self, name: &str) -> Result<Option<u64>, StoreError> {
@@ -215,6 +299,7 @@ impl<S: Store> Store for LoggedStore<S> {
     }
 
     fn remember(&mut self, key: &str, outcome: &str) -> Result<(), StoreError> {
+        self.begin_change()?;
         if self.direct {
             return self.inner.remember(key, outcome);
         }
@@ -224,22 +309,36 @@ impl<S: Store> Store for LoggedStore<S> {
 
     fn keep(&mut self) -> Result<(), StoreError> {
         self.staged.append(&mut self.request);
+        self.changed |= mem::take(&mut self.changing);
         if self.direct { self.inner.keep() } else { Ok(()) }
     }
 
     fn abandon(&mut self) -> Result<(), StoreError> {
         self.request.clear();
+        self.changing = false;
         if self.direct { self.inner.abandon() } else { Ok(()) }
     }
 
-    fn commit(&mut self, counters: Counters) -> Result<(), StoreError> {
-        let counters = Counters { burst: self.counters.burst + 1, ..counters };
-        if self.direct { self.commit_direct(counters) } else { self.commit_logged(counters) }
+    fn commit(&mut self, counters: Counters) -> Result<bool, StoreError> {
+        let before = self.counters.burst;
+        let counters = Counters { burst: before + 1, ..counters };
+        let kept =
+            if self.direct { self.commit_direct(counters) } else { self.commit_logged(counters) };
+        match &kept {
+            Err(error) => {
+                self.changed = true;
+                self.trouble = Some(error.to_string());
+            }
+            Ok(()) if self.counters.burst > before => self.trouble = None,
+            Ok(()) => {}
+        }
+        kept.map(|()| self.counters.burst > before)
     }
 
     fn roll_back(&mut self) {
         self.request.clear();
         self.staged.clear();
+        (self.changing, self.changed) = (false, false);
         if self.direct {
             self.inner.roll_back();
             self.direct = false;
@@ -247,21 +346,46 @@ impl<S: Store> Store for LoggedStore<S> {
     }
 
     fn is_settled(&self) -> bool {
-        self.pending.is_empty()
+        self.pending.is_empty() && self.inner.is_settled()
     }
 
     fn settle(&mut self) -> Result<(), StoreError> {
-        if self.pending.is_empty() || self.direct {
+        if self.direct {
             return Ok(());
         }
-        let moved = self.pending.iter().try_for_each(|entry| apply(&mut self.inner, entry));
-        let moved = moved.and_then(|()| self.inner.keep());
-        if let Err(error) = moved.and_then(|()| self.inner.commit(self.counters)) {
-            self.inner.roll_back();
-            return Err(error);
+        self.move_pending()?;
+        self.inner.settle()?;
+        let Some(files) = &mut self.files else { return Ok(()) };
+        let Extent { epoch, digest, .. } = self.inner.extent()?;
+        if epoch != files.extent.epoch {
+            // The write-ahead log is done with: only one with the next number counts.
+            let salt = files.extent.salt.wrapping_add(1);
+            files.extent = Extent { epoch, digest, salt, ..files.extent };
+            files.note(self.counters, true);
         }
-        self.pending.clear();
-        self.clear_log()
+        // What is in both is known by its number, so a log that stays long is only long.
+        match self.inner.is_settled() && files.log.bytes() > 0 {
+            true => files.log.clear(),
+            false => Ok(()),
+        }
+    }
+
+    fn refuse_removed(&self) -> Result<(), StoreError> {
+        self.inner.refuse_removed()?;
+        self.files.as_ref().map_or(Ok(()), |files| files.log.refuse_removed())
+    }
+
+    fn has_changes(&self) -> bool {
+        self.changing || self.changed
+    }
+
+    fn refusal(&self) -> Option<String> {
+        self.refusal.as_ref().map(|(why, _)| why.clone()).or_else(|| self.trouble.clone())
+    }
+
+    fn snapshot(&mut self) -> Result<Option<Snapshot>, StoreError> {
+        self.settle()?;
+        self.inner.snapshot()
     }
 }
 

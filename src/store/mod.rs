@@ -7,17 +7,20 @@ mod log;
 pub mod logged;
 pub mod memory;
 mod metadata;
+pub mod recovery;
 pub mod session;
 pub mod sqlite;
 #[cfg(test)]
 mod testing;
 pub mod view;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use self::memory::MemoryStore;
+use self::recovery::backup::Snapshot;
 use self::session::SessionStore;
 use crate::context::change::{Change, Settings, Slot};
+use crate::visible::visible_path;
 
 /// How many changes of each manager can at least be undone, across restarts.
 pub const UNDO_DEPTH: u64 = 100;
@@ -35,6 +38,23 @@ pub struct Counters {
     pub last_timestamp: i64,
     /// The number of the last burst of requests that changed something.
     pub burst: u64,
+}
+
+/// Tables whose ids never repeat.
+const SEQUENCES: [&str; 6] =
+    ["item_set", "session", "checkpoint", "usage", "managed_view", "memory"];
+
+/// How far the tables and the files of a store are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// The last id of each table whose ids never repeat.
+    pub sequences: [u64; 6],
+    /// The number of the last checkpoint.
+    pub epoch: u64,
+    /// The checksum of the checksums of that.
+    pub digest: u64,
+    /// The number of the write-ahead log.
+    pub salt: u32,
 }
 
 /// A manager as it was stored.
@@ -125,8 +145,9 @@ pub trait Store: SessionStore + MemoryStore + Send {
     /// Ends a request: its writes are taken back, earlier ones stay.
     fn abandon(&mut self) -> Result<(), StoreError>;
 
-    /// Makes every kept write durable, with the counters; without writes it does nothing.
-    fn commit(&mut self, counters: Counters) -> Result<(), StoreError>;
+    /// Makes every kept write durable, with the counters; without writes it does nothing. Returns
+    /// whether there were any.
+    fn commit(&mut self, counters: Counters) -> Result<bool, StoreError>;
 
     /// Takes back everything since the last commit.
     fn roll_back(&mut self);
@@ -139,6 +160,42 @@ pub trait Store: SessionStore + MemoryStore + Send {
     /// Does what commits left for a quiet moment.
     fn settle(&mut self) -> Result<(), StoreError> {
         Ok(())
+    }
+
+    /// Returns whether [`settle`](Self::settle) cannot wait for a quiet moment.
+    fn must_settle(&mut self) -> bool {
+        false
+    }
+
+    /// Returns how far tables and files are.
+    fn extent(&mut self) -> Result<Extent, StoreError> {
+        Ok(Extent::default())
+    }
+
+    /// Sees to it that no id below these is given again.
+    fn raise(&mut self, _: &Extent) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Fails when what is written would be lost because the files were removed.
+    fn refuse_removed(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Returns whether the requests since the last commit changed anything.
+    fn has_changes(&self) -> bool {
+        true
+    }
+
+    /// Returns why changes are refused or failed last, if so.
+    fn refusal(&self) -> Option<String> {
+        None
+    }
+
+    /// Returns what a backup is made of, after everything is settled; `None` when nothing is kept
+    /// in files.
+    fn snapshot(&mut self) -> Result<Option<Snapshot>, StoreError> {
+        Ok(None)
     }
 }
 
@@ -181,6 +238,49 @@ pub enum StoreError {
         /// What the system said.
         cause: String,
     },
+    /// A file of the state is a link.
+    #[error(
+        "{} is a link; the state is kept in plain files, so remove it, or use another folder with \
+         --state",
+        visible_path(path)
+    )]
+    Link {
+        /// The link.
+        path: PathBuf,
+    },
+    /// A file was removed while the server runs.
+    #[error(
+        "{} was removed while the server runs, so nothing can be kept; stop the server, put the \
+         state folder or a backup back, and start it again",
+        visible_path(path)
+    )]
+    Removed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The state can only be read.
+    #[error(
+        "the state can only be read now ({why}), so nothing was changed; make room or make the \
+         state folder writable, then repeat the call"
+    )]
+    ReadOnly {
+        /// What the system said.
+        why: String,
+    },
+    /// A file beside the database could not be written.
+    #[error("cannot write beside the database: {cause}")]
+    Beside {
+        /// What the system said.
+        cause: String,
+    },
+    /// A backup could not be written or used.
+    #[error("cannot use the backup {}: {cause}", visible_path(path))]
+    Backup {
+        /// The backup.
+        path: PathBuf,
+        /// What is wrong.
+        cause: String,
+    },
     /// A session that is to be changed does not exist.
     #[error("there is no session {0}")]
     NoSuchSession(u64),
@@ -201,14 +301,4 @@ impl From<rusqlite::Error> for StoreError {
 /// The name of a counter as items have it.
 fn counter_name(name: &str) -> &'static str {
     ["o200k", "cl100k"].into_iter().find(|known| *known == name).unwrap_or("estimate")
-}
-
-/// The first name that is not taken of those that are `path` and `.damaged-N`.
-fn free_name(path: &Path) -> PathBuf {
-    let named = |number: u64| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(format!(".damaged-{number}"));
-        PathBuf::from(name)
-    };
-    (1..).map(named).find(|name| !name.exists()).unwrap_or_else(|| named(0))
 }

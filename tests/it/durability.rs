@@ -6,6 +6,7 @@ use contexture::store::sqlite::SqliteStore;
 
 use crate::support::*;
 
+/// Number of rounds, unless `CONTEXTURE_KILL_ROUNDS` gives another.
 const ROUNDS: usize = 100;
 /// How many adds are on their way when the server is killed.
 const PIPELINED: usize = 120;
@@ -17,11 +18,13 @@ fn manager(round: usize) -> String {
 
 #[test]
 fn a_hundred_kills_lose_nothing_that_was_acknowledged() {
+    let rounds = std::env::var("CONTEXTURE_KILL_ROUNDS").ok().and_then(|text| text.parse().ok());
+    let rounds = rounds.unwrap_or(ROUNDS);
     let home = Home::new();
     let mut random = Random(42);
     let mut acknowledged: HashMap<String, String> = HashMap::new();
     let mut seen = HashSet::new();
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         let mut client = home.stdio(&["--max-items", "1000"]);
         check_manager(&mut client, round.saturating_sub(1), &acknowledged);
         let first = client.send("ping", "nil");
@@ -52,7 +55,7 @@ fn a_hundred_kills_lose_nothing_that_was_acknowledged() {
         }
     }
     let mut client = home.stdio(&["--max-items", "1000"]);
-    for round in (0..ROUNDS).step_by(4) {
+    for round in (0..rounds).step_by(4) {
         check_manager(&mut client, round, &acknowledged);
     }
     let held: usize = client
@@ -62,11 +65,14 @@ fn a_hundred_kills_lose_nothing_that_was_acknowledged() {
         .iter()
         .map(|manager| manager["count"].as_u64().unwrap() as usize)
         .sum();
-    assert!(acknowledged.len() > ROUNDS * PIPELINED / 4, "{}", acknowledged.len());
-    assert!(held >= acknowledged.len() && held <= ROUNDS * PIPELINED);
+    assert!(acknowledged.len() > rounds * PIPELINED / 4, "{}", acknowledged.len());
+    assert!(held >= acknowledged.len() && held <= rounds * PIPELINED);
+    let notices = client.ok("server-info", "nil")["notices"].clone();
+    assert!(is_nil(&notices), "a killed server is no damage: {notices}");
     client.end();
     SqliteStore::check(&home.database()).unwrap();
     assert!(home.succeed(&["doctor"]).contains("contexture.db is sound"));
+    eprintln!("{rounds} kills: {} acknowledged, none lost", acknowledged.len());
 }
 
 /// Every acknowledged item of the round's manager is there with its content, and no id twice.
@@ -118,23 +124,26 @@ fn a_damaged_database_does_not_keep_the_server_from_starting_whatever_was_logged
         let mut client = home.stdio(&[]);
         client.add("*shared*", "a");
         client.add("*shared*", "b");
-        client.ok("list-managers", "nil");
+        client.end();
+        let mut client = home.stdio(&[]);
         let more = if last == "move-context" { ":to 1" } else { "" };
         client.ok(last, &format!("(:id \"ctx-1\" {more})"));
         client.add("*shared*", "c");
         client.process().kill();
-        for entry in std::fs::read_dir(home.state()).unwrap() {
-            let path = entry.unwrap().path();
-            if path.file_name().unwrap().to_string_lossy().starts_with("contexture.db") {
-                std::fs::write(path, "no database, but something ".repeat(100)).unwrap();
-            }
+        for name in ["contexture.db", "contexture.db-wal", "contexture.copy"] {
+            let garbage = "no database, but something ".repeat(400);
+            std::fs::write(home.state().join(name), garbage).unwrap();
         }
+        let mut told = String::new();
         for _ in 0..2 {
             let mut client = home.stdio(&[]);
             assert_eq!(client.contents("*shared*"), ["c"], "after {last}");
             assert_eq!(client.ok("context-summary", "nil")["count"], 1, "after {last}");
+            told += &client.ok("server-info", "nil")["notices"].to_string();
             client.end();
         }
+        assert_eq!(told.matches("could not be mended").count(), 1, "{told}");
+        assert!(told.contains("lost"), "{told}");
         assert_eq!(home.stdio(&[]).add("*shared*", "d"), "ctx-4");
     }
 }

@@ -14,7 +14,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ),
     // The library is all of it put together without a wire.
     ("conversation", &["context", "curation", "engine", "server", "session", "store", "tokens"]),
-    ("config", &["context", "files", "provider", "rpc", "tokens", "wire", "visible"]),
+    ("config", &["context", "files", "provider", "rpc", "store", "tokens", "wire", "visible"]),
     ("server", &["engine", "repl", "rpc", "value", "wire", "visible"]),
     // What is typed becomes calls of methods, by their names.
     ("repl", &["rpc", "value", "wire", "visible"]),

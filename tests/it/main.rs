@@ -9,6 +9,7 @@ mod browser;
 mod chat;
 mod configure;
 mod curation;
+mod damage;
 mod docs;
 mod door;
 mod durability;

@@ -147,24 +147,27 @@ fn the_doctor_finds_a_sound_set_up() {
 }
 
 #[test]
-fn the_doctor_finds_a_damaged_database_and_the_server_begins_a_new_one() {
+fn the_doctor_finds_a_damaged_database_and_the_server_mends_it() {
     let home = Home::new();
     home.succeed(&["call", "add-context", "(:content \"x\")"]);
     // Whoever lists needs the database, so what was only logged moves there.
     home.succeed(&["call", "list-managers"]);
-    std::fs::write(home.database(), "this is no database at all, but long enough".repeat(100))
-        .unwrap();
+    let garbage = "this is no database at all, but long enough".repeat(100);
+    std::fs::write(home.database(), &garbage).unwrap();
     let output = home.run(&["doctor"]);
     assert!(!output.status.success());
     let report = String::from_utf8(output.stdout).unwrap();
     assert!(report.contains("BAD") && report.contains("contexture.db"), "{report}");
+    assert!(report.contains("doctor --repair"), "{report}");
+    assert_eq!(std::fs::read_to_string(home.database()).unwrap(), garbage, "looking mends nothing");
     let mut client = home.stdio(&[]);
-    assert!(client.contents("*shared*").is_empty());
+    assert_eq!(client.contents("*shared*"), ["x"]);
     let notices = client.ok("server-info", "nil")["notices"].to_string();
-    assert!(notices.contains("damaged-"), "{notices}");
+    assert!(notices.contains("mended from its second copy"), "{notices}");
     client.end();
-    let kept = std::fs::read_dir(home.state()).unwrap().map(|entry| entry.unwrap().file_name());
-    assert!(kept.into_iter().any(|name| name.to_string_lossy().contains(".damaged-")));
+    let kept = std::fs::read_dir(home.state().join("damaged")).unwrap().next().unwrap().unwrap();
+    let kept = std::fs::read_to_string(kept.path().join("contexture.db")).unwrap();
+    assert_eq!(kept, garbage);
     home.succeed(&["doctor"]);
 }
 
@@ -176,6 +179,7 @@ fn a_database_of_a_newer_program_is_left_alone() {
     let db = rusqlite::Connection::open(home.database()).unwrap();
     db.pragma_update(None, "user_version", 999).unwrap();
     drop(db);
+    home.forget_what_is_beside();
     let output = home.run(&["doctor"]);
     assert!(!output.status.success());
     let report = String::from_utf8(output.stdout).unwrap();

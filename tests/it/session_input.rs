@@ -431,7 +431,7 @@ fn a_store_that_is_full_fails_the_call_and_nothing_is_half_written() {
 }
 
 #[test]
-fn a_newer_database_is_refused_and_a_damaged_one_is_moved_aside_with_its_sessions() {
+fn a_newer_database_is_refused_and_one_beyond_mending_is_kept_with_its_sessions() {
     let home = Home::new();
     let mut client = home.stdio(&[]);
     client.ok("open-session", "(:name \"a\")");
@@ -442,6 +442,7 @@ fn a_newer_database_is_refused_and_a_damaged_one_is_moved_aside_with_its_session
         let mut bytes = database.clone();
         bytes[60..64].copy_from_slice(&version.to_be_bytes());
         std::fs::write(home.database(), bytes).unwrap();
+        home.forget_what_is_beside();
     };
     set_version(999);
     let said = home.fail(&["serve", "--stdio"]);
@@ -450,15 +451,11 @@ fn a_newer_database_is_refused_and_a_damaged_one_is_moved_aside_with_its_session
     std::fs::write(home.database(), b"this is no database at all, whatever its name says").unwrap();
     let mut client = home.stdio(&[]);
     let notices = client.ok("server-info", "nil")["notices"].to_string();
-    assert!(notices.contains("the database was damaged; it is kept as"), "{notices}");
+    assert!(notices.contains("the database was damaged and could not be mended"), "{notices}");
     assert!(is_nil(&client.ok("list-sessions", "nil")));
     client.ok("open-session", "(:name \"b\")");
     client.ok("process-turn", "(:content \"new\")");
     client.end();
-    let aside: Vec<String> = std::fs::read_dir(home.state())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name.contains(".damaged-"))
-        .collect();
+    let aside: Vec<_> = std::fs::read_dir(home.state().join("damaged")).unwrap().collect();
     assert_eq!(aside.len(), 1, "{aside:?}");
 }

@@ -58,6 +58,14 @@ impl Home {
         self.state().join("contexture.db")
     }
 
+    /// Removes the checksums and the copy of the database, which another program would have written
+    /// in its own way.
+    pub(crate) fn forget_what_is_beside(&self) {
+        for name in ["contexture.sums", "contexture.copy"] {
+            let _ = std::fs::remove_file(self.state().join(name));
+        }
+    }
+
     /// The program, in this home, with tokens estimated because the exact tables load slowly.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_contexture"));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::super::clock::not_ahead;
 use super::super::{Engine, EngineError};
 use crate::session::message::{Message, Phase, Role, Signals, ToolCall};
 use crate::tokens::Counter;
@@ -139,7 +140,7 @@ impl Engine {
             .into_iter()
             .map(|new| {
                 number += 1;
-                newest = newest.max(new.timestamp.unwrap_or(now));
+                newest = not_ahead(newest, now).max(new.timestamp.unwrap_or(now));
                 new.into_message(number, newest)
             })
             .collect();

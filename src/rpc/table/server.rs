@@ -2,7 +2,7 @@
 
 use super::{Method, Pace, required};
 use crate::rpc::call::Topic;
-use crate::rpc::server;
+use crate::rpc::{backup, server};
 
 /// In the order of the documentation.
 pub(super) static METHODS: &[Method] = &[
@@ -21,7 +21,9 @@ pub(super) static METHODS: &[Method] = &[
         doc: "Says what this server is: its version, dialects, limits and state folder.",
         params: &[],
         result: "`:name :version :dialects :pid :state :token-counter :limits :statistics \
-                 :notices`.",
+                 :notices :read-only :backup`. Notices say what the start found, such as damage. \
+                 `:read-only` is nil, or why changes cannot be kept now; `:backup` is the newest \
+                 automatic one as `:path :bytes :at`, or nil.",
         pace: Pace::Prompt,
         run: server::server_info,
     },
@@ -55,6 +57,17 @@ pub(super) static METHODS: &[Method] = &[
         result: "`(:cancelled BOOLEAN)`: whether the call was running.",
         pace: Pace::Prompt,
         run: server::cancel,
+    },
+    Method {
+        name: "backup",
+        family: "server",
+        doc: "Writes all of the state, what is still in the logs included, into one file in the \
+              state folder, and reads it back. The next such call replaces the file; `contexture \
+              backup FILE` moves it away. Others go on meanwhile.",
+        params: &[],
+        result: "`:path :bytes :at`.",
+        pace: Pace::Prompt,
+        run: backup::backup,
     },
     Method {
         name: "shutdown",

@@ -7,7 +7,7 @@ use super::LoggedStore;
 
 impl<S: Store> MemoryStore for LoggedStore<S> {
     fn add_memory(&mut self, memory: &NewMemory) -> Result<u64, StoreError> {
-        self.go_direct()?.add_memory(memory)
+        self.changing()?.add_memory(memory)
     }
 
     fn memory(&mut self, id: u64) -> Result<Option<MemoryRow>, StoreError> {
@@ -45,7 +45,7 @@ impl<S: Store> MemoryStore for LoggedStore<S> {
         model: &str,
         vector: &[f32],
     ) -> Result<(), StoreError> {
-        self.go_direct()?.set_memory_vector(id, model, vector)
+        self.changing()?.set_memory_vector(id, model, vector)
     }
 
     fn memory_ids(&mut self, filter: &MemoryFilter) -> Result<Vec<u64>, StoreError> {
@@ -70,10 +70,10 @@ impl<S: Store> MemoryStore for LoggedStore<S> {
     }
 
     fn touch_memories(&mut self, ids: &[u64], at: i64) -> Result<(), StoreError> {
-        self.go_direct()?.touch_memories(ids, at)
+        self.noting()?.map_or(Ok(()), |store| store.touch_memories(ids, at))
     }
 
     fn set_memory_forgotten(&mut self, id: u64, at: Option<i64>) -> Result<bool, StoreError> {
-        self.go_direct()?.set_memory_forgotten(id, at)
+        self.changing()?.set_memory_forgotten(id, at)
     }
 }

@@ -5,6 +5,7 @@
 //! cost the last moments but not the database.
 
 mod journal;
+mod keeper;
 mod memory;
 mod message;
 mod open;
@@ -21,10 +22,13 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-pub use self::open::Opened;
+use self::keeper::Keeper;
+pub(super) use self::open::refuse_newer;
 use self::rows::{ITEM_COLUMNS, slot_of};
+use super::recovery::backup::Snapshot;
 use super::{
-    Counters, ManagerSummary, REMEMBERED_REQUESTS, SetSummary, Store, StoreError, StoredManager,
+    Counters, Extent, ManagerSummary, REMEMBERED_REQUESTS, SEQUENCES, SetSummary, Store,
+    StoreError, StoredManager,
 };
 use crate::context::change::{Change, Settings, Slot};
 
@@ -34,6 +38,10 @@ const REQUEST_SWEEP: i64 = 256;
 /// A [`Store`] in SQLite.
 pub struct SqliteStore {
     db: Connection,
+    /// `None` for a store that no file belongs to. Closed after the database.
+    keeper: Option<Keeper>,
+    /// Whether something may stand in the write-ahead log alone.
+    unsettled: bool,
     managers: HashMap<String, Known>,
     next_request: i64,
     transaction: bool,
@@ -240,12 +248,12 @@ impl Store for SqliteStore {
         Ok(())
     }
 
-    fn commit(&mut self, counters: Counters) -> Result<(), StoreError> {
+    fn commit(&mut self, counters: Counters) -> Result<bool, StoreError> {
         if self.lost {
             return Err(StoreError::Lost);
         }
         if !self.transaction {
-            return Ok(());
+            return Ok(false);
         }
         let Counters { next_item, next_version, last_timestamp, burst } = counters;
         self.db
@@ -254,10 +262,11 @@ impl Store for SqliteStore {
                  SET next_item = ?1, next_version = ?2, last_timestamp = ?3, burst = ?4",
             )?
             .execute(params![next_item, next_version, last_timestamp, burst])?;
+        self.unsettled = true;
         self.run("COMMIT")?;
         self.transaction = false;
         self.kept = false;
-        Ok(())
+        Ok(true)
     }
 
     fn roll_back(&mut self) {
@@ -271,6 +280,65 @@ impl Store for SqliteStore {
         {
             tracing::error!("could not roll back: {error}");
         }
+    }
+
+    fn is_settled(&self) -> bool {
+        self.keeper.is_none() || !self.unsettled
+    }
+
+    fn settle(&mut self) -> Result<(), StoreError> {
+        self.checkpoint()
+    }
+
+    fn must_settle(&mut self) -> bool {
+        self.is_long()
+    }
+
+    fn extent(&mut self) -> Result<Extent, StoreError> {
+        let mut extent = Extent::default();
+        let mut query = self.db.prepare_cached("SELECT name, seq FROM sqlite_sequence")?;
+        let mut rows = query.query([])?;
+        while let Some(row) = rows.next()? {
+            let name = row.get_ref(0)?.as_str().unwrap_or_default();
+            if let Some(place) = SEQUENCES.iter().position(|known| *known == name) {
+                extent.sequences[place] = row.get(1)?;
+            }
+        }
+        if let Some(keeper) = &mut self.keeper {
+            (extent.epoch, extent.digest) = (keeper.epoch(), keeper.digest());
+            let salt = keeper.salt();
+            extent.salt = salt.map_err(|error| StoreError::Beside { cause: error.to_string() })?;
+        }
+        Ok(extent)
+    }
+
+    fn raise(&mut self, extent: &Extent) -> Result<(), StoreError> {
+        let known = self.extent()?;
+        self.writing()?;
+        for (place, name) in SEQUENCES.iter().enumerate() {
+            if extent.sequences[place] > known.sequences[place] {
+                self.db.execute("DELETE FROM sqlite_sequence WHERE name = ?1", [name])?;
+                self.db.execute(
+                    "INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)",
+                    params![name, extent.sequences[place]],
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    fn refuse_removed(&self) -> Result<(), StoreError> {
+        match &self.keeper {
+            Some(keeper) if keeper.is_removed() => {
+                Err(StoreError::Removed { path: keeper.database_path() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn snapshot(&mut self) -> Result<Option<Snapshot>, StoreError> {
+        self.checkpoint()?;
+        Ok(self.keeper.as_ref().and_then(Keeper::snapshot))
     }
 }
 

@@ -1,41 +1,48 @@
-//! Opening the database: its format, its mode, and what becomes of a damaged one.
+//! Opening the database: its format and its mode.
 
 use std::collections::HashMap;
-use std::fs::{OpenOptions, Permissions};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
 
-use super::super::{StoreError, free_name};
+use super::super::StoreError;
+use super::super::recovery::files::Files;
+use super::super::recovery::sums::Sums;
 use super::SqliteStore;
+use super::keeper::Keeper;
 use crate::visible::visible_path;
 
 /// The numbered migrations; one is never edited, only another added.
-const SCHEMA: &[&str] = &[include_str!("../schema/001.sql"), include_str!("../schema/002.sql")];
-
-/// A store that was opened, and what the user should know about it.
-pub struct Opened {
-    /// The store.
-    pub store: SqliteStore,
-    /// Set when a damaged database was moved aside: where it is now.
-    pub moved_aside: Option<PathBuf>,
-}
+const SCHEMA: &[&str] = &[
+    include_str!("../schema/001.sql"),
+    include_str!("../schema/002.sql"),
+    include_str!("../schema/003.sql"),
+];
+/// First number of pages of the write-ahead log at which a commit is followed by a checkpoint.
+const LONGEST_WAL: u64 = 1000;
+/// Where a database says whether it has a write-ahead log: by which versions it may be written and
+/// read. A database in memory has none.
+const FORMAT_VERSIONS: std::ops::Range<usize> = 18..20;
 
 impl SqliteStore {
-    /// Opens or creates the database. A file that is no sound database is moved aside, under a
-    /// name that ends in `.damaged-N`, and an empty one is begun; nothing is deleted.
+    /// Opens or creates the database of a folder, with checksums and a copy of its pages.
+    /// `sums` are those of its last checkpoint, if they are known.
     ///
     /// # Errors
-    /// [`StoreError::Newer`], [`StoreError::Open`].
-    pub fn open(path: &Path) -> Result<Opened, StoreError> {
-        match Self::open_sound(path) {
-            Err(StoreError::Damaged(_)) => {
-                let aside = move_aside(path)?;
-                Ok(Opened { store: Self::open_sound(path)?, moved_aside: Some(aside) })
-            }
-            opened => Ok(Opened { store: opened?, moved_aside: None }),
-        }
+    /// [`StoreError::Newer`], [`StoreError::Open`], [`StoreError::Damaged`].
+    pub(crate) fn open(files: &Files, sums: Option<Sums>) -> Result<Self, StoreError> {
+        let path = files.database();
+        let failed = |error: io::Error| StoreError::Open {
+            path: files.database(),
+            cause: error.to_string(),
+        };
+        let keeper = Keeper::new(files, sums).map_err(failed)?;
+        let db = Connection::open(&path).map_err(|e| open_error(&path, &e))?;
+        let mut store = Self::prepare(db, &path)?;
+        store.keeper = Some(keeper);
+        Ok(store)
     }
 
     /// A store that is gone with the process.
@@ -47,31 +54,62 @@ impl SqliteStore {
         Self::prepare(Connection::open_in_memory().map_err(|e| open_error(path, &e))?, path)
     }
 
+    /// A store of the bytes of a database, which touches no file. `path` is for messages.
+    ///
+    /// # Errors
+    /// As of [`open`](Self::open).
+    pub(crate) fn of_image(image: Vec<u8>, path: &Path) -> Result<Self, StoreError> {
+        Self::prepare(image_connection(image, path)?, path)
+    }
+
+    /// Reads the bytes of a database through and through.
+    ///
+    /// # Errors
+    /// Whatever is wrong with it.
+    pub(crate) fn check_image(image: Vec<u8>, path: &Path) -> Result<(), StoreError> {
+        check(&image_connection(image, path)?, path)
+    }
+
     /// Reads a database through and through without changing it.
     ///
     /// # Errors
     /// Whatever is wrong with it.
     pub fn check(path: &Path) -> Result<(), StoreError> {
-        let error = |error: rusqlite::Error| open_error(path, &error);
-        let db =
-            Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(error)?;
-        let found: i64 =
-            db.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(error)?;
-        let known = SCHEMA.len() as i64;
-        if found > known {
-            return Err(StoreError::Newer { path: path.to_owned(), found, known });
-        }
-        let verdict: String =
-            db.pragma_query_value(None, "quick_check", |row| row.get(0)).map_err(error)?;
-        match verdict.as_str() {
-            "ok" => Ok(()),
-            wrong => Err(StoreError::Damaged(format!("{}: {wrong}", visible_path(path)))),
-        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
+        let db = Connection::open_with_flags(path, flags).map_err(|e| open_error(path, &e))?;
+        check(&db, path)
     }
 
-    fn open_sound(path: &Path) -> Result<Self, StoreError> {
-        make_private(path)?;
-        Self::prepare(Connection::open(path).map_err(|e| open_error(path, &e))?, path)
+    /// Notes the start, which gives the write-ahead log a header.
+    pub(crate) fn note_opening(&mut self) -> Result<(), StoreError> {
+        self.writing()?;
+        self.run("UPDATE opened SET times = times + 1")
+    }
+
+    /// Puts all pages into the database, and then into the copy, so that nothing stands in the
+    /// write-ahead log alone. While a backup reads the database, this is put off.
+    pub(super) fn checkpoint(&mut self) -> Result<(), StoreError> {
+        let Some(keeper) = &mut self.keeper else { return Ok(()) };
+        if !self.unsettled || keeper.is_held() {
+            return Ok(());
+        }
+        let run = |db: &Connection, mode: &str| -> Result<bool, rusqlite::Error> {
+            let sql = format!("PRAGMA wal_checkpoint({mode})");
+            db.query_row(&sql, [], |row| row.get::<_, i64>(0)).map(|busy| busy == 0)
+        };
+        if !run(&self.db, "FULL")? {
+            return Err(StoreError::Damaged("the database is used by another program".into()));
+        }
+        keeper.follow().map_err(|error| StoreError::Beside { cause: error.to_string() })?;
+        run(&self.db, "TRUNCATE")?;
+        self.unsettled = false;
+        Ok(())
+    }
+
+    /// Returns whether so much is in the write-ahead log that a checkpoint cannot wait.
+    pub(super) fn is_long(&mut self) -> bool {
+        let page = 4096;
+        self.keeper.as_mut().is_some_and(|keeper| keeper.wal_bytes() > LONGEST_WAL * page)
     }
 
     fn prepare(mut db: Connection, path: &Path) -> Result<Self, StoreError> {
@@ -80,19 +118,24 @@ impl SqliteStore {
             db.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
             db.pragma_update(None, "journal_mode", "WAL")?;
             db.pragma_update(None, "synchronous", "NORMAL")?;
+            // Checkpoints are ours alone, since checksums have to follow them.
+            db.pragma_update(None, "wal_autocheckpoint", 0)?;
+            db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+            // Reading must not need a disk that can be written.
+            db.pragma_update(None, "temp_store", "MEMORY")?;
+            db.pragma_update(None, "cache_spill", false)?;
             db.pragma_query_value(None, "user_version", |row| row.get(0))
         };
         let found = set_up(&mut db).map_err(|e| open_error(path, &e))?;
-        let known = SCHEMA.len() as i64;
-        if found > known {
-            return Err(StoreError::Newer { path: path.to_owned(), found, known });
-        }
+        refuse_newer(found, path)?;
         migrate(&mut db, found).map_err(|e| open_error(path, &e))?;
         let next_request = db
             .query_row("SELECT coalesce(max(seq), 0) + 1 FROM request", [], |row| row.get(0))
             .map_err(|e| open_error(path, &e))?;
         Ok(Self {
             db,
+            keeper: None,
+            unsettled: true,
             managers: HashMap::new(),
             next_request,
             transaction: false,
@@ -103,12 +146,38 @@ impl SqliteStore {
     }
 }
 
-/// Makes the file, empty, if there is none, and the user's alone. SQLite gives its log the same
-/// mode.
-fn make_private(path: &Path) -> Result<(), StoreError> {
-    let made = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
-    let private = made.and_then(|file| file.set_permissions(Permissions::from_mode(0o600)));
-    private.map_err(|error| StoreError::Open { path: path.to_owned(), cause: error.to_string() })
+fn image_connection(mut image: Vec<u8>, path: &Path) -> Result<Connection, StoreError> {
+    if let Some(versions) = image.get_mut(FORMAT_VERSIONS) {
+        versions.fill(1);
+    }
+    let open = || -> Result<Connection, rusqlite::Error> {
+        let mut db = Connection::open_in_memory()?;
+        db.deserialize_read_exact(MAIN_DB, &*image, image.len(), false)?;
+        Ok(db)
+    };
+    open().map_err(|e| open_error(path, &e))
+}
+
+fn check(db: &Connection, path: &Path) -> Result<(), StoreError> {
+    let error = |error: rusqlite::Error| open_error(path, &error);
+    let found: i64 =
+        db.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(error)?;
+    refuse_newer(found, path)?;
+    let verdict: String =
+        db.pragma_query_value(None, "quick_check", |row| row.get(0)).map_err(error)?;
+    match verdict.as_str() {
+        "ok" => Ok(()),
+        wrong => Err(StoreError::Damaged(format!("{}: {wrong}", visible_path(path)))),
+    }
+}
+
+/// Refuses a database of a program that knows more formats.
+pub(in super::super) fn refuse_newer(found: i64, path: &Path) -> Result<(), StoreError> {
+    let known = SCHEMA.len() as i64;
+    match found > known {
+        true => Err(StoreError::Newer { path: path.to_owned(), found, known }),
+        false => Ok(()),
+    }
 }
 
 fn migrate(db: &mut Connection, found: i64) -> Result<(), rusqlite::Error> {
@@ -128,22 +197,4 @@ fn open_error(path: &Path, error: &rusqlite::Error) -> StoreError {
         }
         _ => StoreError::Open { path: path.to_owned(), cause: error.to_string() },
     }
-}
-
-/// Renames the database and its log to the first free name ending in `.damaged-N`.
-fn move_aside(path: &Path) -> Result<PathBuf, StoreError> {
-    let with = |path: &Path, suffix: &str| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(suffix);
-        PathBuf::from(name)
-    };
-    let aside = free_name(path);
-    for part in ["", "-wal", "-shm"] {
-        let (from, to) = (with(path, part), with(&aside, part));
-        if from.exists() {
-            std::fs::rename(&from, &to)
-                .map_err(|e| StoreError::Open { path: from, cause: e.to_string() })?;
-        }
-    }
-    Ok(aside)
 }

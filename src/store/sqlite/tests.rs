@@ -5,6 +5,7 @@ use super::*;
 use crate::context::item::{Item, ItemId, Kind};
 use crate::session::message::{Message, Role};
 use crate::store::memory::{MemoryFilter, MemoryScope, MemoryStore, NewMemory};
+use crate::store::recovery::Files;
 use crate::store::session::{NewSession, SessionStore};
 use crate::store::testing::{commit, message};
 
@@ -38,7 +39,8 @@ fn fill_first_format(store: &mut SqliteStore) {
 #[test]
 fn the_first_format_is_brought_up_to_date_with_its_data() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("s.db");
+    let files = Files::new(dir.path());
+    let path = files.database();
     let db = Connection::open(&path).unwrap();
     db.execute_batch(include_str!("../schema/001.sql")).unwrap();
     db.pragma_update(None, "user_version", 1).unwrap();
@@ -51,9 +53,7 @@ fn the_first_format_is_brought_up_to_date_with_its_data() {
     in_memory.commit(counters).unwrap();
     drop(in_memory);
 
-    let opened = SqliteStore::open(&path).unwrap();
-    assert!(opened.moved_aside.is_none());
-    let mut store = opened.store;
+    let mut store = SqliteStore::open(&files, None).unwrap();
     assert_eq!(store.counters().unwrap(), counters);
     assert_eq!(store.load("m").unwrap().unwrap().slots, [slot(1)]);
     assert_eq!(store.last_change("m").unwrap().unwrap().method, "save-set");
@@ -63,7 +63,7 @@ fn the_first_format_is_brought_up_to_date_with_its_data() {
     commit(&mut store);
     drop(store);
     SqliteStore::check(&path).unwrap();
-    let mut store = SqliteStore::open(&path).unwrap().store;
+    let mut store = SqliteStore::open(&files, None).unwrap();
     assert_eq!(store.search_sessions("words", 9, false).unwrap().len(), 3);
     assert_eq!(store.load("m").unwrap().unwrap().slots, [slot(1)]);
 }
@@ -155,25 +155,12 @@ fn a_store_that_is_not_to_be_written_can_be_read() {
 #[test]
 fn a_newer_database_is_refused_with_advice() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("s.db");
-    Connection::open(&path).unwrap().pragma_update(None, "user_version", 999).unwrap();
-    let error = SqliteStore::open(&path).err().unwrap().to_string();
+    let files = Files::new(dir.path());
+    let db = Connection::open(files.database()).unwrap();
+    db.pragma_update(None, "user_version", 999).unwrap();
+    drop(db);
+    let error = SqliteStore::open(&files, None).err().unwrap().to_string();
     assert!(error.contains("has format 999") && error.contains("--state"), "{error}");
-}
-
-#[test]
-fn a_damaged_database_is_moved_aside_whole() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("s.db");
-    for number in 1..=2 {
-        std::fs::write(&path, "this is no database, and long enough to be looked at").unwrap();
-        let opened = SqliteStore::open(&path).unwrap();
-        let aside = opened.moved_aside.unwrap();
-        assert!(aside.to_string_lossy().ends_with(&format!("s.db.damaged-{number}")));
-        assert!(std::fs::read_to_string(&aside).unwrap().starts_with("this is no database"));
-        drop(opened.store);
-        std::fs::remove_file(&path).unwrap();
-    }
 }
 
 #[test]

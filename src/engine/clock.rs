@@ -1,0 +1,24 @@
+//! Times that cannot be right do not spread.
+
+/// How far ahead of the clock a stored time may be, in seconds: clocks differ, but not by a day.
+const MAX_AHEAD: i64 = 24 * 60 * 60;
+
+/// Returns a stored time that later ones must not be before, or `now` when it is so far ahead that
+/// a clock or a client was wrong.
+pub(super) fn not_ahead(stored: i64, now: i64) -> i64 {
+    if stored > now.saturating_add(MAX_AHEAD) { now } else { stored }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_far_ahead_is_left_behind() {
+        assert_eq!(not_ahead(i64::MAX, 5), 5);
+        assert_eq!(not_ahead(5 + MAX_AHEAD, 5), 5 + MAX_AHEAD);
+        assert_eq!(not_ahead(6 + MAX_AHEAD, 5), 5);
+        assert_eq!(not_ahead(3, 5), 3);
+        assert_eq!(not_ahead(i64::MIN, i64::MAX), i64::MIN);
+    }
+}

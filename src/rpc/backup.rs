@@ -1,0 +1,91 @@
+//! Backups: one when somebody asks, and one a day.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::call::Call;
+use super::error::application;
+use super::params::decode;
+use super::present::{entry, figure};
+use super::query::Nothing;
+use super::{Finish, Step};
+use crate::engine::{EngineError, Handle};
+use crate::store::StoreError;
+use crate::store::recovery::Files;
+use crate::store::recovery::backup::{Backup, Snapshot, is_due, write_asked, write_daily};
+use crate::value::Value;
+use crate::visible::visible_path;
+use crate::wire::message::WireError;
+
+/// How long after the start of the server the age of the last backup is looked at first.
+const AFTER_START: Duration = Duration::from_secs(60);
+/// How long until it is looked at again.
+const AGAIN: Duration = Duration::from_secs(60 * 60);
+
+/// Writes a backup beside the state when the last one is a day old, for as long as it is polled.
+pub async fn keep_backups(engine: Handle, folder: PathBuf, kept: usize) {
+    tokio::time::sleep(AFTER_START).await;
+    loop {
+        match back_up_if_due(&engine, folder.clone(), kept).await {
+            Ok(Some(backup)) => tracing::info!("{} was written", visible_path(&backup.path)),
+            Ok(None) => {}
+            Err(EngineError::Ended) => return,
+            Err(error) => tracing::warn!("no backup could be made: {error}"),
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+/// Writes a backup when it is time for one.
+///
+/// # Errors
+/// Those of the store, and [`EngineError::Ended`].
+pub async fn back_up_if_due(
+    engine: &Handle,
+    folder: PathBuf,
+    kept: usize,
+) -> Result<Option<Backup>, EngineError> {
+    let files = Files::new(&folder);
+    if kept == 0 || !is_due(&files, jiff::Timestamp::now().as_second()) {
+        return Ok(None);
+    }
+    let Some(snapshot) = engine.ask(|engine| engine.snapshot()).await? else { return Ok(None) };
+    let write = move || write_daily(&files, &snapshot, kept);
+    let written = tokio::task::spawn_blocking(write).await;
+    written.map_or(Err(EngineError::Ended), |backup| Ok(Some(backup?)))
+}
+
+pub(super) fn backup(call: Call, params: Value) -> Result<Step, WireError> {
+    decode::<Nothing>(params)?;
+    let folder = call.tools.state_folder.clone();
+    Step::then(move |engine| {
+        let snapshot = engine.snapshot()?;
+        let Some((folder, snapshot)) = folder.zip(snapshot) else {
+            let said = engine.refusal().map_or_else(
+                || "this server keeps no state in files, so there is nothing to back up".to_owned(),
+                |why| format!("no backup can be made while the state is only read ({why})"),
+            );
+            return Ok(Finish::Refused(application("backup-failed", said, vec![])));
+        };
+        Ok(Finish::Later(Box::new(move || write(folder, &snapshot))))
+    })
+}
+
+fn write(folder: PathBuf, snapshot: &Snapshot) -> Result<Value, WireError> {
+    match write_asked(&Files::new(&folder), snapshot) {
+        Ok(backup) => Ok(shown(&backup)),
+        Err(error @ StoreError::Backup { .. }) => {
+            Err(application("backup-failed", error.to_string(), vec![]))
+        }
+        Err(error) => Err(super::engine_error(error.into())),
+    }
+}
+
+/// A backup as a map.
+pub(super) fn shown(backup: &Backup) -> Value {
+    Value::Map(vec![
+        entry("path", backup.path.to_string_lossy().into_owned()),
+        entry("bytes", figure(backup.bytes)),
+        entry("at", Value::Int(backup.at)),
+    ])
+}

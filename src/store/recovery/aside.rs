@@ -1,0 +1,80 @@
+//! Keeps a copy of the state's files before anything of them is changed or left out.
+
+use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use super::files::{Files, create};
+
+/// Copies files once, however many reasons there are.
+pub(crate) struct Aside<'a> {
+    files: &'a Files,
+    /// What the write-ahead log was before SQLite opened it, when that changes it.
+    wal: Option<Vec<u8>>,
+    kept: Option<PathBuf>,
+}
+
+impl<'a> Aside<'a> {
+    pub(super) fn new(files: &'a Files, wal: Option<Vec<u8>>) -> Self {
+        Self { files, wal, kept: None }
+    }
+
+    /// Copies all files of the state into a new folder in `damaged`, unless that was done.
+    pub(crate) fn keep(&mut self) -> io::Result<()> {
+        if self.kept.is_some() {
+            return Ok(());
+        }
+        let folder = new_folder(&self.files.damaged())?;
+        for path in self.files.all() {
+            let Some(name) = path.file_name() else { continue };
+            let to = folder.join(name);
+            match &self.wal {
+                Some(bytes) if path == self.files.wal() => create(&to)?.write_all(bytes)?,
+                _ => copy(&path, &to)?,
+            }
+        }
+        self.kept = Some(folder);
+        Ok(())
+    }
+
+    /// Returns the files of the state.
+    pub(crate) fn files(&self) -> &'a Files {
+        self.files
+    }
+
+    /// Returns the folder, when anything was kept.
+    pub(super) fn kept(self) -> Option<PathBuf> {
+        self.kept
+    }
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    match std::fs::File::open(from) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        opened => io::copy(&mut opened?, &mut create(to)?).map(drop),
+    }
+}
+
+fn new_folder(within: &Path) -> io::Result<PathBuf> {
+    private_folder(within)?;
+    let stamp = stamp();
+    for number in 1.. {
+        let name = if number == 1 { stamp.clone() } else { format!("{stamp}-{number}") };
+        let folder = within.join(name);
+        match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made.map(|()| folder),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// Makes a folder, with those above it, that only the user may enter.
+pub(super) fn private_folder(path: &Path) -> io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Returns the time as names of files have it.
+pub(super) fn stamp() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H%M%SZ").to_string()
+}

@@ -1,0 +1,244 @@
+//! Backups: a database in one file, with a line behind it that tells its hash.
+//!
+//! A backup is made of the database as of a checkpoint, page by page, while the server goes on: until
+//! the backup is done, the server writes to its logs only.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::super::StoreError;
+use super::super::sqlite::SqliteStore;
+use super::aside::{private_folder, stamp};
+use super::files::{Files, replace};
+use super::sums::Sums;
+use crate::visible::visible_path;
+
+/// Number of automatic backups that are kept unless configured otherwise.
+pub const BACKUPS_KEPT: usize = 7;
+/// Seconds after which the newest backup is too old.
+const DAY: i64 = 24 * 60 * 60;
+const TRAILER: &[u8] = b"\ncontexture-backup-1 ";
+const HASH_DIGITS: usize = 64;
+const TRAILER_BYTES: usize = TRAILER.len() + HASH_DIGITS + 1;
+/// Where a database says that it has a write-ahead log. A backup has none.
+const FORMAT_VERSIONS: std::ops::Range<usize> = 18..20;
+
+/// A database as of a checkpoint. There is no further one while this lives.
+#[derive(Debug)]
+pub struct Snapshot {
+    database: Arc<File>,
+    sums: Arc<Sums>,
+}
+
+/// A backup that is in a state folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Backup {
+    /// Its file.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+    /// When it was written, Unix seconds.
+    pub at: i64,
+}
+
+impl Snapshot {
+    pub(in super::super) fn new(database: Arc<File>, sums: Arc<Sums>) -> Self {
+        Self { database, sums }
+    }
+
+    /// Writes the backup and reads it back; the file is there whole or not at all.
+    ///
+    /// # Errors
+    /// [`StoreError::Backup`].
+    pub fn write(&self, path: &Path) -> Result<Backup, StoreError> {
+        let mut wrong = None;
+        let written = replace(path, |file| {
+            self.copy_to(file)?;
+            file.seek(SeekFrom::Start(0))?;
+            read_trailer(file)
+        });
+        let written = written.map_err(|error| error.to_string());
+        if let Err(error) = written.and_then(|()| check(path).map_err(|e| e.to_string())) {
+            wrong = Some(error);
+            let _ = std::fs::remove_file(path);
+        }
+        match wrong {
+            Some(cause) => Err(StoreError::Backup { path: path.to_owned(), cause }),
+            None => backup_at(path).ok_or_else(|| StoreError::Backup {
+                path: path.to_owned(),
+                cause: "it was removed".to_owned(),
+            }),
+        }
+    }
+
+    /// Reads the database through and through, and puts the second copy right.
+    ///
+    /// # Errors
+    /// What is wrong with the database, or with writing the copy.
+    pub(super) fn check(&self, copy: &Path) -> io::Result<()> {
+        let mut options = std::fs::OpenOptions::new();
+        let copy = options.read(true).write(true).create(true).truncate(false).open(copy)?;
+        let (mut page, mut twin) = (vec![0; self.sums.page_size], vec![0; self.sums.page_size]);
+        for index in 0..self.sums.pages.len() {
+            let at = (index * self.sums.page_size) as u64;
+            self.read_page(index, &mut page)?;
+            if copy.read_exact_at(&mut twin, at).is_err() || page != twin {
+                copy.write_all_at(&page, at)?;
+            }
+        }
+        copy.set_len((self.sums.pages.len() * self.sums.page_size) as u64)
+    }
+
+    fn read_page(&self, index: usize, page: &mut [u8]) -> io::Result<()> {
+        self.database.read_exact_at(page, (index * self.sums.page_size) as u64)?;
+        if self.sums.fits(index, page) {
+            return Ok(());
+        }
+        let advice = "stop the server and start it again, which mends what can be mended";
+        let said = format!("page {} of the database is damaged; {advice}", index + 1);
+        Err(io::Error::other(said))
+    }
+
+    fn copy_to(&self, file: &mut File) -> io::Result<()> {
+        let mut page = vec![0; self.sums.page_size];
+        let mut hasher = blake3::Hasher::new();
+        let mut out = io::BufWriter::with_capacity(1 << 20, file);
+        for index in 0..self.sums.pages.len() {
+            self.read_page(index, &mut page)?;
+            if index == 0 {
+                page[FORMAT_VERSIONS].fill(1);
+            }
+            hasher.update(&page);
+            out.write_all(&page)?;
+        }
+        out.write_all(TRAILER)?;
+        out.write_all(hasher.finalize().to_hex().as_bytes())?;
+        out.write_all(b"\n")?;
+        out.flush()
+    }
+}
+
+/// Writes a backup into the folder's own, and removes all but the newest `kept` of them.
+///
+/// # Errors
+/// [`StoreError::Backup`].
+pub fn write_daily(files: &Files, snapshot: &Snapshot, kept: usize) -> Result<Backup, StoreError> {
+    let folder = files.backups();
+    let path = folder.join(format!("contexture-{}.db", stamp()));
+    files.refuse_links()?;
+    let made = private_folder(&folder);
+    made.map_err(|e| StoreError::Backup { path: path.clone(), cause: e.to_string() })?;
+    let backup = snapshot.write(&path)?;
+    drop_old(&list(files), kept);
+    Ok(backup)
+}
+
+/// Writes the backup that somebody asked for; the next one takes its place.
+///
+/// # Errors
+/// [`StoreError::Backup`].
+pub fn write_asked(files: &Files, snapshot: &Snapshot) -> Result<Backup, StoreError> {
+    let path = files.backups().join("asked.db");
+    let made = private_folder(&files.backups());
+    made.map_err(|e| StoreError::Backup { path: path.clone(), cause: e.to_string() })?;
+    snapshot.write(&path)
+}
+
+/// Returns whether it is time for another backup.
+pub fn is_due(files: &Files, now: i64) -> bool {
+    // A backup of a time to come was made by a clock that was wrong.
+    list(files).last().is_none_or(|last| last.at > now || now - last.at >= DAY)
+}
+
+/// Lists the backups in the folder, the newest last.
+pub fn list(files: &Files) -> Vec<Backup> {
+    let entries = std::fs::read_dir(files.backups()).into_iter().flatten().flatten();
+    let named = |path: &PathBuf| {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        name.is_some_and(|name| name.starts_with("contexture-") && name.ends_with(".db"))
+    };
+    let paths = entries.map(|entry| entry.path()).filter(named);
+    let mut found: Vec<Backup> = paths.filter_map(|path| backup_at(&path)).collect();
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    found
+}
+
+/// Reads a backup through and through: its hash, and what SQLite says of it. A plain database
+/// without a hash is taken for a backup, too.
+///
+/// # Errors
+/// Whatever is wrong with it.
+pub fn check(path: &Path) -> Result<(), StoreError> {
+    let failed =
+        |error: io::Error| StoreError::Backup { path: path.to_owned(), cause: error.to_string() };
+    let mut file = File::open(path).map_err(failed)?;
+    let has_trailer = trailer(&mut file).map_err(failed)?.is_some();
+    let odd = file.metadata().map_err(failed)?.len() % 512 != 0;
+    if has_trailer || odd {
+        read_trailer(&mut file).map_err(failed)?;
+    }
+    SqliteStore::check(path)
+}
+
+/// Puts a backup in the place of a database.
+pub(super) fn put_back(backup: &Path, files: &Files) -> io::Result<()> {
+    let mut file = File::open(backup)?;
+    let behind = trailer(&mut file)?.map_or(0, |_| TRAILER_BYTES as u64);
+    let length = file.metadata()?.len() - behind;
+    file.seek(SeekFrom::Start(0))?;
+    replace(&files.database(), |to| {
+        io::copy(&mut file.take(length), to)?;
+        to.write_all_at(&[2, 2], FORMAT_VERSIONS.start as u64)
+    })
+}
+
+/// Reads the bytes of a backup's database.
+pub(super) fn bytes(backup: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(backup)?;
+    let behind = trailer(&mut file)?.map_or(0, |_| TRAILER_BYTES);
+    let mut bytes = std::fs::read(backup)?;
+    bytes.truncate(bytes.len() - behind);
+    Ok(bytes)
+}
+
+fn backup_at(path: &Path) -> Option<Backup> {
+    use std::os::unix::fs::MetadataExt;
+    let status = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+    Some(Backup { path: path.to_owned(), bytes: status.len(), at: status.mtime() })
+}
+
+fn drop_old(backups: &[Backup], kept: usize) {
+    for old in &backups[..backups.len().saturating_sub(kept.max(1))] {
+        if let Err(error) = std::fs::remove_file(&old.path) {
+            tracing::warn!("cannot remove the old backup {}: {error}", visible_path(&old.path));
+        }
+    }
+}
+
+/// Reads the hash that is written behind the database, if there is one.
+fn trailer(file: &mut File) -> io::Result<Option<String>> {
+    let Some(at) = file.metadata()?.len().checked_sub(TRAILER_BYTES as u64) else {
+        return Ok(None);
+    };
+    let mut bytes = [0; TRAILER_BYTES];
+    file.read_exact_at(&mut bytes, at)?;
+    let hash = bytes.strip_prefix(TRAILER).and_then(|rest| rest.strip_suffix(b"\n"));
+    Ok(hash.map(|hash| String::from_utf8_lossy(hash).into_owned()))
+}
+
+/// Reads the file through; an error unless its hash is the one behind it.
+fn read_trailer(file: &mut File) -> io::Result<()> {
+    let changed = || io::Error::other("it is not what was written; its hash is another");
+    let told = trailer(file)?.ok_or_else(changed)?;
+    let length = file.metadata()?.len() - TRAILER_BYTES as u64;
+    file.seek(SeekFrom::Start(0))?;
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(file.take(length))?;
+    match hasher.finalize().to_hex().as_str() == told {
+        true => Ok(()),
+        false => Err(changed()),
+    }
+}

@@ -1,0 +1,394 @@
+//! Opening a state folder: what is found there is checked, mended where that can be done, and told.
+//!
+//! From the surest to the last resort: checksums say that the database is whole; pages that are not
+//! come from the second copy; a database beyond that is replaced by the newest good backup. What the
+//! log has is applied to it, what is missing is known by its number, and ids go on where they were.
+//! Before anything is changed, all files are copied into `damaged`.
+
+mod aside;
+pub mod backup;
+pub(crate) mod files;
+mod judge;
+pub(crate) mod marks;
+pub(crate) mod sums;
+pub(crate) mod wal;
+
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+pub(crate) use self::aside::Aside;
+pub use self::files::Files;
+use self::judge::{Judged, Verdict, judge};
+use self::marks::{Mark, Marks};
+use super::logged::{LoggedStore, Reopen};
+use super::sqlite::{SqliteStore, refuse_newer};
+use super::{Counters, Extent, Store, StoreError};
+use crate::visible::visible_path;
+
+/// Something that was found when a state folder was opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Set when something that was acknowledged is missing.
+    pub lost: bool,
+    /// What was found, and what was done about it.
+    pub text: String,
+}
+
+impl Finding {
+    pub(super) fn mended(text: impl Into<String>) -> Self {
+        Self { lost: false, text: text.into() }
+    }
+
+    pub(super) fn lost(text: impl Into<String>) -> Self {
+        Self { lost: true, text: text.into() }
+    }
+}
+
+/// A store over a state folder, and what was found there.
+pub struct Opened {
+    /// The store. When the folder cannot be written, it is for reading, and tries again to write
+    /// when a change comes.
+    pub store: LoggedStore<SqliteStore>,
+    /// What the user should know.
+    pub findings: Vec<Finding>,
+}
+
+/// Takes the folder's lock, when that could not be done before.
+pub type Relock = Box<dyn FnMut() -> Result<(), String> + Send>;
+
+/// Opens the state in a folder that belongs to this process. `relock` is called before the first
+/// write when the folder could not be written at first.
+///
+/// # Errors
+/// [`StoreError::Newer`], [`StoreError::Link`], and what keeps even reading from working.
+pub fn open(folder: &Path, mut relock: Relock) -> Result<Opened, StoreError> {
+    let files = Files::new(folder);
+    files.refuse_links()?;
+    let closed = close_to_others(&files)?;
+    let opened = relock().map_err(|why| StoreError::ReadOnly { why });
+    let opened = opened.and_then(|()| open_for_writing(&files));
+    let mut opened = match opened {
+        Err(error @ (StoreError::Newer { .. } | StoreError::Link { .. })) => return Err(error),
+        Err(error) => open_for_reading(&files, error, relock)?,
+        Ok(opened) => opened,
+    };
+    opened.findings.extend(closed);
+    opened.findings.iter().for_each(|finding| tracing::warn!("{}", finding.text));
+    Ok(opened)
+}
+
+/// Looks at a state folder without changing anything, and says what a start would find.
+///
+/// # Errors
+/// What keeps it from being read.
+pub fn inspect(folder: &Path) -> Result<Vec<Finding>, StoreError> {
+    let files = Files::new(folder);
+    files.refuse_links()?;
+    let state = State::read(&files)?;
+    let mut findings = state.findings();
+    let inner = state.in_memory(&files, &mut findings)?;
+    let store = LoggedStore::reading(inner, &files, state.mark.as_ref(), None, &mut findings);
+    store.map(|_| findings)
+}
+
+/// Puts a backup in the place of the state, which is kept in `damaged`. Ids go on where they were.
+///
+/// # Errors
+/// [`StoreError::Backup`] when the backup cannot be used; then nothing is changed.
+pub fn restore(folder: &Path, backup: &Path) -> Result<PathBuf, StoreError> {
+    let files = Files::new(folder);
+    files.refuse_links()?;
+    backup::check(backup)?;
+    let failed =
+        |error: io::Error| StoreError::Backup { path: backup.to_owned(), cause: error.to_string() };
+    let mut aside = Aside::new(&files, None);
+    aside.keep().map_err(failed)?;
+    put_back(&files, backup).map_err(failed)?;
+    remove(&files.log()).map_err(failed)?;
+    Ok(aside.kept().unwrap_or_default())
+}
+
+/// Reads the open state of a folder through and through: the database, as SQLite sees it, and the
+/// second copy, which is made again if need be.
+///
+/// # Errors
+/// Whatever is wrong with them.
+pub fn check_all(files: &Files, store: &mut impl Store) -> Result<(), StoreError> {
+    let failed = |error: io::Error| StoreError::Beside { cause: error.to_string() };
+    if let Some(snapshot) = store.snapshot()? {
+        snapshot.check(&files.copy()).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// What is in a folder, before anything is changed.
+struct State {
+    mark: Option<Mark>,
+    /// Marks that are missing or cannot be read.
+    unusable: Vec<PathBuf>,
+    wal: wal::Wal,
+    /// Set when the write-ahead log belongs to another moment; then it is left out.
+    foreign_wal: bool,
+    judged: Judged,
+}
+
+impl State {
+    fn read(files: &Files) -> Result<Self, StoreError> {
+        let failed = |error: io::Error| StoreError::Open {
+            path: files.folder().to_owned(),
+            cause: error.to_string(),
+        };
+        let found = marks::read(files);
+        let mut wal = wal::read(&files.wal()).map_err(failed)?;
+        let foreign_wal = found.newest.is_some_and(|mark| is_foreign(&wal, &mark));
+        if foreign_wal {
+            wal = wal::Wal::default();
+        }
+        let judged = judge(files, found.newest.as_ref(), &wal).map_err(failed)?;
+        Ok(Self { mark: found.newest, unusable: found.unusable, wal, foreign_wal, judged })
+    }
+
+    /// Returns what is to be told of the files, but for a database beyond mending.
+    fn findings(&self) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        if self.foreign_wal {
+            findings.push(Finding::mended(
+                "the database's write-ahead log belongs to another moment, so it was left out",
+            ));
+        }
+        if let [path] = &*self.unusable {
+            let text = format!("{} could not be read; it was made again", visible_path(path));
+            findings.push(Finding::mended(text));
+        }
+        match &self.judged.verdict {
+            Verdict::Mendable(pages) => findings.push(Finding::mended(format!(
+                "the database was damaged ({} bad pages); it was mended from its second copy",
+                pages.len()
+            ))),
+            Verdict::Sound if self.judged.sums.is_none() && self.epoch() > 0 => {
+                findings.push(Finding::mended(
+                    "the checksums of the database could not be used; they were made again",
+                ));
+            }
+            _ => {}
+        }
+        findings
+    }
+
+    fn epoch(&self) -> u64 {
+        self.mark.map_or(0, |mark| mark.extent.epoch)
+    }
+
+    /// Returns whether the files must be kept before the state is opened.
+    fn is_changed_by_opening(&self) -> bool {
+        self.foreign_wal || matches!(self.judged.verdict, Verdict::Mendable(_))
+    }
+
+    /// Returns what is wrong with a database that cannot be used, when it cannot.
+    fn beyond(&self, files: &Files) -> Result<Option<String>, StoreError> {
+        match &self.judged.verdict {
+            Verdict::Sound => {
+                let format = judge::format(files, &self.wal).unwrap_or_default();
+                refuse_newer(format, &files.database()).map(|()| None)
+            }
+            Verdict::Mendable(_) => Ok(None),
+            Verdict::Absent if self.epoch() == 0 => Ok(None),
+            Verdict::Absent => Ok(Some("it is missing".to_owned())),
+            Verdict::Beyond(pages) => {
+                if self.judged.sums.is_none() {
+                    let format = judge::format(files, &self.wal).unwrap_or_default();
+                    refuse_newer(format, &files.database())?;
+                }
+                Ok(Some(format!("{pages} or more of its pages are bad, and those of its copy too")))
+            }
+            Verdict::Unknown => {
+                match SqliteStore::check_image(self.image(files)?, &files.database()) {
+                    Ok(()) => Ok(None),
+                    Err(error @ StoreError::Newer { .. }) => Err(error),
+                    Err(error) => Ok(Some(error.to_string())),
+                }
+            }
+        }
+    }
+
+    fn image(&self, files: &Files) -> Result<Vec<u8>, StoreError> {
+        judge::image(files, &self.judged, &self.wal)
+            .map_err(|error| StoreError::Open { path: files.database(), cause: error.to_string() })
+    }
+
+    /// Reads the database into memory: the best there is, as a start would use it.
+    fn in_memory(
+        &self,
+        files: &Files,
+        findings: &mut Vec<Finding>,
+    ) -> Result<SqliteStore, StoreError> {
+        let path = files.database();
+        let failed = |e: io::Error| StoreError::Open { path: path.clone(), cause: e.to_string() };
+        let image = match self.beyond(files)? {
+            None => self.image(files)?,
+            Some(wrong) => {
+                let backup = good_backup(files);
+                findings.push(beyond(&wrong, backup.as_ref()));
+                backup
+                    .map_or(Ok(Vec::new()), |backup| backup::bytes(&backup.path).map_err(failed))?
+            }
+        };
+        match image.is_empty() {
+            true => SqliteStore::in_memory(),
+            false => SqliteStore::of_image(image, &path),
+        }
+    }
+}
+
+/// Returns whether the log was not written after the mark, nor at its time: its number must be the
+/// mark's, or the next one when a checkpoint came between.
+fn is_foreign(wal: &wal::Wal, mark: &Mark) -> bool {
+    let salt = mark.extent.salt;
+    let known = [salt, salt.wrapping_add(1)].contains(&wal.salt);
+    !mark.opening && !wal.pages.is_empty() && !known
+}
+
+fn open_for_writing(files: &Files) -> Result<Opened, StoreError> {
+    files.probe().map_err(|error| StoreError::ReadOnly { why: error.to_string() })?;
+    let mut state = State::read(files)?;
+    let mut findings = state.findings();
+    let wrong = state.beyond(files)?;
+    let mut aside = Aside::new(files, state.wal.torn.take());
+    let mut sums = state.judged.sums.clone();
+    let beside = |error: io::Error| StoreError::Beside { cause: error.to_string() };
+    if wrong.is_some() || state.is_changed_by_opening() {
+        aside.keep().map_err(beside)?;
+    }
+    if let Some(wrong) = wrong {
+        let backup = good_backup(files);
+        findings.insert(0, beyond(&wrong, backup.as_ref()));
+        begin_anew(files, backup.as_ref()).map_err(beside)?;
+        sums = sums::Sums::read(&files.sums());
+    } else if let (Verdict::Mendable(pages), Some(sums)) = (&state.judged.verdict, &sums) {
+        judge::mend(files, pages, sums, &state.wal).map_err(beside)?;
+    }
+    if state.foreign_wal {
+        std::fs::remove_file(files.wal()).map_err(beside)?;
+    }
+    let mut marks = Marks::open(files).map_err(beside)?;
+    let mark = state.mark.unwrap_or(Mark {
+        counters: Counters { next_item: 1, next_version: 1, last_timestamp: 0, burst: 0 },
+        extent: Extent::default(),
+        opening: true,
+    });
+    marks.note_in_both(&Mark { opening: true, ..mark }).map_err(beside)?;
+    let mut inner = SqliteStore::open(files, sums)?;
+    inner.note_opening()?;
+    let mark = state.mark.as_ref();
+    let store = LoggedStore::recover(inner, marks, mark, &mut aside, &mut findings)?;
+    if let Some(kept) = aside.kept() {
+        let text = format!("the files as they were are kept in {}", visible_path(&kept));
+        findings.push(Finding::mended(text));
+    }
+    Ok(Opened { store, findings })
+}
+
+/// Serves from memory what can be read, and says why nothing can be written.
+fn open_for_reading(
+    files: &Files,
+    error: StoreError,
+    mut relock: Relock,
+) -> Result<Opened, StoreError> {
+    let state = State::read(files)?;
+    let mut findings = state.findings();
+    let inner = state.in_memory(files, &mut findings)?;
+    let why = match error {
+        StoreError::ReadOnly { why } => why,
+        error => error.to_string(),
+    };
+    findings.push(Finding::mended(format!(
+        "the state folder {} cannot be written ({why}); changes are refused until it can",
+        visible_path(files.folder())
+    )));
+    let again = files.clone();
+    let reopen: Reopen<SqliteStore> = Box::new(move || {
+        relock().map_err(|why| StoreError::ReadOnly { why })?;
+        open_for_writing(&again).map(|opened| opened.store)
+    });
+    let refusal = Some((why, reopen));
+    let mark = state.mark.as_ref();
+    let store = LoggedStore::reading(inner, files, mark, refusal, &mut findings)?;
+    Ok(Opened { store, findings })
+}
+
+/// Takes the right to write from others, who could put anything into the state.
+fn close_to_others(files: &Files) -> Result<Option<Finding>, StoreError> {
+    let folder = files.folder();
+    let failed =
+        |error: io::Error| StoreError::Open { path: folder.to_owned(), cause: error.to_string() };
+    let status = std::fs::metadata(folder).map_err(failed)?;
+    let mode = status.mode();
+    if mode & 0o022 == 0 || status.uid() != rustix::process::geteuid().as_raw() {
+        return Ok(None);
+    }
+    let closed = std::fs::set_permissions(folder, std::fs::Permissions::from_mode(mode & 0o700));
+    let shown = visible_path(folder);
+    Ok(Some(Finding::mended(match closed {
+        Ok(()) => format!("others could write to the state folder {shown}; now only you can"),
+        Err(error) => format!("others can write to the state folder {shown}: {error}"),
+    })))
+}
+
+fn good_backup(files: &Files) -> Option<backup::Backup> {
+    let newest_first = backup::list(files).into_iter().rev();
+    newest_first.into_iter().find(|backup| match backup::check(&backup.path) {
+        Ok(()) => true,
+        Err(error) => {
+            tracing::warn!("{error}");
+            false
+        }
+    })
+}
+
+fn beyond(wrong: &str, backup: Option<&backup::Backup>) -> Finding {
+    let text = format!("the database was damaged and could not be mended ({wrong}); ");
+    Finding::lost(match backup {
+        Some(backup) => {
+            let at = jiff::Timestamp::from_second(backup.at).unwrap_or_default();
+            let path = visible_path(&backup.path);
+            text + &format!(
+                "the backup of {at} took its place ({path}), so what came later is lost"
+            )
+        }
+        None => text + "there is no good backup, so an empty one was begun",
+    })
+}
+
+fn begin_anew(files: &Files, backup: Option<&backup::Backup>) -> io::Result<()> {
+    match backup {
+        Some(backup) => put_back(files, &backup.path),
+        None => {
+            remove_beside(files)?;
+            remove(&files.database())
+        }
+    }
+}
+
+fn put_back(files: &Files, backup: &Path) -> io::Result<()> {
+    remove_beside(files)?;
+    backup::put_back(backup, files)?;
+    let epoch = marks::read(files).newest.map_or(0, |mark| mark.extent.epoch);
+    let sums = judge::sums_of(&files.database(), epoch + 1)?;
+    sums.map_or(Ok(()), |sums| sums.write(&files.sums()))
+}
+
+/// Removes what belongs to one database alone.
+fn remove_beside(files: &Files) -> io::Result<()> {
+    [files.wal(), files.sums(), files.copy()].iter().try_for_each(|path| remove(path))
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,385 @@
+//! Corrupts every file of a large state at random: nothing that was acknowledged is missing without
+//! a word, nothing that is there is wrong, no id is given again, and no start fails.
+//!
+//! A slice of the seeds runs by default; `CONTEXTURE_DAMAGE_SEEDS` says how many.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use super::*;
+use crate::context::change::{Change, SetChange, Slot};
+use crate::context::item::{Item, ItemId, Kind};
+use crate::session::message::Role;
+use crate::store::Store;
+use crate::store::memory::{MemoryFilter, MemoryScope, NewMemory};
+use crate::store::session::{NewSession, SessionStore};
+use crate::store::testing::message;
+
+const SEEDS: u64 = 40;
+/// Not a round number: the last bursts are in the log only.
+const BURSTS: u64 = 3013;
+/// Bursts before the ends of which older copies are taken.
+const OLDER: [u64; 3] = [1200, 2200, BURSTS - 3];
+const MANAGERS: u64 = 30;
+const SESSIONS: u64 = 12;
+
+/// A small generator, so that a seed says everything.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end.max(1) as u64) as usize
+    }
+}
+
+fn open_at(folder: &Path) -> Opened {
+    open(folder, Box::new(|| Ok(()))).unwrap()
+}
+
+/// What a burst of this number writes, the same whenever it is asked.
+fn content(what: &str, number: u64) -> String {
+    let mut random = Random(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let words = 3 + random.below(if number.is_multiple_of(97) { 2000 } else { 60 });
+    let words: Vec<String> = (0..words).map(|_| format!("{:x}", random.next() >> 40)).collect();
+    format!("{what} {number} {}", words.join(" "))
+}
+
+fn slot(number: u64) -> Slot {
+    let item = Item {
+        id: ItemId(number),
+        kind: Kind::Code,
+        content: content("item", number).into(),
+        metadata: Default::default(),
+        timestamp: 5,
+        taken_ms: 6,
+        tokens: 7,
+        counted_by: "o200k",
+        live: false,
+    };
+    Slot { rank: number as i64, pinned: false, version: number, item: item.into() }
+}
+
+/// What was acknowledged.
+#[derive(Default, Clone)]
+struct Model {
+    next_item: u64,
+    items: BTreeSet<u64>,
+    messages: BTreeMap<u64, u64>,
+    memories: BTreeSet<u64>,
+    sets: BTreeSet<u64>,
+    keys: BTreeSet<u64>,
+    last_memory: u64,
+    last_set: u64,
+}
+
+impl Model {
+    /// Writes a burst, acknowledges it, and notes what it was.
+    fn burst(&mut self, store: &mut impl Store, number: u64) {
+        let manager = format!("m{}", number % MANAGERS);
+        match number % 20 {
+            0 => {
+                let id = store.write_set(5, &[slot(number)]).unwrap();
+                assert!(id > self.last_set, "set {id} was given before");
+                self.last_set = id;
+                let set = SetChange { name: format!("s{number}"), before: None, after: Some(id) };
+                let change =
+                    Change { method: "save-set".into(), set: Some(set), ..Change::default() };
+                store.record(&manager, &change).unwrap();
+                self.sets.insert(number);
+            }
+            1 => {
+                let memory = NewMemory {
+                    scope: MemoryScope::Everywhere,
+                    kind: "note".into(),
+                    origin: None,
+                    content: content("memory", number),
+                    created: 1,
+                };
+                let id = store.add_memory(&memory).unwrap();
+                assert!(id > self.last_memory, "memory {id} was given before");
+                self.last_memory = id;
+                self.memories.insert(number);
+            }
+            2..=4 => {
+                let session = number % SESSIONS + 1;
+                let last = self.messages.entry(session).or_default();
+                *last += 1;
+                let text = content("message", session << 32 | *last);
+                store.append_messages(session, &[message(*last, Role::User, &text)]).unwrap();
+            }
+            _ => {
+                let next = store.counters().unwrap().next_item;
+                assert!(next >= self.next_item, "item {next} was given before");
+                let mut change = Change { method: "add".into(), ..Change::default() };
+                change.enter(slot(next));
+                store.record(&manager, &change).unwrap();
+                store.remember(&format!("key {number}"), &content("key", number)).unwrap();
+                self.items.insert(next);
+                self.keys.insert(number);
+                self.next_item = next + 1;
+            }
+        }
+        store.keep().unwrap();
+        let before = store.counters().unwrap();
+        let (next_item, next_version) = (self.next_item.max(before.next_item), self.next_item);
+        let next_version = next_version.max(before.next_version);
+        store.commit(Counters { next_item, next_version, ..before }).unwrap();
+    }
+
+    /// Panics when something is there that is not what was written, and returns what is missing.
+    fn check(&self, store: &mut impl Store) -> Vec<String> {
+        let mut missing = Vec::new();
+        let mut items = BTreeSet::new();
+        for number in 0..MANAGERS {
+            let Some(stored) = store.load(&format!("m{number}")).unwrap() else { continue };
+            for slot in stored.slots {
+                assert_eq!(*slot.item.content, content("item", slot.version), "a wrong item");
+                assert_eq!(slot.item.id.0, slot.version);
+                items.insert(slot.version);
+            }
+        }
+        missing.extend(self.items.difference(&items).map(|number| format!("item {number}")));
+        for (session, last) in &self.messages {
+            let count = store.session(*session).unwrap().map_or(0, |row| row.messages);
+            let found = store.messages(*session, 1, count).unwrap();
+            assert_eq!(found.len() as u64, count);
+            for one in &found {
+                assert_eq!(*one.content, content("message", session << 32 | one.number));
+            }
+            missing.extend((count + 1..=*last).map(|number| format!("message {session} {number}")));
+        }
+        let memories = store.memories(&MemoryFilter::default(), 99_999).unwrap();
+        let memories: BTreeSet<u64> =
+            memories.iter().map(|row| number_of("memory", &row.made.content)).collect();
+        missing
+            .extend(self.memories.difference(&memories).map(|number| format!("memory {number}")));
+        for number in &self.sets {
+            let Some(set) = store.set_named(&format!("s{number}")).unwrap() else {
+                missing.push(format!("set {number}"));
+                continue;
+            };
+            let slots = store.read_set(set).unwrap();
+            assert_eq!(slots.len(), 1);
+            assert_eq!(*slots[0].item.content, content("item", *number));
+        }
+        for number in &self.keys {
+            match store.recall(&format!("key {number}")).unwrap() {
+                None => missing.push(format!("key {number}")),
+                Some(outcome) => assert_eq!(outcome, content("key", *number)),
+            }
+        }
+        missing
+    }
+}
+
+/// The number in a content, which must be what is written under it.
+fn number_of(what: &str, text: &str) -> u64 {
+    let number = text.split(' ').nth(1).unwrap().parse().unwrap();
+    assert_eq!(text, content(what, number));
+    number
+}
+
+/// A large state at the moment of a crash, and older copies of its files.
+struct Built {
+    dir: tempfile::TempDir,
+    model: Model,
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let path = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_folder(&entry.path(), &path);
+        } else {
+            fs::copy(entry.path(), path).unwrap();
+        }
+    }
+}
+
+fn build() -> Built {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("state");
+    fs::create_dir(&folder).unwrap();
+    let mut store = open_at(&folder).store;
+    let mut model = Model { next_item: 1, ..Model::default() };
+    for number in 1..=SESSIONS {
+        let name = format!("session {number}");
+        store.create_session(&NewSession { name, ..NewSession::default() }).unwrap();
+    }
+    store.keep().unwrap();
+    let counters = store.counters().unwrap();
+    store.commit(counters).unwrap();
+    for number in 1..=BURSTS {
+        model.burst(&mut store, number);
+        if number % 500 == 0 {
+            store.settle().unwrap();
+        }
+        if number == BURSTS / 2 {
+            let snapshot = store.snapshot().unwrap().unwrap();
+            backup::write_daily(&Files::new(&folder), &snapshot, 7).unwrap();
+        }
+        if OLDER.contains(&number) {
+            copy_folder(&folder, &dir.path().join(format!("old-{number}")));
+        }
+        // A few that the checkpoint does not have, some of them moved, some in the log only.
+        if number == BURSTS - 45 {
+            store.settle().unwrap();
+        }
+    }
+    copy_folder(&folder, &dir.path().join("crashed"));
+    store.settle().unwrap();
+    drop(store);
+    copy_folder(&folder, &dir.path().join("settled"));
+    Built { dir, model }
+}
+
+impl Built {
+    /// Damages one file of `folder` and says how.
+    fn damage(&self, folder: &Path, random: &mut Random) -> (String, String) {
+        let files = Files::new(folder).all();
+        // The logs twice as often: what is there is nowhere else.
+        let path = &files[[0, 1, 1, 2, 2, 3, 4, 5, 6][random.below(9)]];
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let mut bytes = fs::read(path).unwrap_or_default();
+        let length = bytes.len();
+        let how = match random.below(9) {
+            0 => {
+                flip(&mut bytes, random);
+                "a bit flipped"
+            }
+            1 => {
+                (0..1 + random.below(20)).for_each(|_| flip(&mut bytes, random));
+                "bits flipped"
+            }
+            2 => {
+                bytes.truncate(random.below(length));
+                "truncated"
+            }
+            3 => {
+                bytes.truncate(random.below(length / 4096 + 1) * 4096);
+                "truncated to pages"
+            }
+            4 => {
+                bytes = [bytes.clone(), bytes].concat();
+                "doubled"
+            }
+            5 => {
+                let at = random.below(length / 4096 + 1) * 4096;
+                let end = length.min(at + 4096 * (1 + random.below(5)));
+                bytes.get_mut(at..end).into_iter().for_each(|part| part.fill(0));
+                "zeroed"
+            }
+            6 => {
+                let old = format!("old-{}", OLDER[random.below(3)]);
+                bytes = fs::read(self.dir.path().join(old).join(&name)).unwrap_or_default();
+                "swapped with an older copy"
+            }
+            7 => {
+                let from = random.below(length);
+                bytes[from..].iter_mut().for_each(|byte| *byte = random.next() as u8);
+                "garbage to the end"
+            }
+            _ => {
+                let _ = fs::remove_file(path);
+                return (name, "missing".to_owned());
+            }
+        };
+        fs::write(path, bytes).unwrap();
+        (name, how.to_owned())
+    }
+
+    /// Damages a copy of the state and opens it. Returns whether a loss was told.
+    fn try_seed(&self, seed: u64) -> bool {
+        let mut random = Random(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) | 1);
+        (0..5).for_each(|_| _ = random.next());
+        let dir = tempfile::tempdir_in(self.dir.path()).unwrap();
+        let folder = dir.path();
+        let base = ["crashed", "crashed", "settled"][random.below(3)];
+        copy_folder(&self.dir.path().join(base), folder);
+        let files = if random.below(4) == 0 { 2 } else { 1 };
+        let done: Vec<_> = (0..files).map(|_| self.damage(folder, &mut random)).collect();
+        let about = format!("seed {seed}: {base}, {done:?}");
+        let _printed_when_it_fails = OnPanic(&about);
+        let inspected = inspect(folder).unwrap_or_else(|error| panic!("{about}: {error}"));
+        let opened = open(folder, Box::new(|| Ok(())));
+        let Opened { mut store, findings } = opened.unwrap_or_else(|e| panic!("{about}: {e}"));
+        assert!(store.refusal().is_none(), "{about}: only for reading");
+        let lost = findings.iter().any(|finding| finding.lost);
+        let missing = self.model.check(&mut store);
+        store.keep().unwrap();
+        let counters = store.counters().unwrap();
+        store.commit(counters).unwrap();
+        assert!(missing.is_empty() || lost, "{about}: not told: {missing:?} {findings:#?}");
+        assert_eq!(lost, inspected.iter().any(|finding| finding.lost), "{about}: {inspected:#?}");
+        let single = files == 1 && !["contexture.log", "contexture.db-wal"].contains(&&*done[0].0);
+        assert!(!(lost && single), "{about}: {findings:#?}");
+        let mut after = self.model.clone();
+        after.messages.clear();
+        // No messages: their session may be what was lost.
+        let bursts = (9020..9060).filter(|number| !(2..=4).contains(&(number % 20)));
+        bursts.for_each(|number| after.burst(&mut store, number));
+        drop(store);
+        let Opened { mut store, findings } = open_at(folder);
+        assert!(!findings.iter().any(|finding| finding.lost), "{about}: again {findings:#?}");
+        let left = after.check(&mut store);
+        let old: BTreeSet<&String> = missing.iter().filter(|m| !m.starts_with("mess")).collect();
+        assert_eq!(left.iter().collect::<BTreeSet<_>>(), old, "{about}: {findings:#?}");
+        lost
+    }
+}
+
+/// Says which seed it was when a check deep below fails.
+struct OnPanic<'a>(&'a str);
+
+impl Drop for OnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("failed: {}", self.0);
+        }
+    }
+}
+
+fn flip(bytes: &mut [u8], random: &mut Random) {
+    let at = random.below(bytes.len());
+    if let Some(byte) = bytes.get_mut(at) {
+        *byte ^= 1 << random.below(8);
+    }
+}
+
+#[test]
+fn a_state_that_nobody_damaged_is_opened_without_a_word() {
+    let built = build();
+    for base in ["crashed", "settled"] {
+        let Opened { mut store, findings } = open_at(&built.dir.path().join(base));
+        assert_eq!(findings, [], "{base}");
+        assert_eq!(built.model.check(&mut store), [""; 0], "{base}");
+    }
+}
+
+#[test]
+fn whatever_is_damaged_is_told_and_survived() {
+    let built = build();
+    let seeds = std::env::var("CONTEXTURE_DAMAGE_SEEDS").ok().and_then(|text| text.parse().ok());
+    let seeds = seeds.unwrap_or(SEEDS);
+    let first = std::env::var("CONTEXTURE_DAMAGE_FIRST").ok().and_then(|text| text.parse().ok());
+    let first: u64 = first.unwrap_or(1);
+    let mut failed = Vec::new();
+    let mut told = 0;
+    for seed in first..first + seeds {
+        let tried = std::panic::AssertUnwindSafe(|| built.try_seed(seed));
+        match std::panic::catch_unwind(tried) {
+            Ok(lost) => told += usize::from(lost),
+            Err(_) => failed.push(seed),
+        }
+    }
+    assert_eq!(failed, [0; 0], "seeds that failed");
+    eprintln!("{seeds} states damaged: {told} losses told, none silent");
+}

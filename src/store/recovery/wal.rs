@@ -1,0 +1,187 @@
+//! Reads the write-ahead log of SQLite without SQLite.
+//!
+//! SQLite drops everything from the first frame on whose checksum is wrong, and says nothing; and
+//! it applies any log whose checksums are right, also one that belongs to another moment.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// Number of bytes of a database that tell the size of its pages.
+pub(crate) const DATABASE_HEADER: usize = 18;
+const HEADER: usize = 32;
+const FRAME_HEADER: usize = 24;
+/// First number of a log whose checksums are of little-endian words; one more: big-endian ones.
+const MAGIC: u32 = 0x377f_0682;
+
+/// What a log holds that counts.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wal {
+    /// A number that grows by one whenever the log begins anew; 0 when there is no log.
+    pub(crate) salt: u32,
+    /// Where the newest committed content of each page is, by the page's number.
+    pub(crate) pages: HashMap<u32, u64>,
+    /// Number of pages of the database after the last commit; 0 without one.
+    pub(crate) size: u32,
+    /// The bytes of a log that has something behind its last commit. SQLite overwrites that.
+    pub(crate) torn: Option<Vec<u8>>,
+    bytes_of_page: usize,
+    /// Where the last commit ends.
+    end: usize,
+}
+
+impl Wal {
+    /// Returns the size of a page, when there are any.
+    pub(crate) fn page_size(&self) -> Option<usize> {
+        (!self.pages.is_empty()).then_some(self.bytes_of_page)
+    }
+}
+
+/// Reads the file. One that is missing, empty or no log holds nothing.
+pub(crate) fn read(path: &Path) -> io::Result<Wal> {
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Wal::default()),
+        Err(error) => return Err(error),
+    };
+    let mut wal = parse(&bytes).unwrap_or_default();
+    wal.torn = (bytes.len() > wal.end).then_some(bytes);
+    Ok(wal)
+}
+
+/// Reads the numbers of all pages in the frames of a log, committed or not.
+pub(crate) fn page_numbers(file: &File, page_size: usize) -> io::Result<Vec<u32>> {
+    let frame = (FRAME_HEADER + page_size) as u64;
+    let frames = (file.metadata()?.len().saturating_sub(HEADER as u64)) / frame;
+    let mut numbers = Vec::with_capacity(usize::try_from(frames).unwrap_or(0));
+    for index in 0..frames {
+        let mut number = [0; 4];
+        file.read_exact_at(&mut number, HEADER as u64 + index * frame)?;
+        numbers.push(u32::from_be_bytes(number));
+    }
+    numbers.sort_unstable();
+    numbers.dedup();
+    Ok(numbers)
+}
+
+/// Reads the salt of an open log; 0 when it is empty.
+pub(crate) fn salt(file: &File) -> io::Result<u32> {
+    let mut bytes = [0; 4];
+    match file.read_exact_at(&mut bytes, 16) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
+        read => read.map(|()| u32::from_be_bytes(bytes)),
+    }
+}
+
+/// Reads a page where [`Wal::pages`] says that it is.
+pub(crate) fn read_page(file: &File, at: u64, page: &mut [u8]) -> io::Result<()> {
+    file.read_exact_at(page, at)
+}
+
+/// Reads the page size that the first bytes of a database say, if they are such.
+pub(crate) fn page_size(header: &[u8; DATABASE_HEADER]) -> Option<usize> {
+    let size = match u16::from_be_bytes([header[16], header[17]]) {
+        1 => 65536,
+        size => usize::from(size),
+    };
+    let valid = header.starts_with(b"SQLite format 3\0") && size.is_power_of_two() && size >= 512;
+    valid.then_some(size)
+}
+
+fn parse(bytes: &[u8]) -> Option<Wal> {
+    let header = bytes.get(..HEADER)?;
+    let big_endian = match word(header, 0)? {
+        MAGIC => false,
+        magic if magic == MAGIC + 1 => true,
+        _ => return None,
+    };
+    let page_size = word(header, 8)? as usize;
+    if !page_size.is_power_of_two() || !(512..=65536).contains(&page_size) {
+        return None;
+    }
+    let mut sum = checksum((0, 0), &header[..24], big_endian);
+    if sum != (word(header, 24)?, word(header, 28)?) {
+        return None;
+    }
+    let mut wal = Wal { salt: word(header, 16)?, bytes_of_page: page_size, ..Wal::default() };
+    let mut open: Vec<(u32, u64)> = Vec::new();
+    let frames = bytes[HEADER..].chunks_exact(FRAME_HEADER + page_size);
+    for (index, frame) in frames.enumerate() {
+        let (head, page) = frame.split_at(FRAME_HEADER);
+        sum = checksum(checksum(sum, &head[..8], big_endian), page, big_endian);
+        let ours = head[8..16] == header[16..24];
+        if !ours || sum != (word(head, 16)?, word(head, 20)?) {
+            break;
+        }
+        open.push((word(head, 0)?, (HEADER + index * frame.len() + FRAME_HEADER) as u64));
+        let size = word(head, 4)?;
+        if size != 0 {
+            wal.size = size;
+            wal.end = HEADER + (index + 1) * frame.len();
+            wal.pages.extend(open.drain(..));
+        }
+    }
+    Some(wal)
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+/// SQLite's checksum, which goes on from `sum`.
+fn checksum(sum: (u32, u32), bytes: &[u8], big_endian: bool) -> (u32, u32) {
+    let (mut first, mut second) = sum;
+    for pair in bytes.chunks_exact(8) {
+        let number = |at: usize| {
+            let word = [pair[at], pair[at + 1], pair[at + 2], pair[at + 3]];
+            if big_endian { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) }
+        };
+        first = first.wrapping_add(number(0)).wrapping_add(second);
+        second = second.wrapping_add(number(4)).wrapping_add(first);
+    }
+    (first, second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rusqlite::Connection;
+
+    fn count(path: &Path) -> i64 {
+        let db = Connection::open(path).unwrap();
+        db.query_row("SELECT count(*) FROM t", [], |row| row.get(0)).unwrap()
+    }
+
+    #[test]
+    fn as_much_is_read_as_sqlite_reads_whatever_is_wrong() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        let db = Connection::open(&path).unwrap();
+        db.pragma_update(None, "journal_mode", "WAL").unwrap();
+        db.pragma_update(None, "wal_autocheckpoint", 0).unwrap();
+        db.execute_batch("CREATE TABLE t (x)").unwrap();
+        db.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+        for number in 0..20 {
+            db.execute("INSERT INTO t VALUES (?1)", [number]).unwrap();
+        }
+        let [database, log] =
+            ["a.db", "a.db-wal"].map(|n| std::fs::read(dir.path().join(n)).unwrap());
+        drop(db);
+        let whole = parse(&log).unwrap();
+        assert!(whole.salt != 0 && whole.size >= 2 && whole.pages.contains_key(&2));
+        let frame = (log.len() - HEADER) / 20;
+        for at in (0..log.len()).step_by(97) {
+            let mut bytes = log.clone();
+            bytes[at] ^= 4;
+            let (db, wal) = (dir.path().join("b.db"), dir.path().join("b.db-wal"));
+            let _ = std::fs::remove_file(dir.path().join("b.db-shm"));
+            std::fs::write(&db, &database).unwrap();
+            std::fs::write(&wal, &bytes).unwrap();
+            let found = read(&wal).unwrap();
+            let frames = found.pages.get(&2).map_or(0, |at| (*at as usize - HEADER) / frame + 1);
+            assert_eq!(frames as i64, count(&db), "a byte at {at}");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! What stands beside the database: checksums of its pages and a second copy of them.
+//!
+//! Both follow at each checkpoint, between the moment when SQLite has written the pages and the one
+//! when it forgets its write-ahead log; so whatever a crash leaves half done is in that log.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::sync::Arc;
+
+use super::super::recovery::files::Files;
+use super::super::recovery::sums::{Sums, sum};
+use super::super::recovery::{backup::Snapshot, wal};
+
+/// Keeps checksums and copy of one database.
+pub(super) struct Keeper {
+    files: Files,
+    /// Never closed while SQLite has the database open: that would give up its locks.
+    database: Arc<File>,
+    copy: Option<File>,
+    /// `None` until the first checkpoint when none could be read.
+    sums: Option<Arc<Sums>>,
+    digest: u64,
+    wal: Option<File>,
+}
+
+impl Keeper {
+    /// Opens or makes the database, private to the user, before SQLite does.
+    pub(super) fn new(files: &Files, sums: Option<Sums>) -> io::Result<Self> {
+        let database = open(files.database())?;
+        Ok(Self {
+            files: files.clone(),
+            database: Arc::new(database),
+            copy: None,
+            digest: sums.as_ref().map_or(0, Sums::digest),
+            sums: sums.map(Arc::new),
+            wal: None,
+        })
+    }
+
+    /// Returns the number of the last checkpoint.
+    pub(super) fn epoch(&self) -> u64 {
+        self.sums.as_ref().map_or(0, |sums| sums.epoch)
+    }
+
+    /// Returns the checksum of the checksums.
+    pub(super) fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// Returns the salt of the write-ahead log, 0 when there is none.
+    pub(super) fn salt(&mut self) -> io::Result<u32> {
+        self.wal()?.map_or(Ok(0), wal::salt)
+    }
+
+    /// Returns the bytes of the write-ahead log.
+    pub(super) fn wal_bytes(&mut self) -> u64 {
+        let length = |file: &File| file.metadata().map_or(0, |status| status.len());
+        self.wal().ok().flatten().map_or(0, length)
+    }
+
+    /// Returns whether the database was removed, so that what is written to it is lost.
+    pub(super) fn is_removed(&self) -> bool {
+        self.database.metadata().is_ok_and(|status| status.nlink() == 0)
+    }
+
+    /// Returns where the database is.
+    pub(super) fn database_path(&self) -> std::path::PathBuf {
+        self.files.database()
+    }
+
+    /// Returns whether somebody reads the database as of the last checkpoint.
+    pub(super) fn is_held(&self) -> bool {
+        Arc::strong_count(&self.database) > 1
+    }
+
+    /// Returns what a backup is made of. While it lives, there is no checkpoint.
+    pub(super) fn snapshot(&self) -> Option<Snapshot> {
+        let sums = Arc::clone(self.sums.as_ref()?);
+        Some(Snapshot::new(Arc::clone(&self.database), sums))
+    }
+
+    /// Brings checksums and copy up to date; the pages that the write-ahead log has are in the
+    /// database already.
+    pub(super) fn follow(&mut self) -> io::Result<()> {
+        let mut header = [0; wal::DATABASE_HEADER];
+        self.database.read_exact_at(&mut header, 0)?;
+        let Some(page_size) = wal::page_size(&header) else {
+            return Err(io::Error::other("the database has lost its first page"));
+        };
+        let count = usize::try_from(self.database.metadata()?.len()).unwrap_or(0) / page_size;
+        let mut sums = match &self.sums {
+            Some(sums) if sums.page_size == page_size => (**sums).clone(),
+            _ => Sums { epoch: 0, page_size, pages: Vec::new() },
+        };
+        let known = sums.pages.len();
+        sums.epoch += 1;
+        sums.pages.resize(count, 0);
+        let mut changed = match self.wal()? {
+            Some(wal) => wal::page_numbers(wal, page_size)?,
+            None => Vec::new(),
+        };
+        changed.retain(|number| (1..=known).contains(&(*number as usize)));
+        let grown = (known..count).map(|index| index + 1);
+        let changed: Vec<usize> = changed.iter().map(|n| *n as usize).chain(grown).collect();
+        let copy_is_whole = self.open_copy(known, page_size);
+        let mut page = vec![0; page_size];
+        for number in changed.iter().filter(|number| **number <= count) {
+            let at = ((number - 1) * page_size) as u64;
+            self.database.read_exact_at(&mut page, at)?;
+            sums.pages[number - 1] = sum(&page);
+            self.put_into_copy(&page, at);
+        }
+        if !copy_is_whole {
+            self.copy_all(count, page_size);
+        }
+        if let Some(copy) = &self.copy {
+            let _ = copy.set_len((count * page_size) as u64);
+        }
+        sums.write(&self.files.sums())?;
+        self.digest = sums.digest();
+        self.sums = Some(Arc::new(sums));
+        Ok(())
+    }
+
+    /// Opens the copy; false when it has to be made anew.
+    fn open_copy(&mut self, pages: usize, page_size: usize) -> bool {
+        if self.copy.is_none() {
+            self.copy = open(self.files.copy()).ok();
+        }
+        let length = self.copy.as_ref().and_then(|copy| copy.metadata().ok()).map(|s| s.len());
+        length == Some((pages * page_size) as u64)
+    }
+
+    /// A copy that cannot be written is no reason to stop; it is made again.
+    fn put_into_copy(&mut self, page: &[u8], at: u64) {
+        let written = self.copy.as_ref().map(|copy| copy.write_all_at(page, at));
+        if let Some(Err(error)) = written {
+            tracing::warn!("the second copy of the database cannot be written: {error}");
+            self.copy = None;
+            let _ = std::fs::remove_file(self.files.copy());
+        }
+    }
+
+    fn copy_all(&mut self, count: usize, page_size: usize) {
+        let mut page = vec![0; page_size];
+        for index in 0..count {
+            let at = (index * page_size) as u64;
+            if self.database.read_exact_at(&mut page, at).is_err() || self.copy.is_none() {
+                return;
+            }
+            self.put_into_copy(&page, at);
+        }
+    }
+
+    /// Opens the write-ahead log once there is one; SQLite keeps the file as long as it runs.
+    fn wal(&mut self) -> io::Result<Option<&File>> {
+        if self.wal.is_none() {
+            self.wal = match File::open(self.files.wal()) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                opened => Some(opened?),
+            };
+        }
+        Ok(self.wal.as_ref())
+    }
+}
+
+fn open(path: std::path::PathBuf) -> io::Result<File> {
+    use std::os::unix::fs::PermissionsExt;
+    let mut options = OpenOptions::new();
+    let file =
+        options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+    Ok(file)
+}

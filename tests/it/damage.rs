@@ -1,0 +1,329 @@
+//! Backups and repair, and a state that cannot be written: reading goes on, and changes are taken
+//! again as soon as they can be kept.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support::*;
+
+/// A file system of its own, which can be full or read-only. Only root can make one.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    fn new(home: &Home, kib: u32) -> Option<Self> {
+        let path = home.path("small");
+        std::fs::create_dir(&path).unwrap();
+        let size = format!("size={kib}k,mode=700");
+        mount(&["-t", "tmpfs", "-o", &size, "none", path.to_str().unwrap()]).then(|| Self(path))
+    }
+
+    fn set_writable(&self, writable: bool) {
+        let mode = if writable { "remount,rw" } else { "remount,ro" };
+        assert!(mount(&["-o", mode, self.0.to_str().unwrap()]));
+    }
+
+    fn state(&self) -> PathBuf {
+        self.0.join("state")
+    }
+
+    /// Takes all the room there is, and returns the file that has it.
+    fn fill(&self) -> PathBuf {
+        let path = self.0.join("filler");
+        let mut room = 64 << 20;
+        let mut filler = std::fs::OpenOptions::new().append(true).create(true).open(&path).unwrap();
+        while room > 0 {
+            if std::io::Write::write_all(&mut filler, &vec![0; room]).is_err() {
+                room /= 2;
+            }
+        }
+        path
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+fn mount(args: &[&str]) -> bool {
+    let mounted = Command::new("mount").args(args).stderr(std::process::Stdio::null()).status();
+    mounted.is_ok_and(|status| status.success())
+}
+
+macro_rules! mounted_or_skip {
+    ($home:expr, $kib:expr) => {
+        match Mounted::new($home, $kib) {
+            Some(mounted) => mounted,
+            None => {
+                eprintln!("skipped 1: file systems can be mounted by root only");
+                return;
+            }
+        }
+    };
+}
+
+/// Whatever only reads.
+#[track_caller]
+fn read_everything(client: &mut Client) {
+    for (method, params) in [
+        ("get-context", "nil"),
+        ("context-summary", "nil"),
+        ("list-managers", "nil"),
+        ("render-context", "nil"),
+        ("list-sets", "nil"),
+        ("list-sessions", "nil"),
+        ("get-messages", "(:session \"s\")"),
+        ("search-sessions", "(:query \"spoken\")"),
+        ("build-context", "(:session \"s\")"),
+        ("list-memories", "nil"),
+        ("ground-query", "(:query \"remembered\")"),
+        ("server-info", "nil"),
+    ] {
+        client.ok(method, params);
+    }
+}
+
+fn fill_state(client: &mut Client) {
+    client.ok("open-session", "(:name \"s\")");
+    client.ok("add-message", "(:session \"s\" :content \"a spoken word\")");
+    client.ok("remember", "(:content \"something remembered\" :scope :everywhere)");
+    client.ok("add-context", "(:manager \"other\" :content \"other\")");
+    client.ok("save-set", "(:manager \"other\" :name \"kept\")");
+}
+
+fn stdio_at(home: &Home, state: &Path) -> Client {
+    home.stdio(&["--state", state.to_str().unwrap()])
+}
+
+#[test]
+fn a_disk_that_fills_and_is_freed_loses_nothing_and_stops_no_reading() {
+    let home = Home::new();
+    let disk = mounted_or_skip!(&home, 3000);
+    let mut client = stdio_at(&home, &disk.state());
+    fill_state(&mut client);
+    let mut kept = Vec::new();
+    for round in 0..3 {
+        let filler = disk.fill();
+        let mut refused = 0;
+        for number in 0..200 {
+            let content = format!("{round} {number} {}", "x".repeat(200));
+            let params = format!("(:content \"{content}\")");
+            match client.call("add-context", &params) {
+                Ok(_) => kept.push(content),
+                Err(failure) => {
+                    assert_eq!(failure.kind(), "store-failed", "{}", failure.message);
+                    refused += 1;
+                }
+            }
+            if number % 20 == 0 {
+                read_everything(&mut client);
+                kept = kept.split_off(kept.len().saturating_sub(50));
+                assert_eq!(client.contents("*shared*"), kept, "round {round}, after {number}");
+            }
+        }
+        assert!(refused > 0, "the disk was never full");
+        assert!(client.call("add-message", "(:session \"s\" :content \"no room\")").is_err());
+        assert!(!is_nil(&client.ok("server-info", "nil")["read_only"]));
+        read_everything(&mut client);
+        std::fs::remove_file(filler).unwrap();
+        client.ok("add-context", "(:content \"there is room again\")");
+        kept.push("there is room again".to_owned());
+        client.ok("add-message", "(:session \"s\" :content \"room\")");
+        assert!(is_nil(&client.ok("server-info", "nil")["read_only"]));
+    }
+    client.process().kill();
+    let mut client = stdio_at(&home, &disk.state());
+    kept = kept.split_off(kept.len().saturating_sub(50));
+    assert_eq!(client.contents("*shared*"), kept);
+    assert!(is_nil(&client.ok("server-info", "nil")["notices"]));
+    let messages = client.ok("get-messages", "(:session \"s\")");
+    assert_eq!(messages.as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn a_server_starts_on_a_full_disk_and_takes_changes_once_there_is_room() {
+    let home = Home::new();
+    let disk = mounted_or_skip!(&home, 3000);
+    let mut client = stdio_at(&home, &disk.state());
+    fill_state(&mut client);
+    client.add("*shared*", "before");
+    client.process().kill();
+    let filler = disk.fill();
+    let mut client = stdio_at(&home, &disk.state());
+    check_reading_only(&mut client);
+    std::fs::remove_file(filler).unwrap();
+    check_writing_again(&mut client);
+    client.process().kill();
+    assert_eq!(stdio_at(&home, &disk.state()).contents("*shared*"), ["before", "after"]);
+}
+
+#[test]
+fn a_server_starts_on_a_read_only_file_system_and_takes_changes_once_it_can() {
+    let home = Home::new();
+    let disk = mounted_or_skip!(&home, 6000);
+    let mut client = stdio_at(&home, &disk.state());
+    fill_state(&mut client);
+    client.add("*shared*", "before");
+    client.process().kill();
+    disk.set_writable(false);
+    let mut client = stdio_at(&home, &disk.state());
+    check_reading_only(&mut client);
+    disk.set_writable(true);
+    check_writing_again(&mut client);
+    client.process().kill();
+    assert_eq!(stdio_at(&home, &disk.state()).contents("*shared*"), ["before", "after"]);
+}
+
+#[track_caller]
+fn check_reading_only(client: &mut Client) {
+    assert_eq!(client.contents("*shared*"), ["before"]);
+    read_everything(client);
+    for (method, params) in [
+        ("add-context", "(:content \"no\")"),
+        ("clear-context", "nil"),
+        ("undo", "nil"),
+        ("add-message", "(:session \"s\" :content \"no\")"),
+        ("remember", "(:content \"no\" :scope :everywhere)"),
+    ] {
+        let failure = client.call(method, params).unwrap_err();
+        assert_eq!(failure.kind(), "read-only", "{method}: {}", failure.message);
+        assert!(failure.message.contains("repeat the call"), "{}", failure.message);
+    }
+    read_everything(client);
+    let info = client.ok("server-info", "nil");
+    assert!(!is_nil(&info["read_only"]), "{info}");
+    assert!(info["notices"].to_string().contains("cannot be written"), "{info}");
+}
+
+#[track_caller]
+fn check_writing_again(client: &mut Client) {
+    client.ok("add-context", "(:content \"after\")");
+    client.ok("add-message", "(:session \"s\" :content \"after\")");
+    assert_eq!(client.contents("*shared*"), ["before", "after"]);
+    assert!(is_nil(&client.ok("server-info", "nil")["read_only"]));
+    read_everything(client);
+}
+
+#[test]
+fn a_state_folder_that_is_removed_is_noticed_before_anything_is_acknowledged() {
+    let home = Home::new();
+    let mut client = home.stdio(&[]);
+    fill_state(&mut client);
+    std::fs::remove_dir_all(home.state()).unwrap();
+    for (method, params) in [
+        ("add-context", "(:content \"no\")"),
+        ("add-message", "(:session \"s\" :content \"no\")"),
+        ("save-set", "(:manager \"other\" :name \"no\")"),
+    ] {
+        let failure = client.call(method, params).unwrap_err();
+        assert_eq!(failure.kind(), "state-removed", "{method}: {}", failure.message);
+        assert!(failure.message.contains("was removed"), "{}", failure.message);
+    }
+    read_everything(&mut client);
+}
+
+#[test]
+fn links_in_a_state_folder_are_refused_and_others_may_not_write_there() {
+    let home = Home::new();
+    let mut client = home.stdio(&[]);
+    client.add("*shared*", "x");
+    client.end();
+    std::fs::set_permissions(home.state(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let mut client = home.stdio(&[]);
+    let notices = client.ok("server-info", "nil")["notices"].to_string();
+    assert!(notices.contains("others could write"), "{notices}");
+    client.end();
+    assert_eq!(std::fs::metadata(home.state()).unwrap().permissions().mode() & 0o777, 0o700);
+    let victim = home.write("victim", "precious");
+    for name in ["contexture.log", "contexture.db", "lock", "contexture.sums"] {
+        let path = home.state().join(name);
+        let kept = std::fs::read(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(&victim, &path).unwrap();
+        let said = home.fail(&["serve", "--stdio"]);
+        assert!(said.contains(name) && said.contains("link"), "{said}");
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, kept).unwrap();
+    }
+    assert_eq!(home.stdio(&[]).contents("*shared*"), ["x"]);
+}
+
+#[test]
+fn a_backup_is_whole_while_the_server_runs_and_comes_back() {
+    let home = Home::new();
+    let server = home.listening(&[]);
+    let mut client = server.unix(Dialect::Native);
+    fill_state(&mut client);
+    client.add("*shared*", "one");
+    let file = home.path("backup.db");
+    let name = file.to_str().unwrap();
+    let said = home.succeed(&["backup", name]);
+    assert!(said.contains("reads well"), "{said}");
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(home.fail(&["backup", name]).contains("is there already"));
+    assert!(home.fail(&["restore", name]).contains("contexture call shutdown"));
+    let report = String::from_utf8(home.run(&["doctor", "--repair"]).stdout).unwrap();
+    assert!(report.contains("not repaired") && report.contains("shutdown"), "{report}");
+    client.add("*shared*", "two");
+    client.ok("shutdown", "nil");
+    drop(server);
+    let whole = std::fs::read(&file).unwrap();
+    for at in [100, whole.len() / 2, whole.len() - 10] {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        let bad = home.path("bad.db");
+        std::fs::write(&bad, bytes).unwrap();
+        let said = home.fail(&["restore", bad.to_str().unwrap()]);
+        assert!(said.contains("not what was written"), "{said}");
+    }
+    assert_eq!(home.stdio(&[]).contents("*shared*"), ["one", "two"], "nothing was restored");
+    let said = home.succeed(&["restore", name]);
+    assert!(said.contains("damaged"), "{said}");
+    let mut client = home.stdio(&[]);
+    assert_eq!(client.contents("*shared*"), ["one"]);
+    read_everything(&mut client);
+    assert_eq!(client.add("*shared*", "three"), "ctx-4", "ids go on where they were");
+    client.end();
+    home.succeed(&["backup", name, "--force"]);
+    assert_ne!(std::fs::read(&file).unwrap(), whole);
+    assert!(!home.state().join("backups/asked.db").exists());
+}
+
+#[test]
+fn the_doctor_repairs_and_says_each_step() {
+    let home = Home::new();
+    let mut client = home.stdio(&[]);
+    fill_state(&mut client);
+    client.end();
+    let mut bytes = std::fs::read(home.database()).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(home.database(), &bytes).unwrap();
+    assert!(!home.run(&["doctor"]).status.success());
+    let said = home.succeed(&["doctor", "--repair"]);
+    for part in ["mended from its second copy", "are kept in", "are sound", "is sound"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!home.succeed(&["doctor"]).contains("BAD"));
+    read_everything(&mut home.stdio(&[]));
+}
+
+#[test]
+fn a_time_far_ahead_is_of_one_message_only() {
+    let home = Home::new();
+    let mut client = home.stdio(&["--fixed-time", "1700000000"]);
+    client.ok("open-session", "(:name \"s\")");
+    client.ok("add-message", "(:content \"a\" :timestamp 99999999999)");
+    client.ok("add-message", "(:content \"b\")");
+    let messages = client.ok("get-messages", "nil");
+    let times: Vec<i64> = messages
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| message["timestamp"].as_i64().unwrap())
+        .collect();
+    assert_eq!(times, [99_999_999_999, 1_700_000_000]);
+}
