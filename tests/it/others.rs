@@ -258,7 +258,10 @@ fn files_are_no_larger_than_messages_whatever_the_limit_on_files() {
 /// A model that never stops; another is served meanwhile, and the model is hung up on.
 #[track_caller]
 fn never_stops(answer: impl Fn() -> Answer + Send + Sync + 'static, method: &str, words: &str) {
-    let model = Endpoint::new(move |_, _| answer());
+    let model = match method {
+        "chat" => Endpoint::new(move |_, _| answer()),
+        _ => Endpoint::listing(move |_, _| answer()),
+    };
     let home = Home::new();
     let server = home.listening(&[]);
     let (mut client, mut other) = (server.unix(Dialect::Native), server.unix(Dialect::Native));
