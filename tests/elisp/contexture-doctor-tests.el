@@ -165,7 +165,8 @@
       (set-file-modes folder #o777)
       (contexture-doctor-test-says
        (contexture-doctor-test-folder folder)
-       "1 warning" "warn  .*open is open to other users" "chmod 700 .*open"
+       "2 warnings" "warn  .*open is open to other users" "chmod 700 .*open"
+       "warn  others could write to the state folder .*open; now only you can"
        "It answers"))))
 
 (ert-deftest contexture-doctor-sees-that-the-state-is-no-folder ()

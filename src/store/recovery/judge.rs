@@ -101,7 +101,7 @@ pub(super) fn sums_of(path: &Path, epoch: u64) -> io::Result<Option<Sums>> {
     let read = file.read_exact_at(&mut header, 0).ok();
     let page_size = read.and_then(|()| wal::page_size(&header));
     let Some(page_size) = page_size else { return Ok(None) };
-    let mut sums = Sums { epoch, page_size, pages: Vec::new() };
+    let mut sums = Sums { epoch, salt: 0, page_size, pages: Vec::new() };
     let mut pages = Pages::of(Some(file), page_size);
     while let Some(page) = pages.next()? {
         sums.pages.push(sum(page));

@@ -156,7 +156,7 @@ mod tests {
                 bytes[at] ^= 1;
                 std::fs::write(path, &bytes).unwrap();
                 let found = read(&files);
-                assert_eq!(found.unusable, [path.clone()]);
+                assert_eq!(found.unusable, std::slice::from_ref(path));
                 let burst = found.newest.unwrap().counters.burst;
                 assert!(burst >= left.min(4) && burst <= 5, "{burst}");
             }

@@ -141,7 +141,8 @@ impl State {
         };
         let found = marks::read(files);
         let mut wal = wal::read(&files.wal()).map_err(failed)?;
-        let foreign_wal = found.newest.is_some_and(|mark| is_foreign(&wal, &mark));
+        let sums = sums::Sums::read(&files.sums());
+        let foreign_wal = found.newest.is_some_and(|mark| is_foreign(&wal, &mark, sums.as_ref()));
         if foreign_wal {
             wal = wal::Wal::default();
         }
@@ -242,9 +243,11 @@ impl State {
 }
 
 /// Returns whether the log was not written after the mark, nor at its time: its number must be the
-/// mark's, or the next one when a checkpoint came between.
-fn is_foreign(wal: &wal::Wal, mark: &Mark) -> bool {
-    let salt = mark.extent.salt;
+/// mark's, or the next one when a checkpoint came between. A mark that is older than the checksums,
+/// as when a server was killed or the mark was swapped, knows less than they do.
+fn is_foreign(wal: &wal::Wal, mark: &Mark, sums: Option<&sums::Sums>) -> bool {
+    let newer = sums.filter(|sums| sums.epoch > mark.extent.epoch);
+    let salt = newer.map_or(mark.extent.salt, |sums| sums.salt);
     let known = [salt, salt.wrapping_add(1)].contains(&wal.salt);
     !mark.opening && !wal.pages.is_empty() && !known
 }

@@ -6,14 +6,16 @@ use std::path::Path;
 use super::files::replace;
 
 const MAGIC: &[u8; 8] = b"ctxsums1";
-/// Magic, epoch, size of a page, number of pages.
-const HEADER: usize = 8 * 4;
+/// Magic, epoch, size of a page, number of pages, salt.
+const HEADER: usize = 8 * 5;
 
 /// The checksums. Each is worth what the hash of the file they are in is worth.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Sums {
     /// Number of the checkpoint.
     pub(crate) epoch: u64,
+    /// Number of the write-ahead log that the checkpoint emptied.
+    pub(crate) salt: u32,
     /// Bytes of a page.
     pub(crate) page_size: usize,
     /// One for each page, from the first on.
@@ -32,28 +34,30 @@ impl Sums {
             .chunks_exact(8)
             .map(|eight| u64::from_le_bytes(eight.try_into().unwrap_or_default()));
         let (epoch, page_size, count) = (numbers.next()?, numbers.next()?, numbers.next()?);
+        let salt = u32::try_from(numbers.next()?).ok()?;
         let pages: Vec<u64> = numbers.collect();
         let page_size = usize::try_from(page_size).ok()?;
-        (pages.len() as u64 == count).then_some(Self { epoch, page_size, pages })
+        (pages.len() as u64 == count).then_some(Self { epoch, salt, page_size, pages })
     }
 
-    /// Computes a checksum of all of it.
+    /// Computes a checksum of what can be computed again from the pages.
     pub(crate) fn digest(&self) -> u64 {
-        sum(&self.body())
+        sum(&self.body(0))
     }
 
     /// Writes the file, whole or not at all.
     pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
-        let mut bytes = self.body();
+        let mut bytes = self.body(self.salt);
         let hash = blake3::hash(&bytes);
         bytes.extend_from_slice(hash.as_bytes());
         replace(path, |file| file.write_all(&bytes))
     }
 
-    fn body(&self) -> Vec<u8> {
+    fn body(&self, salt: u32) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER + 8 * self.pages.len() + 32);
         bytes.extend_from_slice(MAGIC);
-        for number in [self.epoch, self.page_size as u64, self.pages.len() as u64] {
+        let numbers = [self.epoch, self.page_size as u64, self.pages.len() as u64, u64::from(salt)];
+        for number in numbers {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
         self.pages.iter().for_each(|sum| bytes.extend_from_slice(&sum.to_le_bytes()));
@@ -83,7 +87,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("sums");
         assert_eq!(Sums::read(&path), None);
-        let sums = Sums { epoch: 7, page_size: 4096, pages: vec![1, u64::MAX, 3] };
+        let sums = Sums { epoch: 7, salt: 8, page_size: 4096, pages: vec![1, u64::MAX, 3] };
         sums.write(&path).unwrap();
         assert_eq!(Sums::read(&path), Some(sums));
         let whole = std::fs::read(&path).unwrap();

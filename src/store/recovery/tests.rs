@@ -365,6 +365,37 @@ fn a_state_that_nobody_damaged_is_opened_without_a_word() {
 }
 
 #[test]
+fn a_backup_a_day_is_kept_and_only_so_many() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = Files::new(dir.path());
+    let mut store = open_at(dir.path()).store;
+    let mut model = Model { next_item: 1, ..Model::default() };
+    assert!(backup::is_due(&files, 0));
+    for number in 5..15 {
+        model.burst(&mut store, number);
+        let snapshot = store.snapshot().unwrap().unwrap();
+        // What is written meanwhile is not in the backup, and is in the state.
+        model.burst(&mut store, number + 20);
+        store.settle().unwrap();
+        let made = backup::write_daily(&files, &snapshot, 3).unwrap();
+        backup::check(&made.path).unwrap();
+        let named = files.backups().join(format!("contexture-2026-01-{number:02}.db"));
+        fs::rename(&made.path, named).unwrap();
+    }
+    let backups = backup::list(&files);
+    assert_eq!(backups.len(), 3, "{backups:?}");
+    let last = backups.last().unwrap();
+    assert!(!backup::is_due(&files, last.at + 3600) && backup::is_due(&files, last.at + 90_000));
+    assert!(backup::is_due(&files, last.at - 1), "a clock that was wrong");
+    drop(store);
+    assert_eq!(model.check(&mut open_at(dir.path()).store), [""; 0]);
+    restore(dir.path(), &last.path).unwrap();
+    let Opened { mut store, findings } = open_at(dir.path());
+    assert_eq!(model.check(&mut store).len(), 2, "the item and the key that came later");
+    assert!(findings.iter().any(|finding| finding.lost), "{findings:?}");
+}
+
+#[test]
 fn whatever_is_damaged_is_told_and_survived() {
     let built = build();
     let seeds = std::env::var("CONTEXTURE_DAMAGE_SEEDS").ok().and_then(|text| text.parse().ok());

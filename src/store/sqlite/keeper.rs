@@ -91,10 +91,11 @@ impl Keeper {
         let count = usize::try_from(self.database.metadata()?.len()).unwrap_or(0) / page_size;
         let mut sums = match &self.sums {
             Some(sums) if sums.page_size == page_size => (**sums).clone(),
-            _ => Sums { epoch: 0, page_size, pages: Vec::new() },
+            _ => Sums { epoch: 0, salt: 0, page_size, pages: Vec::new() },
         };
         let known = sums.pages.len();
         sums.epoch += 1;
+        sums.salt = self.salt()?;
         sums.pages.resize(count, 0);
         let mut changed = match self.wal()? {
             Some(wal) => wal::page_numbers(wal, page_size)?,
