@@ -65,7 +65,7 @@ pub(super) fn add_one(
     key: Option<RequestKey>,
 ) -> Result<Step, WireError> {
     let manager = manager.unwrap_or_default().0;
-    Step::state_within(Reach::Manager(manager.clone()), move |engine| {
+    Step::then_within(Reach::Manager(manager.clone()), move |engine| {
         let added = engine.once(method, key.as_deref(), |e| e.add(method, &manager, vec![item]))?;
         added_item(engine, manager, &added, brief.unwrap_or(false))
     })
@@ -76,34 +76,43 @@ fn added_item(
     manager: String,
     added: &Added,
     brief: bool,
-) -> Result<Value, EngineError> {
+) -> Result<Finish, EngineError> {
     let id = ItemId(added.ids.first().copied().unwrap_or_default());
-    let mut map = item_or_removed(engine, &manager, id, brief)?;
     let (count, tokens) = engine.size(&manager)?;
-    map.push(entry("manager", manager));
-    map.push(entry("count", figure(count as u64)));
-    map.push(entry("total-tokens", figure(tokens)));
+    let mut more = vec![
+        entry("manager", &*manager),
+        entry("count", figure(count as u64)),
+        entry("total-tokens", figure(tokens)),
+    ];
     if !added.evicted.is_empty() {
-        map.push(entry("evicted", present::ids(&added.evicted)));
+        more.push(entry("evicted", present::ids(&added.evicted)));
     }
-    Ok(Value::Map(map))
+    item_or_removed(engine, &manager, id, brief, more)
 }
 
-/// The item that a call was about. When the call is a repeated one, the item may have left since:
-/// the call was applied, and that is the answer.
+/// Answers with the item that a call was about, and `more` behind it. When the call is a repeated
+/// one, the item may have left since: the call was applied, and that is the answer.
 fn item_or_removed(
     engine: &mut Engine,
     manager: &str,
     id: ItemId,
     brief: bool,
-) -> Result<Vec<(Box<str>, Value)>, EngineError> {
-    match engine.view(manager, id) {
-        Ok(view) => Ok(present::item(&view, State::Fresh, brief)),
-        Err(EngineError::NoSuchItem { .. }) => {
-            Ok(vec![entry("id", id.to_string()), entry("removed", true)])
-        }
-        Err(error) => Err(error),
-    }
+    more: Vec<(Box<str>, Value)>,
+) -> Result<Finish, EngineError> {
+    let view = match engine.view(manager, id) {
+        Ok(view) => Some(view),
+        Err(EngineError::NoSuchItem { .. }) => None,
+        Err(error) => return Err(error),
+    };
+    let bytes = view.as_ref().filter(|_| !brief).map_or(0, |view| view.item.content.len());
+    Ok(Finish::of_size(bytes, move || {
+        let mut map = match &view {
+            Some(view) => present::item(view, State::Fresh, brief),
+            None => vec![entry("id", id.to_string()), entry("removed", true)],
+        };
+        map.extend(more);
+        Value::Map(map)
+    }))
 }
 
 #[derive(Deserialize)]
@@ -141,7 +150,7 @@ pub(super) fn update_context(call: Call, params: Value) -> Result<Step, WireErro
         engine.once("update-context", given.request_key.as_deref(), |e| {
             e.update("update-context", &manager, vec![(id, revision)])
         })?;
-        Ok(Finish::Now(Value::Map(item_or_removed(engine, &manager, id, brief)?)))
+        item_or_removed(engine, &manager, id, brief, Vec::new())
     })
 }
 

@@ -153,7 +153,11 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
     pub(super) async fn run(mut self) -> Result<(), WriteError> {
         let mut open = true;
         loop {
-            while let Ok(out) = self.queue.try_recv() {
+            // No more at a time than is soon written: a client that reads is not behind because
+            // its answers are made faster than they are written.
+            while self.pending() < KEPT_BUFFER
+                && let Ok(out) = self.queue.try_recv()
+            {
                 self.take(out).await?;
             }
             if !open && self.pending() == 0 {
@@ -161,16 +165,17 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
                 return Ok(());
             }
             tokio::select! {
+                biased;
+                written = self.sink.write(&self.buffer[self.written..]), if self.pending() > 0 => {
+                    self.advance(written?)?;
+                }
+                burst = next_burst(&mut self.subscription), if self.subscription.is_some() => {
+                    self.notify(burst).await;
+                }
                 out = self.queue.recv(), if open => match out {
                     Some(out) => self.take(out).await?,
                     None => open = false,
                 },
-                burst = next_burst(&mut self.subscription), if self.subscription.is_some() => {
-                    self.notify(burst).await;
-                }
-                written = self.sink.write(&self.buffer[self.written..]), if self.pending() > 0 => {
-                    self.advance(written?)?;
-                }
             }
         }
     }
