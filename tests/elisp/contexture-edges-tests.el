@@ -134,6 +134,9 @@ machine.  There, the server would find a file with another text."
               (remote (expand-file-name (concat "/mock::" local))))
          (contexture-test-visiting remote
            (contexture-test-file "r.py" "a local file" "of the same name")
+           ;; The mock machine is this one: its file has changed, too.
+           (set-visited-file-modtime
+            (file-attribute-modification-time (file-attributes local)))
            ,@body)))))
 
 (ert-deftest contexture-edges-remote-text-is-sent-by-emacs ()

@@ -22,7 +22,7 @@ How do I take the first?
 
 scripted
 Use `car`.
-scripted: 1200 tokens in, 34 out, cost 0.0009
+scripted: 1200 tokens in, 34 out, cost 0.00094
 "))
     (should (equal (contexture-repl--text) ""))
     (should (equal (contexture-repl-test-log)
