@@ -87,6 +87,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Store`].
     pub fn ground(&mut self, query: &Query) -> Result<Grounded, EngineError> {
+        self.finish_put_off()?;
         let now = self.now();
         let hits = self.store.search_memories(&query.text, &query.filter, LOOKED_AT)?;
         let by_words: Vec<u64> = hits.iter().map(|(row, _)| row.id).collect();
@@ -126,6 +127,7 @@ impl Engine {
         filter: &MemoryFilter,
         limit: u64,
     ) -> Result<Vec<MemoryRow>, EngineError> {
+        self.finish_put_off()?;
         Ok(self.store.memories(filter, limit)?)
     }
 
@@ -161,7 +163,13 @@ impl Engine {
         model: &str,
         limit: u64,
     ) -> Result<Vec<MemoryRow>, EngineError> {
-        Ok(self.store.memories_without_vector(&MemoryFilter::default(), model, limit)?)
+        loop {
+            let filter = MemoryFilter::default();
+            let rows = self.store.memories_without_vector(&filter, model, limit)?;
+            if rows.len() as u64 >= limit || !self.do_one_put_off()? {
+                return Ok(rows);
+            }
+        }
     }
 
     /// Keeps what a model of embeddings makes of a memory.

@@ -3,6 +3,7 @@
 //! An [`Engine`] is owned by one task. Each request runs in it to the end; what it changed is
 //! stored before it is applied, and a request that fails or panics leaves nothing behind.
 
+mod archive;
 mod clock;
 mod context;
 mod error;
@@ -22,6 +23,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use self::archive::Archiving;
 pub use self::context::{Added, Listed, NewItem, Removed, Revision, Selection, Undone, View};
 pub use self::error::EngineError;
 pub use self::event::{Event, SessionName, Statistics};
@@ -67,6 +69,7 @@ pub struct Engine {
     models: Models,
     windows: Windows,
     vectors: Vectors,
+    archiving: Archiving,
 }
 
 impl Engine {
@@ -80,6 +83,7 @@ impl Engine {
         defaults: Settings,
     ) -> Result<Self, EngineError> {
         let counters = store.counters()?;
+        let archiving = Archiving::new(store.next_to_archive()?.is_some());
         Ok(Self {
             store,
             clock,
@@ -93,6 +97,7 @@ impl Engine {
             models: Models::default(),
             windows: Windows::default(),
             vectors: Vectors::default(),
+            archiving,
         })
     }
 
@@ -143,7 +148,11 @@ impl Engine {
         &mut self,
         operation: impl FnOnce(&mut Self) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
-        let outcome = self.request(operation);
+        let outcome = self.request(|engine| {
+            let outcome = operation(engine)?;
+            engine.finish_put_off()?;
+            Ok(outcome)
+        });
         let events = std::mem::take(&mut self.events);
         self.commit()?;
         events.iter().for_each(|event| self.statistics.note(event));
@@ -168,6 +177,7 @@ impl Engine {
             self.sessions.forget_touched(sessions_before);
             self.models.forget();
             self.vectors.forget_unsure();
+            self.archiving.forget();
             if let Err(error) = self.store.abandon() {
                 tracing::error!("a request could not be taken back: {error}");
             }
@@ -184,6 +194,7 @@ impl Engine {
             self.sessions.forget_all();
             self.models.forget();
             self.vectors.forget_unsure();
+            self.archiving.forget();
         }
         self.vectors.settle();
         self.sessions.tidy();

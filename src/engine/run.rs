@@ -4,6 +4,7 @@
 //! Any other runs on a thread to which the engine is lent until it is done, so that whoever needs
 //! no engine is answered meanwhile.
 
+use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::lend::Lender;
@@ -126,8 +127,8 @@ pub async fn run(
 }
 
 /// Takes the requests that have come; waits for one when none waits already, and has none left only
-/// when there will be none. What the store left for a quiet moment is done in one. `None` when
-/// the engine is lost.
+/// when there will be none. What requests put off is done in steps while none waits, and what the
+/// store left for a quiet moment in one. `None` when the engine is lost.
 async fn next(
     engine: Box<Engine>,
     lender: &Lender,
@@ -142,6 +143,18 @@ async fn next(
         return Some(engine);
     }
     let mut engine = engine;
+    while engine.has_put_off() {
+        match queue.try_recv() {
+            Err(TryRecvError::Empty) => {
+                (engine, ()) = lender.lend(engine, Engine::do_put_off).await?
+            }
+            Err(TryRecvError::Disconnected) => return Some(engine),
+            Ok(task) => {
+                received.push(task);
+                return Some(engine);
+            }
+        }
+    }
     if !engine.store.is_settled() {
         match tokio::time::timeout(QUIET, queue.recv_many(received, MAX_BURST)).await {
             Ok(_) => return Some(engine),

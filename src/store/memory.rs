@@ -4,6 +4,7 @@
 //! [`memory`](crate::memory)'s.
 
 use super::StoreError;
+use crate::session::spans::Spans;
 
 /// Whom a memory is for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -55,6 +56,21 @@ pub struct MemoryRow {
     pub accesses: u64,
     /// When it was forgotten, Unix seconds; it can be brought back.
     pub forgotten: Option<i64>,
+}
+
+/// Messages that are to become memories.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToArchive {
+    /// The number by which [`MemoryStore::note_archived`] knows them.
+    pub id: u64,
+    /// The session.
+    pub session: u64,
+    /// The messages, by number.
+    pub messages: Spans,
+    /// The last of them that is a memory already, 0 when none is.
+    pub done: u64,
+    /// Creation time of the memories, in Unix seconds.
+    pub created: i64,
 }
 
 /// Which memories are asked for.
@@ -130,4 +146,18 @@ pub trait MemoryStore {
     /// Forgets a memory, with the time in Unix seconds, or brings it back. Says whether there is
     /// such a memory.
     fn set_memory_forgotten(&mut self, id: u64, at: Option<i64>) -> Result<bool, StoreError>;
+
+    /// Notes that messages of a session are to become memories, made at this time in Unix seconds.
+    fn put_off_archive(
+        &mut self,
+        session: u64,
+        messages: &Spans,
+        created: i64,
+    ) -> Result<(), StoreError>;
+
+    /// Returns the oldest messages that are to become memories.
+    fn next_to_archive(&mut self) -> Result<Option<ToArchive>, StoreError>;
+
+    /// Notes the last message that became a memory, or that all did when it is `None`.
+    fn note_archived(&mut self, id: u64, done: Option<u64>) -> Result<(), StoreError>;
 }

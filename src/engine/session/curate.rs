@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::memory::{ARCHIVED, SUMMARY};
+use super::super::memory::SUMMARY;
 use super::super::{Costs, Engine, EngineError, Event};
 use super::settings::SessionSettings;
 use crate::curation::budget::{BudgetTooSmall, Irreducible};
@@ -18,8 +18,6 @@ use crate::session::state::Summary;
 use crate::store::StoreError;
 use crate::store::memory::{MemoryOrigin, MemoryScope, NewMemory};
 
-/// How many bytes of a pruned unit become a memory at most.
-const ARCHIVED_BYTES: usize = 8 << 10;
 /// The share of a session's tokens that the ledger of its summary has at most.
 const LEDGER_SHARE: f64 = 0.2;
 /// The share that it always may have, however little is left.
@@ -218,26 +216,6 @@ impl Engine {
             removed: removed.into_iter().map(|message| Message::clone(message)).collect(),
         });
         self.session_changed(id, method)?;
-        Ok(archived)
-    }
-
-    /// Makes memories of messages: one of each that says something.
-    fn archive(&mut self, id: u64, removed: &[&Arc<Message>]) -> Result<u64, EngineError> {
-        let created = self.now();
-        let mut archived = 0;
-        for message in removed.iter().filter(|message| !message.content.trim().is_empty()) {
-            let end = message.content.floor_char_boundary(ARCHIVED_BYTES);
-            let content = format!("{}: {}", message.role.name(), &message.content[..end]);
-            let number = message.number;
-            self.store.add_memory(&NewMemory {
-                scope: MemoryScope::Session(id),
-                kind: ARCHIVED.to_owned(),
-                origin: Some(MemoryOrigin { session: id, first: number, last: number }),
-                content,
-                created,
-            })?;
-            archived += 1;
-        }
         Ok(archived)
     }
 

@@ -1,9 +1,10 @@
 //! Memories are never in the log: what is written goes to the other store at once, after what is
 //! logged, and what is read is there.
 
-use super::super::memory::{MemoryFilter, MemoryRow, MemoryStore, NewMemory};
+use super::super::memory::{MemoryFilter, MemoryRow, MemoryStore, NewMemory, ToArchive};
 use super::super::{Store, StoreError};
 use super::LoggedStore;
+use crate::session::spans::Spans;
 
 impl<S: Store> MemoryStore for LoggedStore<S> {
     fn add_memory(&mut self, memory: &NewMemory) -> Result<u64, StoreError> {
@@ -75,5 +76,22 @@ impl<S: Store> MemoryStore for LoggedStore<S> {
 
     fn set_memory_forgotten(&mut self, id: u64, at: Option<i64>) -> Result<bool, StoreError> {
         self.changing()?.set_memory_forgotten(id, at)
+    }
+
+    fn put_off_archive(
+        &mut self,
+        session: u64,
+        messages: &Spans,
+        created: i64,
+    ) -> Result<(), StoreError> {
+        self.changing()?.put_off_archive(session, messages, created)
+    }
+
+    fn next_to_archive(&mut self) -> Result<Option<ToArchive>, StoreError> {
+        self.inner.next_to_archive()
+    }
+
+    fn note_archived(&mut self, id: u64, done: Option<u64>) -> Result<(), StoreError> {
+        self.changing()?.note_archived(id, done)
     }
 }

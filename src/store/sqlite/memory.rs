@@ -5,10 +5,11 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::super::StoreError;
 use super::super::memory::{
-    MemoryFilter, MemoryOrigin, MemoryRow, MemoryScope, MemoryStore, NewMemory,
+    MemoryFilter, MemoryOrigin, MemoryRow, MemoryScope, MemoryStore, NewMemory, ToArchive,
 };
-use super::{SqliteStore, words};
+use super::{SqliteStore, archive, words};
 use crate::memory::ranking::MOST_BETWEEN;
+use crate::session::spans::Spans;
 
 const COLUMNS: &str = "memory.id, scope, kind, session, first_message, last_message, created, \
                        accessed, accesses, forgotten, content";
@@ -158,6 +159,25 @@ impl MemoryStore for SqliteStore {
         self.writing()?;
         let sql = "UPDATE memory SET forgotten = ?2 WHERE id = ?1";
         Ok(self.db.prepare_cached(sql)?.execute(params![id, at])? > 0)
+    }
+
+    fn put_off_archive(
+        &mut self,
+        session: u64,
+        messages: &Spans,
+        created: i64,
+    ) -> Result<(), StoreError> {
+        self.writing()?;
+        archive::put_off(&self.db, session, messages, created)
+    }
+
+    fn next_to_archive(&mut self) -> Result<Option<ToArchive>, StoreError> {
+        archive::next(&self.db)
+    }
+
+    fn note_archived(&mut self, id: u64, done: Option<u64>) -> Result<(), StoreError> {
+        self.writing()?;
+        archive::note(&self.db, id, done)
     }
 }
 

@@ -4,6 +4,7 @@
 //! so what was committed survives the end of the process, however it ends; the loss of power may
 //! cost the last moments but not the database.
 
+mod archive;
 mod journal;
 mod keeper;
 mod memory;

@@ -19,6 +19,7 @@ const SCHEMA: &[&str] = &[
     include_str!("../schema/001.sql"),
     include_str!("../schema/002.sql"),
     include_str!("../schema/003.sql"),
+    include_str!("../schema/004.sql"),
 ];
 /// First number of pages of the write-ahead log at which a commit is followed by a checkpoint.
 const LONGEST_WAL: u64 = 1000;

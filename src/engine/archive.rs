@@ -1,0 +1,159 @@
+//! Messages that left the view of their session become memories: a few at once, many in steps
+//! between the requests of others.
+//!
+//! What is left to do is stored with the request that brought it about, so it survives the end of
+//! the program. Whoever looks for memories finds all of them, because what is left is done first.
+
+use std::sync::Arc;
+
+use super::memory::ARCHIVED;
+use super::{Engine, EngineError};
+use crate::session::message::Message;
+use crate::session::spans::Spans;
+use crate::store::StoreError;
+use crate::store::memory::{MemoryOrigin, MemoryScope, NewMemory, ToArchive};
+
+/// Maximum number of bytes of a message that become a memory.
+const ARCHIVED_BYTES: usize = 8 << 10;
+/// Maximum number of messages that become memories in one step.
+const STEP: usize = 128;
+
+/// The state of what was put off.
+#[derive(Default)]
+pub(super) struct Archiving {
+    /// True if something may be left to do.
+    is_due: bool,
+    /// True if the last step failed. Then the loop leaves it to those who look for memories.
+    is_stalled: bool,
+    /// The oldest that is stored, if it was read.
+    oldest: Option<ToArchive>,
+}
+
+impl Archiving {
+    pub(super) fn new(is_due: bool) -> Self {
+        Self { is_due, ..Self::default() }
+    }
+
+    /// After requests that were taken back: nothing that was read can be relied on.
+    pub(super) fn forget(&mut self) {
+        *self = Self { is_due: true, is_stalled: self.is_stalled, oldest: None };
+    }
+}
+
+impl Engine {
+    /// Makes memories of messages, one of each that says something, at once or later. Returns their
+    /// number.
+    pub(super) fn archive(
+        &mut self,
+        session: u64,
+        messages: &[&Arc<Message>],
+    ) -> Result<u64, EngineError> {
+        let created = self.now();
+        let telling: Vec<&Arc<Message>> =
+            messages.iter().copied().filter(|message| says_something(message)).collect();
+        if telling.len() > STEP || (self.archiving.is_due && !telling.is_empty()) {
+            let numbers: Spans = telling.iter().map(|message| message.number).collect();
+            self.store.put_off_archive(session, &numbers, created)?;
+            self.archiving.is_due = true;
+            self.archiving.is_stalled = false;
+        } else {
+            for message in &telling {
+                self.store.add_memory(&memory_of(session, message, created))?;
+            }
+        }
+        Ok(telling.len() as u64)
+    }
+
+    /// Returns whether the loop has a step to do.
+    pub(super) fn has_put_off(&self) -> bool {
+        self.archiving.is_due && !self.archiving.is_stalled && self.refusal().is_none()
+    }
+
+    /// Does one step of what was put off, and makes it durable.
+    pub(super) fn do_put_off(&mut self) {
+        let done = self.request(Self::archive_step);
+        let kept = self.commit();
+        if let Err(error) = done.map(drop).and(kept) {
+            self.archiving.is_stalled = true;
+            tracing::error!("pruned messages could not be made memories yet: {error}");
+        }
+    }
+
+    /// Does all that was put off, as a part of the request that is running. While nothing can be
+    /// written, what is there must do.
+    pub(super) fn finish_put_off(&mut self) -> Result<(), EngineError> {
+        while self.do_one_put_off()? {}
+        Ok(())
+    }
+
+    /// Does one step of what was put off, as a part of the request that is running. Returns false
+    /// when there is none to do.
+    pub(super) fn do_one_put_off(&mut self) -> Result<bool, EngineError> {
+        if !self.archiving.is_due || self.refusal().is_some() {
+            return Ok(false);
+        }
+        self.archive_step()?;
+        Ok(true)
+    }
+
+    fn archive_step(&mut self) -> Result<(), EngineError> {
+        let read = match self.archiving.oldest.take() {
+            Some(read) => Some(read),
+            None => self.store.next_to_archive()?,
+        };
+        let Some(work) = read else {
+            self.archiving = Archiving::default();
+            return Ok(());
+        };
+        let left = work.messages.iter().skip_while(|number| *number <= work.done);
+        let now: Spans = left.take(STEP).collect();
+        for message in self.messages_to_archive(work.session, &now)? {
+            self.store.add_memory(&memory_of(work.session, &message, work.created))?;
+        }
+        let done = now.last().filter(|last| Some(*last) < work.messages.last());
+        self.store.note_archived(work.id, done)?;
+        self.archiving.oldest = done.map(|done| ToArchive { done, ..work });
+        self.archiving.is_stalled = false;
+        Ok(())
+    }
+
+    /// Reads the messages. Those that are damaged cannot become memories, and must not keep the
+    /// others from it.
+    fn messages_to_archive(
+        &mut self,
+        session: u64,
+        numbers: &Spans,
+    ) -> Result<Vec<Message>, EngineError> {
+        let mut messages = Vec::new();
+        for &(first, last) in numbers.ranges() {
+            match self.store.messages(session, first, last) {
+                Ok(read) => messages.extend(read),
+                Err(StoreError::Damaged(why)) => {
+                    tracing::error!(
+                        "messages {first} to {last} of ses-{session} become no memories: {why}"
+                    );
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(messages)
+    }
+}
+
+fn says_something(message: &Message) -> bool {
+    !message.content.trim().is_empty()
+}
+
+fn memory_of(session: u64, message: &Message, created: i64) -> NewMemory {
+    let end = message.content.floor_char_boundary(ARCHIVED_BYTES);
+    NewMemory {
+        scope: MemoryScope::Session(session),
+        kind: ARCHIVED.to_owned(),
+        origin: Some(MemoryOrigin { session, first: message.number, last: message.number }),
+        content: format!("{}: {}", message.role.name(), &message.content[..end]),
+        created,
+    }
+}
+
+#[cfg(test)]
+mod tests;
