@@ -105,8 +105,8 @@ pub fn walk(
     }
     fs::read_dir(root).map_err(|source| refused(root, source))?;
     let top = Arc::new(Beneath::new(&rules::top(root))?);
-    let above = root.ancestors().take_while(|folder| folder.starts_with(top.named()));
-    above.map(|folder| rules::check(&top, folder)).collect::<Result<(), _>>()?;
+    let mut above = root.ancestors().take_while(|folder| folder.starts_with(top.named()));
+    above.try_for_each(|folder| rules::check(&top, folder))?;
     let mut walker = Walker::new(root, options, Arc::clone(&top));
     for entry in builder(root, options, top).build() {
         match entry {
