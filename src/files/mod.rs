@@ -30,7 +30,7 @@ pub use listing::{ListedFile, listing};
 pub use path::absolute;
 pub use project::project_root;
 pub use read::{DEFAULT_MAX_FILE_BYTES, FileText, ReadOptions, read};
-pub use refresh::{Refreshed, WITHIN, refresh};
+pub use refresh::{LEADS_OUT, Refreshed, WITHIN, leads_out, refresh};
 pub use skipped::{MAX_NAMED_SKIPS, SkipReason, Skipped};
 pub use tree::{DEFAULT_MAX_TREE_ENTRIES, FoundFile, Progress, TreeOptions, Walk, walk};
 pub use trust::{Standing, TRUST_FILE, Trust, TrustError, Trusted};

@@ -12,6 +12,9 @@ use crate::context::item::{Item, Kind, Origin, State};
 /// The metadata of an item that a model added from a project: the folder that its file stays in.
 pub const WITHIN: &str = "within";
 
+/// The metadata of an item whose file's name led out of its project when a client added it.
+pub const LEADS_OUT: &str = "leads-out";
+
 /// What refreshing an item found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refreshed {
@@ -55,10 +58,10 @@ pub fn refresh(item: &Item, options: &ReadOptions) -> Refreshed {
 }
 
 fn whole(item: &Item, path: &Path, options: &ReadOptions) -> Refreshed {
-    let text = match item.metadata.text(WITHIN) {
+    let text = match kept_in(item, path) {
         // Nobody has allowed a place outside, to which the name may lead by now.
         Some(folder) => {
-            let folder = Beneath::new(Path::new(folder));
+            let folder = Beneath::new(folder);
             folder.and_then(|folder| folder.open(path)?.read(None, options))
         }
         None => read(path, None, options),
@@ -71,6 +74,22 @@ fn whole(item: &Item, path: &Path, options: &ReadOptions) -> Refreshed {
             Refreshed::Unsure("its file changed, and it is not known which lines it came from")
         }
     }
+}
+
+/// The folder that the item's file may not leave: that of a model's item, or the project that the
+/// server read it in. Whoever can change a project can put a link in a file's place.
+fn kept_in<'a>(item: &'a Item, path: &Path) -> Option<&'a Path> {
+    let named = |name: &str| item.metadata.text(name).map(Path::new);
+    let was_read = matches!(item.metadata.origin(), Some(Origin::File | Origin::Tree));
+    let is_kept = was_read && item.metadata.get(LEADS_OUT).is_none();
+    let project = || named("project").filter(|project| is_kept && path.starts_with(project));
+    named(WITHIN).or_else(project)
+}
+
+/// Whether the name of a file in a project leads out of it.
+pub fn leads_out(project: &Path, path: &Path) -> bool {
+    let opened = Beneath::new(project).and_then(|folder| folder.open(path));
+    matches!(opened, Err(FileError::Outside { .. }))
 }
 
 fn region(item: &Item, path: &Path, range: (u64, u64), options: &ReadOptions) -> Refreshed {

@@ -15,7 +15,8 @@ use crate::context::item::{Kind, Metadata};
 use crate::context::manager::{MAX_CAPACITY, ManagerError};
 use crate::engine::{EngineError, NewItem};
 use crate::files::{
-    self, FileError, FileText, ListedFile, Named, ReadOptions, Skipped, TreeOptions, WITHIN, Walk,
+    self, FileError, FileText, LEADS_OUT, ListedFile, Named, ReadOptions, Skipped, TreeOptions,
+    WITHIN, Walk,
 };
 use crate::tokens::Counter;
 use crate::value::Value;
@@ -66,7 +67,10 @@ fn add(
     let options = read_options(&call.tools, given.max_file_bytes)?;
     let taken_ms = now_ms();
     let text = read(range, &options).map_err(|error| file_error(&error))?;
-    let metadata = file_metadata(metadata(given.metadata)?, &text, "file");
+    let mut metadata = file_metadata(metadata(given.metadata)?, &text, "file");
+    if text.project.as_ref().is_some_and(|project| files::leads_out(project, &text.path)) {
+        metadata.set(LEADS_OUT, Value::Bool(true));
+    }
     let kind = given.r#type.unwrap_or(Kind::File);
     let item = NewItem {
         live: given.live.unwrap_or(false),

@@ -9,6 +9,7 @@ mod manager;
 mod placed;
 mod render;
 mod safe;
+mod work;
 
 use sha2::{Digest, Sha256};
 

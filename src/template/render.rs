@@ -12,7 +12,7 @@ use super::{Template, TemplateError, bounds};
 /// Maximum number of steps of a template: a thousand times what the built-in ones need, and less
 /// than a tenth of a second.
 const FUEL: u64 = 200_000;
-/// Maximum number of bytes that all steps may process, since each may process all fields. Takes
+/// Maximum number of bytes that all steps may process, since each may process all texts. Takes
 /// some seconds.
 const MAX_WORK: u64 = 8 << 30;
 /// Maximum length of a rendered template, in bytes.
@@ -26,7 +26,7 @@ pub type Fields<'a> = BTreeMap<&'a str, &'a str>;
 /// # Errors
 /// [`TemplateError`], for instance for a loop that takes too long.
 pub fn render(template: &Template, fields: &Fields<'_>) -> Result<String, TemplateError> {
-    rendered(template, &template.body, fields, safe::environment(fuel(fields)))
+    rendered(template, &template.body, fields, safe::environment(fuel(template, fields)))
 }
 
 /// Like [`render`], and also returns which fields the text shows.
@@ -35,13 +35,14 @@ pub(super) fn render_noting(
     fields: &Fields<'_>,
 ) -> Result<(String, Placed), TemplateError> {
     let noting = Noting::new(&template.body);
-    let mut environment = safe::environment(fuel(fields));
+    let mut environment = safe::environment(fuel(template, fields));
     let placed = noting.note_in(&mut environment, fields);
     Ok((rendered(template, &noting.body, fields, environment)?, placed))
 }
 
-fn fuel(fields: &Fields<'_>) -> u64 {
-    let bytes = fields.values().map(|text| text.len() as u64).sum::<u64>();
+fn fuel(template: &Template, fields: &Fields<'_>) -> u64 {
+    let texts = fields.values().copied().chain([&*template.body]);
+    let bytes = texts.map(|text| text.len() as u64).sum::<u64>();
     FUEL.min(MAX_WORK / bytes.max(1))
 }
 

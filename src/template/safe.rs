@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use minijinja::machinery::{Span, Token, tokenize};
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::StringInput;
+use minijinja::value::{StringInput, ValueKind};
 use minijinja::{
     Environment, Error, ErrorKind, State, UndefinedBehavior, Value, filters, functions, tests,
 };
 
 use super::TemplateError;
+use super::work::Work;
 
 /// Allowed statements. Others would store texts or include other templates.
 const STATEMENTS: [&str; 7] = ["if", "elif", "else", "endif", "for", "endfor", "set"];
@@ -25,6 +26,8 @@ const MAX_MADE_BYTES: usize = 64 << 20;
 const MAX_PIECES: usize = 100_000;
 /// Memory for one piece, besides its text.
 const BYTES_PER_PIECE: usize = 48;
+/// Maximum number of bytes in the characters that `trim` takes off.
+const MAX_TRIMMED_BYTES: usize = 16;
 /// Maximum depth of nested loops. Each loop keeps the values it iterates over.
 const MAX_LOOPS: usize = 8;
 
@@ -34,62 +37,83 @@ pub(super) fn environment(fuel: u64) -> Environment<'static> {
     let mut environment = Environment::empty();
     environment.set_undefined_behavior(UndefinedBehavior::Chainable);
     environment.set_fuel(Some(fuel));
-    add_filters(&mut environment);
+    let made = Arc::new(Made::default());
+    add_filters(&mut environment, &made);
     environment.add_test("defined", tests::is_defined);
     environment.add_test("endingwith", tests::is_endingwith);
     environment.add_test("in", tests::is_in);
     environment.add_test("none", tests::is_none);
     environment.add_test("startingwith", tests::is_startingwith);
     environment.add_test("undefined", tests::is_undefined);
-    environment.add_function("range", functions::range);
+    let work = Arc::new(Work::default());
+    let own = Arc::clone(&work);
+    environment.add_function(
+        "range",
+        move |lower: isize, upper: Option<isize>, step: Option<isize>| {
+            functions::range(lower, upper, step).map(|list| own.counting(list))
+        },
+    );
+    add_splitting(&mut environment, made, work);
     environment
 }
 
-fn add_filters(environment: &mut Environment<'static>) {
+fn add_filters(environment: &mut Environment<'static>, made: &Arc<Made>) {
     environment.add_filter("count", filters::length);
     environment.add_filter("d", filters::default);
     environment.add_filter("default", filters::default);
     environment.add_filter("first", filters::first);
     environment.add_filter("last", filters::last);
     environment.add_filter("length", filters::length);
-    let made = Arc::new(Made::default());
-    let own = Arc::clone(&made);
+    let own = Arc::clone(made);
     environment.add_filter("capitalize", move |state: &State, text: Value| {
         own.text(&text)?;
         Ok::<_, Error>(filters::capitalize(StringInput::new(state, &text)?))
     });
-    let own = Arc::clone(&made);
+    let own = Arc::clone(made);
     environment.add_filter("lower", move |state: &State, text: Value| {
         own.text(&text)?;
         Ok::<_, Error>(filters::lower(StringInput::new(state, &text)?))
     });
-    let own = Arc::clone(&made);
+    let own = Arc::clone(made);
     environment.add_filter("title", move |text: Value| {
         own.text(&text)?;
         Ok::<_, Error>(filters::title(text.as_str().unwrap_or_default().into()))
     });
-    let own = Arc::clone(&made);
+    let own = Arc::clone(made);
     environment.add_filter("trim", move |state: &State, text: Value, ends: Option<String>| {
         own.text(&text)?;
+        check_ends(ends.as_deref())?;
         Ok::<_, Error>(filters::trim(StringInput::new(state, &text)?, ends.map(Into::into)))
     });
-    let own = Arc::clone(&made);
+    let own = Arc::clone(made);
     environment.add_filter("upper", move |state: &State, text: Value| {
         own.text(&text)?;
         Ok::<_, Error>(filters::upper(StringInput::new(state, &text)?))
     });
-    let own = Arc::clone(&made);
+}
+
+fn add_splitting(environment: &mut Environment<'static>, made: Arc<Made>, work: Arc<Work>) {
+    let (own, counted) = (Arc::clone(&made), Arc::clone(&work));
     environment.add_filter("lines", move |text: Value| {
         own.pieces(&text, |text| text.lines().take(MAX_PIECES + 1).count())?;
-        filters::lines(&text)
+        filters::lines(&text).map(|list| counted.counting(list))
     });
     environment.add_filter("split", move |text: Value, by: Option<Arc<str>>, most: Option<i64>| {
         made.pieces(&text, |text| match &by {
             Some(by) => text.split(&**by).take(MAX_PIECES + 1).count(),
             None => text.split_whitespace().take(MAX_PIECES + 1).count(),
         })?;
-        filters::split(&text, by, most)
+        filters::split(&text, by, most).map(|list| work.counting(list))
     });
+}
+
+/// Refuses characters to trim that are too many: each is compared with each of the text.
+fn check_ends(ends: Option<&str>) -> Result<(), Error> {
+    if ends.is_some_and(|ends| ends.len() > MAX_TRIMMED_BYTES) {
+        let problem = format!("characters to trim cannot have more than {MAX_TRIMMED_BYTES} bytes");
+        return Err(Error::new(ErrorKind::InvalidOperation, problem));
+    }
+    Ok(())
 }
 
 /// Number of bytes that the filters of one rendering have made.
@@ -99,6 +123,11 @@ struct Made(AtomicUsize);
 impl Made {
     /// Adds a text that is about to be made from another.
     fn text(&self, of: &Value) -> Result<(), Error> {
+        // The engine would make a text of a list, which nobody has counted.
+        if matches!(of.kind(), ValueKind::Seq | ValueKind::Iterable) {
+            let problem = "a filter of texts cannot take a list";
+            return Err(Error::new(ErrorKind::InvalidOperation, problem));
+        }
         self.note(of.as_str().unwrap_or_default().len())
     }
 

@@ -82,6 +82,46 @@ fn a_template_cannot_become_large() {
     assert_eq!(render(&four, &fields).unwrap().len(), 4_000_005);
 }
 
+/// One step can look at a whole list, or at each character of a text for each of another.
+#[test]
+fn a_template_cannot_stall_in_few_steps() {
+    let many = "x".repeat(50_000);
+    let fields = Fields::from([("c", &*many)]);
+    let lines = "\n".repeat(50_000);
+    let check = |text: &str, expected: &str| {
+        let error = parse(text).and_then(|template| render(&template, &fields)).unwrap_err();
+        assert!(error.message.contains(expected), "{text}: {error}");
+    };
+    for value in [
+        "'x' in r",
+        "r in 'x'",
+        "r == range(99999)",
+        "r < range(99999)",
+        "r|last",
+        "r[99998:]|first",
+        "r is startingwith('x')",
+        "'x' is in r",
+        "c|split('x')|last",
+        "c is startingwith(r)",
+    ] {
+        let looped = format!("{{% if {value} %}}{{% endif %}}");
+        let text = format!(
+            "{{% set r = range(99999) %}}{{% for n in range(20000) %}}{looped}{{% endfor %}}"
+        );
+        let expected = "its lists are looked at for more than 1000000 items";
+        check(&text, expected);
+    }
+    let text = format!(
+        "{{% set r = '{lines}'|lines %}}{{% for n in range(9999) %}}{{% if n in r %}}{{% endif \
+         %}}{{% endfor %}}"
+    );
+    check(&text, "looked at for more than");
+    for filter in ["upper", "lower", "title", "capitalize", "trim"] {
+        check(&format!("{{{{ range(9)|{filter} }}}}"), "a filter of texts cannot take a list");
+    }
+    check("{{ 'x'|trim('12345678901234567') }}", "cannot have more than 16 bytes");
+}
+
 #[test]
 fn text_cannot_grow_from_itself() {
     for (text, what) in [
@@ -130,6 +170,15 @@ fn conditions_loops_and_plain_filters_are_there() {
         "{{ b or 'nothing' }} {{ c|default('d') }} {{ (a|split('\n'))[1]|upper }}",
         "nothing d TWO",
     );
+    check(
+        "{{ (a|lines)|length }}{{ (a|lines)[-1] }}{{ a|lines|last }}{{ 'one' in a|lines }}",
+        "2twotwoTrue",
+    );
+    check(
+        "{% for n in range(2) %}{{ n }}/{{ loop.length }}{{ loop.last }} {% endfor %}{{ range(9)[7:] }}",
+        "0/2False 1/2True [7, 8]",
+    );
+    check("{{ range(4)|length }}{{ range(2) }}{{ 7|upper }}", "4[0, 1]7");
     check("{{ 'yes' if 'two' in a and a is startingwith('o') else 'no' }}", "yes");
     check(
         "{# a ~ b #}{% raw %}{{ a + b }}{% endraw %} 1 + 1 * {x} [y]",

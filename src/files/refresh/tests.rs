@@ -165,3 +165,39 @@ fn what_a_model_added_stays_within_its_project() {
     let found = refresh(&item, &ReadOptions { max_bytes: 100 });
     assert_eq!(found, Refreshed::Unsure("its name now leads out of the project"));
 }
+
+#[test]
+fn a_projects_file_that_became_a_link_out_of_it_is_not_read() {
+    let temp = tempfile::tempdir().unwrap();
+    let (project, outside) = (temp.path().join("p"), temp.path().join("outside"));
+    fs::create_dir_all(project.join("src")).unwrap();
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("a"), "secret").unwrap();
+    let path = project.join("src/a");
+    fs::write(&path, "new").unwrap();
+    assert!(!leads_out(&project, &path));
+    let options = ReadOptions { max_bytes: 100 };
+    let project_of = |name: &str| {
+        let project = ("project", Value::Str(project.to_str().unwrap().to_owned()));
+        item(&path, "old", &[origin(name), project])
+    };
+    let [file, tree] = ["file", "tree"].map(project_of);
+    let check = |item: &Item, expected: Result<&str, &'static str>| {
+        let found = match refresh(item, &options) {
+            Refreshed::Updated(text) => Ok(text.content),
+            Refreshed::Unsure(why) => Err(why),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(found.as_deref().map_err(|why| *why), expected);
+    };
+    check(&file, Ok("new"));
+    check(&tree, Ok("new"));
+    fs::rename(project.join("src"), project.join("was")).unwrap();
+    std::os::unix::fs::symlink(&outside, project.join("src")).unwrap();
+    check(&file, Err("its name now leads out of the project"));
+    check(&tree, Err("its name now leads out of the project"));
+    assert!(leads_out(&project, &path));
+    let mut allowed = file;
+    allowed.metadata.set(LEADS_OUT, Value::Bool(true));
+    check(&allowed, Ok("secret"));
+}
