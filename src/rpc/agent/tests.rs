@@ -1,0 +1,116 @@
+//! A model's words and questions, as they reach a person.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+use crate::provider::scripted::Scripted;
+use crate::provider::settings::Origin;
+use crate::rpc::providers::Configured;
+use crate::rpc::rooms::Rooms;
+
+#[test]
+fn a_question_tells_the_place_outside_and_hides_no_character() {
+    let title = |outside: Option<&str>| {
+        let mut params = vec![entry("tool", "add_file")];
+        params.extend(outside.map(|place| entry("outside", place)));
+        match question(&Value::Map(params), "add the file a\u{202e}") {
+            Heard::Question(_, approval) => approval.title,
+            Heard::Text(_) => unreachable!("a question was asked"),
+        }
+    };
+    assert_eq!(title(None), "The model wants to add the file a\\u{202e}");
+    assert_eq!(
+        title(Some("/home/me/.ssh/id\n\u{200b}")),
+        "The model wants to add the file a\\u{202e} (outside the project: \
+         /home/me/.ssh/id\\n\\u{200b})"
+    );
+}
+
+/// A chat of 5,000 pieces, and how many of them it has said.
+#[derive(Default)]
+struct Chatter(Arc<AtomicUsize>);
+
+impl Caller for Chatter {
+    fn call(&self, _: &str, _: Value) -> Later<'_, Result<Value, WireError>> {
+        Box::pin(std::future::ready(Ok(Value::Nil)))
+    }
+
+    fn stream(
+        &self,
+        _: &str,
+        _: Value,
+        progress: Arc<dyn Peer>,
+    ) -> Later<'_, Result<Value, WireError>> {
+        let said = Arc::clone(&self.0);
+        let chat = tokio::spawn(async move {
+            for number in 0..5_000 {
+                let text = entry("text", format!("piece {number}\n"));
+                progress.progress(Value::Map(vec![entry("kind", keyword("text")), text]));
+                said.fetch_add(1, Ordering::Relaxed);
+                progress.room().await;
+            }
+            Ok(Value::Nil)
+        });
+        Box::pin(async { chat.await.unwrap() })
+    }
+}
+
+/// Shows what is said when it is let.
+struct Screen {
+    shown: Mutex<String>,
+    turns: tokio::sync::Semaphore,
+}
+
+impl Listener for Screen {
+    fn say(&self, piece: &str) {
+        self.shown.lock().unwrap().push_str(piece);
+    }
+
+    fn shown(&self) -> Later<'_, ()> {
+        Box::pin(async { self.turns.acquire().await.unwrap().forget() })
+    }
+
+    fn allow(&self, _: Approval) -> Later<'_, Decision> {
+        Box::pin(std::future::ready(Decision::Refuse))
+    }
+
+    fn confirm(&self, _: String) -> Later<'_, bool> {
+        Box::pin(std::future::ready(false))
+    }
+}
+
+fn turn() -> Turn {
+    let cancelled = CancellationToken::new();
+    Turn { session: "s".to_owned(), text: "go".to_owned(), cancelled }
+}
+
+#[tokio::test]
+async fn a_screen_that_is_slow_stops_the_chat_and_nothing_is_lost() {
+    let chatter = Chatter::default();
+    let said = Arc::clone(&chatter.0);
+    let turns = tokio::sync::Semaphore::new(0);
+    let screen = Arc::new(Screen { shown: Mutex::default(), turns });
+    let shown = Arc::clone(&screen);
+    let task = tokio::spawn(async move {
+        let model = Configured {
+            name: "m".to_owned(),
+            provider: Arc::new(Scripted::new("[[answer]]\ntext = \"x\"\n", "m").unwrap()),
+            max_tokens: None,
+            price: None,
+            from: Origin::Script("none".into()),
+            rooms: Rooms::default(),
+        };
+        let agent = Model::new(Providers::new(vec![model]));
+        agent.take_turn(turn(), &chatter, &*shown).await
+    });
+    for _ in 0..10_000 {
+        tokio::task::yield_now().await;
+    }
+    let before = said.load(Ordering::Relaxed);
+    assert!(before < 1_500, "{before} pieces were said to a screen that shows none");
+    screen.turns.add_permits(1_000);
+    task.await.unwrap().unwrap();
+    let shown = screen.shown.lock().unwrap();
+    assert_eq!(shown.lines().filter(|line| line.starts_with("piece")).count(), 5_000);
+}
