@@ -72,6 +72,11 @@ pub trait Summarizer {
     /// [`SummaryError::Failed`] when there is no description, for instance because a provider is
     /// down.
     fn summarize(&self, source: &Source<'_>) -> Result<String, SummaryError>;
+
+    /// Returns the ledger, which every summarizer makes of the same source in the same way.
+    fn ledger(&self, source: &Source<'_>) -> Ledger {
+        source.ledger()
+    }
 }
 
 /// A summarizer that needs no provider and leaves the summary to the ledger.
@@ -165,13 +170,10 @@ pub fn summarize(
     if source.messages.is_empty() {
         return Err(SummaryError::Nothing);
     }
-    let ledger = source.prior.map_or_else(Ledger::default, |prior| prior.ledger.clone());
     let summary = Summary {
         counts: source.counts(),
         text: summarizer.summarize(source)?.trim().to_owned(),
-        ledger: ledger
-            .and(source.messages.iter().copied())
-            .within(source.ledger_tokens, source.measure),
+        ledger: summarizer.ledger(source),
     };
     let (source_tokens, tokens) = (source.tokens(), source.measure.note(&summary.render()));
     if tokens >= source_tokens {
@@ -186,6 +188,12 @@ impl Source<'_> {
         let messages: u64 =
             self.messages.iter().map(|message| self.measure.message(message.tokens)).sum();
         messages + self.prior.map_or(0, |prior| self.measure.note(&prior.render()))
+    }
+
+    /// Returns the ledger of the messages and the earlier summary, within its size.
+    pub fn ledger(&self) -> Ledger {
+        let prior = self.prior.map_or_else(Ledger::default, |prior| prior.ledger.clone());
+        prior.and(self.messages.iter().copied()).within(self.ledger_tokens, self.measure)
     }
 
     fn counts(&self) -> Counts {
@@ -228,6 +236,10 @@ impl Summarizer for Extractive {
         Ok(String::new())
     }
 }
+
+mod ahead;
+
+pub use self::ahead::{Ahead, Prepared};
 
 #[cfg(test)]
 mod tests;

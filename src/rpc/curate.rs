@@ -12,7 +12,9 @@ use super::present::{self, entry, figure, keyword};
 use super::{Finish, Step, report};
 use crate::curation::prune::{HistoryStats, Pruned, SUMMARIZED_BUT, auto_manage, prune, stats};
 use crate::curation::strategy::Fate;
-use crate::curation::summary::{Extractive, Source, folding, folding_messages, summarize};
+use crate::curation::summary::{
+    Ahead, Extractive, Prepared, Source, folding, folding_messages, summarize,
+};
 use crate::curation::unit::History;
 use crate::engine::{Costs, Engine, EngineError, Keep, NewMessage, PrunedView, SessionSettings};
 use crate::session::message::{Message, Signals};
@@ -268,12 +270,43 @@ pub(super) fn summarize_context(call: Call, params: Value) -> Result<Step, WireE
             Ok(Finish::Later(Box::new(move || summarize_history(&messages, keep, &costs))))
         });
     }
+    let (session, model) = (given.session.clone(), given.model.clone());
+    let ahead = move |engine: &mut Engine| {
+        let row = engine.find_session(session.as_deref())?;
+        let costs = session_costs(engine, &row.settings, model.as_deref())?;
+        let max_tokens = SessionSettings::parse(&row.settings)?.turn.max_tokens;
+        engine.summary_ahead(row.id, keep, max_tokens, &costs)
+    };
+    prepared(&call, ahead, move |prepared| summarize_session(given, keep, prepared))
+}
+
+/// Makes what a long summary needs beside the engine, and goes on with it. A summary for which that
+/// does not fit, because the session changed since, is made without.
+pub(super) fn prepared(
+    call: &Call,
+    ahead: impl FnOnce(&mut Engine) -> Result<Option<Ahead>, EngineError> + Send + 'static,
+    then: impl FnOnce(Prepared) -> Result<Step, WireError> + Send + 'static,
+) -> Result<Step, WireError> {
+    let engine = call.tools.engine.clone();
+    Ok(Step::Await(Box::pin(async move {
+        // What is wrong, the call itself says.
+        let ahead = engine.ask(ahead).await.ok().flatten();
+        let prepare = || ahead.map(Ahead::prepare).unwrap_or_default();
+        then(tokio::task::spawn_blocking(prepare).await.unwrap_or_default())
+    })))
+}
+
+fn summarize_session(
+    given: SummarizeContext,
+    keep: Keep,
+    prepared: Prepared,
+) -> Result<Step, WireError> {
     Step::state(move |engine| {
         let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
         let (row, done) = engine.once_in("summarize-context", key, session, |engine, row| {
             let costs = session_costs(engine, &row.settings, given.model.as_deref())?;
             let max_tokens = SessionSettings::parse(&row.settings)?.turn.max_tokens;
-            engine.summarize_session(row.id, keep, max_tokens, &costs, &Extractive)
+            engine.summarize_session(row.id, keep, max_tokens, &costs, &prepared)
         })?;
         Ok(Value::Map(vec![
             entry("session", row.name),

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::Step;
 use super::call::Call;
-use super::curate::session_costs;
+use super::curate::{prepared, session_costs};
 use super::embedding::{Embedded, embedded};
 use super::error::param_error;
 use super::messages::MessageParam;
@@ -12,8 +12,10 @@ use super::params::{Name, RequestKey, Short, Switch, ToolNames, decode, stored_c
 use super::present::{entry, figure, keyword, optional_figure};
 use super::{checkpoints, messages, templates, window};
 use crate::curation::config::{Range, Setting, TurnConfig, Value as Figure, WINDOW};
-use crate::curation::summary::Extractive;
-use crate::engine::{EngineError, SessionSettings, Turn, TurnDone, quality_parts};
+use crate::curation::summary::Prepared;
+use crate::engine::{
+    Engine, EngineError, NewMessage, SessionSettings, Turn, TurnDone, quality_parts,
+};
 use crate::session::message::Phase;
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -30,27 +32,43 @@ struct ProcessTurn {
 }
 
 pub(super) fn process_turn(call: Call, params: Value) -> Result<Step, WireError> {
-    let given: ProcessTurn = decode(params)?;
-    let coherence = given.coherence;
-    if coherence.is_some_and(|coherence| !(0.0..=1.0).contains(&coherence)) {
+    let mut given: ProcessTurn = decode(params)?;
+    if given.coherence.is_some_and(|coherence| !(0.0..=1.0).contains(&coherence)) {
         return Err(param_error("coherence", "must be from 0 to 1"));
     }
-    let message = MessageParam::of_user(given.content, given.phase);
+    let message = MessageParam::of_user(std::mem::take(&mut given.content), given.phase);
     let message = message.counted(&call.counter())?;
     let text = message.content.to_string();
-    embedded(&call, text, move |Embedded { vector, outcome }| {
-        Step::state(move |engine| {
-            let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
-            let (row, done) = engine.once_in("process-turn", key, session, |engine, row| {
-                let costs = session_costs(engine, &row.settings, given.model.as_deref())?;
-                let turn = Turn { message, coherence, vector };
-                engine.process_turn(row.id, turn, &costs, &Extractive)
-            })?;
-            let mut map = vec![entry("session", row.name)];
-            map.extend(turn_map(&done));
-            map.extend(outcome.map(|outcome| entry("embedding", outcome)));
-            Ok(Value::Map(map))
-        })
+    let after = call.clone();
+    embedded(&call, text, move |embedded| {
+        let (session, model) = (given.session.clone(), given.model.clone());
+        let new = message.clone();
+        let ahead = move |engine: &mut Engine| {
+            let row = engine.find_session(session.as_deref())?;
+            let costs = session_costs(engine, &row.settings, model.as_deref())?;
+            engine.turn_ahead(row.id, &new, &costs)
+        };
+        prepared(&after, ahead, move |prepared| turn(given, message, embedded, prepared))
+    })
+}
+
+fn turn(
+    given: ProcessTurn,
+    message: NewMessage,
+    Embedded { vector, outcome }: Embedded,
+    prepared: Prepared,
+) -> Result<Step, WireError> {
+    Step::state(move |engine| {
+        let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
+        let (row, done) = engine.once_in("process-turn", key, session, |engine, row| {
+            let costs = session_costs(engine, &row.settings, given.model.as_deref())?;
+            let turn = Turn { message, coherence: given.coherence, vector };
+            engine.process_turn(row.id, turn, &costs, &prepared)
+        })?;
+        let mut map = vec![entry("session", row.name)];
+        map.extend(turn_map(&done));
+        map.extend(outcome.map(|outcome| entry("embedding", outcome)));
+        Ok(Value::Map(map))
     })
 }
 

@@ -65,6 +65,12 @@ impl Measure {
         self.factor
     }
 
+    /// Returns whether the other measure gives every text the same cost.
+    pub fn is_like(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.counter, &other.counter)
+            && (self.factor, self.overhead) == (other.factor, other.overhead)
+    }
+
     fn scale(&self, counted: u64) -> u64 {
         if self.factor == 1.0 { counted } else { (counted as f64 * self.factor).ceil() as u64 }
     }

@@ -11,13 +11,17 @@ use crate::curation::budget::{BudgetTooSmall, Irreducible};
 use crate::curation::prune::{HistoryStats, Pruned, prune, stats};
 use crate::curation::report::What;
 use crate::curation::section::Section;
-use crate::curation::summary::{self, Source, Summarizer, summarize};
+use crate::curation::summary::{
+    self, Ahead, Folding, Source, Summarizer, folding, folding_messages, summarize,
+};
 use crate::curation::unit::History;
 use crate::session::message::Message;
 use crate::session::state::Summary;
 use crate::store::StoreError;
 use crate::store::memory::{MemoryOrigin, MemoryScope, NewMemory};
 
+/// From how many messages on a summary is worth preparing.
+const LONG: usize = 1000;
 /// The share of a session's tokens that the ledger of its summary has at most.
 const LEDGER_SHARE: f64 = 0.2;
 /// The share that it always may have, however little is left.
@@ -125,6 +129,22 @@ impl Engine {
         })
     }
 
+    /// What a summary of a session will be made of if nothing changes before; `None` when that is
+    /// so little that it need not be prepared.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn summary_ahead(
+        &mut self,
+        id: u64,
+        keep: Keep,
+        max_tokens: u64,
+        costs: &Costs,
+    ) -> Result<Option<Ahead>, EngineError> {
+        let (messages, prior) = self.in_view(id)?;
+        ahead(&messages, prior.as_ref(), keep, max_tokens, costs)
+    }
+
     /// Folds older messages into a summary, which stands in their place. A second summary folds
     /// the first one in.
     ///
@@ -141,12 +161,8 @@ impl Engine {
     ) -> Result<Summarized, EngineError> {
         let (messages, prior) = self.in_view(id)?;
         let history = History::new(references(&messages), &costs.measure);
-        let folding = match keep {
-            Keep::Messages(count) => summary::folding_messages(&history, count),
-            Keep::Turns(count) => summary::folding(&history, count),
-        };
-        let source = prior.as_ref().map(|prior| serde_json::from_value(prior.source.clone()));
-        let source = source.transpose().map_err(damaged)?;
+        let folding = keep.folding(&history);
+        let source = source_of(prior.as_ref())?;
         let prior_tokens = prior.as_ref().map_or(0, |prior| costs.measure.message(prior.tokens));
         let tokens_before = history.tokens() + prior_tokens;
         let folded = folding.messages(&history);
@@ -308,6 +324,47 @@ pub(super) fn most_ledger_tokens(max_tokens: u64) -> u64 {
 
 pub(super) fn references(messages: &[Arc<Message>]) -> Vec<&Message> {
     messages.iter().map(|message| &**message).collect()
+}
+
+impl Keep {
+    fn folding(self, history: &History<'_>) -> Folding {
+        match self {
+            Self::Messages(count) => folding_messages(history, count),
+            Self::Turns(count) => folding(history, count),
+        }
+    }
+}
+
+/// What the summary of these messages in view is made of; `None` when that is little.
+pub(super) fn ahead(
+    messages: &[Arc<Message>],
+    prior: Option<&Summary>,
+    keep: Keep,
+    max_tokens: u64,
+    costs: &Costs,
+) -> Result<Option<Ahead>, EngineError> {
+    if messages.len() < LONG {
+        return Ok(None);
+    }
+    let history = History::new(references(messages), &costs.measure);
+    let units = keep.folding(&history).units;
+    let members = units.iter().flat_map(|unit| &history.units[*unit].members);
+    let mut folded: Vec<usize> = members.copied().collect();
+    folded.sort_unstable();
+    let folded: Vec<Arc<Message>> = folded.iter().map(|at| Arc::clone(&messages[*at])).collect();
+    let folded_tokens: u64 = folded.iter().map(|m| costs.measure.message(m.tokens)).sum();
+    Ok(Some(Ahead {
+        prior: source_of(prior)?,
+        messages: folded,
+        measure: costs.measure.clone(),
+        ledger_tokens: ledger_tokens(max_tokens, history.tokens() - folded_tokens),
+    }))
+}
+
+/// The maker's own form of a summary.
+fn source_of(prior: Option<&Summary>) -> Result<Option<summary::Summary>, EngineError> {
+    let source = prior.map(|prior| serde_json::from_value(prior.source.clone()));
+    source.transpose().map_err(damaged)
 }
 
 fn damaged(error: serde_json::Error) -> EngineError {

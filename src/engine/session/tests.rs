@@ -1,10 +1,13 @@
 //! Sessions in a store in memory.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use super::*;
 use crate::context::change::Settings;
 use crate::context::item::{Kind, Metadata};
+use crate::curation::ledger::Ledger;
+use crate::curation::summary::{Ahead, Prepared, Source, Summarizer, SummaryError};
 use crate::engine::NewItem;
 use crate::session::message::Role;
 use crate::store::sqlite::SqliteStore;
@@ -220,4 +223,93 @@ fn a_request_that_fails_leaves_the_log_as_it_was() {
     turn(&mut engine, id, "two");
     reread(&mut engine);
     check(&mut engine, id, "one, re one, two, re two", "");
+}
+
+/// Notes whether the ledger was known when a summary was made.
+struct Watched<'a>(&'a Prepared, Cell<Option<bool>>);
+
+impl Summarizer for Watched<'_> {
+    fn summarize(&self, source: &Source<'_>) -> Result<String, SummaryError> {
+        self.0.summarize(source)
+    }
+
+    fn ledger(&self, source: &Source<'_>) -> Ledger {
+        self.1.set(Some(self.0.fits(source)));
+        let ledger = self.0.ledger(source);
+        assert_eq!(ledger, source.ledger());
+        ledger
+    }
+}
+
+/// A session of many turns in which numbers, decisions and paths are said.
+fn long_talk(engine: &mut Engine, name: &str) -> u64 {
+    let id = open(engine, name);
+    let said = (0..1200).map(|number| NewMessage {
+        tokens: 20,
+        ..said(
+            if number % 2 == 0 { Role::User } else { Role::Assistant },
+            &format!("We use a timeout of {number} s in src/p{number}.rs; never change it."),
+        )
+    });
+    let said = said.collect();
+    engine.run_alone(|engine| engine.add_messages(id, said)).unwrap();
+    id
+}
+
+fn asked() -> Turn {
+    let message = NewMessage { tokens: 20, ..said(Role::User, "and what of p3?") };
+    Turn { message, coherence: None, vector: None }
+}
+
+#[track_caller]
+fn check_turn(engine: &mut Engine, id: u64, prepared: &Prepared, expected: bool) {
+    let watched = Watched(prepared, Cell::new(None));
+    let costs = engine.costs(None).unwrap();
+    let done = engine.run_alone(|e| e.process_turn(id, asked(), &costs, &watched)).unwrap();
+    assert!(done.summarized.is_some(), "{:?}", done.not_summarized);
+    assert_eq!(watched.1.get(), Some(expected));
+}
+
+#[test]
+fn what_is_prepared_for_a_turn_is_what_its_summary_needs() {
+    let mut engine = engine();
+    let costs = engine.costs(None).unwrap();
+    let id = long_talk(&mut engine, "long");
+    let ahead = engine.turn_ahead(id, &asked().message, &costs).unwrap().unwrap();
+    check_turn(&mut engine, id, &ahead.prepare(), true);
+    // The next turn has little in view.
+    assert!(engine.turn_ahead(id, &asked().message, &costs).unwrap().is_none());
+
+    // The same numbers of another session are not the same messages.
+    let ahead = {
+        let like = long_talk(&mut engine, "like");
+        engine.turn_ahead(like, &asked().message, &costs).unwrap().unwrap()
+    };
+    let id = long_talk(&mut engine, "other");
+    check_turn(&mut engine, id, &ahead.prepare(), false);
+}
+
+#[test]
+fn what_is_prepared_for_a_summary_is_what_it_needs() {
+    let mut engine = engine();
+    let costs = engine.costs(None).unwrap();
+    let id = long_talk(&mut engine, "long");
+    for keep in [Keep::Messages(8), Keep::Turns(3)] {
+        let ahead = engine.summary_ahead(id, keep, 8192, &costs).unwrap();
+        let prepared = ahead.map(Ahead::prepare).unwrap_or_default();
+        let watched = Watched(&prepared, Cell::new(None));
+        let made = engine.run_alone(|e| e.summarize_session(id, keep, 8192, &costs, &watched));
+        made.unwrap();
+        assert_eq!(watched.1.get(), Some(true));
+        let more =
+            (0..1200).map(|n| NewMessage { tokens: 20, ..said(Role::User, &format!("n {n}")) });
+        let more = more.collect();
+        engine.run_alone(|engine| engine.add_messages(id, more)).unwrap();
+    }
+    // What stays when other sizes count is made anew.
+    let prepared =
+        engine.summary_ahead(id, Keep::Turns(3), 8192, &costs).unwrap().unwrap().prepare();
+    let watched = Watched(&prepared, Cell::new(None));
+    engine.run_alone(|e| e.summarize_session(id, Keep::Turns(3), 4096, &costs, &watched)).unwrap();
+    assert_eq!(watched.1.get(), Some(false));
 }

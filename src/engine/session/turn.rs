@@ -1,20 +1,22 @@
 //! One turn of a conversation: the user's message comes in, and whatever keeps the context good
 //! is done.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::super::memory::{Grounded, Query, memories_for};
 use super::super::{Costs, Engine, EngineError};
 use super::checkpoint::RolledBack;
-use super::curate::{Keep, Summarized, most_ledger_tokens, references};
+use super::curate::{Keep, Summarized, ahead, most_ledger_tokens, references};
 use super::messages::NewMessage;
 use super::settings::SessionSettings;
 use crate::curation::config::TurnConfig;
 use crate::curation::quality::{Observed, Quality};
-use crate::curation::summary::Summarizer;
+use crate::curation::summary::{Ahead, Summarizer};
 use crate::curation::unit::History;
 use crate::memory::grounding::Grounding;
-use crate::session::message::Role;
+use crate::session::message::{Message, Role};
 use crate::session::state::State;
 
 /// After how many summaries in a row that did not help no more are tried for a while.
@@ -129,6 +131,35 @@ impl Engine {
         })
     }
 
+    /// What the summary in a turn will be made of, if there is to be one and nothing changes before;
+    /// `None` when it need not be prepared.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn turn_ahead(
+        &mut self,
+        id: u64,
+        message: &NewMessage,
+        costs: &Costs,
+    ) -> Result<Option<Ahead>, EngineError> {
+        let config = SessionSettings::parse(&self.row(id)?.settings)?.turn;
+        let nothing = Grounding::default();
+        let tokens = self.view_tokens(id, costs, &nothing)? + costs.measure.message(message.tokens);
+        let session = self.session(id)?;
+        let turns = session.turns() + u64::from(message.role == Role::User);
+        if !config.auto_summarize
+            || tokens <= config.summarize_at()
+            || turns_to_wait(session.state(), turns).is_some()
+        {
+            return Ok(None);
+        }
+        let number = session.length() + 1;
+        let (mut messages, prior) = self.in_view(id)?;
+        messages.push(Arc::new(message.clone().into_message(number, 0)));
+        let keep = Keep::Turns(turns_to_keep(&messages, &config, costs));
+        ahead(&messages, prior.as_ref(), keep, config.max_tokens, costs)
+    }
+
     /// How good a session's context is now.
     ///
     /// # Errors
@@ -171,9 +202,7 @@ impl Engine {
         }
         let session = self.session(id)?;
         let (turns, state) = (session.turns(), session.state());
-        let since = turns.saturating_sub(state.tried_in_turn);
-        if state.futile >= FUTILE_AT_MOST && since < TURNS_BACKED_OFF {
-            let wait = TURNS_BACKED_OFF - since;
+        if let Some(wait) = turns_to_wait(state, turns) {
             let (times, s) = (state.futile, if wait == 1 { "" } else { "s" });
             return Ok((
                 None,
@@ -183,7 +212,7 @@ impl Engine {
                 )),
             ));
         }
-        let keep = Keep::Turns(self.turns_to_keep(id, config, costs)?);
+        let keep = Keep::Turns(turns_to_keep(&self.in_view(id)?.0, config, costs));
         match self.summarize_session(id, keep, config.max_tokens, costs, summarizer) {
             Ok(done) => {
                 let saved = done.tokens_before.saturating_sub(done.tokens_after);
@@ -199,30 +228,6 @@ impl Engine {
             }
             Err(error) => Err(error),
         }
-    }
-
-    /// How many turns a summary leaves as they are: as many as there is room for below what it aims
-    /// at, beside its own text and what is never lost, and never fewer than the settings say.
-    fn turns_to_keep(
-        &mut self,
-        id: u64,
-        config: &TurnConfig,
-        costs: &Costs,
-    ) -> Result<usize, EngineError> {
-        let (messages, _) = self.in_view(id)?;
-        let history = History::new(references(&messages), &costs.measure);
-        let never_lost = history.units.iter().filter(|unit| unit.kept.is_some());
-        let never_lost: u64 = never_lost.map(|unit| unit.tokens).sum();
-        let taken = never_lost + most_ledger_tokens(config.max_tokens);
-        let mut room = config.summarize_to().saturating_sub(taken);
-        let mut turns = 0;
-        for unit in history.units.iter().rev() {
-            let tokens = if unit.kept.is_some() { 0 } else { unit.tokens };
-            let Some(left) = room.checked_sub(tokens) else { break };
-            room = left;
-            turns += usize::from(history.messages[unit.members[0]].role == Role::User);
-        }
-        Ok(turns.max(usize::try_from(config.recent_turns_to_keep).unwrap_or(usize::MAX)))
     }
 
     fn note_attempt(&mut self, id: u64, turn: u64, helped: bool) -> Result<(), EngineError> {
@@ -285,6 +290,30 @@ impl Engine {
         let later = session.turn_numbers().filter(|number| *number > last.made.position).count();
         Ok(later > 1)
     }
+}
+
+/// For how many turns no summary is tried yet, because the last ones did not help.
+fn turns_to_wait(state: &State, turns: u64) -> Option<u64> {
+    let since = turns.saturating_sub(state.tried_in_turn);
+    (state.futile >= FUTILE_AT_MOST && since < TURNS_BACKED_OFF).then(|| TURNS_BACKED_OFF - since)
+}
+
+/// How many turns a summary leaves as they are: as many as there is room for below what it aims at,
+/// beside its own text and what is never lost, and never fewer than the settings say.
+fn turns_to_keep(messages: &[Arc<Message>], config: &TurnConfig, costs: &Costs) -> usize {
+    let history = History::new(references(messages), &costs.measure);
+    let never_lost = history.units.iter().filter(|unit| unit.kept.is_some());
+    let never_lost: u64 = never_lost.map(|unit| unit.tokens).sum();
+    let taken = never_lost + most_ledger_tokens(config.max_tokens);
+    let mut room = config.summarize_to().saturating_sub(taken);
+    let mut turns = 0;
+    for unit in history.units.iter().rev() {
+        let tokens = if unit.kept.is_some() { 0 } else { unit.tokens };
+        let Some(left) = room.checked_sub(tokens) else { break };
+        room = left;
+        turns += usize::from(history.messages[unit.members[0]].role == Role::User);
+    }
+    turns.max(usize::try_from(config.recent_turns_to_keep).unwrap_or(usize::MAX))
 }
 
 /// The parts of a quality as they are kept with a turn.
