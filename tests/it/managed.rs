@@ -264,10 +264,9 @@ fn template(home: &Home, text: &str) {
 
 /// Runs SQL on the database while the server, which has it for itself, is not there.
 fn sabotage(home: &Home, client: &mut Client, sql: &str) {
-    client.ok("shutdown", "nil");
-    until("the database to be let go", || {
-        rusqlite::Connection::open(home.database()).unwrap().execute_batch(sql).is_ok()
-    });
+    std::mem::replace(client, home.ephemeral(&[])).end();
+    rusqlite::Connection::open(home.database()).unwrap().execute_batch(sql).unwrap();
+    home.forget_what_is_beside();
     *client = home.stdio(&[]);
     client.ok("switch-session", "(:session \"s\")");
     client.ok("subscribe", "(:topics (:management-failed :stats))");

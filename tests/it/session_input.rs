@@ -217,7 +217,7 @@ fn a_clock_that_goes_back_does_not_take_the_messages_along() {
         client.ok("checkpoint", "nil");
         client.end();
     }
-    let mut client = home.stdio(&["--fixed-time", "1600000000"]);
+    let mut client = home.stdio(&["--fixed-time", "1699999000"]);
     let said =
         "(:messages ((:content \"old\" :timestamp 5) (:content \"new\" :timestamp 1700002000)))";
     client.ok("add-message", said);
@@ -407,12 +407,12 @@ fn a_store_that_is_full_fails_the_call_and_nothing_is_half_written() {
         ("remember", "(:content \"lost\")"),
         ("rename-session", "(:session \"a\" :name \"lost\")"),
         ("delete-session", "(:session \"a\")"),
-        ("build-context", "nil"),
     ] {
         let error = client.fails(method, params);
         assert_eq!((error.code, error.kind()), (1, "store-failed"), "{method}: {}", error.message);
     }
     // Reading goes on.
+    client.ok("build-context", "nil");
     assert_eq!(client.ok("current-session", "nil")["session"], "a");
     assert_eq!(client.ok("get-messages", "(:view :log)"), before);
     assert_eq!(client.ok("list-revisions", "nil"), revisions);

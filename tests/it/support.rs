@@ -58,10 +58,11 @@ impl Home {
         self.state().join("contexture.db")
     }
 
-    /// Removes the checksums and the copy of the database, which another program would have written
-    /// in its own way.
+    /// Removes the checksums, the copy and the marks of the database, so that what a test wrote into
+    /// it is not taken for damage.
     pub(crate) fn forget_what_is_beside(&self) {
-        for name in ["contexture.sums", "contexture.copy"] {
+        for name in ["contexture.sums", "contexture.copy", "contexture.mark-1", "contexture.mark-2"]
+        {
             let _ = std::fs::remove_file(self.state().join(name));
         }
     }
