@@ -18,10 +18,11 @@ type() {
     "${tmux[@]}" send-keys "$@"
 }
 
-# Usage: expect REGEXP [LINES]   waits until that many lines (1) of the screen match.
+# Usage: expect REGEXP [LINES]   waits until that many lines (1) of the screen match. The longest wait
+# is for SBCL to compile Swank on a busy machine; a minute and more is no sign of a fault.
 expect() {
     local look screen
-    for look in {1..200}; do
+    for look in {1..2000}; do
         screen=$("${tmux[@]}" capture-pane -p) || break
         (($(grep -c -- "$1" <<<"$screen") >= ${2-1})) && return
         sleep 0.05
