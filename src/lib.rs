@@ -27,4 +27,5 @@ pub mod template;
 pub mod tokens;
 pub mod value;
 mod visible;
+mod whole_file;
 pub mod wire;

@@ -1,14 +1,14 @@
 //! Which projects the user trusts, kept in a file. It must not know what a project that is not
 //! trusted may not do.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::identity::Identity;
 use super::{Beneath, FileError, Opened};
+use crate::whole_file::replace;
 
 /// The file's name within the state folder.
 pub const TRUST_FILE: &str = "trusted-projects.json";
@@ -178,27 +178,14 @@ impl Trust {
         let mut changed = known.clone();
         let outcome = change(&mut changed)?;
         if let Some(file) = self.file.as_ref().filter(|_| changed != *known) {
-            let written = write(file, &changed);
+            let written = serde_json::to_vec_pretty(&changed)
+                .map_err(io::Error::from)
+                .and_then(|text| replace(file, |draft| draft.write_all(&text)));
             written.map_err(|cause| TrustError::Unwritable { path: file.clone(), cause })?;
         }
         *known = changed;
         Ok(outcome)
     }
-}
-
-/// Writes the list into a file of the user's alone, and then puts it in the place of the old one.
-fn write(file: &Path, list: &[Trusted]) -> io::Result<()> {
-    let draft = file.with_extension("json.new");
-    let text = serde_json::to_vec_pretty(list)?;
-    if let Err(error) = fs::remove_file(&draft)
-        && error.kind() != io::ErrorKind::NotFound
-    {
-        return Err(error);
-    }
-    let mut written = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-    written.write_all(&text)?;
-    written.sync_all()?;
-    fs::rename(&draft, file)
 }
 
 #[cfg(test)]

@@ -136,8 +136,7 @@ pub(super) async fn origin(
 ) -> Result<Vec<(Box<str>, Value)>, WireError> {
     let folders = folders(&call.tools, project)?;
     let found = tokio::task::spawn_blocking(move || folders.find(&name)).await;
-    let internal = |_| WireError::new(WireError::INTERNAL, "internal error in a template");
-    Ok(match found.map_err(internal)? {
+    Ok(match found.map_err(|_| internal_error("a template"))? {
         Ok(template) => vec![
             entry("template-source", keyword(template.source.kind())),
             entry("template-path", template.source.path().map_or(Value::Nil, Value::from)),

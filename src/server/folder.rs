@@ -4,10 +4,12 @@
 //! owner leaves a note of its socket, so that others find it wherever they are started.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::whole_file::create;
 
 /// A state folder that is this process's alone as long as the value lives.
 #[derive(Debug)]
@@ -122,7 +124,8 @@ impl Owned {
         let socket = socket.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
         let text = format!("{}\n{socket}\n", std::process::id());
         let draft = self.folder.join(format!("{NOTE}.new"));
-        let written = std::fs::write(&draft, text)
+        let written = create(&draft)
+            .and_then(|mut file| file.write_all(text.as_bytes()))
             .and_then(|()| std::fs::rename(&draft, self.folder.join(NOTE)));
         written.map_err(|cause| FolderError::Unusable { path: self.folder.clone(), cause })
     }

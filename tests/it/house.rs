@@ -15,7 +15,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     // The library is all of it put together without a wire.
     ("conversation", &["context", "curation", "engine", "server", "session", "store", "tokens"]),
     ("config", &["context", "files", "provider", "rpc", "store", "tokens", "wire", "visible"]),
-    ("server", &["engine", "repl", "rpc", "value", "wire", "visible"]),
+    ("server", &["engine", "repl", "rpc", "value", "wire", "visible", "whole_file"]),
     // What is typed becomes calls of methods, by their names.
     ("repl", &["rpc", "value", "wire", "visible"]),
     (
@@ -27,8 +27,11 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ),
     ("engine", &["context", "curation", "memory", "names", "session", "store", "tokens"]),
     // Metadata are stored as the s-expressions that clients send.
-    ("store", &["context", "memory", "retrieval", "session", "value", "wire", "visible"]),
-    ("files", &["context", "template", "value", "visible"]),
+    (
+        "store",
+        &["context", "memory", "retrieval", "session", "value", "wire", "visible", "whole_file"],
+    ),
+    ("files", &["context", "template", "value", "visible", "whole_file"]),
     ("provider", &["names", "session", "tokens", "visible"]),
     ("wire", &["value", "visible"]),
     ("context", &["names", "tokens", "value", "visible"]),
@@ -39,6 +42,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("template", &[]),
     ("names", &[]),
     ("visible", &[]),
+    ("whole_file", &[]),
     ("tokens", &[]),
     // The two texts of a value know each other: what JSON has no word for is written as an
     // s-expression.

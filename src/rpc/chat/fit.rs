@@ -123,7 +123,7 @@ impl Chat {
         let mut wire = provider_error(&self.configured.name, &refused);
         if let Value::Map(data) = &mut wire.data {
             data.push(entry("needed", figure(needed)));
-            data.extend(part_of(&error, "parts").map(|parts| entry("parts", parts.clone())));
+            data.extend(error.data.get("parts").map(|parts| entry("parts", parts.clone())));
         }
         wire
     }
@@ -144,14 +144,10 @@ impl Chat {
 
 /// How many tokens the smallest window has, of an error that there was no room for it.
 fn needed(error: &WireError) -> Option<u64> {
-    let is_budget = matches!(part_of(error, "kind"), Some(Value::Keyword(kind)) if &**kind == "budget-too-small");
-    match part_of(error, "needed").filter(|_| is_budget)? {
+    let kind = error.data.get("kind");
+    let is_budget = matches!(kind, Some(Value::Keyword(kind)) if &**kind == "budget-too-small");
+    match error.data.get("needed").filter(|_| is_budget)? {
         Value::Int(tokens) => u64::try_from(*tokens).ok(),
         _ => None,
     }
-}
-
-fn part_of<'a>(error: &'a WireError, name: &str) -> Option<&'a Value> {
-    let Value::Map(data) = &error.data else { return None };
-    data.iter().find(|(known, _)| &**known == name).map(|(_, value)| value)
 }

@@ -4,7 +4,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use super::files::{Files, create};
+use super::files::Files;
+use crate::whole_file::create;
 
 /// Copies files once, however many reasons there are.
 pub(crate) struct Aside<'a> {

@@ -12,9 +12,11 @@ use std::sync::Arc;
 use super::super::StoreError;
 use super::super::sqlite::SqliteStore;
 use super::aside::{private_folder, stamp};
-use super::files::{Files, replace};
+use super::files::Files;
 use super::sums::Sums;
+use super::wal::FORMAT_VERSIONS;
 use crate::visible::visible_path;
+use crate::whole_file::replace;
 
 /// Number of automatic backups that are kept unless configured otherwise.
 pub const BACKUPS_KEPT: usize = 7;
@@ -23,8 +25,6 @@ const DAY: i64 = 24 * 60 * 60;
 const TRAILER: &[u8] = b"\ncontexture-backup-1 ";
 const HASH_DIGITS: usize = 64;
 const TRAILER_BYTES: usize = TRAILER.len() + HASH_DIGITS + 1;
-/// Where a database says that it has a write-ahead log. A backup has none.
-const FORMAT_VERSIONS: std::ops::Range<usize> = 18..20;
 
 /// A database as of a checkpoint. There is no further one while this lives.
 #[derive(Debug)]
@@ -54,24 +54,18 @@ impl Snapshot {
     /// # Errors
     /// [`StoreError::Backup`].
     pub fn write(&self, path: &Path) -> Result<Backup, StoreError> {
-        let mut wrong = None;
+        let failed = |cause: String| StoreError::Backup { path: path.to_owned(), cause };
         let written = replace(path, |file| {
             self.copy_to(file)?;
             file.seek(SeekFrom::Start(0))?;
             read_trailer(file)
         });
         let written = written.map_err(|error| error.to_string());
-        if let Err(error) = written.and_then(|()| check(path).map_err(|e| e.to_string())) {
-            wrong = Some(error);
+        if let Err(cause) = written.and_then(|()| check(path).map_err(|e| e.to_string())) {
             let _ = std::fs::remove_file(path);
+            return Err(failed(cause));
         }
-        match wrong {
-            Some(cause) => Err(StoreError::Backup { path: path.to_owned(), cause }),
-            None => backup_at(path).ok_or_else(|| StoreError::Backup {
-                path: path.to_owned(),
-                cause: "it was removed".to_owned(),
-            }),
-        }
+        backup_at(path).ok_or_else(|| failed("it was removed".to_owned()))
     }
 
     /// Reads the database through and through, and puts the second copy right.
@@ -126,12 +120,7 @@ impl Snapshot {
 /// # Errors
 /// [`StoreError::Backup`].
 pub fn write_daily(files: &Files, snapshot: &Snapshot, kept: usize) -> Result<Backup, StoreError> {
-    let folder = files.backups();
-    let path = folder.join(format!("contexture-{}.db", stamp()));
-    files.refuse_links()?;
-    let made = private_folder(&folder);
-    made.map_err(|e| StoreError::Backup { path: path.clone(), cause: e.to_string() })?;
-    let backup = snapshot.write(&path)?;
+    let backup = write_named(&format!("contexture-{}.db", stamp()), files, snapshot)?;
     drop_old(&list(files), kept);
     Ok(backup)
 }
@@ -141,9 +130,15 @@ pub fn write_daily(files: &Files, snapshot: &Snapshot, kept: usize) -> Result<Ba
 /// # Errors
 /// [`StoreError::Backup`].
 pub fn write_asked(files: &Files, snapshot: &Snapshot) -> Result<Backup, StoreError> {
-    let path = files.backups().join("asked.db");
-    let made = private_folder(&files.backups());
-    made.map_err(|e| StoreError::Backup { path: path.clone(), cause: e.to_string() })?;
+    write_named("asked.db", files, snapshot)
+}
+
+fn write_named(name: &str, files: &Files, snapshot: &Snapshot) -> Result<Backup, StoreError> {
+    files.refuse_links()?;
+    let folder = files.backups();
+    let path = folder.join(name);
+    private_folder(&folder)
+        .map_err(|e| StoreError::Backup { path: path.clone(), cause: e.to_string() })?;
     snapshot.write(&path)
 }
 

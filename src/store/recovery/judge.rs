@@ -34,16 +34,21 @@ pub(super) struct Judged {
     pub(super) sums: Option<Sums>,
 }
 
-/// Judges the database; `mark` says which checksums are the newest.
-pub(super) fn judge(files: &Files, mark: Option<&Mark>, wal: &Wal) -> io::Result<Judged> {
+/// Judges the database by `sums`, those of the last checkpoint; `mark` says whether they are the
+/// newest.
+pub(super) fn judge(
+    files: &Files,
+    mark: Option<&Mark>,
+    wal: &Wal,
+    sums: Option<Sums>,
+) -> io::Result<Judged> {
     let length = match std::fs::metadata(files.database()) {
         Ok(status) => status.len(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
         Err(error) => return Err(error),
     };
     let epoch = mark.map_or(0, |mark| mark.extent.epoch);
-    let sums = Sums::read(&files.sums()).filter(|sums| sums.epoch >= epoch);
-    let sums = match sums {
+    let sums = match sums.filter(|sums| sums.epoch >= epoch) {
         None => found_again(files, mark)?,
         sums => sums,
     };
@@ -96,11 +101,8 @@ fn found_again(files: &Files, mark: Option<&Mark>) -> io::Result<Option<Sums>> {
 
 /// Computes the checksums of a database, if the file is one.
 pub(super) fn sums_of(path: &Path, epoch: u64) -> io::Result<Option<Sums>> {
-    let mut header = [0; wal::DATABASE_HEADER];
     let Ok(file) = File::open(path) else { return Ok(None) };
-    let read = file.read_exact_at(&mut header, 0).ok();
-    let page_size = read.and_then(|()| wal::page_size(&header));
-    let Some(page_size) = page_size else { return Ok(None) };
+    let Ok(Some(page_size)) = wal::page_size(&file) else { return Ok(None) };
     let mut sums = Sums { epoch, salt: 0, page_size, pages: Vec::new() };
     let mut pages = Pages::of(Some(file), page_size);
     while let Some(page) = pages.next()? {
@@ -145,7 +147,7 @@ pub(super) fn image(files: &Files, judged: &Judged, wal: &Wal) -> io::Result<Vec
         let log = File::open(files.wal())?;
         for (number, at) in wal.pages.iter().filter(|(number, _)| **number <= wal.size) {
             let from = (*number as usize - 1) * page_size;
-            wal::read_page(&log, *at, &mut image[from..from + page_size])?;
+            log.read_exact_at(&mut image[from..from + page_size], *at)?;
         }
     }
     Ok(image)
@@ -160,7 +162,7 @@ pub(super) fn format(files: &Files, wal: &Wal) -> Option<i64> {
     let mut header = [0; 64];
     File::open(path).ok()?.read_exact_at(&mut header, at).ok()?;
     let version = u32::from_be_bytes([header[60], header[61], header[62], header[63]]);
-    header.starts_with(b"SQLite format 3\0").then_some(i64::from(version))
+    header.starts_with(wal::DATABASE_MAGIC).then_some(i64::from(version))
 }
 
 /// Bytes that the database may have.
@@ -171,13 +173,12 @@ fn size(sums: &Sums, wal: &Wal) -> u64 {
 
 /// Returns whether both have the same pages, but for those of the write-ahead log.
 fn same_as_copy(files: &Files, wal: &Wal) -> io::Result<bool> {
-    let mut header = [0; wal::DATABASE_HEADER];
-    let read = File::open(files.database())?.read_exact_at(&mut header, 0);
-    let page_size = read.ok().and_then(|()| wal::page_size(&header));
-    let (Some(page_size), Ok(copy)) = (page_size, File::open(files.copy())) else {
+    let database = File::open(files.database())?;
+    let (Ok(Some(page_size)), Ok(copy)) = (wal::page_size(&database), File::open(files.copy()))
+    else {
         return Ok(false);
     };
-    let mut pages = Pages::of(File::open(files.database()).ok(), page_size);
+    let mut pages = Pages::of(Some(database), page_size);
     let mut twins = Pages::of(Some(copy), page_size);
     for number in 1.. {
         match (pages.next()?, twins.next()?) {

@@ -146,7 +146,7 @@ impl State {
         if foreign_wal {
             wal = wal::Wal::default();
         }
-        let judged = judge(files, found.newest.as_ref(), &wal).map_err(failed)?;
+        let judged = judge(files, found.newest.as_ref(), &wal, sums).map_err(failed)?;
         Ok(Self { mark: found.newest, unusable: found.unusable, wal, foreign_wal, judged })
     }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::files::replace;
+use crate::whole_file::replace;
 
 const MAGIC: &[u8; 8] = b"ctxsums1";
 /// Magic, epoch, size of a page, number of pages, salt.

@@ -9,8 +9,12 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+/// First bytes of every database.
+pub(crate) const DATABASE_MAGIC: &[u8] = b"SQLite format 3\0";
+/// Bytes of a database that say whether it has a write-ahead log: 2 and 2 with one, 1 and 1 without.
+pub(crate) const FORMAT_VERSIONS: std::ops::Range<usize> = 18..20;
 /// Number of bytes of a database that tell the size of its pages.
-pub(crate) const DATABASE_HEADER: usize = 18;
+const DATABASE_HEADER: usize = 18;
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
 /// First number of a log whose checksums are of little-endian words; one more: big-endian ones.
@@ -75,19 +79,16 @@ pub(crate) fn salt(file: &File) -> io::Result<u32> {
     }
 }
 
-/// Reads a page where [`Wal::pages`] says that it is.
-pub(crate) fn read_page(file: &File, at: u64, page: &mut [u8]) -> io::Result<()> {
-    file.read_exact_at(page, at)
-}
-
-/// Reads the page size that the first bytes of a database say, if they are such.
-pub(crate) fn page_size(header: &[u8; DATABASE_HEADER]) -> Option<usize> {
+/// Reads the page size of a database; `None` when the file does not begin like one.
+pub(crate) fn page_size(database: &File) -> io::Result<Option<usize>> {
+    let mut header = [0; DATABASE_HEADER];
+    database.read_exact_at(&mut header, 0)?;
     let size = match u16::from_be_bytes([header[16], header[17]]) {
         1 => 65536,
         size => usize::from(size),
     };
-    let valid = header.starts_with(b"SQLite format 3\0") && size.is_power_of_two() && size >= 512;
-    valid.then_some(size)
+    let valid = header.starts_with(DATABASE_MAGIC) && size.is_power_of_two() && size >= 512;
+    Ok(valid.then_some(size))
 }
 
 fn parse(bytes: &[u8]) -> Option<Wal> {

@@ -83,9 +83,7 @@ impl Keeper {
     /// Brings checksums and copy up to date; the pages that the write-ahead log has are in the
     /// database already.
     pub(super) fn follow(&mut self) -> io::Result<()> {
-        let mut header = [0; wal::DATABASE_HEADER];
-        self.database.read_exact_at(&mut header, 0)?;
-        let Some(page_size) = wal::page_size(&header) else {
+        let Some(page_size) = wal::page_size(&self.database)? else {
             return Err(io::Error::other("the database has lost its first page"));
         };
         let count = usize::try_from(self.database.metadata()?.len()).unwrap_or(0) / page_size;

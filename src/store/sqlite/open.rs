@@ -10,6 +10,7 @@ use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
 use super::super::StoreError;
 use super::super::recovery::files::Files;
 use super::super::recovery::sums::Sums;
+use super::super::recovery::wal::FORMAT_VERSIONS;
 use super::SqliteStore;
 use super::keeper::Keeper;
 use crate::visible::visible_path;
@@ -21,11 +22,8 @@ const SCHEMA: &[&str] = &[
     include_str!("../schema/003.sql"),
     include_str!("../schema/004.sql"),
 ];
-/// First number of pages of the write-ahead log at which a commit is followed by a checkpoint.
-const LONGEST_WAL: u64 = 1000;
-/// Where a database says whether it has a write-ahead log: by which versions it may be written and
-/// read. A database in memory has none.
-const FORMAT_VERSIONS: std::ops::Range<usize> = 18..20;
+/// Size of the write-ahead log, in bytes, above which a checkpoint follows the commit: 1000 pages.
+const LONGEST_WAL: u64 = 1000 * 4096;
 
 impl SqliteStore {
     /// Opens or creates the database of a folder, with checksums and a copy of its pages.
@@ -109,8 +107,7 @@ impl SqliteStore {
 
     /// Returns whether so much is in the write-ahead log that a checkpoint cannot wait.
     pub(super) fn is_long(&mut self) -> bool {
-        let page = 4096;
-        self.keeper.as_mut().is_some_and(|keeper| keeper.wal_bytes() > LONGEST_WAL * page)
+        self.keeper.as_mut().is_some_and(|keeper| keeper.wal_bytes() > LONGEST_WAL)
     }
 
     fn prepare(mut db: Connection, path: &Path) -> Result<Self, StoreError> {
@@ -148,6 +145,7 @@ impl SqliteStore {
 }
 
 fn image_connection(mut image: Vec<u8>, path: &Path) -> Result<Connection, StoreError> {
+    // A database in memory has no write-ahead log.
     if let Some(versions) = image.get_mut(FORMAT_VERSIONS) {
         versions.fill(1);
     }

@@ -1,0 +1,51 @@
+//! Writes a file so that nobody ever sees half of it. It knows nothing of what is in it.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Replaces a file, or makes it, private to the user: it is whole at every moment.
+pub(crate) fn replace(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    let draft = PathBuf::from(name);
+    let written = create(&draft).and_then(|mut file| {
+        write(&mut file)?;
+        file.flush()?;
+        file.sync_data()
+    });
+    let written = written.and_then(|()| std::fs::rename(&draft, path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&draft);
+    }
+    written
+}
+
+/// Makes an empty file that only the user may read. Follows no link.
+pub(crate) fn create(path: &Path) -> io::Result<File> {
+    let _ = std::fs::remove_file(path);
+    OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        replace(&path, |file| file.write_all(b"one")).unwrap();
+        let failed = replace(&path, |file| {
+            file.write_all(b"tw")?;
+            Err(io::Error::other("no"))
+        });
+        assert!(failed.is_err());
+        assert_eq!(std::fs::read(&path).unwrap(), b"one");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+}
