@@ -1,7 +1,7 @@
-//! The log: a file to which each burst of changes is appended by one write.
+//! The log: an append-only file that takes each burst of changes in one write.
 //!
-//! A line is a hash, a space, and JSON. Lines that are torn or whose hash is wrong are passed over;
-//! what they held is known to be missing, since bursts have numbers.
+//! Each line is a hash, a space and JSON. Lines that are torn or fail their hash are skipped.
+//! Bursts are numbered, so a reader knows which ones are missing.
 
 use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
@@ -16,37 +16,37 @@ use super::{Counters, StoreError, counter_name, metadata};
 use crate::context::change::{Change, Settings, Slot, SlotChange};
 use crate::context::item::{Item, ItemId, Kind};
 
-/// How many hexadecimal digits of a line's hash are kept.
+/// Number of hexadecimal digits kept of a line's hash.
 const HASH_DIGITS: usize = 16;
 
-/// Something that a burst did.
+/// One effect of a burst.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Entry {
-    /// A manager changed; the change names no set.
+    /// A change to the manager with this name. Changes that name a set are never logged.
     Record(String, Change),
-    /// A request with this key was answered so.
+    /// A request's key and the outcome it was answered with.
     Remember(String, String),
 }
 
-/// The file, open for appending.
+/// The log file, open for appending.
 pub(super) struct Log {
     file: File,
     path: PathBuf,
     bytes: u64,
-    /// Set when a line was written in part and could not be taken back: then nothing may follow.
+    /// Set when a partial line could not be removed; the next append removes it first.
     torn: bool,
 }
 
-/// What is in a log.
+/// Contents of a log.
 #[derive(Default)]
 pub(super) struct Found {
-    /// Every burst that can be read, in the order of the file.
+    /// Readable bursts, in file order.
     pub(super) bursts: Vec<Burst>,
-    /// Number of lines that cannot be read; the last one does not count when it is torn.
+    /// Number of lines that cannot be read, not counting a torn last line.
     pub(super) unreadable: usize,
 }
 
-/// A burst as it is read back.
+/// A burst read from the log.
 #[derive(Debug, PartialEq)]
 pub(super) struct Burst {
     pub(super) counters: Counters,
@@ -54,7 +54,7 @@ pub(super) struct Burst {
 }
 
 impl Log {
-    /// Opens or makes the file.
+    /// Opens the log, creating it if it is missing.
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
         let mut options = OpenOptions::new();
         let file = options.read(true).append(true).create(true).mode(0o600).open(path);
@@ -63,7 +63,7 @@ impl Log {
         Ok(Self { file, path: path.to_owned(), bytes, torn: false })
     }
 
-    /// Refuses to go on when the file was removed: what is written to it would be lost.
+    /// Fails when the file was removed: anything appended to it would be lost.
     pub(super) fn refuse_removed(&self) -> Result<(), StoreError> {
         match self.file.metadata() {
             Ok(status) if status.nlink() == 0 => {
@@ -73,7 +73,7 @@ impl Log {
         }
     }
 
-    /// Appends a burst; when that fails, the file is as it was.
+    /// Appends a burst. On failure, the file is cut back to its old length.
     pub(super) fn append(
         &mut self,
         counters: Counters,
@@ -94,7 +94,7 @@ impl Log {
         Ok(())
     }
 
-    /// Forgets everything, because it is in the database.
+    /// Empties the log once the database has everything in it.
     pub(super) fn clear(&mut self) -> Result<(), StoreError> {
         let cleared = self.file.set_len(0).and_then(|()| self.file.rewind());
         cleared.map_err(|error| log_error(&self.path, &error))?;
@@ -103,13 +103,13 @@ impl Log {
         Ok(())
     }
 
-    /// How long the file is.
+    /// Returns the file's length in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 }
 
-/// Reads a log; one that is missing holds nothing.
+/// Reads a log; a missing file counts as empty.
 pub(super) fn read(path: &Path) -> Result<Found, StoreError> {
     let text = match std::fs::read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::default()),
@@ -159,7 +159,7 @@ struct SlotLine<'a> {
     version: u64,
     rank: i64,
     pinned: bool,
-    /// The item itself where this version comes in.
+    /// The item itself, if this change introduces this version.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     new: Option<ItemLine<'a>>,
 }
@@ -269,7 +269,7 @@ fn entry(line: EntryLine<'_>) -> Option<Entry> {
     })
 }
 
-/// No slot is a slot that could be read, too.
+/// Parses a slot that may be absent. The outer `None` means that the line cannot be read.
 fn optional_slot(line: Option<SlotLine<'_>>) -> Option<Option<Slot>> {
     match line {
         None => Some(None),
@@ -277,8 +277,8 @@ fn optional_slot(line: Option<SlotLine<'_>>) -> Option<Option<Slot>> {
     }
 }
 
-/// A slot whose item, when it does not come in by this change, is only known by its id: nothing
-/// else of it is needed to store the change.
+/// Parses a slot. An item that this change does not introduce gets only its id: storing the change
+/// needs no more.
 fn slot(line: SlotLine<'_>) -> Option<Slot> {
     let SlotLine { item, version, rank, pinned, new } = line;
     let id = ItemId(item);

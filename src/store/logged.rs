@@ -1,10 +1,10 @@
-//! A store that answers after one append to a log, and moves what is logged to another store when
-//! there is time.
+//! A store that acknowledges a write after one append to a log, and moves logged writes to another
+//! store later.
 //!
-//! Common writes (changes of managers, answers to keyed requests) are only logged. Whatever needs
-//! the other store's view (undo, sets, listings) first moves everything there, and the rest of
-//! that burst goes there directly. A burst's number, stored with it, keeps a burst that is in both
-//! after a crash from being applied twice.
+//! Common writes (changes to managers, answers to keyed requests) are only logged. Operations that
+//! need the other store's view (undo, sets, listings) first move everything there; the rest of that
+//! burst then goes there directly. Each burst's number is stored with it, so that a burst found in
+//! both places after a crash is applied once.
 
 mod memory;
 mod recover;
@@ -18,36 +18,36 @@ use super::recovery::marks::{Mark, Marks};
 use super::{Counters, Extent, ManagerSummary, SetSummary, Store, StoreError, StoredManager};
 use crate::context::change::{Change, Slot};
 
-/// Number of entries after which they are moved, at the latest.
+/// Number of pending entries at which they are moved to the other store.
 const MOVED_AT_ONCE: usize = 256;
-/// How long the log may become, in bytes, before its entries are moved.
+/// Length of the log, in bytes, above which its entries are moved.
 const LONGEST_LOG: u64 = 8 << 20;
 
-/// Opens a store for writing that could only be read before.
+/// Reopens for writing a store that could only be read.
 pub(super) type Reopen<S> = Box<dyn FnMut() -> Result<LoggedStore<S>, StoreError> + Send>;
 
 /// A [`Store`] in front of another.
 pub struct LoggedStore<S> {
     inner: S,
-    /// `None` when nothing has to survive the process.
+    /// `None` when nothing has to outlive the process.
     files: Option<Beside>,
-    /// Logged, and not in `inner` yet.
+    /// Entries that are logged but not yet in `inner`.
     pending: Vec<Entry>,
-    /// Of requests that ended in this burst.
+    /// Entries of the requests that ended in this burst.
     staged: Vec<Entry>,
-    /// Of the request that is running.
+    /// Entries of the running request.
     request: Vec<Entry>,
-    /// Whether this burst goes to `inner` directly.
+    /// Set when this burst goes straight to `inner`.
     direct: bool,
-    /// Whether the request that is running changes something.
+    /// Set when the running request changes something.
     changing: bool,
-    /// Whether a request of this burst that ended did.
+    /// Set when a finished request of this burst changed something.
     changed: bool,
-    /// As of the last burst that was kept.
+    /// Counters as of the last committed burst.
     counters: Counters,
-    /// Why there is only reading, and how to try again.
+    /// Reason why the store is read-only, and a way to reopen it for writing.
     refusal: Option<(String, Reopen<S>)>,
-    /// Why the last burst could not be kept, until one can.
+    /// Reason why the last commit failed, until one succeeds.
     trouble: Option<String>,
 }
 
@@ -55,12 +55,13 @@ pub struct LoggedStore<S> {
 struct Beside {
     log: Log,
     marks: Marks,
-    /// As of the last burst that went to the other store, or its last checkpoint.
+    /// Extent of the other store after its last burst or checkpoint.
     extent: Extent,
 }
 
 impl Beside {
-    /// Notes how far the state is. What is kept is kept also when that cannot be noted.
+    /// Writes the high-water mark. A failure is only reported in the log file: the burst itself is
+    /// stored already.
     fn note(&mut self, counters: Counters, in_both: bool) {
         let mark = Mark { counters, extent: self.extent, opening: false };
         let noted = if in_both { self.marks.note_in_both(&mark) } else { self.marks.note(&mark) };
@@ -71,10 +72,10 @@ impl Beside {
 }
 
 impl<S: Store> LoggedStore<S> {
-    /// Puts nothing but memory in front of `inner`: nothing survives the process.
+    /// Wraps `inner` without any files, so pending entries do not outlive the process.
     ///
     /// # Errors
-    /// When `inner` cannot be read.
+    /// Fails when `inner` cannot be read.
     pub fn in_memory(inner: S) -> Result<Self, StoreError> {
         Self::new(inner, None)
     }
@@ -96,7 +97,7 @@ impl<S: Store> LoggedStore<S> {
         })
     }
 
-    /// Begins a change. When there was only reading, this tries again to write.
+    /// Begins a change. A read-only store first tries to reopen for writing.
     fn begin_change(&mut self) -> Result<(), StoreError> {
         if let Some((why, reopen)) = &mut self.refusal {
             match reopen() {
@@ -115,13 +116,14 @@ impl<S: Store> LoggedStore<S> {
         Ok(())
     }
 
-    /// Returns the other store for a change.
+    /// Begins a change and returns the other store for it.
     fn changing(&mut self) -> Result<&mut S, StoreError> {
         self.begin_change()?;
         self.go_direct()
     }
 
-    /// Returns the other store for a note that may be dropped; `None` while nothing can be written.
+    /// Returns the other store for a write that may be dropped, or `None` while nothing can be
+    /// written.
     fn noting(&mut self) -> Result<Option<&mut S>, StoreError> {
         match self.refusal.is_some() || self.trouble.is_some() {
             true => Ok(None),
@@ -129,13 +131,13 @@ impl<S: Store> LoggedStore<S> {
         }
     }
 
-    /// Sends the rest of this burst to `inner`, after everything that came before.
+    /// Sends the rest of this burst to `inner`, after moving everything that came before it.
     fn go_direct(&mut self) -> Result<&mut S, StoreError> {
         if !self.direct {
             let mut entries = self.pending.iter().chain(&self.staged);
             let moved = entries.try_for_each(|entry| apply(&mut self.inner, entry));
             if let Err(error) = moved.and_then(|()| self.inner.keep()) {
-                // What was acknowledged is still in the log, and must not be taken for moved.
+                // Acknowledged entries are still in the log, so they stay pending.
                 self.inner.roll_back();
                 return Err(error);
             }
@@ -157,9 +159,9 @@ impl<S: Store> LoggedStore<S> {
             self.refuse_removed()?;
         }
         match self.inner.commit(counters) {
-            // Whoever only reads does so also when nothing can be written.
+            // A burst that only reads succeeds even when nothing can be written.
             Err(error) if !changed => {
-                tracing::debug!("what is logged could not be moved yet: {error}");
+                tracing::debug!("logged writes could not be moved to the database yet: {error}");
                 self.roll_back();
                 return Ok(());
             }
@@ -196,7 +198,7 @@ impl<S: Store> LoggedStore<S> {
         if self.pending.len() >= MOVED_AT_ONCE
             && let Err(error) = self.move_pending()
         {
-            tracing::error!("what is logged could not be moved yet: {error}");
+            tracing::error!("logged writes could not be moved to the database yet: {error}");
         }
         self.settle_if_long();
         Ok(())
@@ -211,7 +213,7 @@ impl<S: Store> LoggedStore<S> {
         }
     }
 
-    /// Moves what is logged to the other store. It stays in the log until that is settled.
+    /// Moves pending entries to the other store. They stay in the log until that store is settled.
     fn move_pending(&mut self) -> Result<(), StoreError> {
         if self.pending.is_empty() || self.direct {
             return Ok(());
@@ -358,12 +360,12 @@ impl<S: Store> Store for LoggedStore<S> {
         let Some(files) = &mut self.files else { return Ok(()) };
         let Extent { epoch, digest, .. } = self.inner.extent()?;
         if epoch != files.extent.epoch {
-            // The write-ahead log is done with: only one with the next number counts.
+            // The checkpoint emptied the write-ahead log; only a log with the next salt is valid.
             let salt = files.extent.salt.wrapping_add(1);
             files.extent = Extent { epoch, digest, salt, ..files.extent };
             files.note(self.counters, true);
         }
-        // What is in both is known by its number, so a log that stays long is only long.
+        // Bursts that are in both places are recognized by number, so keeping the log is harmless.
         match self.inner.is_settled() && files.log.bytes() > 0 {
             true => files.log.clear(),
             false => Ok(()),

@@ -1,23 +1,22 @@
-//! What a store keeps of memories: texts that may be of use to sessions that did not hear them.
+//! Stored memories: texts that may help sessions in which they were not said.
 //!
-//! Plain data and a trait. How strong a memory is and which are best is
-//! [`memory`](crate::memory)'s.
+//! Plain data and a trait. [`memory`](crate::memory) rates and ranks memories.
 
 use super::StoreError;
 use crate::session::spans::Spans;
 
-/// Whom a memory is for.
+/// Sessions that may see a memory.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum MemoryScope {
     /// One session.
     Session(u64),
     /// The sessions of the project in this folder.
     Project(String),
-    /// All.
+    /// All sessions.
     Everywhere,
 }
 
-/// The messages that a memory is made of.
+/// Range of messages that a memory was made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryOrigin {
     /// The session.
@@ -28,80 +27,79 @@ pub struct MemoryOrigin {
     pub last: u64,
 }
 
-/// A memory about to be made.
+/// A memory to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewMemory {
-    /// Whom it is for.
+    /// Sessions that may see it.
     pub scope: MemoryScope,
-    /// What it is: `note`, `context-summary`, `archived`.
+    /// Kind: `note`, `context-summary` or `archived`.
     pub kind: String,
-    /// What it is made of, if it is of messages.
+    /// Messages that it was made from, if any.
     pub origin: Option<MemoryOrigin>,
     /// The text.
     pub content: String,
-    /// Unix seconds.
+    /// Creation time in Unix seconds.
     pub created: i64,
 }
 
-/// A memory.
+/// A stored memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryRow {
-    /// Its number; the same for ever.
+    /// Its number, which never changes.
     pub id: u64,
-    /// What it was made of.
+    /// The memory as it was added.
     pub made: NewMemory,
-    /// When it was last of use, or made; Unix seconds.
+    /// Time of its last use, or of its creation if it was never used; Unix seconds.
     pub accessed: i64,
-    /// How often it was of use.
+    /// Number of times it was used.
     pub accesses: u64,
-    /// When it was forgotten, Unix seconds; it can be brought back.
+    /// Time at which it was forgotten, in Unix seconds. It can be restored.
     pub forgotten: Option<i64>,
 }
 
-/// Messages that are to become memories.
+/// Messages waiting to become memories.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToArchive {
-    /// The number by which [`MemoryStore::note_archived`] knows them.
+    /// Number to pass to [`MemoryStore::note_archived`].
     pub id: u64,
     /// The session.
     pub session: u64,
-    /// The messages, by number.
+    /// Numbers of the messages.
     pub messages: Spans,
-    /// The last of them that is a memory already, 0 when none is.
+    /// Number of the last message that is a memory already; 0 when none is.
     pub done: u64,
     /// Creation time of the memories, in Unix seconds.
     pub created: i64,
 }
 
-/// Which memories are asked for.
+/// Filter for memories.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MemoryFilter {
-    /// Those of these scopes; of all when `None`.
+    /// Scopes to include; all when `None`.
     pub scopes: Option<Vec<MemoryScope>>,
-    /// Those of this kind.
+    /// Kind to include; all when `None`.
     pub kind: Option<String>,
-    /// Not those of this kind that come from this session. So a summary is kept from grounding the
-    /// session that still has it.
+    /// A session and a kind whose memories are left out: a summary must not ground the session that
+    /// still shows it.
     pub except: Option<(u64, String)>,
-    /// Forgotten ones too.
+    /// Include forgotten memories.
     pub with_forgotten: bool,
 }
 
-/// The memories' part of a [`Store`](super::Store). Writes belong to the request that is running,
-/// like all others.
+/// The part of a [`Store`](super::Store) that keeps memories. Writes belong to the running request.
 pub trait MemoryStore {
-    /// Adds a memory and gives its number.
+    /// Adds a memory and returns its number.
     fn add_memory(&mut self, memory: &NewMemory) -> Result<u64, StoreError>;
 
-    /// A memory, forgotten or not.
+    /// Returns a memory, forgotten or not.
     fn memory(&mut self, id: u64) -> Result<Option<MemoryRow>, StoreError>;
 
-    /// The memories that pass, at most `limit`, newest first.
+    /// Returns at most `limit` memories that match the filter, newest first.
     fn memories(&mut self, filter: &MemoryFilter, limit: u64)
     -> Result<Vec<MemoryRow>, StoreError>;
 
-    /// The memories that pass and have some word of a free text that says something, at most
-    /// `limit`, best first, each with its score by BM25, above 0.
+    /// Returns at most `limit` memories that match the filter and contain at least one significant
+    /// word of `text`, best first, each with its BM25 score (above 0).
     fn search_memories(
         &mut self,
         text: &str,
@@ -109,30 +107,33 @@ pub trait MemoryStore {
         limit: u64,
     ) -> Result<Vec<(MemoryRow, f64)>, StoreError>;
 
-    /// The memories that pass and are next to one of these: of the same session and kind, and with
-    /// at most [`MOST_BETWEEN`](crate::memory::ranking::MOST_BETWEEN) messages between. In the order
-    /// of `ids`, each once, and none that is one of them.
+    /// Returns the neighbours of these memories that match the filter: memories of the same session
+    /// and kind with at most [`MOST_BETWEEN`](crate::memory::ranking::MOST_BETWEEN) messages in
+    /// between. They follow the order of `ids`, each once, without those in `ids`.
     fn memories_beside(
         &mut self,
         ids: &[u64],
         filter: &MemoryFilter,
     ) -> Result<Vec<MemoryRow>, StoreError>;
 
-    /// Keeps what a model of embeddings made of a memory, in the place of what it made before.
+    /// Stores the vector that an embedding model computed for a memory, in place of the model's
+    /// earlier one.
     fn set_memory_vector(&mut self, id: u64, model: &str, vector: &[f32])
     -> Result<(), StoreError>;
 
-    /// The numbers of the memories that pass, the smallest first.
+    /// Returns the numbers of the memories that match the filter, in ascending order.
     fn memory_ids(&mut self, filter: &MemoryFilter) -> Result<Vec<u64>, StoreError>;
 
-    /// The vectors by this model of the memories that pass, by number of the memory.
+    /// Returns this model's vectors of the memories that match the filter, in ascending order of
+    /// number.
     fn memory_vectors(
         &mut self,
         filter: &MemoryFilter,
         model: &str,
     ) -> Result<Vec<(u64, Vec<f32>)>, StoreError>;
 
-    /// The memories that pass and have no vector by this model, at most `limit`, newest first.
+    /// Returns at most `limit` memories that match the filter and have no vector by this model,
+    /// newest first.
     fn memories_without_vector(
         &mut self,
         filter: &MemoryFilter,
@@ -140,14 +141,14 @@ pub trait MemoryStore {
         limit: u64,
     ) -> Result<Vec<MemoryRow>, StoreError>;
 
-    /// Notes that these memories were of use, once more each, at this time in Unix seconds.
+    /// Counts one more use of each of these memories, at this time in Unix seconds.
     fn touch_memories(&mut self, ids: &[u64], at: i64) -> Result<(), StoreError>;
 
-    /// Forgets a memory, with the time in Unix seconds, or brings it back. Says whether there is
-    /// such a memory.
+    /// Forgets a memory at this time in Unix seconds, or restores it when `at` is `None`. Returns
+    /// whether the memory exists.
     fn set_memory_forgotten(&mut self, id: u64, at: Option<i64>) -> Result<bool, StoreError>;
 
-    /// Notes that messages of a session are to become memories, made at this time in Unix seconds.
+    /// Queues messages of a session to become memories, created at this time in Unix seconds.
     fn put_off_archive(
         &mut self,
         session: u64,
@@ -155,9 +156,9 @@ pub trait MemoryStore {
         created: i64,
     ) -> Result<(), StoreError>;
 
-    /// Returns the oldest messages that are to become memories.
+    /// Returns the messages that were queued first.
     fn next_to_archive(&mut self) -> Result<Option<ToArchive>, StoreError>;
 
-    /// Notes the last message that became a memory, or that all did when it is `None`.
+    /// Records the last message that became a memory; `None` when all of them did.
     fn note_archived(&mut self, id: u64, done: Option<u64>) -> Result<(), StoreError>;
 }

@@ -1,17 +1,18 @@
-//! Metadata as text that reads back exactly: an s-expression in which what only JSON has (false,
-//! the empty list, maps) stands as a record. Names are strings, since a symbol cannot have a newline.
+//! Metadata as text that reads back exactly: an s-expression in which the values that only JSON has
+//! (false, the empty list, maps) are records. Names are strings, because a symbol cannot contain a
+//! newline.
 
 use super::StoreError;
 use crate::context::item::Metadata;
 use crate::value::Value;
 use crate::wire::sexp;
 
-/// The text of a column.
+/// Formats metadata for a column.
 pub(super) fn print(metadata: &Metadata) -> String {
     sexp::print(&enclose(&Value::Map(metadata.0.clone())))
 }
 
-/// What [`print`] was given.
+/// Parses text that [`print`] made.
 pub(super) fn read(text: &str) -> Result<Metadata, StoreError> {
     match sexp::read(text).ok().and_then(disclose) {
         Some(Value::Map(entries)) => Ok(Metadata(entries)),

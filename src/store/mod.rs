@@ -1,7 +1,7 @@
-//! Where the state is kept: one small trait in terms of plain data, and its SQLite implementation.
+//! Storage of the state: one small trait over plain data, and its SQLite implementation.
 //!
 //! The engine is the only caller, from one thread. Writes gather in one transaction until
-//! [`Store::commit`]; each request's writes can be taken back alone.
+//! [`Store::commit`]; the writes of each request can be undone separately.
 
 mod log;
 pub mod logged;
@@ -22,21 +22,21 @@ use self::session::SessionStore;
 use crate::context::change::{Change, Settings, Slot};
 use crate::visible::visible_path;
 
-/// How many changes of each manager can at least be undone, across restarts.
+/// Minimum number of changes per manager that can be undone, across restarts.
 pub const UNDO_DEPTH: u64 = 100;
-/// How many answered request keys are remembered at least.
+/// Minimum number of answered request keys that are remembered.
 pub const REMEMBERED_REQUESTS: i64 = 10_000;
 
-/// The numbers that never repeat.
+/// Counters whose values are never given twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counters {
-    /// The number of the next item.
+    /// Number of the next item.
     pub next_item: u64,
-    /// The number of the next version of an item.
+    /// Number of the next version of an item.
     pub next_version: u64,
-    /// The newest timestamp given to an item, Unix seconds.
+    /// Newest timestamp given to an item, in Unix seconds.
     pub last_timestamp: i64,
-    /// The number of the last burst of requests that changed something.
+    /// Number of the last burst of requests that changed something.
     pub burst: u64,
 }
 
@@ -44,120 +44,120 @@ pub struct Counters {
 const SEQUENCES: [&str; 6] =
     ["item_set", "session", "checkpoint", "usage", "managed_view", "memory"];
 
-/// How far the tables and the files of a store are.
+/// Progress of a store's tables and files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Extent {
-    /// The last id of each table whose ids never repeat.
+    /// Last id of each table whose ids never repeat.
     pub sequences: [u64; 6],
-    /// The number of the last checkpoint.
+    /// Number of the last checkpoint.
     pub epoch: u64,
-    /// The checksum of the checksums of that.
+    /// Checksum over the page checksums of that checkpoint.
     pub digest: u64,
-    /// The number of the write-ahead log.
+    /// Salt of the write-ahead log, which grows by one whenever the log begins anew.
     pub salt: u32,
 }
 
-/// A manager as it was stored.
+/// A stored manager.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredManager {
-    /// What was configured, `None` when nothing was.
+    /// Configured settings; `None` if never configured.
     pub settings: Option<Settings>,
-    /// Its slots in rank order.
+    /// Slots in rank order.
     pub slots: Vec<Slot>,
 }
 
-/// A line of the list of managers.
+/// A row in the list of managers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManagerSummary {
-    /// The manager's name.
+    /// Name of the manager.
     pub name: String,
-    /// How many items it holds.
+    /// Number of items.
     pub count: u64,
-    /// How many of them are pinned.
+    /// Number of pinned items.
     pub pinned: u64,
-    /// Their tokens together.
+    /// Total tokens of the items.
     pub tokens: u64,
-    /// Their content's bytes together.
+    /// Total size of the items' content in bytes.
     pub bytes: u64,
-    /// What was configured, `None` when nothing was.
+    /// Configured settings; `None` if never configured.
     pub max_items: Option<usize>,
-    /// The timestamp of its newest item, Unix seconds.
+    /// Timestamp of the newest item, in Unix seconds.
     pub newest: Option<i64>,
 }
 
-/// A line of the list of sets.
+/// A row in the list of sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetSummary {
-    /// The set's name.
+    /// Name of the set.
     pub name: String,
-    /// How many items it holds.
+    /// Number of items.
     pub count: u64,
-    /// Their tokens together.
+    /// Total tokens of the items.
     pub tokens: u64,
-    /// When it was saved, Unix seconds.
+    /// Time at which it was saved, in Unix seconds.
     pub created: i64,
 }
 
-/// What the state is kept in.
+/// Storage for the whole state.
 pub trait Store: SessionStore + MemoryStore + Send {
-    /// The counters as last committed.
+    /// Returns the counters as last committed.
     fn counters(&mut self) -> Result<Counters, StoreError>;
 
-    /// A manager, or `None` when nothing of it was ever stored.
+    /// Returns a manager, or `None` if nothing of it was ever stored.
     fn load(&mut self, manager: &str) -> Result<Option<StoredManager>, StoreError>;
 
-    /// Makes a change durable at the next commit, as the newest step of the manager's journal.
+    /// Adds a change to the manager's journal; the next commit makes it durable.
     fn record(&mut self, manager: &str, change: &Change) -> Result<(), StoreError>;
 
-    /// The newest step of the manager's journal.
+    /// Returns the newest change in the manager's journal.
     fn last_change(&mut self, manager: &str) -> Result<Option<Change>, StoreError>;
 
-    /// Takes the newest step back and removes it from the journal; `inverse` is its inverse.
+    /// Undoes the newest change of the journal and removes it there; `inverse` is its inverse.
     fn take_back(&mut self, manager: &str, inverse: &Change) -> Result<(), StoreError>;
 
-    /// Every manager ever stored, by name.
+    /// Returns every manager ever stored, sorted by name.
     fn managers(&mut self) -> Result<Vec<ManagerSummary>, StoreError>;
 
-    /// The manager that holds an item.
+    /// Returns the name of the manager that holds an item.
     fn holder(&mut self, item: u64) -> Result<Option<String>, StoreError>;
 
-    /// Stores the content of a set and gives its number; a change gives it a name.
+    /// Stores the items of a set and returns its number. A [`Change`] with a `set` gives it a name.
     fn write_set(&mut self, created: i64, slots: &[Slot]) -> Result<u64, StoreError>;
 
-    /// The number of the set with this name.
+    /// Returns the number of the set with this name.
     fn set_named(&mut self, name: &str) -> Result<Option<u64>, StoreError>;
 
-    /// The items of a set, their ids and versions being those at the time of saving.
+    /// Returns the items of a set, with the ids that they had when it was saved.
     fn read_set(&mut self, set: u64) -> Result<Vec<Slot>, StoreError>;
 
-    /// Every named set, by name.
+    /// Returns every named set, sorted by name.
     fn sets(&mut self) -> Result<Vec<SetSummary>, StoreError>;
 
-    /// What was answered to the request with this key.
+    /// Returns the outcome of the request with this key.
     fn recall(&mut self, key: &str) -> Result<Option<String>, StoreError>;
 
-    /// Notes what was answered to the request with this key.
+    /// Records the outcome of the request with this key.
     fn remember(&mut self, key: &str, outcome: &str) -> Result<(), StoreError>;
 
-    /// Ends a request: its writes stay in the transaction.
+    /// Ends a request and keeps its writes in the transaction.
     fn keep(&mut self) -> Result<(), StoreError>;
 
-    /// Ends a request: its writes are taken back, earlier ones stay.
+    /// Ends a request and undoes its writes; those of earlier requests stay.
     fn abandon(&mut self) -> Result<(), StoreError>;
 
-    /// Makes every kept write durable, with the counters; without writes it does nothing. Returns
-    /// whether there were any.
+    /// Makes every kept write durable, together with the counters. Returns whether there were any
+    /// writes; without writes it does nothing.
     fn commit(&mut self, counters: Counters) -> Result<bool, StoreError>;
 
-    /// Takes back everything since the last commit.
+    /// Undoes everything since the last commit.
     fn roll_back(&mut self);
 
-    /// Whether nothing is left for [`settle`](Self::settle) to do.
+    /// Returns whether [`settle`](Self::settle) has nothing to do.
     fn is_settled(&self) -> bool {
         true
     }
 
-    /// Does what commits left for a quiet moment.
+    /// Does the work that commits left for a quiet moment.
     fn settle(&mut self) -> Result<(), StoreError> {
         Ok(())
     }
@@ -167,17 +167,17 @@ pub trait Store: SessionStore + MemoryStore + Send {
         false
     }
 
-    /// Returns how far tables and files are.
+    /// Returns the progress of tables and files.
     fn extent(&mut self) -> Result<Extent, StoreError> {
         Ok(Extent::default())
     }
 
-    /// Sees to it that no id below these is given again.
+    /// Raises the last ids, so that no id up to these is given again.
     fn raise(&mut self, _: &Extent) -> Result<(), StoreError> {
         Ok(())
     }
 
-    /// Fails when what is written would be lost because the files were removed.
+    /// Fails when the files were removed, so that writes would be lost.
     fn refuse_removed(&self) -> Result<(), StoreError> {
         Ok(())
     }
@@ -187,55 +187,57 @@ pub trait Store: SessionStore + MemoryStore + Send {
         true
     }
 
-    /// Returns why changes are refused or failed last, if so.
+    /// Returns why changes are refused, or why the last one failed, if so.
     fn refusal(&self) -> Option<String> {
         None
     }
 
-    /// Returns what a backup is made of, after everything is settled; `None` when nothing is kept
-    /// in files.
+    /// Settles the store and returns the database for a backup; `None` when nothing is kept in
+    /// files.
     fn snapshot(&mut self) -> Result<Option<Snapshot>, StoreError> {
         Ok(None)
     }
 }
 
-/// Why the store could not do what was asked.
+/// An error of a store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The database was written by a newer program.
     #[error(
-        "{} has format {found} and this program knows up to {known}; use a newer contexture, or \
-         another folder with --state",
+        "{} has format {found}, but this program knows formats up to {known}; use a newer contexture, \
+         or another folder with --state",
         crate::visible::visible_path(path)
     )]
     Newer {
-        /// The database file.
+        /// Path of the database.
         path: PathBuf,
-        /// Its format's number.
+        /// Number of its format.
         found: i64,
-        /// The newest known here.
+        /// Newest format that this program knows.
         known: i64,
     },
     /// The file could not be opened or created.
     #[error("cannot open {}: {cause}", crate::visible::visible_path(path))]
     Open {
-        /// The database file.
+        /// Path of the database.
         path: PathBuf,
-        /// What the system said.
+        /// Message of the system.
         cause: String,
     },
-    /// The disk is full, the file is read-only, or the like.
-    #[error("the state could not be read or stored ({0}); nothing of this call was kept")]
+    /// SQLite could not read or write: the disk is full, the file is read-only, or the like.
+    #[error("the state could not be read or stored ({0}); the call changed nothing")]
     Write(#[source] rusqlite::Error),
-    /// The database gave up the transaction of a burst of requests because one of them failed.
-    #[error("another call of the same moment could not be stored, so this one was not kept either")]
+    /// The database rolled back a burst of requests because one of them failed.
+    #[error(
+        "another call of the same batch could not be stored, so this one was undone too; repeat it"
+    )]
     Lost,
     /// The log could not be read or written.
     #[error("cannot use the log {}: {cause}", crate::visible::visible_path(path))]
     Log {
-        /// The log.
+        /// Path of the log.
         path: PathBuf,
-        /// What the system said.
+        /// Message of the system.
         cause: String,
     },
     /// A file of the state is a link.
@@ -245,49 +247,49 @@ pub enum StoreError {
         visible_path(path)
     )]
     Link {
-        /// The link.
+        /// Path of the link.
         path: PathBuf,
     },
-    /// A file was removed while the server runs.
+    /// A file was removed while the server was running.
     #[error(
-        "{} was removed while the server runs, so nothing can be kept; stop the server, put the \
+        "{} was removed while the server runs, so nothing can be stored; stop the server, put the \
          state folder or a backup back, and start it again",
         visible_path(path)
     )]
     Removed {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// The state can only be read.
+    /// The state is read-only.
     #[error(
-        "the state can only be read now ({why}), so nothing was changed; make room or make the \
-         state folder writable, then repeat the call"
+        "the state can only be read now ({why}), so nothing was changed; free disk space or make \
+         the state folder writable, then repeat the call"
     )]
     ReadOnly {
-        /// What the system said.
+        /// Message of the system.
         why: String,
     },
     /// A file beside the database could not be written.
     #[error("cannot write beside the database: {cause}")]
     Beside {
-        /// What the system said.
+        /// Message of the system.
         cause: String,
     },
     /// A backup could not be written or used.
     #[error("cannot use the backup {}: {cause}", visible_path(path))]
     Backup {
-        /// The backup.
+        /// Path of the backup.
         path: PathBuf,
-        /// What is wrong.
+        /// Description of the problem.
         cause: String,
     },
-    /// A session that is to be changed does not exist.
+    /// The session to be changed does not exist.
     #[error("there is no session {0}")]
     NoSuchSession(u64),
-    /// Another live session has the name.
-    #[error("there is a session named {0:?} already; give another name")]
+    /// Another live session has this name.
+    #[error("there is already a session named {0:?}; choose another name")]
     NameTaken(String),
-    /// Something stored cannot be understood.
+    /// Stored data cannot be parsed.
     #[error("the stored state is damaged: {0}")]
     Damaged(String),
 }
@@ -298,7 +300,7 @@ impl From<rusqlite::Error> for StoreError {
     }
 }
 
-/// The name of a counter as items have it.
+/// Returns the static name of a token counter, as items have it; `estimate` for unknown ones.
 fn counter_name(name: &str) -> &'static str {
     ["o200k", "cl100k"].into_iter().find(|known| *known == name).unwrap_or("estimate")
 }

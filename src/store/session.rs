@@ -1,67 +1,66 @@
-//! What a store keeps of sessions: their messages, the states of their views, checkpoints, and
-//! what their windows were made of.
+//! Stored sessions: messages, states of their views, checkpoints, and the usage of their windows.
 //!
-//! Plain data and a trait. A session is a number; what its settings and states mean is not known
-//! here.
+//! Plain data and a trait. A session is a number; its settings and states are opaque here.
 
 use super::StoreError;
 use super::view::{NewView, Notes, ViewQuery, ViewRow};
 use crate::session::message::{Message, Phase, Role};
 
-/// Of how many windows the usage is kept at least; the sums count all of them.
+/// Minimum number of windows whose usage is kept; the sums cover all windows.
 pub const USAGE_KEPT: u64 = 10_000;
 
-/// A session about to be made.
+/// A session to be created.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NewSession {
-    /// Its name, which no other live session may have.
+    /// Its name, unique among live sessions.
     pub name: String,
     /// The context manager whose items it shows; empty for one of its own, see
     /// [`SessionRow::manager_name`].
     pub manager: String,
-    /// The folder of the project that it is about.
+    /// Folder of the project it belongs to.
     pub project: Option<String>,
-    /// Whatever the engine keeps with it, JSON.
+    /// Settings that the engine keeps with it, as JSON.
     pub settings: String,
-    /// Unix seconds.
+    /// Creation time in Unix seconds.
     pub created: i64,
-    /// The session that it continues, and after how many of its messages. They are not copied:
-    /// the first messages of the new session are those of the old one.
+    /// The session that it continues, and the number of messages they share. The messages are not
+    /// copied: they are the first messages of both sessions.
     pub parent: Option<(u64, u64)>,
 }
 
-/// A session as it is listed.
+/// A stored session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRow {
-    /// Its number; the same for ever.
+    /// Its number, which never changes.
     pub id: u64,
     /// Its name.
     pub name: String,
     /// The context manager whose items it shows; empty for one of its own, see
     /// [`SessionRow::manager_name`].
     pub manager: String,
-    /// The folder of the project that it is about.
+    /// Folder of the project it belongs to.
     pub project: Option<String>,
-    /// Whatever the engine keeps with it, JSON.
+    /// Settings that the engine keeps with it, as JSON.
     pub settings: String,
-    /// When it was made, Unix seconds.
+    /// Creation time in Unix seconds.
     pub created: i64,
-    /// When its last message was said, or when it was made; Unix seconds.
+    /// Time of the last message, or of the creation if there is none; Unix seconds.
     pub updated: i64,
-    /// When it was deleted, Unix seconds; nothing else of it is lost by that.
+    /// Time at which it was deleted, in Unix seconds. All its data is kept.
     pub deleted: Option<i64>,
-    /// The session that it continues, and after how many of its messages.
+    /// The session that it continues, and the number of messages they share.
     pub parent: Option<(u64, u64)>,
-    /// How many messages it has, with those of its parent.
+    /// Number of messages, including those of its parent.
     pub messages: u64,
-    /// How many of them are the user's.
+    /// Number of messages by the user.
     pub turns: u64,
-    /// The tokens of the messages together.
+    /// Total tokens of the messages.
     pub tokens: u64,
 }
 
 impl SessionRow {
-    /// The context manager whose items it shows: the one it was made with, else one of its own.
+    /// Returns the context manager whose items it shows: the one it was created with, or else its
+    /// own.
     pub fn manager_name(&self) -> String {
         match self.manager.is_empty() {
             true => format!("*session {}*", self.id),
@@ -73,15 +72,15 @@ impl SessionRow {
 /// A state of a session's view of its messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateRow {
-    /// Its number in the session, from 1, given by the engine.
+    /// Its number in the session, counted from 1 by the engine.
     pub number: u64,
-    /// What made it: `turn`, `summary`, `rollback` and the like.
+    /// The event that made it: `turn`, `summary`, `rollback` and the like.
     pub kind: String,
-    /// How many messages the log had then.
+    /// Number of messages in the log at that time.
     pub base: u64,
     /// Unix seconds.
     pub created: i64,
-    /// The state itself, JSON.
+    /// The state itself, as JSON.
     pub state: String,
 }
 
@@ -90,214 +89,215 @@ pub struct StateRow {
 pub struct StateSummary {
     /// Its number in the session.
     pub number: u64,
-    /// What made it.
+    /// The event that made it.
     pub kind: String,
-    /// How many messages the log had then.
+    /// Number of messages in the log at that time.
     pub base: u64,
     /// Unix seconds.
     pub created: i64,
 }
 
-/// A checkpoint about to be made.
+/// A checkpoint to be added.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NewCheckpoint {
-    /// The number of the state to go back to.
+    /// Number of the state to return to.
     pub state: u64,
-    /// How many messages the log had.
+    /// Number of messages in the log.
     pub position: u64,
-    /// How many turns the session had.
+    /// Number of turns in the session.
     pub turn: u64,
-    /// What it is called.
+    /// Label of the checkpoint.
     pub message: String,
-    /// Whether nobody asked for it.
+    /// Set when it was made automatically.
     pub automatic: bool,
     /// Unix seconds.
     pub created: i64,
-    /// The set of the context items then, from [`write_set`](super::Store::write_set).
+    /// Set of the context items at that time, from [`write_set`](super::Store::write_set).
     pub items: Option<u64>,
 }
 
-/// A checkpoint.
+/// A stored checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckpointRow {
-    /// Its number, which no other checkpoint of any session has.
+    /// Its number, unique among the checkpoints of all sessions.
     pub id: u64,
-    /// What it was made of.
+    /// The checkpoint as it was added.
     pub made: NewCheckpoint,
 }
 
-/// Something found in the sessions.
+/// A hit of a search over sessions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchHit {
-    /// The session in which it was said, not the forks that share it.
+    /// The session that has the message, not the forks that share it.
     pub session: u64,
-    /// The session's name.
+    /// Name of the session.
     pub name: String,
-    /// Which message fits, `None` when the name does.
+    /// Number of the matching message; `None` when the name matches.
     pub message: Option<u64>,
-    /// Who said it.
+    /// Author of the message.
     pub role: Option<Role>,
-    /// A piece of the text around the first word that was found, on one line.
+    /// Excerpt around the first matching word, on one line.
     pub snippet: String,
-    /// How well it fits by BM25, above 0; those of names and of messages do not compare.
+    /// BM25 score, above 0. Scores of names and of messages are not comparable.
     pub score: f64,
 }
 
-/// What a window was made of, in tokens.
+/// Composition of a window, in tokens.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct UsageRow {
-    /// The session, if it was one's.
+    /// The session, if there is one.
     pub session: Option<u64>,
     /// Unix seconds.
     pub at: i64,
-    /// The phase of the work, if one was given.
+    /// Phase of the work, if known.
     pub phase: Option<Phase>,
-    /// The strategy's name.
+    /// Name of the strategy.
     pub strategy: String,
-    /// The system prompt's.
+    /// Tokens of the system prompt.
     pub system: u64,
-    /// The design document's.
+    /// Tokens of the design document.
     pub design: u64,
-    /// The type definitions'.
+    /// Tokens of the type definitions.
     pub types: u64,
-    /// The current unit's and whatever else is about the moment.
+    /// Tokens of the current unit and other context of the moment.
     pub current: u64,
-    /// The messages'.
+    /// Tokens of the messages.
     pub messages: u64,
-    /// All together.
+    /// Total tokens.
     pub total: u64,
-    /// How many there might have been.
+    /// Token budget.
     pub budget: u64,
-    /// What came of asking a model with it; `None` when none was asked.
+    /// Cost of asking a model with this window; `None` when none was asked.
     pub spent: Option<Spent>,
 }
 
-/// What asking a model with a window took, in the provider's tokens.
+/// Cost of asking a model with a window, in the provider's tokens.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Spent {
-    /// What the provider is called.
+    /// Name of the provider.
     pub provider: String,
-    /// The model's name.
+    /// Name of the model.
     pub model: String,
-    /// Of the request, with what came from a cache, if it was reported.
+    /// Input tokens including cached ones, if reported.
     pub input: Option<u64>,
-    /// Of the answer, if it was reported.
+    /// Output tokens, if reported.
     pub output: Option<u64>,
-    /// Of the input, what came from a cache, if it was reported.
+    /// Input tokens that came from a cache, if reported.
     pub cached: Option<u64>,
-    /// In the currency of the configured prices, if these and the counts are known.
+    /// Price in the currency of the configured prices, if prices and counts are known.
     pub cost: Option<f64>,
 }
 
-/// The windows of a phase together, in tokens.
+/// Sums over the windows of a phase, in tokens.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PhaseUsage {
     /// The phase; `None` for the windows without one.
     pub phase: Option<Phase>,
-    /// How many windows there were.
+    /// Number of windows.
     pub windows: u64,
-    /// The system prompts'.
+    /// Tokens of the system prompts.
     pub system: u64,
-    /// The design documents'.
+    /// Tokens of the design documents.
     pub design: u64,
-    /// The type definitions'.
+    /// Tokens of the type definitions.
     pub types: u64,
-    /// The current units' and whatever else was about the moment.
+    /// Tokens of the current units and other context of the moment.
     pub current: u64,
-    /// The messages'.
+    /// Tokens of the messages.
     pub messages: u64,
-    /// All together.
+    /// Total tokens.
     pub total: u64,
-    /// How many there might have been.
+    /// Token budget.
     pub budget: u64,
-    /// Of how many windows a provider reported what it counted.
+    /// Number of windows for which a provider reported token counts.
     pub reported: u64,
-    /// The input of these, in the providers' tokens.
+    /// Input tokens of these windows, as counted by the providers.
     pub input: u64,
-    /// Their output.
+    /// Output tokens of these windows.
     pub output: u64,
-    /// Of the input, what came from caches.
+    /// Input tokens that came from caches.
     pub cached: u64,
-    /// Of how many windows the cost is known.
+    /// Number of windows with a known cost.
     pub priced: u64,
-    /// The cost of these, in the currency of the configured prices.
+    /// Total cost of these windows, in the currency of the configured prices.
     pub cost: f64,
 }
 
-/// The sessions' part of a [`Store`](super::Store). Writes belong to the request that is running,
-/// like all others.
+/// The part of a [`Store`](super::Store) that keeps sessions. Writes belong to the running request.
 pub trait SessionStore {
-    /// Makes a session and gives its number.
+    /// Creates a session and returns its number.
     ///
     /// # Errors
     /// [`StoreError::NameTaken`].
     fn create_session(&mut self, session: &NewSession) -> Result<u64, StoreError>;
 
-    /// A session, deleted or not.
+    /// Returns a session, deleted or not.
     fn session(&mut self, id: u64) -> Result<Option<SessionRow>, StoreError>;
 
-    /// The live session with this name.
+    /// Returns the live session with this name.
     fn session_named(&mut self, name: &str) -> Result<Option<SessionRow>, StoreError>;
 
-    /// The live sessions, or all, those with the newest message first.
+    /// Returns the live sessions, or all, by time of the last message, newest first.
     fn sessions(&mut self, with_deleted: bool) -> Result<Vec<SessionRow>, StoreError>;
 
-    /// Gives a session another name.
+    /// Renames a session.
     ///
     /// # Errors
-    /// [`StoreError::NameTaken`] when a live session has it, be the renamed one deleted or not.
+    /// [`StoreError::NameTaken`] when another live session has the name, even if the renamed one is
+    /// deleted.
     fn rename_session(&mut self, id: u64, name: &str) -> Result<(), StoreError>;
 
-    /// Replaces what the engine keeps with a session.
+    /// Replaces the settings of a session.
     fn set_session_settings(&mut self, id: u64, settings: &str) -> Result<(), StoreError>;
 
-    /// Marks a session as deleted, with the time in Unix seconds, or as live again.
+    /// Marks a session as deleted at this time in Unix seconds, or restores it when `at` is `None`.
     ///
     /// # Errors
-    /// [`StoreError::NameTaken`] when it would be live and another live session has its name.
+    /// [`StoreError::NameTaken`] when it would be restored but another live session has its name.
     fn set_session_deleted(&mut self, id: u64, at: Option<i64>) -> Result<(), StoreError>;
 
-    /// Appends messages to the log; the first has the number after the last one's.
+    /// Appends messages to the log. Their numbers must continue those of the log.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] when the numbers do not follow; then nothing is appended.
+    /// [`StoreError::Damaged`] when the numbers do not continue the log; then nothing is appended.
     fn append_messages(&mut self, session: u64, messages: &[Message]) -> Result<(), StoreError>;
 
-    /// The messages with these numbers, both included, in their order; those that are not there
-    /// are left out.
+    /// Returns the messages numbered `from` to `to`, both included, in order. Missing ones are left
+    /// out.
     fn messages(&mut self, session: u64, from: u64, to: u64) -> Result<Vec<Message>, StoreError>;
 
-    /// How many messages a session has; 0 when there is no such session.
+    /// Returns the number of messages of a session; 0 when there is no such session.
     fn message_count(&mut self, session: u64) -> Result<u64, StoreError>;
 
     /// Adds a state of the session's view.
     fn append_state(&mut self, session: u64, state: &StateRow) -> Result<(), StoreError>;
 
-    /// The state with the highest number.
+    /// Returns the state with the highest number.
     fn newest_state(&mut self, session: u64) -> Result<Option<StateRow>, StoreError>;
 
-    /// The state with this number.
+    /// Returns the state with this number.
     fn state(&mut self, session: u64, number: u64) -> Result<Option<StateRow>, StoreError>;
 
-    /// The last states, at most `limit`, newest first.
+    /// Returns at most `limit` states, newest first.
     fn states(&mut self, session: u64, limit: u64) -> Result<Vec<StateSummary>, StoreError>;
 
-    /// Adds a checkpoint and gives its number.
+    /// Adds a checkpoint and returns its number.
     fn add_checkpoint(
         &mut self,
         session: u64,
         checkpoint: &NewCheckpoint,
     ) -> Result<u64, StoreError>;
 
-    /// Every checkpoint of a session, oldest first.
+    /// Returns the checkpoints of a session, oldest first.
     fn checkpoints(&mut self, session: u64) -> Result<Vec<CheckpointRow>, StoreError>;
 
-    /// A checkpoint of this session.
+    /// Returns a checkpoint of this session.
     fn checkpoint(&mut self, session: u64, id: u64) -> Result<Option<CheckpointRow>, StoreError>;
 
-    /// What fits the words of a free text: first the names, then the messages, each best first,
-    /// at most `limit` together. What has all the words is wanted; only when nothing has, what has
-    /// some of them. Of tens of thousands of messages that fit, the newest are ranked.
+    /// Searches names and messages for the words of a free text. Returns at most `limit` hits:
+    /// names first, then messages, each best first. A hit has all the words; only if there is none,
+    /// hits with some of the words are returned. When tens of thousands of messages match, only the
+    /// newest are ranked.
     fn search_sessions(
         &mut self,
         text: &str,
@@ -305,14 +305,15 @@ pub trait SessionStore {
         with_deleted: bool,
     ) -> Result<Vec<SearchHit>, StoreError>;
 
-    /// Notes what a window was made of, and gives the line's number.
+    /// Records the usage of a window and returns the number of its row.
     fn log_usage(&mut self, usage: &UsageRow) -> Result<u64, StoreError>;
 
-    /// Adds to the line with this number, and to the sums, what asking a model with its window
-    /// took. A line that was forgotten meanwhile stays so, and the sums are as before.
+    /// Adds the cost of asking a model to the row with this number and to the sums. Does nothing
+    /// when the row is no longer kept.
     fn add_spent(&mut self, number: u64, spent: &Spent) -> Result<(), StoreError>;
 
-    /// The last windows, of one session or all, of one phase or all, at most `limit`, newest last.
+    /// Returns the usage of at most `limit` windows of a session and a phase (`None`: of all),
+    /// oldest first.
     fn usage(
         &mut self,
         session: Option<u64>,
@@ -320,17 +321,18 @@ pub trait SessionStore {
         limit: u64,
     ) -> Result<Vec<UsageRow>, StoreError>;
 
-    /// Sums over all windows there ever were, of one session or all, in the order of the phases.
+    /// Returns the sums over all windows of a session, or of all sessions, in the order of the
+    /// phases.
     fn usage_by_phase(&mut self, session: Option<u64>) -> Result<Vec<PhaseUsage>, StoreError>;
 
-    /// Notes what became of the managing of a turn, and gives its number.
+    /// Records the notes of a turn and returns their number.
     fn add_view(&mut self, view: &NewView) -> Result<u64, StoreError>;
 
-    /// The last of those that are wanted, newest first.
+    /// Returns the stored notes that match the query, newest first.
     fn views(&mut self, wanted: &ViewQuery<'_>) -> Result<Vec<ViewRow>, StoreError>;
 
-    /// The notes that were made last for a turn of the session that began before message
-    /// `message`, in a view with a number below `id`.
+    /// Returns the latest notes of the session with a number below `id`, written for a turn that
+    /// began before message `message`.
     fn notes_before(
         &mut self,
         session: u64,
@@ -338,13 +340,12 @@ pub trait SessionStore {
         id: u64,
     ) -> Result<Option<Notes>, StoreError>;
 
-    /// The view that was made last of the same turn by the same model from the same prompt as
-    /// `view`.
+    /// Returns the latest notes written for the same turn by the same model from the same prompt.
     fn view_like(&mut self, view: &NewView) -> Result<Option<ViewRow>, StoreError>;
 
-    /// What was learned of a model's counts, as text of the engine's.
+    /// Returns the calibration of a model's token counts, as text of the engine.
     fn calibration(&mut self, model: &str) -> Result<Option<String>, StoreError>;
 
-    /// Keeps what was learned of a model's counts.
+    /// Stores the calibration of a model's token counts.
     fn set_calibration(&mut self, model: &str, text: &str) -> Result<(), StoreError>;
 }

@@ -1,11 +1,11 @@
-//! What tests of stores share: every kind of store, and messages.
+//! Helpers for the tests of stores: a store of every kind, and messages.
 
 use super::logged::LoggedStore;
 use super::sqlite::SqliteStore;
 use super::{Counters, Store};
 use crate::session::message::{Message, Role};
 
-/// An empty store of every kind.
+/// Returns an empty store of every kind.
 pub(super) fn stores() -> [Box<dyn Store>; 2] {
     let sqlite = || SqliteStore::in_memory().unwrap();
     [Box::new(sqlite()), Box::new(LoggedStore::in_memory(sqlite()).unwrap())]
@@ -18,7 +18,7 @@ pub(super) fn commit(store: &mut dyn Store) {
     store.commit(counters).unwrap();
 }
 
-/// A plain message.
+/// Returns a plain message.
 pub(super) fn message(number: u64, role: Role, content: &str) -> Message {
     Message {
         number,

@@ -1,103 +1,103 @@
-//! What a store keeps of the managing of turns. Plain data; what its names mean is not known here.
+//! Stored notes of turns. Plain data; the names are opaque here.
 
-/// How many views are kept at least, of all sessions together; of each session also the last that
-/// was made.
+/// Minimum number of views that are kept, over all sessions. The last successful view of each
+/// session is always kept.
 pub const VIEWS_KEPT: u64 = 10_000;
 
-/// What became of the managing of a turn. Of a turn that was not managed, what was not come to is
-/// `None` or empty.
+/// The outcome of writing notes for a turn. When it failed, the fields of steps that were not
+/// reached are `None` or empty.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NewView {
-    /// The session.
+    /// Number of the session.
     pub session: u64,
-    /// The number of the user's message that began the turn.
+    /// Number of the user message that began the turn.
     pub message: u64,
-    /// Which turn of the session it was, from 1.
+    /// Number of the turn in the session, counted from 1.
     pub turn: u64,
-    /// Unix seconds.
+    /// Creation time in Unix seconds.
     pub created: i64,
-    /// What became of it, by name.
+    /// Name of the outcome.
     pub status: String,
-    /// At which step it failed, by name.
+    /// Name of the step that failed.
     pub step: Option<String>,
-    /// Why it failed.
+    /// Reason for the failure.
     pub reason: Option<String>,
-    /// The name that the template was asked for by.
+    /// Name of the requested template.
     pub template: String,
-    /// The kind of place where it was found.
+    /// Kind of place where the template was found.
     pub source: Option<String>,
-    /// Its file, if it is one.
+    /// File of the template, if it is one.
     pub path: Option<String>,
-    /// The SHA-256 of its text, in hexadecimal.
+    /// SHA-256 of the template's text, in hexadecimal.
     pub sha256: Option<String>,
-    /// Who was asked.
+    /// Name of the provider.
     pub provider: Option<String>,
-    /// Which model.
+    /// Name of the model.
     pub model: Option<String>,
-    /// How many runs were to be shown.
+    /// Setting: number of recent runs to show.
     pub recent_runs: Option<u64>,
-    /// How many runs were to be passed on.
+    /// Setting: number of runs to pass on unchanged.
     pub passthrough_runs: Option<u64>,
-    /// From how many tokens on it was to be managed.
+    /// Setting: number of tokens from which notes are written.
     pub token_threshold: Option<u64>,
-    /// How many runs the prompt had room for.
+    /// Number of runs that fitted into the prompt.
     pub runs_shown: Option<u64>,
-    /// The names of the prompt's sections, with spaces between.
+    /// Names of the prompt's sections, separated by spaces.
     pub sections: String,
-    /// How many tokens the prompt might have.
+    /// Token budget of the prompt.
     pub budget: Option<u64>,
-    /// How many it has.
+    /// Tokens of the prompt.
     pub prompt_tokens: Option<u64>,
     /// The prompt.
     pub prompt: String,
-    /// What was sent for it.
+    /// Request body sent for the prompt.
     pub payload: String,
-    /// What the model made of it.
+    /// Answer of the model.
     pub output: String,
-    /// How many tokens the provider counted in the request.
+    /// Input tokens as counted by the provider.
     pub input_tokens: Option<u64>,
-    /// And in the answer.
+    /// Output tokens as counted by the provider.
     pub output_tokens: Option<u64>,
-    /// What the history cost.
+    /// Tokens of the history.
     pub tokens_before: u64,
-    /// What the view costs; the history when there is none.
+    /// Tokens of the view; those of the history when there is no view.
     pub tokens_after: u64,
 }
 
-/// What became of the managing of a turn, as it was stored.
+/// A stored [`NewView`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ViewRow {
-    /// Its number, which no other view of any session has.
+    /// Its number, unique among the views of all sessions.
     pub id: u64,
-    /// What it was made of.
+    /// The view as it was added.
     pub made: NewView,
 }
 
-/// The status of a view that was made, by name; of each session the last such view is kept.
+/// Status of a successful view. The last such view of each session is kept.
 pub const MADE: &str = "managed";
 
-/// Which views are wanted.
+/// Query for views.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ViewQuery<'a> {
-    /// Only this one.
+    /// Only the view with this number.
     pub id: Option<u64>,
-    /// Only those of this session.
+    /// Only views of this session.
     pub session: Option<u64>,
-    /// Only those with this status.
+    /// Only views with this status.
     pub status: Option<&'a str>,
-    /// At most so many.
+    /// Maximum number of views to return.
     pub limit: u64,
-    /// Without the prompt, what was sent, and what the model made of it: those are empty.
+    /// Leave prompt, payload and output empty.
     pub brief: bool,
 }
 
-/// The notes of a view.
+/// Notes of a view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notes {
-    /// The view's number.
+    /// Number of the view.
     pub id: u64,
-    /// The number of the user's message that began the turn.
+    /// Number of the user message that began the turn.
     pub message: u64,
-    /// What the model made.
+    /// Answer of the model.
     pub output: String,
 }

@@ -253,6 +253,7 @@ const PLAIN_MODULES: &[&str] = &[
     "repl",
     "retrieval",
     "session",
+    "store",
     "template",
     "tokens",
     "value",

@@ -1,5 +1,5 @@
-//! Memories are never in the log: what is written goes to the other store at once, after what is
-//! logged, and what is read is there.
+//! Memories, which are never logged: reads and writes go straight to the other store, writes after
+//! all logged entries were moved there.
 
 use super::super::memory::{MemoryFilter, MemoryRow, MemoryStore, NewMemory, ToArchive};
 use super::super::{Store, StoreError};

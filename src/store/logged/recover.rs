@@ -1,4 +1,4 @@
-//! What a log holds is applied to the store behind it, and what is missing is found by its number.
+//! Applies a log to the store behind it, and finds missing bursts by their numbers.
 
 use super::super::log::{self, Burst, Entry, Log};
 use super::super::recovery::files::Files;
@@ -7,21 +7,21 @@ use super::super::recovery::{Aside, Finding};
 use super::super::{Counters, Extent, Store, StoreError};
 use super::{Beside, LoggedStore, Reopen, apply};
 
-/// What became of the bursts of a log.
+/// Result of replaying a log.
 #[derive(Default)]
 struct Replayed {
-    /// First and last number of each run of bursts that is nowhere.
+    /// First and last number of each run of missing bursts.
     missing: Vec<(u64, u64)>,
-    /// Bursts that could be read, but not applied to what there is.
+    /// Number of readable bursts that could not be applied to the store.
     refused: u64,
-    /// Bursts that were in the log before.
+    /// Number of bursts that repeat an earlier one.
     doubled: u64,
     unreadable: usize,
 }
 
 impl<S: Store> LoggedStore<S> {
-    /// Puts the log of a folder in front of `inner`, moves what it holds there, and sees to it that
-    /// nothing that `mark` knows as given is given again.
+    /// Puts the log of a folder in front of `inner` and moves its bursts there. Raises the counters
+    /// so that no id recorded in `mark` is given again.
     pub(in super::super) fn recover(
         inner: S,
         marks: Marks,
@@ -37,7 +37,9 @@ impl<S: Store> LoggedStore<S> {
         if replayed.is_loss()
             && let Err(error) = aside.keep()
         {
-            tracing::error!("the files could not be kept as they were: {error}");
+            tracing::error!(
+                "the files could not be copied before the recovery changed them: {error}"
+            );
         }
         replayed.tell(findings);
         store.inner.keep()?;
@@ -50,7 +52,7 @@ impl<S: Store> LoggedStore<S> {
         Ok(store)
     }
 
-    /// Reads the log in memory only. Changes are refused with `refusal`.
+    /// Replays the log in memory, without touching the files. Changes fail with `refusal`.
     pub(in super::super) fn reading(
         inner: S,
         files: &Files,
@@ -93,7 +95,7 @@ impl<S: Store> LoggedStore<S> {
         Ok(replayed)
     }
 
-    /// Applies all of a burst, or nothing.
+    /// Applies a burst as a whole. Returns `false`, with nothing applied, when it does not fit.
     fn apply_burst(&mut self, entries: &[Entry]) -> Result<bool, StoreError> {
         self.inner.keep()?;
         let applied = entries.iter().try_for_each(|entry| apply(&mut self.inner, entry));
@@ -132,7 +134,7 @@ impl Replayed {
         }
         if self.refused > 0 {
             findings.push(Finding::lost(format!(
-                "{} logged writes do not fit what is left of the state, and were left out",
+                "{} logged writes do not fit the rest of the state and were left out",
                 self.refused
             )));
         }

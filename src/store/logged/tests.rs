@@ -1,4 +1,4 @@
-//! The log against crashes at every moment, by way of the engine.
+//! Crashes the log at every moment, through the engine.
 
 use std::path::Path;
 
@@ -223,7 +223,7 @@ fn burst(store: &mut LoggedStore<SqliteStore>, number: u64) -> Result<(), StoreE
     store.keep()
 }
 
-/// How many of a burst's answers, sessions, messages and memories are there.
+/// Counts the answers, sessions, messages and memories of a burst that exist.
 fn held(store: &mut LoggedStore<SqliteStore>, number: u64) -> [usize; 4] {
     let answers = ["before", "first", "then", "after"].map(|part| format!("{part} {number}"));
     let answers = answers.iter().filter(|key| store.recall(key).unwrap().is_some()).count();

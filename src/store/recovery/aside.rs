@@ -1,4 +1,4 @@
-//! Keeps a copy of the state's files before anything of them is changed or left out.
+//! Copies the state's files aside before a recovery changes or drops any of them.
 
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use super::files::Files;
 use crate::whole_file::create;
 
-/// Copies files once, however many reasons there are.
+/// Copies the files at most once, however many reasons there are.
 pub(crate) struct Aside<'a> {
     files: &'a Files,
-    /// What the write-ahead log was before SQLite opened it, when that changes it.
+    /// Contents of the write-ahead log before SQLite opened it, when opening changes it.
     wal: Option<Vec<u8>>,
     kept: Option<PathBuf>,
 }
@@ -20,7 +20,7 @@ impl<'a> Aside<'a> {
         Self { files, wal, kept: None }
     }
 
-    /// Copies all files of the state into a new folder in `damaged`, unless that was done.
+    /// Copies all files of the state into a new folder in `damaged`, unless that was done already.
     pub(crate) fn keep(&mut self) -> io::Result<()> {
         if self.kept.is_some() {
             return Ok(());
@@ -43,7 +43,7 @@ impl<'a> Aside<'a> {
         self.files
     }
 
-    /// Returns the folder, when anything was kept.
+    /// Returns the folder with the copies, if any were made.
     pub(super) fn kept(self) -> Option<PathBuf> {
         self.kept
     }
@@ -70,12 +70,12 @@ fn new_folder(within: &Path) -> io::Result<PathBuf> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Makes a folder, with those above it, that only the user may enter.
+/// Creates a folder and its parents, accessible only to the user.
 pub(super) fn private_folder(path: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Returns the time as names of files have it.
+/// Returns the current time in the form used in file names.
 pub(super) fn stamp() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H%M%SZ").to_string()
 }

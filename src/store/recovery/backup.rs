@@ -1,7 +1,7 @@
-//! Backups: a database in one file, with a line behind it that tells its hash.
+//! Backups: a database in one file, followed by a line with its hash.
 //!
-//! A backup is made of the database as of a checkpoint, page by page, while the server goes on: until
-//! the backup is done, the server writes to its logs only.
+//! A backup is copied page by page from the database as of a checkpoint, while the server goes on.
+//! Until it is done, the server writes to its logs only.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -18,29 +18,29 @@ use super::wal::FORMAT_VERSIONS;
 use crate::visible::visible_path;
 use crate::whole_file::replace;
 
-/// Number of automatic backups that are kept unless configured otherwise.
+/// Default number of automatic backups to keep.
 pub const BACKUPS_KEPT: usize = 7;
-/// Seconds after which the newest backup is too old.
+/// Age in seconds at which the newest backup is too old.
 const DAY: i64 = 24 * 60 * 60;
 const TRAILER: &[u8] = b"\ncontexture-backup-1 ";
 const HASH_DIGITS: usize = 64;
 const TRAILER_BYTES: usize = TRAILER.len() + HASH_DIGITS + 1;
 
-/// A database as of a checkpoint. There is no further one while this lives.
+/// A database as of a checkpoint. No other checkpoint is made while this lives.
 #[derive(Debug)]
 pub struct Snapshot {
     database: Arc<File>,
     sums: Arc<Sums>,
 }
 
-/// A backup that is in a state folder.
+/// A backup in a state folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Backup {
-    /// Its file.
+    /// Path of its file.
     pub path: PathBuf,
-    /// Its size.
+    /// Size in bytes.
     pub bytes: u64,
-    /// When it was written, Unix seconds.
+    /// Time at which it was written, in Unix seconds.
     pub at: i64,
 }
 
@@ -49,7 +49,7 @@ impl Snapshot {
         Self { database, sums }
     }
 
-    /// Writes the backup and reads it back; the file is there whole or not at all.
+    /// Writes the backup and reads it back. The file is complete or absent.
     ///
     /// # Errors
     /// [`StoreError::Backup`].
@@ -65,13 +65,13 @@ impl Snapshot {
             let _ = std::fs::remove_file(path);
             return Err(failed(cause));
         }
-        backup_at(path).ok_or_else(|| failed("it was removed".to_owned()))
+        backup_at(path).ok_or_else(|| failed("it was removed meanwhile".to_owned()))
     }
 
-    /// Reads the database through and through, and puts the second copy right.
+    /// Reads the whole database and repairs the second copy.
     ///
     /// # Errors
-    /// What is wrong with the database, or with writing the copy.
+    /// Fails when a page is damaged or the copy cannot be written.
     pub(super) fn check(&self, copy: &Path) -> io::Result<()> {
         let mut options = std::fs::OpenOptions::new();
         let copy = options.read(true).write(true).create(true).truncate(false).open(copy)?;
@@ -91,9 +91,9 @@ impl Snapshot {
         if self.sums.fits(index, page) {
             return Ok(());
         }
-        let advice = "stop the server and start it again, which mends what can be mended";
-        let said = format!("page {} of the database is damaged; {advice}", index + 1);
-        Err(io::Error::other(said))
+        let advice = "restart the server to repair it";
+        let message = format!("page {} of the database is damaged; {advice}", index + 1);
+        Err(io::Error::other(message))
     }
 
     fn copy_to(&self, file: &mut File) -> io::Result<()> {
@@ -115,7 +115,8 @@ impl Snapshot {
     }
 }
 
-/// Writes a backup into the folder's own, and removes all but the newest `kept` of them.
+/// Writes an automatic backup into the `backups` folder and removes all but the newest `kept` of
+/// them.
 ///
 /// # Errors
 /// [`StoreError::Backup`].
@@ -125,7 +126,7 @@ pub fn write_daily(files: &Files, snapshot: &Snapshot, kept: usize) -> Result<Ba
     Ok(backup)
 }
 
-/// Writes the backup that somebody asked for; the next one takes its place.
+/// Writes a backup that the user asked for, replacing the previous one.
 ///
 /// # Errors
 /// [`StoreError::Backup`].
@@ -142,13 +143,13 @@ fn write_named(name: &str, files: &Files, snapshot: &Snapshot) -> Result<Backup,
     snapshot.write(&path)
 }
 
-/// Returns whether it is time for another backup.
+/// Returns whether the next automatic backup is due.
 pub fn is_due(files: &Files, now: i64) -> bool {
-    // A backup of a time to come was made by a clock that was wrong.
+    // A backup from the future was made while the clock was wrong.
     list(files).last().is_none_or(|last| last.at > now || now - last.at >= DAY)
 }
 
-/// Lists the backups in the folder, the newest last.
+/// Lists the automatic backups in the folder, newest last.
 pub fn list(files: &Files) -> Vec<Backup> {
     let entries = std::fs::read_dir(files.backups()).into_iter().flatten().flatten();
     let named = |path: &PathBuf| {
@@ -161,11 +162,12 @@ pub fn list(files: &Files) -> Vec<Backup> {
     found
 }
 
-/// Reads a backup through and through: its hash, and what SQLite says of it. A plain database
-/// without a hash is taken for a backup, too.
+/// Reads a whole backup and checks its hash and its structure. A plain database without a hash
+/// counts as a backup, too.
 ///
 /// # Errors
-/// Whatever is wrong with it.
+/// [`StoreError::Backup`] when the file cannot be read or has a wrong hash; otherwise the problem
+/// that SQLite finds.
 pub fn check(path: &Path) -> Result<(), StoreError> {
     let failed =
         |error: io::Error| StoreError::Backup { path: path.to_owned(), cause: error.to_string() };
@@ -178,7 +180,7 @@ pub fn check(path: &Path) -> Result<(), StoreError> {
     SqliteStore::check(path)
 }
 
-/// Puts a backup in the place of a database.
+/// Replaces the database with a backup.
 pub(super) fn put_back(backup: &Path, files: &Files) -> io::Result<()> {
     let mut file = File::open(backup)?;
     let behind = trailer(&mut file)?.map_or(0, |_| TRAILER_BYTES as u64);
@@ -190,7 +192,7 @@ pub(super) fn put_back(backup: &Path, files: &Files) -> io::Result<()> {
     })
 }
 
-/// Reads the bytes of a backup's database.
+/// Reads the database in a backup, without the hash.
 pub(super) fn bytes(backup: &Path) -> io::Result<Vec<u8>> {
     let mut file = File::open(backup)?;
     let behind = trailer(&mut file)?.map_or(0, |_| TRAILER_BYTES);
@@ -213,7 +215,7 @@ fn drop_old(backups: &[Backup], kept: usize) {
     }
 }
 
-/// Reads the hash that is written behind the database, if there is one.
+/// Reads the hash after the database, if there is one.
 fn trailer(file: &mut File) -> io::Result<Option<String>> {
     let Some(at) = file.metadata()?.len().checked_sub(TRAILER_BYTES as u64) else {
         return Ok(None);
@@ -224,9 +226,9 @@ fn trailer(file: &mut File) -> io::Result<Option<String>> {
     Ok(hash.map(|hash| String::from_utf8_lossy(hash).into_owned()))
 }
 
-/// Reads the file through; an error unless its hash is the one behind it.
+/// Reads the whole file and fails unless it has the hash at its end.
 fn read_trailer(file: &mut File) -> io::Result<()> {
-    let changed = || io::Error::other("it is not what was written; its hash is another");
+    let changed = || io::Error::other("its content is not what was written: the hash is wrong");
     let told = trailer(file)?.ok_or_else(changed)?;
     let length = file.metadata()?.len() - TRAILER_BYTES as u64;
     file.seek(SeekFrom::Start(0))?;

@@ -6,57 +6,57 @@ use std::path::{Path, PathBuf};
 use super::super::StoreError;
 use crate::whole_file::create;
 
-/// Number of bytes that must find room before a server takes changes.
+/// Number of bytes that must fit on the disk before a server accepts changes.
 const PROBE_BYTES: usize = 64 << 10;
 
-/// Names of the files in a state folder.
+/// Paths of the files in a state folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Files {
     folder: PathBuf,
 }
 
 impl Files {
-    /// Names the files of `folder`, whether or not they are there.
+    /// Names the files of `folder`, whether or not they exist.
     pub fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned() }
     }
 
-    /// Returns the folder.
+    /// Returns the state folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Returns the database.
+    /// Returns the path of the database.
     pub fn database(&self) -> PathBuf {
         self.folder.join("contexture.db")
     }
 
-    /// Returns the write-ahead log of the database.
+    /// Returns the path of the database's write-ahead log.
     pub(crate) fn wal(&self) -> PathBuf {
         self.folder.join("contexture.db-wal")
     }
 
-    /// Returns the log in front of the database.
+    /// Returns the path of the log in front of the database.
     pub fn log(&self) -> PathBuf {
         self.folder.join("contexture.log")
     }
 
-    /// Returns the second copy of the database, as of the last checkpoint.
+    /// Returns the path of the second copy of the database, as of the last checkpoint.
     pub(crate) fn copy(&self) -> PathBuf {
         self.folder.join("contexture.copy")
     }
 
-    /// Returns the checksums of the database's pages, as of the last checkpoint.
+    /// Returns the path of the page checksums, as of the last checkpoint.
     pub(crate) fn sums(&self) -> PathBuf {
         self.folder.join("contexture.sums")
     }
 
-    /// Returns the two high-water marks.
+    /// Returns the paths of the two high-water marks.
     pub(crate) fn marks(&self) -> [PathBuf; 2] {
         ["contexture.mark-1", "contexture.mark-2"].map(|name| self.folder.join(name))
     }
 
-    /// Returns the folder of what could not be used.
+    /// Returns the folder for copies of damaged states.
     pub fn damaged(&self) -> PathBuf {
         self.folder.join("damaged")
     }
@@ -66,13 +66,13 @@ impl Files {
         self.folder.join("backups")
     }
 
-    /// Returns everything that the state is read from.
+    /// Returns every file that the state is read from.
     pub(super) fn all(&self) -> Vec<PathBuf> {
         let [first, second] = self.marks();
         vec![self.database(), self.wal(), self.log(), self.copy(), self.sums(), first, second]
     }
 
-    /// Tries whether a file can be made, written and removed.
+    /// Checks that a file can be created, written and removed.
     pub(super) fn probe(&self) -> io::Result<()> {
         let path = self.folder.join("contexture.probe");
         let written = create(&path).and_then(|mut file| file.write_all(&[0; PROBE_BYTES]));
@@ -80,7 +80,8 @@ impl Files {
         written.and(removed)
     }
 
-    /// Refuses links in the place of files: whoever planted one would choose what is overwritten.
+    /// Refuses symbolic links in the place of files: whoever planted one could choose which file is
+    /// overwritten.
     pub(super) fn refuse_links(&self) -> Result<(), StoreError> {
         let folders = [self.damaged(), self.backups()];
         for path in self.all().into_iter().chain(folders) {

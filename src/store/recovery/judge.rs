@@ -1,4 +1,4 @@
-//! Judges a database by the checksums of its pages, and mends it from the second copy.
+//! Judges a database by the checksums of its pages, and repairs it from the second copy.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read};
@@ -10,32 +10,33 @@ use super::marks::Mark;
 use super::sums::{Sums, sum};
 use super::wal::{self, Wal};
 
-/// How much of a file is read at once.
+/// Number of bytes read from a file at once.
 const CHUNK: usize = 1 << 20;
 
-/// What is known of a database without asking SQLite.
+/// State of a database as far as it is known without SQLite.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// There is none.
+    /// There is no database.
     Absent,
-    /// Every page is as it was at the last checkpoint, or newer in the write-ahead log.
+    /// Every page is as it was at the last checkpoint, or is newer in the write-ahead log.
     Sound,
-    /// These pages, counted from 0, are not; the copy has them. Or the file is too long.
+    /// These pages, counted from 0, are damaged but intact in the copy. Empty when the file is
+    /// merely too long.
     Mendable(Vec<usize>),
-    /// There are no checksums that could be trusted.
+    /// There are no checksums to judge it by.
     Unknown,
-    /// This many pages are gone in the database and in the copy.
+    /// This many pages are damaged in the database and in the copy.
     Beyond(usize),
 }
 
-/// A verdict, and the checksums when they may go on being used.
+/// A verdict, and the checksums if they are still valid.
 pub(super) struct Judged {
     pub(super) verdict: Verdict,
     pub(super) sums: Option<Sums>,
 }
 
-/// Judges the database by `sums`, those of the last checkpoint; `mark` says whether they are the
-/// newest.
+/// Judges the database by `sums`, those of the last checkpoint. They are too old when `mark` knows
+/// a later checkpoint.
 pub(super) fn judge(
     files: &Files,
     mark: Option<&Mark>,
@@ -56,7 +57,7 @@ pub(super) fn judge(
         let verdict = match length {
             0 => Verdict::Absent,
             _ if same_as_copy(files, wal)? => Verdict::Sound,
-            // Nobody can say any more which pages are good.
+            // Without checksums, no page can be trusted.
             _ if epoch > 0 => Verdict::Beyond(1),
             _ => Verdict::Unknown,
         };
@@ -86,8 +87,8 @@ pub(super) fn judge(
     Ok(Judged { verdict, sums: Some(sums) })
 }
 
-/// Computes the checksums again from the database or from its copy, whichever is what the mark
-/// says that it was.
+/// Computes the checksums from the database or its copy, whichever has the digest recorded in the
+/// mark.
 fn found_again(files: &Files, mark: Option<&Mark>) -> io::Result<Option<Sums>> {
     let Some(mark) = mark.filter(|mark| mark.extent.epoch > 0) else { return Ok(None) };
     for path in [files.database(), files.copy()] {
@@ -99,7 +100,7 @@ fn found_again(files: &Files, mark: Option<&Mark>) -> io::Result<Option<Sums>> {
     Ok(None)
 }
 
-/// Computes the checksums of a database, if the file is one.
+/// Computes the checksums of a database; `None` when the file is not one.
 pub(super) fn sums_of(path: &Path, epoch: u64) -> io::Result<Option<Sums>> {
     let Ok(file) = File::open(path) else { return Ok(None) };
     let Ok(Some(page_size)) = wal::page_size(&file) else { return Ok(None) };
@@ -111,7 +112,7 @@ pub(super) fn sums_of(path: &Path, epoch: u64) -> io::Result<Option<Sums>> {
     Ok(Some(sums))
 }
 
-/// Puts the pages of the copy into the database, which gets its length back.
+/// Restores damaged pages from the copy, and cuts the database to its length.
 pub(super) fn mend(files: &Files, pages: &[usize], sums: &Sums, wal: &Wal) -> io::Result<()> {
     let database =
         OpenOptions::new().write(true).create(true).truncate(false).open(files.database())?;
@@ -127,7 +128,7 @@ pub(super) fn mend(files: &Files, pages: &[usize], sums: &Sums, wal: &Wal) -> io
     database.sync_data()
 }
 
-/// Reads the database as it is with the pages of the copy and of the write-ahead log.
+/// Reads the database into memory, with the pages of the copy and the write-ahead log applied.
 pub(super) fn image(files: &Files, judged: &Judged, wal: &Wal) -> io::Result<Vec<u8>> {
     let mut image = match std::fs::read(files.database()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -153,7 +154,7 @@ pub(super) fn image(files: &Files, judged: &Judged, wal: &Wal) -> io::Result<Vec
     Ok(image)
 }
 
-/// Reads the number of the format that the database says it has, if it is one.
+/// Reads the format number from the database's header; `None` when the file is not a database.
 pub(super) fn format(files: &Files, wal: &Wal) -> Option<i64> {
     let (path, at) = match wal.pages.get(&1) {
         Some(at) => (files.wal(), *at),
@@ -165,13 +166,13 @@ pub(super) fn format(files: &Files, wal: &Wal) -> Option<i64> {
     header.starts_with(wal::DATABASE_MAGIC).then_some(i64::from(version))
 }
 
-/// Bytes that the database may have.
+/// Returns the maximum length of the database in bytes.
 fn size(sums: &Sums, wal: &Wal) -> u64 {
     let pages = sums.pages.len().max(wal.size as usize);
     (pages * sums.page_size) as u64
 }
 
-/// Returns whether both have the same pages, but for those of the write-ahead log.
+/// Returns whether database and copy have the same pages, apart from those in the write-ahead log.
 fn same_as_copy(files: &Files, wal: &Wal) -> io::Result<bool> {
     let database = File::open(files.database())?;
     let (Ok(Some(page_size)), Ok(copy)) = (wal::page_size(&database), File::open(files.copy()))
@@ -190,7 +191,7 @@ fn same_as_copy(files: &Files, wal: &Wal) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Reads a file page by page; what is not there is `None`.
+/// Reads a file page by page; a missing file has no pages.
 struct Pages {
     file: Option<BufReader<File>>,
     page: Vec<u8>,

@@ -1,7 +1,7 @@
-//! The high-water marks: two small files that say how far the state has come.
+//! The high-water marks: two small files that record how far the state has come.
 //!
-//! Each write notes its number in one of them, so that what is missing later is known to be
-//! missing, and no id is given again even when the database is gone.
+//! Each write records its number in one of them. So a later start recognizes missing writes, and no
+//! id is given twice even when the database is gone.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -11,35 +11,35 @@ use std::path::PathBuf;
 use super::super::{Counters, Extent, SEQUENCES};
 use super::files::Files;
 
-/// First bytes of a mark; the last digit is the number of the format.
+/// First eight bytes of a mark; the last character is the format number.
 const MAGIC: u64 = u64::from_le_bytes(*b"ctxmark1");
 const NUMBERS: usize = 9;
 const FIELDS: usize = NUMBERS + SEQUENCES.len();
 const BYTES: usize = 8 * (FIELDS + 1);
 
-/// How far the state had come.
+/// Progress of the state at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark {
-    /// The counters of the last burst.
+    /// Counters of the last burst.
     pub(crate) counters: Counters,
-    /// The ids and the files of that moment.
+    /// Progress of tables and files at that moment.
     pub(crate) extent: Extent,
-    /// Set while a server starts: then the write-ahead log may be a new one.
+    /// Set while a server starts, when the write-ahead log may be a new one.
     pub(crate) opening: bool,
 }
 
 /// The two files, open for writing.
 pub(crate) struct Marks {
     files: [File; 2],
-    /// The one that is written next.
+    /// Index of the file to write next.
     next: usize,
 }
 
-/// The marks as they were found.
+/// The marks found in a folder.
 pub(crate) struct Found {
-    /// The newest that can be read.
+    /// Newest readable mark.
     pub(crate) newest: Option<Mark>,
-    /// Files that are there, or should be, and cannot be read.
+    /// Marks that are missing or cannot be read.
     pub(crate) unusable: Vec<PathBuf>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn read(files: &Files) -> Found {
 }
 
 impl Marks {
-    /// Opens or makes both files.
+    /// Opens both files, creating them if they are missing.
     pub(crate) fn open(files: &Files) -> io::Result<Self> {
         let open = |path| {
             OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)
@@ -70,13 +70,13 @@ impl Marks {
         Ok(Self { files: [open(first)?, open(second)?], next: 0 })
     }
 
-    /// Notes a burst in one of the files; the other still says how far the one before it was.
+    /// Writes the mark to the file whose turn it is; the other file keeps the previous one.
     pub(crate) fn note(&mut self, mark: &Mark) -> io::Result<()> {
         self.next = 1 - self.next;
         self.files[self.next].write_all_at(&encode(mark), 0)
     }
 
-    /// Notes it in both files.
+    /// Writes the mark to both files.
     pub(crate) fn note_in_both(&mut self, mark: &Mark) -> io::Result<()> {
         self.note(mark)?;
         self.note(mark)
@@ -108,7 +108,7 @@ fn encode(mark: &Mark) -> [u8; BYTES] {
 }
 
 fn decode(bytes: &[u8]) -> Option<Mark> {
-    // What stands behind a mark, as in a file that was doubled, is nothing of ours.
+    // Bytes after the mark, as in a doubled file, are ignored.
     let bytes = bytes.get(..BYTES)?;
     let (body, hash) = bytes.split_at(8 * FIELDS);
     if blake3::hash(body).as_bytes()[..8] != *hash {

@@ -1,9 +1,10 @@
-//! Opening a state folder: what is found there is checked, mended where that can be done, and told.
+//! Opens a state folder: checks it, repairs what can be repaired, and reports what was found.
 //!
-//! From the surest to the last resort: checksums say that the database is whole; pages that are not
-//! come from the second copy; a database beyond that is replaced by the newest good backup. What the
-//! log has is applied to it, what is missing is known by its number, and ids go on where they were.
-//! Before anything is changed, all files are copied into `damaged`.
+//! Each step is tried only when the one before it is not enough: checksums show that the database
+//! is intact; damaged pages are restored from the second copy; a database beyond repair is replaced
+//! by the newest good backup. Then the log is applied, missing bursts are recognized by their
+//! numbers, and ids continue where they were. All files are copied into `damaged` before anything
+//! is changed.
 
 mod aside;
 pub mod backup;
@@ -26,12 +27,12 @@ use super::sqlite::{SqliteStore, refuse_newer};
 use super::{Counters, Extent, Store, StoreError};
 use crate::visible::visible_path;
 
-/// Something that was found when a state folder was opened.
+/// A problem found in a state folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Set when something that was acknowledged is missing.
+    /// Set when acknowledged data is missing.
     pub lost: bool,
-    /// What was found, and what was done about it.
+    /// Description of the problem, and of what was done about it.
     pub text: String,
 }
 
@@ -45,23 +46,23 @@ impl Finding {
     }
 }
 
-/// A store over a state folder, and what was found there.
+/// A store on a state folder, and the problems found there.
 pub struct Opened {
-    /// The store. When the folder cannot be written, it is for reading, and tries again to write
-    /// when a change comes.
+    /// The store. It is read-only when the folder cannot be written, and tries again at each
+    /// change.
     pub store: LoggedStore<SqliteStore>,
-    /// What the user should know.
+    /// Problems to tell the user about.
     pub findings: Vec<Finding>,
 }
 
-/// Takes the folder's lock, when that could not be done before.
+/// Takes the lock of a folder that could not be locked before.
 pub type Relock = Box<dyn FnMut() -> Result<(), String> + Send>;
 
-/// Opens the state in a folder that belongs to this process. `relock` is called before the first
-/// write when the folder could not be written at first.
+/// Opens the state in a folder that belongs to this process. `relock` runs before anything is
+/// written, and again at each change while the folder cannot be written.
 ///
 /// # Errors
-/// [`StoreError::Newer`], [`StoreError::Link`], and what keeps even reading from working.
+/// [`StoreError::Newer`], [`StoreError::Link`], or the error that prevents even reading.
 pub fn open(folder: &Path, mut relock: Relock) -> Result<Opened, StoreError> {
     let files = Files::new(folder);
     files.refuse_links()?;
@@ -78,10 +79,10 @@ pub fn open(folder: &Path, mut relock: Relock) -> Result<Opened, StoreError> {
     Ok(opened)
 }
 
-/// Looks at a state folder without changing anything, and says what a start would find.
+/// Checks a state folder without changing anything, and returns what a start would find.
 ///
 /// # Errors
-/// What keeps it from being read.
+/// Fails when the folder cannot be read.
 pub fn inspect(folder: &Path) -> Result<Vec<Finding>, StoreError> {
     let files = Files::new(folder);
     files.refuse_links()?;
@@ -92,10 +93,11 @@ pub fn inspect(folder: &Path) -> Result<Vec<Finding>, StoreError> {
     store.map(|_| findings)
 }
 
-/// Puts a backup in the place of the state, which is kept in `damaged`. Ids go on where they were.
+/// Replaces the state with a backup and copies the old files into `damaged`. Ids continue where
+/// they were. Returns the folder with the copies.
 ///
 /// # Errors
-/// [`StoreError::Backup`] when the backup cannot be used; then nothing is changed.
+/// [`StoreError::Backup`] when the backup cannot be used. If its check fails, nothing is changed.
 pub fn restore(folder: &Path, backup: &Path) -> Result<PathBuf, StoreError> {
     let files = Files::new(folder);
     files.refuse_links()?;
@@ -109,11 +111,11 @@ pub fn restore(folder: &Path, backup: &Path) -> Result<PathBuf, StoreError> {
     Ok(aside.kept().unwrap_or_default())
 }
 
-/// Reads the open state of a folder through and through: the database, as SQLite sees it, and the
-/// second copy, which is made again if need be.
+/// Checks the open state of a folder: reads the whole database and rewrites the pages of the second
+/// copy that differ.
 ///
 /// # Errors
-/// Whatever is wrong with them.
+/// Fails when a page is damaged or a file cannot be used.
 pub fn check_all(files: &Files, store: &mut impl Store) -> Result<(), StoreError> {
     let failed = |error: io::Error| StoreError::Beside { cause: error.to_string() };
     if let Some(snapshot) = store.snapshot()? {
@@ -122,13 +124,13 @@ pub fn check_all(files: &Files, store: &mut impl Store) -> Result<(), StoreError
     Ok(())
 }
 
-/// What is in a folder, before anything is changed.
+/// Contents of a folder, before anything is changed.
 struct State {
     mark: Option<Mark>,
     /// Marks that are missing or cannot be read.
     unusable: Vec<PathBuf>,
     wal: wal::Wal,
-    /// Set when the write-ahead log belongs to another moment; then it is left out.
+    /// Set when the write-ahead log does not belong to this database; it is then ignored.
     foreign_wal: bool,
     judged: Judged,
 }
@@ -150,12 +152,12 @@ impl State {
         Ok(Self { mark: found.newest, unusable: found.unusable, wal, foreign_wal, judged })
     }
 
-    /// Returns what is to be told of the files, but for a database beyond mending.
+    /// Returns the findings about the files, except for a database beyond repair.
     fn findings(&self) -> Vec<Finding> {
         let mut findings = Vec::new();
         if self.foreign_wal {
             findings.push(Finding::mended(
-                "the database's write-ahead log belongs to another moment, so it was left out",
+                "the database's write-ahead log belongs to another moment, so it was ignored",
             ));
         }
         if let [path] = &*self.unusable {
@@ -181,12 +183,12 @@ impl State {
         self.mark.map_or(0, |mark| mark.extent.epoch)
     }
 
-    /// Returns whether the files must be kept before the state is opened.
+    /// Returns whether the files must be copied before the state is opened.
     fn is_changed_by_opening(&self) -> bool {
         self.foreign_wal || matches!(self.judged.verdict, Verdict::Mendable(_))
     }
 
-    /// Returns what is wrong with a database that cannot be used, when it cannot.
+    /// Describes why the database cannot be used; `None` when it can.
     fn beyond(&self, files: &Files) -> Result<Option<String>, StoreError> {
         match &self.judged.verdict {
             Verdict::Sound => {
@@ -218,7 +220,7 @@ impl State {
             .map_err(|error| StoreError::Open { path: files.database(), cause: error.to_string() })
     }
 
-    /// Reads the database into memory: the best there is, as a start would use it.
+    /// Reads the database, or the backup that would replace it, into memory.
     fn in_memory(
         &self,
         files: &Files,
@@ -242,9 +244,9 @@ impl State {
     }
 }
 
-/// Returns whether the log was not written after the mark, nor at its time: its number must be the
-/// mark's, or the next one when a checkpoint came between. A mark that is older than the checksums,
-/// as when a server was killed or the mark was swapped, knows less than they do.
+/// Returns whether the write-ahead log belongs to another moment than the mark. Its salt must be
+/// the mark's, or the next one after a checkpoint. When the checksums are newer than the mark (the
+/// server was killed, or the mark was swapped), their salt counts instead.
 fn is_foreign(wal: &wal::Wal, mark: &Mark, sums: Option<&sums::Sums>) -> bool {
     let newer = sums.filter(|sums| sums.epoch > mark.extent.epoch);
     let salt = newer.map_or(mark.extent.salt, |sums| sums.salt);
@@ -292,7 +294,7 @@ fn open_for_writing(files: &Files) -> Result<Opened, StoreError> {
     Ok(Opened { store, findings })
 }
 
-/// Serves from memory what can be read, and says why nothing can be written.
+/// Serves what can be read from memory, and records why nothing can be written.
 fn open_for_reading(
     files: &Files,
     error: StoreError,
@@ -320,7 +322,7 @@ fn open_for_reading(
     Ok(Opened { store, findings })
 }
 
-/// Takes the right to write from others, who could put anything into the state.
+/// Removes write access for others, who could put anything into the state.
 fn close_to_others(files: &Files) -> Result<Option<Finding>, StoreError> {
     let folder = files.folder();
     let failed =
@@ -355,9 +357,7 @@ fn beyond(wrong: &str, backup: Option<&backup::Backup>) -> Finding {
         Some(backup) => {
             let at = jiff::Timestamp::from_second(backup.at).unwrap_or_default();
             let path = visible_path(&backup.path);
-            text + &format!(
-                "the backup of {at} took its place ({path}), so what came later is lost"
-            )
+            text + &format!("the backup of {at} took its place ({path}), so later changes are lost")
         }
         None => text + "there is no good backup, so an empty one was begun",
     })
@@ -381,7 +381,7 @@ fn put_back(files: &Files, backup: &Path) -> io::Result<()> {
     sums.map_or(Ok(()), |sums| sums.write(&files.sums()))
 }
 
-/// Removes what belongs to one database alone.
+/// Removes the files that belong to one particular database.
 fn remove_beside(files: &Files) -> io::Result<()> {
     [files.wal(), files.sums(), files.copy()].iter().try_for_each(|path| remove(path))
 }

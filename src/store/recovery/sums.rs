@@ -6,24 +6,24 @@ use std::path::Path;
 use crate::whole_file::replace;
 
 const MAGIC: &[u8; 8] = b"ctxsums1";
-/// Magic, epoch, size of a page, number of pages, salt.
+/// Bytes of the header: magic, epoch, page size, number of pages, salt.
 const HEADER: usize = 8 * 5;
 
-/// The checksums. Each is worth what the hash of the file they are in is worth.
+/// The checksums. A hash protects the file they are stored in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Sums {
     /// Number of the checkpoint.
     pub(crate) epoch: u64,
-    /// Number of the write-ahead log that the checkpoint emptied.
+    /// Salt of the write-ahead log that the checkpoint emptied.
     pub(crate) salt: u32,
-    /// Bytes of a page.
+    /// Page size in bytes.
     pub(crate) page_size: usize,
-    /// One for each page, from the first on.
+    /// One checksum per page, in order.
     pub(crate) pages: Vec<u64>,
 }
 
 impl Sums {
-    /// Reads the file, if it is there and whole.
+    /// Reads the file; `None` when it is missing or damaged.
     pub(crate) fn read(path: &Path) -> Option<Self> {
         let bytes = std::fs::read(path).ok()?;
         let (body, hash) = bytes.split_at_checked(bytes.len().checked_sub(32)?)?;
@@ -40,12 +40,13 @@ impl Sums {
         (pages.len() as u64 == count).then_some(Self { epoch, salt, page_size, pages })
     }
 
-    /// Computes a checksum of what can be computed again from the pages.
+    /// Computes a checksum of everything that can be recomputed from the pages, so without the
+    /// salt.
     pub(crate) fn digest(&self) -> u64 {
         sum(&self.body(0))
     }
 
-    /// Writes the file, whole or not at all.
+    /// Writes the file atomically.
     pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
         let mut bytes = self.body(self.salt);
         let hash = blake3::hash(&bytes);
@@ -64,13 +65,13 @@ impl Sums {
         bytes
     }
 
-    /// Returns whether a page, counted from 0, is as it was.
+    /// Returns whether a page, counted from 0, matches its checksum.
     pub(crate) fn fits(&self, index: usize, page: &[u8]) -> bool {
         self.pages.get(index) == Some(&sum(page))
     }
 }
 
-/// Computes the checksum of a page.
+/// Computes the checksum of a page: the first eight bytes of its BLAKE3 hash.
 pub(crate) fn sum(page: &[u8]) -> u64 {
     let hash = blake3::hash(page);
     let mut first = [0; 8];

@@ -1,7 +1,7 @@
-//! Corrupts every file of a large state at random: nothing that was acknowledged is missing without
-//! a word, nothing that is there is wrong, no id is given again, and no start fails.
+//! Corrupts the files of a large state at random: no acknowledged data may be missing without a
+//! report, none may be wrong, no id may be given twice, and every start must succeed.
 //!
-//! A slice of the seeds runs by default; `CONTEXTURE_DAMAGE_SEEDS` says how many.
+//! Runs a few seeds by default; set `CONTEXTURE_DAMAGE_SEEDS` to run more.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,14 +16,14 @@ use crate::store::session::{NewSession, SessionStore};
 use crate::store::testing::message;
 
 const SEEDS: u64 = 40;
-/// Not a round number: the last bursts are in the log only.
+/// Not a round number, so that the last bursts are in the log only.
 const BURSTS: u64 = 3013;
-/// Bursts before the ends of which older copies are taken.
+/// Numbers of the bursts before whose ends older copies are taken.
 const OLDER: [u64; 3] = [1200, 2200, BURSTS - 3];
 const MANAGERS: u64 = 30;
 const SESSIONS: u64 = 12;
 
-/// A small generator, so that a seed says everything.
+/// A small random generator, so that a seed determines everything.
 struct Random(u64);
 
 impl Random {
@@ -43,7 +43,7 @@ fn open_at(folder: &Path) -> Opened {
     open(folder, Box::new(|| Ok(()))).unwrap()
 }
 
-/// What a burst of this number writes, the same whenever it is asked.
+/// The writes of the burst with this number, always the same.
 fn content(what: &str, number: u64) -> String {
     let mut random = Random(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let words = 3 + random.below(if number.is_multiple_of(97) { 2000 } else { 60 });
@@ -66,7 +66,7 @@ fn slot(number: u64) -> Slot {
     Slot { rank: number as i64, pinned: false, version: number, item: item.into() }
 }
 
-/// What was acknowledged.
+/// Everything that was acknowledged.
 #[derive(Default, Clone)]
 struct Model {
     next_item: u64,
@@ -80,7 +80,7 @@ struct Model {
 }
 
 impl Model {
-    /// Writes a burst, acknowledges it, and notes what it was.
+    /// Writes a burst and records that it was acknowledged.
     fn burst(&mut self, store: &mut impl Store, number: u64) {
         let manager = format!("m{}", number % MANAGERS);
         match number % 20 {
@@ -133,7 +133,7 @@ impl Model {
         store.commit(Counters { next_item, next_version, ..before }).unwrap();
     }
 
-    /// Panics when something is there that is not what was written, and returns what is missing.
+    /// Panics when stored data differs from what was written, and returns what is missing.
     fn check(&self, store: &mut impl Store) -> Vec<String> {
         let mut missing = Vec::new();
         let mut items = BTreeSet::new();
@@ -179,7 +179,7 @@ impl Model {
     }
 }
 
-/// The number in a content, which must be what is written under it.
+/// Returns the number in a content, which must be the one it was written under.
 fn number_of(what: &str, text: &str) -> u64 {
     let number = text.split(' ').nth(1).unwrap().parse().unwrap();
     assert_eq!(text, content(what, number));
@@ -229,7 +229,7 @@ fn build() -> Built {
         if OLDER.contains(&number) {
             copy_folder(&folder, &dir.path().join(format!("old-{number}")));
         }
-        // A few that the checkpoint does not have, some of them moved, some in the log only.
+        // A few bursts that the checkpoint lacks: some moved, some in the log only.
         if number == BURSTS - 45 {
             store.settle().unwrap();
         }
@@ -242,10 +242,10 @@ fn build() -> Built {
 }
 
 impl Built {
-    /// Damages one file of `folder` and says how.
+    /// Damages one file of `folder` and describes the damage.
     fn damage(&self, folder: &Path, random: &mut Random) -> (String, String) {
         let files = Files::new(folder).all();
-        // The logs twice as often: what is there is nowhere else.
+        // Logs are damaged twice as often, because their contents are nowhere else.
         let path = &files[[0, 1, 1, 2, 2, 3, 4, 5, 6][random.below(9)]];
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let mut bytes = fs::read(path).unwrap_or_default();
@@ -296,7 +296,7 @@ impl Built {
         (name, how.to_owned())
     }
 
-    /// Damages a copy of the state and opens it. Returns whether a loss was told.
+    /// Damages a copy of the state and opens it. Returns whether a loss was reported.
     fn try_seed(&self, seed: u64) -> bool {
         let mut random = Random(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) | 1);
         (0..5).for_each(|_| _ = random.next());
@@ -323,7 +323,7 @@ impl Built {
         assert!(!(lost && single), "{about}: {findings:#?}");
         let mut after = self.model.clone();
         after.messages.clear();
-        // No messages: their session may be what was lost.
+        // Leaves messages out, because their session may be lost.
         let bursts = (9020..9060).filter(|number| !(2..=4).contains(&(number % 20)));
         bursts.for_each(|number| after.burst(&mut store, number));
         drop(store);
@@ -336,7 +336,7 @@ impl Built {
     }
 }
 
-/// Says which seed it was when a check deep below fails.
+/// Names the seed when a check deep below fails.
 struct OnPanic<'a>(&'a str);
 
 impl Drop for OnPanic<'_> {
@@ -374,7 +374,7 @@ fn a_backup_a_day_is_kept_and_only_so_many() {
     for number in 5..15 {
         model.burst(&mut store, number);
         let snapshot = store.snapshot().unwrap().unwrap();
-        // What is written meanwhile is not in the backup, and is in the state.
+        // Writes made meanwhile are in the state but not in the backup.
         model.burst(&mut store, number + 20);
         store.settle().unwrap();
         let made = backup::write_daily(&files, &snapshot, 3).unwrap();

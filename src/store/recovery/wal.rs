@@ -1,7 +1,7 @@
 //! Reads the write-ahead log of SQLite without SQLite.
 //!
-//! SQLite drops everything from the first frame on whose checksum is wrong, and says nothing; and
-//! it applies any log whose checksums are right, also one that belongs to another moment.
+//! SQLite silently drops everything from the first frame with a wrong checksum on. It also applies
+//! any log whose checksums are right, even one that belongs to another moment.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -9,41 +9,43 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// First bytes of every database.
+/// First bytes of every SQLite database.
 pub(crate) const DATABASE_MAGIC: &[u8] = b"SQLite format 3\0";
-/// Bytes of a database that say whether it has a write-ahead log: 2 and 2 with one, 1 and 1 without.
+/// Bytes of a database header that select the journal mode: 2 and 2 for a write-ahead log, 1 and 1
+/// for none.
 pub(crate) const FORMAT_VERSIONS: std::ops::Range<usize> = 18..20;
-/// Number of bytes of a database that tell the size of its pages.
+/// Number of header bytes up to and including the page size.
 const DATABASE_HEADER: usize = 18;
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
-/// First number of a log whose checksums are of little-endian words; one more: big-endian ones.
+/// Magic number of a log with checksums over little-endian words; one more means big-endian. See
+/// the [file format](https://www.sqlite.org/fileformat2.html#walformat).
 const MAGIC: u32 = 0x377f_0682;
 
-/// What a log holds that counts.
+/// The committed contents of a log.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wal {
-    /// A number that grows by one whenever the log begins anew; 0 when there is no log.
+    /// Salt: a number that grows by one whenever the log begins anew; 0 when there is no log.
     pub(crate) salt: u32,
-    /// Where the newest committed content of each page is, by the page's number.
+    /// Offset of the newest committed content of each page, by page number.
     pub(crate) pages: HashMap<u32, u64>,
-    /// Number of pages of the database after the last commit; 0 without one.
+    /// Database size in pages after the last commit; 0 without a commit.
     pub(crate) size: u32,
-    /// The bytes of a log that has something behind its last commit. SQLite overwrites that.
+    /// Contents of a log that has something after its last commit, which SQLite overwrites.
     pub(crate) torn: Option<Vec<u8>>,
     bytes_of_page: usize,
-    /// Where the last commit ends.
+    /// Offset of the end of the last commit.
     end: usize,
 }
 
 impl Wal {
-    /// Returns the size of a page, when there are any.
+    /// Returns the page size in bytes, if the log has any pages.
     pub(crate) fn page_size(&self) -> Option<usize> {
         (!self.pages.is_empty()).then_some(self.bytes_of_page)
     }
 }
 
-/// Reads the file. One that is missing, empty or no log holds nothing.
+/// Reads the file. A file that is missing, empty or no log counts as an empty log.
 pub(crate) fn read(path: &Path) -> io::Result<Wal> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
@@ -55,7 +57,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Wal> {
     Ok(wal)
 }
 
-/// Reads the numbers of all pages in the frames of a log, committed or not.
+/// Reads the page numbers of all frames in a log, committed or not, sorted and without duplicates.
 pub(crate) fn page_numbers(file: &File, page_size: usize) -> io::Result<Vec<u32>> {
     let frame = (FRAME_HEADER + page_size) as u64;
     let frames = (file.metadata()?.len().saturating_sub(HEADER as u64)) / frame;
@@ -70,7 +72,7 @@ pub(crate) fn page_numbers(file: &File, page_size: usize) -> io::Result<Vec<u32>
     Ok(numbers)
 }
 
-/// Reads the salt of an open log; 0 when it is empty.
+/// Reads the salt of a log; 0 when the log is empty.
 pub(crate) fn salt(file: &File) -> io::Result<u32> {
     let mut bytes = [0; 4];
     match file.read_exact_at(&mut bytes, 16) {
@@ -79,7 +81,7 @@ pub(crate) fn salt(file: &File) -> io::Result<u32> {
     }
 }
 
-/// Reads the page size of a database; `None` when the file does not begin like one.
+/// Reads the page size of a database in bytes; `None` when the file is not a database.
 pub(crate) fn page_size(database: &File) -> io::Result<Option<usize>> {
     let mut header = [0; DATABASE_HEADER];
     database.read_exact_at(&mut header, 0)?;
@@ -131,7 +133,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-/// SQLite's checksum, which goes on from `sum`.
+/// Computes SQLite's write-ahead log checksum, continuing from `sum`.
 fn checksum(sum: (u32, u32), bytes: &[u8], big_endian: bool) -> (u32, u32) {
     let (mut first, mut second) = sum;
     for pair in bytes.chunks_exact(8) {

@@ -1,4 +1,4 @@
-//! Messages that are to become memories, as rows.
+//! Rows for messages waiting to become memories.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -6,7 +6,7 @@ use super::super::StoreError;
 use super::super::memory::ToArchive;
 use crate::session::spans::Spans;
 
-/// Inserts a row for messages of a session.
+/// Queues messages of a session.
 pub(super) fn put_off(
     db: &Connection,
     session: u64,
@@ -21,7 +21,7 @@ pub(super) fn put_off(
     Ok(())
 }
 
-/// Returns the oldest row.
+/// Returns the messages that were queued first.
 pub(super) fn next(db: &Connection) -> Result<Option<ToArchive>, StoreError> {
     let mut query = db.prepare_cached(
         "SELECT id, session, messages, done, created FROM to_archive ORDER BY id LIMIT 1",
@@ -39,7 +39,7 @@ pub(super) fn next(db: &Connection) -> Result<Option<ToArchive>, StoreError> {
     Ok(Some(ToArchive { messages, ..found }))
 }
 
-/// Notes the last message that became a memory, or removes the row when all did.
+/// Records the last message that became a memory, or removes the row when all of them did.
 pub(super) fn note(db: &Connection, id: u64, done: Option<u64>) -> Result<(), StoreError> {
     match done {
         Some(done) => db

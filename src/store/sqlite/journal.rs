@@ -1,4 +1,4 @@
-//! Changes as rows: the slots they leave behind, and the journal that undo walks back.
+//! Rows for changes: the resulting slots, and the journal that undo reads backwards.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
@@ -7,10 +7,10 @@ use super::super::{StoreError, UNDO_DEPTH};
 use super::rows::{ITEM_COLUMNS, item_of, with_columns};
 use crate::context::change::{Change, SetChange, Settings, Slot, SlotChange};
 
-/// How often a journal is thinned: once in this many changes.
+/// Number of changes after which a journal is thinned again.
 const JOURNAL_SWEEP: u64 = 32;
 
-/// A [`Change`] in the journal; contents are in `version`.
+/// A [`Change`] as it is stored in the journal; item contents are in the table `version`.
 #[derive(Serialize, Deserialize)]
 struct ChangeRow {
     method: String,
@@ -25,7 +25,7 @@ struct ChangeRow {
 #[derive(Serialize, Deserialize, Clone, Copy)]
 struct SlotRow(u64, i64, bool);
 
-/// Inserts the versions that come in by the change.
+/// Inserts the item versions that the change introduces.
 pub(super) fn store_arrivals(db: &Connection, change: &Change) -> Result<(), StoreError> {
     for slot in arrivals(change) {
         let mut insert = db.prepare_cached(&format!(
@@ -39,7 +39,7 @@ pub(super) fn store_arrivals(db: &Connection, change: &Change) -> Result<(), Sto
     Ok(())
 }
 
-/// Makes the slots, the settings and the set's name what the change says they become.
+/// Applies the change to the slots, the settings and the name of a set.
 pub(super) fn set_slots(db: &Connection, manager: i64, change: &Change) -> Result<(), StoreError> {
     let mut put = db.prepare_cached(
         "INSERT OR REPLACE INTO slot (manager, item, version, rank, pinned)
@@ -72,13 +72,14 @@ pub(super) fn set_slots(db: &Connection, manager: i64, change: &Change) -> Resul
     Ok(())
 }
 
-/// The number of the manager's newest change, 0 when it has none.
+/// Returns the number of the manager's newest change; 0 when it has none.
 pub(super) fn last_number(db: &Connection, manager: i64) -> Result<u64, StoreError> {
     let sql = "SELECT coalesce(max(seq), 0) FROM journal WHERE manager = ?1";
     Ok(db.prepare_cached(sql)?.query_row([manager], |row| row.get(0))?)
 }
 
-/// Appends the change to the manager's journal as number `seq`, which now and then loses what is too old to undo.
+/// Appends the change to the manager's journal as number `seq`. Every [`JOURNAL_SWEEP`] changes,
+/// removes those that are too old to undo.
 pub(super) fn append(
     db: &Connection,
     manager: i64,
@@ -95,7 +96,7 @@ pub(super) fn append(
     Ok(())
 }
 
-/// The change with this number, with its contents.
+/// Returns the change with this number, including item contents.
 pub(super) fn read(db: &Connection, manager: i64, seq: u64) -> Result<Option<Change>, StoreError> {
     let mut query =
         db.prepare_cached("SELECT change FROM journal WHERE manager = ?1 AND seq = ?2")?;
@@ -111,12 +112,12 @@ pub(super) fn remove(db: &Connection, manager: i64, seq: u64) -> Result<(), Stor
     Ok(())
 }
 
-/// The versions that nothing refers to once the change can no longer be undone.
+/// Returns the versions that nothing refers to once the change can no longer be undone.
 pub(super) fn superseded(change: &Change) -> Vec<u64> {
     ChangeRow::from(change).superseded()
 }
 
-/// Deletes versions that [`superseded`] named.
+/// Deletes versions that [`superseded`] returned.
 pub(super) fn forget_superseded(db: &Connection, versions: Vec<u64>) -> Result<(), StoreError> {
     let mut delete = db.prepare_cached("DELETE FROM version WHERE version = ?1")?;
     for version in versions {

@@ -1,7 +1,7 @@
-//! What stands beside the database: checksums of its pages and a second copy of them.
+//! Maintains the files beside the database: checksums of its pages, and a second copy of them.
 //!
-//! Both follow at each checkpoint, between the moment when SQLite has written the pages and the one
-//! when it forgets its write-ahead log; so whatever a crash leaves half done is in that log.
+//! Both are updated at each checkpoint, after SQLite has written the pages and before it empties
+//! its write-ahead log. So that log still has whatever a crash leaves half done.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -12,20 +12,20 @@ use super::super::recovery::files::Files;
 use super::super::recovery::sums::{Sums, sum};
 use super::super::recovery::{backup::Snapshot, wal};
 
-/// Keeps checksums and copy of one database.
+/// Maintains the checksums and the copy of one database.
 pub(super) struct Keeper {
     files: Files,
-    /// Never closed while SQLite has the database open: that would give up its locks.
+    /// Never closed while SQLite has the database open: closing it would release SQLite's locks.
     database: Arc<File>,
     copy: Option<File>,
-    /// `None` until the first checkpoint when none could be read.
+    /// `None` until the first checkpoint if none could be read.
     sums: Option<Arc<Sums>>,
     digest: u64,
     wal: Option<File>,
 }
 
 impl Keeper {
-    /// Opens or makes the database, private to the user, before SQLite does.
+    /// Opens or creates the database, private to the user, before SQLite does.
     pub(super) fn new(files: &Files, sums: Option<Sums>) -> io::Result<Self> {
         let database = open(files.database())?;
         Ok(Self {
@@ -43,45 +43,45 @@ impl Keeper {
         self.sums.as_ref().map_or(0, |sums| sums.epoch)
     }
 
-    /// Returns the checksum of the checksums.
+    /// Returns the checksum over the page checksums.
     pub(super) fn digest(&self) -> u64 {
         self.digest
     }
 
-    /// Returns the salt of the write-ahead log, 0 when there is none.
+    /// Returns the salt of the write-ahead log; 0 when there is none.
     pub(super) fn salt(&mut self) -> io::Result<u32> {
         self.wal()?.map_or(Ok(0), wal::salt)
     }
 
-    /// Returns the bytes of the write-ahead log.
+    /// Returns the length of the write-ahead log in bytes.
     pub(super) fn wal_bytes(&mut self) -> u64 {
         let length = |file: &File| file.metadata().map_or(0, |status| status.len());
         self.wal().ok().flatten().map_or(0, length)
     }
 
-    /// Returns whether the database was removed, so that what is written to it is lost.
+    /// Returns whether the database was removed, so that writes to it are lost.
     pub(super) fn is_removed(&self) -> bool {
         self.database.metadata().is_ok_and(|status| status.nlink() == 0)
     }
 
-    /// Returns where the database is.
+    /// Returns the path of the database.
     pub(super) fn database_path(&self) -> std::path::PathBuf {
         self.files.database()
     }
 
-    /// Returns whether somebody reads the database as of the last checkpoint.
+    /// Returns whether a [`Snapshot`] still reads the database as of the last checkpoint.
     pub(super) fn is_held(&self) -> bool {
         Arc::strong_count(&self.database) > 1
     }
 
-    /// Returns what a backup is made of. While it lives, there is no checkpoint.
+    /// Returns a snapshot for a backup. No checkpoint is made while it lives.
     pub(super) fn snapshot(&self) -> Option<Snapshot> {
         let sums = Arc::clone(self.sums.as_ref()?);
         Some(Snapshot::new(Arc::clone(&self.database), sums))
     }
 
-    /// Brings checksums and copy up to date; the pages that the write-ahead log has are in the
-    /// database already.
+    /// Updates checksums and copy. The pages in the write-ahead log must be in the database
+    /// already.
     pub(super) fn follow(&mut self) -> io::Result<()> {
         let Some(page_size) = wal::page_size(&self.database)? else {
             return Err(io::Error::other("the database has lost its first page"));
@@ -122,7 +122,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Opens the copy; false when it has to be made anew.
+    /// Opens the copy. Returns `false` when it has to be written anew.
     fn open_copy(&mut self, pages: usize, page_size: usize) -> bool {
         if self.copy.is_none() {
             self.copy = open(self.files.copy()).ok();
@@ -131,7 +131,7 @@ impl Keeper {
         length == Some((pages * page_size) as u64)
     }
 
-    /// A copy that cannot be written is no reason to stop; it is made again.
+    /// Writes a page to the copy. On failure, drops the copy, which is then made again later.
     fn put_into_copy(&mut self, page: &[u8], at: u64) {
         let written = self.copy.as_ref().map(|copy| copy.write_all_at(page, at));
         if let Some(Err(error)) = written {
@@ -152,7 +152,7 @@ impl Keeper {
         }
     }
 
-    /// Opens the write-ahead log once there is one; SQLite keeps the file as long as it runs.
+    /// Opens the write-ahead log if it exists; SQLite keeps the file while it runs.
     fn wal(&mut self) -> io::Result<Option<&File>> {
         if self.wal.is_none() {
             self.wal = match File::open(self.files.wal()) {

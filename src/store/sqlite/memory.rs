@@ -1,4 +1,4 @@
-//! Memories as rows, their words in a full-text table, and their vectors.
+//! Rows for memories, their words in a full-text table, and their vectors.
 
 use rusqlite::types::ToSql;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -203,7 +203,7 @@ fn add(db: &Connection, memory: &NewMemory) -> Result<u64, StoreError> {
     Ok(id.unsigned_abs())
 }
 
-/// The memories right before and right after another.
+/// Returns the memories right before and right after another.
 fn neighbours(db: &Connection, id: u64, passed: &Passed<'_>) -> Result<Vec<MemoryRow>, StoreError> {
     let sql = "SELECT session, kind, first_message, last_message FROM memory
                WHERE id = ?1 AND session IS NOT NULL";
@@ -232,7 +232,7 @@ fn neighbours(db: &Connection, id: u64, passed: &Passed<'_>) -> Result<Vec<Memor
     Ok(found)
 }
 
-/// A filter as a condition with the parameters 1 to 5.
+/// A filter as an SQL condition with the parameters 1 to 5.
 struct Passed<'a> {
     condition: String,
     scopes: Option<String>,

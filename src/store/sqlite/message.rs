@@ -1,7 +1,7 @@
-//! Messages as rows, and their words in the full-text table.
+//! Rows for messages, and their words in the full-text table.
 //!
-//! A row's id is the session's number and the message's in one. A fork has rows only for what it
-//! does not share with its parent.
+//! A row's id combines the numbers of session and message. A fork only has rows for messages that
+//! it does not share with its parent.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use super::super::{StoreError, counter_name};
 use super::words;
 use crate::session::message::{Message, Phase, Role, Signals, ToolCall};
 
-/// How many bits of a row's id are the message's number.
+/// Number of bits that the message's number takes in a row's id.
 pub(super) const NUMBER_BITS: u32 = 32;
 const LAST_NUMBER: u64 = (1 << NUMBER_BITS) - 1;
 
 const COLUMNS: &str = "id, role, phase, timestamp, pinned, tokens, counted_by, signals, \
                        tool_call_id, tool_calls, content";
 
-/// What messages add to the figures of their session.
+/// Totals over some messages of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Figures {
     pub(super) messages: u64,
@@ -27,19 +27,19 @@ pub(super) struct Figures {
     pub(super) tokens: u64,
 }
 
-/// The id of a message's row. A number that no message can have gives the session's last id.
+/// Returns the id of a message's row; numbers above the maximum yield the session's last id.
 pub(super) fn row_id(session: u64, number: u64) -> i64 {
     let id = (session << NUMBER_BITS) | number.min(LAST_NUMBER);
     id.cast_signed()
 }
 
-/// The session and the number of the message with this row.
+/// Splits a row's id into the numbers of session and message.
 pub(super) fn place(row_id: i64) -> (u64, u64) {
     let id = row_id.cast_unsigned();
     (id >> NUMBER_BITS, id & LAST_NUMBER)
 }
 
-/// Inserts messages that come after number `last`.
+/// Inserts messages, numbered from `last + 1`.
 pub(super) fn append(
     db: &Connection,
     session: u64,
@@ -80,7 +80,7 @@ pub(super) fn append(
     Ok(figures)
 }
 
-/// Reads the rows of one session with these numbers, both included, and adds them to `messages`.
+/// Reads the rows of one session with these numbers, both included, and appends them to `messages`.
 pub(super) fn read(
     db: &Connection,
     session: u64,
@@ -97,7 +97,7 @@ pub(super) fn read(
     Ok(())
 }
 
-/// The figures of the rows of one session up to this number.
+/// Returns the totals over one session's rows up to this number.
 pub(super) fn figures(db: &Connection, session: u64, to: u64) -> Result<Figures, StoreError> {
     let mut query = db.prepare_cached(
         "SELECT count(*), coalesce(sum(role = 'user'), 0), coalesce(sum(tokens), 0)
@@ -108,7 +108,7 @@ pub(super) fn figures(db: &Connection, session: u64, to: u64) -> Result<Figures,
     })?)
 }
 
-/// The role in a row.
+/// Parses the role in a row.
 pub(super) fn role_of(name: &str) -> Result<Role, StoreError> {
     Role::from_name(name).ok_or_else(|| StoreError::Damaged(format!("a message of role {name:?}")))
 }
@@ -149,7 +149,7 @@ fn message_of(row: &Row<'_>) -> Result<Message, StoreError> {
     })
 }
 
-/// The phase with this name in a row.
+/// Parses the phase in a row.
 pub(super) fn phase_of(name: &str) -> Result<Phase, StoreError> {
     Phase::from_name(name).ok_or_else(|| StoreError::Damaged(format!("the phase {name:?}")))
 }

@@ -1,8 +1,8 @@
 //! The store in an SQLite database: a file in the state folder, or memory for an ephemeral server.
 //!
-//! WAL with `synchronous = NORMAL`: a commit is a write to the log without waiting for the disk,
-//! so what was committed survives the end of the process, however it ends; the loss of power may
-//! cost the last moments but not the database.
+//! Runs in WAL mode with `synchronous = NORMAL`: a commit writes to the log without waiting for the
+//! disk. Commits survive the end of the process, however it ends; a power failure may lose the last
+//! moments but does not damage the database.
 
 mod archive;
 mod journal;
@@ -33,39 +33,38 @@ use super::{
 };
 use crate::context::change::{Change, Settings, Slot};
 
-/// How often the remembered requests are thinned: once in this many.
+/// Number of requests after which the remembered ones are thinned again.
 const REQUEST_SWEEP: i64 = 256;
 
 /// A [`Store`] in SQLite.
 pub struct SqliteStore {
     db: Connection,
-    /// `None` for a store that no file belongs to. Closed after the database.
+    /// `None` for a store without a file. Must be dropped after `db`.
     keeper: Option<Keeper>,
-    /// Whether something may stand in the write-ahead log alone.
+    /// Set when the write-ahead log may have pages that the database lacks.
     unsettled: bool,
     managers: HashMap<String, Known>,
     next_request: i64,
     transaction: bool,
-    /// Whether the transaction has writes of requests that have ended.
+    /// Set when the transaction has writes of finished requests.
     kept: bool,
-    /// Whether the request that is running has a savepoint of its own.
+    /// Set when the running request has its own savepoint.
     savepoint: bool,
-    /// Set when SQLite ended the transaction by itself, as it does when the disk is full: then
-    /// the writes of earlier requests are gone too, and the commit must say so.
+    /// Set when SQLite rolled back the transaction on its own, for example because the disk is
+    /// full. The writes of earlier requests are then gone too, so the commit must fail.
     lost: bool,
 }
 
-/// What is remembered of a manager between requests.
+/// Facts about a manager that are cached between requests.
 #[derive(Clone, Copy)]
 struct Known {
     id: i64,
-    /// The number of the newest change in its journal, 0 when that is empty.
+    /// Number of the newest change in its journal; 0 when the journal is empty.
     last_change: u64,
 }
 
 impl SqliteStore {
-    /// Begins the transaction when the first write comes, and a savepoint for each request after
-    /// the first.
+    /// Begins a transaction at the first write, and a savepoint for each request after the first.
     fn writing(&mut self) -> Result<(), StoreError> {
         if !self.transaction {
             self.run("BEGIN IMMEDIATE")?;
@@ -343,7 +342,7 @@ impl Store for SqliteStore {
     }
 }
 
-/// A number of rows as SQLite understands it.
+/// Converts a number of rows to an SQL `LIMIT`.
 fn limit(rows: u64) -> i64 {
     i64::try_from(rows).unwrap_or(i64::MAX)
 }

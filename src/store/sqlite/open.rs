@@ -1,4 +1,4 @@
-//! Opening the database: its format and its mode.
+//! Opens the database, sets its modes, and migrates its format.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,19 +15,20 @@ use super::SqliteStore;
 use super::keeper::Keeper;
 use crate::visible::visible_path;
 
-/// The numbered migrations; one is never edited, only another added.
+/// Numbered migrations. Never edit one; add another.
 const SCHEMA: &[&str] = &[
     include_str!("../schema/001.sql"),
     include_str!("../schema/002.sql"),
     include_str!("../schema/003.sql"),
     include_str!("../schema/004.sql"),
 ];
-/// Size of the write-ahead log, in bytes, above which a checkpoint follows the commit: 1000 pages.
+/// Size of the write-ahead log, in bytes, above which a checkpoint follows the commit: 1000 pages,
+/// SQLite's own default.
 const LONGEST_WAL: u64 = 1000 * 4096;
 
 impl SqliteStore {
-    /// Opens or creates the database of a folder, with checksums and a copy of its pages.
-    /// `sums` are those of its last checkpoint, if they are known.
+    /// Opens or creates the database of a folder, and maintains checksums and a copy of its pages.
+    /// `sums` are those of its last checkpoint, if known.
     ///
     /// # Errors
     /// [`StoreError::Newer`], [`StoreError::Open`], [`StoreError::Damaged`].
@@ -44,49 +45,49 @@ impl SqliteStore {
         Ok(store)
     }
 
-    /// A store that is gone with the process.
+    /// Creates a store in memory.
     ///
     /// # Errors
-    /// [`StoreError::Open`], which only a lack of memory brings about.
+    /// [`StoreError::Open`] when memory runs out.
     pub fn in_memory() -> Result<Self, StoreError> {
         let path = Path::new(":memory:");
         Self::prepare(Connection::open_in_memory().map_err(|e| open_error(path, &e))?, path)
     }
 
-    /// A store of the bytes of a database, which touches no file. `path` is for messages.
+    /// Opens a database from its bytes, in memory. `path` is for messages.
     ///
     /// # Errors
-    /// As of [`open`](Self::open).
+    /// Same as [`open`](Self::open).
     pub(crate) fn of_image(image: Vec<u8>, path: &Path) -> Result<Self, StoreError> {
         Self::prepare(image_connection(image, path)?, path)
     }
 
-    /// Reads the bytes of a database through and through.
+    /// Checks a database given as bytes.
     ///
     /// # Errors
-    /// Whatever is wrong with it.
+    /// The problem that SQLite finds, or [`StoreError::Newer`].
     pub(crate) fn check_image(image: Vec<u8>, path: &Path) -> Result<(), StoreError> {
         check(&image_connection(image, path)?, path)
     }
 
-    /// Reads a database through and through without changing it.
+    /// Checks a database without changing it.
     ///
     /// # Errors
-    /// Whatever is wrong with it.
+    /// The problem that SQLite finds, or [`StoreError::Newer`].
     pub fn check(path: &Path) -> Result<(), StoreError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
         let db = Connection::open_with_flags(path, flags).map_err(|e| open_error(path, &e))?;
         check(&db, path)
     }
 
-    /// Notes the start, which gives the write-ahead log a header.
+    /// Counts the start, which gives the write-ahead log a header.
     pub(crate) fn note_opening(&mut self) -> Result<(), StoreError> {
         self.writing()?;
         self.run("UPDATE opened SET times = times + 1")
     }
 
-    /// Puts all pages into the database, and then into the copy, so that nothing stands in the
-    /// write-ahead log alone. While a backup reads the database, this is put off.
+    /// Writes all pages to the database and then to the copy, and empties the write-ahead log.
+    /// Postponed while a backup reads the database.
     pub(super) fn checkpoint(&mut self) -> Result<(), StoreError> {
         let Some(keeper) = &mut self.keeper else { return Ok(()) };
         if !self.unsettled || keeper.is_held() {
@@ -105,7 +106,7 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Returns whether so much is in the write-ahead log that a checkpoint cannot wait.
+    /// Returns whether the write-ahead log is so long that a checkpoint cannot wait.
     pub(super) fn is_long(&mut self) -> bool {
         self.keeper.as_mut().is_some_and(|keeper| keeper.wal_bytes() > LONGEST_WAL)
     }
@@ -116,10 +117,10 @@ impl SqliteStore {
             db.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
             db.pragma_update(None, "journal_mode", "WAL")?;
             db.pragma_update(None, "synchronous", "NORMAL")?;
-            // Checkpoints are ours alone, since checksums have to follow them.
+            // Only `checkpoint` makes checkpoints, because the checksums have to follow each one.
             db.pragma_update(None, "wal_autocheckpoint", 0)?;
             db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-            // Reading must not need a disk that can be written.
+            // Reading must work on a read-only disk.
             db.pragma_update(None, "temp_store", "MEMORY")?;
             db.pragma_update(None, "cache_spill", false)?;
             db.pragma_query_value(None, "user_version", |row| row.get(0))
@@ -170,7 +171,7 @@ fn check(db: &Connection, path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Refuses a database of a program that knows more formats.
+/// Fails for a database whose format is newer than this program.
 pub(in super::super) fn refuse_newer(found: i64, path: &Path) -> Result<(), StoreError> {
     let known = SCHEMA.len() as i64;
     match found > known {

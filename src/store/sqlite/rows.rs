@@ -1,4 +1,4 @@
-//! How an item is a row: shared by versions and by the items of sets.
+//! Converts items to rows and back, for item versions and for the items of sets.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::super::{StoreError, counter_name, metadata};
 use crate::context::change::Slot;
 use crate::context::item::{Item, ItemId, Kind};
 
-/// The columns that [`item_of`] reads, in its order.
+/// Columns that [`item_of`] reads, in its order.
 pub(super) const ITEM_COLUMNS: &str =
     "item, kind, content, metadata, timestamp, taken_ms, tokens, counted_by, live";
 
@@ -28,7 +28,7 @@ pub(super) fn with_columns<T>(item: &Item, store: impl FnOnce([&dyn ToSql; 9]) -
     ])
 }
 
-/// A slot from [`ITEM_COLUMNS`] followed by rank, pinned and version.
+/// Reads a slot from [`ITEM_COLUMNS`] followed by rank, pinned and version.
 pub(super) fn slot_of(row: &Row<'_>) -> Result<Slot, StoreError> {
     Ok(Slot {
         item: Arc::new(item_of(row)?),
@@ -38,7 +38,7 @@ pub(super) fn slot_of(row: &Row<'_>) -> Result<Slot, StoreError> {
     })
 }
 
-/// An item from [`ITEM_COLUMNS`].
+/// Reads an item from [`ITEM_COLUMNS`].
 pub(super) fn item_of(row: &Row<'_>) -> Result<Item, StoreError> {
     let kind: String = row.get(1)?;
     let metadata_text: String = row.get(3)?;

@@ -8,11 +8,11 @@ use super::{message, words};
 use crate::retrieval::excerpt::excerpt;
 use crate::session::message::Role;
 
-/// Longest query that excerpts are chosen by as it is, in bytes; of a longer one, the words that count
-/// are used.
-const LONGEST_TOLD: usize = 4 << 10;
+/// Length of a query, in bytes, up to which excerpts are chosen by the whole query; for a longer
+/// one, by its significant words.
+const LONGEST_WHOLE_QUERY: usize = 4 << 10;
 
-/// See [`search_sessions`](super::super::session::SessionStore::search_sessions).
+/// Implements [`search_sessions`](super::super::session::SessionStore::search_sessions).
 pub(super) fn sessions(
     db: &Connection,
     text: &str,
@@ -23,9 +23,9 @@ pub(super) fn sessions(
     if sought.is_empty() {
         return Ok(Vec::new());
     }
-    // Every hit's excerpt is chosen by the query's words.
-    let told = (text.len() > LONGEST_TOLD).then(|| sought.join(" "));
-    let text = told.as_deref().unwrap_or(text);
+    // Choosing the excerpt of each hit reads the whole query.
+    let shortened = (text.len() > LONGEST_WHOLE_QUERY).then(|| sought.join(" "));
+    let text = shortened.as_deref().unwrap_or(text);
     let search = Search { db, text, limit, with_deleted };
     let hits = search.run(&words::all_of(&sought))?;
     if hits.is_empty() && sought.len() > 1 {

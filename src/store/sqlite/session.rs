@@ -1,4 +1,4 @@
-//! Sessions as rows, with figures that are kept as messages come.
+//! Rows for sessions, with totals that are updated as messages arrive.
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params};
 
@@ -257,11 +257,11 @@ fn append(db: &Connection, session: u64, messages: &[Message]) -> Result<(), Sto
     Ok(())
 }
 
-/// The figures of the messages that a fork shares with its parent.
+/// Returns the totals over the messages that a fork shares with its parent.
 fn shared_figures(db: &Connection, (parent, count): (u64, u64)) -> Result<Figures, StoreError> {
     let mut sum = Figures::default();
     for (session, _, to) in parts(db, parent, 1, count)? {
-        // A part that is a parent's begins with that one's own first message.
+        // Every part begins with its session's own first message.
         let Figures { messages, turns, tokens } = message::figures(db, session, to)?;
         sum.messages += messages;
         sum.turns += turns;
@@ -276,8 +276,8 @@ fn shared_figures(db: &Connection, (parent, count): (u64, u64)) -> Result<Figure
     }
 }
 
-/// In which sessions' rows the messages of a session with these numbers are: session, first and
-/// last, oldest first.
+/// Finds the sessions whose rows hold messages `from` to `to` of a session. Returns the session,
+/// the first and the last number of each part, oldest first.
 fn parts(
     db: &Connection,
     session: u64,

@@ -6,7 +6,7 @@ use super::super::{SetSummary, StoreError};
 use super::rows::{ITEM_COLUMNS, slot_of, with_columns};
 use crate::context::change::Slot;
 
-/// Stores the items and gives the set's number.
+/// Stores the items and returns the number of the new set.
 pub(super) fn write(db: &Connection, created: i64, slots: &[Slot]) -> Result<u64, StoreError> {
     db.prepare_cached("INSERT INTO item_set (created) VALUES (?1)")?.execute([created])?;
     let set = db.last_insert_rowid();
@@ -22,13 +22,13 @@ pub(super) fn write(db: &Connection, created: i64, slots: &[Slot]) -> Result<u64
     Ok(set.unsigned_abs())
 }
 
-/// The number of the set with this name.
+/// Returns the number of the set with this name.
 pub(super) fn named(db: &Connection, name: &str) -> Result<Option<u64>, StoreError> {
     let mut query = db.prepare_cached("SELECT item_set FROM set_name WHERE name = ?1")?;
     Ok(query.query_row([name], |row| row.get(0)).optional()?)
 }
 
-/// The items in order; rank is the position, and the version is not known.
+/// Returns the items in order. The rank is the position; the version is not stored, so it is 0.
 pub(super) fn read(db: &Connection, set: u64) -> Result<Vec<Slot>, StoreError> {
     let mut query = db.prepare_cached(&format!(
         "SELECT {ITEM_COLUMNS}, position, pinned, 0 FROM set_item
@@ -37,7 +37,7 @@ pub(super) fn read(db: &Connection, set: u64) -> Result<Vec<Slot>, StoreError> {
     query.query_and_then([set], slot_of)?.collect()
 }
 
-/// Every named set, by name.
+/// Returns every named set, sorted by name.
 pub(super) fn list(db: &Connection) -> Result<Vec<SetSummary>, StoreError> {
     let mut query = db.prepare_cached(
         "SELECT set_name.name, count(set_item.item), coalesce(sum(set_item.tokens), 0),

@@ -1,4 +1,4 @@
-//! The states of a session's view, and the checkpoints that name some of them.
+//! Rows for the states of a session's view, and for the checkpoints that refer to some of them.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -18,7 +18,7 @@ pub(super) fn append(db: &Connection, session: u64, row: &StateRow) -> Result<()
     Ok(())
 }
 
-/// The state with the highest number.
+/// Returns the state with the highest number.
 pub(super) fn newest(db: &Connection, session: u64) -> Result<Option<StateRow>, StoreError> {
     let mut query = db.prepare_cached(&format!(
         "SELECT {STATE_COLUMNS} FROM session_state
@@ -27,7 +27,7 @@ pub(super) fn newest(db: &Connection, session: u64) -> Result<Option<StateRow>, 
     Ok(query.query_row([session], state_of).optional()?)
 }
 
-/// The state with this number.
+/// Returns the state with this number.
 pub(super) fn read(
     db: &Connection,
     session: u64,
@@ -39,7 +39,7 @@ pub(super) fn read(
     Ok(query.query_row([session, number], state_of).optional()?)
 }
 
-/// The last states, newest first.
+/// Returns at most `limit` states, newest first.
 pub(super) fn list(
     db: &Connection,
     session: u64,
@@ -60,7 +60,7 @@ pub(super) fn list(
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Inserts a checkpoint.
+/// Inserts a checkpoint and returns its number.
 pub(super) fn add_checkpoint(
     db: &Connection,
     session: u64,
@@ -75,7 +75,7 @@ pub(super) fn add_checkpoint(
     Ok(db.last_insert_rowid().unsigned_abs())
 }
 
-/// The checkpoints of a session, oldest first.
+/// Returns the checkpoints of a session, oldest first.
 pub(super) fn checkpoints(db: &Connection, session: u64) -> Result<Vec<CheckpointRow>, StoreError> {
     let mut query = db.prepare_cached(&format!(
         "SELECT {CHECKPOINT_COLUMNS} FROM checkpoint WHERE session = ?1 ORDER BY id"
@@ -83,7 +83,7 @@ pub(super) fn checkpoints(db: &Connection, session: u64) -> Result<Vec<Checkpoin
     Ok(query.query_map([session], checkpoint_of)?.collect::<Result<_, _>>()?)
 }
 
-/// The checkpoint of this session with this id.
+/// Returns the checkpoint of this session with this id.
 pub(super) fn checkpoint(
     db: &Connection,
     session: u64,

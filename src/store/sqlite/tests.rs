@@ -1,5 +1,5 @@
-//! What the engine's tests cannot see: files that are no sound database, of another format, full,
-//! or not to be written.
+//! Cases that the engine's tests cannot reach: database files that are damaged, of another format,
+//! full, or read-only.
 
 use super::*;
 use crate::context::item::{Item, ItemId, Kind};
@@ -24,7 +24,7 @@ fn slot(number: u64) -> Slot {
     Slot { rank: 1, pinned: true, version: number, item: item.into() }
 }
 
-/// What a store of the first format can hold.
+/// Data that a store of the first format can hold.
 fn fill_first_format(store: &mut SqliteStore) {
     let mut change = Change { method: "add".into(), ..Change::default() };
     change.enter(slot(1));
@@ -68,7 +68,7 @@ fn the_first_format_is_brought_up_to_date_with_its_data() {
     assert_eq!(store.load("m").unwrap().unwrap().slots, [slot(1)]);
 }
 
-/// A session of messages, a memory and a change, uncommitted.
+/// Writes a session with messages, a memory and a change, uncommitted.
 fn talk(store: &mut SqliteStore, count: u64, content: &str) -> u64 {
     try_to_talk(store, count, content).unwrap()
 }
@@ -89,7 +89,7 @@ fn try_to_talk(store: &mut SqliteStore, count: u64, content: &str) -> Result<u64
     Ok(session)
 }
 
-/// The sessions, the hits of a word in their messages, and the memories.
+/// Returns the sessions, the hits for a word in their messages, and the memories.
 fn held(store: &mut SqliteStore) -> (usize, usize, usize) {
     let sessions = store.sessions(true).unwrap();
     let messages: u64 = sessions.iter().map(|row| row.messages).sum();
@@ -124,7 +124,7 @@ fn a_full_store_keeps_no_half_of_a_session_and_works_afterwards() {
     store.db.pragma_update(None, "max_page_count", pages + 20).unwrap();
     let long = format!("words {}", "padding that is no use ".repeat(50_000));
     let error = try_to_talk(&mut store, 9, &long).unwrap_err();
-    assert!(error.to_string().contains("nothing of this call was kept"), "{error}");
+    assert!(error.to_string().contains("the call changed nothing"), "{error}");
     store.abandon().unwrap();
     let counters = store.counters().unwrap();
     assert!(matches!(store.commit(counters), Err(StoreError::Lost)));

@@ -1,4 +1,4 @@
-//! What windows were made of: the last ones, and sums of all.
+//! Rows for the usage of windows: the latest ones, and sums over all.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
@@ -7,10 +7,10 @@ use super::super::session::{PhaseUsage, Spent, USAGE_KEPT, UsageRow};
 use super::message::phase_of;
 use crate::session::message::Phase;
 
-/// How often the last windows are thinned: once in this many.
+/// Number of windows after which the kept ones are thinned again.
 const SWEEP: u64 = 256;
 
-/// Inserts a window's usage and adds it to the sums; the number of its row.
+/// Inserts a window's usage, adds it to the sums, and returns the number of its row.
 pub(super) fn log(db: &Connection, usage: &UsageRow) -> Result<u64, StoreError> {
     let UsageRow { session, at, phase, strategy, system, design, types, current, .. } = usage;
     let UsageRow { messages, total, budget, .. } = usage;
@@ -40,8 +40,8 @@ pub(super) fn log(db: &Connection, usage: &UsageRow) -> Result<u64, StoreError> 
     Ok(number)
 }
 
-/// Adds to a window's row, and to the sums, what asking a model with it took. What was not told
-/// before and is not told now stays unknown.
+/// Adds the cost of asking a model to a window's row and to the sums. Counts that were never
+/// reported stay unknown.
 pub(super) fn add_spent(db: &Connection, number: u64, spent: &Spent) -> Result<(), StoreError> {
     let Spent { provider, model, input, output, cached, cost } = spent;
     let mut query = db.prepare_cached(
@@ -71,14 +71,14 @@ pub(super) fn add_spent(db: &Connection, number: u64, spent: &Spent) -> Result<(
     Ok(())
 }
 
-/// The last windows, newest last.
+/// Returns the usage of at most `limit` windows, oldest first.
 pub(super) fn last(
     db: &Connection,
     session: Option<u64>,
     phase: Option<Phase>,
     limit: u64,
 ) -> Result<Vec<UsageRow>, StoreError> {
-    // Two statements, so that one session's are found by the index.
+    // Two statements, so that a query for one session uses the index.
     let which = if session.is_some() { "session = ?1" } else { "?1 IS NULL" };
     let mut query = db.prepare_cached(&format!(
         "SELECT session, at, phase, strategy, system, design, types, current, messages, total,
@@ -92,7 +92,7 @@ pub(super) fn last(
     Ok(rows)
 }
 
-/// The sums of each phase, in the phases' order, windows without one last.
+/// Returns the sums of each phase in the order of the phases, followed by the windows without one.
 pub(super) fn by_phase(
     db: &Connection,
     session: Option<u64>,

@@ -1,4 +1,4 @@
-//! What became of the managing of turns.
+//! Rows for the notes of turns.
 
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 
@@ -9,22 +9,22 @@ const COLUMNS: &str = "session, message, turn, created, status, step, reason, te
                        sha256, provider, model, recent_runs, passthrough_runs, token_threshold, \
                        runs_shown, sections, budget, prompt_tokens, prompt, payload, output, \
                        input_tokens, output_tokens, tokens_before, tokens_after";
-/// The same without the long texts.
+/// The same columns without the long texts.
 const BRIEF_COLUMNS: &str = "session, message, turn, created, status, step, reason, template, \
                              source, path, sha256, provider, model, recent_runs, \
                              passthrough_runs, token_threshold, runs_shown, sections, budget, \
                              prompt_tokens, '' AS prompt, '' AS payload, '' AS output, \
                              input_tokens, output_tokens, tokens_before, tokens_after";
-/// The same as parameters.
+/// The same columns as parameters.
 const VALUES: &str = ":session, :message, :turn, :created, :status, :step, :reason, :template, \
                       :source, :path, :sha256, :provider, :model, :recent_runs, \
                       :passthrough_runs, :token_threshold, :runs_shown, :sections, :budget, :prompt_tokens, \
                       :prompt, :payload, :output, :input_tokens, :output_tokens, :tokens_before, \
                       :tokens_after";
-/// How often the last views are thinned: once in this many.
+/// Number of views after which the kept ones are thinned again.
 const SWEEP: u64 = 64;
 
-/// Inserts a view.
+/// Inserts a view and returns its number.
 pub(super) fn add(db: &Connection, view: &NewView) -> Result<u64, StoreError> {
     db.prepare_cached(&format!("INSERT INTO managed_view ({COLUMNS}) VALUES ({VALUES})"))?
         .execute(named_params! {
@@ -63,8 +63,8 @@ pub(super) fn add(db: &Connection, view: &NewView) -> Result<u64, StoreError> {
     Ok(number)
 }
 
-/// Deletes the views up to a number, but for the last that was made of each session: the next turn
-/// builds on its notes, be it years later.
+/// Deletes the views up to a number, except the last successful one of each session: the next turn
+/// builds on its notes, however much later.
 fn sweep(db: &Connection, up_to: u64) -> Result<(), StoreError> {
     db.prepare_cached(
         "DELETE FROM managed_view WHERE id <= ?1 AND id NOT IN
@@ -74,10 +74,10 @@ fn sweep(db: &Connection, up_to: u64) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The last views that are wanted, newest first.
+/// Returns the views that match the query, newest first.
 pub(super) fn last(db: &Connection, wanted: &ViewQuery<'_>) -> Result<Vec<ViewRow>, StoreError> {
     let ViewQuery { id, session, status, limit, brief } = *wanted;
-    // Several statements, so that one view or one session's are found by an index.
+    // Several statements, so that queries for one view or one session use an index.
     let whose = if session.is_some() { "session = ?1" } else { "?1 IS NULL" };
     let which = if id.is_some() { "id = ?2" } else { "?2 IS NULL" };
     let columns = if brief { BRIEF_COLUMNS } else { COLUMNS };
@@ -89,7 +89,7 @@ pub(super) fn last(db: &Connection, wanted: &ViewQuery<'_>) -> Result<Vec<ViewRo
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// The last notes of a session from before a message and before a view.
+/// Returns the latest notes of a session from before a message and before a view.
 pub(super) fn notes_before(
     db: &Connection,
     session: u64,
@@ -108,7 +108,7 @@ pub(super) fn notes_before(
     Ok(query.query_row(params![session, message, id, MADE], row).optional()?)
 }
 
-/// The last view that was made of the same turn, by the same model, from the same prompt.
+/// Returns the latest view of the same turn, by the same model, from the same prompt.
 pub(super) fn like(db: &Connection, view: &NewView) -> Result<Option<ViewRow>, StoreError> {
     let mut query = db.prepare_cached(&format!(
         "SELECT id, {COLUMNS} FROM managed_view

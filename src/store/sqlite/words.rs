@@ -1,7 +1,7 @@
-//! Words in full-text tables: how a text comes to be there, and how a user's free text becomes a
-//! query that is never a syntax error.
+//! Words in full-text tables: how texts are indexed, and how free text becomes a query that is
+//! never a syntax error.
 //!
-//! Both are split by [`words`], joined by spaces and stemmed by FTS5.
+//! Texts and queries are split by [`words`], joined by spaces and stemmed by FTS5.
 
 use std::collections::HashSet;
 
@@ -11,25 +11,26 @@ use super::super::StoreError;
 use crate::retrieval;
 use crate::retrieval::words::{each_word, ends};
 
-/// How many different words of a query count at most: half from its beginning, half from its end.
+/// Maximum number of distinct query words: half from the beginning, half from the end.
 const MOST_WORDS: usize = 128;
 
-/// How much of a query is read, in bytes: half from its beginning, half from its end.
+/// Maximum number of query bytes that are read: half from the beginning, half from the end.
 const MOST_READ: usize = 64 << 10;
 
-/// How much of a text is found by its words, in bytes from its beginning.
+/// Maximum number of bytes of a text that are indexed, from its beginning.
 const MOST_INDEXED: usize = 256 << 10;
 
-/// Of how many words some have to be in a text at most: of more, the rarest.
+/// Maximum number of query words to match when any of them may match; beyond it, only the rarest
+/// are used.
 const MOST_ALTERNATIVES: usize = 24;
-/// From how many texts on a word is simply frequent.
+/// Number of texts at which counting a word stops; words in more texts count as equally frequent.
 const FREQUENT: usize = 2000;
 
-/// How many texts are ranked at most: of more that fit, the newest. This bounds how long a search
-/// for a frequent word keeps everybody waiting.
+/// Maximum number of matching texts that are ranked; beyond it, only the newest are. This bounds
+/// how long a search for a frequent word keeps others waiting.
 pub(super) const MOST_RANKED: usize = 20_000;
 
-/// English words without a subject, which are no reason to find something.
+/// English words that carry no meaning of their own, so they are no reason to find a text. Sorted.
 const EMPTY_WORDS: &[&str] = &[
     "a", "about", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but",
     "by", "can", "could", "did", "do", "does", "for", "from", "had", "has", "have", "how", "i",
@@ -39,7 +40,7 @@ const EMPTY_WORDS: &[&str] = &[
     "where", "which", "who", "why", "will", "with", "would", "you", "your",
 ];
 
-/// What the full-text table gets of a text.
+/// Returns the words of a text as the full-text table stores them.
 pub(super) fn indexed(text: &str) -> String {
     let text = &text[..text.floor_char_boundary(MOST_INDEXED)];
     let mut indexed = String::with_capacity(text.len());
@@ -50,30 +51,30 @@ pub(super) fn indexed(text: &str) -> String {
     indexed
 }
 
-/// The words of a query, which may be a whole message.
+/// Splits a query, which may be a whole message, into words.
 fn words(text: &str) -> Vec<String> {
     ends(text, MOST_READ).into_iter().flat_map(retrieval::words::words).collect()
 }
 
-/// The different words of a query in their order: those that say something, or all when none does.
+/// Returns the distinct significant words of a query in order, or all words if none is significant.
 pub(super) fn sought(text: &str) -> Vec<String> {
     let telling = telling(text);
     if telling.is_empty() { distinct(words(text)) } else { telling }
 }
 
-/// The different words of a query that say something, in their order.
+/// Returns the distinct significant words of a query, in order.
 pub(super) fn telling(text: &str) -> Vec<String> {
     let empty = |word: &String| EMPTY_WORDS.binary_search(&word.as_str()).is_ok();
     distinct(words(text).into_iter().filter(|word| !empty(word)).collect())
 }
 
-/// A query for texts with each of the words.
+/// Returns a query for texts with all of the words.
 pub(super) fn all_of(words: &[String]) -> String {
     joined(&words.iter().collect::<Vec<_>>(), " ")
 }
 
-/// A query for texts in `table` with some of the words, as far as they are anywhere in it; `None`
-/// when none is.
+/// Returns a query for texts in `table` with any of the words, leaving out those that occur nowhere
+/// in it; `None` when none occurs.
 pub(super) fn some_of(
     db: &Connection,
     table: &str,

@@ -14,7 +14,7 @@ fn texts(messages: &[Message]) -> Vec<&str> {
     messages.iter().map(|message| &*message.content).collect()
 }
 
-/// A session with messages of these contents, the user's and the assistant's in turns.
+/// Creates a session with these messages, by the user and the assistant in turn.
 fn talk(store: &mut dyn Store, name: &str, contents: &[&str]) -> u64 {
     let session = store.create_session(&named(name)).unwrap();
     say(store, session, contents);
@@ -356,7 +356,7 @@ fn what_was_spent_is_added_to_its_window_and_to_the_sums() {
             .map(|phase| store.log_usage(&window(phase)).unwrap());
         store.add_spent(first, &spent(Some(100), Some(10), Some(0.5))).unwrap();
         store.add_spent(second, &spent(None, None, None)).unwrap();
-        // Asked twice with the same window: both are paid for.
+        // A model was asked twice with the same window, and both answers cost money.
         store.add_spent(third, &spent(Some(40), None, None)).unwrap();
         store
             .add_spent(third, &Spent { cached: Some(9), ..spent(Some(2), Some(7), Some(0.25)) })
@@ -444,7 +444,7 @@ fn views_are_listed_newest_first_with_every_column() {
     }
 }
 
-/// The plan of SQLite says what a list reads, whatever the machine.
+/// SQLite's query plan shows what a list reads, on any machine.
 #[test]
 fn a_list_reads_no_message() {
     let mut store = SqliteStore::in_memory().unwrap();

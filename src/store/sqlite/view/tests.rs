@@ -1,4 +1,4 @@
-//! Views as they are stored, thinned and found.
+//! Stores, thins out and finds views.
 
 use super::super::SqliteStore;
 use super::*;
