@@ -5,9 +5,9 @@
 pub(crate) mod sexp {
     use contexture::value::Value;
     use contexture::value::json::{from_json, to_json};
+    use contexture::value::sexp::{print, read};
     use contexture::wire::dialect::{Dialect, Encoder};
     use contexture::wire::message::{Id, Incoming, Outgoing};
-    use contexture::wire::sexp::{print, read};
 
     pub(crate) fn check(data: &[u8]) {
         for dialect in Dialect::ALL {

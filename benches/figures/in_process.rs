@@ -9,7 +9,7 @@ use contexture::context::item::{Item, ItemId, Kind, Metadata};
 use contexture::context::manager::{Arrival, Manager};
 use contexture::context::render::{Format, render};
 use contexture::value::Value;
-use contexture::wire::sexp;
+use contexture::value::sexp;
 
 use crate::row::{Row, Target, least};
 

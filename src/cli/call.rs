@@ -14,8 +14,8 @@ use crate::rpc::{Method, find};
 use crate::server::folder::{FolderError, Owned, owner};
 use crate::value::Value;
 use crate::value::json::{from_json, to_json};
+use crate::value::sexp;
 use crate::visible::{visible_json, visible_path, visible_sexp};
-use crate::wire::sexp;
 
 /// Call a method of the running server, or of one started for this call.
 #[derive(Debug, clap::Args)]

@@ -9,8 +9,8 @@ use tokio::net::TcpListener;
 
 use crate::server::listen::relay_tcp;
 use crate::value::Value;
+use crate::value::sexp;
 use crate::visible::visible_path;
-use crate::wire::sexp;
 
 /// As much as Emacs may say before it has named a file, in bytes.
 const LONGEST_SAYING: usize = 64 << 10;

@@ -9,9 +9,9 @@ use super::lisp::{items, list, name_of, plist, refusal, text};
 use super::{Shared, locked};
 use crate::rpc::{Approval, Decision, Later, Listener, Turn};
 use crate::value::Value;
+use crate::value::sexp;
 use crate::wire::dialect::form_of;
 use crate::wire::message::{Form, WireError};
-use crate::wire::sexp;
 
 type Outcome = Result<Value, WireError>;
 

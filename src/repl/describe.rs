@@ -89,7 +89,7 @@ fn innermost(form: &Value) -> Option<&[Value]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::sexp::{print, read};
+    use crate::value::sexp::{print, read};
 
     #[test]
     fn autodoc_knows_the_methods() {

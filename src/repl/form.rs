@@ -7,9 +7,9 @@ use std::sync::Arc;
 use super::lisp::{keyword, list, name_of, number, plist, refusal, text, texts};
 use super::{PACKAGE, Repls, Shared, agent_q, complete, describe, locked};
 use crate::value::Value;
+use crate::value::sexp;
 use crate::wire::dialect::{call_of, form_of};
 use crate::wire::message::{Form, WireError};
-use crate::wire::sexp;
 
 type Outcome = Result<Value, WireError>;
 

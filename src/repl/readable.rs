@@ -2,8 +2,8 @@
 
 use super::lisp::string_at;
 use crate::value::Value;
+use crate::value::sexp;
 use crate::visible::visible;
-use crate::wire::sexp;
 
 /// Formats an item of the context as one line.
 pub(super) fn item(item: &Value) -> String {

@@ -12,10 +12,10 @@ use super::table::{self, Param};
 use super::{Finish, Step};
 use crate::store::recovery::Files;
 use crate::store::recovery::backup::list;
+use crate::value::sexp::MAX_DEPTH;
 use crate::value::{MAX_DATA, Value, to_value};
 use crate::wire::dialect::Dialect;
 use crate::wire::message::{Id, WireError};
-use crate::wire::sexp::MAX_DEPTH;
 
 pub(super) fn ping(_: Call, params: Value) -> Result<Step, WireError> {
     decode::<Nothing>(params)?;

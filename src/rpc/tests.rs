@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::engine::Handle;
 use crate::tokens::Estimate;
-use crate::wire::sexp;
+use crate::value::sexp;
 
 struct Nobody;
 

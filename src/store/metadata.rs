@@ -5,7 +5,7 @@
 use super::StoreError;
 use crate::context::item::Metadata;
 use crate::value::Value;
-use crate::wire::sexp;
+use crate::value::sexp;
 
 /// Formats metadata for a column.
 pub(super) fn print(metadata: &Metadata) -> String {

@@ -64,11 +64,6 @@ pub(crate) fn write_string(text: &str, out: &mut Vec<u8>) {
     writer::write_string(text, out);
 }
 
-/// Returns the s-expression of `value`, for data that JSON cannot express.
-pub(super) fn printed(value: &Value) -> String {
-    crate::wire::sexp::print(value)
-}
-
 /// Returns Emacs character codes as text, with U+FFFD for codes outside Unicode.
 pub(super) fn text_of_codes(codes: &[u32]) -> String {
     let character = |code: &u32| char::from_u32(*code).unwrap_or(char::REPLACEMENT_CHARACTER);

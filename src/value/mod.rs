@@ -1,10 +1,9 @@
 //! The data of every message: one type for both s-expressions and JSON.
 //!
 //! It knows nothing of files, connections or messages. Serde converts it to and from Rust types.
-//! [`json`] is its notation here; s-expressions are in [`crate::wire::sexp`]. [`Value`]
-//! distinguishes everything that Emacs distinguishes (symbols and strings, lists and vectors) and
-//! everything that JSON distinguishes (`null`, `false` and `[]`), so that a value survives either
-//! dialect without loss.
+//! [`sexp`] and [`json`] are its notations. [`Value`] distinguishes everything that Emacs
+//! distinguishes (symbols and strings, lists and vectors) and everything that JSON distinguishes
+//! (`null`, `false` and `[]`), so that a value survives either notation without loss.
 
 mod de;
 mod describe;
@@ -12,6 +11,7 @@ mod error;
 pub(crate) mod escape;
 pub mod json;
 mod ser;
+pub mod sexp;
 mod whole;
 
 use std::borrow::Cow;

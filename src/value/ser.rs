@@ -100,7 +100,7 @@ impl Serializer for ValueSerializer {
         name: &'static str,
         value: &T,
     ) -> Result<Value, Error> {
-        if name == MARKER { whole::capture(value) } else { value.serialize(self) }
+        if name == MARKER { whole::capture(value, self) } else { value.serialize(self) }
     }
 
     fn serialize_newtype_variant<T: Serialize + ?Sized>(

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::sexp::{MAX_DEPTH, print, read};
 use super::*;
-use crate::wire::sexp::{MAX_DEPTH, print, read};
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -13,7 +13,8 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
 use super::Value;
-use super::json::{printed, text_of_codes};
+use super::json::text_of_codes;
+use super::sexp::print;
 
 /// Name by which our own formats recognise a `Value`.
 pub(super) const MARKER: &str = "$contexture::Value";
@@ -33,9 +34,12 @@ pub(super) fn hand_over<'de, V: Visitor<'de>>(
 }
 
 /// Returns a copy of the `Value` that `inner`, the content of the marked newtype, stands for.
-pub(super) fn capture<T: Serialize + ?Sized>(inner: &T) -> Result<Value, super::Error> {
+pub(super) fn capture<T: Serialize + ?Sized, S>(inner: &T, serializer: S) -> Result<Value, S::Error>
+where
+    S: Serializer<Ok = Value>,
+{
     WANTED.set(true);
-    let plain = inner.serialize(super::ser::ValueSerializer)?;
+    let plain = inner.serialize(serializer)?;
     Ok(SLOT.take().unwrap_or(plain))
 }
 
@@ -153,7 +157,7 @@ impl Serialize for Plain<'_> {
                 seq.end()
             }
             Value::Dotted(..) | Value::Record(_) | Value::BoolVector(..) => {
-                serializer.serialize_str(&printed(self.0))
+                serializer.serialize_str(&print(self.0))
             }
         }
     }

@@ -156,7 +156,7 @@ proptest! {
         let shown = visible_json(&json);
         prop_assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), &*text);
         let value = crate::value::Value::Str(text);
-        let sexp = crate::wire::sexp::print(&value);
-        prop_assert_eq!(crate::wire::sexp::read(&visible_sexp(&sexp)).unwrap(), value);
+        let sexp = crate::value::sexp::print(&value);
+        prop_assert_eq!(crate::value::sexp::read(&visible_sexp(&sexp)).unwrap(), value);
     }
 }

@@ -6,4 +6,3 @@ pub mod dialect;
 mod foreign;
 pub mod frame;
 pub mod message;
-pub mod sexp;

@@ -9,7 +9,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         "cli",
         &[
             "config", "context", "engine", "files", "provider", "rpc", "server", "store", "value",
-            "wire", "visible",
+            "visible",
         ],
     ),
     // The library is all of it put together without a wire.
@@ -27,10 +27,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ),
     ("engine", &["context", "curation", "memory", "names", "session", "store", "tokens"]),
     // Metadata are stored as the s-expressions that clients send.
-    (
-        "store",
-        &["context", "memory", "retrieval", "session", "value", "wire", "visible", "whole_file"],
-    ),
+    ("store", &["context", "memory", "retrieval", "session", "value", "visible", "whole_file"]),
     ("files", &["context", "template", "value", "visible", "whole_file"]),
     ("provider", &["names", "session", "tokens", "visible"]),
     ("wire", &["value", "visible"]),
@@ -44,9 +41,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("visible", &[]),
     ("whole_file", &[]),
     ("tokens", &[]),
-    // The two texts of a value know each other: what JSON has no word for is written as an
-    // s-expression.
-    ("value", &["wire"]),
+    ("value", &[]),
 ];
 
 /// Modules without files, sockets, threads and clocks; and what one of them has all the same.

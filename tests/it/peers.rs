@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use contexture::value::Value;
-use contexture::wire::sexp;
+use contexture::value::sexp;
 
 use crate::scripted;
 use crate::support::*;

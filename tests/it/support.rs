@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use contexture::value::Value;
 use contexture::value::json::{from_json, to_json};
-use contexture::wire::sexp;
+use contexture::value::sexp;
 
 pub(crate) type Json = serde_json::Value;
 

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 
+use super::super::sexp::{print, read};
 use super::*;
-use crate::wire::sexp::{print, read};
 
 #[track_caller]
 fn check_read(json: &str, expected: &str) {

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use super::{printed, text_of_codes};
+use super::text_of_codes;
 use crate::value::Value;
 use crate::value::escape::plain_prefix;
+use crate::value::sexp::print;
 
 /// See [`super::to_json`].
 pub(super) fn write(value: &Value, out: &mut Vec<u8>) {
@@ -24,7 +25,7 @@ pub(super) fn write(value: &Value, out: &mut Vec<u8>) {
         Value::List(items) if is_object(value, items) => write_object(plist_entries(items), out),
         Value::List(items) | Value::Vector(items) => write_array(items, out),
         Value::Dotted(..) | Value::Record(_) | Value::BoolVector(..) => {
-            write_string(&printed(value), out);
+            write_string(&print(value), out);
         }
     }
 }

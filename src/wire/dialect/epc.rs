@@ -5,8 +5,8 @@
 
 use super::{id_of, method_of, native, no_message_of, params_of};
 use crate::value::Value;
+use crate::value::sexp::{print_into, print_str};
 use crate::wire::message::{Id, Incoming, Outgoing, Request, WireError};
-use crate::wire::sexp::{print_into, print_str};
 
 /// Names with which messages begin.
 pub(super) const HEADS: &[&str] = &["call", "methods", "return", "return-error", "epc-error"];

@@ -2,8 +2,8 @@
 
 use super::{parse_error, text_of};
 use crate::value::Value;
+use crate::value::sexp::{self, ReadErrorKind, print_into};
 use crate::wire::message::{Id, Outgoing, WireError};
-use crate::wire::sexp::{self, ReadErrorKind, print_into};
 
 /// Advice to a client about a line that ends too early.
 const ONE_LINE: &str =

@@ -2,9 +2,9 @@
 //! apart here; others give them a meaning.
 
 use super::{invalid, native, no_message_of};
+use crate::value::sexp::{print_into, print_str};
 use crate::value::{Value, kebab};
 use crate::wire::message::{Form, Id, Incoming, Outgoing, Request, Talk, WireError};
-use crate::wire::sexp::{print_into, print_str};
 
 /// Beginning of every message of an Emacs.
 pub(super) const HEAD: &str = ":emacs-";

@@ -2,9 +2,9 @@
 
 use super::Dialect::{Epc, Json, Native, Slynk};
 use super::*;
+use crate::value::sexp::{print, read};
 use crate::wire::message::Outgoing::{Notify, Reply};
 use crate::wire::message::{Form, Talk};
-use crate::wire::sexp::{print, read};
 
 /// Formats a call as `ID METHOD PARAMS`, and anything invalid as `ID CODE MESSAGE DATA`.
 fn show(incoming: &Incoming) -> String {
