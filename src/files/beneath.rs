@@ -1,5 +1,6 @@
-//! A folder that nothing opened through it leaves. What a model, a template or a project names is
-//! resolved once, by the kernel, and what was resolved is what is read. It must not know who asks.
+//! A folder whose files can be opened only if they are inside it. A name from a model, a template
+//! or a project is resolved once, by the kernel, and the resolved file is the one that is read.
+//! Must not know who asks.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -19,30 +20,30 @@ use super::read::{
 };
 use super::{FileError, FileText};
 
-/// Opens nothing but a handle: no device is touched, no FIFO waited for.
+/// Opens only a handle: touches no device and waits for no FIFO.
 const HANDLE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
-/// How often the kernel is asked again when something was renamed while it resolved a name.
+/// Maximum number of attempts when something is renamed while the kernel resolves a name.
 const MAX_TRIES: usize = 16;
 
-/// A folder that is held open; names are resolved from it and may not lead out of it.
+/// A folder that is held open. Names are resolved from it and may not lead out of it.
 #[derive(Debug)]
 pub struct Beneath {
     folder: File,
-    /// The folder's name as it was given.
+    /// Name of the folder as it was given.
     named: PathBuf,
     way: Way,
 }
 
-/// How a name is kept from leading out.
+/// Method that keeps a name from leading out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// The kernel refuses to leave the folder (Linux 5.6 and later).
     Kernel,
-    /// The kernel is asked where the open file is.
+    /// The open file's own path is checked afterwards.
     Asking,
 }
 
-/// A file that was resolved and is held. Its name is not looked up again.
+/// A resolved file that is held open. Its name is not resolved again.
 #[derive(Debug)]
 pub struct Opened {
     handle: File,
@@ -50,18 +51,18 @@ pub struct Opened {
     within: Option<PathBuf>,
 }
 
-/// A name that was resolved for a project.
+/// A name resolved for a project.
 #[derive(Debug)]
 pub struct Named {
-    /// Whether it leads to a place within the project, if to any. What cannot be resolved is
-    /// outside, but for what is missing from the project itself.
+    /// Set when the name leads to a place within the project. A name that cannot be resolved counts
+    /// as outside, unless it is merely missing from the project.
     pub is_inside: bool,
-    /// What is there.
+    /// The file, or why it cannot be opened.
     pub file: Result<Opened, FileError>,
 }
 
 impl Beneath {
-    /// Holds the folder at `folder`, which is absolute. Links to it are followed.
+    /// Opens the folder at `folder`, an absolute path. Links to it are followed.
     ///
     /// # Errors
     /// [`FileError::Missing`], [`FileError::Unreadable`].
@@ -76,27 +77,27 @@ impl Beneath {
         Ok(Self { folder: held.into(), named: folder.to_owned(), way })
     }
 
-    /// The folder's name as it was given.
+    /// Returns the folder's name as it was given.
     pub fn named(&self) -> &Path {
         &self.named
     }
 
-    /// The folder's place: its name without links.
+    /// Returns the folder's real path, without links.
     ///
     /// # Errors
-    /// [`FileError`] when it has been deleted.
+    /// [`FileError`] when the folder was deleted.
     pub fn place(&self) -> Result<PathBuf, FileError> {
         place_of(&self.folder).map_err(|error| refused(&self.named, error))
     }
 
-    /// Opens what `name` stands for, from the folder or absolute, if it is in the folder. A link
-    /// counts by what it leads to.
+    /// Opens the file `name`, relative to the folder or absolute, if it is in the folder. A link
+    /// counts as its target.
     ///
     /// # Errors
-    /// [`FileError::Outside`], and what the system says of names within the folder.
+    /// [`FileError::Outside`], or the system's error for a name within the folder.
     pub fn open(&self, name: &Path) -> Result<Opened, FileError> {
         let handle = self.resolved(name)?;
-        // Also when the kernel kept the name inside: so both ways are told the same place.
+        // Also when the kernel kept the name inside, so that both methods return the same path.
         let place = place_of(&handle).map_err(|_| self.outside(name))?;
         match place.strip_prefix(self.place()?) {
             Ok(below) => {
@@ -107,10 +108,10 @@ impl Beneath {
         }
     }
 
-    /// The names in a folder within this one, at most `limit` of them, in no order.
+    /// Returns at most `limit` names from a folder within this one, in no particular order.
     ///
     /// # Errors
-    /// As [`Beneath::open`].
+    /// Same as [`Beneath::open`].
     pub fn names(&self, folder: &Path, limit: usize) -> Result<Vec<String>, FileError> {
         let Opened { handle, path, .. } = self.open(folder)?;
         let unreadable = |error: Errno| refused(&path, error.into());
@@ -125,18 +126,18 @@ impl Beneath {
     fn resolved(&self, name: &Path) -> Result<File, FileError> {
         if let Some(relative) = self.below(name).filter(|_| self.way == Way::Kernel) {
             match within(&self.folder, relative) {
-                // It leads out, perhaps to come back in again.
+                // The name leads out, perhaps to come back in again.
                 Err(Errno::XDEV | Errno::AGAIN) => {}
                 Err(error) => return Err(refused(&self.named.join(relative), error.into())),
                 Ok(handle) => return Ok(handle.into()),
             }
         }
         let handle = rustix::fs::openat(&self.folder, name, HANDLE, Mode::empty());
-        // Whether there is something outside is nobody's business.
+        // Errors must not reveal what exists outside.
         handle.map(File::from).map_err(|_| self.outside(name))
     }
 
-    /// The name from the folder: byte for byte, since even a slash at its end has a meaning.
+    /// Makes a name relative to the folder, byte for byte: even a final slash has a meaning.
     fn below<'a>(&self, name: &'a Path) -> Option<&'a Path> {
         let name = name.as_os_str().as_bytes();
         if !name.starts_with(b"/") {
@@ -168,12 +169,13 @@ impl Opened {
         Ok(Self { handle, path, within: None })
     }
 
-    /// The name of what was resolved: within a folder from that folder's own name, else its place.
+    /// Returns the file's path: the folder's name plus the path below it if it was opened in a
+    /// folder, otherwise the real path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The folder that it was resolved in and may not leave, by the name that was given.
+    /// Returns the folder that it was opened in and may not leave, by the name that was given.
     pub fn within(&self) -> Option<&Path> {
         self.within.as_deref()
     }
@@ -181,26 +183,26 @@ impl Opened {
     /// Checks that it is a regular file of at most `limit` bytes, without opening it.
     ///
     /// # Errors
-    /// [`FileError`] for what it is instead.
+    /// [`FileError::TooLarge`], or the error for the kind of file it is.
     pub fn check(&self, limit: u64) -> Result<(), FileError> {
         let metadata = self.handle.metadata().map_err(|error| refused(&self.path, error))?;
         refuse_special(&self.path, &metadata)?;
         check_size(&self.path, metadata.len(), limit)
     }
 
-    /// The whole text, of at most `limit` bytes.
+    /// Reads the whole text, of at most `limit` bytes.
     ///
     /// # Errors
-    /// As [`read`](super::read()).
+    /// Same as [`read`](super::read()).
     pub fn text(&self, limit: u64) -> Result<String, FileError> {
         self.check(limit)?;
         load_open(&self.path, open(&name_of(&self.handle), &self.path)?, limit)
     }
 
-    /// Reads it, or the lines of `range`, as [`read`](super::read()) does.
+    /// Reads the whole file, or the lines of `range`, like [`read`](super::read()).
     ///
     /// # Errors
-    /// As [`read`](super::read()).
+    /// Same as [`read`](super::read()).
     pub fn read(
         &self,
         range: Option<(u64, Option<u64>)>,
@@ -211,11 +213,11 @@ impl Opened {
     }
 }
 
-/// Resolves a name that a model gives: from the project's folder, absolute, or from the home
-/// folder. Dots and links mean what the kernel takes them for.
+/// Resolves a name from a model: relative to the project, absolute, or starting with `~`. Dots and
+/// links have the meaning that the kernel gives them.
 ///
 /// # Errors
-/// [`FileError::NotAbsolute`] for a name from the folder of no project, [`FileError::NotLocal`].
+/// [`FileError::NotAbsolute`] for a relative name without a project, [`FileError::NotLocal`].
 pub fn resolve(name: &str, project: Option<&Path>) -> Result<Named, FileError> {
     let path = match (name.starts_with(['/', '~']), project) {
         (false, Some(_)) => PathBuf::from(name),
@@ -227,7 +229,7 @@ pub fn resolve(name: &str, project: Option<&Path>) -> Result<Named, FileError> {
     let outside = |path: &Path| FileError::Outside { path: path.into(), folder: project.into() };
     let folder = Beneath::new(project).map_err(|_| outside(&path));
     Ok(match folder.and_then(|folder| folder.open(&path)) {
-        // `join` leaves an absolute name as it is.
+        // `join` keeps an absolute name as it is.
         Err(FileError::Outside { .. }) => {
             Named { is_inside: false, file: Opened::at(&project.join(path)) }
         }
@@ -249,7 +251,7 @@ fn within(folder: &File, name: &Path) -> Result<OwnedFd, Errno> {
     opened
 }
 
-/// Asks once whether the kernel can keep a name inside; old ones, and some sandboxes, cannot.
+/// Tests whether the kernel can keep a name inside; old kernels and some sandboxes cannot.
 fn best_way() -> Way {
     let flags = HANDLE | OFlags::DIRECTORY;
     match rustix::fs::openat2(CWD, ".", flags, Mode::empty(), ResolveFlags::BENEATH) {
@@ -258,12 +260,12 @@ fn best_way() -> Way {
     }
 }
 
-/// The name by which the kernel gives an open file again, whatever has become of its own.
+/// Returns a path that reopens an open file, even if it was renamed or replaced.
 fn name_of(handle: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()))
 }
 
-/// Where an open file is. One that was deleted is nowhere.
+/// Returns the path of an open file; fails if it was deleted or replaced.
 fn place_of(handle: &File) -> io::Result<PathBuf> {
     let place = fs::read_link(name_of(handle))?;
     let (held, named) = (rustix::fs::fstat(handle)?, rustix::fs::lstat(&place)?);

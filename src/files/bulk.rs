@@ -9,8 +9,8 @@ use super::{
     FileError, FileText, FoundFile, Progress, ReadOptions, SkipReason, Skipped, TreeError, Walk,
 };
 
-/// Reads all files of `walk`, in its order, and says which turned out not to be text. It holds
-/// all texts at once: [`read_each`] does not.
+/// Reads all files of `walk`, in its order, and returns those that turned out not to be text. Holds
+/// all texts in memory at once; [`read_each`] does not.
 ///
 /// Errors: `cancelled` only.
 pub fn read_all(
@@ -23,11 +23,11 @@ pub fn read_all(
     Ok((texts, skipped))
 }
 
-/// Reads the files of `walk`, in its order, and hands each to `take`, so that only one is in
-/// memory at a time. Returns what could not be read; add it to the walk's own with
+/// Reads the files of `walk`, in its order, and hands each to `take`, so that only one is in memory
+/// at a time. Returns the files that could not be read; add them to the walk's own with
 /// [`Skipped::merge`].
 ///
-/// `progress` is told every 200 files and at the end, with the files and bytes read so far; its
+/// Calls `progress` every 200 files and at the end, with the files and bytes read so far. Its
 /// `Break` stops the reading, after some files were handed over. Errors: `cancelled` only.
 pub fn read_each(
     walk: &Walk,

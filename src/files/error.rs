@@ -1,107 +1,108 @@
-//! Why a file or a tree could not be read. It must not know who asked.
+//! Errors of reading files and walking trees. Must not know who asked.
 
 use std::io;
 use std::path::PathBuf;
 
-/// A file that was not read. Every variant is a kind of its own for the wire; messages name the
-/// path, quoted and escaped, and the next step.
+/// An error of reading a file. Each variant has its own kind on the wire. Messages name the path,
+/// quoted and escaped, and the next step.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// Nothing is at this path.
+    /// There is nothing at this path.
     #[error("there is no file {path:?}; check the name, or save the buffer first")]
     Missing {
-        /// The path that was asked for.
+        /// Requested path.
         path: PathBuf,
     },
-    /// Something is there, but the system refuses to give it.
+    /// The system refuses to read it.
     #[error(
         "cannot read {path:?}: {source}; check its permissions, or send the text with add-context"
     )]
     Unreadable {
-        /// The path that was asked for.
+        /// Requested path.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// The file is not UTF-8 text.
     #[error("{path:?} is {sign} at byte {offset}; send text with add-context instead")]
     Binary {
-        /// The path that was asked for.
+        /// Requested path.
         path: PathBuf,
-        /// What gave it away.
+        /// Sign by which it was recognized.
         sign: BinarySign,
-        /// Where, in bytes from the start of the file, counted from 0.
+        /// Offset of the sign in bytes, counted from 0.
         offset: u64,
     },
-    /// The file is larger than the limit in force.
+    /// The file is larger than the limit.
     #[error(
-        "{path:?} has {bytes} bytes and the limit is {limit}; raise it with the option max-file-bytes, or send a part with add-context"
+        "{path:?} has {bytes} bytes, but the limit is {limit}; raise it with the option max-file-bytes, or send a part with add-context"
     )]
     TooLarge {
-        /// The path that was asked for.
+        /// Requested path.
         path: PathBuf,
-        /// The file's size; for a file that grows while it is read, what had been seen.
+        /// Size of the file; for a file that grows while it is read, the bytes seen so far.
         bytes: u64,
-        /// The limit, [`ReadOptions::max_bytes`](super::ReadOptions::max_bytes).
+        /// Limit in bytes, [`ReadOptions::max_bytes`](super::ReadOptions::max_bytes).
         limit: u64,
     },
-    /// A directory where a file was asked for.
+    /// The path is a directory, not a file.
     #[error("{path:?} is a directory; add it with add-tree")]
     IsDirectory {
-        /// The path that was asked for.
+        /// Requested path.
         path: PathBuf,
     },
-    /// A FIFO, socket or device: opening one may block for ever, so it never happens.
+    /// The path is a FIFO, socket or device. It is never opened, because opening it may block for
+    /// ever.
     #[error("{path:?} is a {what}, not a regular file; send its text with add-context")]
     NotRegular {
-        /// The path that was asked for.
+        /// Requested path.
         path: PathBuf,
         /// `FIFO`, `socket`, `device` or `special file`.
         what: &'static str,
     },
-    /// The range ends, or begins, after the last line.
+    /// The range begins or ends after the last line.
     #[error("{path:?} has {}, so {} is past its end; ask for lines within it", lines(*total_lines), range(*start, *end))]
     PastEnd {
-        /// The path that was asked for.
+        /// Requested path.
         path: PathBuf,
-        /// The first line asked for.
+        /// First line requested.
         start: u64,
-        /// The last line asked for, or `None` for the rest of the file.
+        /// Last line requested; `None` for the rest of the file.
         end: Option<u64>,
-        /// How many lines the file has.
+        /// Number of lines in the file.
         total_lines: u64,
     },
-    /// A range that no file can have.
-    #[error("{} is no range of lines; lines count from 1 and the end is not before the start", range(*start, *end))]
+    /// The range is impossible in any file.
+    #[error("{} is not a range of lines; lines count from 1, and the end must not be before the start", range(*start, *end))]
     BadRange {
-        /// The first line asked for.
+        /// First line requested.
         start: u64,
-        /// The last line asked for, if any.
+        /// Last line requested, if any.
         end: Option<u64>,
     },
-    /// A name that leads out of the folder that it must stay in, or cannot be resolved in it.
-    #[error("{path:?} leads out of {folder:?}; only what is in that folder is read")]
+    /// The name leads out of the folder that it must stay in, or cannot be resolved there.
+    #[error("{path:?} leads out of {folder:?}; name a file in that folder")]
     Outside {
-        /// The name as it was given.
+        /// Name as it was given.
         path: PathBuf,
-        /// The folder.
+        /// The folder that it must stay in.
         folder: PathBuf,
     },
-    /// A path that means different files to the client and to the server.
+    /// The path is relative, so it could mean different files to client and server.
     #[error("file names must begin with / or ~/, got {path:?}; expand it first")]
     NotAbsolute {
-        /// The name as it was given.
+        /// Name as it was given.
         path: String,
     },
-    /// A name that only Emacs can open, such as `/ssh:host:/x`.
+    /// Only Emacs can open the name, such as `/ssh:host:/x`.
     #[error("{path:?} is on another machine; send its text with add-context")]
     NotLocal {
-        /// The name as it was given.
+        /// Name as it was given.
         path: String,
     },
 }
 
-/// How a file showed that it is not UTF-8 text.
+/// Sign by which a file was recognized as not UTF-8 text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BinarySign {
     /// A NUL byte near the start.
@@ -110,32 +111,32 @@ pub enum BinarySign {
     NotUtf8,
 }
 
-/// A tree that was not walked, or not to its end.
+/// An error of walking a tree.
 #[derive(Debug, thiserror::Error)]
 pub enum TreeError {
-    /// The root itself cannot be read.
+    /// The root cannot be read.
     #[error(transparent)]
     Root(#[from] FileError),
     /// The progress callback asked to stop.
     #[error("walking {path:?} was cancelled")]
     Cancelled {
-        /// The root of the walk.
+        /// Root of the walk.
         path: PathBuf,
     },
-    /// More entries than anybody means to add.
+    /// The tree has too many entries.
     #[error(
         "{path:?} has more than {limit} entries; add a folder inside it, or ignore some in a .ignore file"
     )]
     TooManyEntries {
-        /// The root of the walk.
+        /// Root of the walk.
         path: PathBuf,
-        /// The limit in force, in entries.
+        /// Limit, in entries.
         limit: u64,
     },
 }
 
 impl FileError {
-    /// The kind under which the wire reports this error.
+    /// Returns the kind by which the wire reports this error.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Missing { .. } => "file-missing",
@@ -154,7 +155,7 @@ impl FileError {
 }
 
 impl TreeError {
-    /// The kind under which the wire reports this error.
+    /// Returns the kind by which the wire reports this error.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Root(error) => error.kind(),
@@ -204,7 +205,7 @@ mod tests {
         check(
             &FileError::TooLarge { path: path(), bytes: 9, limit: 8 },
             "file-too-large",
-            r#""/a\nb" has 9 bytes and the limit is 8; raise it with the option max-file-bytes, or send a part with add-context"#,
+            r#""/a\nb" has 9 bytes, but the limit is 8; raise it with the option max-file-bytes, or send a part with add-context"#,
         );
         check(
             &FileError::Binary { path: path(), sign: BinarySign::NotUtf8, offset: 3 },
@@ -219,7 +220,7 @@ mod tests {
         check(
             &FileError::BadRange { start: 0, end: None },
             "bad-range",
-            "0- is no range of lines; lines count from 1 and the end is not before the start",
+            "0- is not a range of lines; lines count from 1, and the end must not be before the start",
         );
     }
 }

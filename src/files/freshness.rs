@@ -1,8 +1,8 @@
-//! Whether items are still what their files say. It must not change an item.
+//! Checks whether items still match their files. Must not change an item.
 //!
-//! A file whose last change is older than the item is not read. Two things escape this: a folder
-//! above the file that was exchanged for another, by renaming or as a link, and a file system
-//! whose clock lags behind the server's.
+//! A file whose last change is older than the item is not read. This misses two cases: a folder
+//! above the file that was replaced by renaming or through a link, and a file system whose clock
+//! lags behind the server's.
 
 use std::collections::HashMap;
 use std::fs::Metadata;
@@ -16,30 +16,29 @@ use super::read::{is_gone, load};
 use crate::context::item::{Item, Kind, Origin, State};
 use crate::value::Value;
 
-/// Larger files are not compared: an item from one is stale as soon as the file was touched. 64
-/// MiB is the default limit of a message, so that no item is longer.
+/// Maximum size of a compared file in bytes. An item from a larger file is stale once the file was
+/// touched. 64 MiB is the default limit of a message, so no item is longer.
 pub const MAX_COMPARED_BYTES: u64 = 64 << 20;
 
-/// A change this much before the item was taken may still have come after it, in milliseconds.
-/// Linux stamps files with the time of the last clock tick, which is up to 10 ms old (at 100 Hz);
-/// this is twice as much.
+/// Tolerance, in milliseconds, when comparing a file's time with an item's. Linux stamps files with
+/// the time of the last clock tick, which is up to 10 ms old (at 100 Hz); this is twice as much.
 const CLOCK_SLACK_MS: i64 = 20;
 
-/// How the item stands to its file now. Reads the disk; see [`states`] for the rules.
+/// Compares an item with its file now. Reads the disk; see [`states`] for the rules.
 pub fn state_of(item: &Item) -> State {
     states(&[item]).pop().unwrap_or(State::Fresh)
 }
 
-/// How each item stands to its file now, in the order given. Each file is looked at once and read
-/// at most once, and one file's text is in memory at a time.
+/// Compares each item with its file now, in the given order. Each file is checked once and read at
+/// most once, and only one file's text is in memory at a time.
 ///
-/// Only an item that was taken from a file (its type and origin say so) whose `filename` is
-/// absolute and local has one; any other is fresh. When
-/// nothing is there, the item is missing. When the file was not changed since the item was taken,
-/// it is fresh. Otherwise it is fresh if the file, or the lines that its metadata names, still say
-/// the same, line ends and one final newline aside, and stale if not, or if the file can no longer
-/// be read as text. With `partial` true in its metadata (the region began or ended inside a line),
-/// the item need only be part of those lines. A listing is fresh while its folder is there.
+/// Only items taken from a file (by their type and origin) with an absolute, local `filename` are
+/// compared; all others are fresh. An item is missing when nothing is at its path. It is fresh when
+/// its file was not changed since it was taken, or when the file (or the lines that its metadata
+/// names) still has the same text, apart from line ends and one final newline. Otherwise, or when
+/// the file can no longer be read as text, it is stale. With `partial` true in its metadata (the
+/// region began or ended inside a line), the item need only be part of those lines. A listing is
+/// fresh while its folder exists.
 pub fn states(items: &[&Item]) -> Vec<State> {
     let mut states = vec![State::Fresh; items.len()];
     let mut by_file: HashMap<PathBuf, Vec<usize>> = HashMap::new();
@@ -61,7 +60,7 @@ pub fn states(items: &[&Item]) -> Vec<State> {
     states
 }
 
-/// The local file whose text an item is, if any.
+/// Returns the local file that an item's text was taken from, if any.
 pub(super) fn file_of(item: &Item) -> Option<PathBuf> {
     if !is_text_of_a_file(item) {
         return None;
@@ -69,7 +68,7 @@ pub(super) fn file_of(item: &Item) -> Option<PathBuf> {
     absolute(item.metadata.filename()?).ok()
 }
 
-/// Whether the content was taken from a file, rather than said about one as a diagnostic is.
+/// Returns whether the content was taken from a file, unlike a diagnostic, which is only about one.
 fn is_text_of_a_file(item: &Item) -> bool {
     use Origin::{Buffer, Defun, File, Listing, Region, Symbol, Tree};
     match item.metadata.origin() {
@@ -79,16 +78,16 @@ fn is_text_of_a_file(item: &Item) -> bool {
     }
 }
 
-/// What a path is, without opening it.
+/// Kind of thing at a path, as far as it is known without opening it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Look {
-    /// Nothing.
+    /// Nothing is there.
     Gone,
     /// A folder.
     Folder,
-    /// Something else, last changed at this time, in Unix milliseconds.
+    /// Anything else, last changed at this time in Unix milliseconds.
     Changed(i64),
-    /// The system does not say.
+    /// The system did not tell.
     Unknown,
 }
 
@@ -103,8 +102,8 @@ impl Look {
     }
 }
 
-/// When the file, or the link that names it, last changed; `None` for a folder. The link counts
-/// because it may have been turned to another, older file.
+/// Returns when the file, or the link that names it, last changed; `None` for a folder. The link
+/// counts because it may now point to another, older file.
 fn changed(path: &Path) -> io::Result<Option<i64>> {
     let named = path.symlink_metadata()?;
     let target = if named.is_symlink() { &path.metadata()? } else { &named };
@@ -112,15 +111,15 @@ fn changed(path: &Path) -> io::Result<Option<i64>> {
     Ok((!target.is_dir()).then_some(at))
 }
 
-/// The later of the times at which content and inode changed. Tools set the first back, as `cp -p`
-/// and `tar` do, but never the second.
+/// Returns the later of the times at which content and inode changed, in Unix milliseconds. Tools
+/// like `cp -p` and `tar` set the first back, but never the second.
 fn changed_ms(metadata: &Metadata) -> i64 {
     let ms =
         |seconds: i64, nanos: i64| seconds.saturating_mul(1000).saturating_add(nanos / 1_000_000);
     ms(metadata.mtime(), metadata.mtime_nsec()).max(ms(metadata.ctime(), metadata.ctime_nsec()))
 }
 
-/// The state that a look at the file decides; `None` when its text must be compared.
+/// Returns the state if `look` decides it; `None` when the text must be compared.
 pub(super) fn settled(item: &Item, look: Look) -> Option<State> {
     match look {
         Look::Gone => Some(State::Missing),
@@ -133,7 +132,7 @@ pub(super) fn settled(item: &Item, look: Look) -> Option<State> {
     }
 }
 
-/// The state by the file's text, `None` when it cannot be read.
+/// Returns the state by the file's text, which is `None` when the file cannot be read.
 fn compared(item: &Item, text: Option<&str>) -> State {
     let same = text.is_some_and(|text| match item.metadata.lines() {
         None => lines::same(text, &item.content),
@@ -142,7 +141,7 @@ fn compared(item: &Item, text: Option<&str>) -> State {
     if same { State::Fresh } else { State::Stale }
 }
 
-/// Whether the lines `start` to `end` of the text still say what the item says.
+/// Returns whether lines `start` to `end` of the text still have the item's content.
 pub(super) fn holds_at(item: &Item, text: &str, (start, end): (u64, u64)) -> bool {
     let Some(part) = (start <= end).then(|| lines::slice(text, start, Some(end))).flatten() else {
         return false;
@@ -156,8 +155,9 @@ pub(super) fn holds_at(item: &Item, text: &str, (start, end): (u64, u64)) -> boo
         && part.contains(&*content)
 }
 
-/// Whether the item is whole lines. A region that began or ended inside a line says so itself,
-/// because its text does not show it: `foo` may be a line, or a part of `foobar`.
+/// Returns whether the item is made of whole lines. A region that began or ended inside a line says
+/// so in its metadata, because its text does not show it: `foo` may be a line, or a part of
+/// `foobar`.
 pub(super) fn cover(item: &Item) -> Cover {
     match item.metadata.get("partial") {
         Some(Value::Bool(true)) => Cover::Anything,

@@ -1,5 +1,5 @@
-//! Which project a folder is: its place, and the repository that is there. It must run no command:
-//! the configuration of a repository that nobody trusts is only read, and only within its folder.
+//! Identifies a project by its place and its repository. Must run no command: the configuration of
+//! an untrusted repository is only read, and only within its folder.
 
 use std::path::Path;
 
@@ -8,22 +8,22 @@ use super::{Beneath, FileError};
 /// Maximum size of a repository's configuration, in bytes.
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
-/// What tells a project from any other. Another repository put at the same place is another project,
-/// and so is the same one at another place.
+/// The identity of a project. Another repository at the same place is another project, and so is
+/// the same repository at another place.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub struct Identity {
-    /// The folder's name without links.
+    /// Real path of the folder, without links.
     pub project: String,
-    /// The address of its Git remote, `origin` if there is one, without user and password. Of a
-    /// worktree or submodule, where its repository is.
+    /// URL of its Git remote, `origin` if there is one, without user and password. For a worktree
+    /// or submodule, the line that says where its repository is.
     pub remote: Option<String>,
 }
 
 impl Identity {
-    /// Finds out which project a folder is.
+    /// Identifies the project in a folder.
     ///
     /// # Errors
-    /// [`FileError`] when the folder's name is no text, or what is in it leads out of it.
+    /// [`FileError`] when the folder's path is not UTF-8, or a file of Git leads out of it.
     pub fn of(folder: &Beneath) -> Result<Self, FileError> {
         let place = folder.place()?;
         let Some(project) = place.to_str().map(str::to_owned) else {
@@ -40,14 +40,14 @@ fn remote(folder: &Beneath) -> Result<Option<String>, FileError> {
         file => file?.text(MAX_CONFIG_BYTES).map(Some),
     };
     match read(".git") {
-        // A file there says where the repository is.
-        Ok(said) => Ok(said.map(|said| said.trim().to_owned())),
+        // In a worktree, `.git` is a file that names the repository.
+        Ok(text) => Ok(text.map(|text| text.trim().to_owned())),
         Err(FileError::IsDirectory { .. }) => Ok(read(".git/config")?.as_deref().and_then(address)),
         Err(error) => Err(error),
     }
 }
 
-/// The address of `origin`, or else of the first remote, in the text of a Git configuration.
+/// Returns the URL of `origin`, or else of the first remote, from the text of a Git configuration.
 fn address(config: &str) -> Option<String> {
     let (mut first, mut section) = (None, None);
     for line in config.lines().map(str::trim) {
@@ -67,14 +67,14 @@ fn address(config: &str) -> Option<String> {
     first
 }
 
-/// The name in `[remote "NAME"]`.
+/// Returns the name in `[remote "NAME"]`.
 fn remote_name(line: &str) -> Option<&str> {
     let (kind, name) = line.strip_prefix('[')?.split_once('"')?;
     let (name, _) = name.split_once('"')?;
     kind.trim().eq_ignore_ascii_case("remote").then_some(name)
 }
 
-/// The address without what may be a password.
+/// Removes user and password from a URL.
 fn without_user(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
     let host = rest.find('/').unwrap_or(rest.len());

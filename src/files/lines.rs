@@ -1,4 +1,4 @@
-//! Lines of a text: counting, cutting out, comparing and finding again. Pure.
+//! Lines of a text: counts, cuts out, compares and finds them. Pure.
 //!
 //! A line ends with a newline; the last one may lack it. Lines count from 1, and an empty text
 //! has none.
@@ -7,14 +7,14 @@ use std::borrow::Cow;
 
 use memchr::{memchr_iter, memmem};
 
-/// How many lines the text has.
+/// Returns the number of lines.
 pub(super) fn count(text: &str) -> u64 {
     let newlines = memchr_iter(b'\n', text.as_bytes()).count() as u64;
     newlines + u64::from(!text.is_empty() && !text.ends_with('\n'))
 }
 
-/// Lines `start` to `end`, both included, or from `start` to the end of the text, with their line
-/// ends as they are. `None` when the text has fewer lines; `start` is at least 1.
+/// Returns lines `start` to `end`, both included, or from `start` to the end of the text, with
+/// their line ends unchanged. `None` when the text has fewer lines. `start` must be at least 1.
 pub(super) fn slice(text: &str, start: u64, end: Option<u64>) -> Option<&str> {
     let mut newlines = memchr_iter(b'\n', text.as_bytes());
     let from = match usize::try_from(start - 1).ok()? {
@@ -32,14 +32,14 @@ pub(super) fn slice(text: &str, start: u64, end: Option<u64>) -> Option<&str> {
     }
 }
 
-/// Whether two texts say the same: a byte-order mark, CRLF against LF and one final newline make
-/// no difference, because Emacs hides the first two and a region may end before the third.
+/// Returns whether two texts are equal apart from a byte-order mark, CRLF or LF, and one final
+/// newline: Emacs hides the first two, and a region may end before the third.
 pub(super) fn same(one: &str, other: &str) -> bool {
     let (one, other) = (unified(one), unified(other));
     without_final_newline(&one) == without_final_newline(&other)
 }
 
-/// The text without a byte-order mark and with LF as line end, as a buffer shows it.
+/// Removes a byte-order mark and turns CRLF into LF, as a buffer shows the text.
 pub(super) fn unified(text: &str) -> Cow<'_, str> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if memmem::find(text.as_bytes(), b"\r\n").is_some() {
@@ -49,7 +49,7 @@ pub(super) fn unified(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// What a text that is looked for must cover.
+/// Extent that a match must cover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cover {
     /// Whole lines; the final newline may be left out.
@@ -58,7 +58,7 @@ pub(super) enum Cover {
     Anything,
 }
 
-/// Where a text was found.
+/// Result of searching a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
     /// Nowhere.
@@ -69,13 +69,13 @@ pub(super) enum Found {
     Several,
 }
 
-/// Finds `wanted`, which is not empty, in `text`; both are [`unified`]. Takes time linear in the
-/// length of the text, whatever is in it.
+/// Finds `wanted`, which must not be empty, in `text`; both are [`unified`]. Takes time linear in
+/// the length of the text, whatever it contains.
 pub(super) fn find(text: &str, wanted: &str, cover: Cover) -> Found {
     let place = match cover {
         Cover::Anything => find_once(text, wanted),
-        // With a newline on both sides every match is a run of whole lines, so that two searches
-        // decide; filtering the matches instead would be quadratic on repetitive texts.
+        // With a newline on both sides, every match is a run of whole lines, so two searches
+        // suffice. Filtering the matches instead would be quadratic on repetitive texts.
         Cover::WholeLines => {
             let end = if text.ends_with('\n') { "" } else { "\n" };
             let framed = format!("\n{text}{end}");
@@ -91,11 +91,11 @@ pub(super) fn find(text: &str, wanted: &str, cover: Cover) -> Found {
     }
 }
 
-/// The offset of the only match, or what there is instead.
+/// Returns the offset of the only match, or the result otherwise.
 fn find_once(text: &str, wanted: &str) -> Result<usize, Found> {
     let finder = memmem::Finder::new(wanted);
     let first = finder.find(text.as_bytes()).ok_or(Found::Nowhere)?;
-    // From the next byte, not from the match's end: an overlapping match is another place.
+    // Searches from the next byte, not from the match's end: an overlapping match is another place.
     match finder.find(&text.as_bytes()[first + 1..]) {
         Some(_) => Err(Found::Several),
         None => Ok(first),

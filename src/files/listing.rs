@@ -5,18 +5,18 @@ use std::path::Path;
 
 use crate::visible::visible;
 
-/// A file of a listing.
+/// A file in a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedFile {
-    /// Its path relative to the root, with `/` between the names.
+    /// Path relative to the root, with `/` between the names.
     pub relative: String,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub bytes: u64,
-    /// How many tokens its text has.
+    /// Number of tokens in its text.
     pub tokens: u64,
 }
 
-/// The tree under `root`, one line a file or folder, two spaces of indentation a level:
+/// Prints the tree under `root`, one line per file or folder, indented by two spaces per level:
 ///
 /// ```text
 /// demo/ (2 files, 1.5 kB, 420 tokens)
@@ -25,10 +25,11 @@ pub struct ListedFile {
 ///   README.md (310 B, 90 tokens)
 /// ```
 ///
-/// A folder comes with the totals of everything below it; a folder that holds one folder only
-/// shares its line. The order is by the bytes of each name, whatever the order of `files`. Sizes
-/// are decimal (1 kB is 1000 bytes) with one digit after the point, below 1 kB in bytes. In names,
-/// backslashes and hidden characters are escaped as in Rust strings. No final newline.
+/// A folder's line has the totals of everything below it; a folder that holds only one folder
+/// shares its line. Entries are sorted by the bytes of each name, whatever the order of `files`.
+/// Sizes are decimal (1 kB is 1000 bytes) with one digit after the point, below 1 kB in bytes.
+/// Backslashes and hidden characters in names are escaped as in Rust strings. There is no final
+/// newline.
 pub fn listing(root: &Path, files: &[ListedFile]) -> String {
     let name = root.file_name().unwrap_or_default().to_string_lossy();
     let mut entries: Vec<Entry<'_>> = files
@@ -44,12 +45,13 @@ pub fn listing(root: &Path, files: &[ListedFile]) -> String {
 }
 
 struct Entry<'a> {
-    /// The names on the path from the root, the file's own last.
+    /// Names on the path from the root, the file's own last.
     names: Vec<&'a str>,
     file: &'a ListedFile,
 }
 
-/// Prints the entries below a folder: sorted, at least one, with their first `depth` names printed.
+/// Prints the entries below a folder. They are sorted and at least one, and their first `depth`
+/// names are printed already.
 fn print_below(text: &mut String, level: usize, depth: usize, entries: &[Entry<'_>]) {
     for group in entries.chunk_by(|one, other| one.names[depth] == other.names[depth]) {
         if group[0].names.len() == depth + 1 {
@@ -68,11 +70,11 @@ fn print_below(text: &mut String, level: usize, depth: usize, entries: &[Entry<'
     }
 }
 
-/// How many names from `depth` on are folders that all entries of the group are in.
+/// Returns the number of names from `depth` on that are folders shared by all entries of the group.
 fn shared_folders(group: &[Entry<'_>], depth: usize) -> usize {
     let (first, last) = (&group[0].names, &group[group.len() - 1].names);
     let folders = first.len().min(last.len()) - 1;
-    // The group is sorted, so what its first and last entry share, all share.
+    // The group is sorted, so names shared by its first and last entry are shared by all.
     (depth..folders).take_while(|&at| first[at] == last[at]).count().max(1)
 }
 
@@ -88,7 +90,7 @@ fn totals(entries: &[Entry<'_>]) -> String {
     format!("{files}, {}, {}", size(bytes), counted(tokens, "token"))
 }
 
-/// `1 file`, `1,234 files`.
+/// Formats a count with its noun: `1 file`, `1,234 files`.
 fn counted(count: u64, noun: &str) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3 + noun.len() + 2);
@@ -106,7 +108,7 @@ fn counted(count: u64, noun: &str) -> String {
     text
 }
 
-/// A size for people: `999 B`, `1.0 kB`, `34.1 MB`; halves round up.
+/// Formats a size for people: `999 B`, `1.0 kB`, `34.1 MB`. Halves round up.
 fn size(bytes: u64) -> String {
     if bytes < 1000 {
         return format!("{bytes} B");
@@ -144,7 +146,11 @@ mod tests {
             .collect();
         assert_eq!(listing(Path::new(root), &files), expected);
         files.reverse();
-        assert_eq!(listing(Path::new(root), &files), expected, "the order of files matters not");
+        assert_eq!(
+            listing(Path::new(root), &files),
+            expected,
+            "the order of files does not matter"
+        );
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! What the server reads from the disk: files, lines of files, directory trees, and whether an
-//! item is still what its file says.
+//! Reads the disk: files, lines of files, directory trees, and whether an item still matches its
+//! file.
 //!
-//! This is the one module that touches the user's files. Everything in it takes owned or borrowed
-//! data, blocks, and returns: call it on a blocking thread. It must know no engine, no wire and no
-//! store; of the rest of the program it names the types of an item only.
+//! This is the only module that touches the user's files. Its functions take plain data, block, and
+//! return: call them on a blocking thread. It must not know the engine, the wire or the store; of
+//! the rest of the program it only names the types of an item.
 
 mod beneath;
 mod bulk;

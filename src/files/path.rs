@@ -1,15 +1,15 @@
-//! File names as clients write them, made absolute. It must not touch the disk.
+//! Makes the file names that clients send absolute. Must not touch the disk.
 
 use std::env;
 use std::path::{Component, Path, PathBuf};
 
 use super::FileError;
 
-/// The local path that a client's file name means.
+/// Converts a client's file name to a local path.
 ///
-/// `~` and `~/x` are under the home folder of the server's user. `.` and `..` are resolved by
-/// name alone and symbolic links are left as they are, which is what Emacs's `expand-file-name`
-/// does: both sides then call one file by one name. Emacs's quoting prefix `/:` is removed.
+/// `~` and `~/x` are relative to the home folder of the server's user. `.` and `..` are resolved by
+/// name alone and symbolic links are kept, as Emacs's `expand-file-name` does; so both sides use
+/// the same name for a file. Emacs's quoting prefix `/:` is removed.
 ///
 /// Errors: `not-absolute` for any other name that does not begin with `/`, `not-local` for a
 /// remote name such as `/ssh:host:/x`.
@@ -17,7 +17,7 @@ pub fn absolute(path: &str) -> Result<PathBuf, FileError> {
     Ok(without_dots(&expanded(path)?))
 }
 
-/// The same name with its dots, which mean what the system takes them for.
+/// Like [`absolute`], but keeps dots, which the system then resolves.
 pub(super) fn expanded(path: &str) -> Result<PathBuf, FileError> {
     let not_absolute = || FileError::NotAbsolute { path: path.to_owned() };
     let quoted = path.strip_prefix("/:").filter(|rest| rest.starts_with('/'));
@@ -38,8 +38,8 @@ pub(super) fn expanded(path: &str) -> Result<PathBuf, FileError> {
     Ok(home.join(below.trim_start_matches('/')))
 }
 
-/// Whether Emacs opens this name through TRAMP: `/method:…:…`, where the method is `-` or has two
-/// characters or more (Emacs manual, "Remote Files").
+/// Returns whether Emacs opens this name through TRAMP: `/method:…:…`, where the method is `-` or
+/// has at least two characters (Emacs manual, "Remote Files").
 fn is_remote(path: &str) -> bool {
     let Some((method, rest)) = path.strip_prefix('/').and_then(|p| p.split_once(':')) else {
         return false;

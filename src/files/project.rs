@@ -1,28 +1,28 @@
-//! Which project a file belongs to. It must not know what a project means to anybody.
+//! Finds the project that a file belongs to. Must not know what a project means to anybody.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// What marks the top of a project: the metadata of version control systems, Fossil's checkout
-/// file among them, and the two files that Emacs users put down by hand.
+/// Names that mark the root of a project: the metadata of version control systems (including
+/// Fossil's checkout file), and the two files that Emacs users create by hand.
 const MARKERS: &[&str] =
     &[".git", ".hg", ".svn", ".bzr", "_darcs", ".jj", ".fslckout", ".projectile", ".project"];
 
-/// The nearest folder, `path` itself or one above it, that holds one of the project markers (a
-/// `.git` file counts: worktrees and submodules have one). `path` must be absolute; it need not
+/// Returns the nearest folder, `path` itself or one above it, that contains a project marker. A
+/// `.git` file counts: worktrees and submodules have one. `path` must be absolute but need not
 /// exist.
 pub fn project_root(path: &Path) -> Option<PathBuf> {
     path.ancestors().find(|folder| holds_marker(folder)).map(Path::to_path_buf)
 }
 
-/// Project roots of many files, looking into each folder once.
+/// Project roots of many files; checks each folder once.
 #[derive(Debug, Default)]
 pub(super) struct Projects {
     known: HashMap<PathBuf, Option<PathBuf>>,
 }
 
 impl Projects {
-    /// The project of the file at `path`.
+    /// Returns the project of the file at `path`.
     pub(super) fn of_file(&mut self, path: &Path) -> Option<PathBuf> {
         self.of_folder(path.parent()?)
     }

@@ -1,4 +1,4 @@
-//! Reads one text file, whole or some of its lines. It must not know what the text is for.
+//! Reads one text file, whole or some of its lines. Must not know what the text is for.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
@@ -10,34 +10,35 @@ use rustix::fs::OFlags;
 use super::project::Projects;
 use super::{BinarySign, FileError, lines};
 
-/// The size limit of files when no option says otherwise: 1 MiB, about 300,000 tokens.
+/// Default size limit of a file, in bytes: 1 MiB, about 300,000 tokens.
 pub const DEFAULT_MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// A NUL byte this early in a file means that it is binary. Git looks equally far.
+/// Number of bytes at the start of a file that are searched for a NUL byte, the sign of a binary
+/// file. Git checks about as many.
 const NUL_WINDOW: usize = 8 * 1024;
 
-/// At most this much memory is reserved before reading: a sparse file may claim any size.
+/// Maximum number of bytes reserved before reading: a sparse file may claim any size.
 const MAX_RESERVED_BYTES: u64 = 64 << 20;
 
-/// What may be read.
+/// Limits on reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadOptions {
-    /// Files of more bytes are refused; the limit is on the file, not on the lines asked for.
+    /// Maximum size of the file in bytes, even if only some lines are read.
     pub max_bytes: u64,
 }
 
 /// A file's text, or some of its lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileText {
-    /// The path as it was asked for.
+    /// Path as it was requested.
     pub path: PathBuf,
-    /// The text: line ends as in the file, a leading UTF-8 byte-order mark left out.
+    /// The text with the file's line ends, without a leading UTF-8 byte-order mark.
     pub content: String,
-    /// The first and last line of `content`; `None` when it is the whole file.
+    /// First and last line of `content`; `None` when it is the whole file.
     pub lines: Option<(u64, u64)>,
-    /// How many lines the whole file has; an empty file has none.
+    /// Number of lines in the whole file; an empty file has none.
     pub total_lines: u64,
-    /// The project that the file is in, by [`project_root`](super::project_root).
+    /// Project of the file, by [`project_root`](super::project_root).
     pub project: Option<PathBuf>,
 }
 
@@ -47,14 +48,14 @@ impl Default for ReadOptions {
     }
 }
 
-/// Reads the file at `path`, which is absolute: whole, or the lines from the first number of
-/// `range` to the second, both included, or to the end of the file when there is no second.
+/// Reads the file at `path`, which must be absolute: the whole file, or the lines of `range`, both
+/// ends included; without an end, up to the last line.
 ///
 /// Symbolic links are followed. FIFOs, sockets and devices are refused without opening them. Take
-/// the time for [`Item::taken_ms`](crate::context::item::Item::taken_ms) before the call, so that
-/// a change during it is seen later.
+/// the time for [`Item::taken_ms`](crate::context::item::Item::taken_ms) before the call, so that a
+/// change during the call is noticed later.
 ///
-/// Errors: every kind of [`FileError`] but `not-absolute` and `not-local`.
+/// Errors: every kind of [`FileError`] except `not-absolute` and `not-local`.
 pub fn read(
     path: &Path,
     range: Option<(u64, Option<u64>)>,
@@ -63,7 +64,7 @@ pub fn read(
     read_in(path, range, options, &mut Projects::default())
 }
 
-/// [`read`], with the projects of earlier files remembered.
+/// Like [`read`], but remembers the projects of earlier files.
 pub(super) fn read_in(
     path: &Path,
     range: Option<(u64, Option<u64>)>,
@@ -74,7 +75,7 @@ pub(super) fn read_in(
     part(path, load(path, options.max_bytes)?, range, projects)
 }
 
-/// Refuses lines that no file has.
+/// Fails for a range that no file can have.
 pub(super) fn check_range(range: Option<(u64, Option<u64>)>) -> Result<(), FileError> {
     match range {
         Some((start, end)) if start == 0 || end.is_some_and(|end| end < start) => {
@@ -84,7 +85,7 @@ pub(super) fn check_range(range: Option<(u64, Option<u64>)>) -> Result<(), FileE
     }
 }
 
-/// The lines of `range` of a file's whole text.
+/// Cuts the lines of `range` from a file's whole text.
 pub(super) fn part(
     path: &Path,
     text: String,
@@ -105,13 +106,14 @@ pub(super) fn part(
     Ok(FileText { path: path.to_path_buf(), content, lines, total_lines, project })
 }
 
-/// The whole text of a regular file of at most `limit` bytes, without a byte-order mark.
+/// Reads the whole text of a regular file of at most `limit` bytes, without a byte-order mark.
 pub(super) fn load(path: &Path, limit: u64) -> Result<String, FileError> {
     check_size(path, check_regular(path)?.len(), limit)?;
     load_open(path, open(path, path)?, limit)
 }
 
-/// The whole text of an open file, if it is a regular one of at most `limit` bytes.
+/// Reads the whole text of an open file. Fails unless it is a regular file of at most `limit`
+/// bytes.
 pub(super) fn load_open(path: &Path, file: File, limit: u64) -> Result<String, FileError> {
     let metadata = file.metadata().map_err(|source| refused(path, source))?;
     refuse_special(path, &metadata)?;
@@ -120,14 +122,14 @@ pub(super) fn load_open(path: &Path, file: File, limit: u64) -> Result<String, F
     decode(path, bytes)
 }
 
-/// What `path` is, when it is a regular file or a link to one.
+/// Returns the metadata of a regular file or of a link to one; fails for anything else.
 pub(super) fn check_regular(path: &Path) -> Result<Metadata, FileError> {
     let metadata = path.metadata().map_err(|source| refused(path, source))?;
     refuse_special(path, &metadata)?;
     Ok(metadata)
 }
 
-/// The error for what the system said about `path`.
+/// Converts an I/O error for `path`.
 pub(super) fn refused(path: &Path, source: io::Error) -> FileError {
     let path = path.to_path_buf();
     if is_gone(&source) {
@@ -137,13 +139,13 @@ pub(super) fn refused(path: &Path, source: io::Error) -> FileError {
     }
 }
 
-/// Whether the system says that nothing is there: no such name, or a file where a folder of the
-/// path should be.
+/// Returns whether the error means that nothing is there: no such name, or a file in place of a
+/// folder of the path.
 pub(super) fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// Refuses what is no regular file.
+/// Fails for anything but a regular file.
 pub(super) fn refuse_special(path: &Path, metadata: &Metadata) -> Result<(), FileError> {
     let (kind, path) = (metadata.file_type(), path.to_path_buf());
     if kind.is_dir() {
@@ -159,7 +161,7 @@ pub(super) fn refuse_special(path: &Path, metadata: &Metadata) -> Result<(), Fil
     Err(FileError::NotRegular { path, what })
 }
 
-/// Refuses a file of more than `limit` bytes.
+/// Fails for a file of more than `limit` bytes.
 pub(super) fn check_size(path: &Path, bytes: u64, limit: u64) -> Result<(), FileError> {
     if bytes > limit {
         return Err(FileError::TooLarge { path: path.to_path_buf(), bytes, limit });
@@ -171,15 +173,14 @@ fn load_bytes(path: &Path, file: File, size: u64, limit: u64) -> Result<Vec<u8>,
     let unreadable = |source| refused(path, source);
     let expected = size.min(limit).min(MAX_RESERVED_BYTES);
     let mut bytes = Vec::with_capacity(usize::try_from(expected).unwrap_or(0) + 1);
-    // The file may have grown since its size was asked for, and files of /proc say 0.
+    // The file may have grown since its size was read, and files in /proc claim to be empty.
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(unreadable)?;
     check_size(path, bytes.len() as u64, limit)?;
     Ok(bytes)
 }
 
-/// Opens a regular file. What was regular a moment ago may have become a FIFO: `O_NONBLOCK` keeps
-/// the opening of one from waiting for a writer, and has no effect on regular files.
-/// `path` is what an error names.
+/// Opens a regular file. The file may have become a FIFO a moment ago: `O_NONBLOCK` keeps the
+/// opening of a FIFO from waiting for a writer, and has no effect on regular files.
 pub(super) fn open(name: &Path, path: &Path) -> Result<File, FileError> {
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits();
     let opened = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(name);
@@ -211,7 +212,7 @@ mod tests {
 
     use super::*;
 
-    /// The content, the lines and the number of lines of the file, or the error's kind.
+    /// Content, range and total number of lines, or the kind of the error.
     type Expected<'a> = Result<(&'a str, Option<(u64, u64)>, u64), &'a str>;
 
     #[track_caller]

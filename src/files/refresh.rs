@@ -1,5 +1,5 @@
-//! Brings an item up to date with its file, or finds where its text went. It never guesses, and it
-//! must not change the item: the caller makes the new version.
+//! Updates an item from its file, or finds the lines that its text moved to. Never guesses. Must
+//! not change the item: the caller makes the new version.
 
 use std::path::Path;
 
@@ -9,41 +9,43 @@ use super::read::{load, read};
 use super::{Beneath, FileError, FileText, ReadOptions};
 use crate::context::item::{Item, Kind, Origin, State};
 
-/// The metadata of an item that a model added from a project: the folder that its file stays in.
+/// Metadata name for the folder that the file of an item must stay in; set on items that a model
+/// added from a project.
 pub const WITHIN: &str = "within";
 
-/// The metadata of an item whose file's name led out of its project when a client added it.
+/// Metadata name set when an item's file led out of its project at the time a client added it.
 pub const LEADS_OUT: &str = "leads-out";
 
-/// What refreshing an item found.
+/// Result of refreshing an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refreshed {
-    /// The item is as it was, or has no file. A listing is always this: make it anew with
-    /// [`walk`](super::walk) and [`listing`](super::listing()).
+    /// The item has no file, or still matches it. Always the result for a listing: make it anew
+    /// with [`walk`](super::walk) and [`listing`](super::listing()).
     Unchanged,
     /// The whole file was read again.
     Updated(FileText),
-    /// The item's text, unchanged, is now on these lines.
+    /// The item's text is unchanged but now on these lines.
     Moved {
-        /// The first line, counted from 1.
+        /// First line, counted from 1.
         start_line: u64,
-        /// The last line.
+        /// Last line, included.
         end_line: u64,
     },
-    /// Where the text is, or what it should be, cannot be told: the item stays as it is, stale.
+    /// It cannot be told where the text is or what it should be. The item stays as it is, stale.
     /// The reason is a phrase for people.
     Unsure(&'static str),
     /// The file is gone.
     Missing,
 }
 
-/// Looks at the item's file again.
+/// Compares an item with its file again.
 ///
-/// An item that is fresh is `Unchanged`. A whole file (origin file, tree or buffer, or no origin
-/// and type file; no lines) is read again, within the size limit of `options`. An item with lines
-/// is looked for in its file by its exact text, line ends and one final newline aside: as whole
-/// lines, or anywhere if its metadata has `partial` true. In exactly one place it is `Moved`, in
-/// none or in several `Unsure`. Files over [`MAX_COMPARED_BYTES`] and `options` are not searched.
+/// A fresh item is `Unchanged`. A whole file (origin file, tree or buffer, or no origin and type
+/// file; no lines) is read again, within the size limit of `options`. An item with lines is
+/// searched for in its file by its exact text, apart from line ends and one final newline: as whole
+/// lines, or anywhere if its metadata has `partial` true. If it is in exactly one place, it has
+/// `Moved`; if it is in none or in several, the result is `Unsure`. Files larger than both
+/// [`MAX_COMPARED_BYTES`] and the limit of `options` are not searched.
 pub fn refresh(item: &Item, options: &ReadOptions) -> Refreshed {
     let Some(path) = file_of(item) else { return Refreshed::Unchanged };
     match settled(item, Look::at(&path)) {
@@ -59,7 +61,7 @@ pub fn refresh(item: &Item, options: &ReadOptions) -> Refreshed {
 
 fn whole(item: &Item, path: &Path, options: &ReadOptions) -> Refreshed {
     let text = match kept_in(item, path) {
-        // Nobody has allowed a place outside, to which the name may lead by now.
+        // The name may now lead out of the folder, which nobody has allowed.
         Some(folder) => {
             let folder = Beneath::new(folder);
             folder.and_then(|folder| folder.open(path)?.read(None, options))
@@ -70,14 +72,13 @@ fn whole(item: &Item, path: &Path, options: &ReadOptions) -> Refreshed {
         Err(error) => unreadable(&error),
         Ok(text) if lines::same(&text.content, &item.content) => Refreshed::Unchanged,
         Ok(text) if is_whole_file(item) => Refreshed::Updated(text),
-        Ok(_) => {
-            Refreshed::Unsure("its file changed, and it is not known which lines it came from")
-        }
+        Ok(_) => Refreshed::Unsure("its file changed, and the lines it came from are not known"),
     }
 }
 
-/// The folder that the item's file may not leave: that of a model's item, or the project that the
-/// server read it in. Whoever can change a project can put a link in a file's place.
+/// Returns the folder that the item's file may not leave: the one set on a model's item, or the
+/// project in which the server read the file. Anybody who can change a project can replace a file
+/// with a link.
 fn kept_in<'a>(item: &'a Item, path: &Path) -> Option<&'a Path> {
     let named = |name: &str| item.metadata.text(name).map(Path::new);
     let was_read = matches!(item.metadata.origin(), Some(Origin::File | Origin::Tree));
@@ -86,7 +87,7 @@ fn kept_in<'a>(item: &'a Item, path: &Path) -> Option<&'a Path> {
     named(WITHIN).or_else(project)
 }
 
-/// Whether the name of a file in a project leads out of it.
+/// Returns whether the name of a file in a project leads out of the project.
 pub fn leads_out(project: &Path, path: &Path) -> bool {
     let opened = Beneath::new(project).and_then(|folder| folder.open(path));
     matches!(opened, Err(FileError::Outside { .. }))

@@ -1,15 +1,15 @@
-//! What a walk left out, and why. Pure.
+//! Entries that a walk left out, and why. Pure.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// How many left-out entries are named; the rest is only counted.
+/// Maximum number of left-out entries that are named; the rest are only counted.
 pub const MAX_NAMED_SKIPS: usize = 100;
 
-/// Why an entry of a tree was left out.
+/// Reason why an entry of a tree was left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SkipReason {
-    /// An ignore file says so.
+    /// An ignore file excludes it.
     Ignored,
     /// Its name begins with a dot.
     Hidden,
@@ -17,7 +17,7 @@ pub enum SkipReason {
     Binary,
     /// It is over the size limit.
     TooLarge,
-    /// The system refuses to give it, or it went away during the walk.
+    /// It cannot be read, or was removed during the walk.
     Unreadable,
     /// It is a FIFO, socket or device.
     NotAFile,
@@ -25,18 +25,19 @@ pub enum SkipReason {
     Link,
 }
 
-/// What was left out of a tree.
+/// Entries left out of a tree.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Skipped {
-    /// How many entries each reason left out; an ignored folder counts once, whatever is in it.
+    /// Number of entries left out for each reason. An ignored folder counts once, whatever it
+    /// contains.
     pub total: BTreeMap<SkipReason, u64>,
-    /// The first [`MAX_NAMED_SKIPS`] of them: the path relative to the root, folders with a final
-    /// slash, lossy where a name is not UTF-8.
+    /// The first [`MAX_NAMED_SKIPS`] of them: paths relative to the root. Folders end with a slash;
+    /// names that are not UTF-8 are lossy.
     pub named: Vec<(String, SkipReason)>,
 }
 
 impl SkipReason {
-    /// The kebab-case name on the wire.
+    /// Returns the kebab-case name on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ignored => "ignored",
@@ -57,7 +58,7 @@ impl fmt::Display for SkipReason {
 }
 
 impl Skipped {
-    /// Counts one more entry and names it while there is room.
+    /// Counts one more entry, and names it while there is room.
     pub fn add(&mut self, relative: String, reason: SkipReason) {
         *self.total.entry(reason).or_default() += 1;
         if self.named.len() < MAX_NAMED_SKIPS {
@@ -65,7 +66,7 @@ impl Skipped {
         }
     }
 
-    /// Adds what a later step left out; its names come after those that are here.
+    /// Adds the entries left out by a later step, after those that are here.
     pub fn merge(&mut self, later: Self) {
         for (reason, count) in later.total {
             *self.total.entry(reason).or_default() += count;
@@ -74,7 +75,7 @@ impl Skipped {
         self.named.extend(later.named.into_iter().take(room));
     }
 
-    /// How many entries were left out in all.
+    /// Returns the number of entries left out in all.
     pub fn count(&self) -> u64 {
         self.total.values().sum()
     }

@@ -1,4 +1,4 @@
-//! Where templates lie: in the project, then with the user's configuration, then in the program.
+//! Finds templates: in the project, then in the user's configuration, then in the program.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,48 +10,48 @@ use crate::template::{
     BUILT_IN, MAX_TEMPLATE_BYTES, Source, Template, TemplateError, bare_name, built_in, is_name,
 };
 
-/// Where a project keeps its templates.
+/// Folder in a project that holds its templates.
 pub const PROJECT_FOLDER: &str = ".contexture/templates";
-/// Maximum number of files of one folder that are looked at for templates.
+/// Maximum number of files in a folder that are considered as templates.
 const MAX_FILES: usize = 1_000;
 
-/// The folders in which templates are looked for.
+/// Folders that are searched for templates.
 #[derive(Debug, Clone, Default)]
 pub struct TemplateFolders {
-    /// The project's root.
+    /// Root of the project.
     pub project: Option<PathBuf>,
-    /// The folder of the user's own templates.
+    /// Folder of the user's own templates.
     pub user: Option<PathBuf>,
-    /// The projects whose templates count.
+    /// Projects whose templates may be used.
     pub trust: Arc<Trust>,
 }
 
-/// A template that was found, but not read.
+/// A template that was found but not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// Its name.
+    /// Name of the template.
     pub name: String,
-    /// Where it is.
+    /// Place where it was found.
     pub source: Source,
-    /// Whether it counts: one of a project that is not trusted does not.
+    /// Set when it may be used; templates of an untrusted project may not.
     pub is_trusted: bool,
 }
 
-/// Why there is no template.
+/// An error of finding a template.
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
-    /// The name can be no template's.
-    #[error("a template's name has letters, digits, spaces, dots, - and _, got {0:?}")]
+    /// The name is not valid for a template.
+    #[error("a template's name can have letters, digits, spaces, dots, - and _, but it is {0:?}")]
     BadName(String),
-    /// No place has one of this name.
+    /// There is no template of this name.
     #[error("no template {name:?}; there are {}", .known.join(", "))]
     Unknown {
-        /// The name asked for.
+        /// Requested name.
         name: String,
-        /// The names that exist.
+        /// Names that exist.
         known: Vec<String>,
     },
-    /// Only a project has one that is not trusted.
+    /// Only an untrusted project has one.
     #[error(
         "the template {name:?} is the project's own, and {} is not trusted; look at its \
          {PROJECT_FOLDER}, then trust it with M-x contexture-trust-project, or in a shell with \
@@ -59,17 +59,17 @@ pub enum FindError {
         crate::visible::visible_path(project)
     )]
     Untrusted {
-        /// The name asked for.
+        /// Requested name.
         name: String,
-        /// The project's folder.
+        /// Folder of the project.
         project: PathBuf,
     },
     /// Its file cannot be read.
     #[error("cannot read the template {}: {cause}", crate::visible::visible_path(path))]
     Unreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the problem.
         cause: String,
     },
     /// Its file is too large.
@@ -78,7 +78,7 @@ pub enum FindError {
         crate::visible::visible_path(path)
     )]
     TooLarge {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// It is not well-formed.
@@ -86,7 +86,7 @@ pub enum FindError {
     Malformed(#[from] TemplateError),
 }
 
-/// A project's own folder, held while its templates are looked for.
+/// A project's folder, held open while its templates are searched.
 struct Project {
     folder: Beneath,
     path: PathBuf,
@@ -94,11 +94,11 @@ struct Project {
 }
 
 impl TemplateFolders {
-    /// The template of this name, with or without `.md`: the project's before the user's, and
-    /// that before the one in the program. Reads the file anew each time.
+    /// Returns the template of this name, with or without `.md`. The project comes first, then the
+    /// user, then the program. Reads the file again each time.
     ///
     /// # Errors
-    /// Every [`FindError`].
+    /// Any [`FindError`].
     pub fn find(&self, name: &str) -> Result<Template, FindError> {
         let bare = bare_name(name);
         if !is_name(bare) {
@@ -122,8 +122,8 @@ impl TemplateFolders {
         }
     }
 
-    /// All templates by name: of each name that which [`TemplateFolders::find`] gives, and behind
-    /// it the project's if that does not count.
+    /// Lists all templates by name: for each name the one that [`TemplateFolders::find`] returns,
+    /// followed by the project's own if it is not trusted.
     pub fn list(&self) -> Vec<Listed> {
         let built_in = BUILT_IN.iter().map(|built_in| (built_in.name.to_owned(), Source::BuiltIn));
         let mut found: BTreeMap<String, Source> = built_in.collect();
@@ -153,7 +153,8 @@ impl TemplateFolders {
         self.list().into_iter().filter(|one| one.is_trusted).map(|one| one.name).collect()
     }
 
-    /// The project, if its folder can be held. One that cannot be told from others is not trusted.
+    /// Returns the project if its folder can be opened. A project that cannot be identified is not
+    /// trusted.
     fn project(&self) -> Option<Project> {
         let path = self.project.clone()?;
         let folder = Beneath::new(&path).ok()?;
@@ -163,7 +164,7 @@ impl TemplateFolders {
     }
 }
 
-/// A template's file that is there, with its name, or what is wrong with it.
+/// Path of a template's file, and the opened file or why it cannot be opened.
 type Found = (PathBuf, Result<Opened, FileError>);
 
 impl Project {
@@ -181,7 +182,7 @@ impl Project {
     }
 }
 
-/// The user's own files may be links to anywhere.
+/// Opens a template of the user, which may be a link to anywhere.
 fn user_template(folder: &Path, name: &str) -> Option<Found> {
     let path = file_of(folder, name);
     let opened = Opened::at(&path);
@@ -205,9 +206,9 @@ fn parsed(
     let text = opened.text(MAX_TEMPLATE_BYTES as u64).map_err(|error| match error {
         FileError::TooLarge { .. } => FindError::TooLarge { path: path.clone() },
         FileError::IsDirectory { .. } | FileError::NotRegular { .. } => {
-            unreadable("it is no regular file".to_owned())
+            unreadable("it is not a regular file".to_owned())
         }
-        FileError::Binary { .. } => unreadable("it is no UTF-8 text".to_owned()),
+        FileError::Binary { .. } => unreadable("it is not UTF-8 text".to_owned()),
         error => unreadable(error.to_string()),
     })?;
     Ok(Template::parse(name, source(shown(path)), &text)?)
@@ -247,7 +248,7 @@ mod tests {
         TemplateFolders { project: owned(project), user: owned(user), trust: Arc::default() }
     }
 
-    /// The rows of the names that begin with `x`: where they are from and whether they count.
+    /// Returns the name, the source and the trust of each template whose name begins with `x`.
     fn rows(folders: &TemplateFolders) -> Vec<(String, &'static str, bool)> {
         let listed = folders.list().into_iter().filter(|one| one.name.starts_with('x'));
         listed.map(|one| (one.name, one.source.kind(), one.is_trusted)).collect()
@@ -352,7 +353,7 @@ mod tests {
         let error = TemplateFolders::default().find("goal").unwrap_err().to_string();
         assert!(error.starts_with("no template \"goal\"; there are code-review, "), "{error}");
         let error = TemplateFolders::default().find("../x").unwrap_err().to_string();
-        assert!(error.starts_with("a template's name has"), "{error}");
+        assert!(error.starts_with("a template's name can have"), "{error}");
     }
 
     #[test]

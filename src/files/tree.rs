@@ -1,6 +1,6 @@
-//! Finds the files of a directory tree, in a fixed order, and says what it left out.
+//! Finds the files of a directory tree in a fixed order, and records what it left out.
 //!
-//! It opens no file but the ignore files, and must not know what becomes of what it finds.
+//! Opens no files but the ignore files, and must not know what becomes of the files it finds.
 
 mod rules;
 
@@ -16,57 +16,57 @@ use ignore::{DirEntry, WalkBuilder};
 use super::read::{check_regular, refused};
 use super::{Beneath, DEFAULT_MAX_FILE_BYTES, FileError, SkipReason, Skipped, TreeError};
 
-/// How many entries a walk may meet when no option says otherwise: five times a large repository.
-/// Each takes some 300 bytes while it is walked.
+/// Default maximum number of entries in a walk: five times those of a large repository. Each takes
+/// some 300 bytes during the walk.
 pub const DEFAULT_MAX_TREE_ENTRIES: u64 = 500_000;
 
-/// Progress is told once in so many entries.
+/// Number of entries between two reports of progress.
 pub(super) const PROGRESS_INTERVAL: u64 = 200;
 
-/// The folders (a `.git` may be a file) of version control, which are neither walked nor reported.
+/// Folders of version control (`.git` may be a file), which are neither walked nor reported.
 const VERSION_CONTROL: &[&str] = &[".git", ".hg", ".svn", ".bzr", "_darcs", ".jj"];
 
-/// What a walk takes and leaves.
+/// Rules for what a walk includes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeOptions {
-    /// Files of more bytes are left out.
+    /// Maximum size of an included file in bytes.
     pub max_file_bytes: u64,
-    /// Whether names that begin with a dot are taken too; those of version control never are.
+    /// Include names that begin with a dot, except those of version control.
     pub hidden: bool,
-    /// Whether symbolic links inside the tree are followed; the root always is.
+    /// Follow symbolic links inside the tree; the root is always followed.
     pub follow_links: bool,
-    /// A walk that meets more entries than this stops with an error.
+    /// Maximum number of entries; a walk that meets more stops with an error.
     pub max_entries: u64,
 }
 
-/// How far a walk, or the reading after it, has come.
+/// Progress of a walk, or of the reading after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
-    /// Files so far.
+    /// Number of files so far.
     pub files: u64,
-    /// Their bytes.
+    /// Total size of these files in bytes.
     pub bytes: u64,
 }
 
 /// A file that a walk found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundFile {
-    /// Its path: the root as it was given, and the names below it.
+    /// Path: the root as it was given, and the names below it.
     pub path: PathBuf,
-    /// Its path relative to the root; lossy where a name is not UTF-8.
+    /// Path relative to the root; lossy where a name is not UTF-8.
     pub relative: String,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
 /// The files of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Walk {
-    /// The directory that was walked; the folder of the file when the root was a file.
+    /// The walked directory; the file's folder when the root was a file.
     pub root: PathBuf,
     /// The files, sorted by the bytes of each name on their path.
     pub files: Vec<FoundFile>,
-    /// What was left out, sorted in the same way.
+    /// Entries that were left out, sorted in the same way.
     pub skipped: Skipped,
 }
 
@@ -83,16 +83,16 @@ impl Default for TreeOptions {
 
 /// Finds the files under `root`, an absolute path.
 ///
-/// Files named by `.gitignore`, `.ignore`, `.git/info/exclude` or the user's global excludes are
-/// left out, with rules from above `root` when it lies in a Git repository and without them
-/// otherwise; outside a repository `.gitignore` files count too. A folder left out is one entry
-/// in `skipped` and is not opened. A `root` that is a file is taken even if it is ignored.
-/// Whether a file is text is not looked at here; [`read_all`](super::read_all) finds that out.
+/// Files excluded by `.gitignore`, `.ignore`, `.git/info/exclude` or the user's global excludes are
+/// left out. Rules from above `root` apply only when it lies in a Git repository; outside a
+/// repository, `.gitignore` files inside the tree still apply. A folder left out is one entry in
+/// `skipped` and is not opened. A `root` that is a file is taken even if it is ignored. Does not
+/// check whether a file is text; [`read_all`](super::read_all) does.
 ///
-/// `progress` is told every 200 entries and at the end; its `Break` stops the walk.
+/// Calls `progress` every 200 entries and at the end; its `Break` stops the walk.
 ///
-/// Errors: a root that is missing, unreadable or neither file nor directory, with the kinds of
-/// [`FileError`]; `cancelled`; `tree-too-large`. Nothing below the root is an error.
+/// Errors: the kinds of [`FileError`] for a root that is missing, unreadable, or neither file nor
+/// directory; `cancelled`; `tree-too-large`. Problems below the root are no errors.
 pub fn walk(
     root: &Path,
     options: &TreeOptions,
@@ -120,8 +120,8 @@ pub fn walk(
 }
 
 fn builder(root: &Path, options: &TreeOptions, top: Arc<Beneath>) -> WalkBuilder {
-    // Without a repository around it, a `.gitignore` above the root (in a home folder, say) means
-    // nothing to Git either; inside one, Git's own rules hold, nested repositories included.
+    // Without a repository around it, Git ignores a `.gitignore` above the root (in a home folder,
+    // say), and so does the walk. Inside one, Git's own rules hold, also for nested repositories.
     let in_repository = root.ancestors().any(|folder| folder.join(".git").exists());
     let mut builder = WalkBuilder::new(root);
     builder
@@ -158,14 +158,14 @@ fn single(path: &Path, metadata: &Metadata, options: &TreeOptions) -> Walk {
     walk
 }
 
-/// A walk under way.
+/// A walk in progress.
 struct Walker<'a> {
     root: &'a Path,
     options: &'a TreeOptions,
     top: Arc<Beneath>,
     files: Vec<FoundFile>,
-    /// Entries of the folders visited that the filtered walk has not yielded yet, and whether each
-    /// is a folder. Those that remain at the end were left out by a rule.
+    /// Entries of visited folders that the filtered walk has not yielded yet, and whether each is a
+    /// folder. Those that remain at the end were excluded by a rule.
     awaited: HashMap<PathBuf, bool>,
     left_out: Vec<LeftOut>,
     so_far: Progress,
@@ -220,7 +220,7 @@ impl<'a> Walker<'a> {
         self.files.push(FoundFile { path: path.to_path_buf(), relative, bytes });
     }
 
-    /// Lists everything in a folder that the walk is about to enter.
+    /// Records everything in a folder that the walk is about to enter.
     fn open_folder(&mut self, folder: &Path) -> Result<(), TreeError> {
         let Ok(entries) = fs::read_dir(folder) else {
             self.left_out.push(LeftOut {
@@ -244,8 +244,8 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    /// Notes an entry that the walk could not deal with. A folder that cannot be opened was
-    /// already noted by `open_folder`, so its path is no longer awaited.
+    /// Records an entry that the walk failed on. A folder that cannot be opened was already
+    /// recorded by `open_folder`, so its path is no longer awaited.
     fn fail(&mut self, error: &ignore::Error) {
         let Some((path, is_loop)) = place(error) else { return };
         if self.awaited.remove(path).is_some() {
@@ -309,7 +309,7 @@ fn relative(root: &Path, path: &Path) -> String {
     path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned()
 }
 
-/// The path that an error of the walk is about, and whether it is a loop of links.
+/// Returns the path that an error of the walk is about, and whether it is a loop of links.
 fn place(error: &ignore::Error) -> Option<(&Path, bool)> {
     match error {
         ignore::Error::Loop { child, .. } => Some((child, true)),

@@ -1,5 +1,5 @@
-//! Which projects the user trusts, kept in a file. It must not know what a project that is not
-//! trusted may not do.
+//! The projects that the user trusts, kept in a file. Must not know what an untrusted project may
+//! not do.
 
 use std::fs;
 use std::io::{self, Write};
@@ -10,17 +10,17 @@ use super::identity::Identity;
 use super::{Beneath, FileError, Opened};
 use crate::whole_file::replace;
 
-/// The file's name within the state folder.
+/// Name of the file within the state folder.
 pub const TRUST_FILE: &str = "trusted-projects.json";
 /// Maximum size of the file, in bytes.
 const MAX_BYTES: u64 = 4 << 20;
-/// Maximum number of projects that are trusted at once.
+/// Maximum number of trusted projects.
 const MAX_PROJECTS: usize = 10_000;
 
-/// The projects that are trusted.
+/// The list of trusted projects.
 #[derive(Debug, Default)]
 pub struct Trust {
-    /// Where they are kept; `None` when the server keeps no state.
+    /// File that holds the list; `None` when the server keeps no state.
     file: Option<PathBuf>,
     known: Mutex<Vec<Trusted>>,
 }
@@ -28,17 +28,17 @@ pub struct Trust {
 /// A project that the user trusts.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Trusted {
-    /// Which it is.
+    /// Identity of the project.
     #[serde(flatten)]
     pub identity: Identity,
-    /// Since when, in Unix milliseconds.
+    /// Time since which it is trusted, in Unix milliseconds.
     pub since_ms: i64,
 }
 
-/// What became of a project since it was trusted.
+/// Current state of a trusted project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// It is what it was.
+    /// The project is the same.
     Same,
     /// Another repository, or none, is at its place.
     Other,
@@ -46,35 +46,35 @@ pub enum Standing {
     Gone,
 }
 
-/// Why a project cannot be trusted, or the list not be read or kept.
+/// An error of trusting a project, or of reading or writing the list.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    /// It cannot be told which project it is.
-    #[error("it cannot be told which project this is: {0}")]
+    /// The project cannot be identified.
+    #[error("cannot identify the project: {0}")]
     Unknown(#[from] FileError),
     /// The list cannot be written.
     #[error("cannot write {path:?}: {cause}")]
     Unwritable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         cause: io::Error,
     },
-    /// The list is no list.
-    #[error("{path:?} is damaged, so that no project is trusted: {cause}")]
+    /// The list cannot be parsed.
+    #[error("{path:?} is damaged, so no project is trusted: {cause}")]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the problem.
         cause: String,
     },
-    /// There are too many.
-    #[error("no more than {MAX_PROJECTS} projects can be trusted; take some from the list")]
+    /// Too many projects are trusted.
+    #[error("at most {MAX_PROJECTS} projects can be trusted; remove some from the list")]
     TooMany,
 }
 
 impl Standing {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Self::Same => "same",
@@ -85,7 +85,7 @@ impl Standing {
 }
 
 impl Trusted {
-    /// Looks at what is at its place now.
+    /// Checks the project's place now.
     pub fn standing(&self) -> Standing {
         let folder = Beneath::new(Path::new(&self.identity.project));
         match folder.and_then(|folder| Identity::of(&folder)) {
@@ -97,7 +97,7 @@ impl Trusted {
 }
 
 impl Trust {
-    /// Reads the list that is kept in `file`; one that is not there is empty.
+    /// Reads the list kept in `file`; a missing file is an empty list.
     ///
     /// # Errors
     /// [`TrustError::Damaged`].
@@ -111,30 +111,30 @@ impl Trust {
         Ok(Self { file: Some(file), known: Mutex::new(known) })
     }
 
-    /// The same list for a file that cannot be read, which is kept beside: nothing is trusted.
+    /// Starts an empty list in place of a damaged file, which is renamed.
     pub fn anew(file: PathBuf) -> Self {
         let aside = file.with_extension("json.damaged");
-        // If it cannot be renamed, neither can a new one be written in its place.
+        // If renaming fails, writing a new file in its place fails too.
         let _ = fs::rename(&file, aside);
         Self { file: Some(file), known: Mutex::default() }
     }
 
-    /// Whether this very project is trusted.
+    /// Returns whether exactly this project is trusted.
     pub fn holds(&self, identity: &Identity) -> bool {
         self.known().iter().any(|trusted| trusted.identity == *identity)
     }
 
-    /// Trusts the project in this folder from now on. Returns it as it is kept.
+    /// Trusts the project in this folder from now on, and returns its entry.
     ///
     /// # Errors
-    /// Every [`TrustError`] but [`TrustError::Damaged`].
+    /// Any [`TrustError`] except [`TrustError::Damaged`].
     pub fn trust(&self, folder: &Path, now_ms: i64) -> Result<Trusted, TrustError> {
         let identity = Identity::of(&Beneath::new(folder)?)?;
         self.change(|known| {
             if let Some(trusted) = known.iter().find(|trusted| trusted.identity == identity) {
                 return Ok(trusted.clone());
             }
-            // What was at the same place before is gone, and its trust with it.
+            // The project that was at this place before is gone, and so is its trust.
             known.retain(|trusted| trusted.identity.project != identity.project);
             if known.len() >= MAX_PROJECTS {
                 return Err(TrustError::TooMany);
@@ -144,7 +144,7 @@ impl Trust {
         })
     }
 
-    /// Trusts whatever is, or was, in this folder no longer. Returns whether it was trusted.
+    /// Stops trusting whatever is, or was, in this folder. Returns whether it was trusted.
     ///
     /// # Errors
     /// [`TrustError::Unwritable`].
@@ -169,7 +169,7 @@ impl Trust {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the list, in memory once it is so on the disk.
+    /// Changes the list on the disk first, then in memory.
     fn change<T>(
         &self,
         change: impl FnOnce(&mut Vec<Trusted>) -> Result<T, TrustError>,

@@ -204,8 +204,8 @@ pub trait Store: SessionStore + MemoryStore + Send {
 pub enum StoreError {
     /// The database was written by a newer program.
     #[error(
-        "{} has format {found}, but this program knows formats up to {known}; use a newer contexture, \
-         or another folder with --state",
+        "{} has format {found}, but this program knows formats up to {known}; use a newer \
+         contexture, or another folder with --state",
         crate::visible::visible_path(path)
     )]
     Newer {

@@ -243,6 +243,7 @@ const PLAIN_MODULES: &[&str] = &[
     "context",
     "conversation",
     "curation",
+    "files",
     "memory",
     "names",
     "repl",

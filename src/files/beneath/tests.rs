@@ -1,4 +1,4 @@
-//! Hostile names, against what the kernel says of them.
+//! Tries hostile names, and compares with what the kernel says of them.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -6,10 +6,10 @@ use std::time::SystemTime;
 
 use super::*;
 
-/// How many names each way is tried with.
+/// Number of names that each method is tried with.
 const NAMES: usize = 100_000;
 
-/// What names are made of: what is there, in other spellings, what is not, and what leads out.
+/// Parts of names: existing ones, other spellings of them, missing ones, and some that lead out.
 const PARTS: &[&str] = &[
     "a.txt",
     "A.TXT",
@@ -58,7 +58,7 @@ const PARTS: &[&str] = &[
     "top",
     "long-chain-0",
 ];
-/// Ways through folders, most of which come back.
+/// Paths through folders, most of which come back.
 const WAYS: &[&str] = &[
     ".",
     "",
@@ -75,7 +75,7 @@ const WAYS: &[&str] = &[
     "sub",
     "self/self",
 ];
-/// What names end with.
+/// Endings of names.
 const ENDS: &[&str] = &[
     "a.txt",
     "sub/b.txt",
@@ -89,7 +89,7 @@ const ENDS: &[&str] = &[
     "~/a.txt",
     "/.",
 ];
-/// What names begin with.
+/// Beginnings of names.
 const STARTS: &[&str] =
     &["", "", "", "", "", "/", "//", "/:", "./", "../", "~/", "file://", "/:/:"];
 
@@ -165,8 +165,8 @@ impl Tree {
         self.dir.path().join(name)
     }
 
-    /// The file that the kernel opens by a name, if it is within the project; found without
-    /// anything that is tested here.
+    /// Returns the file that the kernel opens by a name, if it is within the project. Uses none of
+    /// the tested code.
     fn oracle(&self, name: &Path) -> Option<(u64, u64)> {
         let mut path = self.at("project").into_os_string();
         match name.is_absolute() {
@@ -186,7 +186,7 @@ fn identity(file: &fs::Metadata) -> (u64, u64) {
     (file.dev(), file.ino())
 }
 
-/// Numbers that look random (SplitMix64).
+/// Pseudo-random numbers (SplitMix64).
 struct Random(u64);
 
 impl Random {
@@ -202,7 +202,7 @@ impl Random {
         these[self.below(these.len())]
     }
 
-    /// A name of any parts, or a way through folders that are there to one of the files.
+    /// Returns a name made of any parts, or a path through existing folders to one of the files.
     fn name(&mut self, tree: &Tree) -> String {
         let top = tree.dir.path().display();
         let mut name = match self.below(8) {
@@ -271,14 +271,14 @@ fn a_models_names_are_inside_only_if_the_kernel_says_so() {
             && file.handle.metadata().unwrap().is_file()
         {
             assert_eq!(named.is_inside, tree.oracle(&path).is_some(), "{name:?}");
-            // What it is called leads to the same file.
+            // The reported path leads to the same file.
             let called = fs::metadata(file.path()).unwrap();
             assert_eq!(identity(&called), identity(&file.handle.metadata().unwrap()), "{name:?}");
         }
     }
 }
 
-/// Whether a model's name is inside, and the text or the error's kind.
+/// Returns whether a model's name is inside, and the text or the error's kind.
 #[track_caller]
 fn check(tree: &Tree, name: &str, is_inside: bool, expected: Result<&str, &str>) {
     let named = resolve(name, Some(&tree.at("project"))).unwrap();

@@ -1,13 +1,13 @@
-//! Whether items stand as their files do, on real files.
+//! Compares items with real files.
 
 use std::fs;
 
 use super::*;
 use crate::context::item::{ItemId, Kind, Metadata};
 
-/// A time before any file of the tests was written, so that their text is always compared.
+/// A time before any test file was written, so that texts are always compared.
 const LONG_AGO: i64 = 0;
-/// A time after all of them.
+/// A time after all test files were written.
 const NEVER: i64 = i64::MAX;
 
 fn item(filename: &str, content: &str, lines: Option<(i64, i64)>, taken_ms: i64) -> Item {
@@ -35,7 +35,7 @@ fn with(mut item: Item, name: &str, value: Value) -> Item {
     item
 }
 
-/// The state of an item with this text and lines, taken before the file got this text.
+/// Returns the state of an item with this text and these lines, taken before the file got its text.
 #[track_caller]
 fn check(file: &str, content: &str, lines: Option<(i64, i64)>, expected: State) {
     let temp = tempfile::tempdir().unwrap();

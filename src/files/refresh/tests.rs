@@ -1,4 +1,4 @@
-//! Items brought up to date with real files.
+//! Refreshes items from real files.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Walks of real trees.
+//! Walks real trees.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -12,8 +12,8 @@ fn go_on(_: Progress) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-/// A tree with these files (a name and a text) and, where the name ends in a slash, folders. Its
-/// top holds a `.git`, so that no rules from outside count.
+/// Creates a tree of these files (name and text); a name that ends in a slash is a folder. The root
+/// contains a `.git`, so that no ignore rules from outside apply.
 fn tree(entries: &[(&str, &str)]) -> TempDir {
     let temp = tempfile::tempdir().unwrap();
     fs::create_dir(temp.path().join(".git")).unwrap();
@@ -260,7 +260,7 @@ fn progress_is_told_in_steps_and_at_the_end() {
         ControlFlow::Continue(())
     })
     .unwrap();
-    // The root is an entry too, so the first step has one file less.
+    // The root is an entry too, so the first step has one file fewer.
     assert_eq!(told, [(199, 398), (399, 798), (450, 900)]);
 }
 
