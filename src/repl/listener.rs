@@ -125,13 +125,11 @@ impl Ear {
 
     async fn text(&mut self, text: String, answer: Option<i64>, cancelled: CancellationToken) {
         self.inputs += 1;
-        let outcome = tokio::select! {
-            biased;
-            () = cancelled.cancelled() => None,
-            outcome = self.take(text, cancelled.clone()) => Some(outcome),
-        };
-        let aborted = outcome.is_none();
-        if let Some(Err(error)) = outcome {
+        let outcome = self.take(text, cancelled.clone()).await;
+        let aborted = cancelled.is_cancelled();
+        if let Err(error) = outcome
+            && !aborted
+        {
             self.mouth.say(&format!("; {error}\n"));
         }
         match (answer, aborted) {
@@ -160,12 +158,17 @@ impl Ear {
             return Ok(());
         }
         let mouth = Arc::clone(&self.mouth);
-        if let Some(command) = command::of(&text) {
-            let said = command::run(&mouth.shared, command, self).await?;
-            mouth.say(&said);
-            return Ok(());
-        }
-        let session = self.session().await?.name;
+        let beginning = async {
+            if let Some(command) = command::of(&text) {
+                let said = command::run(&mouth.shared, command, self).await?;
+                mouth.say(&said);
+                return Ok(None);
+            }
+            self.session().await.map(Some)
+        };
+        let begun = cancelled.run_until_cancelled(beginning).await.transpose()?.flatten();
+        let Some(Session { name: session, .. }) = begun else { return Ok(()) };
+        // It ends by itself when it is cancelled, so that the session is free for the next input.
         let turn = Turn { session, text, cancelled };
         mouth.shared.agent().take_turn(turn, &*mouth.shared.caller, &*mouth).await
     }

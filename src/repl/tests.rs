@@ -58,6 +58,7 @@ impl Caller for Methods {
         method: &str,
         params: Value,
         _: Arc<dyn Peer>,
+        _: CancellationToken,
     ) -> Later<'_, Result<Value, WireError>> {
         self.call(method, params)
     }
@@ -77,7 +78,8 @@ impl Agent for Parrot {
         _: &'a dyn Caller,
         listener: &'a dyn Listener,
     ) -> Later<'a, Result<(), WireError>> {
-        Box::pin(async move {
+        let cancelled = turn.cancelled.clone();
+        let answering = async move {
             match &*turn.text {
                 "wait" => std::future::pending().await,
                 "long" => {
@@ -94,7 +96,8 @@ impl Agent for Parrot {
                 said => listener.say(&format!("{}: {said}", turn.session)),
             }
             Ok(())
-        })
+        };
+        Box::pin(async move { cancelled.run_until_cancelled(answering).await.unwrap_or(Ok(())) })
     }
 }
 

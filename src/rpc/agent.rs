@@ -26,12 +26,14 @@ pub trait Caller: Send + Sync {
     /// Calls a method and gives its answer. Dropping what this returns cancels the call.
     fn call(&self, method: &str, params: Value) -> Later<'_, Result<Value, WireError>>;
 
-    /// The same for a method that streams: `progress` gets what it has to say meanwhile.
+    /// Calls a method that streams: `progress` gets what it has to say meanwhile. Once `cancelled`
+    /// is set, the call is cancelled, and its answer comes when it has ended.
     fn stream(
         &self,
         method: &str,
         params: Value,
         progress: Arc<dyn Peer>,
+        cancelled: CancellationToken,
     ) -> Later<'_, Result<Value, WireError>>;
 }
 
@@ -81,7 +83,7 @@ pub struct Turn {
     pub session: String,
     /// The text as it was typed.
     pub text: String,
-    /// Set when the person no longer wants the answer; what is under way is then dropped.
+    /// Set when the person no longer wants the answer; the turn must then end by itself, soon.
     pub cancelled: CancellationToken,
 }
 
@@ -277,20 +279,30 @@ impl Agent for Model {
             let params = vec![entry("session", &*turn.session), entry("content", turn.text)];
             let (sender, mut pieces) = mpsc::channel(2 * WAITING);
             let mut unshown = 0;
-            let answer = caller.stream("chat", Value::Map(params), Arc::new(Pieces(sender)));
+            let progress = Arc::new(Pieces(sender));
+            let cancelled = turn.cancelled.clone();
+            let answer = caller.stream("chat", Value::Map(params), progress, cancelled);
             tokio::pin!(answer);
-            let outcome = loop {
-                tokio::select! {
-                    biased;
-                    Some(heard) = pieces.recv() => {
-                        pass_on(heard, &mut pieces, &mut unshown, caller, listener).await;
+            let heard_out = async {
+                let outcome = loop {
+                    tokio::select! {
+                        biased;
+                        Some(heard) = pieces.recv() => {
+                            pass_on(heard, &mut pieces, &mut unshown, caller, listener).await;
+                        }
+                        outcome = &mut answer => break outcome,
                     }
-                    outcome = &mut answer => break outcome,
+                };
+                while let Ok(heard) = pieces.try_recv() {
+                    pass_on(heard, &mut pieces, &mut unshown, caller, listener).await;
                 }
+                outcome
             };
-            while let Ok(heard) = pieces.try_recv() {
-                pass_on(heard, &mut pieces, &mut unshown, caller, listener).await;
-            }
+            let Some(outcome) = turn.cancelled.run_until_cancelled(heard_out).await else {
+                // What it still says is not shown.
+                drop(pieces);
+                return answer.await.map(drop);
+            };
             outcome?;
             listener.say("\n");
             Ok(())

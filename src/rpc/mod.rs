@@ -66,6 +66,9 @@ pub enum Step {
     /// What must come from elsewhere first, such as the network. The connection's later calls wait
     /// for it, so it must not take long.
     Await(Awaited),
+    /// The same for work that ends by itself soon after its call is cancelled, and keeps what it has
+    /// by then. The cancelled call is answered once that is kept.
+    AwaitEnd(Awaited),
     /// The connection is to cancel this call of its own.
     Cancel(Id),
     /// The connection is to notify its client of exactly these topics.
@@ -74,7 +77,8 @@ pub enum Step {
     ShutDown,
 }
 
-/// Gives the next step. It is dropped when the client no longer wants the answer.
+/// Gives the next step. It is dropped when the client no longer wants the answer, at once or after a
+/// while; see [`Step`].
 pub type Awaited = Pin<Box<dyn Future<Output = Result<Step, WireError>> + Send>>;
 
 /// Runs in the engine; its effects are durable before what it returns is looked at.

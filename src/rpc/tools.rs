@@ -333,7 +333,11 @@ async fn run(call: &Call, asked: &ToolRequest, params: Value) -> Result<Value, W
     let operation = match step {
         Step::Done(value) => return Ok(value),
         Step::State(_, operation) => operation,
-        Step::Await(_) | Step::Cancel(_) | Step::Subscribe(_) | Step::ShutDown => {
+        Step::Await(_)
+        | Step::AwaitEnd(_)
+        | Step::Cancel(_)
+        | Step::Subscribe(_)
+        | Step::ShutDown => {
             return Err(broken());
         }
     };

@@ -3,6 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -31,6 +32,10 @@ const CALLS_ELSEWHERE: usize = 256;
 /// next is made. The calls beyond wait, and hold no copy of any content.
 const LARGE_ANSWERS: usize = 2;
 
+/// Longest time from cancelling a call until it is answered. A call that keeps what it has by then
+/// needs much less, unless the disk or the engine is slow.
+const LONGEST_END: Duration = Duration::from_secs(5);
+
 /// What became of a call.
 pub(super) type Outcome = Result<Value, WireError>;
 
@@ -58,7 +63,8 @@ pub(super) struct Inside {
 
 impl rpc::Caller for Inside {
     fn call(&self, method: &str, params: Value) -> rpc::Later<'_, Outcome> {
-        self.ask(Request { id: None, method: method.to_owned(), params }, None)
+        let request = Request { id: None, method: method.to_owned(), params };
+        self.ask(request, None, self.gone.child_token())
     }
 
     fn stream(
@@ -66,18 +72,33 @@ impl rpc::Caller for Inside {
         method: &str,
         params: Value,
         progress: Arc<dyn rpc::Peer>,
+        cancelled: CancellationToken,
     ) -> rpc::Later<'_, Outcome> {
         // Only calls with an id have progress; nobody else sees this one.
-        let id = Some(Id::Int(0));
-        self.ask(Request { id, method: method.to_owned(), params }, Some(progress))
+        let request = Request { id: Some(Id::Int(0)), method: method.to_owned(), params };
+        let token = self.gone.child_token();
+        let call = self.ask(request, Some(progress), token.clone());
+        Box::pin(async move {
+            tokio::pin!(call);
+            tokio::select! {
+                outcome = &mut call => return outcome,
+                () = cancelled.cancelled() => token.cancel(),
+            }
+            call.await
+        })
     }
 }
 
 impl Inside {
-    fn ask(&self, request: Request, peer: Option<Arc<dyn rpc::Peer>>) -> rpc::Later<'_, Outcome> {
+    fn ask(
+        &self,
+        request: Request,
+        peer: Option<Arc<dyn rpc::Peer>>,
+        cancelled: CancellationToken,
+    ) -> rpc::Later<'_, Outcome> {
         Box::pin(async move {
-            let cancelled = Arc::new(self.gone.child_token());
-            let _dropped = (*cancelled).clone().drop_guard();
+            let _dropped = cancelled.clone().drop_guard();
+            let cancelled = Arc::new(cancelled);
             let (answer_to, answer) = oneshot::channel();
             let answer_to = Some(answer_to);
             let access = self.access;
@@ -148,7 +169,7 @@ pub(super) async fn dispatch(
                             Err(error.clone())
                         }
                     };
-                    if matches!(step, Ok(Step::Await(_))) {
+                    if matches!(step, Ok(Step::Await(_) | Step::AwaitEnd(_))) {
                         // First, so that who waits for the other keeps none from working.
                         drop(place);
                         place = place_in(&elsewhere, &reply.cancelled).await;
@@ -264,7 +285,7 @@ async fn settle(server: &Server, step: Result<Step, WireError>, reply: Reply) {
             let cancelled = reply.running.cancel(&target);
             reply.send(Ok(cancelled));
         }
-        Ok(Step::Await(_)) => reply.send(Err(defect("the call"))),
+        Ok(Step::Await(_) | Step::AwaitEnd(_)) => reply.send(Err(defect("the call"))),
         Ok(Step::State(reach, operation)) => {
             let reach = if reply.bytes > LARGE_MESSAGE { Reach::Anything } else { reach };
             let caller = reply.caller;
@@ -282,22 +303,33 @@ async fn settle(server: &Server, step: Result<Step, WireError>, reply: Reply) {
     }
 }
 
-/// The step that comes after all that had to come from elsewhere: what came first may show that
-/// more must come. The work is given up when the call is cancelled, and a panic in it is a defect of
-/// the call alone.
+/// Waits for all that must come from elsewhere, and returns the step after it: what came first may
+/// show that more must come. A cancelled call gives up the work, or lets it end by itself if it is to;
+/// a panic in the work is a defect of the call alone.
 async fn awaited(
     mut step: Result<Step, WireError>,
     cancelled: &CancellationToken,
 ) -> Result<Step, WireError> {
-    while let Ok(Step::Await(work)) = step {
-        let work = AbortOnDropHandle::new(tokio::spawn(work));
+    loop {
+        let (work, ends_itself) = match step {
+            Ok(Step::Await(work)) => (work, false),
+            Ok(Step::AwaitEnd(work)) => (work, true),
+            step => return step,
+        };
+        let mut work = AbortOnDropHandle::new(tokio::spawn(work));
+        let panicked = |_| Err(defect("waiting for what the call needs"));
         step = tokio::select! {
             biased;
-            () = cancelled.cancelled() => Err(engine_error(EngineError::Cancelled)),
-            step = work => step.unwrap_or_else(|_| Err(defect("waiting for what the call needs"))),
+            () = cancelled.cancelled() => {
+                let end = match ends_itself {
+                    true => tokio::time::timeout(LONGEST_END, &mut work).await.ok(),
+                    false => None,
+                };
+                end.map_or(Err(engine_error(EngineError::Cancelled)), |end| end.unwrap_or_else(panicked))
+            }
+            step = &mut work => step.unwrap_or_else(panicked),
         };
     }
-    step
 }
 
 /// What is left to do after the commit.

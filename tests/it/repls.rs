@@ -103,6 +103,31 @@ fn a_repl_moves_nobody_to_its_session() {
 }
 
 #[test]
+fn an_interrupted_turn_leaves_its_session_free_for_the_next() {
+    let home = Home::new();
+    let answers =
+        "[[answer]]\ntext = \"Nothing more com\"\nhang = true\n[[answer]]\ntext = \"ok\"\n";
+    let script = home.write("answers.toml", answers);
+    let config = format!(
+        "[[providers]]\nname = \"p\"\nkind = \"scripted\"\nmodel = \"m\"\nscript = {script:?}\n"
+    );
+    std::fs::create_dir_all(home.path("config/contexture")).unwrap();
+    std::fs::write(home.path("config/contexture/config.toml"), config).unwrap();
+    let server = home.listening(&["--ephemeral"]);
+    let mut sly = Sly::new(&server);
+    sly.repl(7);
+    for _ in 0..10 {
+        sly.say("(:emacs-channel-send 1 (:process \"hi\"))");
+        sly.hear("(:channel-send 7 (:write-string \"Nothing more com\"");
+        sly.say("(:emacs-interrupt 1)");
+        sly.say("(:emacs-channel-send 1 (:process \"again\"))");
+        sly.hear("(:channel-send 7 (:evaluation-aborted ");
+        sly.hear("(:channel-send 7 (:write-string \"ok\"");
+        sly.hear("(:channel-send 7 (:prompt ");
+    }
+}
+
+#[test]
 fn what_is_evaluated_cancels_calls_of_its_own_connection_only() {
     let silent = Endpoint::new(|_, _| Answer::streaming(Body::Silent(b"\n".to_vec())));
     let home = Home::new();

@@ -41,6 +41,7 @@ impl Caller for Chatter {
         _: &str,
         _: Value,
         progress: Arc<dyn Peer>,
+        _: CancellationToken,
     ) -> Later<'_, Result<Value, WireError>> {
         let said = Arc::clone(&self.0);
         let chat = tokio::spawn(async move {

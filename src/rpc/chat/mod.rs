@@ -114,7 +114,7 @@ pub(super) fn chat(call: Call, params: Value) -> Result<Step, WireError> {
     let next = call.clone();
     embedded(&call, text, move |embedded| {
         let asked = Asked { embedded, ..asked };
-        Ok(Step::Await(Box::pin(async move {
+        Ok(Step::AwaitEnd(Box::pin(async move {
             let outcome = match dry_run {
                 true => Chat::prepare(next, asked).await?.dry_run().await,
                 // A task of its own: when the call is cancelled, it still keeps what had come.
