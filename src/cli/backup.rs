@@ -1,4 +1,4 @@
-//! `contexture backup` and `contexture restore`: the state as one file, and back.
+//! `contexture backup` and `contexture restore`: write the state to one file and read it back.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -15,26 +15,26 @@ use crate::store::recovery;
 use crate::value::Value;
 use crate::visible::visible_path;
 
-/// Write all of the state into one file, while the server runs or not.
+/// Write the whole state to one file, whether or not a server is running.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  contexture backup ~/contexture-backup.db\n\nThe file is read \
-    back before the program ends. It is an SQLite database with a line behind it\nthat tells its \
-    hash, and only you may read it.")]
+    back before the program ends. It is an SQLite database, followed by a line\nwith its \
+    hash. Only you can read it.")]
 pub(super) struct Backup {
     /// The file to write
     file: PathBuf,
-    /// Replace the file if it is there
+    /// Replace the file if it exists
     #[arg(long)]
     force: bool,
 }
 
-/// Put a backup in the place of the state.
+/// Replace the state with a backup.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  contexture restore ~/contexture-backup.db\n\nThe state as it \
-    was is kept in the folder `damaged` of the state folder. Ids go on where they\nwere. The server \
-    must not run.")]
+#[command(after_help = "Example:\n  contexture restore ~/contexture-backup.db\n\nThe previous \
+    state is kept in the folder `damaged` of the state folder. New ids continue\nafter the highest ones in use. The \
+    server must not be running.")]
 pub(super) struct Restore {
-    /// The backup
+    /// The backup to restore
     file: PathBuf,
 }
 
@@ -43,14 +43,17 @@ impl Backup {
         let setup = common.setup()?;
         log_to_stderr();
         if std::fs::symlink_metadata(&self.file).is_ok() && !self.force {
-            bail!("{} is there already; give another name, or --force", visible_path(&self.file));
+            bail!(
+                "{} already exists; choose another name or pass --force",
+                visible_path(&self.file)
+            );
         }
         let made = match Call::of("backup").result(&setup, Value::Nil)? {
             Ok(made) => made,
             Err(said) => bail!("{said}"),
         };
         let Some(Value::Str(path)) = made.get("path") else {
-            bail!("the server did not say where the backup is");
+            bail!("the server returned no path of the backup");
         };
         let path = PathBuf::from(path);
         let moved = move_away(&path, &self.file);
@@ -58,7 +61,7 @@ impl Backup {
         moved.with_context(|| format!("cannot write {}", visible_path(&self.file)))?;
         let bytes = std::fs::metadata(&self.file)?.len();
         say(&format!(
-            "{} holds the state, {bytes} bytes, and reads well\n",
+            "wrote the state to {} ({bytes} bytes) and checked it\n",
             visible_path(&self.file)
         ))?;
         Ok(true)
@@ -68,11 +71,11 @@ impl Backup {
 impl Restore {
     pub(super) fn run(self, common: &Common) -> anyhow::Result<bool> {
         let setup = common.setup()?;
-        let folder = setup.state.context("--ephemeral keeps no state to restore")?;
+        let folder = setup.state.context("with --ephemeral there is no state to restore")?;
         let _owned = own(&folder)?;
         let kept = recovery::restore(&folder, &self.file)?;
         say(&format!(
-            "{} is the state now; what was there before is kept in {}\n",
+            "restored the state from {}; the previous state is kept in {}\n",
             visible_path(&self.file),
             visible_path(&kept)
         ))?;
@@ -80,18 +83,18 @@ impl Restore {
     }
 }
 
-/// Takes the folder for a command that needs the server to be gone.
+/// Takes the state folder for a command that must not run beside a server.
 pub(super) fn own(folder: &Path) -> anyhow::Result<Owned> {
     match Owned::take(folder) {
         Err(error @ FolderError::Taken { .. }) => {
-            let advice = "stop it with `contexture call shutdown`, and do this again";
+            let advice = "stop it with `contexture call shutdown` and try again";
             Err(anyhow::Error::new(error).context(advice))
         }
         owned => Ok(owned?),
     }
 }
 
-/// Moves a backup, across file systems too; `to` is there whole or not at all.
+/// Moves a backup, also across file systems. Never leaves a partial file at `to`.
 fn move_away(from: &Path, to: &Path) -> anyhow::Result<()> {
     let mut name = to.as_os_str().to_owned();
     name.push(".new");

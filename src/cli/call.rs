@@ -1,4 +1,4 @@
-//! `contexture call`: one method, from the shell.
+//! `contexture call`: calls one method from the shell.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,32 +17,32 @@ use crate::value::json::{from_json, to_json};
 use crate::value::sexp;
 use crate::visible::{visible_json, visible_path, visible_sexp};
 
-/// Call a method of the running server, or of one started for this call.
+/// Call a method of the running server, or of a server started for this call.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  contexture call add-file '(:path \"src/main.rs\" :start-line 1 \
     :end-line 9)'\n  contexture call get-context '{\"limit\": 3}' --json\n  echo '(:content \"(+ 1 2)\")' \
-    | contexture call add-context -\n\nA :path is taken from the current folder. Text results are \
-    printed as they are."
+    | contexture call add-context -\n\nA :path is relative to the current folder. Text results are \
+    printed verbatim."
 )]
 pub(super) struct Call {
-    /// The method's name; `contexture methods` lists them
+    /// Name of the method; `contexture methods` lists them
     method: String,
-    /// A plist or a JSON object; `-` reads it from standard input
+    /// Parameters as a plist or JSON object; `-` reads them from standard input
     params: Option<String>,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// The Unix socket of the server
+    /// Unix socket of the server
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 }
 
-/// How often, and with what pauses, the server is looked for that owns the state folder.
+/// Number of attempts to reach the owner of the state folder, and the pause between them.
 const ATTEMPTS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A reply as it is read.
+/// Reply of the server.
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct Reply {
@@ -61,7 +61,7 @@ struct ReplyError {
 impl Call {
     pub(super) fn run(self, common: &Common) -> anyhow::Result<bool> {
         let setup = common.setup()?;
-        // Whoever calls without a server is the server, and is told of a damaged database.
+        // Without a running server, this process opens the state and may have damage to report.
         log_to_stderr();
         let mut params = read_params(self.params.as_deref())?;
         make_path_absolute(&mut params)?;
@@ -69,12 +69,12 @@ impl Call {
         self.show(reply)
     }
 
-    /// A call of a method that says something to other commands.
+    /// Creates a call on behalf of another command.
     pub(super) fn of(method: &str) -> Self {
         Self { method: method.to_owned(), params: None, json: false, socket: None }
     }
 
-    /// Calls the method: its result, or what the error says.
+    /// Calls the method. Returns its result, or the message of its error.
     pub(super) fn result(
         &self,
         setup: &Setup,
@@ -119,7 +119,7 @@ impl Call {
                 },
                 Err(error) => return Err(error.into()),
             };
-            // The owner may be just starting, or just ending.
+            // The owner may be starting or ending just now.
             if attempts.next().is_none() {
                 return Err(refused);
             }
@@ -130,7 +130,7 @@ impl Call {
     async fn ask_owner(&self, folder: &Path, line: &[u8]) -> anyhow::Result<Reply> {
         let socket = owner(folder).and_then(|owner| owner.socket);
         let socket = socket.with_context(|| {
-            format!("the server of {} listens on no socket", visible_path(folder))
+            format!("the server that owns {} does not listen on a socket", visible_path(folder))
         })?;
         ask_socket(&socket, line, self.json).await
     }
@@ -177,7 +177,8 @@ fn read_params(given: Option<&str>) -> anyhow::Result<Value> {
     }
 }
 
-/// Lets a call be made again whose server ended before it answered.
+/// Adds a request key, so that the call can be repeated safely if the server ends before it
+/// answers.
 fn add_request_key(method: &str, params: &mut Value) {
     let name = "request-key";
     let takes_one = |method: &Method| method.params.iter().any(|param| param.name == name);
@@ -194,7 +195,7 @@ fn add_request_key(method: &str, params: &mut Value) {
     }
 }
 
-/// The server's current folder is not the shell's.
+/// Makes a relative `path` absolute: the server may run in another folder than the shell.
 fn make_path_absolute(params: &mut Value) -> anyhow::Result<()> {
     let path = match params {
         Value::Map(entries) => {
@@ -218,7 +219,7 @@ fn make_path_absolute(params: &mut Value) -> anyhow::Result<()> {
 async fn ask_socket(socket: &Path, line: &[u8], json: bool) -> anyhow::Result<Reply> {
     let stream = UnixStream::connect(socket)
         .await
-        .with_context(|| format!("no server answers on {}", visible_path(socket)))?;
+        .with_context(|| format!("cannot reach a server on {}", visible_path(socket)))?;
     let (reader, writer) = stream.into_split();
     converse(reader, writer, line, json).await
 }

@@ -1,4 +1,4 @@
-//! `contexture doctor`: looks at the set-up and says what is wrong and what to do.
+//! `contexture doctor`: checks the set-up and reports problems with their remedies.
 
 use std::fmt::Write;
 use std::os::unix::net::UnixStream;
@@ -15,18 +15,18 @@ use crate::store::Store;
 use crate::store::recovery::{self, Files, Opened};
 use crate::visible::{visible_lines, visible_path};
 
-/// Check the set-up and say what to do.
+/// Check the set-up and say how to fix problems.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  contexture doctor\n  contexture doctor --repair")]
 pub(super) struct Doctor {
-    /// Mend the state as far as that can be done; copies of the files are kept
+    /// Repair the state as far as possible; copies of the original files are kept
     #[arg(long)]
     repair: bool,
 }
 
 const DATABASE: &str = "contexture.db";
 
-/// One finding: whether it is as it should be, and what was found or what to do.
+/// One finding: the state of something, or a problem with its remedy.
 #[derive(Clone)]
 struct Finding {
     good: bool,
@@ -75,13 +75,12 @@ fn findings(setup: &Setup) -> Vec<Finding> {
 fn counter(setup: &Setup) -> Finding {
     let counter = setup.config.tokenizer.counter();
     match counter.count("one two three") {
-        0 => bad(format!("the tokenizer {} counts nothing", counter.name())),
+        0 => bad(format!("the tokenizer {} counts no tokens", counter.name())),
         _ => good(format!("tokens are counted by {}", counter.name())),
     }
 }
 
-/// What can be seen without asking: nothing is sent, and no command is run that may ask for a
-/// passphrase.
+/// Checks the settings locally: sends nothing, and runs no command that might ask for a passphrase.
 fn embeddings(settings: &Embeddings) -> Finding {
     let Embeddings { url, model, key, .. } = settings;
     match key.check() {
@@ -129,23 +128,23 @@ fn state(folder: &Path) -> Vec<Finding> {
             findings.extend(kept_beside(folder));
             findings
         }
-        Err(error) => vec![bad(format!("{error}; give another with --state DIR"))],
+        Err(error) => vec![bad(format!("{error}; choose another folder with --state DIR"))],
     }
 }
 
-/// The projects whose own templates count.
+/// Lists the trusted projects, whose own templates are used.
 fn trusted(folder: &Path) -> Vec<Finding> {
     let line = |trusted: Trusted| {
         let Identity { project, remote } = &trusted.identity;
         let remote = remote.as_ref().map(|remote| format!(" ({remote})")).unwrap_or_default();
         good(match trusted.standing() {
-            Standing::Same => format!("{project}{remote} is trusted, its templates count"),
+            Standing::Same => format!("{project}{remote} is trusted; its templates are used"),
             Standing::Other => format!(
-                "{project}{remote} was trusted, and something else is there now, which is not; see \
+                "{project}{remote} was trusted, but another project is at that place now; see \
                  contexture trust"
             ),
             Standing::Gone => format!(
-                "{project}{remote} was trusted and is gone; contexture trust --revoke forgets it"
+                "{project}{remote} was trusted but is gone; run contexture trust --revoke to forget it"
             ),
         })
     };
@@ -155,7 +154,7 @@ fn trusted(folder: &Path) -> Vec<Finding> {
     }
 }
 
-/// A folder that does not exist: looking at it must not make it.
+/// Checks where the state folder would be, without creating it.
 fn state_to_be(folder: &Path) -> Finding {
     let above = folder.ancestors().find(|above| above.exists());
     match above.filter(|above| !above.is_dir()) {
@@ -163,14 +162,14 @@ fn state_to_be(folder: &Path) -> Finding {
             good(format!("the state will be kept in {}, which will be made", visible_path(folder)))
         }
         Some(file) => bad(format!(
-            "the state cannot be kept in {}, since {} is no folder; give another with --state DIR",
+            "the state cannot be kept in {}: {} is not a folder; choose another with --state DIR",
             visible_path(folder),
             visible_path(file)
         )),
     }
 }
 
-/// Opens the state as a start does, which mends it, and reads everything through. Says each step.
+/// Repairs the state by opening it as a start would, then reads all of it. Reports each step.
 fn repair(folder: &Path) -> anyhow::Result<Vec<Finding>> {
     if !folder.exists() {
         return Ok(vec![good("there is no state to repair".to_owned())]);
@@ -180,10 +179,12 @@ fn repair(folder: &Path) -> anyhow::Result<Vec<Finding>> {
     let mut steps: Vec<Finding> =
         findings.into_iter().map(|finding| good(format!("repair: {}", finding.text))).collect();
     if let Some(why) = store.refusal() {
-        anyhow::bail!("the state can only be read now ({why})");
+        anyhow::bail!("the state is read-only for now: {why}");
     }
     recovery::check_all(&Files::new(folder), &mut store)?;
-    steps.push(good("repair: database, copy and log were read through and are sound".to_owned()));
+    steps.push(good(
+        "repair: read all of the database, its copy and its log; they are sound".to_owned(),
+    ));
     for backup in recovery::backup::list(&Files::new(folder)) {
         if let Err(error) = recovery::backup::check(&backup.path) {
             steps.push(bad(format!("{error}; remove it")));
@@ -192,7 +193,7 @@ fn repair(folder: &Path) -> anyhow::Result<Vec<Finding>> {
     Ok(steps)
 }
 
-/// Says when the last backup was made, and what the copies of damaged files take.
+/// Reports the last backup, and the space that backups and damaged files take.
 fn kept_beside(folder: &Path) -> Vec<Finding> {
     let files = Files::new(folder);
     let backups = recovery::backup::list(&files);
@@ -201,19 +202,21 @@ fn kept_beside(folder: &Path) -> Vec<Finding> {
         let at = jiff::Timestamp::from_second(last.at).unwrap_or_default();
         let bytes: u64 = backups.iter().map(|backup| backup.bytes).sum();
         let count = backups.len();
-        findings.push(good(format!("the last backup is of {at}; {count} take {bytes} bytes")));
+        findings.push(good(format!(
+            "the last backup was made at {at}; {count} backups take {bytes} bytes"
+        )));
     }
     let damaged = std::fs::read_dir(files.damaged()).map_or(0, Iterator::count);
     if damaged > 0 {
         findings.push(good(format!(
-            "{} has the files of {damaged} earlier damages; remove what you do not need",
+            "{} holds copies from {damaged} earlier repairs; remove what you do not need",
             visible_path(&files.damaged())
         )));
     }
     findings
 }
 
-/// Looks at the state without changing it.
+/// Checks the state without changing it.
 fn database(folder: &Path) -> Vec<Finding> {
     let files = Files::new(folder);
     if !files.database().exists() && !files.log().exists() {
@@ -222,8 +225,8 @@ fn database(folder: &Path) -> Vec<Finding> {
     match recovery::inspect(folder) {
         Ok(found) if found.is_empty() => vec![good(format!("{DATABASE} is sound"))],
         Ok(found) => {
-            let advice = "`contexture doctor --repair` mends what can be mended, as the next start \
-                          does; the files are kept as they are";
+            let advice = "run `contexture doctor --repair`, or just start the server; copies of \
+                          the damaged files are kept";
             let told = found.into_iter().map(|finding| bad(finding.text));
             told.chain([bad(format!("{DATABASE} needs repair: {advice}"))]).collect()
         }
@@ -233,14 +236,15 @@ fn database(folder: &Path) -> Vec<Finding> {
 
 fn running(pid: u32, socket: Option<&Path>) -> Finding {
     match socket {
-        Some(path) if UnixStream::connect(path).is_ok() => {
-            good(format!("a server runs (process {pid}) and answers on {}", visible_path(path)))
-        }
+        Some(path) if UnixStream::connect(path).is_ok() => good(format!(
+            "a server is running (process {pid}) and answers on {}",
+            visible_path(path)
+        )),
         Some(path) => bad(format!(
             "the server (process {pid}) does not answer on {}; end it with `kill {pid}`",
             visible_path(path)
         )),
-        None => bad(format!("the server (process {pid}) listens on no socket")),
+        None => bad(format!("the server (process {pid}) does not listen on a socket")),
     }
 }
 

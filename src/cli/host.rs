@@ -1,4 +1,4 @@
-//! Puts a server together: configuration, store, engine, tools.
+//! Builds a server from its parts: configuration, store, engine, tools.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,24 +20,24 @@ use crate::store::logged::LoggedStore;
 use crate::store::recovery;
 use crate::store::sqlite::SqliteStore;
 
-/// The folders and settings in effect.
+/// Folders and settings in effect.
 pub(super) struct Setup {
     pub(super) folders: Folders,
     pub(super) config: Config,
-    /// `None` when the server is ephemeral.
+    /// State folder; `None` if the server is ephemeral.
     pub(super) state: Option<PathBuf>,
-    /// What the REPLs of SLY and SLIME are like.
+    /// Settings of the REPLs for SLY and SLIME.
     pub(super) repl: ReplSettings,
     fixed_time: Option<i64>,
 }
 
 impl Common {
     pub(super) fn setup(&self) -> anyhow::Result<Setup> {
-        let folders = Folders::of_user().context("no home folder is known")?;
+        let folders = Folders::of_user().context("cannot find your home folder; set HOME")?;
         let file = self.config.clone().unwrap_or_else(|| folders.config_file.clone());
         let config = Config::load(&file, |name| std::env::var(name).ok(), self.settings.clone())?;
         let state = match (self.ephemeral, &self.state) {
-            (true, Some(_)) => anyhow::bail!("--ephemeral keeps no state; leave --state out"),
+            (true, Some(_)) => anyhow::bail!("--ephemeral keeps no state; omit --state"),
             (true, None) => None,
             (false, state) => Some(state.clone().unwrap_or_else(|| folders.state.clone())),
         };
@@ -47,7 +47,7 @@ impl Common {
 }
 
 impl Setup {
-    /// Starts the server over the owned folder, or over memory.
+    /// Starts a server on the owned folder, or in memory.
     pub(super) fn start(&self, owned: Option<&Owned>) -> anyhow::Result<Server> {
         let (store, findings) = match owned {
             None => (LoggedStore::in_memory(SqliteStore::in_memory()?)?, Vec::new()),
@@ -108,7 +108,8 @@ impl Setup {
     }
 }
 
-/// The projects that are trusted; a list that cannot be read is kept aside.
+/// Opens the list of trusted projects. A list that cannot be read is kept aside and replaced by an
+/// empty one.
 fn trust(owned: Option<&Owned>, notices: &mut Vec<String>) -> Trust {
     let Some(owned) = owned else { return Trust::default() };
     Trust::open(owned.file(TRUST_FILE)).unwrap_or_else(|error| {
@@ -118,7 +119,7 @@ fn trust(owned: Option<&Owned>, notices: &mut Vec<String>) -> Trust {
     })
 }
 
-/// One thread for everything but slow work.
+/// Builds a runtime with one thread; only blocking work runs elsewhere.
 pub(super) fn runtime() -> anyhow::Result<Runtime> {
     Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
 }

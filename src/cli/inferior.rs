@@ -1,5 +1,5 @@
-//! Being started by `M-x sly` or `M-x slime`: Emacs says on standard input into which file the port
-//! is to be written, and connects to that. The server ends when its Emacs does.
+//! Support for `M-x sly` and `M-x slime`: Emacs names a file on standard input, the server writes
+//! its port into it, and Emacs connects. The server ends with its Emacs.
 
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
@@ -12,27 +12,27 @@ use crate::value::Value;
 use crate::value::sexp;
 use crate::visible::visible_path;
 
-/// As much as Emacs may say before it has named a file, in bytes.
+/// Maximum number of bytes to read while waiting for the file name.
 const LONGEST_SAYING: usize = 64 << 10;
 
-/// Where the Emacs is to connect.
+/// Opens the listener that Emacs connects to.
 pub(super) async fn listener() -> anyhow::Result<TcpListener> {
     TcpListener::bind("127.0.0.1:0").await.context("cannot listen on 127.0.0.1")
 }
 
-/// Writes the port where Emacs wants it, and returns when standard input ends.
+/// Writes the port to the file that Emacs names, and returns when standard input ends.
 pub(super) async fn attend(port: u16) -> anyhow::Result<()> {
     let (done, ended) = tokio::sync::oneshot::channel();
-    // A thread of its own: it blocks for as long as Emacs lives.
+    // Reading blocks for as long as Emacs lives.
     std::thread::spawn(move || {
         let outcome = listen(&mut std::io::stdin().lock(), port);
-        // Nobody is left to be told.
+        // The receiver may be gone.
         let _ = done.send(outcome);
     });
     ended.await?
 }
 
-/// The same where another server owns the state: its clients' words are carried to that.
+/// Does the same if another server owns the state, and relays the connections to that server.
 pub(super) async fn relay(socket: &Path) -> anyhow::Result<()> {
     let listener = listener().await?;
     let port = listener.local_addr()?.port();
@@ -47,7 +47,7 @@ fn listen(input: &mut impl BufRead, port: u16) -> anyhow::Result<()> {
     let mut told = false;
     loop {
         let mut line = Vec::new();
-        // A terminal that has been closed is an error, and the end as well.
+        // Reading from a closed terminal fails; this counts as the end too.
         if input.read_until(b'\n', &mut line).unwrap_or(0) == 0 {
             return Ok(());
         }
@@ -62,8 +62,8 @@ fn listen(input: &mut impl BufRead, port: u16) -> anyhow::Result<()> {
     }
 }
 
-/// The file that is named: by a line of its own, or by the form that starts a Lisp's server, which
-/// SLY and SLIME send unless they are told otherwise.
+/// Finds the file name: on a line of its own, or in the form that starts a Lisp's server, which SLY
+/// and SLIME send by default.
 fn port_file(said: &str) -> Option<PathBuf> {
     let said = said.trim();
     if said.starts_with('/') && !said.contains('\n') {
@@ -72,7 +72,7 @@ fn port_file(said: &str) -> Option<PathBuf> {
     last_path(&sexp::read(said).ok()?).map(PathBuf::from)
 }
 
-/// The last string in a form that is an absolute path.
+/// Returns the last string in the form that is an absolute path.
 fn last_path(form: &Value) -> Option<&str> {
     match form {
         Value::Str(text) if text.starts_with('/') => Some(text),
@@ -81,7 +81,7 @@ fn last_path(form: &Value) -> Option<&str> {
     }
 }
 
-/// Writes the file as a whole, since Emacs reads it as soon as it is there.
+/// Writes the file atomically, since Emacs reads it as soon as it exists.
 fn write_port(path: &Path, port: u16) -> anyhow::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     let draft = folder.join(format!(".contexture-port-{}", std::process::id()));

@@ -1,4 +1,4 @@
-//! `contexture methods`: the method table for people.
+//! `contexture methods`: prints the method table for people.
 
 use std::fmt::Write;
 
@@ -34,7 +34,7 @@ fn list() -> String {
     text
 }
 
-/// The reference of every method, as it stands in `docs/protocol.md`.
+/// Returns the reference of all methods, as it appears in `docs/protocol.md`.
 pub(crate) fn markdown() -> String {
     methods().map(section).collect::<Vec<_>>().join("\n")
 }

@@ -1,4 +1,4 @@
-//! The command line: what the program can be told to do.
+//! The command line.
 
 mod backup;
 mod call;
@@ -19,7 +19,7 @@ use clap::{Parser, Subcommand};
 use crate::config::Settings;
 use crate::visible::visible_lines;
 
-/// Keeps what a language model needs to see inside the model's window, for Emacs and others.
+/// Context engine for language models, for Emacs and other clients.
 #[derive(Debug, Parser)]
 #[command(name = "contexture", version, about, max_term_width = 100)]
 pub struct Cli {
@@ -29,10 +29,10 @@ pub struct Cli {
     command: Command,
 }
 
-/// What every command takes.
+/// Options common to all commands.
 #[derive(Debug, Clone, clap::Args)]
 struct Common {
-    /// The folder where the state is kept
+    /// Folder that holds the state
     #[arg(
         long,
         global = true,
@@ -41,10 +41,10 @@ struct Common {
         env = "CONTEXTURE_STATE"
     )]
     state: Option<PathBuf>,
-    /// Keep no state: everything is gone when the program ends
+    /// Keep no state: everything is lost when the program ends
     #[arg(long, global = true, help_heading = "Common options")]
     ephemeral: bool,
-    /// The configuration file
+    /// Configuration file
     #[arg(
         long,
         global = true,
@@ -53,7 +53,7 @@ struct Common {
         env = "CONTEXTURE_CONFIG"
     )]
     config: Option<PathBuf>,
-    /// Give every item this time, in Unix seconds, so that tests can know it
+    /// Give every item this time, in Unix seconds, for reproducible tests
     #[arg(long, global = true, help_heading = "Common options", value_name = "SECONDS")]
     fixed_time: Option<i64>,
     #[command(flatten)]
@@ -64,19 +64,19 @@ struct Common {
 enum Command {
     /// Serve clients over stdio, Unix sockets and TCP
     Serve(serve::Serve),
-    /// Call a method of the running server, or of one started for this call
+    /// Call a method of the running server, or of a server started for this call
     Call(call::Call),
     /// Render files as context, without a server
     Render(render::Render),
     /// List the methods
     Methods(methods::Methods),
-    /// Check the set-up and say what to do
+    /// Check the set-up and say how to fix problems
     Doctor(doctor::Doctor),
-    /// Write all of the state into one file
+    /// Write the whole state to one file
     Backup(backup::Backup),
-    /// Put a backup in the place of the state
+    /// Replace the state with a backup
     Restore(backup::Restore),
-    /// Trust a project, so that its own templates count
+    /// Trust a project, so that its own templates are used
     Trust(trust::Trust),
 }
 
@@ -103,7 +103,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Writes to standard output. A reader that has gone is no error.
+/// Writes to standard output. Ignores a broken pipe.
 fn say(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -112,7 +112,7 @@ fn say(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Writes a message to standard error, where nothing else can be done if that fails.
+/// Writes a message to standard error. Ignores failures: there is no other place to report them.
 fn complain(message: &str) {
     let _ = writeln!(std::io::stderr(), "{}", visible_lines(message));
 }

@@ -1,4 +1,4 @@
-//! `contexture render`: files in, context out, without a server.
+//! `contexture render`: prints files as context, without a server.
 
 use std::path::{Path, PathBuf};
 
@@ -19,22 +19,22 @@ use crate::value::Value;
 #[command(
     after_help = "Examples:\n  contexture render src/main.rs src/lib.rs:10-40\n  contexture \
     render *.el --format xml --max-tokens 2000\n\nA file may be followed by :START or :START-END. \
-    What was left out is said on standard error."
+    What was left out is reported on standard error."
 )]
 pub(super) struct Render {
-    /// Files, each with an optional :START-END
+    /// Files, each with an optional :START or :START-END
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
-    /// Only items of these types or origins
+    /// Include only items of these types or origins
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     types: Vec<String>,
-    /// Only so many of the last
+    /// Include only the last N files
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// markdown, xml, org or json
+    /// Output format: markdown, xml, org or json
     #[arg(long, default_value = "markdown", value_parser = parse_format)]
     format: Format,
-    /// Never more tokens than this: the first files are left out first
+    /// Maximum number of tokens; files are dropped from the first on
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
 }
@@ -110,7 +110,7 @@ fn read(setup: &Setup, name: &str, index: usize) -> anyhow::Result<Item> {
     })
 }
 
-/// Takes `:START` or `:START-END` off a name, unless a file has the whole as its name.
+/// Splits `:START` or `:START-END` off a name, unless a file with the full name exists.
 fn split_range(name: &str) -> (&str, Option<(u64, Option<u64>)>) {
     let range = |text: &str| match text.split_once('-') {
         None => Some((text.parse().ok()?, None)),

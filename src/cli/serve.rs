@@ -1,4 +1,4 @@
-//! `contexture serve`: the server itself, or a bridge to the one that runs already.
+//! `contexture serve`: runs the server, or a bridge to the one that is already running.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -17,32 +17,32 @@ use crate::server::listen::{UnixSocket, serve_tcp};
 use crate::server::{Server, stdio};
 use crate::visible::visible;
 
-/// How often, and how long, a second server looks for the socket of the first.
+/// Pause between attempts to reach the owner of the state folder, and their number.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 const LOOKS: u32 = 250;
 
-/// Serve clients over any of the transports; several may be given.
+/// Serve clients over one or more transports.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  contexture serve --stdio\n  contexture serve --unix --tcp \
     127.0.0.1:4005\n\nOne server owns a state folder. A second `serve --stdio` over the same \
     folder becomes a\nbridge to the first.")]
 pub(super) struct Serve {
-    /// Speak over standard input and output; the server ends with its input
+    /// Serve over standard input and output; the server ends with its input
     #[arg(long)]
     stdio: bool,
-    /// Listen on a Unix socket; without PATH, on one of the user's own
+    /// Listen on a Unix socket; without PATH, on a private default path
     #[arg(long, value_name = "PATH", num_args = 0..=1)]
     unix: Option<Option<PathBuf>>,
-    /// Listen on a TCP address, HOST:PORT; port 0 takes a free one and prints it
+    /// Listen on a TCP address, HOST:PORT; port 0 picks a free port and prints it
     #[arg(long, value_name = "ADDR")]
     tcp: Option<String>,
-    /// Serve the Emacs that started this with `M-x sly` or `M-x slime`, over TCP
+    /// Serve the Emacs that started this program with `M-x sly` or `M-x slime`, over TCP
     #[arg(long)]
     inferior: bool,
-    /// The release of SLY that connects; without this one, SLY asks whether to go on
+    /// Version of SLY to report; if it differs from the client's, SLY asks whether to continue
     #[arg(long, value_name = "VERSION")]
     slynk_version: Option<String>,
-    /// The release of SLIME that connects; without this one, SLIME asks whether to go on
+    /// Version of SLIME to report; if it differs from the client's, SLIME asks whether to continue
     #[arg(long, value_name = "VERSION")]
     swank_version: Option<String>,
 }
@@ -50,10 +50,10 @@ pub(super) struct Serve {
 impl Serve {
     pub(super) fn run(self, common: &Common) -> anyhow::Result<()> {
         if !self.stdio && self.unix.is_none() && self.tcp.is_none() && !self.inferior {
-            bail!("say where to serve: --stdio, --unix or --tcp ADDR");
+            bail!("choose at least one of --stdio, --unix and --tcp ADDR");
         }
         if self.stdio && self.inferior {
-            bail!("--inferior reads standard input itself; leave --stdio out");
+            bail!("--inferior reads standard input itself; omit --stdio");
         }
         log_to_stderr();
         let mut setup = common.setup()?;
@@ -65,7 +65,7 @@ impl Serve {
         }
         let runtime = runtime()?;
         let served = runtime.block_on(self.serve(&setup));
-        // A blocked read of standard input or of a hung disk must not keep the process.
+        // A blocked read from standard input or a hung disk must not keep the process alive.
         runtime.shutdown_timeout(Duration::ZERO);
         served
     }
@@ -85,15 +85,17 @@ impl Serve {
         if let Some(path) = self.socket_path(setup)? {
             let socket = UnixSocket::bind(&path)?;
             if let Some(owned) = &owned {
-                // Where nothing can be written, others do not find the socket, which is all.
+                // In a read-only folder the note cannot be written. Then others cannot find the
+                // socket, but nothing else is lost.
                 if let Err(error) = owned.note(Some(socket.path())) {
-                    tracing::warn!("{error}; others will not find this server");
+                    tracing::warn!("{error}; other processes will not find this server");
                 }
             }
             listeners.spawn(socket.serve(server.clone()));
         }
         if let Some(address) = &self.tcp {
-            let advice = || format!("cannot listen on {address:?}; give it as 127.0.0.1:4005");
+            let advice =
+                || format!("cannot listen on {address:?}; write the address like 127.0.0.1:4005");
             let listener = TcpListener::bind(address).await.with_context(advice)?;
             if address.ends_with(":0") {
                 say(&format!("{}\n", listener.local_addr()?.port()))?;
@@ -117,12 +119,12 @@ impl Serve {
     }
 
     async fn until_the_end(&self, server: &Server, port: Option<u16>) -> anyhow::Result<()> {
-        // A file that may grow no longer is an error of the write, and not the end of the process.
+        // Handled so that a write beyond the file size limit fails instead of killing the process.
         let _too_large = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
         let mut terminated = signal(SignalKind::terminate())?;
         let mut interrupted = signal(SignalKind::interrupt())?;
-        // An Emacs that ends sends this to what it has started; to others it means a terminal that
-        // was closed, which a server in the background may have been told to ignore.
+        // Emacs sends SIGHUP to its subprocesses when it exits. Otherwise the signal means that the
+        // terminal was closed, which a background server may have been told to ignore.
         let mut hung_up = match self.stdio {
             true => Some(signal(SignalKind::hangup())?),
             false => None,
@@ -142,7 +144,7 @@ impl Serve {
             }
             let (input, output) = (stdio::input()?, stdio::output()?);
             let server = server.clone();
-            // A task of its own: when something else ends the server, the last answers still go out.
+            // A task of its own: if something else ends the server, the last answers still go out.
             let gone = stdio::output_gone();
             let serving = async move {
                 server.serve_until(input, output, Admission::Granted, gone).await;
@@ -173,7 +175,8 @@ impl Serve {
         Ok(read_secret(setup.config.secret_file.as_deref(), &usual)?)
     }
 
-    /// Where to listen. The owner of a state folder always does, so that others can join it.
+    /// Returns the path of the socket. The owner of a state folder always listens, so that others
+    /// can join it.
     fn socket_path(&self, setup: &Setup) -> anyhow::Result<Option<PathBuf>> {
         match (&self.unix, &setup.state) {
             (Some(Some(path)), _) => Ok(Some(path.clone())),
@@ -186,7 +189,7 @@ impl Serve {
     }
 }
 
-/// A name for the socket of a state folder, short whatever the folder's name is.
+/// Names the socket of a state folder. The name is short however long the folder's path is.
 fn socket_name(state: Option<&Path>) -> anyhow::Result<String> {
     let Some(state) = state else { return Ok(format!("ephemeral-{}.sock", std::process::id())) };
     let folder = state.canonicalize()?;
@@ -194,15 +197,15 @@ fn socket_name(state: Option<&Path>) -> anyhow::Result<String> {
     Ok(format!("{}.sock", &hash[..16]))
 }
 
-/// Whose a state folder is.
+/// Owner of the state folder.
 enum Taken {
     Here(Owned),
-    /// Another server's, which listens on this socket.
+    /// Another server, listening on this socket.
     By(PathBuf),
 }
 
-/// Takes the folder, or finds the socket of its owner when a bridge will do. The owner may be
-/// just starting, or just ending, so both are tried for a while.
+/// Takes the folder. If a `bridge` is enough, finds the socket of the folder's owner instead. The
+/// owner may be starting or ending, so both are tried for a while.
 async fn take(folder: &Path, bridge: bool) -> anyhow::Result<Taken> {
     for look in 1.. {
         match Owned::take(folder) {
@@ -229,7 +232,7 @@ fn answers(socket: &Path) -> bool {
     std::os::unix::net::UnixStream::connect(socket).is_ok()
 }
 
-/// Logs go to standard error; `CONTEXTURE_LOG` chooses how much, as `debug` or `info`.
+/// Logs to standard error. `CONTEXTURE_LOG` sets the level, such as `debug` or `info`.
 pub(super) fn log_to_stderr() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("CONTEXTURE_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
@@ -240,7 +243,7 @@ pub(super) fn log_to_stderr() {
         .init();
 }
 
-/// Standard error, to which each write is one line, whatever the names in it hold.
+/// Writer to standard error that keeps each event on one line, whatever names it contains.
 struct LogLines;
 
 impl Write for LogLines {

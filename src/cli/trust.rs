@@ -1,4 +1,4 @@
-//! `contexture trust`: says which projects' own templates count.
+//! `contexture trust`: manages the list of projects whose own templates are used.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -11,19 +11,19 @@ use super::{Common, complain, say};
 use crate::files::project_root;
 use crate::value::Value;
 
-/// Trust a project: its own templates count from now on.
+/// Trust a project, so that its own templates are used.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  contexture trust ~/src/parser\n  contexture trust --revoke \
-    ~/src/parser\n  contexture trust --list\n\nThe trust is of the repository that is there now, \
-    told by its Git remote: a project that is\nmoved, or another one at the same place, must be \
+    ~/src/parser\n  contexture trust --list\n\nTrust applies to the repository that is there now, \
+    identified by its Git remote. A project\nthat is moved, or another one at the same place, must be \
     trusted again.")]
 pub(super) struct Trust {
-    /// The project's folder; the project of the current folder by default
+    /// Folder of the project; defaults to the project of the current folder
     dir: Option<PathBuf>,
-    /// Trust it no longer
+    /// Stop trusting the project
     #[arg(long)]
     revoke: bool,
-    /// List the projects that are trusted
+    /// List the trusted projects
     #[arg(long, conflicts_with_all = ["revoke", "dir"])]
     list: bool,
 }
@@ -32,7 +32,7 @@ impl Trust {
     pub(super) fn run(self, common: &Common) -> anyhow::Result<bool> {
         let setup = common.setup()?;
         if setup.state.is_none() {
-            bail!("trust is kept with the state; leave --ephemeral out");
+            bail!("trust is kept with the state; omit --ephemeral");
         }
         log_to_stderr();
         let (method, params) = match (self.list, self.revoke) {
@@ -68,7 +68,7 @@ fn text<'a>(answer: &'a Value, name: &str) -> &'a str {
     }
 }
 
-/// The answer in words.
+/// Formats the answer for people.
 fn shown(method: &str, answer: &Value) -> String {
     let project = text(answer, "project");
     match (method, answer) {
@@ -79,7 +79,7 @@ fn shown(method: &str, answer: &Value) -> String {
                         Value::Str(name) => Some(&**name),
                         _ => None,
                     });
-                    format!("its templates {} count", names.collect::<Vec<_>>().join(", "))
+                    format!("its templates {} are used", names.collect::<Vec<_>>().join(", "))
                 }
                 _ => "it has no templates yet".to_owned(),
             };
@@ -108,8 +108,8 @@ fn remote(answer: &Value) -> String {
 
 fn standing(answer: &Value) -> &'static str {
     match text(answer, "standing") {
-        "gone" => ": there is no such folder now",
-        "other" => ": something else is there now, which is not trusted",
+        "gone" => ": the folder is gone",
+        "other" => ": another project is there now, which is not trusted",
         _ => "",
     }
 }

@@ -1,46 +1,49 @@
-//! Conversations with models: what is sent, and what comes back piece by piece.
+//! Conversations with models: requests, and answers that arrive in pieces.
 
 use std::sync::Arc;
 
 use super::{Answer, ErrorKind, Limit, ProviderError};
 use crate::session::message::{Message, Role, ToolCall};
 
-/// The most that is believed of a count of tokens: no request takes so many, and the sums of eight
-/// million such counts are still integers of the store and of the wire.
+/// Maximum number of tokens to accept from a reported count. No request is that large, and the sum
+/// of eight million such counts still fits an integer of the store and the wire.
 pub const MOST_TOKENS: u64 = 1 << 40;
 
-/// A model that can be talked to.
+/// A chat model behind some service.
 pub trait Provider: Send + Sync {
-    /// The provider, as people know it: a name or an address.
+    /// Returns the provider's name for people: a name or an address.
     fn name(&self) -> &str;
 
-    /// The model's name there.
+    /// Returns the provider's name of the model.
     fn model(&self) -> &str;
 
-    /// The same provider asked for another model, over the same connections and with the same key.
+    /// Returns the same provider with another model, sharing connections and key.
     fn with_model(&self, model: &str) -> Arc<dyn Provider>;
 
-    /// What would be sent for a request, to the byte. It holds no key.
+    /// Returns the exact payload that a request would send. It contains no key.
     fn payload(&self, request: &Request) -> String;
 
-    /// The names of the models that there are, in the provider's order.
+    /// Returns the names of the available models, in the provider's order.
     fn models(&self) -> Answer<'_, Vec<String>>;
 
-    /// How many tokens the model takes, if the provider tells that.
+    /// Returns the model's token limit, if the provider reports one.
     fn limit(&self) -> Answer<'_, Option<Limit>> {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// Sends the request and waits for the answer to begin. The request may be sent again when the
-    /// provider is busy, but never once the answer has begun. Dropping the future, or the reply,
-    /// closes the connection, so that the provider stops working.
+    /// Sends the request and waits for the answer to begin. Retries while the provider is busy, but
+    /// never after the answer has begun. Dropping the future or the reply closes the connection, so
+    /// that the provider stops generating.
     fn chat<'a>(&'a self, request: &'a Request) -> Answer<'a, Box<dyn Reply>>;
 }
 
-/// An answer that is coming.
+/// An answer in progress.
 pub trait Reply: Send {
-    /// The next piece; `None` after [`Piece::Stopped`], which every whole answer ends with.
-    /// An answer that breaks off is an error, and so is everything asked for after an error.
+    /// Returns the next piece, or `None` after [`Piece::Stopped`], which ends every complete
+    /// answer.
+    ///
+    /// # Errors
+    /// Fails if the answer breaks off. After an error, every call returns an error.
     fn next(&mut self) -> Answer<'_, Option<Piece>>;
 }
 
@@ -49,21 +52,21 @@ pub trait Reply: Send {
 pub enum Piece {
     /// More of the text.
     Text(String),
-    /// More of what the model says it thinks.
+    /// More of the model's reasoning.
     Reasoning(String),
-    /// A call of a tool, whole.
+    /// A complete tool call.
     Call(ToolCall),
-    /// What the request and the answer cost, as far as it is known; a later one counts more.
+    /// Usage so far, as far as it is known. Later reports take precedence.
     Usage(Usage),
-    /// What the provider wants to have back beside the answer, as [`Said::opaque`], when the results
-    /// of its calls are sent. It comes only with calls, and before the end.
+    /// Data that the provider wants back as [`Said::opaque`], together with the results of its
+    /// calls. Comes only with calls, and before the end.
     Opaque(serde_json::Value),
-    /// The end.
+    /// End of the answer.
     Stopped(Stop),
 }
 
 impl Piece {
-    /// How many bytes the piece says.
+    /// Returns the number of bytes of text, reasoning and calls in the piece.
     pub(super) fn said(&self) -> usize {
         match self {
             Self::Text(text) | Self::Reasoning(text) => text.len(),
@@ -73,98 +76,100 @@ impl Piece {
     }
 }
 
-/// What a provider reports, in its own tokens.
+/// Token usage as the provider reports it, in its own tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
-    /// Of the whole request, with what was read from a cache.
+    /// Tokens of the whole request, including those read from a cache.
     pub input: Option<u64>,
-    /// Of the whole answer, with the reasoning.
+    /// Tokens of the whole answer, including reasoning.
     pub output: Option<u64>,
-    /// Of the request, what was read from a cache.
+    /// Tokens of the request that were read from a cache.
     pub cache_read: Option<u64>,
-    /// Of the request, what was written to a cache.
+    /// Tokens of the request that were written to a cache.
     pub cache_written: Option<u64>,
-    /// Of the answer, what was reasoning.
+    /// Tokens of the answer that were reasoning.
     pub reasoning: Option<u64>,
 }
 
-/// Why an answer ended.
+/// Reason why an answer ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
-    /// The model had no more to say.
+    /// The model was done.
     Finished,
-    /// It was allowed no more tokens.
+    /// The answer reached its token limit.
     Length,
-    /// Its calls of tools are to be carried out.
+    /// The model waits for the results of its tool calls.
     Calls,
-    /// The provider did not let it say more.
+    /// The provider stopped the answer, such as by a content filter.
     Refused,
-    /// Something else, in the provider's word.
+    /// Any other reason, in the provider's words.
     Other(String),
 }
 
-/// What is asked.
+/// A request to a model.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Request {
-    /// What was said, oldest first.
+    /// Messages of the conversation, oldest first.
     pub messages: Vec<Said>,
-    /// How many messages from the first are the same in the next request: providers that are told
-    /// what to cache are told to cache these.
+    /// Number of leading messages that the next request will repeat. Providers with explicit
+    /// caching are told to cache these.
     pub stable: usize,
-    /// The tools that the model may call.
+    /// Tools that the model may call.
     pub tools: Vec<Tool>,
-    /// The model may call none of them in its answer.
+    /// Forbids tool calls in this answer.
     pub without_calls: bool,
-    /// How many tokens the answer may have; the provider's default when `None`.
+    /// Maximum number of tokens in the answer; `None` means the provider's default.
     pub max_tokens: Option<u64>,
-    /// From 0, the likeliest words, upwards; the provider's default when `None`.
+    /// Sampling temperature: 0 picks the likeliest tokens, more is more varied. `None` means the
+    /// provider's default.
     pub temperature: Option<f64>,
-    /// Who is told when the request has to wait before it is sent again.
+    /// Callback for waits before the request is sent again.
     pub on_wait: OnWait,
 }
 
-/// Hears, in a phrase for people, why a request is sent again and after how long. No two of them make
-/// two requests different.
+/// Callback that gets a phrase for people when a request must wait: the reason and the length of
+/// the wait. All values compare equal, so it never makes two requests differ.
 #[derive(Clone, Default)]
 pub struct OnWait(Option<Arc<Hear>>);
 
-/// What hears a phrase.
+/// Function that receives a phrase.
 type Hear = dyn Fn(&str) + Send + Sync;
 
 /// One message of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Said {
-    /// Who says it.
+    /// Speaker.
     pub role: Role,
-    /// The text.
+    /// Text of the message.
     pub content: Arc<str>,
-    /// The tools that it calls.
+    /// Tool calls in the message.
     pub tool_calls: Vec<ToolCall>,
-    /// Which call it answers.
+    /// Id of the call that this message answers.
     pub tool_call_id: Option<String>,
-    /// What came with it as [`Piece::Opaque`], such as signatures of thoughts. Several providers
-    /// refuse the rest of a turn without it; none needs it after the turn, so nothing stores it.
+    /// Data that came as [`Piece::Opaque`], such as signatures of reasoning. Several providers
+    /// refuse the rest of a turn without it. No provider needs it after the turn, so it is not
+    /// stored.
     pub opaque: Option<serde_json::Value>,
 }
 
 /// A tool that a model may call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tool {
-    /// Its name.
+    /// Name of the tool.
     pub name: String,
-    /// What it is for.
+    /// Description of the tool for the model.
     pub description: String,
-    /// Its arguments as a JSON schema.
+    /// JSON schema of the arguments.
     pub schema: serde_json::Value,
 }
 
 impl OnWait {
-    /// Tells it to `hear`.
+    /// Creates a callback that calls `hear`.
     pub fn new(hear: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(hear)))
     }
 
-    /// Tells it.
+    /// Calls the callback, if there is one.
     pub(super) fn tell(&self, phrase: &str) {
         if let Some(hear) = &self.0 {
             hear(phrase);
@@ -185,7 +190,7 @@ impl PartialEq for OnWait {
 }
 
 impl Said {
-    /// A text without calls.
+    /// Creates a message with text and no calls.
     pub fn new(role: Role, content: &str) -> Self {
         Self {
             role,
@@ -210,20 +215,20 @@ impl From<&Message> for Said {
 }
 
 impl Said {
-    /// What this family of providers had sent to be given back.
+    /// Returns the opaque data, if this family of providers sent it.
     pub(super) fn kept(&self, family: &str) -> Option<&serde_json::Value> {
         self.opaque.as_ref()?.get(family)
     }
 }
 
 impl Request {
-    /// The name of the tool whose call has this id.
+    /// Returns the name of the tool that the call with this id used.
     pub(super) fn called(&self, id: &str) -> Option<&str> {
         let call = self.caller(id)?.tool_calls.iter().find(|call| call.id == id);
         call.map(|call| &*call.name)
     }
 
-    /// The message that has the call with this id.
+    /// Returns the latest message that contains the call with this id.
     pub(super) fn caller(&self, id: &str) -> Option<&Said> {
         let calls = |said: &&Said| said.tool_calls.iter().any(|call| call.id == id);
         self.messages.iter().rev().find(calls)
@@ -231,14 +236,15 @@ impl Request {
 }
 
 impl Usage {
-    /// This, and what is newer where it is known; at most [`MOST_TOKENS`] of each.
+    /// Returns this usage updated with the known values of a newer report; each at most
+    /// [`MOST_TOKENS`].
     #[must_use]
     pub fn with(self, newer: Self) -> Self {
         self.each_with(newer, |known, newer| newer.or(known))
     }
 
-    /// What this and another request took together, at most [`MOST_TOKENS`] of each; what only
-    /// one of them tells counts alone.
+    /// Returns the sum of the usage of two requests; each at most [`MOST_TOKENS`]. A value that
+    /// only one of them has counts alone.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         self.each_with(other, |one, other| match (one, other) {
@@ -259,20 +265,20 @@ impl Usage {
     }
 }
 
-/// A whole answer.
+/// A complete answer, assembled from its pieces.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Whole {
-    /// The text.
+    /// Text of the answer.
     pub text: String,
-    /// What the model said it thought.
+    /// Reasoning of the model.
     pub reasoning: String,
-    /// The calls of tools.
+    /// Tool calls.
     pub calls: Vec<ToolCall>,
-    /// What the provider wants to have back with the results of the calls.
+    /// Data that the provider wants back with the results of the calls.
     pub opaque: Option<serde_json::Value>,
-    /// What it cost.
+    /// Token usage.
     pub usage: Usage,
-    /// Why it ended; `None` when it did not.
+    /// Reason why the answer ended; `None` if it did not.
     pub stop: Option<Stop>,
 }
 
@@ -289,10 +295,10 @@ impl Whole {
         }
     }
 
-    /// Reads a reply to its end. What came before an error is kept.
+    /// Reads a reply to its end. Pieces that came before an error are kept.
     ///
     /// # Errors
-    /// Those of the reply.
+    /// Returns the reply's error.
     pub async fn read(&mut self, reply: &mut dyn Reply) -> Result<(), ProviderError> {
         while let Some(piece) = reply.next().await? {
             self.add(piece);
@@ -301,7 +307,7 @@ impl Whole {
     }
 }
 
-/// The error of a conversation that somebody no longer wants.
+/// Returns the error of a request that was cancelled.
 pub fn cancelled(provider: &dyn Provider) -> ProviderError {
     ProviderError {
         kind: ErrorKind::Cancelled,
@@ -313,7 +319,7 @@ pub fn cancelled(provider: &dyn Provider) -> ProviderError {
     }
 }
 
-/// The error of an answer that cannot be an answer.
+/// Returns the error of an answer that violates the protocol.
 pub fn malformed(provider: &dyn Provider, what: &str) -> ProviderError {
     ProviderError { kind: ErrorKind::Malformed, what: what.to_owned(), ..cancelled(provider) }
 }

@@ -1,4 +1,4 @@
-//! Embeddings: vectors that are alike for texts that mean alike things.
+//! Embeddings: vectors that are similar for texts of similar meaning.
 
 use std::time::Duration;
 
@@ -11,25 +11,25 @@ use super::http::Endpoint;
 use super::secret::KeySource;
 use super::{Answer, ProviderError};
 
-/// How many texts are sent in one request.
+/// Maximum number of texts in one request.
 pub const BATCH: usize = 64;
-/// How much of a text is embedded, in characters: about 2,000 tokens, which models of embeddings
-/// take. What a text is about is mostly said at its beginning.
+/// Maximum number of characters to embed of a text: about 2,000 tokens, which embedding models
+/// accept. The beginning of a text says most about its subject.
 pub const MOST_CHARS: usize = 8_000;
-/// The longest answer that is read: more than [`BATCH`] vectors of 8,192 numbers.
+/// Maximum length of an answer in bytes: enough for [`BATCH`] vectors of 8,192 numbers.
 const LONGEST_ANSWER: usize = 32 << 20;
 
-/// Makes vectors of texts.
+/// A model that computes vectors for texts.
 pub trait Embedder: Send + Sync {
-    /// The model, as it is called in messages.
+    /// Returns the name of the model for messages.
     fn model(&self) -> &str;
 
-    /// A vector for each text, in their order; of a text of more than [`MOST_CHARS`] only the
-    /// beginning counts. All have the same length, above 0. Gives up when the time is up.
+    /// Returns one vector for each text, in order. Uses only the first [`MOST_CHARS`] characters of
+    /// a text. All vectors have the same length, above 0. Gives up after `time`.
     fn embed<'a>(&'a self, texts: &'a [String], time: Duration) -> Answer<'a, Vec<Vec<f32>>>;
 }
 
-/// A server with the interface of `OpenAI`'s `/embeddings`, which most servers of models have.
+/// A server with an interface like `OpenAI`'s `/embeddings`, as most model servers have.
 pub struct HttpEmbedder {
     endpoint: Endpoint,
     url: String,
@@ -53,7 +53,7 @@ struct Embedding {
 }
 
 impl HttpEmbedder {
-    /// `url` is that of the interface, such as `http://localhost:11434/v1`.
+    /// Creates an embedder. `url` is the base address, such as `http://localhost:11434/v1`.
     pub fn new(url: &str, model: &str, key: KeySource) -> Self {
         let base = url.trim_end_matches('/');
         let whole = match base.ends_with("/embeddings") {
@@ -76,8 +76,9 @@ impl HttpEmbedder {
         let (response, _) =
             self.endpoint.ask(&self.url, Some(body), until, &OnWait::default()).await?;
         let answer = self.endpoint.whole(response, LONGEST_ANSWER, until).await?;
-        let answered: Answered = serde_json::from_slice(&answer)
-            .map_err(|error| malformed(format!("the answer is no list of embeddings: {error}")))?;
+        let answered: Answered = serde_json::from_slice(&answer).map_err(|error| {
+            malformed(format!("the answer is not a list of embeddings: {error}"))
+        })?;
         in_order(answered, texts.len()).map_err(malformed)
     }
 }
@@ -112,8 +113,8 @@ fn same_length(vectors: &[Vec<f32>]) -> bool {
     vectors.windows(2).all(|pair| pair[0].len() == pair[1].len())
 }
 
-/// The vectors in the order of the texts; a phrase when there are not as many as texts, or when
-/// one is of no use.
+/// Returns the vectors in the order of the texts, or a phrase if their number is wrong or one is
+/// unusable.
 fn in_order(answered: Answered, texts: usize) -> Result<Vec<Vec<f32>>, String> {
     let mut data = answered.data;
     if data.len() != texts {

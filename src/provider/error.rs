@@ -1,4 +1,4 @@
-//! Why a provider gave no answer, and what to do about it.
+//! Errors of providers, with advice for people.
 
 use std::time::Duration;
 
@@ -6,44 +6,44 @@ use super::overflow::Overflow;
 use crate::names::names;
 
 names! {
-    /// The ways in which asking a provider fails.
+    /// Kind of failure of a request to a provider.
     ErrorKind {
-        /// Something is missing in the configuration.
+        /// The configuration is incomplete.
         Unconfigured => "unconfigured",
-        /// The key is wrong or may not do this.
+        /// The key is wrong or lacks a permission.
         Authentication => "authentication",
-        /// Too many requests at a time.
+        /// Too many requests in a short time.
         RateLimited => "rate-limited",
-        /// The account has no money or no allowance left, which waiting does not bring back.
+        /// The account has no money or allowance left; waiting does not help.
         QuotaExhausted => "quota-exhausted",
-        /// The request has more tokens than the model takes.
+        /// The request has more tokens than the model accepts.
         ContextTooLong => "context-too-long",
-        /// The provider does not accept the request: there is no such model, for one.
+        /// The provider rejects the request, such as for an unknown model.
         BadRequest => "bad-request",
-        /// The provider cannot be reached, takes too long, or has failed itself.
+        /// The provider cannot be reached, takes too long, or failed.
         Unavailable => "unavailable",
-        /// Whoever asked no longer wants the answer.
+        /// The caller cancelled the request.
         Cancelled => "cancelled",
-        /// The answer is not what the provider's interface says.
+        /// The answer violates the provider's protocol.
         Malformed => "malformed",
     }
 }
 
-/// A failure, told with the provider, the model and the next step.
+/// Failure of a request, reported with the provider, the model and advice.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{provider} with the model {model:?}: {what}; {}", self.next_step())]
 pub struct ProviderError {
-    /// How it failed.
+    /// Kind of the failure.
     pub kind: ErrorKind,
-    /// The provider, as people know it: a name or an address.
+    /// Provider's name for people: a name or an address.
     pub provider: String,
-    /// The model that was asked for.
+    /// Name of the requested model.
     pub model: String,
-    /// What happened. It holds no key.
+    /// Description of the failure. It contains no key.
     pub what: String,
-    /// How long the provider wants to be left alone, if it said so.
+    /// Time that the provider asks clients to wait, if it gave one.
     pub retry_after: Option<Duration>,
-    /// The figures of a request that is too long, if the provider said them.
+    /// Token counts of a request that is too long, if the provider gave them.
     pub overflow: Option<Box<Overflow>>,
 }
 
@@ -57,16 +57,16 @@ impl ProviderError {
             ErrorKind::Authentication => "check the key that is configured for it".into(),
             ErrorKind::RateLimited => match self.retry_after {
                 Some(wait) => format!("try again in {} s", wait.as_secs().max(1)),
-                None => "try again later, or look at the quota".into(),
+                None => "try again later, or check the quota".into(),
             },
             ErrorKind::QuotaExhausted => {
-                "look at the plan and the balance of the account, or choose another provider".into()
+                "check the account's plan and balance, or choose another provider".into()
             }
             ErrorKind::ContextTooLong => "send less, or choose a model with a larger window".into(),
             ErrorKind::BadRequest => "check the url and the name of the model".into(),
             ErrorKind::Unavailable => "check that it runs and can be reached, and try again".into(),
             ErrorKind::Cancelled => "ask again".into(),
-            ErrorKind::Malformed => "check that the url is that of such an interface".into(),
+            ErrorKind::Malformed => "check that the url leads to a server of this kind".into(),
         }
     }
 }

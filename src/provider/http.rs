@@ -1,4 +1,4 @@
-//! Requests to one server: the key, the retries, and what a refusal means.
+//! HTTP requests to one server: keys, retries, and the meaning of refusals.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,29 +15,29 @@ use super::error::{ErrorKind, ProviderError};
 use super::refusal::{Again, Refusal, wanted_pause};
 use super::secret::{KeySource, Secret};
 
-/// How often a request is sent at most while the failure may pass. A server that says that it is
-/// loading or overloaded is asked until there is no time left.
+/// Maximum number of attempts for a failure that may pass. A server that is loading or overloaded
+/// is asked until the time is up.
 const ATTEMPTS: u32 = 3;
-/// How long to wait before the second attempt, and the shortest pause that a server can ask for.
-/// Each later wait is twice as long, up to [`LONGEST_WAIT`], unless the server says otherwise.
+/// Wait before the second attempt, and the shortest wait that a server can ask for. Each later wait
+/// is twice as long, up to [`LONGEST_WAIT`], unless the server says otherwise.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
-/// The longest pause before a server is asked again that does not say when it is ready.
+/// Longest wait between attempts if the server does not say when it is ready.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// How long a connection may take to be made.
+/// Maximum time to establish a connection.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
-/// How much of a refusal is read, in bytes.
+/// Maximum number of bytes to read of a refusal.
 const LONGEST_REFUSAL: usize = 16 << 10;
 
-/// How a key is sent.
+/// HTTP header that carries the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyHeader {
-    /// As the token of an authorization.
+    /// `Authorization: Bearer`.
     Bearer,
-    /// In a header of its own.
+    /// A header with this name.
     Named(&'static str),
 }
 
-/// A server that is asked for what one model makes.
+/// A server and one of its models.
 pub(super) struct Endpoint {
     provider: String,
     model: String,
@@ -47,22 +47,22 @@ pub(super) struct Endpoint {
     shared: Arc<Shared>,
 }
 
-/// What the models of one server have in common. It is no state of the engine.
+/// State shared by all models of one server. Not engine state.
 #[derive(Default)]
 struct Shared {
-    /// Locked while it is asked for: a command that asks for a passphrase must not run twice at a
-    /// time.
+    /// The key, once it is known. Locked while it is fetched, because a command that asks for a
+    /// passphrase must not run twice at a time.
     key: Mutex<Option<Secret>>,
-    /// Made at the first use, since reading the system's certificates takes a while.
+    /// HTTP client, created on first use because loading the system's certificates takes a while.
     client: OnceCell<Client>,
 }
 
-/// A request that brought no answer.
+/// Failure of one attempt.
 struct Failed {
     error: ProviderError,
     again: Again,
-    /// The server closed the connection without a word, as it does with one that was not used for
-    /// a while. The request is sent again on another, once.
+    /// True if the server closed a connection without an answer, as happens with idle ones. The
+    /// request is then sent once more on a new connection.
     is_closed: bool,
 }
 
@@ -84,7 +84,7 @@ impl Endpoint {
         }
     }
 
-    /// The same server for another model.
+    /// Returns the same server with another model.
     pub(super) fn with_model(&self, model: &str) -> Self {
         Self {
             provider: self.provider.clone(),
@@ -96,7 +96,7 @@ impl Endpoint {
         }
     }
 
-    /// Sends the key so, and these headers with every request.
+    /// Sets how the key is sent, and headers to send with every request.
     pub(super) fn with_headers(
         self,
         key_header: KeyHeader,
@@ -124,7 +124,7 @@ impl Endpoint {
         }
     }
 
-    /// The same, but only once.
+    /// Sends a request without retrying.
     pub(super) async fn ask_only_once(
         &self,
         url: &str,
@@ -137,8 +137,9 @@ impl Endpoint {
         }
     }
 
-    /// Sends JSON, or asks without any, until that is accepted, a failure will not pass, or the
-    /// time is up. Gives the key that was sent, too, since what the server says may hold it.
+    /// Sends JSON, or a GET without a body, and retries until the server accepts, the failure is
+    /// final, or the time is up. Also returns the key that was sent, because the server's messages
+    /// may repeat it.
     pub(super) async fn ask(
         &self,
         url: &str,
@@ -167,18 +168,18 @@ impl Endpoint {
                 Again::UntilReady => true,
             };
             let pause = error.retry_after.map_or(wait, |pause| pause.max(FIRST_WAIT));
-            // A server may name a pause that no clock can count to the end of.
+            // The server's pause may be too long to add to a time.
             let left = until.saturating_duration_since(Instant::now());
             if !goes_on || pause >= left {
                 return Err(error);
             }
-            on_wait.tell(&format!("{error}; asked again after {:.1} s", pause.as_secs_f64()));
+            on_wait.tell(&format!("{error}; trying again in {:.1} s", pause.as_secs_f64()));
             sleep(pause).await;
             wait = (wait * 2).min(LONGEST_WAIT);
         }
     }
 
-    /// The whole of an answer, as long as it is no longer than `limit` bytes.
+    /// Reads a whole answer of at most `limit` bytes.
     pub(super) async fn whole(
         &self,
         mut response: Response,
@@ -199,7 +200,7 @@ impl Endpoint {
         }
     }
 
-    /// There was no answer in time.
+    /// Returns the error of an answer that did not come in time.
     pub(super) fn late(&self) -> ProviderError {
         self.error(ErrorKind::Unavailable, "no answer came in time")
     }
@@ -212,7 +213,7 @@ impl Endpoint {
         let key = self.key().await?;
         let client = self.shared.client.get_or_try_init(|| async { client(url) }).await;
         let client = client.map_err(|error| {
-            let what = format!("there can be no connections: {}", deepest(&error));
+            let what = format!("cannot set up connections: {}", deepest(&error));
             self.error(ErrorKind::Unconfigured, what)
         })?;
         let request = match body {
@@ -251,7 +252,7 @@ impl Endpoint {
                 KeyHeader::Named(name) => (HeaderName::from_static(name), key.reveal().to_owned()),
             };
             let value = HeaderValue::from_str(&text);
-            let what = "the key has characters that no key has";
+            let what = "the key has characters that a header cannot contain";
             let mut value = value.map_err(|_| self.error(ErrorKind::Unconfigured, what))?;
             value.set_sensitive(true);
             headers.insert(name, value);
@@ -265,7 +266,7 @@ impl Endpoint {
         let mut body = Vec::new();
         let mut is_cut = true;
         while body.len() <= LONGEST_REFUSAL {
-            // What is missing of a refusal does not matter.
+            // A refusal that breaks off is still useful.
             let chunk = response.chunk().await;
             is_cut = !matches!(chunk, Ok(None));
             let Ok(Some(chunk)) = chunk else { break };
@@ -279,7 +280,7 @@ impl Endpoint {
         let refusal = Refusal::read(status, &body, pause, key.as_ref());
         let Refusal { kind, said, overflow, pause, again } = refusal;
         if kind == ErrorKind::Authentication {
-            // The command or the variable may give another one next time.
+            // The command or the variable may return another key next time.
             *self.shared.key.lock().await = None;
         }
         let told = if said.is_empty() { String::new() } else { format!(": {said}") };
@@ -288,14 +289,15 @@ impl Endpoint {
         Failed { error, again, is_closed: false }
     }
 
-    /// The connection failed. What reqwest says of the address is left out, since it is long.
+    /// Returns the error of a failed connection. Leaves out reqwest's mention of the address, which
+    /// is long.
     pub(super) fn broken(&self, error: reqwest::Error) -> ProviderError {
         let what = format!("the connection failed: {}", deepest(&error.without_url()));
         self.error(ErrorKind::Unavailable, what)
     }
 }
 
-/// The cause of an error that says most.
+/// Returns the innermost cause of an error, which says most.
 fn deepest(error: &dyn std::error::Error) -> String {
     let mut deepest = error;
     while let Some(cause) = deepest.source() {
@@ -305,17 +307,17 @@ fn deepest(error: &dyn std::error::Error) -> String {
 }
 
 fn client(url: &str) -> reqwest::Result<Client> {
-    // Only the first of a process is taken, and they are all the same.
+    // Only the first call in a process has an effect; all would install the same provider.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = match url.starts_with("https:") {
         true => Client::builder(),
-        // A server on one's own machine must not need the system's certificates: there may be none.
+        // A local server must not depend on the system's certificates, which may not exist.
         false => Client::builder().tls_certs_only([]),
     };
     builder
         .user_agent(concat!("contexture/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT_TIME)
-        // A key is only for the server that it was given for.
+        // Redirects are not followed: a key is only for the server it was given for.
         .redirect(redirect::Policy::none())
         .build()
 }

@@ -1,31 +1,31 @@
-//! How many tokens a model takes, as its server tells it: where that is asked, and how it is said.
+//! Token limits of models as their servers report them: where to ask, and how to read the answer.
 
 use reqwest::Url;
 use serde_json::{Value, json};
 
 use super::family::Family;
 
-/// What a server told of a model.
+/// Token limit of a model, as reported by its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
-    /// The tokens of a request together with its answer.
+    /// Maximum number of tokens in a request and its answer together.
     pub tokens: u64,
-    /// Whether that can change by itself: a server that loads models when they are first asked
-    /// tells what one could have before, and what it has after.
+    /// True if the limit may change by itself. A server that loads models on demand reports the
+    /// possible limit before and the actual one after.
     pub may_change: bool,
 }
 
-/// A place where a server may tell a limit.
+/// An address at which a server may report a limit.
 pub(super) struct Place {
     pub(super) url: String,
     pub(super) body: Option<Value>,
-    /// Reads the answer for the model of this name.
+    /// Reads the limit of the named model from the answer.
     pub(super) read: fn(&Value, &str) -> Option<Limit>,
 }
 
-/// The fields that an entry of a list of models may have, the ones about what is served before the
-/// ones about what the model could: of llama.cpp, vLLM, OpenRouter and Together, Groq, Mistral,
-/// Anthropic, Gemini, and litellm.
+/// Paths of the limit in an entry of a list of models. Limits in effect come before theoretical
+/// ones. In order: llama.cpp, vLLM, OpenRouter and Together, Groq, Mistral, Anthropic, Gemini,
+/// litellm.
 const FIELDS: &[&str] = &[
     "/meta/n_ctx",
     "/max_model_len",
@@ -37,8 +37,8 @@ const FIELDS: &[&str] = &[
     "/model_info/max_input_tokens",
 ];
 
-/// The places, in the order in which they are asked. What only servers on one's own machine or
-/// network have is not asked of others.
+/// Returns the addresses to try, in order. Interfaces that only local servers have are not tried on
+/// others.
 pub(super) fn places(family: Family, base: &str, model: &str) -> Vec<Place> {
     let base = base.trim_end_matches('/');
     let root = base.trim_end_matches("/v1").trim_end_matches("/v1beta");
@@ -81,8 +81,8 @@ fn figure(said: &Value, pointer: &str) -> Option<u64> {
     said.pointer(pointer)?.as_u64().filter(|tokens| *tokens > 0)
 }
 
-/// The entry of this model in a list; of a list of one, that, since such a server serves it under
-/// any name.
+/// Returns the model's entry in a list. The entry of a one-element list counts for any name, since
+/// such a server ignores the name.
 fn entry<'a>(said: &'a Value, model: &str) -> Option<&'a Value> {
     let list = said["data"].as_array().or_else(|| said["models"].as_array())?;
     let is_named = |entry: &&Value| {
@@ -92,7 +92,7 @@ fn entry<'a>(said: &'a Value, model: &str) -> Option<&'a Value> {
     list.iter().find(is_named).or_else(|| list.first().filter(|_| list.len() == 1))
 }
 
-/// Whether two names are of one model: Ollama calls `m` also `m:latest`.
+/// Returns whether two names mean the same model: for Ollama, `m` is also `m:latest`.
 fn is_same(name: &str, model: &str) -> bool {
     name == model || name.strip_suffix(":latest").is_some_and(|bare| bare == model)
 }
@@ -105,24 +105,25 @@ fn of_list(said: &Value, model: &str) -> Option<Limit> {
     of_entry(entry(said, model)?, model)
 }
 
-/// llama.cpp's.
+/// Reads llama.cpp's properties.
 fn of_props(said: &Value, _: &str) -> Option<Limit> {
     figure(said, "/default_generation_settings/n_ctx").map(settled)
 }
 
-/// LM Studio's, which loads a model at its first request.
+/// Reads LM Studio's list of models. It loads a model at its first request.
 fn of_studio(said: &Value, model: &str) -> Option<Limit> {
     figure(entry(said, model)?, "/loaded_context_length").map(settled)
 }
 
-/// Ollama's models in memory.
+/// Reads Ollama's list of models in memory.
 fn of_loaded(said: &Value, model: &str) -> Option<Limit> {
     let named = |entry: &&Value| entry["name"].as_str().is_some_and(|name| is_same(name, model));
     let entry = said["models"].as_array()?.iter().find(named)?;
     figure(entry, "/context_length").map(settled)
 }
 
-/// Ollama's description of a model: what its file sets, else what it could have at most.
+/// Reads Ollama's description of a model: the limit that its file sets, else the highest possible
+/// one.
 fn of_shown(said: &Value, _: &str) -> Option<Limit> {
     let set = said["parameters"].as_str().unwrap_or_default().lines().find_map(|line| {
         let mut words = line.split_whitespace();
@@ -157,7 +158,7 @@ mod tests {
         openai(list(json!({"id": "m", "max_model_len": 4096})), 4096);
         openai(list(json!({"id": "m", "context_length": 8192})), 8192);
         openai(list(json!({"id": "m", "context_window": 131_072})), 131_072);
-        // What is served goes before what the model was made for.
+        // The limit in effect takes precedence over what the model was made for.
         let llama = json!({"id": "m.gguf", "meta": {"n_ctx": 1024, "n_ctx_train": 32768}});
         openai(json!({"data": [llama]}), 1024);
         let props = json!({"default_generation_settings": {"n_ctx": 2048}});

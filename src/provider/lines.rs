@@ -1,26 +1,28 @@
-//! A stream of bytes as lines, and lines as the data of server-sent events.
+//! Splits a byte stream into lines, and lines into server-sent events.
 //!
-//! Text is decoded a line at a time, so it does not matter where the bytes were split.
+//! Text is decoded line by line, so it may be split at any byte.
 
-/// The longest line, in bytes: an answer of 10 MB in one piece is read, an endless one is not.
+/// Maximum length of a line in bytes. An answer of 10 MB in one piece fits; an endless line is
+/// refused.
 const LONGEST_LINE: usize = 16 << 20;
 
-/// How an answer comes.
+/// Framing of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// As server-sent events, of which only the data count.
+    /// Server-sent events, of which only the data matter.
     Events,
-    /// As lines, each a JSON text.
+    /// Lines of JSON.
     Lines,
 }
 
-/// Takes bytes as they come and gives what they hold.
+/// Collects bytes and passes on complete texts.
 pub(super) struct Unframer {
     framing: Framing,
     line: Vec<u8>,
-    /// The data of the event that is coming.
+    /// Data of the event in progress.
     data: Option<String>,
-    /// The last line ended with a carriage return, so a line feed belongs to it.
+    /// True if the last line ended with a carriage return; a line feed after it belongs to the same
+    /// line end.
     returned: bool,
 }
 
@@ -29,7 +31,7 @@ impl Unframer {
         Self { framing, line: Vec::new(), data: None, returned: false }
     }
 
-    /// Takes more bytes and passes on the texts that are whole now.
+    /// Adds bytes and passes complete texts to `take`.
     pub(super) fn push(
         &mut self,
         mut bytes: &[u8],
@@ -37,7 +39,7 @@ impl Unframer {
     ) -> Result<(), String> {
         if std::mem::take(&mut self.returned) {
             bytes = bytes.strip_prefix(b"\n").unwrap_or_else(|| {
-                // An empty chunk says nothing of what follows.
+                // An empty chunk does not tell what follows.
                 self.returned = bytes.is_empty();
                 bytes
             });
@@ -59,7 +61,7 @@ impl Unframer {
         }
     }
 
-    /// After the last byte: what has no line's end is passed on, too.
+    /// Ends the stream. A last line without a line end counts too.
     pub(super) fn end(
         &mut self,
         take: &mut dyn FnMut(&str) -> Result<(), String>,
@@ -92,12 +94,12 @@ impl Unframer {
         }
     }
 
-    /// Comments, and the fields that do not count.
+    /// Accepts comments and fields without meaning here.
     fn other_field(&self, line: &str) -> Result<(), String> {
         let name = line.split(':').next().unwrap_or_default();
         match ["", "event", "id", "retry", "data"].contains(&name) {
             true => Ok(()),
-            false => Err("the answer is no stream of events".to_owned()),
+            false => Err("the answer is not an event stream".to_owned()),
         }
     }
 }
@@ -120,7 +122,7 @@ mod tests {
         Ok(found)
     }
 
-    /// In one piece, byte by byte, and cut in two at every place.
+    /// In one piece, byte by byte, and split in two at every place.
     #[track_caller]
     fn check(framing: Framing, text: &str, expected: &[&str]) {
         let bytes = text.as_bytes();
@@ -155,7 +157,7 @@ mod tests {
     #[test]
     fn what_is_no_stream_is_refused() {
         let refused = |framing, bytes: &[u8]| unframed(framing, &[bytes]).unwrap_err();
-        assert_eq!(refused(Framing::Events, b"<html>\n"), "the answer is no stream of events");
+        assert_eq!(refused(Framing::Events, b"<html>\n"), "the answer is not an event stream");
         assert_eq!(refused(Framing::Events, b"data: \xff\n\n"), "the answer is not UTF-8");
         let endless = vec![b'x'; LONGEST_LINE + 1];
         assert!(refused(Framing::Lines, &endless).contains("more than"));

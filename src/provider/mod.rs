@@ -1,8 +1,7 @@
-//! Models behind the network: what is asked of them, and how failures are told.
+//! Model providers on the network: requests, answers, and errors.
 //!
-//! Leaves that speak to one kind of server each, behind traits that say nothing of HTTP. It knows
-//! no engine, no store and no file of settings; keys are read when they are needed, and kept in
-//! memory alone.
+//! Each kind of server is one leaf module, behind traits that hide HTTP. Nothing here knows the
+//! engine, the store or the configuration file. Keys are read when needed and kept only in memory.
 
 pub mod chat;
 pub mod embed;
@@ -27,5 +26,5 @@ pub use self::limits::Limit;
 pub use self::overflow::Overflow;
 pub use self::served::{HttpProvider, Times};
 
-/// What a provider will have answered: traits with these are object safe.
+/// Future answer of a provider. Boxed, so that traits with it are object safe.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, ProviderError>> + Send + 'a>>;

@@ -1,13 +1,13 @@
-//! One form of messages for every kind of server, which the strictest chat templates accept.
+//! Normal form of messages for every kind of server. Even the strictest chat templates accept it.
 //!
-//! There is one system message, and it is first. Then user and assistant take turns; the user
-//! begins, and the last word is the user's or a tool's. Each call has its result right behind it,
-//! its arguments are a JSON object, and ids and names have only characters that all servers take.
-//! Nothing that is said is lost, and the log is not touched.
+//! It has one system message, which comes first. After it, user and assistant alternate, beginning
+//! with the user; the last message is from the user or a tool. Each call is directly followed by
+//! its result and has a JSON object as arguments. Ids and names use only characters that all
+//! servers accept. No text is lost, and the log is not changed.
 //!
-//! What the system says later does not go into the first message: that would change the beginning of
-//! every later request, on which prompt caches live. It becomes a part of the user's message before
-//! it, also when calls stand between the two, so that the rounds of a turn have one beginning.
+//! A later system message does not go into the first one: that would change the beginning of every
+//! later request and defeat prompt caches. It becomes part of the preceding user message, even if
+//! calls stand between the two, so that all rounds of a turn begin alike.
 
 mod call;
 
@@ -18,25 +18,25 @@ use self::call::{Ids, name, object};
 use super::chat::{Request, Said};
 use crate::session::message::Role;
 
-/// Said where somebody has to speak and nobody did.
+/// Filler for a message that must exist but has no text.
 const NOTHING: &str = "…";
-/// The result of a call that has none, and the text of a result without one.
+/// Text of a missing result, and of an empty one.
 const NO_RESULT: &str = "(no result)";
 const NO_OUTPUT: &str = "(no output)";
-/// Separates texts that become one message.
+/// Separator of texts merged into one message.
 const BETWEEN: &str = "\n\n";
 
-/// How a kind of server differs from the others.
+/// Differences in the form between kinds of servers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Form {
-    /// Its name, under which answers keep what must go back as it came.
+    /// Name of the kind, under which answers keep data to be returned unchanged.
     pub(super) family: &'static str,
-    /// Whether the user may speak right after results of calls. Templates of the others want the
-    /// model to speak in between.
+    /// True if the user may speak directly after results. Templates of other kinds require the
+    /// assistant to speak in between.
     pub(super) joins_results: bool,
 }
 
-/// The request in normal form.
+/// Converts a request to normal form.
 pub(super) fn normal(request: &Request, form: Form) -> Request {
     let said = &request.messages;
     let leading = said.iter().take_while(|said| said.role == Role::System).count();
@@ -58,13 +58,13 @@ pub(super) fn normal(request: &Request, form: Form) -> Request {
     Request { messages: system.into_iter().chain(turns).collect(), stable, ..request.clone() }
 }
 
-/// A call: the place of its message, and its own place there.
+/// Position of a call: index of its message, and index within it.
 type Place = (usize, usize);
 
-/// Which messages are the results of which calls, by their places.
+/// Assignment of result messages to calls, by position.
 struct Results {
     of_calls: HashMap<Place, Vec<usize>>,
-    /// The messages that are the result of a call.
+    /// For each message, true if it is the result of a call.
     placed: Vec<bool>,
 }
 
@@ -88,8 +88,8 @@ impl Results {
         found
     }
 
-    /// The call that a result answers, among those of its id so far: of the last message that has
-    /// one the first that has no result yet, else the last.
+    /// Finds the call that a result answers, among the earlier calls with its id. In the latest
+    /// message that has any, takes the first call without a result, else the last one.
     fn caller(&self, of_id: &[Place]) -> Option<Place> {
         let last = of_id.last()?;
         let before = of_id.iter().rposition(|call| call.0 != last.0);
@@ -102,7 +102,7 @@ impl Results {
     }
 }
 
-/// A message as it comes to be, and the last place of the request that it was made of.
+/// A message under construction, and the last message of the request that went into it.
 struct Turn {
     said: Said,
     texts: Vec<Arc<str>>,
@@ -139,7 +139,7 @@ impl Turn {
     }
 }
 
-/// The messages as they come to be.
+/// The messages built so far.
 struct Speakers {
     form: Form,
     ids: Ids,
@@ -160,7 +160,7 @@ impl Speakers {
         }
     }
 
-    /// An answer that calls tools, with the results.
+    /// Adds an answer with tool calls, and their results.
     fn calls(&mut self, at: usize, said: &Said, results: &Results, all: &[Said]) {
         let is_kept = said.kept(self.form.family).is_some();
         let mut own = said.clone();
@@ -188,7 +188,7 @@ impl Speakers {
         match self.turns.last_mut() {
             None => self.turns.push(Turn::new(at, Role::User)),
             Some(last) if last.said.role == Role::Assistant => {
-                // What must go back as it came is joined with nothing.
+                // Opaque data must be returned unchanged, so messages that have it are not merged.
                 if last.said.opaque.is_none() && said.opaque.is_none() {
                     last.add(at, &said.content);
                     last.said.tool_calls.extend_from_slice(&said.tool_calls);
@@ -214,7 +214,7 @@ impl Speakers {
         }
     }
 
-    /// What the system says in the middle.
+    /// Adds a system message from the middle of the log.
     fn note(&mut self, at: usize, text: &str) {
         let text: Arc<str> = format!("<system-note>\n{text}\n</system-note>").into();
         let is_answer =
@@ -226,7 +226,7 @@ impl Speakers {
         }
     }
 
-    /// Nobody is asked who has spoken last.
+    /// Makes sure that the assistant does not have the last word.
     fn end(&mut self, at: usize) {
         if self.turns.last().is_none_or(|last| last.said.role == Role::Assistant) {
             self.turns.push(Turn::new(at, Role::User));

@@ -1,25 +1,25 @@
-//! What servers say of a request that is too long: how many tokens they take, and how many they
-//! counted. The forms are those that servers were seen to use; a test has one of each.
+//! Reads the token counts in a server's error about a request that is too long. The forms are those
+//! seen in practice; a test has an example of each.
 
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 use serde_json::Value;
 
-/// The figures of a refusal, in the server's own tokens.
+/// Token counts in a refusal, in the server's own tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Overflow {
-    /// The tokens that a request may have together with its answer.
+    /// Maximum number of tokens of a request and its answer together.
     pub limit: Option<u64>,
-    /// The tokens of the request.
+    /// Number of tokens of the request.
     pub input: Option<u64>,
-    /// The tokens that were set aside for the answer.
+    /// Number of tokens reserved for the answer.
     pub output: Option<u64>,
-    /// The tokens that are too many, from servers that say nothing else.
+    /// Number of tokens over the limit, from servers that give nothing else.
     pub excess: Option<u64>,
 }
 
-/// The forms, in the order in which they are tried. `total` is the input together with the output.
+/// Patterns in the order in which they are tried. `total` is input plus output.
 const FORMS: &[&str] = &[
     // llama.cpp
     r"request \(<input> tokens\) exceeds the available context size \(<limit> tokens\)",
@@ -34,7 +34,7 @@ const FORMS: &[&str] = &[
     // OpenAI, DeepSeek, vLLM; OpenRouter
     r"context length is <limit> tokens.* requested (?:about )?<total> tokens.*?<output> in the (?:completion|output)",
     r"context length is <limit> tokens.* (?:messages resulted in|requested)(?: about)? <total> tokens",
-    // OpenAI and Groq, of a limit of tokens a minute that no request of this size can meet
+    // OpenAI and Groq, for a request above the limit of tokens per minute
     r"request too large.* limit:? <limit>, requested:? <input>",
     // Anthropic
     r"exceed context limit: <input> \+ <output> > <limit>",
@@ -58,7 +58,7 @@ const FORMS: &[&str] = &[
     r"prompt token count of <input> exceeds the limit of <limit>",
     // Ollama
     r"exceeded max context length by <excess> tokens",
-    // Whoever says no more
+    // Servers that give only the limit
     r"(?:context (?:length|window|size)|prompt length)(?: of the model)?(?: is| of)?:? (?:only )?<limit>",
 ];
 
@@ -72,12 +72,12 @@ static COMPILED: LazyLock<Vec<Regex>> = LazyLock::new(|| {
 });
 
 impl Overflow {
-    /// Reads the words of a refusal.
+    /// Reads the message of a refusal.
     pub(super) fn read(said: &str) -> Option<Self> {
         COMPILED.iter().find_map(|form| form.captures(said)).map(|found| Self::of(&found))
     }
 
-    /// Reads the body of a refusal: the fields that llama.cpp has for the figures, else the words.
+    /// Reads the body of a refusal: llama.cpp's fields if present, else the message.
     pub(super) fn read_body(json: Option<&Value>, said: &str) -> Option<Self> {
         let error = json.map(|json| &json["error"]);
         let field = |name: &str| error.and_then(|error| error[name].as_u64());

@@ -1,4 +1,4 @@
-//! What a refusal means: of which kind it is, what it says to people, and whether to ask again.
+//! Interprets refusals: their kind, a message for people, and whether to try again.
 
 use std::time::Duration;
 
@@ -9,35 +9,35 @@ use super::error::ErrorKind;
 use super::overflow::Overflow;
 use super::secret::Secret;
 
-/// How much of a refusal is told, in characters.
+/// Maximum number of characters of a refusal to show.
 const REFUSAL_TOLD: usize = 300;
 
-/// A refusal, read.
+/// An interpreted refusal.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) kind: ErrorKind,
-    /// What it says, in a line without the key.
+    /// Message on one line, without the key.
     pub(super) said: String,
-    /// The figures of one about a request that is too long.
+    /// Token counts, if the request was too long.
     pub(super) overflow: Option<Overflow>,
-    /// How long the server wants to be left alone.
+    /// Time that the server asks clients to wait.
     pub(super) pause: Option<Duration>,
     pub(super) again: Again,
 }
 
-/// Whether the same request is sent again.
+/// Policy for sending the same request again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Again {
-    /// It would be refused again.
+    /// Give up: it would be refused again.
     Never,
-    /// A few times: the failure may pass.
+    /// Try a few times: the failure may pass.
     Soon,
-    /// Until there is no time left: the server is loading the model, or says when to come back.
+    /// Keep trying until the time is up: the server is loading the model, or says when to come back.
     UntilReady,
 }
 
 impl Refusal {
-    /// Reads what came with `status`; `pause` is what the headers say.
+    /// Interprets a refusal with `status`. `pause` comes from the headers.
     pub(super) fn read(
         status: u16,
         body: &str,
@@ -45,7 +45,7 @@ impl Refusal {
         key: Option<&Secret>,
     ) -> Self {
         let json: Option<Value> = serde_json::from_str(body).ok();
-        // Gemini may put it into a list.
+        // Gemini may wrap the error in a list.
         let json = json.map(|json| json.get(0).cloned().unwrap_or(json));
         let whole = message(json.as_ref()).unwrap_or(body);
         let pause = pause.or_else(|| json.as_ref().and_then(told_pause));
@@ -80,19 +80,19 @@ fn kind_of(status: u16, said: &str) -> ErrorKind {
     match status {
         401 | 403 => ErrorKind::Authentication,
         413 => ErrorKind::ContextTooLong,
-        // A limit of tokens a minute that is smaller than the request.
+        // The limit of tokens per minute is smaller than the request.
         429 if said.to_lowercase().contains("request too large") => ErrorKind::ContextTooLong,
         429 => ErrorKind::RateLimited,
-        // Servers and proxies that call it their own failure.
+        // Some servers and proxies report this as their own failure.
         500 if too_long => ErrorKind::ContextTooLong,
         408 | 425 | 500.. => ErrorKind::Unavailable,
         _ => by_words,
     }
 }
 
-/// What is wrong with a request, as far as the words of the refusal tell: many servers have no
-/// other sign. Those of a window that is too long are of `OpenAI` and Anthropic (the first four),
-/// Gemini, llama.cpp, vLLM, and xAI; those of a wrong key are of Gemini.
+/// Classifies a refusal by its words, which are the only sign from many servers. The words for a
+/// request that is too long are from `OpenAI` and Anthropic (the first four), Gemini, llama.cpp,
+/// vLLM and xAI; those for a wrong key are from Gemini.
 pub(super) fn kind_of_bad(said: &str) -> ErrorKind {
     const TOO_LONG: &[&str] = &[
         "context length",
@@ -119,8 +119,8 @@ pub(super) fn kind_of_bad(said: &str) -> ErrorKind {
     }
 }
 
-/// The signs of an account without money or allowance, which does not come back by waiting:
-/// `OpenAI`'s codes, and the words of Anthropic and DeepSeek.
+/// Signs of an account without money or allowance, which waiting does not cure: `OpenAI`'s codes,
+/// and words of Anthropic and DeepSeek.
 const QUOTA: &[&str] = &[
     "insufficient_quota",
     "billing_hard_limit_reached",
@@ -130,8 +130,8 @@ const QUOTA: &[&str] = &[
     "insufficient credits",
 ];
 
-/// `OpenAI` says this without another sign; Gemini says it of limits a minute, too, and then
-/// for how long to wait.
+/// Words that mean the same from `OpenAI`. Gemini also uses them for limits per minute, but then
+/// says how long to wait.
 const OVER_QUOTA: &str = "exceeded your current quota";
 
 fn is_quota(status: u16, body: &str, json: Option<&Value>, pause: Option<Duration>) -> bool {
@@ -139,7 +139,7 @@ fn is_quota(status: u16, body: &str, json: Option<&Value>, pause: Option<Duratio
         return false;
     }
     let body = body.to_lowercase();
-    // Gemini names the limits that were met.
+    // Gemini names the limits that were exceeded.
     let limits: Vec<&str> = details(json)
         .flat_map(|detail| detail["violations"].as_array())
         .flatten()
@@ -156,14 +156,14 @@ fn details(json: Option<&Value>) -> impl Iterator<Item = &Value> {
     json.and_then(|json| json["error"]["details"].as_array()).into_iter().flatten()
 }
 
-/// How long Gemini wants to be left alone, such as `"34.07s"`.
+/// Returns Gemini's retry delay, such as `"34.07s"`.
 fn told_pause(json: &Value) -> Option<Duration> {
     let delay = details(Some(json)).find_map(|detail| detail["retryDelay"].as_str())?;
     let seconds: f64 = delay.strip_suffix('s')?.parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// The message where servers put it.
+/// Returns the message from one of the usual places.
 fn message(json: Option<&Value>) -> Option<&str> {
     let json = json?;
     let places = [&json["error"]["message"], &json["error"], &json["message"], &json["detail"]];
@@ -174,9 +174,9 @@ fn in_words(whole: &str) -> String {
     whole.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The beginning of a text, in a line without the key.
+/// Returns the beginning of a text, on one line and without the key.
 fn in_a_line(whole: &str, key: Option<&Secret>) -> String {
-    // Before anything is cut: half a key is none that could be found.
+    // Done before cutting: half a key could not be found.
     let whole = key.map_or_else(|| whole.to_owned(), |key| key.hidden_in(whole));
     let line = in_words(&whole);
     match line.char_indices().nth(REFUSAL_TOLD) {
@@ -185,7 +185,7 @@ fn in_a_line(whole: &str, key: Option<&Secret>) -> String {
     }
 }
 
-/// Reads `Retry-After`: seconds, or a date.
+/// Parses `Retry-After`: seconds, or a date.
 pub(super) fn wanted_pause(header: &HeaderValue) -> Option<Duration> {
     let text = header.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse() {

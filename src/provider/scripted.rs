@@ -33,8 +33,8 @@
 //! echo = true                        # says, after its text, what it was sent: the payload
 //! ```
 //!
-//! Of the answers that fit, each is played once, in their order; after the last, the first again.
-//! An answer without `when` fits everything, but gives way to one that fits by its `when`.
+//! Each answer that fits is played once, in order; after the last, the first comes again. An answer
+//! without `when` fits everything, but an answer whose `when` matches takes precedence.
 
 use std::collections::VecDeque;
 use std::fs::OpenOptions;
@@ -53,11 +53,11 @@ use super::normal::{Form, normal};
 use super::{Answer, ErrorKind, Overflow, ProviderError};
 use crate::session::message::ToolCall;
 
-/// The longest that a piece may be waited for, in seconds.
+/// Maximum delay before a piece, in seconds.
 const LONGEST_DELAY: f64 = 3600.0;
-/// It is sent what the strictest server is sent.
+/// Message form of the strictest servers.
 const FORM: Form = Form { family: "scripted", joins_results: false };
-/// The longest script that is read, in bytes.
+/// Maximum length of a script in bytes.
 const LONGEST_SCRIPT: u64 = 16 << 20;
 
 /// A provider that follows a script.
@@ -65,7 +65,7 @@ pub struct Scripted {
     name: String,
     model: String,
     answers: Arc<[Line]>,
-    /// How often each answer was played.
+    /// Number of times that each answer was played.
     played: Arc<[AtomicUsize]>,
 }
 
@@ -102,7 +102,7 @@ struct Line {
     echo: bool,
 }
 
-/// Why an answer ends, other than because all is said.
+/// Reason why an answer ends early.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Ends {
@@ -141,18 +141,18 @@ struct Used {
 }
 
 impl Scripted {
-    /// A provider that plays this file, which is read now and not again.
+    /// Opens a script. The file is read only now.
     ///
     /// # Errors
-    /// A phrase that says why it cannot be read, or what [`Scripted::new`] says of it.
+    /// Returns a phrase that says why the file cannot be read, or the error of [`Scripted::new`].
     pub fn open(path: &Path, model: &str) -> Result<Self, String> {
         Self::new(&text_of(path)?, model)
     }
 
-    /// A provider that plays this script; `model` is what it calls itself.
+    /// Parses a script. `model` is the name that the provider reports.
     ///
     /// # Errors
-    /// A phrase with the line and what is wrong there.
+    /// Returns a phrase with the line and the problem.
     pub fn new(script: &str, model: &str) -> Result<Self, String> {
         let script: Script = toml::from_str(script).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start.min(script.len()));
@@ -171,7 +171,7 @@ impl Scripted {
         Ok(Self { name: "scripted".to_owned(), model, answers, played })
     }
 
-    /// The answer whose turn it is, and how often it was played before.
+    /// Returns the answer to play next, and how often it was played before.
     fn next_line(&self, request: &Request) -> Option<(&Line, usize)> {
         let asked = normal(request, FORM);
         let last = asked.messages.last().map_or("", |said| &*said.content);
@@ -200,13 +200,13 @@ impl Scripted {
     }
 }
 
-/// The whole of a regular file. Opened so, what is none is not waited for, as a FIFO would be.
+/// Reads a regular file. Opened with `O_NONBLOCK`, so that a FIFO cannot block.
 fn text_of(path: &Path) -> Result<String, String> {
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
     let file = opened.map_err(|error| error.to_string())?;
     if !file.metadata().map_err(|error| error.to_string())?.is_file() {
-        return Err("it is no regular file".to_owned());
+        return Err("it is not a regular file".to_owned());
     }
     let mut bytes = Vec::new();
     file.take(LONGEST_SCRIPT + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
@@ -265,7 +265,7 @@ impl Provider for Scripted {
                 return Err(self.error(ErrorKind::Unconfigured, what));
             };
             if let Some(kind) = line.error {
-                let what = line.message.as_deref().unwrap_or("the script says so");
+                let what = line.message.as_deref().unwrap_or("the script fails here");
                 let retry_after = line.retry_after.map(|wait| Duration::from_secs(wait.into()));
                 return Err(ProviderError { retry_after, ..self.error(kind, what) });
             }
@@ -296,7 +296,7 @@ impl Line {
         pieces.extend(texts.iter().cloned().map(Piece::Text));
         pieces.extend(self.echo.then(|| Piece::Text(payload())));
         let call = |(at, call): (usize, &Call)| {
-            // Unlike those of the answer when it was played before.
+            // Ids differ from those of earlier plays of the same answer.
             let numbered = || format!("call-{before}-{at}");
             let id = call.id.clone().unwrap_or_else(numbered);
             let Call { name, arguments, .. } = call;

@@ -1,16 +1,16 @@
-//! Keys: where they come from, and a type that shows them to nobody.
+//! API keys: their sources, and a type that never shows them.
 
 use std::process::Stdio;
 use std::time::Duration;
 
 use tokio::process::Command;
 
-/// How long a command may take to give a key; it may have to ask for a passphrase.
+/// Maximum time for a command to print a key; it may have to ask for a passphrase.
 const COMMAND_TIME: Duration = Duration::from_secs(60);
-/// How many bytes a key has at least for its being in a text to be no chance. Words such as "none"
-/// that stand for a key with a server that wants none are shorter.
+/// Minimum length in bytes at which a key in a text cannot be a coincidence. Words such as "none",
+/// used for servers that need no key, are shorter.
 const LEAST_UNLIKELY: usize = 5;
-/// The longest key, in bytes.
+/// Maximum length of a key in bytes.
 const LONGEST_KEY: usize = 16 << 10;
 
 /// A key. It cannot be printed, compared or stored, only sent.
@@ -24,19 +24,19 @@ impl std::fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// The first line of the text, without the space around it; `None` when that is empty.
+    /// Takes the first line of the text, trimmed; `None` if it is empty.
     pub fn new(text: &str) -> Option<Self> {
         let line = text.trim_start().lines().next().unwrap_or_default().trim_end();
         (!line.is_empty()).then(|| Self(line.into()))
     }
 
-    /// The key itself, to be sent.
+    /// Returns the key itself, for sending.
     pub(super) fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// The text with the key taken out, for servers that repeat what they were sent. A key shorter
-    /// than [`LEAST_UNLIKELY`] is taken out where it stands as a word of its own.
+    /// Replaces the key in a text, for servers that repeat what they were sent. A key shorter than
+    /// [`LEAST_UNLIKELY`] is replaced only as a separate word.
     pub(super) fn hidden_in(&self, text: &str) -> String {
         if self.0.len() >= LEAST_UNLIKELY {
             return text.replace(&*self.0, "…");
@@ -55,7 +55,7 @@ impl Secret {
         hidden + rest
     }
 
-    /// The same for the beginning of a text, which may end in the middle of the key.
+    /// Does the same for a truncated text, which may end in the middle of the key.
     pub(super) fn hidden_in_beginning(&self, text: &str) -> String {
         let mut hidden = self.hidden_in(text);
         let begins = self.0.char_indices().map(|(end, _)| &self.0[..end]).rev();
@@ -71,25 +71,25 @@ impl Secret {
     }
 }
 
-/// Where a key comes from.
+/// Source of a key.
 #[derive(Debug, Clone, Default)]
 pub enum KeySource {
-    /// None is sent, as to servers on one's own machine.
+    /// No key is sent, as to local servers.
     #[default]
     None,
-    /// The environment variable of this name.
+    /// Environment variable with this name.
     Environment(String),
-    /// The first line that this command prints; a shell runs it.
+    /// First line that this command prints. A shell runs it.
     Command(String),
-    /// Whoever configured the provider gave it.
+    /// A key given directly.
     Given(Secret),
 }
 
 impl KeySource {
-    /// The key.
+    /// Returns the key.
     ///
     /// # Errors
-    /// A phrase that says why there is none and what to do.
+    /// Returns a phrase that says why there is no key and what to do.
     pub async fn key(&self) -> Result<Option<Secret>, String> {
         match self {
             Self::None => Ok(None),
@@ -99,10 +99,10 @@ impl KeySource {
         }
     }
 
-    /// Whether the key is where it should be, as far as that can be seen without asking for it.
+    /// Checks that the key is available, as far as possible without fetching it.
     ///
     /// # Errors
-    /// A phrase that says what to do.
+    /// Returns a phrase that says what to do.
     pub fn check(&self) -> Result<(), String> {
         match self {
             Self::Environment(name) => from_environment(name).map(drop),
@@ -130,7 +130,7 @@ fn from_environment(name: &str) -> Result<Secret, String> {
 }
 
 async fn from_command(command: &str) -> Result<Secret, String> {
-    // What it writes to standard error is its own affair and may hold the key.
+    // Standard error is dropped, as it may contain the key.
     let running = Command::new("/bin/sh")
         .args(["-c", command])
         .stdin(Stdio::null())

@@ -1,4 +1,4 @@
-//! Models on servers: any [`Family`] over HTTP, its answer decoded as it comes.
+//! Models on servers: any [`Family`] over HTTP, decoded as the answer arrives.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,27 +19,27 @@ use super::normal::normal;
 use super::overflow::Overflow;
 use super::secret::{KeySource, Secret};
 
-/// The longest answer that is read, in bytes: a stream has some two hundred for each token.
+/// Maximum length of an answer in bytes. A stream has about two hundred bytes for each token.
 const LONGEST_ANSWER: usize = 64 << 20;
-/// The most that an answer may say, in bytes of its text, its thoughts and the arguments of its
-/// calls: some millions of tokens.
+/// Maximum amount of text, reasoning and arguments in an answer, in bytes: some millions of tokens.
 const MOST_SAID: usize = 16 << 20;
-/// The most commas and brackets of one piece, which bound what its JSON takes when it is read.
+/// Maximum number of commas and brackets in one piece, which bounds the memory for its JSON.
 const MOST_DATA: usize = 500_000;
 
-/// How long a list of models may take, and how long it may be, in bytes.
+/// Time limit for a list of models, and its maximum length in bytes.
 const LIST_TIME: Duration = Duration::from_secs(20);
 const LONGEST_LIST: usize = 4 << 20;
 
-/// How long the end of a connection is waited for once the answer is whole.
+/// Time to wait for the connection to end after a complete answer.
 const FAREWELL: Duration = Duration::from_millis(50);
 
-/// How long is waited.
+/// Time limits for answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Times {
-    /// For an answer to begin, with all attempts. Local servers may have to load the model first.
+    /// Time for an answer to begin, over all attempts. A local server may have to load the model
+    /// first.
     pub begin: Duration,
-    /// For more of an answer that has begun.
+    /// Time between two parts of an answer.
     pub silence: Duration,
 }
 
@@ -55,14 +55,15 @@ pub struct HttpProvider {
     family: Family,
     base: String,
     times: Times,
-    /// How many tokens the server is to make room for.
+    /// Window size in tokens that the server should provide.
     context: Option<u64>,
-    /// The model refused one: several take none but their own.
+    /// True once the model refused a temperature: several models accept only their own.
     takes_no_temperature: AtomicBool,
 }
 
 impl HttpProvider {
-    /// `name` is for messages; `base` is the address, such as [`Family::usual_url`].
+    /// Creates a provider. `name` is for messages; `base` is the address, such as
+    /// [`Family::usual_url`].
     pub fn new(family: Family, name: &str, base: &str, model: &str, key: KeySource) -> Self {
         let endpoint = Endpoint::new(name.to_owned(), model.to_owned(), key)
             .with_headers(family.key_header(), family.headers());
@@ -72,14 +73,14 @@ impl HttpProvider {
         Self { endpoint, family, base, times, context: None, takes_no_temperature }
     }
 
-    /// Has the server make room for so many tokens, if it is of a kind that can be told: Ollama,
-    /// which cuts what is longer than its own default, without a word.
+    /// Requests a window of this many tokens. Only Ollama supports this; it silently cuts off what
+    /// exceeds its own default.
     #[must_use]
     pub fn with_context(self, context: Option<u64>) -> Self {
         Self { context, ..self }
     }
 
-    /// Waits so long.
+    /// Sets the time limits.
     #[must_use]
     pub fn waiting(self, times: Times) -> Self {
         Self { times, ..self }
@@ -164,7 +165,7 @@ impl HttpProvider {
             && !self.takes_no_temperature.load(Ordering::Relaxed)
     }
 
-    /// Asks the places that tell a limit, until one does.
+    /// Asks each address that may report a limit until one does.
     async fn find_limit(&self) -> Result<Option<Limit>, ProviderError> {
         let model = self.endpoint.model();
         let until = Instant::now() + LIST_TIME;
@@ -190,26 +191,26 @@ impl HttpProvider {
         let answer = self.endpoint.whole(response, LONGEST_LIST, until).await?;
         let said = serde_json::from_slice(&answer).unwrap_or_default();
         self.family.models(&said).ok_or_else(|| {
-            self.endpoint.error(ErrorKind::Malformed, "the answer is no list of models")
+            self.endpoint.error(ErrorKind::Malformed, "the answer is not a list of models")
         })
     }
 }
 
 struct HttpReply {
     endpoint: Arc<Endpoint>,
-    /// `None` once nothing more is read, which closes the connection.
+    /// The connection; `None` once nothing more will be read, which closes it.
     response: Option<Response>,
-    /// What was sent, to be taken out of what the server says went wrong.
+    /// Key that was sent, to be removed from the server's error messages.
     key: Option<Secret>,
     unframer: Unframer,
     decoder: Box<dyn Decoder>,
     pieces: VecDeque<Piece>,
     silence: Duration,
     bytes: usize,
-    /// How much of [`MOST_SAID`] was said.
+    /// Bytes said so far; at most [`MOST_SAID`].
     said: usize,
     failure: Option<ProviderError>,
-    /// The answer is whole, though the connection may not be closed yet.
+    /// True once the answer is complete, even if the connection is still open.
     stopped: bool,
     ended: bool,
 }
@@ -218,7 +219,7 @@ impl Reply for HttpReply {
     fn next(&mut self) -> Answer<'_, Option<Piece>> {
         Box::pin(async move {
             loop {
-                // What came before a failure is told before it.
+                // Pieces that came before a failure are returned first.
                 if let Some(piece) = self.pieces.pop_front() {
                     return Ok(Some(piece));
                 }
@@ -244,7 +245,7 @@ impl HttpReply {
             return Ok(());
         };
         if self.stopped {
-            // Read to its end, a connection serves the next request, too.
+            // A connection that is read to its end can be reused.
             let rest = async { while let Ok(Some(_)) = response.chunk().await {} };
             let _ = timeout(FAREWELL, rest).await;
             self.response = None;
@@ -266,7 +267,7 @@ impl HttpReply {
         self.decode(chunk.as_deref())
     }
 
-    /// Takes a part of the answer, or its end.
+    /// Decodes a part of the answer, or its end.
     fn decode(&mut self, chunk: Option<&[u8]>) -> Result<(), ProviderError> {
         let mut pieces = Vec::new();
         let mut broken = None;
@@ -318,10 +319,11 @@ fn decode_text(
     }
     let data = text.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
     if data > MOST_DATA {
-        let what = format!("a piece of the answer has more than {MOST_DATA} data");
+        let what = format!("a piece of the answer has more than {MOST_DATA} values");
         return Err(Broken::malformed(what));
     }
-    let said: serde_json::Value = serde_json::from_str(text)
-        .map_err(|error| Broken::malformed(format!("a piece of the answer is no JSON: {error}")))?;
+    let said: serde_json::Value = serde_json::from_str(text).map_err(|error| {
+        Broken::malformed(format!("a piece of the answer is not JSON: {error}"))
+    })?;
     decoder.take(&said, pieces)
 }

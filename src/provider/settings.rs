@@ -1,5 +1,5 @@
-//! A provider as somebody describes it, and what that comes to once it is checked. It knows neither
-//! the file that may hold the description nor the call that may bring it.
+//! Provider settings: as written by the user, and after checking. Knows neither the configuration
+//! file nor the method call that may supply them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,88 +13,88 @@ use super::secret::{KeySource, Secret};
 use super::{Family, HttpProvider};
 use crate::visible::visible_path;
 
-/// The kind that plays a file.
+/// Name of the kind that plays a script.
 const SCRIPTED: &str = "scripted";
 
-/// A provider as it is written.
+/// A provider as the user describes it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ProviderSettings {
-    /// How people call it.
+    /// Name for people.
     pub name: String,
-    /// What kind of server it is, or `scripted`.
+    /// Kind of the server, or `scripted`.
     pub kind: String,
-    /// The model's name there.
+    /// Name of the model on the server.
     pub model: String,
-    /// The address; the usual one of its kind when absent.
+    /// Address; defaults to the usual one of its kind.
     pub url: Option<String>,
-    /// The key itself. A file must not hold it.
+    /// The key itself. Not allowed in a file.
     #[serde(skip)]
     pub api_key: Option<Secret>,
-    /// The environment variable that holds the key.
+    /// Environment variable that holds the key.
     pub api_key_env: Option<String>,
-    /// The command that prints the key.
+    /// Command that prints the key.
     pub api_key_command: Option<String>,
-    /// The file that is played.
+    /// Script to play.
     pub script: Option<PathBuf>,
-    /// How many tokens Ollama is to make room for; its own default when absent.
+    /// Window size in tokens to request from Ollama; defaults to Ollama's own.
     pub context: Option<u64>,
-    /// How many tokens an answer may have.
+    /// Maximum number of tokens in an answer.
     pub max_tokens: Option<u64>,
-    /// What a million tokens of input cost, in any currency.
+    /// Price of a million input tokens, in any currency.
     pub price_input: Option<f64>,
-    /// What a million tokens of output cost.
+    /// Price of a million output tokens.
     pub price_output: Option<f64>,
 }
 
-/// A provider that can be asked.
+/// A checked provider.
 #[derive(Debug, Clone)]
 pub struct Configured {
-    /// How people call it.
+    /// Name for people.
     pub name: String,
-    /// The model's name there.
+    /// Name of the model on the server.
     pub model: String,
-    /// What is asked.
+    /// Source of its answers.
     pub from: Origin,
-    /// How many tokens an answer may have.
+    /// Maximum number of tokens in an answer.
     pub max_tokens: Option<u64>,
-    /// What a million tokens of input and of output cost, when both are known.
+    /// Prices of a million input and output tokens, if known.
     pub price: Option<(f64, f64)>,
 }
 
-/// What a provider asks.
+/// Source of a provider's answers.
 #[derive(Debug, Clone)]
 pub enum Origin {
     /// A server.
     Server {
-        /// Of this kind.
+        /// Kind of the server.
         family: Family,
-        /// At this address.
+        /// Address.
         url: String,
-        /// With a key from here.
+        /// Source of the key.
         key: KeySource,
-        /// With room for so many tokens.
+        /// Window size in tokens to request.
         context: Option<u64>,
     },
-    /// This file.
+    /// A script file.
     Script(PathBuf),
 }
 
-/// What is wrong with a description: the setting, and a phrase that goes on from its name.
+/// Invalid setting: its name, and a phrase that continues from the name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{setting} {what}")]
 pub struct BadSetting {
-    /// The setting's name, as in the configuration file.
+    /// Name of the setting, as in the configuration file.
     pub setting: &'static str,
-    /// What is wrong with it, and what to do.
+    /// The problem and what to do.
     pub what: String,
 }
 
 impl ProviderSettings {
-    /// What the description comes to. Nothing is opened or asked.
+    /// Checks the settings. Nothing is opened or sent.
     ///
     /// # Errors
-    /// The first setting that cannot be used.
+    /// Returns the first invalid setting.
     pub fn checked(self) -> Result<Configured, BadSetting> {
         for (setting, text) in [("name", &self.name), ("model", &self.model)] {
             if text.trim().is_empty() {
@@ -109,7 +109,7 @@ impl ProviderSettings {
         Ok(Configured { name, model, from: self.origin()?, max_tokens, price })
     }
 
-    /// What is asked.
+    /// Determines the source of answers.
     fn origin(self) -> Result<Origin, BadSetting> {
         let Self { kind, url, context, api_key, api_key_env, api_key_command, script, .. } = self;
         match (Family::from_name(&kind), script) {
@@ -127,7 +127,7 @@ impl ProviderSettings {
                 url.as_deref().map_or(Ok(()), check_url)?;
                 check_context(family, context)?;
                 let key = match (key_source(api_key, api_key_env, api_key_command)?, &url) {
-                    // A key of the environment is only for the server that it is known to be for.
+                    // A key from the environment is used only with the server it is meant for.
                     (KeySource::None, None) => usual_key(family),
                     (key, _) => key,
                 };
@@ -139,10 +139,10 @@ impl ProviderSettings {
 }
 
 impl Configured {
-    /// The provider. Nothing is sent, and no key is asked for.
+    /// Opens the provider. Sends nothing and fetches no key.
     ///
     /// # Errors
-    /// When the script cannot be used.
+    /// Fails if the script cannot be used.
     pub fn open(&self) -> Result<Arc<dyn Provider>, BadSetting> {
         match &self.from {
             Origin::Server { family, url, key, context } => {
@@ -159,7 +159,7 @@ impl Configured {
 }
 
 impl Origin {
-    /// The kind, as in the configuration file.
+    /// Returns the kind, as in the configuration file.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Server { family, .. } => family.name(),
@@ -179,10 +179,10 @@ impl std::fmt::Display for Origin {
     }
 }
 
-/// Where a key comes from, which is told in one way.
+/// Determines the source of the key, which may be given in one way only.
 ///
 /// # Errors
-/// When it is told in more than one, or by nothing.
+/// Fails if the key is given in more than one way, or a setting is empty.
 pub fn key_source(
     given: Option<Secret>,
     variable: Option<String>,
@@ -203,10 +203,10 @@ pub fn key_source(
     }
 }
 
-/// Whether a text is an address that can be asked and that holds no key.
+/// Checks that a text is a usable address without a key in it.
 ///
 /// # Errors
-/// What is wrong with it; the text itself is not repeated, since it may hold a key.
+/// Returns the problem. Does not repeat the address, which may contain a key.
 pub fn check_url(url: &str) -> Result<(), BadSetting> {
     let wrong =
         |what: &str| Err(bad("url", format!("must {what}, such as \"http://localhost:11434/v1\"")));
@@ -220,7 +220,7 @@ pub fn check_url(url: &str) -> Result<(), BadSetting> {
     if host_part(rest).contains('@') {
         return Err(bad("url", "must hold no user and no key; there are settings for the key"));
     }
-    // A parser drops blanks at the ends, and tabs and newlines anywhere.
+    // The parser drops surrounding blanks, and tabs and newlines anywhere.
     let spaced = url.contains(|c: char| c.is_whitespace() || c.is_control());
     match spaced || address.query().is_some() || address.fragment().is_some() {
         true => wrong("be an address without spaces and parameters"),
@@ -236,7 +236,7 @@ fn bad(setting: &'static str, what: impl Into<String>) -> BadSetting {
     BadSetting { setting, what: what.into() }
 }
 
-/// What is below is no window, and what is above a slip.
+/// Accepted window sizes in tokens. A smaller value is no useful window; a larger one is a mistake.
 const CONTEXTS: std::ops::RangeInclusive<u64> = 256..=100_000_000;
 
 fn check_context(family: Family, context: Option<u64>) -> Result<(), BadSetting> {
@@ -262,7 +262,7 @@ fn price(input: Option<f64>, output: Option<f64>) -> Result<Option<(f64, f64)>, 
     }
 }
 
-/// The variable that the programs of a kind's vendor take the key from.
+/// Returns the environment variable that the vendor's own programs read.
 fn usual_key(family: Family) -> KeySource {
     let variable = match family {
         Family::Openai => "OPENAI_API_KEY",

@@ -1,4 +1,4 @@
-//! Who may connect: the same user, or whoever knows the secret.
+//! Authentication: decides whether a client may connect, by its user or by a secret.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,25 +8,25 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 
-/// Number of links that may lead from one to the next, as on Linux.
+/// Maximum number of symbolic links to follow, as on Linux.
 const LONGEST_CHAIN: usize = 40;
-/// Number of bytes of a secret file that are read; the secret is its first line.
+/// Maximum number of bytes to read from a secret file; the secret is its first line.
 const LONGEST_FILE: u64 = 64 << 10;
 
-/// What a client still has to show before its messages are read.
+/// Proof of identity that a client still owes before its messages are read.
 #[derive(Debug, Clone)]
 pub enum Admission {
-    /// Nothing: it came over stdio, or over a Unix socket as the same user.
+    /// Nothing: the client came over stdio, or over a Unix socket as the same user.
     Granted,
-    /// Nothing, since it came over TCP as the same user; it may send this secret first.
+    /// Nothing: the client came over TCP as the same user. It may still send this secret first.
     Offered(Option<Secret>),
-    /// Its first message must be this secret.
+    /// This secret, as the first message.
     Demanded(Secret),
-    /// Nothing it could show would do.
+    /// No proof is accepted.
     Refused,
 }
 
-/// A secret; it is never printed.
+/// Hash of a secret. Never printed.
 #[derive(Clone)]
 pub struct Secret(blake3::Hash);
 
@@ -37,20 +37,20 @@ impl std::fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// The first line of the text, which is what clients send.
+    /// Hashes the first line of `text`, which is what clients send.
     pub fn new(text: &str) -> Self {
         Self(blake3::hash(text.lines().next().unwrap_or_default().as_bytes()))
     }
 
-    /// Whether a line is the secret; hashes are compared in constant time.
+    /// Returns whether `line` is the secret. Compares hashes in constant time.
     pub(super) fn is(&self, line: &[u8]) -> bool {
         self.0 == blake3::hash(line)
     }
 }
 
 impl Admission {
-    /// Looks at a line: `Some(true)` when it is a message, `Some(false)` when it was the secret,
-    /// `None` when the client must go.
+    /// Checks a line. Returns `Some(true)` for a message, `Some(false)` for the secret, and `None`
+    /// if the client must be disconnected.
     pub fn admit(&mut self, line: &[u8]) -> Option<bool> {
         let (was_secret, demanded) = match self {
             Self::Granted => (false, false),
@@ -65,7 +65,7 @@ impl Admission {
         Some(!was_secret)
     }
 
-    /// The secret that may or must come first.
+    /// Returns the secret that may or must come first.
     pub(super) fn secret(&self) -> Option<Secret> {
         match self {
             Self::Offered(secret) => secret.clone(),
@@ -74,24 +74,24 @@ impl Admission {
         }
     }
 
-    /// Whether something must still be shown.
+    /// Returns whether the client still has to prove something.
     pub fn is_pending(&self) -> bool {
         matches!(self, Self::Demanded(_) | Self::Refused)
     }
 }
 
-/// Why a secret file cannot be used.
+/// Error from reading a secret file.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read the secret file {}: {cause}", crate::visible::visible_path(path))]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error from the system.
         cause: std::io::Error,
     },
-    /// Others may read or change it.
+    /// Other users can read or change the file.
     #[error(
         "the secret file {} can be read or changed by others; run chmod 600 on it",
         crate::visible::visible_path(path)
@@ -100,7 +100,7 @@ pub enum SecretError {
         /// The file.
         path: PathBuf,
     },
-    /// It, or a link on the way to it, belongs to somebody else.
+    /// The file, or a link that leads to it, belongs to another user.
     #[error(
         "the secret file {} belongs to another user, who may know the secret; make one of your own",
         crate::visible::visible_path(path)
@@ -109,7 +109,7 @@ pub enum SecretError {
         /// The file or the link.
         path: PathBuf,
     },
-    /// Its first line is empty.
+    /// The first line is empty.
     #[error("the secret file {} begins with an empty line", crate::visible::visible_path(path))]
     Empty {
         /// The file.
@@ -120,7 +120,7 @@ pub enum SecretError {
 /// Reads the secret from `chosen`, or else from the first of `usual` that exists.
 ///
 /// # Errors
-/// When the chosen file, or the usual one that exists, cannot be used.
+/// Fails if that file cannot be used.
 pub fn read_secret(
     chosen: Option<&Path>,
     usual: &[PathBuf],
@@ -140,8 +140,8 @@ pub fn read_secret(
     }
 }
 
-/// Refuses a link that another user made, who may lead the server to whatever it likes. Root may
-/// read everything anyway.
+/// Refuses a link made by another user, which could redirect the server to any file. Links made by
+/// root are fine: root can read everything anyway.
 fn check_links(path: &Path) -> Result<(), SecretError> {
     let mut path = path.to_owned();
     for _ in 0..LONGEST_CHAIN {
@@ -152,20 +152,21 @@ fn check_links(path: &Path) -> Result<(), SecretError> {
         }
         path = path.parent().unwrap_or(Path::new("/")).join(target);
     }
-    // The system says so when it is opened.
+    // Opening the path will fail with the system's own error.
     Ok(())
 }
 
-/// The content of a regular file that is the user's alone. What is checked is what is read.
+/// Returns the content of a regular file that only the user can access. Checks the open file, not
+/// its path, so that nothing can change in between.
 fn read_private(path: &Path) -> Result<String, SecretError> {
     let unreadable = |cause| SecretError::Unreadable { path: path.to_owned(), cause };
-    // A pipe must not keep the server waiting for somebody who writes into it.
+    // Keeps a named pipe from blocking the server until somebody writes to it.
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let opened = File::options().read(true).custom_flags(flags).open(path);
     let file = opened.map_err(unreadable)?;
     let status = file.metadata().map_err(unreadable)?;
     if !status.is_file() {
-        return Err(unreadable(std::io::Error::other("it is no regular file")));
+        return Err(unreadable(std::io::Error::other("it is not a regular file")));
     }
     if status.uid() != own_user() {
         return Err(SecretError::Foreign { path: path.to_owned() });
@@ -182,8 +183,8 @@ fn own_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// What a TCP client must show: nothing when it is on this machine and of the same user, else the
-/// secret.
+/// Decides what a TCP client must prove: nothing if it runs on this machine as the same user, else
+/// the secret.
 pub fn tcp_admission(peer: SocketAddr, local: SocketAddr, secret: Option<&Secret>) -> Admission {
     let same_user = local.ip().is_loopback()
         && peer.ip().is_loopback()
@@ -195,7 +196,8 @@ pub fn tcp_admission(peer: SocketAddr, local: SocketAddr, secret: Option<&Secret
     }
 }
 
-/// The user who owns the peer's socket, from the kernel's tables; `None` where there are none.
+/// Returns the user who owns the peer's socket, from the kernel's tables. Returns `None` on systems
+/// without such tables.
 fn peer_user(peer: SocketAddr, local: SocketAddr) -> Option<u32> {
     ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()
@@ -209,7 +211,7 @@ fn owner_in(table: &str, peer: SocketAddr, local: SocketAddr) -> Option<u32> {
         let from = kernel_address(fields.next()?)?;
         let to = kernel_address(fields.next()?)?;
         let user = fields.nth(4)?.parse().ok()?;
-        // A socket that its process has closed is listed as root's, and without an inode.
+        // A socket that its process has closed is listed with root as its owner and inode 0.
         let owned = fields.nth(1)? != "0";
         (owned && same(from, peer) && same(to, local)).then_some(user)
     })
@@ -219,7 +221,7 @@ fn same(a: SocketAddr, b: SocketAddr) -> bool {
     a.port() == b.port() && a.ip().to_canonical() == b.ip().to_canonical()
 }
 
-/// Reads `0100007F:1F90`: 32-bit words in the machine's byte order, printed as hex numbers.
+/// Parses an address such as `0100007F:1F90`: 32-bit words in native byte order, in hexadecimal.
 fn kernel_address(text: &str) -> Option<SocketAddr> {
     let (words, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
@@ -306,7 +308,7 @@ mod tests {
         assert_eq!(refused(&far), None);
         symlink("loop", dir.path().join("loop")).unwrap();
         assert!(refused(&dir.path().join("loop")).unwrap().contains("cannot read"));
-        // Only root can give something away.
+        // Only root can change a file's owner.
         if own_user() == 0 {
             lchown(&near, Some(1), None).unwrap();
             let said = refused(&far).unwrap();

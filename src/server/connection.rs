@@ -1,7 +1,6 @@
-//! One client: messages in, calls run in order, answers out.
+//! One client's connection: reads messages, queues their calls in order, and sends the answers.
 //!
-//! The reader never waits for the writer, and calls that take long never keep the reader from a
-//! `cancel`.
+//! Reading never waits for writing, and a long call never delays a `cancel`.
 
 use std::sync::Arc;
 
@@ -27,8 +26,8 @@ use crate::wire::frame::{
 };
 use crate::wire::message::{Incoming, Request, WireError};
 
-/// The calls of one client that wait or run may have twice the bytes of the largest message; they
-/// are counted in units of so many.
+/// Size in bytes of one permit of the semaphore that bounds a client's queued and running calls.
+/// Together they may hold twice the bytes of the largest message.
 const ROOM_UNIT: usize = 1 << 10;
 
 /// Serves one client until it leaves, stops reading, or the server ends.
@@ -42,10 +41,10 @@ pub(super) async fn serve(
     let limit = server.tools().limits.max_message_bytes;
     let (writer, outbox) = Writer::new(writer, limit);
     if matches!(admission, Admission::Refused) {
-        tracing::warn!("a client of another user was turned away; there is no secret to show");
+        tracing::warn!("turned away a client of another user: no secret is configured");
         return;
     }
-    // Not a child of the server's end: what was accepted before it is still carried out.
+    // Not a child of the server's token: calls accepted before the shutdown still run.
     let gone = CancellationToken::new();
     let (calls, waiting) = mpsc::channel(WAITING_CALLS);
     let running = Running::default();
@@ -72,8 +71,8 @@ pub(super) async fn serve(
     let mut reading = tokio::spawn(reading);
     let leaving = async {
         hung_up.await;
-        // What a client sent before it left is carried out; what it would have waited for is not
-        // waited for.
+        // Calls that the client sent before it left still run, but work they are waiting for is
+        // dropped.
         let _ = (&mut reading).await;
         match caller.upgrade() {
             Some(calls) => last_call(Inside { calls, access, gone: gone.clone() }).await,
@@ -96,23 +95,22 @@ pub(super) async fn serve(
     }
 }
 
-/// Splits what the client sends, of whom so much is known.
+/// Builds the decoder, as strict as the client's admission requires.
 fn decoder(door: &Door, limit: usize) -> GuardedDecoder {
     let limit = if door.is_pending() { limit.min(LONGEST_FIRST_LINE) } else { limit };
     let mut messages = StreamDecoder::new(limit);
     let secret = door.secret();
     let may_be_secret = secret.is_some();
     if let Some(secret) = secret {
-        // It may well look like a header.
+        // A secret may look like a header.
         messages = messages.with_first_line(Box::new(move |line| secret.is(line)));
     }
     let decoder = GuardedDecoder::new(messages);
     if door.is_wary() { decoder.guarded(may_be_secret) } else { decoder }
 }
 
-/// Waits until all that was called before has at least begun.
+/// Waits until every earlier call has begun.
 async fn last_call(caller: Inside) {
-    // What it answers does not matter.
     let _ = rpc::Caller::call(&caller, "ping", Value::Nil).await;
 }
 
@@ -145,7 +143,7 @@ async fn read<R: AsyncRead + Unpin>(mut reader: Reader, mut frames: FramedRead<R
             Some(Ok(frame)) => {
                 let framed = frames.decoder_mut().messages().is_framed();
                 if reader.door.is_new() && reader.dialect.is_none() && framed {
-                    // Until it is known which of the two it is.
+                    // Errors are sent as EPC until the first payload shows the protocol.
                     reader.outbox.send(Out::Speak(Dialect::Epc));
                 }
                 if !reader.frame(frame).await {
@@ -170,22 +168,22 @@ async fn read<R: AsyncRead + Unpin>(mut reader: Reader, mut frames: FramedRead<R
 }
 
 impl Reader {
-    /// Takes one frame; false ends the connection.
+    /// Handles one frame. Returns false if the connection must end.
     async fn frame(&mut self, frame: Frame) -> bool {
         let (message, framed) = match frame {
             Frame::Line(line) => (line, false),
             Frame::Payload(payload) => (payload, true),
             Frame::TooLong { bytes, limit, ends } => {
                 let why = format!(
-                    "the message had {bytes} bytes and at most {limit} are read; send less, or \
-                     raise max-message-bytes"
+                    "the message has {bytes} bytes, but at most {limit} are accepted; send less, \
+                     or raise max-message-bytes"
                 );
                 return self.refuse(ends, why);
             }
             Frame::Lost { header } => {
                 let why = format!(
-                    "a message begins with its length, six hex digits, got {}; no further message \
-                     can be found, so this connection ends",
+                    "expected a message length of six hex digits, got {}; the next message cannot \
+                     be found, so this connection ends",
                     show_header(&header)
                 );
                 self.refuse(None, why);
@@ -201,20 +199,21 @@ impl Reader {
             Entry::Message => self.message(message, framed).await,
             Entry::Secret => true,
             Entry::Stranger => {
-                tracing::warn!("a client without the right secret was turned away");
+                tracing::warn!("turned away a client without the right secret");
                 false
             }
         }
     }
 
-    /// Ends the connection without a word to whoever is no client.
+    /// Ends the connection without an answer, as for a peer that is not a client.
     fn turn_away(&self) -> bool {
-        tracing::warn!("what came over TCP was no message; the connection was ended");
+        tracing::warn!("ended a TCP connection: what came was not a message");
         false
     }
 
-    /// Answers what is no message, or ends the connection when no message has come yet that was one.
-    /// Who waits for an answer to a message of which only the ends are known is given this one.
+    /// Answers an unreadable message with an error, or ends the connection if no valid message has
+    /// come yet. Reads the request id from the `ends` of an oversized message, so that its caller
+    /// gets the error.
     fn refuse(&mut self, ends: Option<Ends>, why: String) -> bool {
         if self.door.is_wary() {
             return self.turn_away();
@@ -256,7 +255,7 @@ impl Reader {
             Incoming::Call(request) if request.method == "cancel" => match bytes > LARGE_MESSAGE {
                 false => self.cancel(request),
                 true => {
-                    let why = format!("a cancel has at most {LARGE_MESSAGE} bytes");
+                    let why = format!("a cancel message may have at most {LARGE_MESSAGE} bytes");
                     let error = WireError::new(WireError::INVALID_REQUEST, why);
                     self.outbox.reply(request.id, Err(error));
                     discard(request.params);
@@ -267,7 +266,7 @@ impl Reader {
                 self.running.remember(&request, &cancelled);
                 let access = self.door.access();
                 let units = u32::try_from(bytes / ROOM_UNIT + 1).unwrap_or(u32::MAX);
-                // The semaphore is never closed, and a message has fewer units than it.
+                // The semaphore is never closed, and no message needs more permits than there are.
                 let room = self.room.clone().acquire_many_owned(units).await.ok();
                 let waiting = Waiting {
                     request,
@@ -284,7 +283,8 @@ impl Reader {
         true
     }
 
-    /// The dialect of a connection of lines, which the first line decides.
+    /// Returns the dialect of a connection of lines. The first line that is
+    /// recognized decides it.
     fn dialect_of_line(&mut self, line: &[u8]) -> Option<Dialect> {
         let is_open = self.dialect.is_none() && !line.trim_ascii().is_empty();
         if is_open && self.begin_dialect(Dialect::of_line(line)).is_none() {
@@ -293,32 +293,34 @@ impl Reader {
         self.dialect
     }
 
-    /// Helps a person who typed something else, though not whoever sent it over TCP.
+    /// Explains the protocol to a person who typed something else. Sends nothing to an unproven TCP
+    /// client.
     fn explain(&self, message: &str) {
         if !self.door.is_wary() {
             self.outbox.reply(None, Err(WireError::new(WireError::PARSE, message)));
         }
     }
 
-    /// The dialect of the connection from now on, once it is known.
+    /// Sets the connection's dialect, if it is known.
     fn begin_dialect(&mut self, dialect: Option<Dialect>) -> Option<Dialect> {
         self.dialect = dialect;
         self.dialect.inspect(|dialect| self.outbox.send(Out::Speak(*dialect)))
     }
 
-    /// The dialect of a connection of payloads, which the first of them decides that is one.
+    /// Returns the dialect of a connection of framed payloads. The first one that is
+    /// recognized decides it.
     fn dialect_of_payload(&mut self, payload: &[u8]) -> Option<Dialect> {
         let is_open = self.dialect.is_none() && !payload.trim_ascii().is_empty();
         if is_open && self.begin_dialect(Dialect::of_payload(payload)).is_none() {
             self.explain(
-                "a message with its length before it is one of EPC, such as (call 1 ping nil), or \
-                 one of SLY or SLIME: (:emacs-rex …)",
+                "a framed message must be EPC, such as (call 1 ping nil), or \
+                 SLY or SLIME, such as (:emacs-rex …)",
             );
         }
         self.dialect
     }
 
-    /// The REPLs of the connection, of which most have none.
+    /// Returns the connection's REPLs, created on first use because most connections have none.
     fn repls(&mut self) -> &mut Repls {
         self.repls.get_or_insert_with(|| {
             let caller = Inside {
@@ -332,7 +334,7 @@ impl Reader {
         })
     }
 
-    /// `cancel` overtakes the calls that wait, so it is not one of them.
+    /// Runs `cancel` at once: it must overtake the queued calls.
     fn cancel(&mut self, request: Request) {
         let Request { id, method, params } = request;
         let call = Call {
@@ -353,7 +355,7 @@ impl Reader {
     }
 }
 
-/// The methods as EPC lists them: name, arguments, documentation.
+/// Lists the methods as EPC expects them: name, arguments, documentation.
 fn method_rows() -> Value {
     let row = |method: &rpc::Method| {
         let arguments: Vec<_> =

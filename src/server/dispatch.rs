@@ -1,5 +1,5 @@
-//! The calls of one client, run one after the other; their answers go to the client or to whoever
-//! called within the server. A panic in a method is an error reply.
+//! Runs one client's calls in order and sends each answer to the client or to the caller inside the
+//! server. A panic in a method becomes an error reply.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -18,43 +18,44 @@ use crate::rpc::{self, Call, Finish, Method, Pace, Step, Work, engine_error, int
 use crate::value::Value;
 use crate::wire::message::{Id, Request, WireError};
 
-/// How many calls of one client may wait for their turn; then its messages wait in the transport.
+/// Maximum number of queued calls of one client. Beyond it, messages wait in the transport.
 pub(super) const WAITING_CALLS: usize = 4096;
-/// Messages above this are decoded, and their calls begun, on a thread of their own: counting the
-/// tokens of as many bytes takes some milliseconds.
+/// Message size in bytes above which decoding, and beginning the call, runs on a thread of its own:
+/// counting the tokens of that much text takes some milliseconds.
 pub(super) const LARGE_MESSAGE: usize = 16 << 10;
-/// How many calls of one client run beside its others, such as walks of directories.
+/// Maximum number of calls of one client that run beside its others, such as directory walks.
 const CALLS_ASIDE: usize = 4;
-/// How many calls of one client wait at a time for what comes from elsewhere, such as the answers of
-/// models. They do nothing meanwhile, so they keep no place from those that work.
+/// Maximum number of calls of one client that wait for outside work, such as answers of models.
+/// They take no place from calls that compute.
 const CALLS_ELSEWHERE: usize = 256;
-/// How many large answers of one client may be made and unread at a time: one is written while the
-/// next is made. The calls beyond wait, and hold no copy of any content.
+/// Maximum number of large answers of one client that are in progress or unread: one is written
+/// while the next is made. Further calls wait, and hold no copy of any content.
 const LARGE_ANSWERS: usize = 2;
 
-/// Longest time from cancelling a call until it is answered. A call that keeps what it has by then
+/// Maximum time from cancelling a call until it is answered. A call that stores what it has so far
 /// needs much less, unless the disk or the engine is slow.
 const LONGEST_END: Duration = Duration::from_secs(5);
 
-/// What became of a call.
+/// Result of a call.
 pub(super) type Outcome = Result<Value, WireError>;
 
 /// A call on its way to the dispatcher.
 pub(super) struct Waiting {
     pub(super) request: Request,
-    /// Who waits for the answer, when it is not the client.
+    /// Caller inside the server that waits for the answer; `None` if the client does.
     pub(super) answer_to: Option<oneshot::Sender<Outcome>>,
-    /// Who gets its progress, when it is not the client.
+    /// Receiver of the call's progress; `None` if it is the client.
     pub(super) peer: Option<Arc<dyn rpc::Peer>>,
-    /// How whoever called reached the server.
+    /// Rights of the caller, from how it reached the server.
     pub(super) access: rpc::Access,
     pub(super) cancelled: Arc<CancellationToken>,
-    /// The length of its message.
+    /// Length of the call's message in bytes.
     pub(super) bytes: usize,
     pub(super) room: Option<OwnedSemaphorePermit>,
 }
 
-/// Calls methods from within the server as the client would; the calls are cancelled with it.
+/// Calls methods from inside the server as the client would. The calls are cancelled with the
+/// connection.
 pub(super) struct Inside {
     pub(super) calls: mpsc::Sender<Waiting>,
     pub(super) access: rpc::Access,
@@ -74,7 +75,7 @@ impl rpc::Caller for Inside {
         progress: Arc<dyn rpc::Peer>,
         cancelled: CancellationToken,
     ) -> rpc::Later<'_, Outcome> {
-        // Only calls with an id have progress; nobody else sees this one.
+        // Progress goes only to calls with an id; this one is never seen elsewhere.
         let request = Request { id: Some(Id::Int(0)), method: method.to_owned(), params };
         let token = self.gone.child_token();
         let call = self.ask(request, Some(progress), token.clone());
@@ -104,14 +105,14 @@ impl Inside {
             let access = self.access;
             let waiting =
                 Waiting { request, answer_to, peer, access, cancelled, bytes: 0, room: None };
-            // Either fails only once the connection has ended.
+            // Both fail only once the connection has ended.
             let _ = self.calls.send(waiting).await;
             answer.await.unwrap_or_else(|_| Err(engine_error(EngineError::Cancelled)))
         })
     }
 }
 
-/// Runs a client's calls, each begun after the one before it.
+/// Runs a client's calls, beginning each after the one before.
 pub(super) async fn dispatch(
     server: Server,
     outbox: Outbox,
@@ -170,7 +171,7 @@ pub(super) async fn dispatch(
                         }
                     };
                     if matches!(step, Ok(Step::Await(_) | Step::AwaitEnd(_))) {
-                        // First, so that who waits for the other keeps none from working.
+                        // Freed first, so that a call that waits keeps none from working.
                         drop(place);
                         place = place_in(&elsewhere, &reply.cancelled).await;
                         step = place.as_ref().map_err(Clone::clone).and(step);
@@ -183,18 +184,18 @@ pub(super) async fn dispatch(
     }
 }
 
-/// Drops a datum, on a thread of its own when that takes long.
+/// Drops a value, on a thread of its own if that takes long.
 pub(super) fn discard(value: Value) {
     if value.exceeds(LARGE_MESSAGE) {
         tokio::task::spawn_blocking(move || drop(value));
     }
 }
 
-/// Where the answer of a call goes.
+/// Destination of a call's answer.
 enum To {
-    /// To the client, under the id; nowhere for a notification.
+    /// The client, under the request's id; nowhere for a notification.
     Client(Option<Id>),
-    /// To whoever calls within the server.
+    /// The caller inside the server.
     Caller(oneshot::Sender<Outcome>),
 }
 
@@ -205,9 +206,9 @@ struct Reply {
     running: Running,
     places: Arc<Semaphore>,
     caller: Caller,
-    /// The length of the call's message.
+    /// Length of the call's message in bytes.
     bytes: usize,
-    /// What the call's message took of the client's room, until it is answered.
+    /// Permits that the call's message holds until it is answered.
     _room: Option<OwnedSemaphorePermit>,
 }
 
@@ -216,13 +217,13 @@ impl Reply {
         self.send_from(outcome, None);
     }
 
-    /// Sends an answer that has a place among the large ones.
+    /// Sends an answer that may hold a place among the large ones.
     fn send_from(self, outcome: Outcome, place: Option<OwnedSemaphorePermit>) {
         match (self.to, &outcome) {
             (To::Client(id @ Some(_)), _) => self.outbox.reply_from(id, outcome, place),
             (To::Client(None), Err(error)) => tracing::debug!("a notification failed: {error}"),
             (To::Client(None), Ok(_)) => {}
-            // Who no longer waits needs no answer.
+            // The caller may have stopped waiting.
             (To::Caller(caller), _) => drop(caller.send(outcome)),
         }
     }
@@ -233,21 +234,21 @@ fn begin(method: &'static Method, call: Call, params: Value) -> Result<Step, Wir
         .unwrap_or_else(|_| Err(defect(method.name)))
 }
 
-/// A place among those that there are, unless the call is cancelled before there is one.
+/// Waits for a place, or until the call is cancelled.
 async fn place_in<'a>(
     places: &'a Semaphore,
     cancelled: &CancellationToken,
 ) -> Result<SemaphorePermit<'a>, WireError> {
     let gone = || engine_error(EngineError::Cancelled);
     tokio::select! {
-        // No semaphore is ever closed.
+        // The semaphores are never closed.
         place = places.acquire() => place.map_err(|_| gone()),
         () = cancelled.cancelled() => Err(gone()),
     }
 }
 
-/// Begins a call on a thread that may block. A cancelled call is answered at once; what its
-/// thread still finds out is dropped.
+/// Begins a call on a thread that may block. A cancelled call is answered at once, and what its
+/// thread still produces is dropped.
 async fn begin_aside(
     method: &'static Method,
     call: Call,
@@ -259,7 +260,7 @@ async fn begin_aside(
         let (params, has_session) = sent_to.named_in(params).await;
         let work = tokio::task::spawn_blocking(move || begin(method, call, params));
         let step = work.await.unwrap_or_else(|_| Err(defect(method.name)))?;
-        // What is wrong with the parameters is said first.
+        // An error in the parameters takes precedence.
         has_session.map(|()| step)
     };
     tokio::select! {
@@ -303,9 +304,9 @@ async fn settle(server: &Server, step: Result<Step, WireError>, reply: Reply) {
     }
 }
 
-/// Waits for all that must come from elsewhere, and returns the step after it: what came first may
-/// show that more must come. A cancelled call gives up the work, or lets it end by itself if it is to;
-/// a panic in the work is a defect of the call alone.
+/// Waits for outside work until a step needs none; one result may call for more. If the call is
+/// cancelled, drops the work, or lets it end by itself for up to [`LONGEST_END`] if it must. A panic
+/// in the work fails only this call.
 async fn awaited(
     mut step: Result<Step, WireError>,
     cancelled: &CancellationToken,
@@ -332,7 +333,7 @@ async fn awaited(
     }
 }
 
-/// What is left to do after the commit.
+/// Sends the answer of a committed call, or starts the work that still has to follow.
 fn finish(outcome: Result<Finish, EngineError>, reply: Reply) {
     match outcome {
         Err(error) => reply.send(Err(engine_error(error))),
@@ -342,7 +343,7 @@ fn finish(outcome: Result<Finish, EngineError>, reply: Reply) {
     }
 }
 
-/// Does what is left once there is a place for its answer.
+/// Runs that work once there is a place for its answer.
 async fn finish_later(work: Work, reply: Reply) {
     let cancelled = Arc::clone(&reply.cancelled);
     let places = Arc::clone(&reply.places);
@@ -353,7 +354,7 @@ async fn finish_later(work: Work, reply: Reply) {
         (outcome.unwrap_or_else(|_| Err(defect("finishing the call"))), place)
     };
     tokio::select! {
-        // First, so that the work of a client that has gone is not even begun.
+        // Checked first, so that work for a client that has gone never begins.
         biased;
         () = cancelled.cancelled() => reply.send(Err(engine_error(EngineError::Cancelled))),
         (outcome, place) = working => reply.send_from(outcome, place),

@@ -1,16 +1,17 @@
-//! What a connection still has to prove, and what it may do once it has. Bytes are for others.
+//! Admission state of a connection: what the client must still prove, and what it may do after
+//! that. Knows nothing of framing.
 
 use std::time::Duration;
 
 use super::auth::{Admission, Secret};
 use crate::rpc::Access;
 
-/// Time in which a client that must show a secret has to do so.
+/// Time in which a client must show a secret that is required.
 const ADMISSION_TIME: Duration = Duration::from_secs(10);
-/// Time in which the first whole message must have come over TCP. A person may be typing it.
+/// Time in which a TCP client must send its first complete message. A person may be typing it.
 const FIRST_MESSAGE_TIME: Duration = Duration::from_secs(600);
 
-/// The state of one connection.
+/// Admission state of one connection.
 pub(super) struct Door {
     admission: Admission,
     access: Access,
@@ -18,14 +19,13 @@ pub(super) struct Door {
     is_wary: bool,
 }
 
-/// Meaning of a line or payload.
+/// Kind of an incoming line or payload.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Entry {
-    /// It may be a message.
     Message,
-    /// It was a secret, or was meant as one; it gets no answer.
+    /// The secret, or an attempt at one; it gets no answer.
     Secret,
-    /// The client must go.
+    /// An unwanted client, which must be disconnected.
     Stranger,
 }
 
@@ -36,22 +36,23 @@ impl Door {
         Self { admission, access, is_new: true, is_wary: !is_local }
     }
 
-    /// What the client may do.
+    /// Returns the client's rights.
     pub(super) fn access(&self) -> Access {
         self.access
     }
 
-    /// Whether the client still has to show a secret.
+    /// Returns whether the client still has to show a secret.
     pub(super) fn is_pending(&self) -> bool {
         self.admission.is_pending()
     }
 
-    /// Whether anything but a whole valid message ends the connection in silence.
+    /// Returns whether anything but a complete valid message ends the connection silently.
     pub(super) fn is_wary(&self) -> bool {
         self.is_wary
     }
 
-    /// How long after its beginning the connection ends unless more is proved; `None` for ever.
+    /// Returns the time after which the connection ends unless the client proves itself; `None` if
+    /// there is no limit.
     pub(super) fn patience(&self) -> Option<Duration> {
         match (self.is_pending(), self.is_wary) {
             (true, _) => Some(ADMISSION_TIME),
@@ -60,28 +61,28 @@ impl Door {
         }
     }
 
-    /// Whether nothing has come yet.
+    /// Returns whether nothing has come in yet.
     pub(super) fn is_new(&self) -> bool {
         self.is_new
     }
 
-    /// The secret that may or must come first.
+    /// Returns the secret that may or must come first.
     pub(super) fn secret(&self) -> Option<Secret> {
         self.admission.secret()
     }
 
-    /// Notes that a relay speaks for a client that came to it over TCP.
+    /// Records that a relay speaks for a client that reached it over TCP.
     pub(super) fn note_relayed(&mut self) {
         (self.access, self.is_wary) = (Access::Tcp, true);
     }
 
-    /// Notes that a whole valid message has come.
+    /// Records that a complete valid message has come in.
     pub(super) fn note_message(&mut self) {
         self.is_wary = false;
     }
 
-    /// Takes the next line or payload. SLY and SLIME send a secret as their first payload wherever
-    /// they connect, so one that nobody asked for is passed over.
+    /// Classifies the next line or payload. SLY and SLIME always send a secret as their first
+    /// payload, so one that was not asked for is ignored.
     pub(super) fn enter(&mut self, said: &[u8], framed: bool) -> Entry {
         let is_first = std::mem::replace(&mut self.is_new, false);
         match self.admission.admit(said) {

@@ -1,7 +1,7 @@
-//! The state folder: who owns it, and where its owner listens.
+//! Ownership of the state folder, and the address of its owner.
 //!
-//! One server owns a folder, by a lock that the system takes back however the server ends. The
-//! owner leaves a note of its socket, so that others find it wherever they are started.
+//! A folder has one owner, which holds a lock on it; the system frees the lock however the server
+//! ends. The owner notes the path of its socket in the folder, so that other processes find it.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::whole_file::create;
 
-/// A state folder that is this process's alone as long as the value lives.
+/// A state folder owned by this process for as long as the value lives.
 #[derive(Debug)]
 pub struct Owned {
     folder: PathBuf,
@@ -19,10 +19,10 @@ pub struct Owned {
     lock: Arc<Mutex<Option<File>>>,
 }
 
-/// Why a folder cannot be used.
+/// Error from taking or preparing a folder.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// A server owns it.
+    /// A running server owns the folder.
     #[error("the state folder {} belongs to the server with process id {}", crate::visible::visible_path(path), owner.pid)]
     Taken {
         /// The folder.
@@ -30,15 +30,15 @@ pub enum FolderError {
         /// Its owner.
         owner: Owner,
     },
-    /// It cannot be made or written.
+    /// The folder cannot be created or written.
     #[error("cannot use the folder {}: {cause}", crate::visible::visible_path(path))]
     Unusable {
         /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// Error from the system.
         cause: io::Error,
     },
-    /// A folder for sockets belongs to somebody else or is open to others.
+    /// The folder for sockets belongs to another user or is accessible to others.
     #[error(
         "the folder {} must belong to you alone; remove it, or name a socket with --unix PATH",
         crate::visible::visible_path(path)
@@ -49,26 +49,26 @@ pub enum FolderError {
     },
 }
 
-/// What the owner of a folder says of itself.
+/// Note that the owner of a folder leaves in it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Owner {
-    /// Its process.
+    /// Process id.
     pub pid: u32,
-    /// The Unix socket on which it listens, once it does.
+    /// Unix socket on which the owner listens, once it does.
     pub socket: Option<PathBuf>,
 }
 
 const LOCK: &str = "lock";
 const NOTE: &str = "server";
-/// Opens no link: whoever planted one would choose the file.
+/// Refuses links: whoever planted one would choose the file.
 const NO_LINKS: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 
 impl Owned {
-    /// Makes the folder if need be and takes it. A folder that cannot be written, or whose disk is
-    /// full, is taken for reading; [`relock`](Self::relock) tries again.
+    /// Creates the folder if needed and takes its lock. A folder that is read-only or on a full
+    /// disk is opened for reading; [`relock`](Self::relock) tries again.
     ///
     /// # Errors
-    /// [`FolderError::Taken`] with the owner, [`FolderError::Unusable`].
+    /// [`FolderError::Taken`] names the owner; [`FolderError::Unusable`] gives the cause.
     pub fn take(folder: &Path) -> Result<Self, FolderError> {
         let unusable = |cause| FolderError::Unusable { path: folder.to_owned(), cause };
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(unusable)?;
@@ -86,7 +86,7 @@ impl Owned {
             Err(Unlocked::Failed(cause)) => return Err(unusable(cause)),
         };
         let owned = Self { folder: folder.to_owned(), lock: Arc::new(Mutex::new(lock)) };
-        // Where nothing can be written, nobody is told; the lock is what counts.
+        // In a read-only folder no note can be left; only the lock matters.
         if let Err(FolderError::Unusable { cause, .. }) = owned.note(None)
             && !may_be_read(&cause)
         {
@@ -116,7 +116,7 @@ impl Owned {
         &self.folder
     }
 
-    /// Tells others where this owner listens.
+    /// Notes the socket on which this owner listens, for other processes.
     ///
     /// # Errors
     /// [`FolderError::Unusable`].
@@ -130,7 +130,7 @@ impl Owned {
         written.map_err(|cause| FolderError::Unusable { path: self.folder.clone(), cause })
     }
 
-    /// Where a file of the state is.
+    /// Returns the path of a file in the folder.
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
@@ -143,13 +143,13 @@ impl Drop for Owned {
     }
 }
 
-/// Why a lock could not be had.
+/// Reason why a lock was not taken.
 enum Unlocked {
     Taken,
     Failed(io::Error),
 }
 
-/// Takes the lock of a folder. One that is there can be taken even where nothing can be written.
+/// Takes the lock of a folder. An existing lock file can be taken even in a read-only folder.
 fn lock(folder: &Path) -> Result<File, Unlocked> {
     let path = folder.join(LOCK);
     let mut options = OpenOptions::new();
@@ -177,7 +177,7 @@ fn may_be_read(cause: &io::Error) -> bool {
     matches!(cause.kind(), PermissionDenied | QuotaExceeded | ReadOnlyFilesystem | StorageFull)
 }
 
-/// What the owner of a folder noted, if there was one.
+/// Reads the note of the folder's owner, if there is one.
 pub fn owner(folder: &Path) -> Option<Owner> {
     let text = std::fs::read_to_string(folder.join(NOTE)).ok()?;
     let mut lines = text.lines();
@@ -186,7 +186,7 @@ pub fn owner(folder: &Path) -> Option<Owner> {
     Some(Owner { pid, socket })
 }
 
-/// Makes a folder that nobody else may enter, or checks that it is one.
+/// Creates a folder that no other user may enter, or checks that it is one.
 ///
 /// # Errors
 /// [`FolderError::Unusable`], [`FolderError::NotPrivate`].

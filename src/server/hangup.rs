@@ -1,5 +1,5 @@
-//! Whether the other end of a connection has gone for good, told without writing to it. It knows
-//! nothing of what is said over the connection.
+//! Detects that the other end of a connection has gone, without writing to it. Knows nothing of
+//! what is said over the connection.
 
 use std::future::pending;
 use std::io;
@@ -10,20 +10,21 @@ use rustix::net::sockopt;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// How long a TCP connection may be silent until the other end is asked for a sign of life, how long
-/// that may take, and how often it is asked. A peer that closed its socket keeps silent about that as
-/// long as its system remembers the socket: a minute on Linux.
+/// TCP keepalive: idle time before the first probe, interval between probes, and number of probes
+/// before the connection counts as dead. A peer that closed its socket does not answer probes until
+/// its system forgets the socket, after a minute on Linux.
 const KEEP_IDLE: Duration = Duration::from_secs(15);
 const KEEP_INTERVAL: Duration = Duration::from_secs(15);
 const KEEP_COUNT: u32 = 4;
 
-/// Ends once nobody reads any more what is written there. Whoever only writes no more, such as the
-/// end of a pipeline of calls, is not meant. Never ends for what cannot be watched, such as a file.
+/// Resolves when the peer stops reading; a half-close, such as the end of a pipeline of calls, does
+/// not count. Never resolves for what cannot be watched, such as a file.
 pub(super) fn hung_up(fd: impl AsFd) -> impl Future<Output = ()> + Send + 'static {
     let watched = fd.as_fd().try_clone_to_owned().and_then(watched);
     async move {
         let Ok(watched) = watched else { return pending().await };
-        // There is nothing urgent to be read, and the system tells of the end whatever is asked for.
+        // There is never priority data to read; errors and hang-ups are reported whatever is asked
+        // for.
         let ended = watched.ready(Interest::PRIORITY | Interest::ERROR).await;
         if ended.is_err() {
             pending().await
@@ -39,8 +40,8 @@ fn watched(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(fd, Interest::PRIORITY)
 }
 
-/// Has the system ask the other end of a TCP connection for signs of life, without which a client
-/// that has gone would be taken for one that only writes no more.
+/// Turns on TCP keepalive. Without it, a client that has gone could not be told from one that has
+/// only closed its writing side.
 pub(super) fn keep_asking(stream: impl AsFd) -> io::Result<()> {
     let stream = stream.as_fd();
     sockopt::set_socket_keepalive(stream, true)?;
@@ -59,9 +60,9 @@ mod tests {
 
     use super::*;
 
-    /// So long nothing happens.
+    /// Time in which nothing must happen.
     const A_MOMENT: Duration = Duration::from_millis(50);
-    /// It happens at once, but the machine may be busy.
+    /// Upper limit for what happens at once, as the machine may be busy.
     const LONG: Duration = Duration::from_secs(20);
 
     #[tokio::test]
@@ -94,7 +95,7 @@ mod tests {
         let gone = hung_up(&near);
         tokio::pin!(gone);
         assert!(timeout(A_MOMENT, &mut gone).await.is_err());
-        // What was not read when it is closed has it reset.
+        // Closing a socket with unread data resets the connection.
         io::Write::write_all(&mut near, b"x").unwrap();
         while far.peek(&mut [0]).unwrap() == 0 {}
         drop(far);

@@ -1,4 +1,4 @@
-//! Sockets: where clients come from when they do not come over stdio.
+//! Sockets on which clients connect: Unix and TCP.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use super::hangup::{hung_up, keep_asking};
 use crate::visible::visible_path;
 use crate::wire::frame::RELAYED;
 
-/// A Unix socket that vanishes with the value.
+/// A Unix socket, removed when the value is dropped.
 #[derive(Debug)]
 pub struct UnixSocket {
     listener: UnixListener,
@@ -23,11 +23,11 @@ pub struct UnixSocket {
 }
 
 impl UnixSocket {
-    /// Binds the socket, in place of one that nobody listens on. Its folder is made private when
-    /// it has to be made, and the socket is the user's alone.
+    /// Binds the socket, replacing a stale one. Creates its folder, if missing, as a private one,
+    /// and gives only the user access to the socket.
     ///
     /// # Errors
-    /// What the system says, and `AddrInUse` when somebody does listen there.
+    /// Returns the system's error, or `AddrInUse` if a server listens there.
     pub fn bind(path: &Path) -> io::Result<Self> {
         if let Some(folder) = path.parent().filter(|folder| !folder.exists()) {
             make_private(folder).map_err(io::Error::other)?;
@@ -39,7 +39,8 @@ impl UnixSocket {
         if is_socket(path) {
             std::fs::remove_file(path)?;
         }
-        // The socket is made with the mask's mode, so that no moment passes in which it is open.
+        // Sets the mode through the umask, so that the socket is never open to others, not even
+        // briefly.
         let mask = rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
         let bound = UnixListener::bind(path);
         rustix::process::umask(mask);
@@ -48,12 +49,12 @@ impl UnixSocket {
         Ok(Self { listener, path: path.to_owned() })
     }
 
-    /// Where it is.
+    /// Returns the path of the socket.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Serves whoever connects until the server ends.
+    /// Accepts and serves clients until the server ends.
     pub async fn serve(self, server: Server) {
         loop {
             let accepted = tokio::select! {
@@ -70,7 +71,7 @@ impl UnixSocket {
 
 impl Drop for UnixSocket {
     fn drop(&mut self) {
-        // Whoever comes next removes it if this fails.
+        // If this fails, the next server removes the socket.
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -86,7 +87,7 @@ fn serve_unix(server: &Server, stream: UnixStream) {
     tokio::spawn(async move { server.serve_until(reader, writer, admission, gone).await });
 }
 
-/// Serves whoever connects over TCP until the server ends.
+/// Accepts and serves TCP clients until the server ends.
 pub async fn serve_tcp(listener: TcpListener, server: Server, secret: Option<Secret>) {
     loop {
         let accepted = tokio::select! {
@@ -102,12 +103,12 @@ pub async fn serve_tcp(listener: TcpListener, server: Server, secret: Option<Sec
 
 fn serve_stream(server: &Server, stream: TcpStream, peer: SocketAddr, secret: Option<&Secret>) {
     let Ok(local) = stream.local_addr() else { return };
-    // Without it an answer may wait 40 ms for the client's acknowledgement of the one before.
+    // Without it an answer may wait 40 ms for the client's acknowledgement of the previous one.
     if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!("{peer}: no TCP_NODELAY: {error}");
+        tracing::debug!("{peer}: cannot set TCP_NODELAY: {error}");
     }
     if let Err(error) = keep_asking(&stream) {
-        tracing::debug!("{peer}: no signs of life are asked for: {error}");
+        tracing::debug!("{peer}: cannot turn on keepalive: {error}");
     }
     let admission = tcp_admission(peer, local, secret);
     let (server, gone) = (server.clone(), hung_up(&stream));
@@ -115,8 +116,8 @@ fn serve_stream(server: &Server, stream: TcpStream, peer: SocketAddr, secret: Op
     tokio::spawn(async move { server.serve_until(reader, writer, admission, gone).await });
 }
 
-/// Carries what clients of the same user say over TCP to the server that listens on a Unix socket,
-/// for as long as this is polled.
+/// Relays TCP clients of the same user to the server that listens on a Unix socket. Runs until it
+/// is dropped.
 pub async fn relay_tcp(listener: TcpListener, socket: &Path) {
     loop {
         match listener.accept().await {
@@ -136,7 +137,7 @@ pub async fn relay_tcp(listener: TcpListener, socket: &Path) {
 async fn relay(mut stream: TcpStream, peer: SocketAddr, socket: &Path) -> io::Result<()> {
     stream.set_nodelay(true)?;
     if matches!(tcp_admission(peer, stream.local_addr()?, None), Admission::Refused) {
-        tracing::warn!("a client of another user was turned away");
+        tracing::warn!("turned away a client of another user");
         return Ok(());
     }
     keep_asking(&stream)?;
@@ -144,16 +145,17 @@ async fn relay(mut stream: TcpStream, peer: SocketAddr, socket: &Path) -> io::Re
     let mut server = UnixStream::connect(socket).await?;
     server.write_all(RELAYED).await?;
     tokio::select! {
-        // First, so that what came before the end is carried as far as it can be.
+        // Polled first, so that data sent before the hang-up is still carried.
         biased;
         copied = tokio::io::copy_bidirectional(&mut stream, &mut server) => copied.map(drop),
         () = gone => Ok(()),
     }
 }
 
-/// Out of file handles, most likely: give clients time to leave.
+/// Pauses after a failure to accept, most often for want of file descriptors, so that clients can
+/// leave.
 async fn pause_after(error: &io::Error) {
-    tracing::warn!("a client could not be accepted: {error}");
+    tracing::warn!("cannot accept a client: {error}");
     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
 }
 

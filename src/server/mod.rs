@@ -1,10 +1,11 @@
-//! The server: the engine's loop, and connections over whatever transport.
+//! The server: runs the engine's loop and serves connections over any transport.
 //!
-//! Everything runs on one thread but slow work, which runs on threads of its own with owned data, or
-//! with the engine lent to one.
-//! A [`Server`] knows no command line and no configuration file.
+//! Everything runs on one thread, except for slow work: that runs on other threads, with data of
+//! its own or with the engine lent to it. A [`Server`] knows neither the command line nor
+//! configuration files.
 
 pub mod auth;
+mod backpressure;
 mod connection;
 mod dispatch;
 mod door;
@@ -16,7 +17,6 @@ mod outbox;
 mod running;
 mod sent;
 pub mod stdio;
-mod unread;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,27 +30,30 @@ use self::notify::Burst;
 use crate::engine::{self, Caller, Engine, Handle};
 use crate::rpc::{self, Tools};
 
-/// How many bursts of events a subscribed connection may be behind before it misses some.
+/// Number of event bursts that a subscriber may lag behind before it misses some.
 const EVENT_BACKLOG: usize = 256;
-/// How many bytes the in-memory transport holds in each direction.
+/// Buffer size of the in-memory transport in each direction, in bytes.
 const MEMORY_BUFFER: usize = 1 << 20;
-/// How long connections get to send their last answers when the server ends.
+/// Time that connections get to send their last answers when the server ends.
 const FAREWELL: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// A running server. Clones are the same server.
+/// A running server. Clones share the same server.
 #[derive(Clone)]
 pub struct Server {
     tools: Arc<Tools>,
     events: broadcast::Sender<Arc<Burst>>,
     ending: CancellationToken,
     tasks: TaskTracker,
-    /// How many connections there have been.
+    /// Number of connections so far.
     connections: Arc<AtomicU64>,
 }
 
 impl Server {
-    /// Starts the loop of `engine`. `tools` makes what the methods use from the way to the loop.
-    /// Must be called within a tokio runtime.
+    /// Starts the engine's loop. `tools` builds the shared context of the methods from a handle to
+    /// that loop.
+    ///
+    /// # Panics
+    /// Panics outside of a tokio runtime.
     pub fn start(engine: Engine, tools: impl FnOnce(Handle) -> Tools) -> Self {
         let (handle, queue) = Handle::channel();
         let (events, _) = broadcast::channel(EVENT_BACKLOG);
@@ -63,7 +66,7 @@ impl Server {
             }
             if !events.is_empty() && publisher.receiver_count() > 0 {
                 let burst = Burst { events: events.to_vec(), statistics: engine.statistics() };
-                // Nobody listening any more is no error.
+                // It is fine if nobody listens any more.
                 let _ = publisher.send(Arc::new(burst));
             }
         };
@@ -81,8 +84,8 @@ impl Server {
         Self { tools: Arc::new(tools), events, ending, tasks, connections }
     }
 
-    /// Serves one client until it leaves or the server ends. `admission` says whether it has to show
-    /// a secret first. That it has gone is only known once something was written to it.
+    /// Serves one client until it leaves or the server ends. `admission` says what it must prove
+    /// first. Notices that the client has gone only when writing to it fails.
     pub async fn serve(
         &self,
         reader: impl AsyncRead + Send + Unpin + 'static,
@@ -92,8 +95,8 @@ impl Server {
         self.serve_until(reader, writer, admission, std::future::pending()).await;
     }
 
-    /// [`serve`](Self::serve) for a client of which it is known at once when it has `gone` for good,
-    /// so that nothing is waited for that it asked for.
+    /// Serves one client like [`serve`](Self::serve), but learns from `gone` at once that the
+    /// client has gone for good, and then stops waiting for anything on its behalf.
     pub async fn serve_until(
         &self,
         reader: impl AsyncRead + Send + Unpin + 'static,
@@ -105,7 +108,7 @@ impl Server {
         self.tasks.track_future(connection).await;
     }
 
-    /// A client's end of a connection within this process.
+    /// Returns the client's end of an in-process connection.
     pub fn memory(&self) -> DuplexStream {
         let (near, far) = tokio::io::duplex(MEMORY_BUFFER);
         let (reader, writer) = tokio::io::split(far);
@@ -114,34 +117,35 @@ impl Server {
         near
     }
 
-    /// Set when the server is to end.
+    /// Returns the token that is cancelled when the server must end.
     pub fn ending(&self) -> &CancellationToken {
         &self.ending
     }
 
-    /// Lets connections send their last answers, but not for ever, and tidies the store.
+    /// Ends the server: gives connections a limited time to send their last answers, then settles
+    /// the store.
     pub async fn finish(&self) {
         self.ending.cancel();
         self.tools.turns.close();
         if tokio::time::timeout(FAREWELL, self.tools.turns.wait()).await.is_err() {
-            tracing::warn!("an answer of a model that was under way could not be kept");
+            tracing::warn!(
+                "gave up on a model's answer that was still coming in; it is not stored"
+            );
         }
         self.tasks.close();
         if tokio::time::timeout(FAREWELL, self.tasks.wait()).await.is_err() {
-            tracing::warn!(
-                "some clients did not read their last answers, or wait for answers that did not come"
-            );
+            tracing::warn!("some clients did not read their last answers, or still wait for one");
         }
         let settled = self.tools.engine.ask(|engine| {
             engine.settle();
             Ok(())
         });
         if let Err(error) = settled.await {
-            tracing::debug!("nothing is left to settle: {error}");
+            tracing::debug!("cannot settle the store: {error}");
         }
     }
 
-    /// A name for another connection.
+    /// Returns the identity of a new connection.
     fn next_caller(&self) -> Caller {
         Caller::Connection(self.connections.fetch_add(1, Ordering::Relaxed))
     }

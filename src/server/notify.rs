@@ -1,4 +1,4 @@
-//! Events as notifications.
+//! Turns events into notifications.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -9,22 +9,23 @@ use crate::rpc::present::{self, entry, figure, keyword};
 use crate::value::{Value, to_value};
 use crate::wire::message::Outgoing;
 
-/// The events of one commit, and the sums after it.
+/// Events of one commit, with the statistics after it.
 #[derive(Debug, Clone)]
 pub struct Burst {
-    /// In the order in which they happened.
+    /// Events in the order in which they happened.
     pub events: Vec<Event>,
-    /// The sums over all events since the start.
+    /// Totals over all events since the start.
     pub statistics: Statistics,
 }
 
-/// How many messages an event may tell that is told at once.
+/// Maximum number of removed messages in a pruning event that is encoded on the connection's own
+/// thread.
 const FEW_MESSAGES: usize = 100;
-/// The same for the text of a summary, in bytes.
+/// Maximum length of a summary, in bytes, that is encoded on the connection's own thread.
 const SHORT_SUMMARY: usize = 64 << 10;
 
 impl Burst {
-    /// Whether making notifications of it takes so long that others would notice.
+    /// Returns whether building the notifications takes so long that others would notice.
     pub(super) fn is_large(&self) -> bool {
         self.events.iter().any(|event| match event {
             Event::ContextPruned { removed, .. } => removed.len() > FEW_MESSAGES,
@@ -34,8 +35,8 @@ impl Burst {
     }
 }
 
-/// What a client that subscribed to `topics` is told of a burst: of each manager and session, how
-/// it is after the last of its changes, and every pruning, summary and checkpoint.
+/// Returns the notifications of a burst for a client subscribed to `topics`: the latest state of
+/// each manager and session that changed, and every pruning, summary and checkpoint.
 pub fn notifications(burst: &Burst, topics: &[Topic]) -> Vec<Outgoing> {
     let mut told = Vec::new();
     let wanted = || burst.events.iter().filter(|event| is_about(event, topics));
@@ -48,7 +49,7 @@ pub fn notifications(burst: &Burst, topics: &[Topic]) -> Vec<Outgoing> {
     told
 }
 
-/// The last event of each kind and subject, in the order in which those first came.
+/// Keeps the last event of each kind and subject, in the order of their first appearance.
 pub(super) fn latest<'a>(
     events: impl IntoIterator<Item = &'a Event>,
 ) -> impl Iterator<Item = &'a Event> {
@@ -66,12 +67,12 @@ pub(super) fn latest<'a>(
     newest.into_iter()
 }
 
-/// Whether a client that subscribed to `topics` is told of an event.
+/// Returns whether a client subscribed to `topics` receives the event.
 pub(super) fn is_about(event: &Event, topics: &[Topic]) -> bool {
     topic(event).is_some_and(|topic| topics.contains(&topic))
 }
 
-/// The topic under which an event is told; `None` for one that is only counted.
+/// Returns the topic of an event; `None` for one that only enters the statistics.
 fn topic(event: &Event) -> Option<Topic> {
     Some(match event {
         Event::ContextChanged { .. } => Topic::ContextChanged,
@@ -84,7 +85,7 @@ fn topic(event: &Event) -> Option<Topic> {
     })
 }
 
-/// An event as a client is told it; `None` for one that is only counted.
+/// Builds the notification of an event; `None` for one that only enters the statistics.
 pub(super) fn notification(event: &Event) -> Option<Outgoing> {
     Some(Outgoing::Notify(topic(event)?.name(), params(event)))
 }

@@ -1,4 +1,4 @@
-//! What goes out to one client: encoded in order, written as the client reads, bounded.
+//! Outgoing messages of one client: encoded in order, written as the client reads, and bounded.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,8 +7,8 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
+use super::backpressure::{Backpressure, CHATTER_LIMIT};
 use super::notify::{Burst, is_about, notification, notifications};
-use super::unread::{CHATTER_LIMIT, Unread};
 use crate::engine::Event;
 use crate::repl::Editor;
 use crate::rpc::{Later, Peer, Topic};
@@ -16,36 +16,36 @@ use crate::value::Value;
 use crate::wire::dialect::{Dialect, Encoder};
 use crate::wire::message::{Id, Outgoing, WireError};
 
-/// How many bytes a message of progress has beside its texts, about.
+/// Approximate size of a progress message without its texts, in bytes.
 const PROGRESS_FRAME: usize = 64;
-/// Answers larger than this, in bytes as [`Value::exceeds`] counts them, are encoded on a thread of
-/// their own. Encoding one of this size takes about a millisecond, and a thread some fifty
+/// Size in bytes, as counted by [`Value::exceeds`], above which an answer is encoded on a thread of
+/// its own. Encoding that much takes about a millisecond; handing it to a thread, about fifty
 /// microseconds.
 const LARGE_ANSWER: usize = 256 << 10;
-/// Maximum length of an error's message, in bytes: many repeat what was given.
+/// Maximum length of an error message in bytes. Many errors repeat their input.
 const LONGEST_ERROR: usize = 8 << 10;
-/// How much the writer keeps allocated between messages.
+/// Buffer capacity in bytes that the writer keeps between messages.
 const KEPT_BUFFER: usize = 1 << 20;
 
-/// Something for the writer.
+/// Instruction for the writer.
 pub(super) enum Out {
     Message(Outgoing),
-    /// What a call has to say meanwhile, and about how many bytes that are.
+    /// Progress of a call, with its approximate size in bytes.
     Progress(Value, usize),
-    /// A message that holds its place among the large answers until most of it is written.
+    /// A large answer, with its place among them; freed once most of it is written.
     Large(Outgoing, OwnedSemaphorePermit),
-    /// The client turned out to speak this dialect.
+    /// The client's dialect, once it is known.
     Speak(Dialect),
-    /// The client is to be told of these topics, from this place in the stream of events on.
+    /// A subscription to these topics, from this point in the stream of events on.
     Subscribe(Vec<Topic>, broadcast::Receiver<Arc<Burst>>),
 }
 
-/// Whence messages reach the writer. The writer ends when the last one is dropped.
+/// Sender of messages to the writer. The writer ends when the last clone is dropped.
 #[derive(Clone)]
 pub(super) struct Outbox {
     sender: mpsc::UnboundedSender<Out>,
-    unread: Arc<Unread>,
-    /// The client's dialect has messages of progress.
+    backpressure: Arc<Backpressure>,
+    /// True if the client's dialect has progress messages.
     has_progress: Arc<AtomicBool>,
 }
 
@@ -54,7 +54,7 @@ impl Outbox {
         self.reply_from(id, outcome, None);
     }
 
-    /// A reply that may have a place among the large answers.
+    /// Sends a reply that may hold a place among the large answers.
     pub(super) fn reply_from(
         &self,
         id: Option<Id>,
@@ -72,7 +72,7 @@ impl Outbox {
         if let Out::Speak(dialect) = &out {
             self.has_progress.store(dialect.has_progress(), Ordering::Relaxed);
         }
-        // A client that has gone needs no answer.
+        // The client may have gone.
         let _ = self.sender.send(out);
     }
 }
@@ -89,37 +89,38 @@ impl Editor for Outbox {
 
 impl Peer for Outbox {
     fn progress(&self, params: Value) -> bool {
-        if !self.has_progress.load(Ordering::Relaxed) || self.unread.bytes() >= CHATTER_LIMIT {
+        if !self.has_progress.load(Ordering::Relaxed) || self.backpressure.bytes() >= CHATTER_LIMIT
+        {
             return false;
         }
         let bytes = about(&params);
-        self.unread.add_queued(bytes);
+        self.backpressure.add_queued(bytes);
         self.sender.send(Out::Progress(params, bytes)).is_ok()
     }
 
     fn room(&self) -> Later<'_, ()> {
-        Box::pin(self.unread.room())
+        Box::pin(self.backpressure.room())
     }
 }
 
-/// Writes what an [`Outbox`] gets.
+/// Encodes and writes what the [`Outbox`] sends.
 pub(super) struct Writer<W> {
     sink: W,
     queue: mpsc::UnboundedReceiver<Out>,
     subscription: Option<broadcast::Receiver<Arc<Burst>>>,
     topics: Vec<Topic>,
     encoder: Encoder,
-    /// Events that came while the client had too much unread; the latest of each kind and subject
-    /// is told once it has not.
+    /// Events held back while the client had too much unread: the latest of each kind and subject,
+    /// sent once it has caught up.
     missed: Vec<Event>,
     places: Vec<OwnedSemaphorePermit>,
     buffer: Vec<u8>,
     written: usize,
-    unread: Arc<Unread>,
+    backpressure: Arc<Backpressure>,
     max_message: usize,
 }
 
-/// Why a connection's writer ended early.
+/// Reason why a connection's writer ended early.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WriteError {
     #[error("the client has gone: {0}")]
@@ -131,7 +132,7 @@ pub(super) enum WriteError {
 impl<W: AsyncWrite + Unpin> Writer<W> {
     pub(super) fn new(sink: W, max_message: usize) -> (Self, Outbox) {
         let (sender, queue) = mpsc::unbounded_channel();
-        let unread = Arc::<Unread>::default();
+        let backpressure = Arc::<Backpressure>::default();
         let writer = Self {
             sink,
             queue,
@@ -142,19 +143,19 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
             places: Vec::new(),
             buffer: Vec::new(),
             written: 0,
-            unread: Arc::clone(&unread),
+            backpressure: Arc::clone(&backpressure),
             max_message,
         };
         let has_progress = Arc::new(AtomicBool::new(Dialect::Native.has_progress()));
-        (writer, Outbox { sender, unread, has_progress })
+        (writer, Outbox { sender, backpressure, has_progress })
     }
 
-    /// Writes until every [`Outbox`] is gone and all is written.
+    /// Writes until every [`Outbox`] is dropped and everything is written.
     pub(super) async fn run(mut self) -> Result<(), WriteError> {
         let mut open = true;
         loop {
-            // No more at a time than is soon written: a client that reads is not behind because
-            // its answers are made faster than they are written.
+            // Encodes only as much ahead as is soon written, so that a client that keeps reading
+            // does not count as slow just because answers are made faster than they are written.
             while self.pending() < KEPT_BUFFER
                 && let Ok(out) = self.queue.try_recv()
             {
@@ -188,7 +189,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
                 self.topics = topics;
             }
             Out::Progress(params, bytes) => {
-                self.unread.take_queued(bytes);
+                self.backpressure.take_queued(bytes);
                 self.encode(Outgoing::Notify("progress", params));
             }
             Out::Message(message) => self.encode_somewhere(message).await,
@@ -204,8 +205,8 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         }
     }
 
-    /// Encodes a message, a large one on a thread of its own: this client waits for it, others do
-    /// not.
+    /// Encodes a message, a large one on a thread of its own, so that only this client waits for
+    /// it.
     async fn encode_somewhere(&mut self, message: Outgoing) {
         if !is_large(&message) {
             return self.encode(message);
@@ -252,7 +253,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         }
     }
 
-    /// Keeps the latest event of each kind and subject only.
+    /// Holds events back, keeping only the latest of each kind and subject.
     fn miss(&mut self, burst: &Burst) {
         for event in burst.events.iter().filter(|event| is_about(event, &self.topics)) {
             self.missed.retain(|known| !known.is_like(event));
@@ -274,7 +275,8 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
             self.buffer.shrink_to(KEPT_BUFFER);
             self.written = 0;
         } else if self.written > KEPT_BUFFER && self.written > self.pending() {
-            // A client that always has answers under way must not make the buffer grow for ever.
+            // Keeps the buffer from growing without end for a client that always has answers in
+            // flight.
             self.buffer.drain(..self.written);
             self.written = 0;
         }
@@ -282,9 +284,10 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         Ok(())
     }
 
-    /// Tells those who wait for it how much is unread.
+    /// Reports how much is unread. Once that is little, frees the places of large answers and sends
+    /// the events held back.
     fn note_pending(&mut self) {
-        self.unread.set_pending(self.pending());
+        self.backpressure.set_pending(self.pending());
         if self.pending() < CHATTER_LIMIT {
             self.places.clear();
             for event in std::mem::take(&mut self.missed) {
@@ -296,7 +299,8 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
     }
 }
 
-/// Appends a message; an answer that is too long becomes an error, and a notification nothing.
+/// Appends a message to the buffer. An answer that is too long becomes an error; a notification
+/// that is too long is dropped.
 fn encode(mut message: Outgoing, encoder: &mut Encoder, max_message: usize, buffer: &mut Vec<u8>) {
     if let Outgoing::Reply(_, Err(error)) = &mut message
         && error.message.len() > LONGEST_ERROR
@@ -311,13 +315,13 @@ fn encode(mut message: Outgoing, encoder: &mut Encoder, max_message: usize, buff
         buffer.truncate(start);
         let Outgoing::Reply(id, _) = message else { return };
         let advice = match longest < max_message {
-            true => "which is all that six hex digits can say",
+            true => "as a length of six hex digits allows no more",
             false => "or raise max-message-bytes",
         };
         let error = WireError::new(
             WireError::INVALID_REQUEST,
             format!(
-                "the answer would have {bytes} bytes and at most {longest} may be sent; ask for \
+                "the answer has {bytes} bytes, but at most {longest} can be sent; ask for \
                  less with :limit, :types or :brief, {advice}"
             ),
         );
@@ -325,7 +329,7 @@ fn encode(mut message: Outgoing, encoder: &mut Encoder, max_message: usize, buff
     }
 }
 
-/// Whether encoding a message takes so long that others would notice.
+/// Returns whether encoding a message takes so long that others would notice.
 fn is_large(message: &Outgoing) -> bool {
     match message {
         Outgoing::Reply(_, Ok(value)) | Outgoing::Notify(_, value) | Outgoing::Event(value) => {

@@ -1,5 +1,5 @@
-//! The session of a call that names none: the one that was current when the call was read, not the
-//! one that is current when it runs at last. It knows no method by name.
+//! Fills in the session of a call that names none: the session that was current when the call was
+//! read, not when it runs. Knows no method by name.
 
 use tokio::sync::oneshot;
 
@@ -9,12 +9,12 @@ use crate::rpc::{Method, engine_error};
 use crate::value::Value;
 use crate::wire::message::WireError;
 
-/// The session to which a call without one was sent; nothing for a call that names its own.
+/// Pending answer to which session was current; `None` for a call that names its own.
 pub(super) struct SentTo(Option<oneshot::Receiver<Result<u64, EngineError>>>);
 
 impl SentTo {
-    /// Asks for the current session, in the order of the client's calls; the engine has applied
-    /// those before by the time it answers.
+    /// Asks the engine for the current session. Queries and calls keep their order, so earlier
+    /// calls have been applied by the time it answers.
     pub(super) async fn read(
         server: &Server,
         caller: Caller,
@@ -27,12 +27,12 @@ impl SentTo {
         let (sender, receiver) = oneshot::channel();
         let current = |engine: &mut Engine| Ok(engine.find_session(None)?.id);
         let answer = |outcome| drop(sender.send(outcome));
-        // When the engine has ended, the receiver learns of it.
+        // If the engine has ended, the receiver gets an error.
         let _ = server.tools().engine.submit(caller, Reach::Session(None), current, answer).await;
         Self(Some(receiver))
     }
 
-    /// The parameters with the session in them, or why there is none.
+    /// Returns the parameters with the session added, or the error that kept it from being found.
     pub(super) async fn named_in(self, params: Value) -> (Value, Result<(), WireError>) {
         let Self(Some(receiver)) = self else { return (params, Ok(())) };
         match receiver.await.unwrap_or(Err(EngineError::Ended)) {
@@ -42,7 +42,7 @@ impl SentTo {
     }
 }
 
-/// Of two entries of one name the first counts, so the session goes first.
+/// Adds the session. Puts it first because of two entries with the same name the first counts.
 fn with_session(params: Value, id: u64) -> Value {
     let id = Value::Str(format!("ses-{id}"));
     match params {
@@ -55,7 +55,7 @@ fn with_session(params: Value, id: u64) -> Value {
             flat.splice(0..0, [Value::Keyword("session".into()), id]);
             Value::List(flat)
         }
-        // It is refused as it is.
+        // Not valid parameters: the method will refuse them.
         other => other,
     }
 }

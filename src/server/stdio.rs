@@ -1,4 +1,4 @@
-//! Standard input and output as a connection, without the thread that tokio's own would need.
+//! Connection over standard input and output, without the extra thread of tokio's own.
 
 use std::fs::File;
 use std::io;
@@ -12,19 +12,19 @@ use tokio::net::unix::pipe;
 
 use super::hangup::hung_up;
 
-/// What the pipes from and to the client are enlarged to: with the usual 64 KiB, Emacs naps 20 ms each time
-/// it is full, and a message of 1 MB takes 300 ms.
+/// Size in bytes to which the client's pipes are enlarged. With the usual 64 KiB, Emacs sleeps for
+/// 20 ms each time a pipe is full, and a message of 1 MB takes 300 ms.
 const PIPE_BYTES: usize = 1 << 20;
 
-/// Standard input.
+/// Opens standard input.
 ///
 /// # Errors
-/// When it is closed or cannot be watched.
+/// Fails if it is closed or cannot be watched.
 pub fn input() -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
     let fd = duplicate(std::io::stdin().as_fd())?;
     Ok(match kind(&fd)? {
         FileType::Fifo => {
-            // Smaller is only slower.
+            // If this fails, the pipe is only slower.
             let _ = rustix::pipe::fcntl_setpipe_size(&fd, PIPE_BYTES);
             Box::new(pipe::Receiver::from_file(File::from(fd))?)
         }
@@ -33,10 +33,10 @@ pub fn input() -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
     })
 }
 
-/// Standard output.
+/// Opens standard output.
 ///
 /// # Errors
-/// When it is closed or cannot be watched.
+/// Fails if it is closed or cannot be watched.
 pub fn output() -> io::Result<Box<dyn AsyncWrite + Send + Unpin>> {
     let fd = duplicate(std::io::stdout().as_fd())?;
     Ok(match kind(&fd)? {
@@ -49,21 +49,21 @@ pub fn output() -> io::Result<Box<dyn AsyncWrite + Send + Unpin>> {
     })
 }
 
-/// Ends once nobody reads standard output any more.
+/// Resolves when nobody reads standard output any more.
 pub fn output_gone() -> impl Future<Output = ()> + Send + 'static {
     hung_up(std::io::stdout())
 }
 
-/// Carries bytes between stdio and the server that listens on a socket, until one side ends.
+/// Copies bytes between stdio and the server on a Unix socket until one side ends.
 ///
 /// # Errors
-/// When nobody listens there, or stdio cannot be used.
+/// Fails if nobody listens on the socket or stdio cannot be used.
 pub async fn bridge(socket: &Path) -> io::Result<()> {
     let (mut from_server, mut to_server) = UnixStream::connect(socket).await?.into_split();
     let (mut input, mut output) = (input()?, output()?);
     let up = async {
         let copied = tokio::io::copy(&mut input, &mut to_server).await;
-        // Half-closed, so that answers to the last messages still come.
+        // Closes only this direction, so that the answers to the last messages still come.
         drop(to_server);
         copied
     };
@@ -75,7 +75,8 @@ pub async fn bridge(socket: &Path) -> io::Result<()> {
         tokio::select! {
             _ = &mut up, if sending => sending = false,
             ended = &mut down => return ended.map(drop),
-            // What was said before is still carried; then the server has to know.
+            // Input has all been forwarded; returning closes the socket, so that the server learns
+            // of the hang-up.
             () = &mut gone, if !sending => return Ok(()),
         }
     }
@@ -89,7 +90,8 @@ fn kind(fd: &OwnedFd) -> io::Result<FileType> {
     Ok(FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode))
 }
 
-/// The socket whole: half of one would shut the other half down, and input and output may be one.
+/// Wraps the whole socket: dropping one half would shut the other down, and input and output may be
+/// the same socket.
 fn unix_stream(fd: OwnedFd) -> io::Result<UnixStream> {
     let stream = std::os::unix::net::UnixStream::from(fd);
     stream.set_nonblocking(true)?;

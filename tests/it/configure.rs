@@ -84,7 +84,7 @@ fn said_in_use(client: &mut Client, server: &Endpoint) -> String {
     for (kind, shown) in [
         ("authentication", "no such key …"),
         ("unavailable", "… is used up"),
-        ("malformed", "no stream of events"),
+        ("malformed", "not an event stream"),
         ("rate-limited", "429: …"),
     ] {
         let failure = client.fails("chat", "(:content \"more\")");
@@ -242,7 +242,7 @@ fn what_is_wrong_with_a_provider_is_said_as_for_the_file() {
     refused(
         ":kind \"scripted\" :script \"/dev/zero\"",
         "script",
-        "/dev/zero: it is no regular file",
+        "/dev/zero: it is not a regular file",
     );
     refused(":script \"/x\"", "script", "only for the kind scripted");
     refused(":api-key \" \"", "api-key", "must be a string that is not empty");

@@ -261,9 +261,9 @@ fn a_backup_is_whole_while_the_server_runs_and_comes_back() {
     let file = home.path("backup.db");
     let name = file.to_str().unwrap();
     let said = home.succeed(&["backup", name]);
-    assert!(said.contains("reads well"), "{said}");
+    assert!(said.contains("and checked it"), "{said}");
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-    assert!(home.fail(&["backup", name]).contains("is there already"));
+    assert!(home.fail(&["backup", name]).contains("already exists"));
     assert!(home.fail(&["restore", name]).contains("contexture call shutdown"));
     let report = String::from_utf8(home.run(&["doctor", "--repair"]).stdout).unwrap();
     assert!(report.contains("not repaired") && report.contains("shutdown"), "{report}");

@@ -118,7 +118,7 @@ fn whatever_fails_words_still_find() {
     check_answer(|| Answer::new(400, r#"{"error": {"message": "bad"}}"#), "it answered 400: bad");
     check_answer(|| Answer::new(404, r#"{"error": "no model"}"#), "check the url and the name");
     check_answer(|| Answer::new(307, "").header("Location", "http://127.0.0.1:1/"), "307");
-    check_answer(|| Answer::new(200, "<html>hello</html>"), "no list of embeddings");
+    check_answer(|| Answer::new(200, "<html>hello</html>"), "not a list of embeddings");
     check_answer(|| Answer::new(200, r#"{"data": []}"#), "0 embeddings came for 1 texts");
     check_answer(|| Answer::new(200, r#"{"data": [{"embedding": []}]}"#), "an embedding is empty");
     check_answer(|| Answer::new(200, "{").header("Content-Length", "9"), "failed");

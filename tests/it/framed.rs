@@ -148,7 +148,7 @@ fn whoever_waits_for_an_answer_to_an_overlong_message_gets_one() {
     let server = home.listening(&["--ephemeral", "--max-message-bytes", "5000"]);
     let mut other = server.tcp(Dialect::Slynk);
     let long = "λ)\\\" 7) ".repeat(1000);
-    let why = |bytes: usize| format!("had {bytes} bytes and at most 5000 are read");
+    let why = |bytes: usize| format!("has {bytes} bytes, but at most 5000 are accepted");
     let check = |message: &str, begin: &str, end: &str, ping: &str, pong: &str| {
         // As the first message, which decides the dialect, and later.
         let mut raw = Raw::local(&server);

@@ -239,6 +239,7 @@ const CLAUSE_WORDS: &[&str] = &[
 /// Modules whose doc comments may begin with a clause word only as rarely as
 /// [`MAX_CLAUSE_PERCENT`] says. Add a module once its comments are rewritten.
 const PLAIN_MODULES: &[&str] = &[
+    "cli",
     "config",
     "context",
     "conversation",
@@ -246,8 +247,10 @@ const PLAIN_MODULES: &[&str] = &[
     "files",
     "memory",
     "names",
+    "provider",
     "repl",
     "retrieval",
+    "server",
     "session",
     "store",
     "template",

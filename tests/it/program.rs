@@ -72,7 +72,7 @@ fn a_call_that_fails_exits_so_and_says_why() {
     check(&["call", "undo"], "nothing to undo");
     check(&["call", "get-context", "(:limit"], "column");
     check(&["call", "get-context", "{\"limit\":"], "column");
-    check(&["call", "ping", "--socket", "/nowhere/s.sock"], "no server answers on");
+    check(&["call", "ping", "--socket", "/nowhere/s.sock"], "cannot reach a server on");
     check(&["call"], "METHOD");
 }
 

@@ -361,7 +361,7 @@ fn what_came_before_a_failure_is_kept() {
         check(ended, ErrorKind::Unavailable, "broke off in the middle");
         let wrong = [&begun[..], kind.failure.as_bytes()].concat();
         let told = ask(kind, move || Answer::streaming(Body::Chunks(vec![wrong.clone()])));
-        check(told, ErrorKind::Unavailable, "it broke off: overloaded");
+        check(told, ErrorKind::Unavailable, "the answer broke off: overloaded");
         for garbage in ["data: {]\n\n{]\n", "data: 7\n\n7\n", "<html>\n"] {
             let wrong = [&begun[..], garbage.as_bytes()].concat();
             let garbage = ask(kind, move || Answer::streaming(Body::Chunks(vec![wrong.clone()])));

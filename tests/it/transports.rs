@@ -518,5 +518,5 @@ fn an_inferior_server_speaks_for_the_one_that_owns_the_state() {
     drop(process.child.stdin.take());
     assert!(process.wait().success());
     assert_eq!(server.unix(Dialect::Native).contents("owned"), ["x"]);
-    assert!(home.fail(&["serve", "--inferior", "--stdio"]).contains("leave --stdio out"));
+    assert!(home.fail(&["serve", "--inferior", "--stdio"]).contains("omit --stdio"));
 }

@@ -165,7 +165,7 @@ fn the_shell_trusts_with_a_server_and_without() {
     let place = folder.canonicalize().unwrap();
     let place = place.display();
     let shown = format!(
-        "{place} is trusted (https://example.org/ours.git); its templates explain, ours count\n"
+        "{place} is trusted (https://example.org/ours.git); its templates explain, ours are used\n"
     );
     assert_eq!(said, shown);
     let report = home.succeed(&["doctor"]);
@@ -183,9 +183,11 @@ fn the_shell_trusts_with_a_server_and_without() {
     fs::rename(&folder, &moved).unwrap();
     assert!(listed(&mut client, &moved).iter().all(|(_, counts)| !*counts));
     let list = home.succeed(&["trust", "--list"]);
-    assert!(list.contains("there is no such folder now"), "{list}");
-    assert!(home.succeed(&["doctor"]).contains("is gone; contexture trust --revoke forgets it"));
-    assert!(home.fail(&["trust", "--ephemeral", dir]).contains("leave --ephemeral out"));
+    assert!(list.contains("the folder is gone"), "{list}");
+    assert!(
+        home.succeed(&["doctor"]).contains("is gone; run contexture trust --revoke to forget it")
+    );
+    assert!(home.fail(&["trust", "--ephemeral", dir]).contains("omit --ephemeral"));
     assert!(
         home.fail(&["trust", home.path("none").to_str().unwrap()]).contains("there is no file")
     );

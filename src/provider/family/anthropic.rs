@@ -1,4 +1,4 @@
-//! Anthropic's messages.
+//! Anthropic's Messages API.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,14 +9,14 @@ use crate::provider::chat::{Piece, Request, Said, Stop, Tool, Usage};
 use crate::provider::error::ErrorKind;
 use crate::session::message::{Role, ToolCall};
 
-/// The version of the interface that this file speaks.
+/// Version of the interface that this file uses.
 pub(super) const VERSION: &str = "2023-06-01";
 
-/// Under which an answer's blocks are kept for the rest of its turn.
+/// Key under which an answer's blocks are kept for the rest of its turn.
 const FAMILY: &str = "anthropic";
 
-/// How many tokens an answer may have when the request does not say; this interface demands a
-/// number, every model of today takes this one, and newer ones think within it unasked.
+/// Maximum number of tokens in an answer if the request sets none: this interface requires a
+/// number. All current models accept this one, and newer ones include their reasoning in it.
 const DEFAULT_MAX_TOKENS: u64 = 16_384;
 
 pub(super) fn body(model: &str, request: &Request) -> Value {
@@ -30,14 +30,14 @@ pub(super) fn body(model: &str, request: &Request) -> Value {
     for (at, said) in rest.iter().enumerate() {
         let (role, mut blocks) = (role(said.role), blocks(said));
         if blocks.is_empty() {
-            // No message may be.
+            // Empty messages are not allowed.
             continue;
         }
         if leading + at + 1 == request.stable {
             mark(&mut blocks);
         }
         match messages.last_mut() {
-            // Those who speak take turns, and all results of calls are one turn.
+            // Roles must alternate, and all results of one answer's calls belong in one message.
             Some((last, known)) if *last == role => known.append(&mut blocks),
             _ => messages.push((role, blocks)),
         }
@@ -64,8 +64,8 @@ pub(super) fn body(model: &str, request: &Request) -> Value {
     body
 }
 
-/// Calls of tools are only taken where tools are known, also when none is offered any more: those
-/// that were called are named, and forbidden.
+/// Names the tools that were called earlier and forbids calling them. This interface accepts
+/// messages with calls only if their tools are defined, even if no tool is offered now.
 fn forbid_what_was_called(body: &mut Value, said: &[Said]) {
     let calls = said.iter().flat_map(|said| &said.tool_calls);
     let names: BTreeSet<&str> = calls.map(|call| &*call.name).collect();
@@ -76,7 +76,8 @@ fn forbid_what_was_called(body: &mut Value, said: &[Said]) {
     }
 }
 
-/// Instructions in the middle and results of tools are for the model, so the user says them.
+/// Maps a role to one of this interface. Later instructions and tool results are addressed to the
+/// model, so they come from the user.
 fn role(role: Role) -> &'static str {
     match role {
         Role::Assistant => "assistant",
@@ -102,13 +103,14 @@ fn blocks(said: &Said) -> Vec<Value> {
     text_block(said).into_iter().chain(said.tool_calls.iter().map(call)).collect()
 }
 
-/// Blocks of text must not be empty.
+/// Builds a text block. Empty ones are not allowed.
 fn text_block(said: &Said) -> Option<Value> {
     let text = &*said.content;
     (!text.trim().is_empty()).then(|| json!({"type": "text", "text": text}))
 }
 
-/// Blocks of text must not be empty, though a model's may be.
+/// Returns whether a block is empty text. Models may produce such blocks, but requests must not
+/// contain them.
 fn is_blank(block: &Value) -> bool {
     block["type"] == "text" && block["text"].as_str().is_none_or(|text| text.trim().is_empty())
 }
@@ -117,10 +119,10 @@ fn is_thought(block: &Value) -> bool {
     ["thinking", "redacted_thinking"].iter().any(|kind| block["type"] == *kind)
 }
 
-/// What comes up to here is to be cached. Of the marks that a request may have, which are 4, there
-/// are at most 2: this one and that of the instructions, which also covers the tools.
+/// Marks the end of a part to cache. A request may have four marks and gets at most two: this one,
+/// and one on the instructions, which also covers the tools.
 fn mark(blocks: &mut [Value]) {
-    // Thoughts must come back as they were, and take no mark.
+    // Reasoning must be returned unchanged, so it cannot take a mark.
     if let Some(block) = blocks.iter_mut().rfind(|block| !is_thought(block)) {
         block["cache_control"] = json!({"type": "ephemeral"});
     }
@@ -128,12 +130,12 @@ fn mark(blocks: &mut [Value]) {
 
 #[derive(Default)]
 pub(super) struct Decode {
-    /// By the index of their blocks.
+    /// Tool calls by the index of their block.
     calls: BTreeMap<u64, ToolCall>,
-    /// The answer as it came. When there were thoughts before calls, they must be sent back with
-    /// the results of these, signed and in their places.
+    /// The answer as it came. Reasoning before calls must be sent back with their results, signed
+    /// and in place.
     blocks: BTreeMap<u64, Value>,
-    /// What was said of the usage; a later report may have no more than what changed.
+    /// Merged usage reports. Later ones may contain only what changed.
     usage: Value,
     stop: Option<Stop>,
     ended: bool,
@@ -163,7 +165,7 @@ impl Decoder for Decode {
                 self.ended = true;
             }
             Some("error") => return Err(failure(&said["error"])),
-            // A ping, or what the interface may yet bring.
+            // A ping, or an event type added later.
             Some(_) => {}
             None => return Err(Broken::malformed("an event of the answer has no type")),
         }
@@ -226,7 +228,7 @@ impl Decode {
         pieces.push(Piece::Usage(usage(&self.usage)));
     }
 
-    /// Adds to what is kept of a block.
+    /// Appends a delta to a kept block.
     fn keep(&mut self, index: u64, name: &str, delta: &Value) {
         if let Some(block) = self.blocks.get_mut(&index) {
             append(&mut block[name], &delta[name]);
@@ -244,7 +246,8 @@ fn stop(reason: &str) -> Stop {
     }
 }
 
-/// Here the input is only what no cache had to do with.
+/// Converts usage. Here `input_tokens` excludes everything that was read from or written to a
+/// cache.
 fn usage(said: &Value) -> Usage {
     let cache_read = said["cache_read_input_tokens"].as_u64();
     let cache_written = said["cache_creation_input_tokens"].as_u64();
@@ -273,7 +276,7 @@ fn failure(error: &Value) -> Broken {
 mod tests {
     use super::*;
 
-    /// What is known of the usage after these reports, the first of which begins the answer.
+    /// Returns the usage after these reports, the first of which begins the answer.
     #[track_caller]
     fn check_usage(reports: &[Value], expected: [Option<u64>; 4]) {
         let mut decoder = Decode::default();
@@ -317,7 +320,7 @@ mod tests {
         let whole = [Some(25), Some(15), Some(10), Some(3)];
         check_usage(&[first.clone(), json!({"output_tokens": 15})], whole);
         check_usage(&[first, json!({"input_tokens": 12, "output_tokens": 15})], whole);
-        // Servers that imitate it say it all at the end.
+        // Servers that imitate this interface report everything at the end.
         let none = json!({"input_tokens": 0, "output_tokens": 0});
         let last =
             json!({"input_tokens": 25, "output_tokens": 15, "cache_read_input_tokens": null});

@@ -1,4 +1,4 @@
-//! Google's Gemini.
+//! Google's Gemini API.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::provider::chat::{Piece, Request, Said, Stop, Tool, Usage};
 use crate::provider::error::ErrorKind;
 use crate::session::message::{Role, ToolCall};
 
-/// Under which an answer's parts are kept for the rest of its turn.
+/// Key under which an answer's parts are kept for the rest of its turn.
 const FAMILY: &str = "gemini";
 
 pub(super) fn address(base: &str, model: &str) -> String {
@@ -54,7 +54,7 @@ pub(super) fn body(request: &Request) -> Value {
 
 fn parts(said: &Said, request: &Request) -> Vec<Value> {
     if let (Role::Tool, Some(id)) = (said.role, &said.tool_call_id) {
-        // Results are named after the function.
+        // A result is identified by the name of its function.
         let name = request.called(id).unwrap_or(id);
         let mut answer = json!({"name": name, "response": {"result": &*said.content}});
         set(&mut answer, "id", given_id(request, id));
@@ -69,7 +69,8 @@ fn parts(said: &Said, request: &Request) -> Vec<Value> {
     text.into_iter().chain(said.tool_calls.iter().map(call)).collect()
 }
 
-/// The id of a call, if it is the provider's own. One that was made up is not for the provider.
+/// Returns the id of a call if the provider assigned it. The provider must not get an id that was
+/// made up here.
 fn given_id<'a>(request: &Request, id: &'a str) -> Option<&'a str> {
     let kept = request.caller(id)?.kept(FAMILY)?.as_array()?;
     kept.iter().any(|part| part["functionCall"]["id"] == id).then_some(id)
@@ -77,8 +78,8 @@ fn given_id<'a>(request: &Request, id: &'a str) -> Option<&'a str> {
 
 pub(super) struct Decode {
     ids: CallIds,
-    /// The answer as it came. Signatures must be sent back in the parts that they came in, with
-    /// the results of the calls; a part that has one must not be put together with another.
+    /// The answer as it came. Signatures must be sent back in their original parts, with the
+    /// results of the calls. A part with a signature must not be merged with another.
     parts: Vec<Value>,
     stop: Option<Stop>,
     ended: bool,
@@ -131,7 +132,7 @@ impl Decode {
         add_text(pieces, &part["text"], if thought { Piece::Reasoning } else { Piece::Text });
         let call = &part["functionCall"];
         if let Some(name) = call["name"].as_str() {
-            // Most calls have names only; an id tells two of one name apart.
+            // Most calls have only a name; an id distinguishes two calls of the same function.
             let id = self.ids.next(&call["id"]);
             let arguments = match &call["args"] {
                 Value::Null => "{}".to_owned(),
@@ -147,7 +148,7 @@ impl Decode {
             part["text"].is_string() && !is_signed(part) && part["functionCall"].is_null()
         };
         match self.parts.last_mut().filter(|last| is_text(last) && is_text(part)) {
-            // What the model says that it thinks is for people, unless it is signed.
+            // Unsigned reasoning is for people only and is not sent back.
             _ if thought && !is_signed(part) => {}
             Some(last) => append(&mut last["text"], &part["text"]),
             None => self.parts.push(part.clone()),
@@ -176,7 +177,7 @@ fn stop(reason: &str) -> Stop {
 
 fn usage(said: &Value) -> Usage {
     let thoughts = said["thoughtsTokenCount"].as_u64();
-    // Either may be missing: that of the text when the limit was reached in thought.
+    // Either count may be missing: that of the text, if the limit was reached during reasoning.
     let output = said["candidatesTokenCount"].as_u64().or(thoughts.map(|_| 0));
     Usage {
         input: said["promptTokenCount"].as_u64(),

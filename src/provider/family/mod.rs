@@ -1,5 +1,5 @@
-//! The kinds of servers: how each is asked, and how it answers. One file each, pure functions
-//! over JSON.
+//! Provider families: how to build requests and read answers. One file for each, with pure
+//! functions over JSON.
 
 mod anthropic;
 mod gemini;
@@ -19,34 +19,35 @@ use crate::names::names;
 names! {
     /// A kind of server.
     Family {
-        /// `OpenAI`'s chat completions, which most servers of models have: `OpenAI`, `OpenRouter`,
+        /// `OpenAI`'s chat completions, which most model servers offer: `OpenAI`, `OpenRouter`,
         /// llama.cpp, vLLM, LM Studio.
         Openai => "openai",
-        /// Anthropic's messages.
+        /// Anthropic's Messages API.
         Anthropic => "anthropic",
-        /// Google's Gemini.
+        /// Google's Gemini API.
         Gemini => "gemini",
-        /// Ollama's own interface.
+        /// Ollama's own API.
         Ollama => "ollama",
     }
 }
 
-/// Turns what a server says into pieces of an answer.
+/// Turns a server's stream into pieces of an answer.
 pub(super) trait Decoder: Send {
-    /// Takes one JSON text.
+    /// Decodes one JSON text.
     fn take(&mut self, said: &Value, pieces: &mut Vec<Piece>) -> Result<(), Broken>;
 
-    /// Takes the word with which some servers end, which is no JSON. Whether it was that.
+    /// Handles the word with which some servers end, which is not JSON. Returns whether `text` was
+    /// that word.
     fn is_end(&mut self, _text: &str, _pieces: &mut Vec<Piece>) -> bool {
         false
     }
 
-    /// The connection was closed as it should be: whether the answer was whole, in which case the
-    /// last pieces are given.
+    /// Handles a regular end of the connection. Returns whether the answer is complete, and if so
+    /// adds its last pieces.
     fn closed(&mut self, pieces: &mut Vec<Piece>) -> bool;
 }
 
-/// What is wrong with an answer that had begun.
+/// Error in an answer that had begun.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Broken {
     pub(super) kind: ErrorKind,
@@ -58,20 +59,20 @@ impl Broken {
         Self { kind: ErrorKind::Malformed, what: what.into() }
     }
 
-    /// The server says that it failed.
+    /// Creates the error for a failure that the server reported.
     fn told(kind: ErrorKind, message: &str) -> Self {
         let kind = match (kind, kind_of_bad(message)) {
             (ErrorKind::BadRequest, by_words) => by_words,
-            // Servers that have begun to answer call everything their own failure.
+            // Once a stream has begun, servers report every failure as their own.
             (_, by_words @ (ErrorKind::ContextTooLong | ErrorKind::QuotaExhausted)) => by_words,
             (kind, _) => kind,
         };
-        Self { kind, what: format!("it broke off: {message}") }
+        Self { kind, what: format!("the answer broke off: {message}") }
     }
 }
 
 impl Family {
-    /// Where the interface of this kind is when the configuration does not say.
+    /// Returns the default address of the interface.
     pub fn usual_url(self) -> &'static str {
         match self {
             Self::Openai => "https://api.openai.com/v1",
@@ -81,7 +82,7 @@ impl Family {
         }
     }
 
-    /// Its own form of what is said; see [`normal`](super::normal::normal).
+    /// Returns the message form that this family needs; see [`normal`](super::normal::normal).
     pub(super) fn form(self) -> Form {
         let joins_results = matches!(self, Self::Anthropic | Self::Gemini);
         Form { family: self.name(), joins_results }
@@ -131,7 +132,7 @@ impl Family {
         }
     }
 
-    /// The names in a list of models.
+    /// Returns the names in a list of models.
     pub(super) fn models(self, said: &Value) -> Option<Vec<String>> {
         let (list, name) = match self {
             Self::Openai | Self::Anthropic => ("data", "id"),
@@ -144,8 +145,8 @@ impl Family {
         names.collect()
     }
 
-    /// The body of a request in [normal form](Self::form).
-    /// `context` is how many tokens the server is to make room for, where that can be said.
+    /// Builds the body of a request in [normal form](Self::form). `context` is the window size in
+    /// tokens that the server should provide, where it can be told.
     pub(super) fn body(
         self,
         base: &str,
@@ -161,7 +162,8 @@ impl Family {
         }
     }
 
-    /// `stamp` makes the ids of calls unlike those of other answers, for the kinds that give none.
+    /// Creates a decoder. For families without call ids, `stamp` makes generated ids differ from
+    /// those of other answers.
     pub(super) fn decoder(self, stamp: i64) -> Box<dyn Decoder> {
         match self {
             Self::Openai => Box::new(openai::Decode::new(stamp)),
@@ -172,7 +174,7 @@ impl Family {
     }
 }
 
-/// Numbers the calls of an answer whose server gives them no ids.
+/// Generates ids for the calls of an answer if the server gives none.
 struct CallIds {
     stamp: i64,
     calls: usize,
@@ -186,14 +188,14 @@ impl CallIds {
     }
 }
 
-/// Adds a text that is there and not empty.
+/// Adds a text, unless it is missing or empty.
 fn add_text(pieces: &mut Vec<Piece>, text: &Value, piece: fn(String) -> Piece) {
     if let Some(text) = text.as_str().filter(|text| !text.is_empty()) {
         pieces.push(piece(text.to_owned()));
     }
 }
 
-/// Appends to a text that may not have begun.
+/// Appends to a text, creating it if needed.
 fn append(text: &mut Value, more: &Value) {
     let Some(more) = more.as_str() else { return };
     match text {
@@ -202,7 +204,7 @@ fn append(text: &mut Value, more: &Value) {
     }
 }
 
-/// Arguments as JSON; what a model wrote that is none is passed on as a text.
+/// Parses arguments as a JSON object. Anything else that a model wrote is passed on as text.
 pub(super) fn arguments(text: &str) -> Value {
     match serde_json::from_str(text) {
         Ok(Value::Object(map)) => Value::Object(map),
@@ -211,7 +213,7 @@ pub(super) fn arguments(text: &str) -> Value {
     }
 }
 
-/// Sets an entry that is there.
+/// Sets an entry, if there is a value.
 fn set(body: &mut Value, name: &str, value: Option<impl Into<Value>>) {
     if let Some(value) = value {
         body[name] = value.into();
@@ -227,7 +229,7 @@ mod tests {
     use crate::provider::chat::{Said, Whole};
     use crate::session::message::Role;
 
-    /// Everything that the families look for, so that random data get far.
+    /// Keys and values that the decoders look for, so that random data reach deep code paths.
     const NAMES: &[&str] = &[
         "args",
         "arguments",
@@ -315,7 +317,7 @@ mod tests {
                 let mut decoder = family.decoder(1);
                 let mut pieces = Vec::new();
                 for said in &said {
-                    // Refused or not, nothing panics, and what follows is taken, too.
+                    // Accepted or not, nothing panics, and the decoder takes the next input.
                     let _ = decoder.take(said, &mut pieces);
                 }
                 decoder.is_end("[DONE]", &mut pieces);
@@ -332,7 +334,7 @@ mod tests {
                 for opaque in std::iter::once(None).chain(said.iter().cloned().map(Some)) {
                     let mut request = request.clone();
                     if let Some(opaque) = opaque {
-                        // What comes from elsewhere under the right name is no defect either.
+                        // A wrong type under a known name is not a defect either.
                         request.messages[1].opaque = Some(json!({ family.name(): opaque }));
                     }
                     family.body("http://h", "m", &request, None);

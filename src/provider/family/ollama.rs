@@ -1,4 +1,4 @@
-//! Ollama's own interface.
+//! Ollama's own API.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::provider::chat::{Piece, Request, Said, Stop, Tool, Usage};
 use crate::provider::error::ErrorKind;
 use crate::session::message::ToolCall;
 
-/// Under which an answer's thoughts are kept for the rest of its turn.
+/// Key under which an answer's reasoning is kept for the rest of its turn.
 const FAMILY: &str = "ollama";
 
 pub(super) fn body(model: &str, request: &Request, context: Option<u64>) -> Value {
@@ -18,7 +18,7 @@ pub(super) fn body(model: &str, request: &Request, context: Option<u64>) -> Valu
     set(&mut options, "num_predict", request.max_tokens);
     set(&mut options, "temperature", request.temperature);
     set(&mut body, "options", (options != json!({})).then_some(options));
-    // It knows no other way to keep a model from calling.
+    // Leaving the tools out is the only way to prevent calls.
     if !request.tools.is_empty() && !request.without_calls {
         let tool = |tool: &Tool| {
             json!({"type": "function", "function": {
@@ -44,7 +44,7 @@ fn message(said: &Said, request: &Request) -> Value {
 
 pub(super) struct Decode {
     ids: CallIds,
-    /// The thoughts before calls: the model goes on with them when it has the results.
+    /// Reasoning before the calls. The model continues from it once it has the results.
     thinking: Value,
     ended: bool,
 }

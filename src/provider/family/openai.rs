@@ -1,4 +1,4 @@
-//! `OpenAI`'s chat completions, and the servers that imitate them.
+//! `OpenAI`'s chat completions API, and servers that imitate it.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use crate::provider::chat::{Piece, Request, Said, Stop, Usage};
 use crate::provider::error::ErrorKind;
 use crate::session::message::{Role, ToolCall};
 
-/// Under which an answer's reasoning is kept for the rest of its turn.
+/// Key under which an answer's reasoning is kept for the rest of its turn.
 const FAMILY: &str = "openai";
-/// The names that servers have for reasoning; some send it under both.
+/// Field names that servers use for reasoning. Some send it under both.
 const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
 
 pub(super) fn body(base: &str, model: &str, request: &Request) -> Value {
@@ -21,7 +21,7 @@ pub(super) fn body(base: &str, model: &str, request: &Request) -> Value {
         "stream": true,
         "stream_options": {"include_usage": true},
     });
-    // The name that only OpenAI itself insists on, and only it is sure to know.
+    // OpenAI requires this name. Other servers may not know it.
     let limit = match base.contains("://api.openai.com") {
         true => "max_completion_tokens",
         false => "max_tokens",
@@ -62,25 +62,26 @@ fn message(base: &str, said: &Said) -> Value {
             message[&**name] = value.clone();
         }
     } else if said.role == Role::Assistant && base.contains("://api.deepseek.com") {
-        // It refuses a message without, once it thinks; of earlier turns nothing is kept.
+        // DeepSeek refuses a reasoning model's message without this field. Nothing is kept of
+        // earlier turns.
         message["reasoning_content"] = "".into();
     }
     message
 }
 
-/// What servers of this kind want to have back while their calls are carried out: reasoning, as
-/// DeepSeek and OpenRouter do, and what Gemini adds to calls when it is spoken to in this way.
+/// Data that must be sent back with the results of the calls: reasoning, for DeepSeek and
+/// OpenRouter, and what Gemini adds to calls through this interface.
 #[derive(Default)]
 struct Kept {
-    /// Fields of the message.
+    /// Extra fields of the message.
     message: Value,
-    /// `extra_content` by the indices of calls.
+    /// `extra_content` by the index of the call.
     calls: BTreeMap<u64, Value>,
 }
 
 impl Kept {
-    /// Adds a part of the reasoning. What has the same index is one part: a signature holds only
-    /// for its whole text.
+    /// Adds a part of the reasoning. Pieces with the same index form one part, since a signature
+    /// covers the whole text.
     fn add_detail(&mut self, detail: &Value) {
         let details = &mut self.message["reasoning_details"];
         if !details.is_array() {
@@ -107,7 +108,7 @@ impl Kept {
 
     fn opaque(mut self, calls: &BTreeMap<u64, ToolCall>) -> Option<Value> {
         if let Some(fields) = self.message.as_object_mut() {
-            // The same in other words.
+            // Duplicates the details.
             if fields.contains_key("reasoning_details") {
                 fields.remove("reasoning");
             }
@@ -121,7 +122,7 @@ impl Kept {
 
 pub(super) struct Decode {
     ids: CallIds,
-    /// By their index, since their arguments come in parts.
+    /// Calls by index, since their arguments arrive in parts.
     calls: BTreeMap<u64, ToolCall>,
     kept: Kept,
     stop: Option<Stop>,
@@ -169,7 +170,7 @@ impl Decoder for Decode {
         is_end
     }
 
-    /// Some servers leave out the last word.
+    /// Ends the answer even if the server omitted the final `[DONE]`.
     fn closed(&mut self, pieces: &mut Vec<Piece>) -> bool {
         if self.ended {
             return true;
@@ -178,7 +179,7 @@ impl Decoder for Decode {
         self.ended = true;
         let mut calls = std::mem::take(&mut self.calls);
         for call in calls.values_mut() {
-            // Some servers give none, but a result must say which call it is of.
+            // Some servers give no ids, but each result must name its call.
             call.id = self.ids.next(&Value::from(&*call.id));
         }
         let kept = std::mem::take(&mut self.kept).opaque(&calls);
@@ -229,7 +230,7 @@ fn usage(said: &Value) -> Usage {
     Usage {
         input: said["prompt_tokens"].as_u64(),
         output: said["completion_tokens"].as_u64(),
-        // DeepSeek has a name of its own.
+        // DeepSeek uses another name.
         cache_read: said["prompt_tokens_details"]["cached_tokens"]
             .as_u64()
             .or_else(|| said["prompt_cache_hit_tokens"].as_u64()),
@@ -261,7 +262,7 @@ fn failure(error: &Value) -> Broken {
 mod tests {
     use super::*;
 
-    /// What is kept of an answer of these deltas, which has a call.
+    /// Returns what is kept of an answer that consists of these deltas and has a call.
     #[track_caller]
     fn check(deltas: &[Value], message: &Value) {
         let mut decoder = Decode::new(1);
@@ -287,7 +288,7 @@ mod tests {
             &[json!({"reasoning_content": "a"}), json!({"reasoning_content": "b"})],
             &json!({"reasoning_content": "ab"}),
         );
-        // Said twice, it is kept once.
+        // Sent under both names, it is kept once.
         check(
             &[json!({"reasoning_content": "a", "reasoning": "a"})],
             &json!({"reasoning_content": "a"}),

@@ -1,4 +1,4 @@
-//! Calls of tools as all servers take them.
+//! Tool calls in a form that all servers accept.
 
 use std::collections::HashSet;
 
@@ -6,22 +6,22 @@ use sha2::{Digest, Sha256};
 
 use super::super::family::arguments;
 
-/// How long an id is: templates of Mistral's models take no other length, and only letters and
+/// Length of ids: templates of Mistral's models accept only this length, and only letters and
 /// digits.
 const ID_LENGTH: usize = 9;
-/// The longest name of a tool that servers take.
+/// Maximum length of a tool's name that servers accept.
 const LONGEST_NAME: usize = 64;
-/// The name of a tool that has none.
+/// Name for a tool call without one.
 const NO_NAME: &str = "unknown";
 
-/// The ids that were given so far: two calls never share one, so that no result is of two.
+/// Ids given so far. No two calls share one, so that each result belongs to one call.
 #[derive(Default)]
 pub(super) struct Ids {
     taken: HashSet<String>,
 }
 
 impl Ids {
-    /// Returns the id as it is when it must stay so or can, else another that only depends on it
+    /// Returns the id unchanged if it must or can stay, else a replacement that depends only on it
     /// and on the calls before.
     pub(super) fn of(&mut self, id: &str, is_kept: bool) -> String {
         let fits = id.len() == ID_LENGTH && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -37,7 +37,7 @@ impl Ids {
     }
 }
 
-/// Nine letters and digits.
+/// Derives an id of nine letters and digits.
 fn made_of(bytes: &[u8]) -> String {
     const CHARACTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
     let digest = Sha256::digest(bytes);
@@ -48,7 +48,7 @@ fn made_of(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// Returns a name of letters, digits, `_` and `-` that begins with a letter or `_`.
+/// Turns a name into one of letters, digits, `_` and `-` that begins with a letter or `_`.
 pub(super) fn name(said: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let mut name: String = said.chars().map(|c| if fits(c) { c } else { '_' }).collect();
@@ -61,8 +61,7 @@ pub(super) fn name(said: &str) -> String {
     name
 }
 
-/// Returns arguments as the text of a JSON object: as they are when they are one, else an object that
-/// has what the model wrote.
+/// Returns arguments as the text of a JSON object: unchanged if they are one, else wrapped.
 pub(super) fn object(text: &str) -> String {
     match serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text) {
         Ok(_) => text.to_owned(),

@@ -1,4 +1,4 @@
-//! Turns, notes, results and ids in normal form, and whatever a log may have.
+//! Tests of the normal form: turns, notes, results and ids, and arbitrary logs.
 
 use proptest::prelude::*;
 
@@ -48,7 +48,7 @@ fn check(messages: Vec<Said>, expected: &[&str]) {
     check_form(&normal, STRICT);
 }
 
-/// What every request in normal form is like.
+/// Checks the properties of every request in normal form.
 #[track_caller]
 fn check_form(request: &Request, form: Form) {
     let shown = lines(request);
@@ -136,7 +136,7 @@ fn results_are_behind_their_calls() {
             "user: c",
         ],
     );
-    // What no result came of, what is a result of nothing, and one with two results.
+    // A call without a result, a result without a call, and a call with two results.
     check(
         vec![
             question(),
@@ -169,7 +169,7 @@ fn results_are_behind_their_calls() {
             "tool of 1: (no output)",
         ],
     );
-    // Servers that give no ids.
+    // Servers without call ids.
     check(
         vec![question(), calls("", &["", ""]), result("", "1"), result("", "2")],
         &["user: a", "assistant [0, 1]: ", "tool of 0: 1", "tool of 1: 2"],
@@ -202,7 +202,7 @@ fn what_must_go_back_as_it_came_does() {
 const IDS: &[&str] = &["", "a", "call_1", "abcDEF123", "a b"];
 const ARGUMENTS: &[&str] = &["", "{\"a\": 1}", "{\"a\":", "[]", "null", "text"];
 
-/// Whatever may be in a log, in any order; each text is there once.
+/// An arbitrary log in any order. Each text occurs once.
 fn any_history() -> impl Strategy<Value = Vec<Said>> {
     let id = || proptest::sample::select(IDS);
     let call =
@@ -232,7 +232,7 @@ fn any_history() -> impl Strategy<Value = Vec<Said>> {
     })
 }
 
-/// A log as turns make it: questions, rounds of calls, notes of the system, and answers.
+/// A log as turns produce it: questions, rounds of calls, system notes, and answers.
 fn orderly_history() -> impl Strategy<Value = Vec<Said>> {
     let turn = (0..3_usize, any::<bool>(), any::<bool>(), any::<bool>());
     proptest::collection::vec(turn, 1..6).prop_map(|turns| {
@@ -267,14 +267,14 @@ proptest! {
             let made = normal(&whole, form);
             check_form(&made, form);
             prop_assert_eq!(&made, &normal(&whole, form));
-            // Nothing is lost, and nothing is said twice.
+            // Nothing is lost or repeated.
             let texts: String = made.messages.iter().map(|said| &*said.content).collect();
             for said in history.iter().filter(|said| !is_blank(&said.content)) {
                 prop_assert_eq!(texts.matches(&*said.content).count(), 1, "{}", said.content);
             }
             let calls = |said: &[Said]| said.iter().map(|said| said.tool_calls.len()).sum::<usize>();
             prop_assert_eq!(calls(&made.messages), calls(&history));
-            // What is said to stay does, whatever follows; only the last of it may go on.
+            // The stable part stays the same whatever follows; only its last message may grow.
             let mut other = history[..stable].to_vec();
             other.push(said(Role::User, "something else"));
             let other = normal(&request(other, stable), form);

@@ -1,4 +1,4 @@
-//! Scripts, and what becomes of them.
+//! Tests of scripts and their effects.
 
 use super::super::chat::{Said, Whole};
 use super::*;
@@ -8,7 +8,7 @@ fn request(text: &str) -> Request {
     Request { messages: vec![Said::new(Role::User, text)], ..Request::default() }
 }
 
-/// What is answered, with the error that it ended with.
+/// Returns the answer, and the error that ended it.
 fn played(provider: &Scripted, text: &str) -> (Whole, Option<ProviderError>) {
     let mut whole = Whole::default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -95,12 +95,12 @@ fn only_a_regular_file_of_some_size_is_read() {
     std::fs::write(path("good"), "[[answer]]\ntext = \"a\"\n").unwrap();
     check_opened(&path("good"), None);
     check_opened(&path("none"), Some("No such file"));
-    // Nobody writes to it.
+    // A FIFO that nobody writes to.
     rustix::fs::mkfifoat(rustix::fs::CWD, path("fifo"), rustix::fs::Mode::RUSR).unwrap();
-    check_opened(&path("fifo"), Some("no regular file"));
-    check_opened(Path::new("/dev/zero"), Some("no regular file"));
-    check_opened(folder.path(), Some("no regular file"));
-    // A sparse one, which takes no room on the disk.
+    check_opened(&path("fifo"), Some("not a regular file"));
+    check_opened(Path::new("/dev/zero"), Some("not a regular file"));
+    check_opened(folder.path(), Some("not a regular file"));
+    // A sparse file, which takes no space on the disk.
     let large = std::fs::File::create(path("large")).unwrap();
     large.set_len(LONGEST_SCRIPT + 1).unwrap();
     check_opened(&path("large"), Some("more than 16777216 bytes"));

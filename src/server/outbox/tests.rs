@@ -1,10 +1,10 @@
-//! What a client that reads slowly, or not at all, is told.
+//! Delivery to clients that read slowly or not at all.
 
 use futures_util::FutureExt;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use super::*;
-use crate::server::unread::ROOM_LIMIT;
+use crate::server::backpressure::ROOM_LIMIT;
 
 const PIECE: usize = 10_000;
 
@@ -13,7 +13,8 @@ fn piece(number: usize) -> Value {
     Value::Map(vec![("text".into(), Value::Str(text))])
 }
 
-/// Tells a client that does not read, as long as there is room; gives how much that was.
+/// Sends progress to a client that does not read until there is no more room; returns the number of
+/// messages.
 fn fill(outbox: &Outbox) -> usize {
     let mut told = 0;
     while outbox.room().now_or_never().is_some() {
@@ -29,7 +30,7 @@ async fn who_waits_for_room_loses_nothing() {
     let (writer, outbox) = Writer::new(near, 64 << 20);
     let told = fill(&outbox);
     assert!((ROOM_LIMIT / 2..=ROOM_LIMIT + 2 * PIECE).contains(&(told * PIECE)), "{told}");
-    // The same when the writer has taken it all, and the client still does not read.
+    // The same holds after the writer has taken everything while the client still does not read.
     let writing = tokio::spawn(writer.run());
     for _ in 0..100 {
         tokio::task::yield_now().await;
@@ -55,14 +56,14 @@ async fn who_never_reads_is_not_waited_for_again() {
     let (near, _far) = tokio::io::duplex(1000);
     let (_writer, outbox) = Writer::new(near, 64 << 20);
     fill(&outbox);
-    outbox.unread.give_up();
-    // What a client may have unread is bounded all the same.
+    outbox.backpressure.give_up();
+    // The amount of unread data stays bounded all the same.
     for number in 0..1000 {
         assert!(outbox.room().now_or_never().is_some());
         outbox.progress(piece(number));
     }
     assert!(!outbox.progress(piece(0)));
-    assert!(outbox.unread.bytes() < CHATTER_LIMIT + 2 * PIECE);
+    assert!(outbox.backpressure.bytes() < CHATTER_LIMIT + 2 * PIECE);
 }
 
 #[test]

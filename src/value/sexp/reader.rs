@@ -71,7 +71,7 @@ pub(super) struct Reader<'t> {
     pub(super) at: usize,
     open: Vec<Open>,
     values: Vec<Value>,
-    /// How many data were read.
+    /// Number of data read.
     count: usize,
 }
 

@@ -1,4 +1,4 @@
-//! How much is on its way to a client, and when there is room for more. It knows bytes only.
+//! Backpressure: how many bytes a client has not read yet, and when there is room for more.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -6,42 +6,42 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-/// A client that has this many bytes of progress and notifications unread gets no more of them.
+/// Number of unread bytes above which a client gets no more progress and notifications.
 pub(super) const CHATTER_LIMIT: usize = 1 << 20;
-/// With less than this there is room for progress that must not be dropped.
+/// Number of unread bytes below which there is room for progress that must not be dropped.
 pub(super) const ROOM_LIMIT: usize = CHATTER_LIMIT / 4;
-/// How long a client is waited for that has more to read, until it gets no more progress.
+/// Time to wait for a slow client before its progress is dropped.
 const READER_TIME: Duration = Duration::from_secs(10);
 
-/// What is on its way to a client, in bytes.
+/// Number of bytes on their way to a client.
 #[derive(Default)]
-pub(super) struct Unread {
-    /// Encoded, and not written yet.
+pub(super) struct Backpressure {
+    /// Encoded but not yet written.
     pending: AtomicUsize,
-    /// Progress that the writer has not taken yet, about.
+    /// Progress in the writer's queue, approximately.
     queued: AtomicUsize,
-    /// Told when there is room again.
+    /// Notified when there is room again.
     news: Notify,
-    /// It was waited for in vain, and there has been no room since.
+    /// True after a time-out, until there is room again.
     is_stuck: AtomicBool,
 }
 
-impl Unread {
+impl Backpressure {
     pub(super) fn bytes(&self) -> usize {
         self.pending.load(Ordering::Relaxed) + self.queued.load(Ordering::Relaxed)
     }
 
-    /// Progress was put into the queue.
+    /// Counts progress put into the queue.
     pub(super) fn add_queued(&self, bytes: usize) {
         self.queued.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Progress was taken from the queue.
+    /// Counts progress taken from the queue.
     pub(super) fn take_queued(&self, bytes: usize) {
         self.queued.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// So much is encoded and not written.
+    /// Sets the number of bytes that are encoded but not yet written.
     pub(super) fn set_pending(&self, bytes: usize) {
         self.pending.store(bytes, Ordering::Relaxed);
         if self.bytes() < ROOM_LIMIT {
@@ -49,7 +49,8 @@ impl Unread {
         }
     }
 
-    /// Waits until there is room. A client that reads nothing is waited for once.
+    /// Waits until there is room, or for [`READER_TIME`]. A client that lets the time pass is not
+    /// waited for again until it reads.
     pub(super) async fn room(&self) {
         if timeout(READER_TIME, self.read()).await.is_err() {
             self.is_stuck.store(true, Ordering::Relaxed);
@@ -58,7 +59,7 @@ impl Unread {
 
     async fn read(&self) {
         loop {
-            // Before looking, so that no news is missed.
+            // Registered before the check, so that no notification is missed.
             let news = self.news.notified();
             if self.bytes() < ROOM_LIMIT {
                 return self.is_stuck.store(false, Ordering::Relaxed);
@@ -70,7 +71,7 @@ impl Unread {
         }
     }
 
-    /// As when it was waited for in vain.
+    /// Marks the client stuck, as after a time-out.
     #[cfg(test)]
     pub(super) fn give_up(&self) {
         self.is_stuck.store(true, Ordering::Relaxed);
