@@ -1,8 +1,8 @@
-//! Messages that left the view of their session become memories: a few at once, many in steps
-//! between the requests of others.
+//! Turns messages that leave a session's view into memories: a few at once, many in steps between
+//! other requests.
 //!
-//! What is left to do is stored with the request that brought it about, so it survives the end of
-//! the program. Whoever looks for memories finds all of them, because what is left is done first.
+//! The remaining work is stored with the request that caused it, so it survives a restart. A search
+//! for memories first finishes it, so the search misses nothing.
 
 use std::sync::Arc;
 
@@ -13,19 +13,19 @@ use crate::session::spans::Spans;
 use crate::store::StoreError;
 use crate::store::memory::{MemoryOrigin, MemoryScope, NewMemory, ToArchive};
 
-/// Maximum number of bytes of a message that become a memory.
+/// Maximum number of bytes of a message to store in a memory.
 const ARCHIVED_BYTES: usize = 8 << 10;
-/// Maximum number of messages that become memories in one step.
+/// Maximum number of messages to archive in one step.
 const STEP: usize = 128;
 
-/// The state of what was put off.
+/// Progress of the postponed work.
 #[derive(Default)]
 pub(super) struct Archiving {
-    /// True if something may be left to do.
+    /// True if there may be work left.
     is_due: bool,
-    /// True if the last step failed. Then the loop leaves it to those who look for memories.
+    /// True if the last step failed. The loop then leaves the rest to the next search for memories.
     is_stalled: bool,
-    /// The oldest that is stored, if it was read.
+    /// The oldest stored piece of work, if it was read.
     oldest: Option<ToArchive>,
 }
 
@@ -34,15 +34,14 @@ impl Archiving {
         Self { is_due, ..Self::default() }
     }
 
-    /// After requests that were taken back: nothing that was read can be relied on.
+    /// Drops what was read, after requests were undone.
     pub(super) fn forget(&mut self) {
         *self = Self { is_due: true, is_stalled: self.is_stalled, oldest: None };
     }
 }
 
 impl Engine {
-    /// Makes memories of messages, one of each that says something, at once or later. Returns their
-    /// number.
+    /// Turns each message with text into a memory, now or later. Returns their number.
     pub(super) fn archive(
         &mut self,
         session: u64,
@@ -64,30 +63,29 @@ impl Engine {
         Ok(telling.len() as u64)
     }
 
-    /// Returns whether the loop has a step to do.
+    /// Returns whether the loop has a step to run.
     pub(super) fn has_put_off(&self) -> bool {
         self.archiving.is_due && !self.archiving.is_stalled && self.refusal().is_none()
     }
 
-    /// Does one step of what was put off, and makes it durable.
+    /// Runs one step of postponed work and commits it.
     pub(super) fn do_put_off(&mut self) {
         let done = self.request(Self::archive_step);
         let kept = self.commit();
         if let Err(error) = done.map(drop).and(kept) {
             self.archiving.is_stalled = true;
-            tracing::error!("pruned messages could not be made memories yet: {error}");
+            tracing::error!("cannot turn pruned messages into memories yet: {error}");
         }
     }
 
-    /// Does all that was put off, as a part of the request that is running. While nothing can be
-    /// written, what is there must do.
+    /// Finishes all postponed work within the running request. Does nothing while the store is
+    /// read-only.
     pub(super) fn finish_put_off(&mut self) -> Result<(), EngineError> {
         while self.do_one_put_off()? {}
         Ok(())
     }
 
-    /// Does one step of what was put off, as a part of the request that is running. Returns false
-    /// when there is none to do.
+    /// Runs one step of postponed work within the running request. Returns false if there was none.
     pub(super) fn do_one_put_off(&mut self) -> Result<bool, EngineError> {
         if !self.archiving.is_due || self.refusal().is_some() {
             return Ok(false);
@@ -117,8 +115,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Reads the messages. Those that are damaged cannot become memories, and must not keep the
-    /// others from it.
+    /// Reads messages. Skips damaged ones, so that the others still become memories.
     fn messages_to_archive(
         &mut self,
         session: u64,
@@ -130,7 +127,7 @@ impl Engine {
                 Ok(read) => messages.extend(read),
                 Err(StoreError::Damaged(why)) => {
                     tracing::error!(
-                        "messages {first} to {last} of ses-{session} become no memories: {why}"
+                        "cannot turn messages {first} to {last} of ses-{session} into memories: {why}"
                     );
                 }
                 Err(error) => return Err(error.into()),

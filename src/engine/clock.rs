@@ -1,10 +1,11 @@
-//! Times that cannot be right do not spread.
+//! Keeps implausible times from spreading.
 
-/// How far ahead of the clock a stored time may be, in seconds: clocks differ, but not by a day.
+/// Maximum time in seconds that a stored time may be ahead of the clock. Clocks differ, but not by
+/// a day.
 const MAX_AHEAD: i64 = 24 * 60 * 60;
 
-/// Returns a stored time that later ones must not be before, or `now` when it is so far ahead that
-/// a clock or a client was wrong.
+/// Returns a stored time as a lower bound for later ones, or `now` if it is so far ahead that a
+/// clock or a client must have been wrong.
 pub(super) fn not_ahead(stored: i64, now: i64) -> i64 {
     if stored > now.saturating_add(MAX_AHEAD) { now } else { stored }
 }

@@ -1,4 +1,4 @@
-//! The context family: adding, changing, arranging, undoing and selecting items.
+//! Operations on context items: add, change, arrange, undo and select.
 
 use std::sync::Arc;
 
@@ -12,89 +12,89 @@ use crate::context::item::{Item, ItemId, Kind, Metadata};
 use crate::context::manager::{Arrival, Manager, ManagerError, Place};
 use crate::store::ManagerSummary;
 
-/// What an item is made of; the engine gives the id and the time.
+/// A new item. The engine assigns its id and time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewItem {
-    /// What the content is.
+    /// Type of the content.
     pub kind: Kind,
-    /// The text itself.
+    /// Content of the item.
     pub content: Arc<str>,
-    /// Where it came from.
+    /// Origin and other metadata.
     pub metadata: Metadata,
-    /// When the content was taken, Unix milliseconds.
+    /// Time when the content was taken, in Unix milliseconds.
     pub taken_ms: i64,
-    /// How many tokens the content has.
+    /// Number of tokens in the content.
     pub tokens: u64,
-    /// The counter's name.
+    /// Name of the counter of the tokens.
     pub counted_by: &'static str,
-    /// Whether the file is read again whenever the item is shown.
+    /// True if the file is read again whenever the item is shown.
     pub live: bool,
-    /// Whether it is exempt from eviction.
+    /// True if the item is exempt from eviction.
     pub pinned: bool,
 }
 
-/// What an update changes; `None` leaves the old.
+/// Changes to an item; `None` keeps the old value.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Revision {
-    /// The new content with its tokens, their counter and when it was taken.
+    /// New content, its tokens, the name of their counter, and the time it was taken.
     pub content: Option<(Arc<str>, u64, &'static str, i64)>,
-    /// The new type.
+    /// New type.
     pub kind: Option<Kind>,
-    /// The new metadata, whole.
+    /// New metadata, replacing the old completely.
     pub metadata: Option<Metadata>,
-    /// Whether the item is live.
+    /// New value of [`Item::live`].
     pub live: Option<bool>,
 }
 
-/// The ids of items that came in, and of those that made room.
+/// Ids of the items added, and of those evicted for them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Added {
-    /// In the order of adding.
+    /// Ids in the order of adding.
     pub ids: Vec<u64>,
-    /// Oldest first.
+    /// Ids of the evicted items, oldest first.
     pub evicted: Vec<u64>,
 }
 
-/// How many items left.
+/// Result of a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Removed {
-    /// The number.
+    /// Number of items removed.
     pub removed: u64,
 }
 
-/// What was taken back.
+/// Result of an undo.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undone {
-    /// The method whose change was taken back.
+    /// Method whose change was undone.
     pub undone: String,
 }
 
-/// Which items a call is about.
+/// Selection of items from managers.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Selection {
-    /// The managers, in the order of interest.
+    /// Managers to select from, in order of interest.
     pub managers: Vec<String>,
-    /// Types and origins; all when empty.
+    /// Types and origins to include; all if empty.
     pub types: Vec<TypeName>,
-    /// At most this many of the most recent.
+    /// Maximum number of items; the most recent are kept.
     pub limit: Option<usize>,
 }
 
-/// An item as it stands in a manager.
+/// An item as its manager holds it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct View {
     /// The item.
     pub item: Arc<Item>,
-    /// Whether it is exempt from eviction.
+    /// True if the item is exempt from eviction.
     pub pinned: bool,
 }
 
-/// A manager in the list of managers.
+/// A manager in a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// What the store knows.
+    /// Summary from the store.
     pub summary: ManagerSummary,
-    /// Its capacity, configured or by default.
+    /// Capacity in items, configured or default.
     pub max_items: usize,
 }
 
@@ -105,7 +105,7 @@ impl From<&Slot> for View {
 }
 
 impl Engine {
-    /// Adds items to a manager, in order; the oldest unpinned ones make room.
+    /// Adds items to a manager, in order. The oldest unpinned items are evicted to make room.
     ///
     /// # Errors
     /// [`ManagerError::CapacityFull`], [`EngineError::Store`].
@@ -123,7 +123,7 @@ impl Engine {
         Ok(Added { ids, evicted })
     }
 
-    /// Gives items another content, type or metadata.
+    /// Changes the content, type or metadata of items.
     ///
     /// # Errors
     /// [`EngineError::NoSuchItem`], [`EngineError::Store`].
@@ -149,14 +149,14 @@ impl Engine {
     /// Removes items by id.
     ///
     /// # Errors
-    /// [`EngineError::NoSuchItem`] for the first that is not there; then none is removed.
+    /// [`EngineError::NoSuchItem`] for the first unknown id; nothing is removed then.
     pub fn remove(&mut self, manager: &str, ids: &[ItemId]) -> Result<Removed, EngineError> {
         self.check_items(manager, ids)?;
         let change = self.plan(manager, |m| m.plan_remove("remove-context", ids))?;
         self.carry_out_removal(manager, change)
     }
 
-    /// Removes every item, pinned ones too.
+    /// Removes every item, even pinned ones.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -165,7 +165,7 @@ impl Engine {
         self.carry_out_removal(manager, change)
     }
 
-    /// Removes every item and the configuration.
+    /// Removes every item and the manager's configuration.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -178,7 +178,7 @@ impl Engine {
         self.carry_out_removal(manager, change)
     }
 
-    /// Makes items exempt from eviction, or no longer.
+    /// Pins or unpins items. Pinned items are exempt from eviction.
     ///
     /// # Errors
     /// [`EngineError::NoSuchItem`].
@@ -188,7 +188,7 @@ impl Engine {
         self.carry_out(manager, change)
     }
 
-    /// Puts an item in another place.
+    /// Moves an item to another place.
     ///
     /// # Errors
     /// [`EngineError::NoSuchItem`] for the item or its neighbour.
@@ -207,7 +207,7 @@ impl Engine {
         self.carry_out(manager, change)
     }
 
-    /// Changes a manager's settings and gives the items that had to leave.
+    /// Changes a manager's settings. Returns the ids of the items evicted by that.
     ///
     /// # Errors
     /// [`ManagerError::PinnedExceedCapacity`].
@@ -222,7 +222,7 @@ impl Engine {
         Ok(evicted)
     }
 
-    /// A manager's settings.
+    /// Returns a manager's settings.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -230,7 +230,7 @@ impl Engine {
         Ok(self.manager(manager)?.settings())
     }
 
-    /// How many items a manager holds, and their tokens together.
+    /// Returns the number of items in a manager, and their total tokens.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -239,7 +239,7 @@ impl Engine {
         Ok((held.len(), held.tokens()))
     }
 
-    /// The numbers of a manager's items, oldest first.
+    /// Returns the ids of a manager's items, oldest first.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -247,7 +247,7 @@ impl Engine {
         Ok(self.manager(manager)?.slots().map(|slot| slot.item.id.0).collect())
     }
 
-    /// Takes the last change of a manager back. Undoing again goes further back.
+    /// Undoes the last change of a manager. Further calls go further back.
     ///
     /// # Errors
     /// [`EngineError::NothingToUndo`].
@@ -270,8 +270,8 @@ impl Engine {
         Ok(Undone { undone })
     }
 
-    /// The selected items, oldest first. Items of several managers are merged by time, each
-    /// manager's own order kept.
+    /// Returns the selected items, oldest first. Items of several managers are merged by time, with
+    /// each manager's own order kept.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -289,15 +289,15 @@ impl Engine {
         Ok(filter::select(views, &selection.types, selection.limit, |view| &view.item))
     }
 
-    /// One item of a manager.
+    /// Returns one item of a manager.
     ///
     /// # Errors
-    /// [`EngineError::NoSuchItem`], which says which manager does hold it.
+    /// [`EngineError::NoSuchItem`], naming the manager that does hold the item.
     pub fn view(&mut self, manager: &str, id: ItemId) -> Result<View, EngineError> {
         Ok(View::from(&self.slot(manager, id)?))
     }
 
-    /// Every manager that holds items or was configured, by name.
+    /// Lists every manager that holds items or was configured, by name.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -310,7 +310,7 @@ impl Engine {
         Ok(listed.filter(|m| m.summary.count > 0 || m.max_items != default).collect())
     }
 
-    /// Items with ids, versions and times of their own.
+    /// Assigns ids, versions and times to new items.
     pub(super) fn arrivals(&mut self, items: Vec<NewItem>) -> Vec<Arrival> {
         let now = (self.clock)().div_euclid(1000);
         let timestamp = now.max(not_ahead(self.counters.last_timestamp, now));
@@ -327,7 +327,7 @@ impl Engine {
             .collect()
     }
 
-    /// Plans a change, naming the manager in whatever refuses it.
+    /// Plans a change. Errors name the manager.
     pub(super) fn plan(
         &mut self,
         manager: &str,

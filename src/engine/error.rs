@@ -1,4 +1,4 @@
-//! Why the engine refused a request.
+//! Errors of the engine.
 
 use crate::context::item::ItemId;
 use crate::context::manager::ManagerError;
@@ -7,59 +7,59 @@ use crate::curation::config::ConfigError;
 use crate::curation::summary::SummaryError;
 use crate::store::StoreError;
 
-/// An error of the engine; nothing was changed when it is returned.
+/// Error of the engine. The failed request has changed nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// The operation does not fit the manager.
+    /// The manager cannot carry out the operation.
     #[error("{manager:?}: {source}")]
     Manager {
-        /// The manager's name.
+        /// Name of the manager.
         manager: String,
-        /// Why not.
+        /// Reason.
         source: ManagerError,
     },
     /// The item is not in this manager.
     #[error("no item {id} in {manager:?}{}", elsewhere(.held_by.as_deref()))]
     NoSuchItem {
-        /// The item asked for.
+        /// Requested item.
         id: ItemId,
-        /// The manager it was looked for in.
+        /// Manager that was searched.
         manager: String,
-        /// The manager that does hold it.
+        /// Manager that does hold the item.
         held_by: Option<String>,
     },
-    /// The manager's journal is empty.
+    /// The manager has no change to undo.
     #[error("nothing to undo in {manager:?}")]
     NothingToUndo {
-        /// The manager's name.
+        /// Name of the manager.
         manager: String,
     },
     /// No set has this name.
     #[error("no set {name:?}; {}", known_sets(.known))]
     NoSuchSet {
-        /// The name asked for.
+        /// Requested name.
         name: String,
-        /// The names that exist.
+        /// Existing names.
         known: Vec<String>,
     },
-    /// The set that is to be undone was changed from another manager since.
+    /// The set to restore was changed through another manager since.
     #[error(
         "the set {name:?} was saved or dropped from another manager since; undo that there first"
     )]
     SetChanged {
-        /// The set's name.
+        /// Name of the set.
         name: String,
     },
-    /// No session has this name or number, or there is none at all.
+    /// No session has this name or number, or no session exists.
     #[error("{}; {}", no_session(.name.as_deref()), known_names("open-session", .known))]
     NoSuchSession {
-        /// The name asked for, if one was.
+        /// Requested name, if any.
         name: Option<String>,
-        /// The names that exist, last changed first.
+        /// Existing names, last changed first.
         known: Vec<String>,
     },
-    /// The name is another session's.
-    #[error("there is a session {name:?} already; rename or delete that, or choose another name")]
+    /// Another session has this name.
+    #[error("a session {name:?} already exists; rename or delete it, or choose another name")]
     SessionExists {
         /// The name.
         name: String,
@@ -67,25 +67,25 @@ pub enum EngineError {
     /// The session's log has no such message.
     #[error("no message msg-{number}; the log has {length}")]
     NoSuchMessage {
-        /// The number asked for.
+        /// Requested number.
         number: u64,
-        /// How many there are.
+        /// Number of messages in the log.
         length: u64,
     },
     /// The session has no such revision.
     #[error("no revision {number}; the newest is {newest}")]
     NoSuchRevision {
-        /// The number asked for.
+        /// Requested number.
         number: u64,
-        /// The newest there is.
+        /// Newest revision.
         newest: u64,
     },
     /// There is no checkpoint to go back to.
     #[error("no such checkpoint in {session:?}; {}", known_checkpoints(.known))]
     NoCheckpoint {
-        /// The session's name.
+        /// Name of the session.
         session: String,
-        /// The numbers of those that exist.
+        /// Numbers of the existing checkpoints.
         known: Vec<u64>,
     },
     /// The session keeps no versions.
@@ -93,54 +93,54 @@ pub enum EngineError {
         "versioning is not enabled in {session:?}; turn it on with configure-session :versioning t"
     )]
     NoVersioning {
-        /// The session's name.
+        /// Name of the session.
         session: String,
     },
-    /// There is no rollback to be taken back.
+    /// There is no rollback to undo.
     #[error("no rollback of {session:?} to undo")]
     NoRollback {
-        /// The session's name.
+        /// Name of the session.
         session: String,
     },
-    /// No session that was deleted has this name or number.
+    /// No deleted session has this name or number.
     #[error("no deleted session {name:?}; {}", known_deleted(.known))]
     NotDeleted {
-        /// The name asked for.
+        /// Requested name.
         name: String,
-        /// The names of those that were deleted, last changed first.
+        /// Names of the deleted sessions, last changed first.
         known: Vec<String>,
     },
     /// A model is answering in the session.
     #[error("a model is still answering in {session:?}; wait for it, or cancel it")]
     SessionBusy {
-        /// The session's name.
+        /// Name of the session.
         session: String,
     },
     /// No memory has this number.
     #[error("no memory mem-{0}; list-memories shows them")]
     NoSuchMemory(u64),
-    /// What cannot be left out is more than what is allowed.
+    /// The mandatory content exceeds the budget.
     #[error(transparent)]
     BudgetTooSmall(#[from] BudgetTooSmall),
-    /// A setting is out of its range.
+    /// A setting is out of range.
     #[error(transparent)]
     BadSetting(#[from] ConfigError),
-    /// There was nothing to summarize, or it did not help.
+    /// There was nothing to summarize, or the summary did not help.
     #[error(transparent)]
     NotSummarized(SummaryError),
-    /// The store refused.
+    /// Error of the store.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The commit that should have made the request durable failed.
+    /// The commit that would have made the request durable failed.
     #[error("{why}")]
     NotKept {
-        /// The kind of the error.
+        /// Kind of the error.
         kind: &'static str,
-        /// What went wrong.
+        /// Description of the error.
         why: String,
     },
-    /// A defect: the operation panicked and was taken back.
-    #[error("internal error: {0}; the call changed nothing and the server goes on")]
+    /// A defect: the operation panicked and was undone.
+    #[error("internal error: {0}; the call changed nothing and the server keeps running")]
     Panicked(String),
     /// The engine has ended.
     #[error("the server is shutting down")]
@@ -151,7 +151,7 @@ pub enum EngineError {
 }
 
 impl EngineError {
-    /// The name under which programs know the error, `:kind` in the reply's data.
+    /// Returns the name of the error for programs: `:kind` in the reply's data.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Manager { source: ManagerError::CapacityFull { .. }, .. } => "capacity-full",
@@ -218,7 +218,7 @@ fn known_checkpoints(known: &[u64]) -> String {
     format!("there are {}{}", names.join(", "), and_more(known.len()))
 }
 
-/// How many names an error lists.
+/// Maximum number of names to list in an error.
 const NAMES_LISTED: usize = 10;
 
 fn known_names(maker: &str, known: &[String]) -> String {

@@ -1,4 +1,4 @@
-//! What happened: the only source of notifications and statistics.
+//! Events: the only source of notifications and statistics.
 
 use std::mem::discriminant;
 
@@ -9,123 +9,123 @@ use crate::context::manager::Manager;
 use crate::curation::managed::{Status, Step};
 use crate::session::message::Message;
 
-/// Something that happened to the state and is durable.
+/// A durable change of the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// A manager's items or settings changed.
+    /// The items or settings of a manager changed.
     ContextChanged {
-        /// The manager's name.
+        /// Name of the manager.
         manager: String,
-        /// The method that changed it.
+        /// Method that made the change.
         method: String,
-        /// How many items it holds now.
+        /// Number of items in the manager now.
         count: usize,
-        /// Their tokens together.
+        /// Total tokens of these items.
         tokens: u64,
-        /// How many items came in.
+        /// Number of items added.
         entered: u64,
-        /// How many items left.
+        /// Number of items removed.
         left: u64,
     },
-    /// A session was opened, became the current one, was renamed or deleted, or got messages or
-    /// another view.
+    /// A session was opened, made current, renamed or deleted, or its messages or view changed.
     SessionChanged {
-        /// Which.
+        /// The session.
         session: SessionName,
-        /// The method that changed it.
+        /// Method that made the change.
         method: &'static str,
-        /// How many messages its log has now.
+        /// Number of messages in its log now.
         messages: u64,
     },
-    /// Messages of a session were taken out of view for good.
+    /// Messages were pruned from a session's view.
     ContextPruned {
-        /// Which.
+        /// The session.
         session: SessionName,
-        /// The tokens in view before.
+        /// Tokens in view before.
         before: u64,
-        /// The tokens in view after.
+        /// Tokens in view after.
         after: u64,
-        /// The messages themselves.
+        /// The pruned messages.
         removed: Vec<Message>,
     },
     /// Messages of a session were replaced by a summary.
     ContextSummarized {
-        /// Which.
+        /// The session.
         session: SessionName,
-        /// How many messages the summary stands for.
+        /// Number of messages that the summary replaces.
         summarized: u64,
-        /// How many messages are still in view.
+        /// Number of messages still in view.
         kept: u64,
-        /// Its text.
+        /// Text of the summary.
         summary: String,
     },
     /// A checkpoint of a session was taken.
     CheckpointCreated {
-        /// Which.
+        /// The session.
         session: SessionName,
-        /// The checkpoint's number, `chk-N` on the wire.
+        /// Number of the checkpoint, `chk-N` on the wire.
         checkpoint: u64,
-        /// How many turns the session had.
+        /// Number of turns in the session.
         turn: u64,
-        /// What it was taken for.
+        /// Purpose of the checkpoint.
         message: String,
-        /// Whether the server took it by itself.
+        /// True if the server took it automatically.
         automatic: bool,
     },
-    /// A turn that was to be managed has been looked at.
+    /// An attempt to manage a turn has ended.
     TurnManaged {
-        /// Which session's.
+        /// The session.
         session: SessionName,
-        /// Which turn it was, from 1.
+        /// Number of the turn, counted from 1.
         turn: u64,
-        /// The template's name.
+        /// Name of the template.
         template: String,
-        /// What became of it.
+        /// Outcome.
         status: Status,
-        /// Where it failed and why, if it did.
+        /// Failed step and reason, if it failed.
         failure: Option<(Step, String)>,
     },
 }
 
-/// A session's number and name.
+/// Number and name of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionName {
-    /// The number, `ses-N` on the wire.
+    /// Number, `ses-N` on the wire.
     pub id: u64,
-    /// The name at that time.
+    /// Name at the time of the event.
     pub name: String,
 }
 
-/// Sums over all events since the start.
+/// Totals over all events since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Statistics {
-    /// Changes made to managers.
+    /// Number of changes to managers.
     pub changes: u64,
-    /// Items that came in.
+    /// Number of items added.
     pub items_entered: u64,
-    /// Items that left.
+    /// Number of items removed.
     pub items_left: u64,
-    /// Changes made to sessions.
+    /// Number of changes to sessions.
     pub session_changes: u64,
-    /// Messages taken out of view by pruning.
+    /// Number of messages pruned.
     pub messages_pruned: u64,
-    /// Summaries made.
+    /// Number of summaries made.
     pub summaries: u64,
-    /// Checkpoints taken.
+    /// Number of checkpoints taken.
     pub checkpoints: u64,
-    /// Turns in which a managed view took the history's place.
+    /// Number of turns in which a managed view replaced the history.
     pub turns_managed: u64,
-    /// Turns that were to be managed and had too little history for it.
+    /// Number of turns with too little history to manage.
     pub turns_below_threshold: u64,
-    /// Turns that were to be managed but for settings that say that nothing is.
+    /// Number of turns not managed because settings disable it.
     pub turns_with_managing_disabled: u64,
-    /// Turns that were to be managed and went on with the raw history because that failed.
+    /// Number of turns that used the raw history because managing failed.
     pub management_failures: u64,
 }
 
 impl Event {
-    /// What it is about. Of several events of one kind and subject, the last says how it is now.
+    /// Returns the name of the manager or session concerned. The last of several events of one kind
+    /// and subject describes the present state.
     pub fn subject(&self) -> &str {
         match self {
             Self::ContextChanged { manager, .. } => manager,
@@ -137,12 +137,12 @@ impl Event {
         }
     }
 
-    /// Whether both are of one kind and subject.
+    /// Returns whether both events have the same kind and subject.
     pub fn is_like(&self, other: &Self) -> bool {
         discriminant(self) == discriminant(other) && self.subject() == other.subject()
     }
 
-    /// The event of a change that `manager` has just taken.
+    /// Creates the event of a change that `manager` has just applied.
     pub fn changed(name: &str, manager: &Manager, change: &Change) -> Self {
         let count = |came: bool| {
             let moves = change.slots.iter().filter(|slot| {

@@ -1,4 +1,4 @@
-//! A thread to which the engine is lent for work that may take long.
+//! A thread that borrows the engine for work that may take long.
 
 use std::sync::mpsc;
 use std::thread;
@@ -9,9 +9,9 @@ use super::Engine;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Lends the engine to its thread, which ends with this value.
+/// Lends the engine to a thread, which ends when this value is dropped.
 pub(super) struct Lender {
-    /// `None` when the system gave no thread.
+    /// `None` if the system could not start a thread.
     jobs: Option<mpsc::Sender<Job>>,
 }
 
@@ -21,13 +21,15 @@ impl Lender {
         let work = move || waiting.into_iter().for_each(|job| job());
         let thread = thread::Builder::new().name("engine".to_owned()).spawn(work);
         if let Err(error) = &thread {
-            tracing::warn!("long work will keep clients waiting, there is no thread: {error}");
+            tracing::warn!(
+                "cannot start a thread, so long work will keep clients waiting: {error}"
+            );
         }
         Self { jobs: thread.is_ok().then_some(jobs) }
     }
 
-    /// Runs `work` on the thread and gives the engine back with what came of it. `None` when the
-    /// work panicked, and the engine is lost.
+    /// Runs `work` on the thread, then returns the engine and the result. Returns `None` if the
+    /// work panicked; the engine is lost then.
     pub(super) async fn lend<T: Send + 'static>(
         &self,
         mut engine: Box<Engine>,
@@ -40,7 +42,7 @@ impl Lender {
         let (sender, receiver) = oneshot::channel();
         let job = move || {
             let done = work(&mut engine);
-            // The loop waits for it, or the whole program ends.
+            // Sending fails only if the loop is gone because the program is ending.
             drop(sender.send((engine, done)));
         };
         jobs.send(Box::new(job)).ok()?;

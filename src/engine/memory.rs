@@ -1,4 +1,4 @@
-//! The use cases over memories: remembering, finding what fits, forgetting.
+//! Operations on memories: remember, search and forget.
 
 use std::collections::HashMap;
 
@@ -10,38 +10,38 @@ use crate::session::spans::Spans;
 use crate::store::memory::{MemoryFilter, MemoryRow, MemoryScope, NewMemory};
 use crate::store::session::SessionRow;
 
-/// How many memories a search by words looks at.
+/// Maximum number of memories to consider in a search by words.
 const LOOKED_AT: u64 = 100;
-/// Of how many of the best the neighbours are looked at.
+/// Number of top hits whose neighbours are considered too.
 const NEIGHBOURS_OF: usize = 10;
-/// The kind of a memory that was told as such.
+/// Kind of a memory that a user or model stored explicitly.
 pub const NOTE: &str = "note";
-/// The kind of a memory that is the summary of a session's older turns.
+/// Kind of a memory that summarizes older turns of a session.
 pub const SUMMARY: &str = "context-summary";
-/// The kind of a memory that is what was pruned from a session.
+/// Kind of a memory that was a pruned message.
 pub const ARCHIVED: &str = "archived";
 
-/// What is asked of the memories.
+/// Query for memories.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Query {
-    /// The text that they should fit.
+    /// Text that memories should match.
     pub text: String,
-    /// What a model of embeddings makes of the text, with the model's name.
+    /// Name of the embedding model and its vector for the text.
     pub vector: Option<(String, Vec<f32>)>,
-    /// Which may be found.
+    /// Memories that may be found.
     pub filter: MemoryFilter,
-    /// How many at most.
+    /// Maximum number of memories to return.
     pub limit: usize,
-    /// A session and what of it is in view: what comes from there need not be brought in.
+    /// A session and the messages it has in view, which need not be found again.
     pub in_view: Option<(u64, Spans)>,
 }
 
-/// What was found for a query.
+/// Result of a query.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Grounded {
-    /// The memories, best first.
+    /// Memories found, best first.
     pub memories: Vec<MemoryRow>,
-    /// The text for a window, with ids and relevances in the same order.
+    /// Text for a window, with ids and relevances in the same order.
     pub grounding: Grounding,
 }
 
@@ -58,7 +58,7 @@ impl Query {
 }
 
 impl Engine {
-    /// Remembers a text.
+    /// Stores a text as a memory. Returns its id.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -82,7 +82,7 @@ impl Engine {
         Ok(id)
     }
 
-    /// The memories that fit a text best; that they were found makes them stronger.
+    /// Finds the memories that match best, and strengthens them.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -118,7 +118,7 @@ impl Engine {
         Ok(Grounded { memories, grounding })
     }
 
-    /// The memories that pass, newest first.
+    /// Lists memories that pass the filter, newest first.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -131,7 +131,7 @@ impl Engine {
         Ok(self.store.memories(filter, limit)?)
     }
 
-    /// Forgets a memory, or brings it back.
+    /// Forgets a memory, or restores it.
     ///
     /// # Errors
     /// [`EngineError::NoSuchMemory`].
@@ -146,7 +146,7 @@ impl Engine {
         }
     }
 
-    /// A memory, forgotten or not.
+    /// Returns a memory, forgotten or not.
     ///
     /// # Errors
     /// [`EngineError::NoSuchMemory`].
@@ -154,7 +154,7 @@ impl Engine {
         self.store.memory(id)?.ok_or(EngineError::NoSuchMemory(id))
     }
 
-    /// The memories that have no vector by a model yet, newest first.
+    /// Lists memories without a vector of this model, newest first.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -172,7 +172,7 @@ impl Engine {
         }
     }
 
-    /// Keeps what a model of embeddings makes of a memory.
+    /// Stores a memory's vector by an embedding model.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -213,11 +213,11 @@ impl Engine {
     }
 }
 
-/// The memories that may ground a session: its own, its project's, and those for everywhere; but
-/// not the summaries of what it still has in view itself.
+/// Returns the filter for memories that may ground a session: its own, its project's and global
+/// ones, except summaries of its own history.
 pub fn memories_for(row: &SessionRow) -> MemoryFilter {
     let mut scopes = vec![MemoryScope::Everywhere, MemoryScope::Session(row.id)];
-    // What a fork shares with its parent, that may know more of.
+    // Messages shared with the parent of a fork may be memories of the parent.
     scopes.extend(row.parent.map(|(parent, _)| MemoryScope::Session(parent)));
     scopes.extend(row.project.clone().map(MemoryScope::Project));
     MemoryFilter {

@@ -1,7 +1,7 @@
-//! The use cases over the managers, and the loop that owns the state.
+//! The engine: operations on managers, sessions and memories, and the loop that owns the state.
 //!
-//! An [`Engine`] is owned by one task. Each request runs in it to the end; what it changed is
-//! stored before it is applied, and a request that fails or panics leaves nothing behind.
+//! One task owns the [`Engine`]. Each request runs in it to completion. Changes are stored before
+//! they are applied, and a request that fails or panics leaves no trace.
 
 mod archive;
 mod clock;
@@ -44,25 +44,25 @@ use crate::context::manager::Manager;
 use crate::store::recovery::backup::Snapshot;
 use crate::store::{Counters, Store, StoreError};
 
-/// The manager that calls without a name are about.
+/// Manager used by calls that name none.
 pub const SHARED_MANAGER: &str = "*shared*";
 
-/// How many managers may be in memory before the empty ones among them are forgotten.
+/// Number of managers in memory above which empty ones are dropped.
 const MANAGERS_KEPT: usize = 1024;
 
-/// Gives the time in Unix milliseconds.
+/// Returns the time in Unix milliseconds.
 pub type Clock = Box<dyn Fn() -> i64 + Send>;
 
-/// The state and its store.
+/// State and store.
 pub struct Engine {
     store: Box<dyn Store>,
     clock: Clock,
     defaults: Settings,
     counters: Counters,
     managers: HashMap<String, Manager>,
-    /// Managers changed by the requests since the last commit, to be read anew if it fails.
+    /// Managers changed since the last commit. If it fails, they are read again from the store.
     touched: Vec<String>,
-    /// What the request that is running did.
+    /// Events of the running request.
     events: Vec<Event>,
     statistics: Statistics,
     sessions: Sessions,
@@ -73,10 +73,10 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine over `store`; `defaults` are for managers that nobody configured.
+    /// Creates an engine on `store`. `defaults` apply to managers without a configuration.
     ///
     /// # Errors
-    /// [`EngineError::Store`] when the store cannot be read.
+    /// [`EngineError::Store`] if the store cannot be read.
     pub fn new(
         mut store: Box<dyn Store>,
         clock: Clock,
@@ -101,13 +101,13 @@ impl Engine {
         })
     }
 
-    /// What happened since the start.
+    /// Returns totals since the start.
     pub fn statistics(&self) -> Statistics {
         self.statistics
     }
 
-    /// Runs `operation` unless a request of this method and key was answered before; then its outcome is
-    /// given again. So a client that lost the answer may safely repeat the call.
+    /// Runs `operation`, unless a request with this method and key was answered before; then
+    /// returns the earlier outcome. Clients can thus safely repeat a call whose answer they lost.
     ///
     /// # Errors
     /// Those of the operation and [`EngineError::Store`].
@@ -128,7 +128,7 @@ impl Engine {
         Ok(outcome)
     }
 
-    /// The outcome of a request of this method and key, if it was answered before.
+    /// Returns the stored outcome of an earlier request with this method and key.
     fn recall<T: DeserializeOwned>(
         &mut self,
         method: &str,
@@ -140,10 +140,10 @@ impl Engine {
         Ok(outcome.map_err(|error| StoreError::Damaged(error.to_string()))?)
     }
 
-    /// Runs one request and makes it durable, for a program that owns the engine and has no loop.
+    /// Runs one request and commits it, for programs that own the engine without the loop.
     ///
     /// # Errors
-    /// Those of the operation; then nothing of it was kept.
+    /// Returns errors of the operation or the commit; nothing is stored then.
     pub fn run_alone<T>(
         &mut self,
         operation: impl FnOnce(&mut Self) -> Result<T, EngineError>,
@@ -159,7 +159,7 @@ impl Engine {
         outcome
     }
 
-    /// Runs one request: its writes are kept together or not at all.
+    /// Runs one request. Its writes are kept together or not at all.
     fn request<T>(
         &mut self,
         operation: impl FnOnce(&mut Self) -> Result<T, EngineError>,
@@ -179,13 +179,13 @@ impl Engine {
             self.vectors.forget_unsure();
             self.archiving.forget();
             if let Err(error) = self.store.abandon() {
-                tracing::error!("a request could not be taken back: {error}");
+                tracing::error!("cannot undo a failed request: {error}");
             }
         }
         outcome
     }
 
-    /// Commits what the requests kept; when that fails, the state is as before all of them.
+    /// Commits the requests so far. If that fails, restores the state before all of them.
     fn commit(&mut self) -> Result<(), EngineError> {
         let committed = self.store.commit(self.counters);
         if committed.is_err() {
@@ -206,13 +206,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns why changes are refused, or why the last one could not be kept; `None` when all is
+    /// Returns why changes are refused or why the last one failed to be stored; `None` if all is
     /// well.
     pub fn refusal(&self) -> Option<String> {
         self.store.refusal()
     }
 
-    /// Settles the store and returns what a backup is made of; `None` when nothing is kept in files.
+    /// Settles the store and returns the source of a backup; `None` if nothing is stored in files.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -222,22 +222,23 @@ impl Engine {
         Ok(self.store.snapshot()?)
     }
 
-    /// Does what the store put off for a quiet moment.
+    /// Does the work that the store postponed to a quiet moment.
     pub fn settle(&mut self) {
         let failed_before = self.store.refusal().is_some();
         if let Err(error) = self.store.settle()
             && !failed_before
         {
-            tracing::error!("what is logged could not be moved to the database yet: {error}");
+            tracing::error!("cannot move the log to the database yet: {error}");
         }
     }
 
-    /// Unix seconds.
+    /// Returns the time in Unix seconds.
     fn now(&self) -> i64 {
         (self.clock)().div_euclid(1000)
     }
 
-    /// Returns whether what a request reaches is in memory and small, so that the request is quick.
+    /// Returns whether the state that a request reaches is small and in memory, so that it is
+    /// quick.
     fn is_at_hand(&mut self, reach: &Reach) -> bool {
         match reach {
             Reach::Anything => false,
@@ -246,7 +247,7 @@ impl Engine {
         }
     }
 
-    /// The manager, read from the store at its first use.
+    /// Returns a manager, reading it from the store on first use.
     fn manager(&mut self, name: &str) -> Result<&Manager, EngineError> {
         if !self.managers.contains_key(name) {
             let manager = self.read_manager(name)?;
@@ -265,7 +266,7 @@ impl Engine {
         Ok(manager)
     }
 
-    /// Stores a planned change, applies it, and notes what happened.
+    /// Stores a planned change, applies it, and records its event.
     fn carry_out(&mut self, name: &str, change: Change) -> Result<(), EngineError> {
         if change.is_empty() {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Which models there are, and what things cost for each: the table, what the user says of it,
-//! and what providers have reported.
+//! Models and their token costs: the built-in table, the user's overrides, and calibration from
+//! what providers report.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::tokens::calibration::Calibration;
 use crate::tokens::model::{Model, Override};
 use crate::tokens::{Counter, Measure, TokenizerName};
 
-/// What the engine knows of models.
+/// Everything the engine knows about models.
 pub struct Models {
     counter: Arc<dyn Counter>,
     overrides: Vec<Override>,
@@ -18,18 +18,18 @@ pub struct Models {
     calibrations: HashMap<String, Calibration>,
 }
 
-/// What things cost for a model.
+/// Token costs for a model.
 #[derive(Clone)]
 pub struct Costs {
-    /// The model. Its `known` says whether it is one that was asked for and is known.
+    /// The model. `known` tells whether a model was named and is known.
     pub model: Model,
-    /// What texts and messages cost.
+    /// Token measure for texts and messages.
     pub measure: Measure,
 }
 
 impl Models {
-    /// `counter` counts; `overrides` is what the user says otherwise than the table; `default` is
-    /// the model of sessions that name none.
+    /// Creates the registry. `overrides` take precedence over the table; `default` is the model of
+    /// sessions that name none.
     pub fn new(
         counter: Arc<dyn Counter>,
         overrides: Vec<Override>,
@@ -38,7 +38,7 @@ impl Models {
         Self { counter, overrides, default, calibrations: HashMap::new() }
     }
 
-    /// After something was not kept: what was learned is read anew.
+    /// Drops calibrations after a failed commit, so that they are read again.
     pub(super) fn forget(&mut self) {
         self.calibrations.clear();
     }
@@ -51,26 +51,26 @@ impl Default for Models {
 }
 
 impl Engine {
-    /// Uses these models from now on.
+    /// Sets the models.
     #[must_use]
     pub fn with_models(mut self, models: Models) -> Self {
         self.models = models;
         self
     }
 
-    /// What counts the tokens of what comes in.
+    /// Returns the token counter for new content.
     pub fn counter(&self) -> Arc<dyn Counter> {
         Arc::clone(&self.models.counter)
     }
 
-    /// What things cost for the model of this name, or for the default one.
+    /// Returns the costs for the named model, or for the default one.
     ///
     /// # Errors
     /// [`EngineError::Store`].
     pub fn costs(&mut self, model: Option<&str>) -> Result<Costs, EngineError> {
         let named = model.map(str::to_owned).or_else(|| self.models.default.clone());
         let Some(name) = named else {
-            // Without a model there is no factor: counts are those of the counter.
+            // Without a model there is no factor: the counter's counts apply as they are.
             let measure = Measure::plain(Arc::clone(&self.models.counter));
             return Ok(Costs { model: Model::named("default", &self.models.overrides), measure });
         };
@@ -80,8 +80,8 @@ impl Engine {
         Ok(Costs { model, measure })
     }
 
-    /// Learns from what a provider reported: a request that was counted as `counted` tokens had
-    /// `reported` tokens of input. Gives the ratio that is used from now on.
+    /// Calibrates a model with a report: a request counted as `counted` tokens had `reported` input
+    /// tokens. Returns the updated calibration.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -92,7 +92,7 @@ impl Engine {
         reported: u64,
     ) -> Result<Calibration, EngineError> {
         let mut calibration = self.calibration(model)?;
-        // What was counted had the ratio of then in it already.
+        // The count already includes the previous ratio.
         let plain = (counted as f64 / calibration.ratio()).round() as u64;
         calibration.observe(plain, reported);
         let text = serde_json::to_string(&calibration)

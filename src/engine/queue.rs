@@ -1,35 +1,34 @@
-//! What waits for the engine, and what of it runs next.
+//! Queue of requests, and the choice of those to run next.
 //!
-//! Quick requests go first, together. Of the others one runs at a time, and the callers take
-//! turns: nobody waits for more than one long request of somebody else. The requests of one caller
-//! stay in their order.
+//! Quick requests go first, together. Others run one at a time, and callers take turns: nobody
+//! waits for more than one long request of another caller. Requests of one caller keep their order.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::Engine;
 use super::run::Work;
 
-/// The one who asks. The requests of one connection run in the order of the calls.
+/// Origin of a request. Requests of one connection run in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Caller {
-    /// A connection, by a number that no other has.
+    /// A connection, by a unique number.
     Connection(u64),
-    /// Somebody who waits for the outcome before asking again.
+    /// A caller that waits for each outcome before the next request.
     Nobody,
 }
 
-/// The part of the state that a request reads and changes, which tells the loop whether it is quick.
+/// Part of the state that a request touches. It tells the loop whether the request is quick.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reach {
     /// A few items of one manager.
     Manager(String),
-    /// A few messages of one session, the current one when there is no name.
+    /// A few messages of one session; `None` means the current one.
     Session(Option<String>),
-    /// Anything. The request may take long.
+    /// Anything; the request may take long.
     Anything,
 }
 
-/// A request that waits.
+/// A queued request.
 pub struct Task {
     pub(super) caller: Caller,
     pub(super) reach: Reach,
@@ -39,15 +38,15 @@ pub struct Task {
 /// Requests that share a commit.
 pub(super) struct Burst {
     pub(super) works: Vec<Work>,
-    /// Set when all of them are sure to be quick.
+    /// True if all requests are sure to be quick.
     pub(super) is_quick: bool,
 }
 
-/// The requests that wait.
+/// The queued requests.
 #[derive(Default)]
 pub(super) struct Waiting {
     tasks: VecDeque<Task>,
-    /// Last turn of each connection that waits.
+    /// Last turn of each waiting connection.
     turns: HashMap<Caller, u64>,
     turn: u64,
 }
@@ -61,8 +60,8 @@ impl Waiting {
         self.tasks.extend(tasks);
     }
 
-    /// Takes the next burst: all quick requests that no other of the same caller comes before, at
-    /// most `most`; when there are none, one long request.
+    /// Takes the next burst: up to `most` quick requests with no earlier one of the same caller
+    /// before them, or one long request if there are none.
     pub(super) fn burst(&mut self, engine: &mut Engine, most: usize) -> Burst {
         let mut blocked = HashSet::new();
         let mut left = VecDeque::new();
@@ -85,7 +84,7 @@ impl Waiting {
         }
     }
 
-    /// The first request of the caller whose last turn is the longest ago.
+    /// Takes the first request of the caller that has waited longest for its turn.
     fn one(&mut self) -> Option<Work> {
         let turn_of = |task: &Task| self.turns.get(&task.caller).copied().unwrap_or_default();
         let (at, _) = self.tasks.iter().enumerate().min_by_key(|(_, task)| turn_of(task))?;

@@ -1,8 +1,8 @@
-//! The loop: whatever requests wait are applied, committed at once, and only then answered.
+//! The loop: applies all waiting requests, commits them together, and only then answers.
 //!
-//! Requests that are sure to be quick run in the loop itself, on the thread of the connections.
-//! Any other runs on a thread to which the engine is lent until it is done, so that whoever needs
-//! no engine is answered meanwhile.
+//! Requests that are sure to be quick run in the loop itself, on the thread of the connections. For
+//! any other, the engine is lent to another thread, so that requests that do not need it are
+//! answered meanwhile.
 
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
@@ -11,35 +11,35 @@ use super::lend::Lender;
 use super::queue::{Burst, Caller, Reach, Task, Waiting};
 use super::{Engine, EngineError, Event};
 
-/// How many requests may wait for the loop; a connection that has more waits.
+/// Maximum number of queued requests. Beyond it, connections wait.
 pub const QUEUE_LENGTH: usize = 1024;
-/// How many requests share one commit at most.
+/// Maximum number of requests in one commit.
 pub const MAX_BURST: usize = 1024;
-/// How long no request must come for the store to do what it put off.
+/// Idle time after which the store does its postponed work.
 const QUIET: std::time::Duration = std::time::Duration::from_millis(200);
 
-/// Told after the commit whether it succeeded, and then gives the answer.
+/// Sends the answer, given whether the commit succeeded.
 pub(super) type Deliver = Box<dyn FnOnce(Result<(), EngineError>) + Send>;
 pub(super) type Work = Box<dyn FnOnce(&mut Engine) -> Deliver + Send>;
 
-/// Whence requests reach the loop. The loop ends when the last handle is dropped.
+/// Sends requests to the loop. The loop ends when the last handle is dropped.
 #[derive(Clone)]
 pub struct Handle {
     sender: mpsc::Sender<Task>,
 }
 
 impl Handle {
-    /// A handle and the queue for [`run`].
+    /// Creates a handle, and the queue for [`run`].
     pub fn channel() -> (Self, mpsc::Receiver<Task>) {
         let (sender, receiver) = mpsc::channel(QUEUE_LENGTH);
         (Self { sender }, receiver)
     }
 
-    /// Queues `operation` and gives its outcome to `answer` once it is durable. Requests of one
-    /// caller run in the order of the calls; `reach` says which of them are quick.
+    /// Queues `operation` and passes its outcome to `answer` once it is durable. Requests of one
+    /// caller run in order; `reach` tells which are quick.
     ///
     /// # Errors
-    /// [`EngineError::Ended`] when the loop has ended; `answer` is then never called.
+    /// [`EngineError::Ended`] if the loop has ended; `answer` is not called then.
     pub async fn submit<T: Send + 'static>(
         &self,
         caller: Caller,
@@ -54,7 +54,7 @@ impl Handle {
     /// Runs `operation` and waits for its outcome.
     ///
     /// # Errors
-    /// Those of the operation, and [`EngineError::Ended`].
+    /// Returns the operation's error, or [`EngineError::Ended`].
     pub async fn ask<T: Send + 'static>(
         &self,
         operation: impl FnOnce(&mut Engine) -> Result<T, EngineError> + Send + 'static,
@@ -65,10 +65,10 @@ impl Handle {
         receiver.await.unwrap_or(Err(EngineError::Ended))
     }
 
-    /// [`ask`](Self::ask) for threads that may block.
+    /// Like [`ask`](Self::ask), for threads that may block.
     ///
     /// # Errors
-    /// Those of the operation, and [`EngineError::Ended`].
+    /// Returns the operation's error, or [`EngineError::Ended`].
     pub fn ask_blocking<T: Send + 'static>(
         &self,
         operation: impl FnOnce(&mut Engine) -> Result<T, EngineError> + Send + 'static,
@@ -84,14 +84,14 @@ impl Handle {
 
 /// Outcome of a burst.
 struct Done {
-    /// With each, whether it follows changes of this burst.
+    /// Answers, each with whether it follows a change in this burst.
     answers: Vec<(bool, Deliver)>,
     events: Vec<Event>,
     failure: Option<EngineError>,
 }
 
-/// Owns the engine until the last [`Handle`] is gone. `publish` gets the events of each burst,
-/// in order, before its answers go out.
+/// Runs the loop until the last [`Handle`] is dropped. `publish` gets the events of each burst, in
+/// order, before its answers are sent.
 pub async fn run(
     engine: Engine,
     mut queue: mpsc::Receiver<Task>,
@@ -110,7 +110,7 @@ pub async fn run(
             engine.settle();
             return;
         }
-        // While nothing can be kept, whoever reads must not share the fate of a change.
+        // While commits fail, a read must not fail together with a change.
         let together = if engine.refusal().is_some() { 1 } else { MAX_BURST };
         let Burst { works, is_quick } = waiting.burst(&mut engine, together);
         let done = match is_quick {
@@ -126,9 +126,8 @@ pub async fn run(
     }
 }
 
-/// Takes the requests that have come; waits for one when none waits already, and has none left only
-/// when there will be none. What requests put off is done in steps while none waits, and what the
-/// store left for a quiet moment in one. `None` when the engine is lost.
+/// Receives requests. If none is queued, does postponed work step by step, then waits for one.
+/// Receives none only if there will be none. Returns `None` if the engine is lost.
 async fn next(
     engine: Box<Engine>,
     lender: &Lender,
@@ -178,14 +177,14 @@ fn carry_out(engine: &mut Engine, works: Vec<Work>) -> Done {
     let failure = engine.commit().err();
     match &failure {
         None => events.iter().for_each(|event| engine.statistics.note(event)),
-        // A full disk is told once, and not for each call that meets it.
-        Some(error) if failed_before => tracing::debug!("requests were not kept: {error}"),
-        Some(error) => tracing::error!("{} requests were not kept: {error}", answers.len()),
+        // Report a full disk once, not for every call that meets it.
+        Some(error) if failed_before => tracing::debug!("requests were not stored: {error}"),
+        Some(error) => tracing::error!("{} requests were not stored: {error}", answers.len()),
     }
     Done { answers, events, failure }
 }
 
-/// Publishes what happened and gives the answers.
+/// Publishes the events and sends the answers.
 fn deliver(engine: &Engine, done: Done, publish: &mut impl FnMut(&[Event], &Engine)) {
     let Done { answers, events, failure } = done;
     if failure.is_none() {
@@ -196,7 +195,7 @@ fn deliver(engine: &Engine, done: Done, publish: &mut impl FnMut(&[Event], &Engi
             Some(error) if follows_changes => {
                 Err(EngineError::NotKept { kind: error.kind(), why: error.to_string() })
             }
-            // What was read before any change is so also without it.
+            // Reads before any change stay valid although the commit failed.
             _ => Ok(()),
         });
     }

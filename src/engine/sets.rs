@@ -1,4 +1,4 @@
-//! Named sets: a manager's items kept aside and brought back.
+//! Named sets: saved copies of a manager's items.
 
 use std::sync::Arc;
 
@@ -8,26 +8,26 @@ use super::{Added, Engine, EngineError, NewItem};
 use crate::context::change::{Change, SetChange, Slot};
 use crate::store::SetSummary;
 
-/// What was saved.
+/// Result of saving a set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Saved {
-    /// How many items the set has.
+    /// Number of items in the set.
     pub count: u64,
-    /// Whether a set of this name was there before; `undo` brings it back.
+    /// True if a set with this name was replaced; `undo` restores it.
     pub replaced: bool,
 }
 
-/// What was loaded: the new items, and how many of the manager's own left.
+/// Result of loading a set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loaded {
-    /// The new ids, in the set's order.
+    /// Ids of the new items, in the set's order.
     pub ids: Vec<u64>,
-    /// The ids that left, oldest first.
+    /// Ids of the items that left, oldest first.
     pub left: Vec<u64>,
 }
 
 impl Engine {
-    /// Saves a manager's items under a name, replacing a set of that name.
+    /// Saves a manager's items as a named set, replacing a set with that name.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -40,7 +40,7 @@ impl Engine {
         Ok(Saved { count: slots.len() as u64, replaced: before.is_some() })
     }
 
-    /// Forgets a name of a set; `undo` brings it back.
+    /// Deletes a named set; `undo` restores it.
     ///
     /// # Errors
     /// [`EngineError::NoSuchSet`].
@@ -49,10 +49,10 @@ impl Engine {
         self.name_set(manager, "drop-set", SetChange { name: name.to_owned(), before, after: None })
     }
 
-    /// Puts copies of a set's items in the place of a manager's items.
+    /// Replaces a manager's items with copies of a set's items.
     ///
     /// # Errors
-    /// [`EngineError::NoSuchSet`], and [`EngineError::Manager`] when they do not fit.
+    /// [`EngineError::NoSuchSet`]; [`EngineError::Manager`] if the items do not fit.
     pub fn load_set(&mut self, manager: &str, name: &str) -> Result<Loaded, EngineError> {
         let items = self.set_items(name)?;
         let arrivals = self.arrivals(items);
@@ -63,17 +63,17 @@ impl Engine {
         Ok(Loaded { ids, left })
     }
 
-    /// Adds copies of a set's items behind a manager's items.
+    /// Adds copies of a set's items after a manager's items.
     ///
     /// # Errors
-    /// [`EngineError::NoSuchSet`], and [`EngineError::Manager`] when they do not fit.
+    /// [`EngineError::NoSuchSet`]; [`EngineError::Manager`] if the items do not fit.
     pub fn append_set(&mut self, manager: &str, name: &str) -> Result<Loaded, EngineError> {
         let items = self.set_items(name)?;
         let Added { ids, evicted } = self.add("load-set", manager, items)?;
         Ok(Loaded { ids, left: evicted })
     }
 
-    /// Every set, by name.
+    /// Lists every set, by name.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -91,7 +91,7 @@ impl Engine {
         self.copies(set)
     }
 
-    /// A stored set's items, as new ones.
+    /// Copies a stored set's items as new ones.
     pub(super) fn copies(&mut self, set: u64) -> Result<Vec<NewItem>, EngineError> {
         Ok(self.store.read_set(set)?.into_iter().map(copy).collect())
     }

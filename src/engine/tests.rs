@@ -1,4 +1,4 @@
-//! The use cases over a store in memory.
+//! Tests of the operations with a store in memory.
 
 use std::cell::Cell;
 

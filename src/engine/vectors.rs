@@ -1,31 +1,31 @@
-//! The vectors of memories, in memory: a query is compared with all of them, and reading them
-//! from the disk takes longer than comparing.
+//! Cache of the memories' vectors. A query is compared with all of them, and reading them from disk
+//! takes longer than comparing.
 
 use std::collections::HashMap;
 
 use crate::store::memory::MemoryFilter;
 use crate::store::{Store, StoreError};
 
-/// How many numbers are kept at most; each takes 4 bytes. This is room for 20,000 vectors of
-/// 1,536 numbers; beyond it, vectors are read for each query.
+/// Maximum number of floats to cache, of 4 bytes each: room for 20,000 vectors of length 1,536.
+/// Beyond it, vectors are read for each query.
 const MOST_NUMBERS: usize = 32 << 20;
 
-/// By number of the memory.
+/// Vectors by memory id.
 pub(super) type Known = HashMap<u64, Box<[f32]>>;
 
-/// The vectors by one model: the one that was last asked for.
+/// Vectors by the model last asked for.
 #[derive(Default)]
 pub(super) struct Vectors {
     model: Option<String>,
-    /// `None` when there are too many.
+    /// `None` if there are too many.
     known: Option<Known>,
     numbers: usize,
-    /// Whether some were set that are not committed yet.
+    /// True if some are not committed yet.
     unsure: bool,
 }
 
 impl Vectors {
-    /// All vectors by the model; `None` when they are too many to be kept.
+    /// Returns all vectors by the model; `None` if there are too many to cache.
     pub(super) fn of(
         &mut self,
         model: &str,
@@ -39,13 +39,13 @@ impl Vectors {
             self.known =
                 few.then(|| read.into_iter().map(|(id, vector)| (id, vector.into())).collect());
             self.model = Some(model.to_owned());
-            // What the request that is running has set is among them.
+            // These may include uncommitted vectors of the running request.
             self.unsure = true;
         }
         Ok(self.known.as_ref())
     }
 
-    /// A vector was set in the store.
+    /// Records a vector that was stored.
     pub(super) fn set(&mut self, id: u64, model: &str, vector: &[f32]) {
         if self.model.as_deref() != Some(model) {
             return;
@@ -61,14 +61,14 @@ impl Vectors {
         }
     }
 
-    /// What was set since the last commit may not be kept.
+    /// Drops the cache if it has uncommitted vectors.
     pub(super) fn forget_unsure(&mut self) {
         if self.unsure {
             *self = Self::default();
         }
     }
 
-    /// What was set is kept.
+    /// Marks all vectors as committed.
     pub(super) fn settle(&mut self) {
         self.unsure = false;
     }

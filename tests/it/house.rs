@@ -244,6 +244,7 @@ const PLAIN_MODULES: &[&str] = &[
     "context",
     "conversation",
     "curation",
+    "engine",
     "files",
     "memory",
     "names",

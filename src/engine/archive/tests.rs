@@ -1,4 +1,4 @@
-//! What is pruned at once becomes memories in steps, none of them lost and none made twice.
+//! Tests of archiving in steps: no message is lost or archived twice.
 
 use super::super::{Handle, NewMessage, PrunedView, run};
 use super::*;
@@ -10,7 +10,7 @@ use crate::store::recovery::Files;
 use crate::store::session::NewSession;
 use crate::store::sqlite::SqliteStore;
 
-/// More than one step, and the last is not full.
+/// More than one step's worth, with an incomplete last step.
 const MESSAGES: usize = 2 * STEP + 10;
 
 fn engine_over(store: impl Store + 'static) -> Engine {
@@ -36,7 +36,7 @@ fn message(number: usize) -> NewMessage {
     }
 }
 
-/// Prunes nearly all of a long session, as a request of the loop does.
+/// Prunes nearly all of a long session, as a request of the loop would.
 fn prune(engine: &mut Engine) -> PrunedView {
     let new = NewSession { name: "s".into(), settings: "{}".into(), ..NewSession::default() };
     let pruned = engine.request(|engine| {
@@ -49,7 +49,7 @@ fn prune(engine: &mut Engine) -> PrunedView {
     pruned.unwrap()
 }
 
-/// The memories that are in the store, oldest first.
+/// Returns the memories in the store, oldest first.
 fn stored(engine: &mut Engine) -> Vec<u64> {
     let rows = engine.store.memories(&MemoryFilter::default(), u64::MAX).unwrap();
     rows.iter().rev().map(|row| row.made.origin.unwrap().first).collect()
@@ -86,7 +86,7 @@ fn whoever_looks_for_memories_finds_those_that_were_put_off() {
     engine.commit().unwrap();
     assert!(!engine.has_put_off());
 
-    // Whoever gives vectors to memories gets some at a time, and at last all.
+    // A reader of memories without vectors gets some at a time, and all in the end.
     let mut engine = self::engine();
     prune(&mut engine);
     let lacking = engine.request(|e| e.memories_without_vector("model", 5)).unwrap();

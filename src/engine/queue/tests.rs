@@ -1,4 +1,4 @@
-//! The order in which requests run. They only note their names.
+//! Tests of the order in which requests run. Each request only records its name.
 
 use std::sync::{Arc, Mutex};
 
@@ -22,8 +22,7 @@ fn task(ran: &Ran, name: &'static str, caller: Caller, reach: Reach) -> Task {
     Task { caller, reach, work }
 }
 
-/// Each burst that is taken until nothing waits, as the names of its requests; a quick one ends
-/// with a `+`.
+/// Takes bursts until nothing waits. Returns the names in each; a quick burst ends with `+`.
 #[track_caller]
 fn check(tasks: &[(&'static str, u64, Reach)], expected: &[&str]) {
     let mut engine = engine();
@@ -53,7 +52,7 @@ fn quick_requests_share_a_burst_and_go_first() {
     check(&[], &[]);
     check(&[("a", 1, known()), ("b", 2, known()), ("c", 1, known())], &["a b+", "c+"]);
     check(&[("long", 1, Reach::Anything), ("a", 2, known())], &["a+", "long"]);
-    // A manager or session that is not in memory has to be read first.
+    // A manager or session that is not in memory must be read first.
     check(&[("long", 1, Reach::Manager("new".to_owned())), ("a", 2, known())], &["a+", "long"]);
     check(&[("long", 1, Reach::Session(None)), ("a", 2, known())], &["a+", "long"]);
 }

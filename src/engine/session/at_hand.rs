@@ -1,16 +1,16 @@
-//! Which sessions are so near that a request about one is quick.
+//! Decides which requests about sessions are quick.
 
 use super::super::Engine;
 
-/// The longest session, in messages, of which a few are read or added in no time.
+/// Maximum number of messages at which requests about a session count as quick.
 const SHORT_SESSION: u64 = 2_000;
 
 impl Engine {
-    /// Returns whether the session is in memory and short; without a name, the current one.
+    /// Returns whether the session is short and in memory; `None` means the current one.
     pub(in super::super) fn is_short_session(&mut self, name: Option<&str>) -> bool {
         let id = match name {
             None => self.sessions.current,
-            // What cannot be read is told by the request itself.
+            // The request itself will report read errors.
             Some(name) => self.session_called(name).ok().flatten().map(|row| row.id),
         };
         let mut loaded = self.sessions.loaded.iter();

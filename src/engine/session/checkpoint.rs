@@ -1,5 +1,4 @@
-//! Checkpoints: complete moments of a session, to which it can go back, and from which it can
-//! fork.
+//! Checkpoints: snapshots of a session to roll back to or fork from.
 
 use std::sync::Arc;
 
@@ -12,28 +11,28 @@ use crate::context::manager::Arrival;
 use crate::session::state::{Moment, State};
 use crate::store::session::{CheckpointRow, NewCheckpoint, NewSession};
 
-/// What a rollback did.
+/// Result of a rollback.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RolledBack {
-    /// The checkpoint that was gone back to.
+    /// Checkpoint that was restored.
     pub checkpoint: u64,
-    /// How many turns left the conversation; they stay in the log.
+    /// Number of turns that left the conversation; they stay in the log.
     pub turns_lost: u64,
-    /// How many messages left the conversation.
+    /// Number of messages that left the conversation.
     pub messages_lost: u64,
 }
 
-/// What undoing a rollback did.
+/// Result of undoing a rollback.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undone {
-    /// How many turns came back.
+    /// Number of turns restored.
     pub turns_restored: u64,
-    /// How many turns that were said since the rollback left the conversation.
+    /// Number of turns since the rollback that left the conversation.
     pub turns_lost: u64,
 }
 
 impl Engine {
-    /// Takes a checkpoint of what a session has now; `None` when it keeps no versions.
+    /// Takes a checkpoint of a session. Returns `None` if the session keeps no versions.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -45,7 +44,7 @@ impl Engine {
         self.checkpoint_at(id, position, message, false).map(Some)
     }
 
-    /// The checkpoints of a session, oldest first.
+    /// Lists the checkpoints of a session, oldest first.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -53,12 +52,12 @@ impl Engine {
         Ok(self.store.checkpoints(id)?)
     }
 
-    /// Goes back to a checkpoint, the last one unless another is named: its view, its pins and
-    /// its items. The checkpoint and all later messages stay, and it can be undone.
+    /// Restores the view, pins and items of a checkpoint, by default the last one. The checkpoint
+    /// and all later messages are kept, and the rollback can be undone.
     ///
     /// # Errors
-    /// [`EngineError::NoVersioning`] when the session keeps no versions, and
-    /// [`EngineError::NoCheckpoint`] when there is none, or none with that number.
+    /// [`EngineError::NoVersioning`] if the session keeps no versions,
+    /// [`EngineError::NoCheckpoint`] if the checkpoint does not exist.
     pub fn rollback(
         &mut self,
         id: u64,
@@ -81,11 +80,10 @@ impl Engine {
         })
     }
 
-    /// Takes the last rollback back. What was said since then leaves the conversation and stays
-    /// in the log.
+    /// Undoes the last rollback. Messages since then leave the conversation but stay in the log.
     ///
     /// # Errors
-    /// [`EngineError::NoRollback`] when the last thing gone back to was not a checkpoint.
+    /// [`EngineError::NoRollback`] if the session's last restoration was not a rollback.
     pub fn undo_rollback(&mut self, id: u64) -> Result<Undone, EngineError> {
         let session = self.session(id)?;
         let Some(moment) = session.state().before_rollback else {
@@ -103,7 +101,7 @@ impl Engine {
         })
     }
 
-    /// A new session that goes on from a checkpoint of another, or from where that is now.
+    /// Creates a session that continues from a checkpoint of another, or from its present state.
     ///
     /// # Errors
     /// [`EngineError::SessionExists`], [`EngineError::NoCheckpoint`].
@@ -135,8 +133,8 @@ impl Engine {
         Ok(Opened { id: fork, created: true })
     }
 
-    /// Takes a checkpoint of the session as it was when its log had `position` messages, all of
-    /// which came after the present revision was made.
+    /// Takes a checkpoint of the session at the time when its log had `position` messages. The
+    /// present revision must not be newer than that.
     pub(super) fn checkpoint_at(
         &mut self,
         id: u64,
@@ -176,7 +174,7 @@ impl Engine {
         Ok(SessionSettings::parse(&self.row(id)?.settings)?.versioning)
     }
 
-    /// A checkpoint of a session, the last one unless another is named.
+    /// Finds a checkpoint of a session, by default the last one.
     ///
     /// # Errors
     /// [`EngineError::NoCheckpoint`].
@@ -186,7 +184,7 @@ impl Engine {
         checkpoint: Option<u64>,
     ) -> Result<CheckpointRow, EngineError> {
         let found = match checkpoint {
-            // No store has numbers beyond those.
+            // Larger numbers do not fit the store.
             Some(number) if i64::try_from(number).is_err() => None,
             Some(number) => self.store.checkpoint(id, number)?,
             None => self.store.checkpoints(id)?.pop(),
@@ -200,7 +198,7 @@ impl Engine {
         }
     }
 
-    /// What the session is now, its items stored aside.
+    /// Captures the session's present state and stores its items in an unnamed set.
     fn moment(&mut self, id: u64) -> Result<Moment, EngineError> {
         let manager = self.row(id)?.manager_name();
         let slots: Vec<Slot> = self.manager(&manager)?.slots().cloned().collect();
@@ -227,7 +225,7 @@ impl Engine {
         self.session_changed(id, method)
     }
 
-    /// Makes the items of a session's manager those of a stored set, with the ids they had.
+    /// Restores a manager's items from a stored set, with their old ids.
     fn restore_items(
         &mut self,
         id: u64,

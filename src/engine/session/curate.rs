@@ -1,4 +1,4 @@
-//! Pruning and summarizing a session: what leaves its view, for good, and what stands for it.
+//! Pruning and summarizing sessions.
 
 use std::sync::Arc;
 
@@ -20,58 +20,58 @@ use crate::session::state::Summary;
 use crate::store::StoreError;
 use crate::store::memory::{MemoryOrigin, MemoryScope, NewMemory};
 
-/// From how many messages on a summary is worth preparing.
+/// Number of messages from which a summary is prepared ahead.
 const LONG: usize = 1000;
-/// The share of a session's tokens that the ledger of its summary has at most.
+/// Maximum size of a summary's ledger, as a share of the session's token limit.
 const LEDGER_SHARE: f64 = 0.2;
-/// The share that it always may have, however little is left.
+/// Share that the ledger always gets, however little room is left.
 const LEAST_LEDGER_SHARE: f64 = 0.05;
 
-/// What of a session is folded into its summary.
+/// Part of a session to keep out of its summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// All but so many of the last messages.
+    /// The last messages, this many.
     Messages(usize),
-    /// All but so many of the last turns.
+    /// The last turns, this many.
     Turns(usize),
 }
 
-/// What a summary did.
+/// Result of a summary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summarized {
-    /// The tokens in view before.
+    /// Tokens in view before.
     pub tokens_before: u64,
-    /// The tokens in view after.
+    /// Tokens in view after.
     pub tokens_after: u64,
-    /// How many messages were folded by it.
+    /// Number of messages folded into it.
     pub messages: u64,
-    /// How many turns those are of.
+    /// Number of turns folded into it.
     pub turns: u64,
-    /// How many messages are still in view.
+    /// Number of messages still in view.
     pub kept: u64,
-    /// Its text.
+    /// Text of the summary.
     pub text: String,
-    /// The memory that it became.
+    /// Id of the memory made from it.
     pub memory: Option<u64>,
 }
 
-/// What a pruning did.
+/// Result of a pruning.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PrunedView {
-    /// The tokens in view before.
+    /// Tokens in view before.
     pub original: u64,
-    /// The tokens in view after.
+    /// Tokens in view after.
     pub remaining: u64,
-    /// The messages that left, by number.
+    /// Numbers of the pruned messages.
     pub removed: Vec<u64>,
-    /// How many are still in view.
+    /// Number of messages still in view.
     pub kept: u64,
-    /// How many memories they became.
+    /// Number of memories made from the pruned messages.
     pub archived: u64,
 }
 
 impl Engine {
-    /// How a session stands to its model's limit.
+    /// Compares a session's size with its model's limit.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -82,11 +82,10 @@ impl Engine {
         Ok(stats(&history, &costs.model).with(summary))
     }
 
-    /// Prunes a session's view when it is more than the share of the model's limit that is aimed at,
-    /// and otherwise leaves it as it is.
+    /// Prunes a session's view if it exceeds the target share of the model's limit.
     ///
     /// # Errors
-    /// Those of [`prune_session`](Self::prune_session).
+    /// Same as [`prune_session`](Self::prune_session).
     pub fn auto_manage_session(
         &mut self,
         id: u64,
@@ -100,9 +99,8 @@ impl Engine {
         Ok(PrunedView { original, remaining, kept, removed: Vec::new(), archived: 0 })
     }
 
-    /// Prunes a session's view by importance to `max_tokens`, by default to the share of the
-    /// model's limit that is aimed at. What leaves becomes memories of the session if its
-    /// settings say so.
+    /// Prunes a session's view by importance to `max_tokens`, by default the target share of the
+    /// model's limit. Pruned messages become memories if the session's settings say so.
     ///
     /// # Errors
     /// [`EngineError::BudgetTooSmall`].
@@ -129,8 +127,8 @@ impl Engine {
         })
     }
 
-    /// What a summary of a session will be made of if nothing changes before; `None` when that is
-    /// so little that it need not be prepared.
+    /// Returns the input of a session's next summary, if nothing changes before it. Returns `None`
+    /// if it is too small to be worth preparing.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -145,12 +143,12 @@ impl Engine {
         ahead(&messages, prior.as_ref(), keep, max_tokens, costs)
     }
 
-    /// Folds older messages into a summary, which stands in their place. A second summary folds
-    /// the first one in.
+    /// Folds older messages into a summary that takes their place. A later summary includes the
+    /// earlier one.
     ///
     /// # Errors
-    /// [`EngineError::NotSummarized`] when there is nothing to fold, when the summary is not
-    /// smaller than what it folds, and when the summarizer fails.
+    /// [`EngineError::NotSummarized`] if there is nothing to fold, the summary is not smaller than
+    /// its input, or the summarizer fails.
     pub fn summarize_session(
         &mut self,
         id: u64,
@@ -195,7 +193,7 @@ impl Engine {
         self.put_summary(id, &numbers, summarized, tokens, source)
     }
 
-    /// The messages in view, and what stands for those before them.
+    /// Returns the messages in view, and the summary of earlier ones.
     pub(super) fn in_view(
         &mut self,
         id: u64,
@@ -293,7 +291,7 @@ impl Engine {
     }
 }
 
-/// The error in terms of the whole view: the summary stays, too.
+/// Adds the summary to the error's figures, since it stays in view too.
 fn with_summary(mut error: BudgetTooSmall, summary: u64, max_tokens: u64) -> BudgetTooSmall {
     if summary > 0 {
         error.parts.insert(
@@ -309,15 +307,15 @@ fn with_summary(mut error: BudgetTooSmall, summary: u64, max_tokens: u64) -> Bud
     BudgetTooSmall { needed: error.needed + summary, max_tokens, ..error }
 }
 
-/// The tokens that a summary's ledger may have beside `beside` others, so that the view ends below
-/// half of `max_tokens` if it can.
+/// Returns the token budget of a summary's ledger, given `beside` other tokens in view. Aims at a
+/// view below half of `max_tokens`.
 fn ledger_tokens(max_tokens: u64, beside: u64) -> u64 {
     let least = (max_tokens as f64 * LEAST_LEDGER_SHARE) as u64;
     let left = (max_tokens / 2).saturating_sub(beside);
     left.clamp(least, most_ledger_tokens(max_tokens))
 }
 
-/// The tokens that a summary's ledger may have at most.
+/// Returns the maximum number of tokens in a summary's ledger.
 pub(super) fn most_ledger_tokens(max_tokens: u64) -> u64 {
     (max_tokens as f64 * LEDGER_SHARE) as u64
 }
@@ -335,7 +333,8 @@ impl Keep {
     }
 }
 
-/// What the summary of these messages in view is made of; `None` when that is little.
+/// Returns the input of a summary of these messages; `None` if it is too small to be worth
+/// preparing.
 pub(super) fn ahead(
     messages: &[Arc<Message>],
     prior: Option<&Summary>,
@@ -361,7 +360,7 @@ pub(super) fn ahead(
     }))
 }
 
-/// The maker's own form of a summary.
+/// Parses the stored form of a summary.
 fn source_of(prior: Option<&Summary>) -> Result<Option<summary::Summary>, EngineError> {
     let source = prior.map(|prior| serde_json::from_value(prior.source.clone()));
     source.transpose().map_err(damaged)

@@ -1,4 +1,4 @@
-//! Taking in a session that was exported.
+//! Import of exported sessions.
 
 use super::super::{Engine, EngineError};
 use super::{NewMessage, Opened};
@@ -6,8 +6,8 @@ use crate::session::state::State;
 use crate::store::session::NewSession;
 
 impl Engine {
-    /// A new session with the messages of one that was exported, under its name or, when that is
-    /// taken, one like it. `view` is what of them was in view; all are when it is not known.
+    /// Creates a session from exported messages. If its name is taken, appends a number. `view` is
+    /// the exported view; without it, all messages are in view.
     ///
     /// # Errors
     /// [`EngineError::Store`].

@@ -1,4 +1,4 @@
-//! What of a session a manager needs, and what is kept of its views.
+//! Input for managing a session's turns, and storage of the resulting views.
 
 use std::sync::Arc;
 
@@ -10,26 +10,26 @@ use crate::session::message::{Message, Role};
 use crate::store::session::SessionRow;
 use crate::store::view::{NewView, ViewQuery, ViewRow};
 
-/// What is to be managed.
+/// Input for managing a turn.
 pub struct ToManage {
     /// The session.
     pub row: SessionRow,
-    /// Its settings.
+    /// Settings of the session.
     pub settings: SessionSettings,
-    /// What things cost for the model that will see the view.
+    /// Token costs for the model that will see the view.
     pub costs: Costs,
-    /// The messages in view, oldest first.
+    /// Messages in view, oldest first.
     pub messages: Vec<Arc<Message>>,
-    /// The text that stands in the place of those before them.
+    /// Summary of the messages before them.
     pub summary: Option<Arc<str>>,
-    /// The user's message that began the present turn; 0 without any.
+    /// Number of the user's message that began the present turn; 0 if there is none.
     pub message: u64,
-    /// Which turn that is, from 1.
+    /// Number of the turn, counted from 1.
     pub turn: u64,
 }
 
 impl Engine {
-    /// What is to be managed of a session for a model.
+    /// Returns the input for managing a session's turn for a model.
     ///
     /// # Errors
     /// [`EngineError::NoSuchSession`].
@@ -46,8 +46,8 @@ impl Engine {
         Ok(ToManage { row, settings, costs, messages, summary, message, turn })
     }
 
-    /// The notes that were made last for a turn before message `before`, be it in the session that
-    /// this one was forked from. Those of turns that were rolled back are passed over.
+    /// Returns the latest notes for a turn before message `before`, from this session or those it
+    /// was forked from. Skips notes of turns that were rolled back.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -70,8 +70,7 @@ impl Engine {
         }
     }
 
-    /// The view that was made before of the same turn, by the same model of the same provider, from
-    /// the same prompt.
+    /// Returns an earlier view of the same turn with the same provider, model and prompt.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -79,7 +78,7 @@ impl Engine {
         Ok(self.store.view_like(view)?)
     }
 
-    /// Keeps what became of the managing of a turn, and gives the view's number. Nobody is told.
+    /// Stores the outcome of managing a turn without an event. Returns the view's number.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -88,7 +87,7 @@ impl Engine {
         Ok(self.store.add_view(&NewView { created, ..view.clone() })?)
     }
 
-    /// Tells of what became of the managing of a turn.
+    /// Announces the outcome of managing a turn with an event.
     ///
     /// # Errors
     /// [`EngineError::NoSuchSession`].
@@ -105,7 +104,7 @@ impl Engine {
         Ok(())
     }
 
-    /// What became of the managing of turns, newest first.
+    /// Lists outcomes of managing turns, newest first.
     ///
     /// # Errors
     /// [`EngineError::Store`].

@@ -1,4 +1,4 @@
-//! Adding to a session's log.
+//! Appending to a session's log.
 
 use std::sync::Arc;
 
@@ -9,52 +9,52 @@ use super::super::{Engine, EngineError};
 use crate::session::message::{Message, Phase, Role, Signals, ToolCall};
 use crate::tokens::Counter;
 
-/// A message before it has a number and a time.
+/// A message before it gets a number and a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewMessage {
-    /// Who says it.
+    /// Speaker.
     pub role: Role,
-    /// The text.
+    /// Text of the message.
     pub content: Arc<str>,
-    /// The phase of the work.
+    /// Phase of the work.
     pub phase: Option<Phase>,
-    /// The tools that it calls.
+    /// Tool calls in the message.
     pub tool_calls: Vec<ToolCall>,
-    /// The call that it answers.
+    /// Id of the call that the message answers.
     pub tool_call_id: Option<String>,
-    /// Whether it is never to be left out.
+    /// True if the message must never be left out.
     pub pinned: bool,
-    /// How many tokens content and calls have.
+    /// Number of tokens in content and calls.
     pub tokens: u64,
-    /// The counter's name.
+    /// Name of the counter of the tokens.
     pub counted_by: &'static str,
-    /// Unix seconds at which it was said, when that was not now.
+    /// Time of the message in Unix seconds; `None` means now.
     pub timestamp: Option<i64>,
 }
 
-/// What was added to a log.
+/// Result of appending to a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Said {
-    /// The new messages' numbers, in order.
+    /// Numbers of the new messages, in order.
     pub numbers: Vec<u64>,
-    /// Those among them that answer a call which the log does not have.
+    /// Numbers of new messages that answer a call missing from the log.
     pub orphans: Vec<u64>,
 }
 
-/// What a turn of a chat has come to, as far as the log has it.
+/// State of a chat's turn, according to the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answered {
-    /// It has ended with this message.
+    /// Ended with this message.
     Wholly(Arc<Message>),
-    /// Of its last answer there is only what came before something failed.
+    /// Interrupted: this message has the part of the last answer that came before a failure.
     InPart(u64),
-    /// The model has not answered, or called tools and got their results.
+    /// The model has not answered yet, or has called tools and got their results.
     NotYet,
 }
 
 impl Engine {
-    /// What has come of the turn that began with message `question` in a chat that was called with
-    /// a key.
+    /// Returns the state of the turn that began with message `question`, in a chat that was called
+    /// with `key`.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -64,7 +64,7 @@ impl Engine {
         let later = session.active().filter(|said| said.number > question);
         let run = later.take_while(|said| said.role != Role::User);
         let last = run.last().filter(|said| said.role == Role::Assistant);
-        // An answer that calls tools is not the last one.
+        // An answer with tool calls is not the last one.
         let last = last.filter(|said| said.tool_calls.is_empty()).cloned();
         Ok(match last {
             Some(said) if ended => Answered::Wholly(said),
@@ -73,7 +73,7 @@ impl Engine {
         })
     }
 
-    /// Notes that the chat that was called with a key has its whole answer.
+    /// Records that the chat with this key has its complete answer.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -81,8 +81,8 @@ impl Engine {
         self.once("chat-ended", Some(key), |_| Ok(()))
     }
 
-    /// Takes the beginning of an answer out of view, because the whole will be asked for. The log
-    /// keeps it.
+    /// Takes an incomplete answer out of view, before the model is asked again. It stays in the
+    /// log.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -104,7 +104,7 @@ impl Engine {
         Ok(said)
     }
 
-    /// Pins messages or unpins them.
+    /// Pins or unpins messages.
     ///
     /// # Errors
     /// [`EngineError::NoSuchMessage`].
@@ -130,7 +130,7 @@ impl Engine {
         self.session_changed(id, "pin-message")
     }
 
-    /// Appends without an event of its own.
+    /// Appends messages without an event.
     pub(super) fn append(&mut self, id: u64, new: Vec<NewMessage>) -> Result<Said, EngineError> {
         let now = self.now();
         let session = self.session(id)?;
@@ -170,7 +170,7 @@ impl Engine {
 }
 
 impl NewMessage {
-    /// A message of now, with its tokens counted.
+    /// Creates a message of the present time and counts its tokens.
     pub fn counted(
         role: Role,
         content: &str,
@@ -190,13 +190,13 @@ impl NewMessage {
         }
     }
 
-    /// How many tokens a message has: its content, and the names and arguments of its calls.
+    /// Counts a message's tokens: its content, and the names and arguments of its calls.
     pub fn tokens_of(counter: &dyn Counter, content: &str, calls: &[ToolCall]) -> u64 {
         let of_call = |call: &ToolCall| counter.count(&call.name) + counter.count(&call.arguments);
         counter.count(content) + calls.iter().map(of_call).sum::<u64>()
     }
 
-    /// The message with its number and time, in Unix seconds.
+    /// Adds the number, and the time in Unix seconds.
     pub fn into_message(self, number: u64, timestamp: i64) -> Message {
         let signals = Signals::of(self.role, &self.content, &self.tool_calls);
         Message {

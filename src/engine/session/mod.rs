@@ -1,4 +1,4 @@
-//! The use cases over sessions: opening and listing them, and adding to their logs.
+//! Operations on sessions: open, list, search, rename and delete.
 
 mod at_hand;
 mod checkpoint;
@@ -28,33 +28,33 @@ use crate::session::message::Message;
 use crate::session::state::State;
 use crate::store::session::{NewSession, SearchHit, SessionRow};
 
-/// How many messages of sessions are kept in memory beyond those of the session last used.
+/// Maximum number of messages in memory, not counting those of the session used last.
 const MESSAGES_KEPT: u64 = 100_000;
 
 /// The sessions in memory.
 #[derive(Default)]
 pub(super) struct Sessions {
-    /// Least recently used first.
+    /// Loaded sessions, least recently used first.
     loaded: Vec<(u64, Session)>,
-    /// Changed by the requests since the last commit, to be read anew if it fails.
+    /// Sessions changed since the last commit. If it fails, they are read again from the store.
     touched: Vec<u64>,
-    /// The one that calls without a name are about, once one was chosen.
+    /// Session used by calls that name none, once one was chosen.
     current: Option<u64>,
-    /// Those in which a model is answering.
+    /// Sessions in which a model is answering.
     answering: Vec<u64>,
 }
 
-/// A session that was opened.
+/// Result of opening a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opened {
-    /// Its number.
+    /// Number of the session.
     pub id: u64,
-    /// Whether there was none of this name.
+    /// True if the session was created.
     pub created: bool,
 }
 
 impl Engine {
-    /// Makes the session of this name the current one, and creates it if there is none.
+    /// Makes the named session current, creating it if needed.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -67,8 +67,7 @@ impl Engine {
         Ok(opened)
     }
 
-    /// The session of this name, which is created if there is none. The current one stays what it
-    /// is, also when it is only the one last changed and this one will be.
+    /// Opens the named session, creating it if needed, without changing which session is current.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -84,8 +83,8 @@ impl Engine {
         })
     }
 
-    /// The session with this name or, written `ses-N`, with this number; without a name the
-    /// current one: that last opened or switched to, else the one last changed.
+    /// Finds a session by name, or by number if written `ses-N`. Without a name, returns the
+    /// current session: the one last opened or switched to, else the one last changed.
     ///
     /// # Errors
     /// [`EngineError::NoSuchSession`].
@@ -100,7 +99,7 @@ impl Engine {
         }
     }
 
-    /// Makes a session the one that calls without a name are about.
+    /// Makes a session the current one.
     ///
     /// # Errors
     /// [`EngineError::NoSuchSession`].
@@ -111,7 +110,7 @@ impl Engine {
         Ok(row)
     }
 
-    /// Every session, last changed first; deleted ones too if asked for.
+    /// Lists sessions, last changed first; deleted ones only if asked for.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -119,7 +118,8 @@ impl Engine {
         Ok(self.store.sessions(deleted)?)
     }
 
-    /// What fits the words of a free text among the names and messages of sessions, best first.
+    /// Searches the names and messages of sessions for the words of a text. Returns the best hits
+    /// first.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -132,7 +132,7 @@ impl Engine {
         Ok(self.store.search_sessions(text, limit, deleted)?)
     }
 
-    /// The first name of the form `conversation-N` that no session has.
+    /// Returns the first unused name of the form `conversation-N`.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -146,10 +146,10 @@ impl Engine {
         unreachable!("there is always another number")
     }
 
-    /// Gives a session another name.
+    /// Renames a session.
     ///
     /// # Errors
-    /// [`EngineError::NoSuchSession`], and [`EngineError::SessionExists`] when the name is taken.
+    /// [`EngineError::NoSuchSession`]; [`EngineError::SessionExists`] if the name is taken.
     pub fn rename_session(&mut self, name: &str, to: &str) -> Result<SessionRow, EngineError> {
         let row = self.find_session(Some(name))?;
         self.check_name_is_free(to, row.id)?;
@@ -158,7 +158,7 @@ impl Engine {
         self.row(row.id)
     }
 
-    /// Deletes a session: it is no longer listed or found, and can be restored.
+    /// Deletes a session: it is no longer listed or found, but can be restored.
     ///
     /// # Errors
     /// [`EngineError::NoSuchSession`].
@@ -173,10 +173,11 @@ impl Engine {
         self.row(row.id)
     }
 
-    /// Brings a deleted session back: that of this name deleted last, or the one with this number.
+    /// Restores a deleted session: the one with this name deleted last, or the one with this
+    /// number.
     ///
     /// # Errors
-    /// [`EngineError::NotDeleted`], and [`EngineError::SessionExists`] when its name has been taken
+    /// [`EngineError::NotDeleted`]; [`EngineError::SessionExists`] if its name has been taken
     /// since.
     pub fn restore_session(&mut self, name: &str) -> Result<SessionRow, EngineError> {
         let rows = self.store.sessions(true)?;
@@ -184,7 +185,7 @@ impl Engine {
         let deleted = rows.iter().filter(|row| row.deleted.is_some());
         let Some(row) = deleted.clone().filter(is_meant).max_by_key(|row| row.deleted) else {
             let known = deleted.map(|row| row.name.clone()).collect();
-            // One that is there is as it should be.
+            // A session that is not deleted needs no restoring.
             let live = self.session_called(name)?;
             return live.ok_or_else(|| EngineError::NotDeleted { name: name.to_owned(), known });
         };
@@ -194,7 +195,7 @@ impl Engine {
         self.row(row.id)
     }
 
-    /// Keeps a session's settings, as text that the caller understands.
+    /// Stores a session's settings in their text form.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -203,7 +204,7 @@ impl Engine {
         self.session_changed(id, "configure-session")
     }
 
-    /// Notes that a model is about to answer in a session: one turn at a time.
+    /// Marks that a model begins to answer in a session. Only one turn may run at a time.
     ///
     /// # Errors
     /// [`EngineError::SessionBusy`].
@@ -215,12 +216,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Notes that the answer has ended.
+    /// Marks that the answer has ended.
     pub fn end_turn(&mut self, id: u64) {
         self.sessions.answering.retain(|answering| *answering != id);
     }
 
-    /// A session with its log and state, read from the store at its first use.
+    /// Returns a session with its log and state, reading it from the store on first use.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -228,12 +229,12 @@ impl Engine {
         Ok(self.session_mut(id)?)
     }
 
-    /// Runs `operation` on the session of this name as [`once`](Self::once) does. A repeated call is
-    /// about the session of the first, whatever that is called by then and whichever is current.
-    /// Gives the session's row as it is after that.
+    /// Runs `operation` on the named session like [`once`](Self::once). A repeated call uses the
+    /// session of the first call, even if that was renamed or another is current. Returns the
+    /// session's row as it is afterwards.
     ///
     /// # Errors
-    /// [`EngineError::NoSuchSession`], and those of the operation.
+    /// [`EngineError::NoSuchSession`], or the operation's error.
     pub fn once_in<T: Serialize + DeserializeOwned>(
         &mut self,
         method: &str,
@@ -248,7 +249,7 @@ impl Engine {
         Ok((self.row(id)?, outcome))
     }
 
-    /// The row of a session, deleted or not.
+    /// Returns the row of a session, deleted or not.
     ///
     /// # Errors
     /// [`EngineError::NoSuchSession`].
@@ -269,7 +270,7 @@ impl Engine {
         Ok(id)
     }
 
-    /// The session, to be changed by what the store has been told already.
+    /// Returns a session for a change that the store already has.
     pub(super) fn session_mut(&mut self, id: u64) -> Result<&mut Session, EngineError> {
         let loaded = match self.sessions.loaded.iter().position(|(known, _)| *known == id) {
             Some(at) => self.sessions.loaded.remove(at).1,
@@ -282,7 +283,7 @@ impl Engine {
         }
     }
 
-    /// Notes that a session differs from what was last committed.
+    /// Marks a session as changed since the last commit.
     pub(super) fn touch_session(&mut self, id: u64) {
         self.sessions.touched.push(id);
     }
@@ -314,7 +315,7 @@ impl Engine {
     fn read_session(&mut self, id: u64) -> Result<Session, EngineError> {
         let mut log = self.store.messages(id, 1, u64::MAX)?;
         let counter = self.counter();
-        // Counts are kept with the messages; only another tokenizer makes them anew.
+        // Counts are stored with the messages; they are made again only for another tokenizer.
         for message in log.iter_mut().filter(|message| message.counted_by != counter.name()) {
             let Message { content, tool_calls, .. } = &*message;
             message.tokens = NewMessage::tokens_of(&*counter, content, tool_calls);
@@ -338,7 +339,7 @@ impl Engine {
 
     fn current_session(&mut self) -> Result<Option<SessionRow>, EngineError> {
         if let Some(id) = self.sessions.current {
-            // One that could not be kept, or was deleted, is not the current one any more.
+            // A session that was not stored, or was deleted, is no longer current.
             if let Some(row) = self.store.session(id)?.filter(|row| row.deleted.is_none()) {
                 return Ok(Some(row));
             }
@@ -358,25 +359,26 @@ impl Engine {
 }
 
 impl Sessions {
-    /// How many sessions were changed since the last commit.
+    /// Returns the number of sessions changed since the last commit.
     pub(super) fn touched(&self) -> usize {
         self.touched.len()
     }
 
-    /// Forgets what the requests since then changed, so that it is read anew.
+    /// Drops the sessions changed since then, so that they are read again.
     pub(super) fn forget_touched(&mut self, since: usize) {
         for id in self.touched.drain(since..) {
             self.loaded.retain(|(known, _)| *known != id);
         }
     }
 
-    /// After a commit that failed: nothing in memory can be relied on.
+    /// Drops everything after a failed commit.
     pub(super) fn forget_all(&mut self) {
         self.loaded.clear();
         self.touched.clear();
     }
 
-    /// After a commit: forgets the least recently used sessions when there are too many messages.
+    /// Drops the least recently used sessions after a commit if there are too many messages in
+    /// memory.
     pub(super) fn tidy(&mut self) {
         self.touched.clear();
         let length = |loaded: &(u64, Session)| loaded.1.length();
@@ -388,7 +390,7 @@ impl Sessions {
     }
 }
 
-/// The number in a name of the form `ses-N`.
+/// Parses the number in a name of the form `ses-N`.
 fn number(name: &str) -> Option<u64> {
     let number = name.strip_prefix("ses-")?.parse().ok()?;
     i64::try_from(number).is_ok().then_some(number)

@@ -1,4 +1,4 @@
-//! Revisions of what is in view: each change makes one, and each can be gone back to.
+//! Revisions of a session's view: each change makes one, and each can be restored.
 
 use super::super::{Engine, EngineError};
 use crate::session::state::State;
@@ -6,7 +6,7 @@ use crate::store::StoreError;
 use crate::store::session::{StateRow, StateSummary};
 
 impl Engine {
-    /// Stores a state as the session's newest revision and makes it the present one.
+    /// Stores a state as the session's newest revision and applies it.
     pub(super) fn revise(
         &mut self,
         id: u64,
@@ -29,7 +29,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The newest revisions of a session, newest first, at most `limit`.
+    /// Lists the newest revisions of a session, newest first, at most `limit`.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -41,8 +41,7 @@ impl Engine {
         Ok(self.store.states(id, limit)?)
     }
 
-    /// Brings back what was in view in a revision, as a new revision. Messages that came into view
-    /// since then stay there.
+    /// Restores the view of a revision as a new revision. Messages added since then stay in view.
     ///
     /// # Errors
     /// [`EngineError::NoSuchRevision`].
@@ -73,12 +72,12 @@ impl Engine {
     }
 }
 
-/// A state as it is stored.
+/// Serializes a state for the store.
 pub(super) fn print(state: &State) -> Result<String, EngineError> {
     serde_json::to_string(state).map_err(damaged)
 }
 
-/// A state from how it is stored.
+/// Parses a stored state.
 pub(super) fn parse(text: &str) -> Result<State, EngineError> {
     serde_json::from_str(text).map_err(damaged)
 }

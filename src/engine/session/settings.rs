@@ -1,4 +1,4 @@
-//! What can be configured for a session.
+//! Settings of a session.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,36 +8,35 @@ use crate::curation::managed::SaidSettings;
 use crate::store::StoreError;
 use crate::store::session::SessionRow;
 
-/// The template that manages a session for which none is named.
+/// Template for sessions that name none.
 pub const DEFAULT_TEMPLATE: &str = "freeform-chat";
 
-/// A session's settings, stored with it as JSON. What a newer program adds is left out by an
-/// older one.
+/// Settings of a session, stored as JSON. An older program ignores settings of a newer one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct SessionSettings {
-    /// The model that windows are for; the server's by default.
+    /// Model that windows are built for; defaults to the server's.
     pub model: Option<String>,
-    /// The strategy that windows are built by; the first of
-    /// [`ALL`](crate::curation::strategy::ALL) by default.
+    /// Strategy for building windows; defaults to the first of
+    /// [`ALL`](crate::curation::strategy::ALL).
     pub strategy: Option<String>,
-    /// How many tokens a window may have; by default what the model and the design allow.
+    /// Maximum number of tokens in a window; defaults to what the model and the design allow.
     pub max_tokens: Option<u64>,
-    /// Whether what is pruned becomes memories of the session.
+    /// Keeps pruned messages as memories of the session.
     pub archive_pruned: bool,
-    /// Whether checkpoints are taken.
+    /// Enables checkpoints and rollbacks.
     pub versioning: bool,
-    /// How turns are processed.
+    /// Settings for processing turns.
     pub turn: TurnConfig,
-    /// Whether a template manages the history that a model is shown.
+    /// Lets a template manage the history shown to models.
     pub manage: bool,
-    /// Which one; [`DEFAULT_TEMPLATE`] by default.
+    /// Name of the template; defaults to [`DEFAULT_TEMPLATE`].
     pub template: Option<String>,
-    /// When and how, where that is not left to the template.
+    /// Overrides of the template's own settings.
     pub managing: SaidSettings,
-    /// The tools that the model may call, by name.
+    /// Names of the tools that the model may call.
     pub tools: Vec<String>,
-    /// Those of them that it may call without being allowed to each time.
+    /// Names of the tools that it may call without asking each time.
     pub allowed_tools: Vec<String>,
 }
 
@@ -60,12 +59,12 @@ impl Default for SessionSettings {
 }
 
 impl SessionSettings {
-    /// The name of the template that manages the history, if one is to.
+    /// Returns the name of the template that manages the history.
     pub fn template_name(&self) -> &str {
         self.template.as_deref().unwrap_or(DEFAULT_TEMPLATE)
     }
 
-    /// The settings as they were stored; an empty text is the default ones.
+    /// Parses stored settings. An empty text means the defaults.
     ///
     /// # Errors
     /// [`StoreError::Damaged`].
@@ -77,10 +76,10 @@ impl SessionSettings {
             .map_err(|error| StoreError::Damaged(format!("a session's settings: {error}")).into())
     }
 
-    /// The settings as they are stored.
+    /// Serializes the settings for the store.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`], which numbers that JSON has no word for bring about.
+    /// [`StoreError::Damaged`] for numbers that JSON cannot represent.
     pub fn print(&self) -> Result<String, EngineError> {
         serde_json::to_string(self)
             .map_err(|error| StoreError::Damaged(format!("a session's settings: {error}")).into())
@@ -88,10 +87,10 @@ impl SessionSettings {
 }
 
 impl Engine {
-    /// A session as [`find_session`](Self::find_session) finds it, with its settings.
+    /// Finds a session like [`find_session`](Self::find_session), and returns its settings too.
     ///
     /// # Errors
-    /// [`EngineError::NoSuchSession`], and [`StoreError::Damaged`] settings.
+    /// [`EngineError::NoSuchSession`]; [`StoreError::Damaged`] if the settings cannot be read.
     pub fn find_with_settings(
         &mut self,
         name: Option<&str>,

@@ -1,4 +1,4 @@
-//! Sessions in a store in memory.
+//! Tests of sessions with a store in memory.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ fn said(role: Role, content: &str) -> NewMessage {
     }
 }
 
-/// Says a turn: a word of the user's and the answer to it.
+/// Adds a turn: a user's message and the answer.
 fn turn(engine: &mut Engine, id: u64, word: &str) {
     let messages = vec![said(Role::User, word), said(Role::Assistant, &format!("re {word}"))];
     engine.run_alone(|engine| engine.add_messages(id, messages)).unwrap();
@@ -65,7 +65,7 @@ fn a_session_that_is_opened_aside_moves_nobody() {
         engine.run_alone(|engine| engine.open_session_aside(new)).unwrap()
     };
     let current = |engine: &mut Engine| engine.find_session(None).map(|row| row.name).ok();
-    // With no other there is, it is the one last changed.
+    // If no session is current, the one last changed counts.
     let first = aside(&mut engine, "first");
     assert_eq!((first.created, current(&mut engine).as_deref()), (true, Some("first")));
     open(&mut engine, "mine");
@@ -74,7 +74,7 @@ fn a_session_that_is_opened_aside_moves_nobody() {
     assert_eq!(current(&mut engine).as_deref(), Some("mine"));
     assert_eq!(aside(&mut engine, "first"), Opened { id: first.id, created: false });
     assert_eq!(current(&mut engine).as_deref(), Some("mine"));
-    // Nor does it when that one was only the one last changed.
+    // The same holds if it was only the one last changed.
     engine.run_alone(|engine| engine.delete_session("mine")).unwrap();
     assert_eq!(current(&mut engine).as_deref(), Some("second"));
     let third = aside(&mut engine, "third");
@@ -97,7 +97,7 @@ fn check(engine: &mut Engine, id: u64, conversation: &str, items: &str) {
     assert_eq!(held.join(", "), items);
 }
 
-/// The engine as it is after the end of the process.
+/// Builds the engine as it is after a restart.
 fn reread(engine: &mut Engine) {
     engine.sessions = Sessions::default();
     engine.managers.clear();
@@ -225,7 +225,7 @@ fn a_request_that_fails_leaves_the_log_as_it_was() {
     check(&mut engine, id, "one, re one, two, re two", "");
 }
 
-/// Notes whether the ledger was known when a summary was made.
+/// Records whether the ledger was known when a summary was made.
 struct Watched<'a>(&'a Prepared, Cell<Option<bool>>);
 
 impl Summarizer for Watched<'_> {
@@ -241,7 +241,7 @@ impl Summarizer for Watched<'_> {
     }
 }
 
-/// A session of many turns in which numbers, decisions and paths are said.
+/// Builds a session of many turns that mention numbers, decisions and paths.
 fn long_talk(engine: &mut Engine, name: &str) -> u64 {
     let id = open(engine, name);
     let said = (0..1200).map(|number| NewMessage {
@@ -280,7 +280,7 @@ fn what_is_prepared_for_a_turn_is_what_its_summary_needs() {
     // The next turn has little in view.
     assert!(engine.turn_ahead(id, &asked().message, &costs).unwrap().is_none());
 
-    // The same numbers of another session are not the same messages.
+    // Equal message numbers of another session are other messages.
     let ahead = {
         let like = long_talk(&mut engine, "like");
         engine.turn_ahead(like, &asked().message, &costs).unwrap().unwrap()
@@ -306,7 +306,7 @@ fn what_is_prepared_for_a_summary_is_what_it_needs() {
         let more = more.collect();
         engine.run_alone(|engine| engine.add_messages(id, more)).unwrap();
     }
-    // What stays when other sizes count is made anew.
+    // The messages to keep depend on sizes, so a prepared summary for other sizes is not used.
     let prepared =
         engine.summary_ahead(id, Keep::Turns(3), 8192, &costs).unwrap().unwrap().prepare();
     let watched = Watched(&prepared, Cell::new(None));

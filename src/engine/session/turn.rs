@@ -1,5 +1,4 @@
-//! One turn of a conversation: the user's message comes in, and whatever keeps the context good
-//! is done.
+//! Processing of one turn: takes in the user's message and keeps the context in good shape.
 
 use std::sync::Arc;
 
@@ -19,62 +18,61 @@ use crate::memory::grounding::Grounding;
 use crate::session::message::{Message, Role};
 use crate::session::state::State;
 
-/// After how many summaries in a row that did not help no more are tried for a while.
+/// Stop summarizing for a while after this many unhelpful attempts in a row.
 const FUTILE_AT_MOST: u64 = 2;
-/// For how many turns none is tried then.
+/// Number of turns without a new attempt then.
 const TURNS_BACKED_OFF: u64 = 5;
-/// A summary helped when it took away at least this share of what was in view, and what is left is
-/// not too much.
+/// Minimum share of the view that a helpful summary removes. The rest must also be small enough.
 const HELPFUL: f64 = 0.05;
 
-/// What begins a turn.
+/// Input of a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turn {
-    /// What the user says.
+    /// The user's message.
     pub message: NewMessage,
-    /// How coherent the last answer was, from 0 to 1, if somebody judged it.
+    /// Coherence of the last answer from 0 to 1, if it was judged.
     pub coherence: Option<f64>,
-    /// What a model of embeddings makes of the message, with the model's name.
+    /// Name of the embedding model and its vector for the message.
     pub vector: Option<(String, Vec<f32>)>,
 }
 
-/// What a turn brought about.
+/// Result of a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnDone {
-    /// The number of the user's message.
+    /// Number of the user's message.
     pub message: u64,
-    /// The memories that fit it, best first.
+    /// Ids of the memories that match it, best first.
     pub grounding_used: Vec<u64>,
-    /// How relevant each of them is, from 0 to 1.
+    /// Relevance of each of them, from 0 to 1.
     pub relevance_scores: Vec<f64>,
-    /// The text that brings them into the window; empty without any.
+    /// Text that brings them into the window; empty if there are none.
     pub grounding: String,
-    /// What was summarized.
+    /// Summary that was made.
     pub summarized: Option<Summarized>,
-    /// Why nothing was summarized although there was too much.
+    /// Reason why no summary was made although the view is too large.
     pub not_summarized: Option<String>,
-    /// The checkpoint that was taken.
+    /// Checkpoint that was taken.
     pub checkpoint: Option<u64>,
-    /// The rollback for want of quality.
+    /// Rollback because of low quality.
     pub rolled_back: Option<RolledBack>,
-    /// How good the context is, from 0 to 1.
+    /// Quality of the context, from 0 to 1.
     pub quality_score: f64,
-    /// What that is made of: name, value, weight, reason.
+    /// Parts of the quality: name, value, weight and reason.
     pub quality_parts: Vec<(String, f64, f64, String)>,
-    /// What is in view costs, with the grounding.
+    /// Number of tokens in view, including the grounding.
     pub token_count: u64,
-    /// How many turns the session has.
+    /// Number of turns in the session.
     pub turn: u64,
 }
 
 impl Engine {
-    /// Processes a turn: the message is appended, memories that fit it are found, what is in view
-    /// is counted and summarized if it is too much, a checkpoint of the session before the turn is
-    /// taken when it is time, quality is reckoned, and if that is too low and the settings say so,
-    /// the session goes back to its last checkpoint and hears the message again.
+    /// Processes a turn. Appends the message, finds matching memories, summarizes if the view is
+    /// too large, and takes a checkpoint of the state before the turn if one is due. Then computes
+    /// the quality. If it is too low and the settings say so, rolls back to the last checkpoint and
+    /// appends the message again.
     ///
     /// # Errors
-    /// Those of the parts, but not of a summary that cannot be made: the result says so.
+    /// Returns errors of these steps. A failed summary is not an error; the result reports it.
     pub fn process_turn(
         &mut self,
         id: u64,
@@ -131,8 +129,8 @@ impl Engine {
         })
     }
 
-    /// What the summary in a turn will be made of, if there is to be one and nothing changes before;
-    /// `None` when it need not be prepared.
+    /// Returns the input of the summary that the turn will make, if nothing changes before it.
+    /// Returns `None` if there is none, or none worth preparing.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -160,7 +158,7 @@ impl Engine {
         ahead(&messages, prior.as_ref(), keep, config.max_tokens, costs)
     }
 
-    /// How good a session's context is now.
+    /// Returns the present quality of a session's context.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -187,7 +185,7 @@ impl Engine {
         self.ground(&Query { text: text.to_owned(), vector, filter, limit, in_view })
     }
 
-    /// Summarizes when there is too much, unless that did not help the last times.
+    /// Summarizes if the view is too large, unless recent attempts did not help.
     fn keep_small(
         &mut self,
         id: u64,
@@ -217,7 +215,7 @@ impl Engine {
             Ok(done) => {
                 let saved = done.tokens_before.saturating_sub(done.tokens_after);
                 let enough = saved as f64 >= HELPFUL * done.tokens_before as f64;
-                // What is still too much would be summarized again in the very next turn.
+                // If the view is still too large, the very next turn would summarize it again.
                 let helped = enough && done.tokens_after <= config.summarize_at();
                 self.note_attempt(id, turns, helped)?;
                 Ok((Some(done), None))
@@ -253,7 +251,7 @@ impl Engine {
         self.revise(id, "process-turn", State { relevance, coherence, ..state })
     }
 
-    /// The quality of a session whose view costs `tokens`.
+    /// Computes the quality of a session whose view has `tokens` tokens.
     fn quality(&mut self, id: u64, max_tokens: u64, tokens: u64) -> Result<Quality, EngineError> {
         let session = self.session(id)?;
         let state = session.state();
@@ -267,7 +265,7 @@ impl Engine {
         }))
     }
 
-    /// What is in view costs, with the grounding of the turn.
+    /// Returns the number of tokens in view, including the turn's grounding.
     fn view_tokens(
         &mut self,
         id: u64,
@@ -283,7 +281,8 @@ impl Engine {
         Ok(messages + summary + grounding)
     }
 
-    /// Whether going back to the last checkpoint would take turns away beside the present one.
+    /// Returns whether a rollback to the last checkpoint would remove turns other than the present
+    /// one.
     fn has_something_to_lose(&mut self, id: u64) -> Result<bool, EngineError> {
         let Some(last) = self.list_checkpoints(id)?.pop() else { return Ok(false) };
         let session = self.session(id)?;
@@ -292,14 +291,14 @@ impl Engine {
     }
 }
 
-/// For how many turns no summary is tried yet, because the last ones did not help.
+/// Returns the number of turns until the next attempt to summarize, if the last ones did not help.
 fn turns_to_wait(state: &State, turns: u64) -> Option<u64> {
     let since = turns.saturating_sub(state.tried_in_turn);
     (state.futile >= FUTILE_AT_MOST && since < TURNS_BACKED_OFF).then(|| TURNS_BACKED_OFF - since)
 }
 
-/// How many turns a summary leaves as they are: as many as there is room for below what it aims at,
-/// beside its own text and what is never lost, and never fewer than the settings say.
+/// Returns the number of recent turns that a summary leaves alone: as many as fit into its target
+/// size beside its own text and what is never dropped, but at least as many as the settings say.
 fn turns_to_keep(messages: &[Arc<Message>], config: &TurnConfig, costs: &Costs) -> usize {
     let history = History::new(references(messages), &costs.measure);
     let never_lost = history.units.iter().filter(|unit| unit.kept.is_some());
@@ -316,7 +315,7 @@ fn turns_to_keep(messages: &[Arc<Message>], config: &TurnConfig, costs: &Costs) 
     turns.max(usize::try_from(config.recent_turns_to_keep).unwrap_or(usize::MAX))
 }
 
-/// The parts of a quality as they are kept with a turn.
+/// Returns the parts of a quality in the form stored with a turn.
 pub fn quality_parts(quality: &Quality) -> Vec<(String, f64, f64, String)> {
     let part = |part: &crate::curation::quality::QualityPart| {
         (part.name.to_owned(), part.value, part.weight, part.reason.to_owned())

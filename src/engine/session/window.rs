@@ -1,4 +1,4 @@
-//! From what a session's window is built, and what is kept of those that were built.
+//! Input for building a session's window, and records of built windows.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,49 +14,49 @@ use crate::session::message::Message;
 use crate::session::message::Phase;
 use crate::store::session::{PhaseUsage, SessionRow, Spent, UsageRow};
 
-/// How many windows' reports are kept of all sessions together, in memory.
+/// Maximum number of window reports in memory, over all sessions.
 const REPORTS_KEPT: usize = 64;
 
-/// What a session puts into a window.
+/// Content of a session for its window.
 pub struct Material {
     /// The session.
     pub row: SessionRow,
-    /// Its settings.
+    /// Settings of the session.
     pub settings: SessionSettings,
-    /// What things cost for its model.
+    /// Token costs for its model.
     pub costs: Costs,
-    /// The messages in view, oldest first.
+    /// Messages in view, oldest first.
     pub messages: Vec<Arc<Message>>,
-    /// What stands in place of those before them, with its tokens.
+    /// Summary of the messages before them, with its tokens.
     pub summary: Option<(Arc<str>, u64)>,
-    /// The items of its manager.
+    /// Items of its manager.
     pub items: Vec<View>,
-    /// The last window that was built.
+    /// The window built last.
     pub previous: Option<Fingerprint>,
 }
 
-/// A window that was built, without its content.
+/// Record of a built window, without its content.
 #[derive(Clone)]
 pub struct Noted {
-    /// Whose it was.
+    /// Session of the window.
     pub session: u64,
-    /// When, Unix seconds.
+    /// Time in Unix seconds.
     pub at: i64,
-    /// What it cost, and why it is as it is.
+    /// Costs, and the reasons for its content.
     pub report: Arc<Report>,
-    /// What became of the items that were offered to it.
+    /// Outcome for each item offered.
     pub items: Vec<Verdict>,
     fingerprint: Fingerprint,
 }
 
-/// The windows that were built last, newest last.
+/// Records of recent windows, newest last.
 #[derive(Default)]
 pub(in super::super) struct Windows {
     noted: VecDeque<Noted>,
 }
 
 impl Engine {
-    /// What a session puts into a window for a model, its own unless another is named.
+    /// Returns the content of a session for a window. `model` overrides the session's own model.
     ///
     /// # Errors
     /// [`EngineError::NoSuchSession`].
@@ -77,8 +77,7 @@ impl Engine {
         Ok(Material { row, settings, costs, messages, summary, items, previous })
     }
 
-    /// Notes a window that was built of a session, and gives the number of its line in the log of
-    /// usage.
+    /// Records a built window. Returns the number of its line in the usage log.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -101,7 +100,7 @@ impl Engine {
         Ok(line)
     }
 
-    /// Adds to a line of the log of usage what asking a model with its window took.
+    /// Adds the cost of asking a model to a line of the usage log.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -109,12 +108,12 @@ impl Engine {
         Ok(self.store.add_spent(line, spent)?)
     }
 
-    /// The windows of a session built since the server began, newest first.
+    /// Returns the windows of a session built since the server began, newest first.
     pub fn windows(&self, id: u64) -> Vec<Noted> {
         self.windows.of(id).cloned().collect()
     }
 
-    /// What the last windows were made of, newest last.
+    /// Returns the composition of recent windows, newest last.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -127,7 +126,7 @@ impl Engine {
         Ok(self.store.usage(session, phase, limit)?)
     }
 
-    /// What all windows were made of, by phase.
+    /// Returns the composition of all windows, by phase.
     ///
     /// # Errors
     /// [`EngineError::Store`].
