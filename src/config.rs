@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use etcetera::base_strategy::{BaseStrategy, Xdg};
 use serde::Deserialize;
 
+use crate::agent::Limits;
 use crate::context::manager::{DEFAULT_CAPACITY, MAX_CAPACITY};
 use crate::files::DEFAULT_MAX_FILE_BYTES;
-use crate::rpc::Limits;
 use crate::store::recovery::backup::BACKUPS_KEPT;
 use crate::tokens::TokenizerName;
 use crate::wire::frame::DEFAULT_MAX_MESSAGE;

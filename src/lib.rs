@@ -4,9 +4,10 @@
 //! and how it is rendered; [`session`] is what was said, and [`curation`] chooses what of it a model
 //! is shown; [`memory`] chooses what is worth remembering;
 //! [`retrieval`] finds texts by words; [`tokens`] counts; [`files`] reads from disk;
-//! [`store`] keeps everything; [`provider`] asks models; [`engine`] owns it; [`rpc`] is what can be asked of it; [`wire`] is how clients say it; and
+//! [`store`] keeps everything; [`provider`] asks models; [`engine`] owns it; [`agent`] takes turns with models; [`rpc`] is what can be asked of it; [`wire`] is how clients say it; and
 //! [`server`] is where they are heard. [`cli`] and [`config`] are the program around them.
 
+pub mod agent;
 pub mod cli;
 pub mod config;
 pub mod context;

@@ -7,13 +7,14 @@ use anyhow::Context;
 use tokio::runtime::Runtime;
 
 use super::Common;
+use crate::agent::{Configured, Embedding, Providers, Services};
 use crate::config::{Config, Embeddings, Folders};
 use crate::context::change::Settings;
 use crate::engine::{Clock, Engine, Models};
 use crate::files::{TRUST_FILE, Trust};
 use crate::provider::embed::HttpEmbedder;
 use crate::provider::settings;
-use crate::rpc::{Configured, Embedding, Model, Providers, ReplSettings, Tools};
+use crate::rpc::{Model, ReplSettings, Tools};
 use crate::server::Server;
 use crate::server::folder::Owned;
 use crate::store::logged::LoggedStore;
@@ -72,14 +73,16 @@ impl Setup {
         repl.agent = Arc::new(Model::new(providers.clone()));
         Ok(Server::start(engine, |engine| Tools {
             state_folder,
-            template_folder,
-            trust,
-            embedding,
-            providers,
             notices,
             backups_kept: self.config.backups_kept,
             repl,
-            ..Tools::new(engine, counter, limits)
+            ..Tools::with(Services {
+                template_folder,
+                trust,
+                embedding,
+                providers,
+                ..Services::new(engine, counter, limits)
+            })
         }))
     }
 

@@ -174,8 +174,3 @@ fn open_store(folder: Option<PathBuf>) -> Result<OpenedStore, ConversationError>
     let store = recovery::open(&folder, owned.relock())?.store;
     Ok((Box::new(store), Some(owned)))
 }
-
-/// Returns the names of the strategies for an error message.
-pub(super) fn strategy_names() -> String {
-    strategy::ALL.iter().map(|strategy| strategy.name()).collect::<Vec<_>>().join(", ")
-}

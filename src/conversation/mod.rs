@@ -25,21 +25,23 @@ mod builder;
 
 use std::sync::Arc;
 
+use crate::agent::AgentError;
+use crate::agent::window::{self, Built};
 use crate::curation::config::ConfigError;
 use crate::curation::prune::HistoryStats;
 use crate::curation::quality::Quality;
 use crate::curation::section::{Counted, Sections};
-use crate::curation::strategy::Strategy;
+use crate::curation::strategy::{self, Strategy};
 use crate::curation::summary::Summarizer;
-use crate::curation::unit::History;
-use crate::curation::window::{Request, Window, build};
+use crate::curation::window::Window;
 use crate::engine::{
     Costs, Engine, EngineError, Grounded, Keep, NewMessage, PrunedView, Query, RollbackUndone,
     RolledBack, SessionSettings, Summarized, Turn, TurnDone, memories_for,
 };
+use crate::files::{DEFAULT_MAX_FILE_BYTES, ReadOptions};
 use crate::server::folder::{FolderError, Owned};
 use crate::session::Session;
-use crate::session::message::{Message, Phase, Role, ToolCall};
+use crate::session::message::{Phase, Role, ToolCall};
 use crate::store::StoreError;
 use crate::store::memory::MemoryScope;
 use crate::store::session::CheckpointRow;
@@ -102,7 +104,7 @@ pub enum ConversationError {
     #[error(transparent)]
     Setting(#[from] ConfigError),
     /// No strategy has this name.
-    #[error("no strategy {name:?}; there are {}", builder::strategy_names())]
+    #[error("no strategy {name:?}; there are {}", strategy::names().join(", "))]
     NoSuchStrategy {
         /// Name that was given.
         name: String,
@@ -110,6 +112,18 @@ pub enum ConversationError {
     /// The engine refused the operation.
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// A window could not be built for another reason.
+    #[error(transparent)]
+    Agent(AgentError),
+}
+
+impl From<AgentError> for ConversationError {
+    fn from(error: AgentError) -> Self {
+        match error {
+            AgentError::Engine(error) => Self::Engine(error),
+            error => Self::Agent(error),
+        }
+    }
 }
 
 impl Conversation {
@@ -179,23 +193,21 @@ impl Conversation {
     pub fn window_for(&mut self, purpose: Purpose<'_>) -> Result<Window, ConversationError> {
         let material = self.engine.material(Some(&format!("ses-{}", self.id)), None)?;
         let mut sections = purpose.sections;
-        sections.summary = material.summary.map(|(text, tokens)| Counted { text, tokens });
         if sections.grounding.is_none() && !self.grounding.is_empty() {
             sections.grounding = Some(Counted::new(&*self.grounding, &*self.counter));
         }
-        let messages: Vec<&Message> = material.messages.iter().map(|message| &**message).collect();
-        let window = build(&Request {
-            sections: &sections,
-            history: &History::new(messages, &material.costs.measure),
+        let purpose = window::Purpose {
             phase: purpose.phase,
-            strategy: self.strategy,
-            query: purpose.query,
-            max_tokens: purpose.max_tokens.unwrap_or(material.settings.turn.max_tokens),
-            previous: material.previous.as_ref(),
-        })
-        .map_err(EngineError::from)?;
+            strategy: Some(self.strategy),
+            max_tokens: purpose.max_tokens.or(Some(material.settings.turn.max_tokens)),
+            may_grow: false,
+            query: purpose.query.map(str::to_owned),
+            sections,
+        };
+        let options = ReadOptions { max_bytes: DEFAULT_MAX_FILE_BYTES };
+        let Built { window, items } = window::build(&*self.counter, &options, material, purpose)?;
         let id = self.id;
-        self.engine.run_alone(|engine| engine.note_window(id, &window, Vec::new()))?;
+        self.engine.run_alone(|engine| engine.note_window(id, &window, items))?;
         Ok(window)
     }
 

@@ -3,23 +3,17 @@
 //! An [`Agent`] knows sessions only through the methods, and the person only through a
 //! [`Listener`]; it knows neither connection nor dialect.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
-use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::call::Peer;
 use super::present::{entry, keyword};
-use super::providers::Providers;
+use crate::agent::{Decision, Later, Providers};
 use crate::value::Value;
 use crate::visible::{visible, visible_lines};
 use crate::wire::message::WireError;
-
-/// What will be there later.
-pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Calls methods as the client at the other end of the connection would.
 pub trait Caller: Send + Sync {
@@ -62,18 +56,6 @@ pub struct Approval {
     pub title: String,
     /// More about it, line by line.
     pub details: Vec<String>,
-}
-
-/// What a person says to an [`Approval`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Decision {
-    /// This once.
-    Once,
-    /// This and whatever is like it.
-    Always,
-    /// No.
-    Refuse,
 }
 
 /// What a person said.
@@ -243,12 +225,7 @@ async fn pass_on(
             }
             decision = listener.allow(approval) => decision,
         };
-        let decision = match decision {
-            Decision::Once => "once",
-            Decision::Always => "always",
-            Decision::Refuse => "refuse",
-        };
-        let params = vec![entry("approval", number), entry("decision", keyword(decision))];
+        let params = vec![entry("approval", number), entry("decision", keyword(decision.name()))];
         if caller.call("approve", Value::Map(params)).await.is_err() {
             listener.say("; that came too late: the turn no longer waits for it\n");
         }

@@ -4,49 +4,36 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use super::access::Access;
-use super::agent::{Agent, Later, NoModel};
-use super::approvals::Approvals;
-use super::embedding::Embedding;
-use super::providers::Providers;
+use super::agent::{Agent, NoModel};
+use crate::agent::{Job, Later, Limits, Services, WantedCounter};
 use crate::engine::Handle;
-use crate::files::Trust;
 use crate::tokens::Counter;
 use crate::value::Value;
 use crate::wire::message::Id;
 
-/// What all calls share.
+/// What all calls share. It has the [`Services`] of turns with models among it.
 pub struct Tools {
-    /// The way to the state.
-    pub engine: Handle,
-    /// Counts the tokens of items and renderings.
-    pub counter: Arc<dyn Counter>,
-    /// What is allowed.
-    pub limits: Limits,
+    /// The services that methods share with turns.
+    pub services: Arc<Services>,
     /// Where the state is kept; `None` when the server is ephemeral.
     pub state_folder: Option<PathBuf>,
-    /// What makes vectors of texts, when something is configured to.
-    pub embedding: Option<Embedding>,
-    /// The models that can be talked to.
-    pub providers: Providers,
-    /// What models want to do and nobody has allowed or refused yet.
-    pub approvals: Approvals,
-    /// The turns of chats that are under way; a server that ends waits for them to keep what came.
-    pub turns: TaskTracker,
-    /// Set when the server is to end.
-    pub ending: CancellationToken,
-    /// Where the user's own templates lie.
-    pub template_folder: Option<PathBuf>,
-    /// The projects whose own templates count.
-    pub trust: Arc<Trust>,
     /// What the user should know since the start, such as a damaged database moved aside.
     pub notices: Vec<String>,
     /// Number of automatic backups to keep; 0 makes none.
     pub backups_kept: usize,
     /// What REPLs are like.
     pub repl: ReplSettings,
+}
+
+/// Methods use the services as their own.
+impl std::ops::Deref for Tools {
+    type Target = Services;
+
+    fn deref(&self) -> &Services {
+        &self.services
+    }
 }
 
 /// What the REPLs of SLY and SLIME are like.
@@ -73,18 +60,14 @@ impl Default for ReplSettings {
 impl Tools {
     /// The tools of a server that keeps no state, and for which nothing is configured.
     pub fn new(engine: Handle, counter: Arc<dyn Counter>, limits: Limits) -> Self {
+        Self::with(Services::new(engine, counter, limits))
+    }
+
+    /// The tools of a server that keeps no state, with these services.
+    pub fn with(services: Services) -> Self {
         Self {
-            engine,
-            counter,
-            limits,
+            services: Arc::new(services),
             state_folder: None,
-            embedding: None,
-            providers: Providers::default(),
-            approvals: Approvals::default(),
-            turns: TaskTracker::new(),
-            ending: CancellationToken::new(),
-            template_folder: None,
-            trust: Arc::default(),
             notices: Vec::new(),
             backups_kept: 0,
             repl: ReplSettings::default(),
@@ -95,17 +78,6 @@ impl Tools {
     pub(super) fn session_defaults(&self) -> String {
         "{}".to_owned()
     }
-}
-
-/// Limits that the configuration sets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// The largest message, in bytes.
-    pub max_message_bytes: usize,
-    /// The largest file that is read, in bytes.
-    pub max_file_bytes: u64,
-    /// The capacity of a manager that nobody configured, in items.
-    pub max_items: usize,
 }
 
 /// One call of a method.
@@ -125,31 +97,15 @@ pub struct Call {
 }
 
 impl Call {
-    /// The counter of [`Tools`], which counts for this call only while somebody wants its answer.
+    /// The call as a job for the agent.
+    pub(super) fn job(&self) -> Job {
+        let (services, cancelled) = (&self.tools.services, &self.cancelled);
+        Job { services: Arc::clone(services), cancelled: Arc::clone(cancelled) }
+    }
+
+    /// The counter of [`Services`], which counts for this call only while somebody wants its answer.
     pub(super) fn counter(&self) -> WantedCounter {
-        let (counter, cancelled) = (Arc::clone(&self.tools.counter), Arc::clone(&self.cancelled));
-        WantedCounter { counter, cancelled }
-    }
-}
-
-/// Counts until its call is cancelled, and then says 0: nothing of a cancelled call is kept.
-pub(super) struct WantedCounter {
-    counter: Arc<dyn Counter>,
-    cancelled: Arc<CancellationToken>,
-}
-
-impl Counter for WantedCounter {
-    fn name(&self) -> &'static str {
-        self.counter.name()
-    }
-
-    fn count(&self, text: &str) -> u64 {
-        self.count_while(text, &|| true).unwrap_or_default()
-    }
-
-    fn count_while(&self, text: &str, is_wanted: &(dyn Fn() -> bool + Sync)) -> Option<u64> {
-        let is_wanted = || !self.cancelled.is_cancelled() && is_wanted();
-        self.counter.count_while(text, &is_wanted)
+        self.job().counter()
     }
 }
 

@@ -7,6 +7,7 @@ use super::error::param_error;
 use super::params::{ItemName, ManagerName, RequestKey, decode, ids, metadata, yes};
 use super::present::{self, entry, figure};
 use super::{Finish, Step, params};
+use crate::agent::refresh::now_ms;
 use crate::context::change::Settings;
 use crate::context::item::{ItemId, Kind, Metadata, State};
 use crate::context::manager::{MAX_CAPACITY, Place};
@@ -307,12 +308,6 @@ fn capacity(number: i64) -> Result<usize, WireError> {
     usize::try_from(number).ok().filter(|n| (1..=MAX_CAPACITY).contains(n)).ok_or_else(|| {
         param_error("max-items", &format!("must be from 1 to {MAX_CAPACITY}, got {number}"))
     })
-}
-
-/// The time at which content is taken, in Unix milliseconds. Not the engine's clock: it is
-/// compared with the times of files.
-pub(super) fn now_ms() -> i64 {
-    jiff::Timestamp::now().as_millisecond()
 }
 
 /// A new item made of text read by the server.

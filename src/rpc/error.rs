@@ -3,6 +3,7 @@
 use super::checkpoints;
 use super::messages::name as message_name;
 use super::present::{entry, figure, keyword};
+use crate::agent::AgentError;
 use crate::context::manager::ManagerError;
 use crate::context::render::budget::BudgetTooSmall;
 use crate::curation::budget::Irreducible;
@@ -45,6 +46,23 @@ pub fn engine_error(error: EngineError) -> WireError {
         error => data.extend(session_data(error)),
     }
     with_data(code, error.to_string(), data)
+}
+
+/// The wire error of a turn with a model, or of a part of one.
+pub(super) fn agent_error(error: AgentError) -> WireError {
+    let text = error.to_string();
+    match error {
+        AgentError::Engine(error) => engine_error(error),
+        AgentError::Provider { name, source } => provider_error(&name, &source),
+        AgentError::Unconfigured => application("unconfigured", text, vec![]),
+        AgentError::NoSuchProvider { known, .. } => {
+            application("no-such-provider", text, vec![("known", texts(&known))])
+        }
+        AgentError::TooManyProviders { .. } => application("too-many-providers", text, vec![]),
+        AgentError::NoSuchStrategy { .. } => named_param("strategy", text),
+        AgentError::RelativeProject => named_param("project", text),
+        AgentError::Defect(what) => internal_error(what),
+    }
 }
 
 /// The error of a defect in `what`. The log says it too, so that it can be looked into later.
@@ -145,8 +163,12 @@ pub(super) fn param_error(path: &str, message: &str) -> WireError {
     if path.is_empty() {
         return with_data(WireError::INVALID_PARAMS, format!("the parameters: {message}"), vec![]);
     }
-    let data = vec![("param", keyword(path))];
-    with_data(WireError::INVALID_PARAMS, format!("{path} {message}"), data)
+    named_param(path, format!("{path} {message}"))
+}
+
+/// A parameter is not as it must be; the message names it.
+fn named_param(path: &str, message: String) -> WireError {
+    with_data(WireError::INVALID_PARAMS, message, vec![("param", keyword(path))])
 }
 
 /// An error of the application's own, known to programs by `kind`.

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::call::{Call, Tools};
-use super::context::{add_one, now_ms, read_item};
+use super::context::{add_one, read_item};
 use super::error::{application, cancelled, file_error, param_error, tree_error};
 use super::params::{ManagerName, RequestKey, Short, decode, metadata, not_negative};
 use super::present::{self, entry, figure, keyword};
 use super::{Finish, Step};
+use crate::agent::refresh::now_ms;
 use crate::context::item::{Kind, Metadata};
 use crate::context::manager::{MAX_CAPACITY, ManagerError};
 use crate::engine::{EngineError, NewItem};

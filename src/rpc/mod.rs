@@ -6,8 +6,6 @@
 
 mod access;
 mod agent;
-mod approvals;
-mod backfill;
 mod backup;
 mod call;
 mod chat;
@@ -23,11 +21,9 @@ mod messages;
 mod models;
 mod params;
 pub(crate) mod present;
-mod providers;
 mod query;
 mod refresh;
 mod report;
-mod rooms;
 mod server;
 mod sessions;
 mod sets;
@@ -41,15 +37,12 @@ mod views;
 mod window;
 
 pub use self::access::Access;
-pub use self::agent::{Agent, Approval, Caller, Decision, Later, Listener, Model, NoModel, Turn};
-pub use self::approvals::Approvals;
-pub use self::backfill::backfill;
+pub use self::agent::{Agent, Approval, Caller, Listener, Model, NoModel, Turn};
 pub use self::backup::{back_up_if_due, keep_backups};
-pub use self::call::{Call, Limits, Peer, ReplSettings, Tools, Topic};
-pub use self::embedding::Embedding;
+pub use self::call::{Call, Peer, ReplSettings, Tools, Topic};
 pub use self::error::{engine_error, internal_error};
-pub use self::providers::{Configured, Providers};
 pub use self::table::{Method, Pace, Param, find, methods};
+pub use crate::agent::{Decision, Later, Limits};
 
 use std::pin::Pin;
 

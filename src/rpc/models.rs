@@ -1,4 +1,5 @@
-//! The methods that say which models can be talked to, and that add one while the server runs.
+//! The methods that say which models can be talked to, that add one while the server runs, and that
+//! decide what a model may do.
 
 use std::path::PathBuf;
 
@@ -7,11 +8,11 @@ use serde::{Deserialize, Deserializer};
 
 use super::Step;
 use super::call::Call;
-use super::error::{application, param_error, provider_error};
+use super::error::{agent_error, application, param_error, provider_error};
 use super::params::{Name, decode};
 use super::present::{entry, figure, keyword};
-use super::providers::Configured;
 use super::query::Nothing;
+use crate::agent::{Configured, Decision};
 use crate::provider::secret::{KeySource, Secret};
 use crate::provider::settings::{BadSetting, Origin, ProviderSettings};
 use crate::value::Value;
@@ -89,7 +90,7 @@ pub(super) fn configure_provider(call: Call, params: Value) -> Result<Step, Wire
     };
     let configured = Configured::open(&settings.checked().map_err(wrong)?).map_err(wrong)?;
     let default = given.default.unwrap_or(false);
-    let at = call.tools.providers.add(configured.clone(), default)?;
+    let at = call.tools.providers.add(configured.clone(), default).map_err(agent_error)?;
     Ok(Step::Done(row(at, &configured)))
 }
 
@@ -156,7 +157,8 @@ struct ModelsParams {
 
 pub(super) fn list_models(call: Call, params: Value) -> Result<Step, WireError> {
     let given: ModelsParams = decode(params)?;
-    let configured = call.tools.providers.find(given.provider.as_deref(), None)?;
+    let found = call.tools.providers.find(given.provider.as_deref(), None);
+    let configured = found.map_err(agent_error)?;
     Ok(Step::Await(Box::pin(async move {
         let models = configured.provider.models().await;
         let models = models.map_err(|error| provider_error(&configured.name, &error))?;
@@ -165,4 +167,25 @@ pub(super) fn list_models(call: Call, params: Value) -> Result<Step, WireError> 
             entry("models", Value::List(models.into_iter().map(Value::from).collect())),
         ])))
     })))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Approve {
+    approval: u64,
+    decision: Decision,
+}
+
+pub(super) fn approve(call: Call, params: Value) -> Result<Step, WireError> {
+    let given: Approve = decode(params)?;
+    match call.tools.approvals.answer(given.approval, given.decision) {
+        true => Ok(Step::Done(Value::Map(vec![entry("approval", figure(given.approval))]))),
+        false => {
+            let message = format!(
+                "nothing waits for approval {}; it was answered, or its turn has ended",
+                given.approval
+            );
+            Err(application("no-such-approval", message, vec![]))
+        }
+    }
 }

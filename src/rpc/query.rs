@@ -10,12 +10,13 @@ use super::error::budget_error;
 use super::params::{ItemName, ManagerName, decode, not_negative, selection};
 use super::present::{self, entry, figure, keyword};
 use super::{Finish, Step};
+use crate::agent::refresh;
 use crate::context::item::{Item, ItemId, Kind, State};
 use crate::context::render::budget::{Fitted, Piece, fit};
 use crate::context::render::report::{Fate, Verdict};
 use crate::context::render::{Format, render};
 use crate::engine::{Reach, Selection, View};
-use crate::files::{self, ReadOptions};
+use crate::files;
 use crate::value::Value;
 use crate::wire::message::WireError;
 
@@ -201,15 +202,9 @@ fn standing(tools: &Tools, views: Vec<View>) -> Vec<(View, State)> {
     views.into_iter().zip(states).collect()
 }
 
-/// The items with the live ones read again; one whose file is gone or whose place in it is not
-/// sure stays as it was. Reads the disk.
-pub(super) fn current(tools: &Tools, views: Vec<View>) -> Vec<View> {
-    let options = ReadOptions { max_bytes: tools.limits.max_file_bytes };
-    let read = |view: View| match view.item.live {
-        true => View { item: super::refresh::reread(tools, &view.item, &options).0, ..view },
-        false => view,
-    };
-    views.into_iter().map(read).collect()
+/// The items with the live ones read again. Reads the disk.
+fn current(tools: &Tools, views: Vec<View>) -> Vec<View> {
+    refresh::current(&*tools.counter, &tools.read_options(), views)
 }
 
 /// Whether the item came from a file that can be looked at.

@@ -1,19 +1,19 @@
-//! Items brought up to date with their files, when a client asks or whenever a live one is shown.
+//! The method that brings items up to date with their files.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::Step;
-use super::call::{Call, Tools};
-use super::context::now_ms;
+use super::call::Call;
 use super::error::engine_error;
 use super::files::read_options;
 use super::params::{ItemName, ManagerName, RequestKey, decode};
 use super::present::{entry, figure, keyword};
+use crate::agent::refresh::{Reread, reread};
 use crate::context::item::{Item, ItemId};
 use crate::engine::{Engine, EngineError, Revision, Selection, View};
-use crate::files::{self, ReadOptions, Refreshed};
+use crate::files::ReadOptions;
 use crate::value::Value;
 use crate::wire::message::WireError;
 
@@ -80,7 +80,8 @@ fn reread_all(
         if call.cancelled.is_cancelled() {
             return Err(EngineError::Cancelled);
         }
-        let (new, name, reason) = reread(&call.tools, &view.item, options);
+        let Reread { item: new, outcome: name, reason } =
+            reread(&*call.tools.counter, &view.item, options);
         Ok(Outcome { id: view.item.id, old: view.item, new, name, reason })
     };
     views.into_iter().map(reread).collect()
@@ -129,34 +130,4 @@ fn told_value(told: Told) -> Value {
         entry("reason", told.reason.map_or(Value::Nil, Value::from)),
         entry("tokens", figure(told.tokens)),
     ])
-}
-
-/// The item as its file is now, what was found, and why when that is not sure. Reads the disk.
-pub(super) fn reread(
-    tools: &Tools,
-    item: &Arc<Item>,
-    options: &ReadOptions,
-) -> (Arc<Item>, &'static str, Option<&'static str>) {
-    let taken_ms = now_ms();
-    match files::refresh(item, options) {
-        Refreshed::Unchanged => (Arc::clone(item), "unchanged", None),
-        Refreshed::Missing => (Arc::clone(item), "missing", None),
-        Refreshed::Unsure(reason) => (Arc::clone(item), "stale", Some(reason)),
-        Refreshed::Moved { start_line, end_line } => {
-            let mut moved = Item { taken_ms, ..(**item).clone() };
-            moved.metadata.set("start-line", figure(start_line));
-            moved.metadata.set("end-line", figure(end_line));
-            (Arc::new(moved), "moved", None)
-        }
-        Refreshed::Updated(text) => {
-            let updated = Item {
-                taken_ms,
-                tokens: tools.counter.count(&text.content),
-                counted_by: tools.counter.name(),
-                content: text.content.into(),
-                ..(**item).clone()
-            };
-            (Arc::new(updated), "updated", None)
-        }
-    }
 }

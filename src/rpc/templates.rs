@@ -1,14 +1,12 @@
 //! Methods about templates.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::Arc;
 
 use serde::Deserialize;
 
 use super::Step;
 use super::call::{Call, Tools};
-use super::error::{application, engine_error, internal_error, param_error};
+use super::error::{agent_error, application, engine_error, internal_error, param_error};
 use super::params::decode;
 use super::present::{entry, figure, keyword};
 use crate::engine::Engine;
@@ -150,16 +148,7 @@ pub(super) fn folders(
     tools: &Tools,
     project: Option<String>,
 ) -> Result<TemplateFolders, WireError> {
-    let project = project.filter(|project| !project.is_empty()).map(PathBuf::from);
-    match &project {
-        Some(path) if !path.is_absolute() => {
-            Err(param_error("project", "must be an absolute folder name"))
-        }
-        _ => {
-            let (user, trust) = (tools.template_folder.clone(), Arc::clone(&tools.trust));
-            Ok(TemplateFolders { project, user, trust })
-        }
-    }
+    tools.template_folders(project).map_err(agent_error)
 }
 
 /// The wire error of a template that cannot be found or used.

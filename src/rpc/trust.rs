@@ -6,11 +6,11 @@ use serde::Deserialize;
 
 use super::Step;
 use super::call::Call;
-use super::context::now_ms;
 use super::error::{application, file_error, param_error};
 use super::params::decode;
 use super::present::{entry, figure, keyword};
 use super::query::Nothing;
+use crate::agent::refresh::now_ms;
 use crate::files::templates::TemplateFolders;
 use crate::files::{self, TrustError, Trusted};
 use crate::value::Value;

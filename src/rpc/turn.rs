@@ -6,12 +6,14 @@ use super::Step;
 use super::call::Call;
 use super::curate::{prepared, session_costs};
 use super::embedding::{Embedded, embedded};
-use super::error::param_error;
+use super::error::{agent_error, param_error};
 use super::messages::MessageParam;
 use super::params::{Name, RequestKey, Short, Switch, ToolNames, decode, stored_count};
 use super::present::{entry, figure, keyword, optional_figure};
-use super::{checkpoints, messages, templates, window};
+use super::{checkpoints, messages, templates};
+use crate::agent::window::named_strategy;
 use crate::curation::config::{Range, Setting, TurnConfig, Value as Figure, WINDOW};
+use crate::curation::strategy;
 use crate::curation::summary::Prepared;
 use crate::engine::{
     Engine, EngineError, NewMessage, SessionSettings, Turn, TurnDone, quality_parts,
@@ -177,7 +179,7 @@ struct Configure {
 pub(super) fn configure_session(call: Call, params: Value) -> Result<Step, WireError> {
     let given: Configure = decode(params)?;
     if let Some(name) = &given.strategy {
-        window::named_strategy(name)?;
+        named_strategy(name).map_err(agent_error)?;
     }
     let window_tokens = given.window_tokens.map(window_size).transpose()?;
     let recent_runs = stored_count("recent-runs", given.recent_runs)?;
@@ -282,7 +284,7 @@ fn setting_error(name: &str, message: &str) -> WireError {
 /// Every setting in effect, with its default and its range.
 fn effective(session: String, settings: &SessionSettings) -> Result<Value, EngineError> {
     let text = |text: &Option<String>| text.as_deref().map_or(Value::Nil, Value::from);
-    let strategy = settings.strategy.as_deref().unwrap_or(window::strategy_names()[0]);
+    let strategy = settings.strategy.as_deref().unwrap_or(strategy::ALL[0].name());
     let turns: Vec<Value> = settings.turn.settings().iter().map(setting).collect();
     Ok(Value::Map(vec![
         entry("session", session),

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer};
 
 use super::call::Call;
-use super::error::engine_error;
+use super::error::{agent_error, engine_error};
 use super::manage::{self, Wish};
 use super::params::{Name, decode, not_negative, numbered};
 use super::present::{entry, figure, keyword, optional_figure, optional_keyword, optional_text};
@@ -49,7 +49,8 @@ pub(super) fn manage_context(call: Call, params: Value) -> Result<Step, WireErro
         let template = template.unwrap_or_else(|| settings.template_name().to_owned());
         let wish = Wish { template, said };
         let (provider, model) = (provider.as_deref(), model.as_deref());
-        let configured = call.tools.providers.chosen(provider, model, &settings)?;
+        let configured = call.tools.providers.chosen(provider, model, &settings);
+        let configured = configured.map_err(agent_error)?;
         let managed = match dry_run {
             true => manage::rehearse(&call, row.id, &wish, &configured).await?,
             false => {

@@ -4,30 +4,19 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::call::{Call, Tools};
-use super::error::{engine_error, param_error};
+use super::call::Call;
+use super::error::{agent_error, engine_error};
 use super::params::{Name, decode, not_negative, yes};
 use super::present::{self, entry, figure, keyword};
-use super::query::current;
 use super::{Finish, Step, report};
-use crate::context::render::Format;
-use crate::context::render::budget::{Piece, fit};
-use crate::context::render::report::{Fate, Verdict};
-use crate::curation::budget::Budget;
+use crate::agent::window::{Purpose, build, named_strategy};
+use crate::context::render::report::Verdict;
 use crate::curation::section::{CodeUnit, Counted, Failure, Sections};
-use crate::curation::strategy::{self, Strategy};
-use crate::curation::unit::History;
-use crate::curation::window::{Part, Request, Window, build};
-use crate::engine::{EngineError, Material, View};
+use crate::curation::window::Part;
 use crate::session::message::Phase;
-use crate::tokens::{Counter, Measure};
+use crate::tokens::Counter;
 use crate::value::Value;
 use crate::wire::message::WireError;
-
-/// The shares of a window that the items may have, in steps, so that the rendered items stay the same
-/// while a conversation grows: the first always, a larger one when all the rest leaves that free. What
-/// does not fit is told in the report.
-const ITEMS_SHARES: [f64; 4] = [0.5, 0.625, 0.75, 0.875];
 
 /// The texts of a window beside the conversation, as a client says them.
 #[derive(Deserialize, Default)]
@@ -101,23 +90,6 @@ fn code_unit(text: UnitText) -> CodeUnit {
     }
 }
 
-/// What decides on a window beside its material.
-pub(super) struct Wish {
-    pub(super) phase: Option<Phase>,
-    pub(super) strategy: Option<&'static dyn Strategy>,
-    pub(super) max_tokens: Option<u64>,
-    /// What can never be left out may have all that the model takes, unless a session sets less.
-    pub(super) may_grow: bool,
-    pub(super) query: Option<String>,
-    pub(super) sections: Sections,
-}
-
-/// A window, and what became of the items that were offered to it.
-pub(super) struct Built {
-    pub(super) window: Window,
-    pub(super) items: Vec<Verdict>,
-}
-
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct BuildContext {
@@ -136,9 +108,10 @@ struct BuildContext {
 
 pub(super) fn build_context(call: Call, params: Value) -> Result<Step, WireError> {
     let given: BuildContext = decode(params)?;
-    let wish = Wish {
+    let strategy = given.strategy.as_deref().map(named_strategy).transpose();
+    let purpose = Purpose {
         phase: given.phase,
-        strategy: given.strategy.as_deref().map(named_strategy).transpose()?,
+        strategy: strategy.map_err(agent_error)?,
         max_tokens: not_negative("max-tokens", given.max_tokens)?,
         may_grow: given.max_tokens.is_none(),
         query: given.query,
@@ -154,7 +127,8 @@ pub(super) fn build_context(call: Call, params: Value) -> Result<Step, WireError
             let id = material.row.id;
             let name = material.row.name.clone();
             let model = material.costs.model.clone();
-            let built = build_of(&call.tools, material, wish)?;
+            let (counter, options) = (&*call.tools.counter, call.tools.read_options());
+            let built = build(counter, &options, material, purpose).map_err(agent_error)?;
             let window = Arc::new(built.window);
             let (noted, items) = (Arc::clone(&window), built.items.clone());
             let note = call.tools.engine.ask_blocking(move |e| e.note_window(id, &noted, items));
@@ -176,114 +150,9 @@ pub(super) fn build_context(call: Call, params: Value) -> Result<Step, WireError
     })
 }
 
-/// Builds a window. Reads the files of live items.
-pub(super) fn build_of(tools: &Tools, material: Material, wish: Wish) -> Result<Built, WireError> {
-    let Material { settings, costs, messages, summary, items, previous, .. } = material;
-    let measure = &costs.measure;
-    let budget = Budget::default().within(costs.model.limit).usable();
-    let wished = wish.max_tokens.or(settings.max_tokens).unwrap_or(budget);
-    // More than the model takes would be refused by it.
-    let max_tokens = if costs.model.known { wished.min(costs.model.limit) } else { wished };
-    let mut sections = wish.sections;
-    sections.summary = summary.map(|(text, tokens)| Counted { text, tokens });
-    let strategy = match (wish.strategy, settings.strategy.as_deref()) {
-        (Some(strategy), _) => strategy,
-        (None, Some(name)) => named_strategy(name)?,
-        (None, None) => strategy::ALL[0],
-    };
-    let history = History::new(messages.iter().map(|message| &**message).collect(), measure);
-    let share = items_share(max_tokens, history.tokens(), &sections, measure);
-    let (text, verdicts) = items_text(tools, items, share, measure)?;
-    sections.context_items = text;
-    let request = Request {
-        sections: &sections,
-        history: &history,
-        phase: wish.phase,
-        strategy,
-        query: wish.query.as_deref(),
-        max_tokens,
-        previous: previous.as_ref(),
-    };
-    let grows = wish.may_grow && settings.max_tokens.is_none() && costs.model.known;
-    let window = match build(&request) {
-        Err(error) if grows && error.needed <= costs.model.limit => {
-            build(&Request { max_tokens: error.needed, ..request })
-        }
-        built => built,
-    };
-    let window = window.map_err(|error| engine_error(EngineError::from(error)))?;
-    Ok(Built { window, items: verdicts })
-}
-
-/// How many tokens the items may have beside a history of `tokens` and the other sections.
-fn items_share(max_tokens: u64, tokens: u64, sections: &Sections, measure: &Measure) -> u64 {
-    let Sections { tool_schemas, system_prompt, design_document, type_definitions, .. } = sections;
-    let Sections { current_unit, relevant_tests, summary, grounding, .. } = sections;
-    let counted = [
-        tool_schemas,
-        system_prompt,
-        design_document,
-        type_definitions,
-        current_unit,
-        relevant_tests,
-        summary,
-        grounding,
-    ];
-    let counted = counted.into_iter().flatten().map(|part| measure.message(part.tokens));
-    let taken = tokens + counted.sum::<u64>();
-    let of_window = |share: f64| (max_tokens as f64 * share).floor() as u64;
-    // What failures and units take is only known once they are written out.
-    let known = sections.failures.is_empty() && sections.units.is_empty();
-    let is_free = |share: &&f64| known && of_window(**share) + taken <= max_tokens;
-    let share = ITEMS_SHARES.iter().rfind(is_free).unwrap_or(&ITEMS_SHARES[0]);
-    of_window(*share)
-}
-
-/// The items rendered within so many tokens, and what became of each.
-fn items_text(
-    tools: &Tools,
-    items: Vec<View>,
-    max_tokens: u64,
-    measure: &Measure,
-) -> Result<(Option<Counted>, Vec<Verdict>), WireError> {
-    if items.is_empty() {
-        return Ok((None, Vec::new()));
-    }
-    let views = current(tools, items);
-    let pieces: Vec<Piece<'_>> =
-        views.iter().map(|view| Piece { item: &view.item, pinned: view.pinned }).collect();
-    let share = (max_tokens as f64 / measure.factor()).floor() as u64;
-    match fit(&pieces, Format::Markdown, Some(share), &*tools.counter) {
-        Ok(fitted) => {
-            let counted = Counted { text: fitted.text.into(), tokens: fitted.tokens };
-            Ok((Some(counted), fitted.report))
-        }
-        // Not even the header fits; the rest of the window may.
-        Err(_) => Ok((None, pieces.iter().map(no_room).collect())),
-    }
-}
-
-fn no_room(piece: &Piece<'_>) -> Verdict {
-    let reason = "no room for items in this window".to_owned();
-    Verdict { id: piece.item.id, tokens: 0, fate: Fate::Dropped, reason }
-}
-
 /// What became of items, as a client is told it.
 pub(super) fn verdicts(items: &[Verdict]) -> Value {
     Value::List(items.iter().map(super::query::verdict).collect())
-}
-
-/// The strategy of this name.
-pub(super) fn named_strategy(name: &str) -> Result<&'static dyn Strategy, WireError> {
-    strategy::find(name).ok_or_else(|| {
-        let message = format!("must be one of {}, got {name:?}", strategy_names().join(", "));
-        param_error("strategy", &message)
-    })
-}
-
-/// The names of the strategies.
-pub(super) fn strategy_names() -> Vec<&'static str> {
-    strategy::ALL.iter().map(|strategy| strategy.name()).collect()
 }
 
 fn part(part: &Part) -> Value {

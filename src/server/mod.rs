@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::notify::Burst;
+use crate::agent;
 use crate::engine::{self, Caller, Engine, Handle};
 use crate::rpc::{self, Tools};
 
@@ -73,7 +74,7 @@ impl Server {
         let (tasks, ending) = (TaskTracker::new(), tools.ending.clone());
         tokio::spawn(engine::run(engine, queue, publish));
         if let Some(embedding) = tools.embedding.clone() {
-            let backfill = rpc::backfill(tools.engine.clone(), embedding);
+            let backfill = agent::backfill(tools.engine.clone(), embedding);
             tokio::spawn(ending.clone().run_until_cancelled_owned(backfill));
         }
         if let (Some(folder), kept @ 1..) = (&tools.state_folder, tools.backups_kept) {

@@ -104,6 +104,11 @@ pub struct Score {
 /// All strategies, in the order in which errors list them. The first is the default.
 pub static ALL: &[&dyn Strategy] = &[&tiered::Tiered, &query::Query, &Sliding, &Importance];
 
+/// Returns the names of all strategies.
+pub fn names() -> Vec<&'static str> {
+    ALL.iter().map(|strategy| strategy.name()).collect()
+}
+
 /// Finds the strategy with this name.
 pub fn find(name: &str) -> Option<&'static dyn Strategy> {
     ALL.iter().copied().find(|strategy| strategy.name() == name)

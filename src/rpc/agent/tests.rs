@@ -4,10 +4,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
+use crate::agent::{Configured, Rooms};
 use crate::provider::scripted::Scripted;
 use crate::provider::settings::Origin;
-use crate::rpc::providers::Configured;
-use crate::rpc::rooms::Rooms;
 
 #[test]
 fn a_question_tells_the_place_outside_and_hides_no_character() {

@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use super::super::agent::Decision;
 use super::super::error::engine_error;
 use super::super::params::ToolNames;
 use super::super::present::{entry, figure, keyword};
 use super::super::tools::{ContextTool, ToolRequest};
 use super::Chat;
 use super::turn::{Begun, MAX_ROUNDS, answer_message};
+use crate::agent::Decision;
 use crate::engine::{EngineError, NewMessage, SessionSettings};
 use crate::provider::chat::Whole;
 use crate::session::message::{Role, ToolCall};

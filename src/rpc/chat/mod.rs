@@ -15,13 +15,13 @@ use serde::Deserialize;
 use self::turn::Begun;
 use super::call::Call;
 use super::embedding::{Embedded, embedded};
-use super::error::{engine_error, internal_error, param_error};
+use super::error::{agent_error, engine_error, internal_error, param_error};
 use super::messages::MessageParam;
 use super::params::{Name, RequestKey, Switch, ToolNames, decode};
-use super::providers::Configured;
 use super::tools::ContextTool;
 use super::window::SectionTexts;
 use super::{Step, manage};
+use crate::agent::Configured;
 use crate::curation::managed::{SaidSettings, directive};
 use crate::curation::section::Sections;
 use crate::engine::{Engine, NewMessage};
@@ -107,7 +107,8 @@ pub(super) fn chat(call: Call, params: Value) -> Result<Step, WireError> {
         allow: given.allow.0.unwrap_or_default(),
     };
     // What is wrong with the names is said before anything is done.
-    call.tools.providers.find(asked.provider.as_deref(), asked.model.as_deref())?;
+    let named = call.tools.providers.find(asked.provider.as_deref(), asked.model.as_deref());
+    named.map_err(agent_error)?;
     let dry_run = given.dry_run.unwrap_or(false);
     // A dry run looks for no memories.
     let text = if dry_run { String::new() } else { asked.message.content.to_string() };
@@ -153,7 +154,8 @@ impl Chat {
         let read = move |engine: &mut Engine| engine.find_with_settings(session.as_deref());
         let (row, settings) = call.tools.engine.ask(read).await.map_err(engine_error)?;
         let (provider, model) = (asked.provider.as_deref(), asked.model.as_deref());
-        let configured = call.tools.providers.chosen(provider, model, &settings)?;
+        let configured = call.tools.providers.chosen(provider, model, &settings);
+        let configured = configured.map_err(agent_error)?;
         let directed = directive(&asked.message.content).map(|(name, _)| name.to_owned());
         let managed = directed.is_some()
             || asked.manage.unwrap_or(asked.template.is_some() || settings.manage);

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use super::super::call::Tools;
 use super::super::curate::session_costs;
-use super::super::error::{engine_error, provider_error};
+use super::super::error::{agent_error, engine_error, provider_error};
 use super::super::manage::{self, Managed};
 use super::super::messages;
 use super::super::present::entry;
-use super::super::window::{Built, Wish, build_of};
 use super::calls::Ran;
 use super::fit::Refused;
 use super::{Chat, broken};
+use crate::agent::window::{Built, Purpose, build};
 use crate::context::render::report::Verdict;
 use crate::curation::section::{Counted, Section};
 use crate::curation::summary::Extractive;
@@ -86,7 +86,7 @@ impl Chat {
         if let Some(answer) = self.answered_before(&begun).await? {
             return Ok(answer);
         }
-        if let Some(why) = self.embedded.failure() {
+        if let Some(Value::Str(why)) = &self.embedded.outcome {
             self.progress("status", &format!("memories are found by their words alone: {why}"));
         }
         if begun.turn.summarized.is_some() {
@@ -244,9 +244,11 @@ impl Chat {
             sections.tool_schemas = Some(Counted::new(said + &schemas, &*tools.counter));
         }
         let (phase, may_grow) = (self.phase, true);
-        let wish = Wish { phase, strategy: None, max_tokens, may_grow, query: None, sections };
-        let built = tokio::task::spawn_blocking(move || build_of(&tools, material, wish));
-        built.await.unwrap_or_else(|_| Err(broken()))
+        let purpose = Purpose { phase, max_tokens, may_grow, sections, ..Purpose::default() };
+        let built = tokio::task::spawn_blocking(move || {
+            build(&*tools.counter, &tools.read_options(), material, purpose)
+        });
+        built.await.map_err(|_| broken())?.map_err(agent_error)
     }
 
     /// Asks the model and passes on what it says, until the end or until nobody wants it.

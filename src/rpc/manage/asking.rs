@@ -1,7 +1,7 @@
 //! Asking the manager for its notes.
 
-use super::super::providers::Configured;
 use super::run::{ManageRun, Stopped};
+use crate::agent::Configured;
 use crate::curation::managed::{Status, Step};
 use crate::provider::chat::{Request, Said, Stop, Whole, cancelled};
 use crate::session::message::Role;

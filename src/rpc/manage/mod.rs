@@ -18,7 +18,7 @@ use self::run::{ManageRun, Stopped};
 use super::call::{Call, Tools};
 use super::error::engine_error;
 use super::present::{entry, figure, keyword, optional_text};
-use super::providers::Configured;
+use crate::agent::Configured;
 use crate::curation::managed::{SaidSettings, Status, Step};
 use crate::engine::{EngineError, Material};
 use crate::store::view::NewView;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::super::call::Call;
-use super::super::providers::Configured;
 use super::super::templates;
 use super::fit::{Fitted, Unfit, fit};
 use super::{View, Wish};
+use crate::agent::Configured;
 use crate::curation::budget::Budget;
 use crate::curation::managed::{
     ManageSettings, Managing, Plan, SaidSettings, Status, Step, plan, summary_message,
@@ -192,7 +192,7 @@ impl<'a> ManageRun<'a> {
             },
             (Some(model), _) => providers.find(None, Some(model)),
         };
-        let manager = found.or_else(|error| Stopped::failed(error.message))?;
+        let manager = found.or_else(Stopped::failed)?;
         self.view.provider = Some(manager.name.clone());
         self.view.model = Some(manager.provider.model().to_owned());
         Ok(manager)

@@ -3,9 +3,9 @@
 use tokio_util::sync::CancellationToken;
 
 use super::super::access::Access;
-use super::super::call::{Limits, Peer};
-use super::super::rooms::Rooms;
+use super::super::call::Peer;
 use super::*;
+use crate::agent::{Limits, Rooms};
 use crate::engine::Handle;
 use crate::provider::scripted::Scripted;
 use crate::provider::settings::Origin;

@@ -2,6 +2,7 @@
 
 use super::session::{PHASE, SESSION};
 use super::{KEY, Method, Pace, Param, optional, required};
+use crate::curation::strategy;
 use crate::rpc::{curate, tools, turn, window};
 
 const MODEL: Param = optional(
@@ -30,7 +31,7 @@ pub(super) static METHODS: &[Method] = &[
             SESSION,
             PHASE,
             optional("strategy", "name", "Who chooses from the messages; `:tiered` by default.")
-                .of(window::strategy_names),
+                .of(strategy::names),
             optional(
                 "max-tokens",
                 "integer",
@@ -201,7 +202,7 @@ pub(super) static METHODS: &[Method] = &[
             SESSION,
             optional("model", "string", "The model that windows are for; `\"\"` for the server's."),
             optional("strategy", "name", "Who chooses from the messages.")
-                .of(window::strategy_names),
+                .of(strategy::names),
             optional(
                 "window-tokens",
                 "integer",

@@ -2,10 +2,11 @@
 
 use super::session::{PHASE, SESSION};
 use super::{KEY, Method, Pace, optional, required};
-use crate::rpc::{approvals, chat, models, tools};
+use crate::agent::Decision;
+use crate::rpc::{chat, models, tools};
 
 fn decisions() -> Vec<&'static str> {
-    vec!["once", "always", "refuse"]
+    Decision::ALL.iter().map(|decision| decision.name()).collect()
 }
 
 /// In the order of the documentation.
@@ -92,7 +93,7 @@ pub(super) static METHODS: &[Method] = &[
         ],
         result: "`:approval`; the error `no-such-approval` when nothing waits for it.",
         pace: Pace::Prompt,
-        run: approvals::approve,
+        run: models::approve,
     },
     Method {
         name: "list-providers",

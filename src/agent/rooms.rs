@@ -24,9 +24,9 @@ pub struct Rooms(Arc<Mutex<HashMap<String, Room>>>);
 
 /// What is known of one model.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Room {
+pub struct Room {
     /// How many tokens of its own it takes, and who says so.
-    pub(super) limit: Option<(u64, LimitFrom)>,
+    pub limit: Option<(u64, LimitFrom)>,
     /// By how much the last count of a window by the server was above ours.
     ratio: f64,
     /// The server was asked.
@@ -41,7 +41,7 @@ impl Default for Room {
 
 impl Rooms {
     /// What is known of a model.
-    pub(super) fn of(&self, model: &str) -> Room {
+    pub fn of(&self, model: &str) -> Room {
         self.rooms().get(model).copied().unwrap_or_default()
     }
 
@@ -66,13 +66,13 @@ impl Rooms {
     }
 
     /// Notes the limit that a refusal named.
-    pub(super) fn refused(&self, model: &str, limit: u64) {
+    pub(crate) fn refused(&self, model: &str, limit: u64) {
         let mut rooms = self.rooms();
         rooms.entry(model.to_owned()).or_default().limit = Some((limit, LimitFrom::Refusal));
     }
 
     /// Notes that the server counted `reported` tokens where we had counted `counted`.
-    pub(super) fn compared(&self, model: &str, counted: u64, reported: u64) {
+    pub(crate) fn compared(&self, model: &str, counted: u64, reported: u64) {
         if counted < TOO_FEW || reported < TOO_FEW {
             return;
         }

@@ -3,17 +3,21 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde::Deserialize;
 use tokio::sync::oneshot;
 
-use super::Step;
-use super::agent::Decision;
-use super::call::Call;
-use super::error::application;
-use super::params::decode;
-use super::present::{entry, figure};
-use crate::value::Value;
-use crate::wire::message::WireError;
+use crate::names::names;
+
+names! {
+    /// A person's decision about the call of a tool.
+    Decision {
+        /// Allow it this once.
+        Once => "once",
+        /// Allow it, and whatever is like it.
+        Always => "always",
+        /// Do not allow it.
+        Refuse => "refuse",
+    }
+}
 
 /// The questions that are open. Clones are the same.
 #[derive(Clone, Default)]
@@ -26,16 +30,16 @@ struct Open {
 }
 
 /// A question that is open as long as this lives.
-pub(super) struct Question {
+pub struct Question {
     /// Its number, by which it is answered.
-    pub(super) number: u64,
+    pub number: u64,
     answer: oneshot::Receiver<Decision>,
     approvals: Approvals,
 }
 
 impl Approvals {
     /// Opens a question.
-    pub(super) fn ask(&self) -> Question {
+    pub fn ask(&self) -> Question {
         let (sender, answer) = oneshot::channel();
         let mut open = self.open();
         open.last += 1;
@@ -45,8 +49,8 @@ impl Approvals {
         Question { number, answer, approvals: self.clone() }
     }
 
-    /// Answers a question; whether it was open.
-    fn answer(&self, number: u64, decision: Decision) -> bool {
+    /// Answers a question. Returns whether it was open.
+    pub fn answer(&self, number: u64, decision: Decision) -> bool {
         let waiting = self.open().waiting.remove(&number);
         waiting.is_some_and(|waiting| waiting.send(decision).is_ok())
     }
@@ -59,7 +63,7 @@ impl Approvals {
 
 impl Question {
     /// The answer, once there is one.
-    pub(super) async fn answered(&mut self) -> Decision {
+    pub async fn answered(&mut self) -> Decision {
         // Nothing drops the other end but this question's own end.
         (&mut self.answer).await.unwrap_or(Decision::Refuse)
     }
@@ -68,26 +72,5 @@ impl Question {
 impl Drop for Question {
     fn drop(&mut self) {
         self.approvals.open().waiting.remove(&self.number);
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Approve {
-    approval: u64,
-    decision: Decision,
-}
-
-pub(super) fn approve(call: Call, params: Value) -> Result<Step, WireError> {
-    let given: Approve = decode(params)?;
-    match call.tools.approvals.answer(given.approval, given.decision) {
-        true => Ok(Step::Done(Value::Map(vec![entry("approval", figure(given.approval))]))),
-        false => {
-            let message = format!(
-                "nothing waits for approval {}; it was answered, or its turn has ended",
-                given.approval
-            );
-            Err(application("no-such-approval", message, vec![]))
-        }
     }
 }

@@ -2,20 +2,12 @@
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use super::error::application;
+use super::AgentError;
 use super::rooms::{LIMIT_TIME, Rooms};
 use crate::engine::{Costs, SessionSettings};
 use crate::provider::chat::{Provider, Usage};
 use crate::provider::settings::{self, BadSetting, Origin};
 use crate::tokens::model::{LimitFrom, Model};
-use crate::value::Value;
-use crate::wire::message::WireError;
-
-/// What to write where, for somebody who has configured no provider.
-pub(super) const HOW_TO: &str = "no model is configured: put a [[providers]] table with name, \
-                                 kind and model into the configuration file, for instance \
-                                 name = \"local\", kind = \"ollama\", model = \"llama3.2\", and \
-                                 start the server again; or call configure-provider";
 
 /// How many providers there can be.
 const MOST_PROVIDERS: usize = 100;
@@ -58,15 +50,16 @@ impl Providers {
     /// asked of the provider that is configured with it, and otherwise of the default one.
     ///
     /// # Errors
-    /// `unconfigured` when there is no provider, `no-such-provider` when there is none of this name.
+    /// [`AgentError::Unconfigured`] without any provider, [`AgentError::NoSuchProvider`] without one
+    /// of this name.
     pub fn find(
         &self,
         provider: Option<&str>,
         model: Option<&str>,
-    ) -> Result<Configured, WireError> {
+    ) -> Result<Configured, AgentError> {
         let known = self.known();
         let Some(first) = known.first() else {
-            return Err(application("unconfigured", HOW_TO.to_owned(), vec![]));
+            return Err(AgentError::Unconfigured);
         };
         let named = |name: &str| known.iter().find(|configured| configured.name == name);
         match (provider, model) {
@@ -88,12 +81,12 @@ impl Providers {
     ///
     /// # Errors
     /// Those of [`find`](Self::find).
-    pub(super) fn chosen(
+    pub fn chosen(
         &self,
         provider: Option<&str>,
         model: Option<&str>,
         settings: &SessionSettings,
-    ) -> Result<Configured, WireError> {
+    ) -> Result<Configured, AgentError> {
         match (provider, model) {
             (None, None) => self.preferred(settings.model.as_deref()),
             (provider, model) => self.find(provider, model),
@@ -104,8 +97,8 @@ impl Providers {
     /// model; without either, the default.
     ///
     /// # Errors
-    /// `unconfigured`.
-    fn preferred(&self, model: Option<&str>) -> Result<Configured, WireError> {
+    /// [`AgentError::Unconfigured`].
+    fn preferred(&self, model: Option<&str>) -> Result<Configured, AgentError> {
         let known = self.known();
         let is_meant = |one: &&Configured| {
             model.is_some_and(|model| one.name == model || one.provider.model() == model)
@@ -121,7 +114,7 @@ impl Providers {
 
     /// Whether a name or model is that of another provider than this one. What nobody was configured
     /// with is of none.
-    pub(super) fn is_of_another(&self, model: &str, than: &Configured) -> bool {
+    pub(crate) fn is_of_another(&self, model: &str, than: &Configured) -> bool {
         let known = self.known();
         let mut others = known.iter().filter(|one| one.name != than.name);
         let is_asked_for = |one: &Configured| one.name == model || one.provider.model() == model;
@@ -130,16 +123,15 @@ impl Providers {
         !is_its_own && others.any(is_asked_for)
     }
 
-    /// Adds a provider, in place of the one of its name if there is one, and gives its place.
-    pub(super) fn add(&self, configured: Configured, default: bool) -> Result<usize, WireError> {
+    /// Adds a provider, in place of the one of its name if there is one, and returns its position.
+    ///
+    /// # Errors
+    /// [`AgentError::TooManyProviders`].
+    pub fn add(&self, configured: Configured, default: bool) -> Result<usize, AgentError> {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let old = known.iter().position(|one| one.name == configured.name);
         if old.is_none() && known.len() >= MOST_PROVIDERS {
-            let message = format!(
-                "there are {MOST_PROVIDERS} providers, which is all that there can be; give the \
-                 name of one that is to be replaced"
-            );
-            return Err(application("too-many-providers", message, vec![]));
+            return Err(AgentError::TooManyProviders { most: MOST_PROVIDERS });
         }
         let mut next = known.clone();
         let at = match (default, old) {
@@ -153,17 +145,16 @@ impl Providers {
         Ok(at)
     }
 
-    /// What a panic left behind is whole: every change is one assignment.
-    pub(super) fn known(&self) -> RwLockReadGuard<'_, Vec<Configured>> {
+    /// Returns the providers, the default one first.
+    pub fn known(&self) -> RwLockReadGuard<'_, Vec<Configured>> {
+        // What a panic left behind is whole: every change is one assignment.
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn no_such(name: &str, known: &[Configured]) -> WireError {
-    let known: Vec<&str> = known.iter().map(|provider| &*provider.name).collect();
-    let message = format!("no provider {name:?}; there are {}", known.join(", "));
-    let known = known.into_iter().map(Value::from).collect();
-    application("no-such-provider", message, vec![("known", Value::List(known))])
+fn no_such(name: &str, known: &[Configured]) -> AgentError {
+    let known = known.iter().map(|provider| provider.name.clone()).collect();
+    AgentError::NoSuchProvider { name: name.to_owned(), known }
 }
 
 impl Configured {
@@ -191,7 +182,7 @@ impl Configured {
     }
 
     /// Costs with what the server of the model makes room for, as far as that is known.
-    pub(super) fn with_room(&self, mut costs: Costs) -> Costs {
+    pub fn with_room(&self, mut costs: Costs) -> Costs {
         if let Origin::Server { context: Some(context), .. } = &self.from {
             costs.model.limit = costs.model.limit.min(*context);
             costs.model.limit_from = LimitFrom::User;
@@ -203,7 +194,7 @@ impl Configured {
     }
 
     /// How many tokens an answer may have: at most half of what the server is known to take.
-    pub(super) fn answer_tokens(&self) -> Option<u64> {
+    pub(crate) fn answer_tokens(&self) -> Option<u64> {
         let limit = self.rooms.of(self.provider.model()).limit;
         let half = limit.map_or(u64::MAX, |(tokens, _)| (tokens / 2).max(1));
         self.max_tokens.map(|tokens| tokens.min(half))
@@ -211,7 +202,7 @@ impl Configured {
 
     /// Asks the server once how much the model takes, for [`LIMIT_TIME`] at most. A vendor is not
     /// asked about a model that the table has, nor a server that is told how much room to make.
-    pub(super) async fn find_limit(&self) {
+    pub async fn find_limit(&self) {
         let model = self.provider.model();
         let is_known = match &self.from {
             Origin::Server { context: Some(_), .. } | Origin::Script(_) => true,
@@ -227,7 +218,7 @@ impl Configured {
     }
 
     /// What a request and its answer cost; `None` when a price or a count is not known.
-    pub(super) fn cost(&self, usage: &Usage) -> Option<f64> {
+    pub fn cost(&self, usage: &Usage) -> Option<f64> {
         let (input, output) = self.price?;
         Some((usage.input? as f64 * input + usage.output? as f64 * output) / 1_000_000.0)
     }
@@ -271,8 +262,8 @@ mod tests {
     #[test]
     fn what_is_not_there_is_said_with_what_is() {
         let error = registry().find(Some("m-1"), None).err().unwrap();
-        assert_eq!(error.message, "no provider \"m-1\"; there are one, two");
-        let error = Providers::default().find(None, Some("m-1")).err().unwrap();
-        assert!(error.message.starts_with("no model is configured"), "{}", error.message);
+        assert_eq!(error.to_string(), "no provider \"m-1\"; there are one, two");
+        let error = Providers::default().find(None, Some("m-1")).err().unwrap().to_string();
+        assert!(error.starts_with("no model is configured"), "{error}");
     }
 }

@@ -1,0 +1,27 @@
+//! Turns with models: what is asked of them, the windows they see, the notes and tools beside them.
+//!
+//! Rust types come in and go out. Nothing here knows a method, a wire or a connection: whoever calls
+//! hands over [`Services`] and hears of a turn through typed events and errors.
+
+mod approvals;
+mod backfill;
+mod embedding;
+mod error;
+mod providers;
+pub mod refresh;
+mod rooms;
+mod services;
+pub mod window;
+
+use std::pin::Pin;
+
+pub use self::approvals::{Approvals, Decision, Question};
+pub use self::backfill::backfill;
+pub use self::embedding::{Embedded, Embedding};
+pub use self::error::AgentError;
+pub use self::providers::{Configured, Providers};
+pub use self::rooms::Rooms;
+pub use self::services::{Job, Limits, Services, WantedCounter};
+
+/// A future that can be sent to other threads.
+pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -1,0 +1,156 @@
+//! The windows that models see: built in one way for every caller.
+
+use super::AgentError;
+use super::refresh::current;
+use crate::context::render::Format;
+use crate::context::render::budget::{Piece, fit};
+use crate::context::render::report::{Fate, Verdict};
+use crate::curation::budget::Budget;
+use crate::curation::section::{Counted, Sections};
+use crate::curation::strategy::{self, Strategy};
+use crate::curation::unit::History;
+use crate::curation::window::{self, Request, Window};
+use crate::engine::{EngineError, Material, View};
+use crate::files::ReadOptions;
+use crate::session::message::Phase;
+use crate::tokens::{Counter, Measure};
+
+/// Shares of a window that the items may have. They are steps, so that the rendered items stay the
+/// same while a conversation grows: the first always, a larger one when all the rest leaves that
+/// free. The report tells what does not fit.
+const ITEMS_SHARES: [f64; 4] = [0.5, 0.625, 0.75, 0.875];
+
+/// The purpose of a window, which decides on it beside its material.
+#[derive(Clone, Default)]
+pub struct Purpose {
+    /// Phase of the work, which decides on the sections.
+    pub phase: Option<Phase>,
+    /// Strategy that chooses from the messages; the session's by default.
+    pub strategy: Option<&'static dyn Strategy>,
+    /// Maximum cost in tokens; by default what the session sets, or what suits the model.
+    pub max_tokens: Option<u64>,
+    /// Lets parts that can never be left out use all that the model takes, unless the session sets
+    /// less.
+    pub may_grow: bool,
+    /// Current question, for strategies that use it.
+    pub query: Option<String>,
+    /// Texts besides the conversation.
+    pub sections: Sections,
+}
+
+/// A window, with the outcome of each item that was offered to it.
+pub struct Built {
+    /// The window.
+    pub window: Window,
+    /// Outcome of each item.
+    pub items: Vec<Verdict>,
+}
+
+/// Returns the strategy of this name.
+///
+/// # Errors
+/// [`AgentError::NoSuchStrategy`].
+pub fn named_strategy(name: &str) -> Result<&'static dyn Strategy, AgentError> {
+    strategy::find(name).ok_or_else(|| AgentError::NoSuchStrategy { name: name.to_owned() })
+}
+
+/// Builds a window. Reads the files of live items, so call it on a thread that may block.
+///
+/// # Errors
+/// [`EngineError::BudgetTooSmall`], and [`AgentError::NoSuchStrategy`] if the session names one
+/// that there is not.
+pub fn build(
+    counter: &dyn Counter,
+    options: &ReadOptions,
+    material: Material,
+    purpose: Purpose,
+) -> Result<Built, AgentError> {
+    let Material { settings, costs, messages, summary, items, previous, .. } = material;
+    let measure = &costs.measure;
+    let budget = Budget::default().within(costs.model.limit).usable();
+    let wished = purpose.max_tokens.or(settings.max_tokens).unwrap_or(budget);
+    // More than the model takes would be refused by it.
+    let max_tokens = if costs.model.known { wished.min(costs.model.limit) } else { wished };
+    let mut sections = purpose.sections;
+    sections.summary = summary.map(|(text, tokens)| Counted { text, tokens });
+    let strategy = match (purpose.strategy, settings.strategy.as_deref()) {
+        (Some(strategy), _) => strategy,
+        (None, Some(name)) => named_strategy(name)?,
+        (None, None) => strategy::ALL[0],
+    };
+    let history = History::new(messages.iter().map(|message| &**message).collect(), measure);
+    let share = items_share(max_tokens, history.tokens(), &sections, measure);
+    let (text, verdicts) = items_text(counter, options, items, share, measure);
+    sections.context_items = text;
+    let request = Request {
+        sections: &sections,
+        history: &history,
+        phase: purpose.phase,
+        strategy,
+        query: purpose.query.as_deref(),
+        max_tokens,
+        previous: previous.as_ref(),
+    };
+    let grows = purpose.may_grow && settings.max_tokens.is_none() && costs.model.known;
+    let window = match window::build(&request) {
+        Err(error) if grows && error.needed <= costs.model.limit => {
+            window::build(&Request { max_tokens: error.needed, ..request })
+        }
+        built => built,
+    };
+    Ok(Built { window: window.map_err(EngineError::from)?, items: verdicts })
+}
+
+/// Returns how many tokens the items may have beside a history of `tokens` and the other sections.
+fn items_share(max_tokens: u64, tokens: u64, sections: &Sections, measure: &Measure) -> u64 {
+    let Sections { tool_schemas, system_prompt, design_document, type_definitions, .. } = sections;
+    let Sections { current_unit, relevant_tests, summary, grounding, .. } = sections;
+    let counted = [
+        tool_schemas,
+        system_prompt,
+        design_document,
+        type_definitions,
+        current_unit,
+        relevant_tests,
+        summary,
+        grounding,
+    ];
+    let counted = counted.into_iter().flatten().map(|part| measure.message(part.tokens));
+    let taken = tokens + counted.sum::<u64>();
+    let of_window = |share: f64| (max_tokens as f64 * share).floor() as u64;
+    // What failures and units take is only known once they are written out.
+    let known = sections.failures.is_empty() && sections.units.is_empty();
+    let is_free = |share: &&f64| known && of_window(**share) + taken <= max_tokens;
+    let share = ITEMS_SHARES.iter().rfind(is_free).unwrap_or(&ITEMS_SHARES[0]);
+    of_window(*share)
+}
+
+/// Renders the items within so many tokens, and tells the outcome of each.
+fn items_text(
+    counter: &dyn Counter,
+    options: &ReadOptions,
+    items: Vec<View>,
+    max_tokens: u64,
+    measure: &Measure,
+) -> (Option<Counted>, Vec<Verdict>) {
+    if items.is_empty() {
+        return (None, Vec::new());
+    }
+    let views = current(counter, options, items);
+    let pieces: Vec<Piece<'_>> =
+        views.iter().map(|view| Piece { item: &view.item, pinned: view.pinned }).collect();
+    let share = (max_tokens as f64 / measure.factor()).floor() as u64;
+    match fit(&pieces, Format::Markdown, Some(share), counter) {
+        Ok(fitted) => {
+            let counted = Counted { text: fitted.text.into(), tokens: fitted.tokens };
+            (Some(counted), fitted.report)
+        }
+        // Not even the header fits; the rest of the window may.
+        Err(_) => (None, pieces.iter().map(no_room).collect()),
+    }
+}
+
+fn no_room(piece: &Piece<'_>) -> Verdict {
+    let reason = "no room for items in this window".to_owned();
+    Verdict { id: piece.item.id, tokens: 0, fate: Fate::Dropped, reason }
+}
