@@ -25,7 +25,7 @@ pub struct Slot {
 pub struct SlotChange {
     /// Slot before the change; `None` if the item was not there.
     pub before: Option<Slot>,
-    /// Slot after the change; `None` if the item leaves.
+    /// Slot after the change; `None` if the item is removed.
     pub after: Option<Slot>,
 }
 
@@ -95,12 +95,12 @@ impl Change {
             .filter_map(|change| change.before.as_ref().map(|slot| slot.item.id))
     }
 
-    /// Records that `slot` comes in.
+    /// Records that `slot` is added.
     pub fn enter(&mut self, slot: Slot) {
         self.slots.push(SlotChange { before: None, after: Some(slot) });
     }
 
-    /// Records that `slot` leaves.
+    /// Records that `slot` is removed.
     pub fn leave(&mut self, slot: &Slot) {
         self.slots.push(SlotChange { before: Some(slot.clone()), after: None });
     }

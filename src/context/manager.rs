@@ -1,5 +1,5 @@
-//! A manager: a bounded, ordered collection of items. When it is full, the oldest unpinned item
-//! leaves first.
+//! A manager: a bounded, ordered collection of items. When it is full, the oldest unpinned item is
+//! evicted first.
 //!
 //! Operations are first planned (`plan_…` returns a [`Change`] and modifies nothing) and then
 //! applied, so that the caller can store the change in between.
@@ -49,7 +49,7 @@ pub enum ManagerError {
 /// The new place of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// After this many items; past the end means last.
+    /// After this many items; a number past the end means last.
     Index(usize),
     /// Right before that item.
     Before(ItemId),
@@ -258,7 +258,8 @@ impl Manager {
         Ok(change)
     }
 
-    /// Plans to change the settings. If the capacity shrinks, the oldest unpinned items go.
+    /// Plans to change the settings. If the capacity shrinks, the oldest unpinned items are
+    /// evicted.
     ///
     /// # Errors
     /// [`ManagerError::PinnedExceedCapacity`].

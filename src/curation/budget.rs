@@ -3,11 +3,11 @@
 use super::report::What;
 use super::section::Section;
 
-/// Context window of the models that the design considers, in tokens.
+/// Default size of a model's context window, in tokens.
 pub const WINDOW: u64 = 200_000;
-/// Number of those tokens that are used in practice. With more, quality drops and costs rise.
+/// Default maximum number of those tokens that are used. With more, quality drops and costs rise.
 pub const PRACTICAL_LIMIT: u64 = 100_000;
-/// Number of tokens left for the response.
+/// Default number of tokens left for the response.
 pub const RESERVED: u64 = 4_000;
 
 /// The number of tokens that a window may have.

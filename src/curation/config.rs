@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Size that a summary aims at, relative to the size that triggers it. The design aims at 0.5 of
-/// the window and triggers at 0.8. The gap keeps most turns from moving the window, which would
+/// Size that a summary aims at, relative to the size that triggers it: with the default trigger of
+/// 0.8 of the window, it aims at 0.5. The gap keeps most turns from moving the window, which would
 /// cost the prompt cache each time.
 const AIM_OF_TRIGGER: f64 = 0.5 / 0.8;
+/// Maximum share of the window that a summary aims at.
 const AIM_AT_MOST: f64 = 0.5;
 
 /// The settings of the turn loop. The fields accept any value; [`Self::check`] finds invalid ones.
@@ -48,9 +49,9 @@ pub struct Setting {
 /// The value of a setting.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value {
-    /// A number of things.
+    /// A whole number.
     Count(u64),
-    /// A share.
+    /// A number that may have a fraction.
     Ratio(f64),
     /// On or off.
     Switch(bool),
@@ -59,9 +60,9 @@ pub enum Value {
 /// The allowed values of a setting, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Range {
-    /// A number of things.
+    /// A whole number.
     Count(u64, u64),
-    /// A share.
+    /// A number that may have a fraction.
     Ratio(f64, f64),
     /// On or off.
     Switch,
@@ -93,7 +94,7 @@ pub enum ConfigError {
 pub const WINDOW: Range = Range::Count(256, 10_000_000);
 
 /// Names and ranges of the settings, in the order in which they are listed. The upper ends are
-/// generous, as in [`WINDOW`].
+/// generous, as that of [`WINDOW`] is.
 const RANGES: [(&str, Range); 9] = [
     ("max-tokens", WINDOW),
     ("summarize-at-ratio", Range::Ratio(0.1, 1.0)),
@@ -107,7 +108,7 @@ const RANGES: [(&str, Range); 9] = [
 ];
 
 impl Default for TurnConfig {
-    /// Returns the figures of the design (§6).
+    /// Returns the default settings.
     fn default() -> Self {
         Self {
             max_tokens: 8_192,
@@ -250,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_defaults_are_the_designs_figures_and_within_their_ranges() {
+    fn the_defaults_are_within_their_ranges() {
         let config = TurnConfig::default();
         let listed = config.settings().into_iter().map(|setting| {
             assert_eq!(setting.value, setting.default);

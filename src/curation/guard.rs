@@ -1,5 +1,5 @@
-//! Checks and mends the choice of a strategy. No window exceeds the budget, tears a unit apart or
-//! loses a unit that cannot be left out, even when a strategy is wrong.
+//! Checks and repairs the choice of a strategy. Even with a faulty strategy, no window exceeds its
+//! budget, tears a unit apart or loses a unit that cannot be left out.
 
 use super::strategy::{Fate, Projection, Shown, Verdict};
 use super::unit::History;
@@ -13,8 +13,8 @@ const MANDATORY: &str = "it cannot be left out";
 /// Reason given where the strategy gave none.
 const NO_REASON: &str = "the strategy gave no reason";
 
-/// Returns the projection unchanged if it keeps the contract of strategies, as it always should,
-/// and mended if not. The units that cannot be left out must fit into `budget`.
+/// Returns the projection unchanged if it keeps the contract of strategies, and a repaired one if
+/// not. The units that cannot be left out must fit into `budget`.
 pub(super) fn mended(history: &History<'_>, budget: u64, projection: Projection) -> Projection {
     let mut guard = Guard::new(history, projection);
     guard.show_whole_units();
@@ -144,7 +144,7 @@ fn index(shown: &Shown) -> Option<usize> {
     }
 }
 
-/// Returns the cost of something that is shown, in tokens.
+/// Returns the cost of a shown message or note, in tokens.
 pub(super) fn tokens(history: &History<'_>, shown: &Shown) -> u64 {
     match shown {
         Shown::Whole(index) => history.measure.message(history.messages[*index].tokens),

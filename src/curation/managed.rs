@@ -71,7 +71,7 @@ names! {
     }
 }
 
-/// Settings that were given. `None` stands for a setting that was not.
+/// Settings as they were given. `None` stands for a setting that was not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct SaidSettings {
@@ -121,7 +121,7 @@ pub struct Managing {
     pub recent_runs: Vec<String>,
     /// Current message of the user.
     pub latest_input: String,
-    /// Notes of the turn before.
+    /// Notes of the previous turn.
     pub prior_summary: Option<String>,
     /// Numbers of the messages that follow the notes.
     pub passthrough: Vec<u64>,
@@ -166,7 +166,8 @@ pub fn plan(
     })
 }
 
-/// The word that begins a prompt for which one template takes the notes, for this turn only.
+/// Word that begins a line in a prompt. The line names the template that takes the notes, for this
+/// turn only.
 const DIRECTIVE: &str = "@context-helper";
 
 /// Takes the first line `@context-helper NAME` off a user's text. Returns the name of the template

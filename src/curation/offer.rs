@@ -12,14 +12,14 @@ use super::section::{
 use crate::session::message::Phase;
 use crate::tokens::Measure;
 
-/// Sections that are never trimmed (§4). Tool schemas are among them, since models refuse messages
-/// that call unknown tools.
+/// Sections that are never trimmed. Tool schemas are among them because models refuse messages that
+/// call unknown tools.
 pub(super) const NEVER_TRIMMED: &[Section] =
     &[Section::ToolSchemas, Section::SystemPrompt, Section::DesignDocument, Section::CurrentUnit];
 
-/// The optional sections of one text each, the most important first. Those that the phase requires
-/// go before the rest. A summary stands in for messages that are gone, a person chose the items,
-/// and memories are searched anew for every turn.
+/// Optional sections of one text each, most important first. Those that the phase requires come
+/// before the rest. A summary stands in for messages that are gone, a person chose the items, and
+/// memories are searched anew for every turn.
 const PRECIOUS: &[Section] = &[
     Section::Summary,
     Section::ContextItems,

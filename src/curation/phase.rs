@@ -15,7 +15,7 @@ pub struct Rule {
     pub may: &'static [Section],
 }
 
-/// The design's table (§4).
+/// Rules of all phases.
 pub const RULES: &[Rule] = &[
     Rule { phase: Phase::Planning, must: &[SystemPrompt, Messages], may: &[] },
     Rule {

@@ -1,15 +1,15 @@
 //! The quality of a context, from 0 to 1: a weighted sum of four parts, which are returned with it.
 
-/// Weight of the relevance. All weights are those of §6.
+/// Weight of the relevance. The four weights add up to 1.
 pub const RELEVANCE: f64 = 0.3;
 /// Weight of the coherence.
 pub const COHERENCE: f64 = 0.3;
-/// Weight of the session's course.
+/// Weight of the session's part, which rates how often it was summarized.
 pub const SESSION: f64 = 0.2;
 /// Weight of the room in the window.
 pub const ROOM: f64 = 0.2;
 
-/// Number of summaries per turn expected of a session that goes well.
+/// Number of summaries per turn that is rated best.
 pub const SUMMARIES_PER_TURN: f64 = 0.1;
 
 /// The observations that the quality is computed from.
@@ -60,8 +60,7 @@ impl QualityPart {
 }
 
 impl Quality {
-    /// Computes the quality. A value outside 0 to 1 counts as the nearest end, and a value that is
-    /// no number as 0.
+    /// Computes the quality. A value outside 0 to 1 counts as the nearest end, and NaN counts as 0.
     pub fn of(observed: &Observed) -> Self {
         let parts = [relevance(observed), coherence(observed), session(observed), room(observed)];
         let score = parts.iter().map(QualityPart::points).sum();

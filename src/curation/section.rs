@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_have_the_format_of_the_design() {
+    fn failures_are_formatted_for_a_model() {
         let text = format_failures(&[failure("adds", Some("at a.ts:3")), failure("subs", None)]);
         let expected = "### Failed Test: adds\n**Error**: not equal\n**Expected**: 1\n\
                         **Received**: 2\n**Stack**:\n```\nat a.ts:3\n```\n\n\
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn previous_units_have_the_format_of_the_design() {
+    fn previous_units_are_formatted_for_a_model() {
         let text = format_previous_unit(&unit("add", "\nfunction add() {}\n"));
         let expected = "// Previously implemented: add\n// File: src/a.ts\n\nfunction add() {}";
         assert_eq!(text, expected);

@@ -1,11 +1,11 @@
 //! Builds a window: the messages for a model, within a number of tokens, with a report that gives
 //! the reasons.
 //!
-//! Sections are admitted first, and the messages get the rest. If not everything fits, parts go in
-//! this order: previous units, the least recent first; then memories, implementations, tests,
-//! types, context items and the summary, unless the phase requires them; then older messages; then
-//! what the phase requires. Tools, system prompt, design document, current unit and messages that
-//! cannot be left out always stay, or there is no window.
+//! Sections are admitted first, and the messages get the rest. If not everything fits, parts are
+//! left out in this order: previous units, least recent first; then memories, implementations,
+//! tests, types, context items and the summary, unless the phase requires them; then older
+//! messages; then the texts that the phase requires. Tools, system prompt, design document, current
+//! unit and messages that cannot be left out always stay, or there is no window.
 
 use std::sync::Arc;
 
@@ -140,9 +140,9 @@ pub(super) fn irreducible<'b>(history: &'b History<'_>) -> impl Iterator<Item = 
     })
 }
 
-/// Admits the texts that fit besides the messages that cannot be left out. The newest message goes
-/// before texts that the phase does not require: an agent that does not see a tool's answer calls
-/// the tool again.
+/// Admits the texts that fit besides the messages that cannot be left out. The newest message has
+/// priority over texts that the phase does not require: an agent that does not see a tool's answer
+/// calls the tool again.
 fn admit(offer: &mut Offer, request: &Request<'_>, never_lost: u64) {
     let left = |offer: &Offer| request.max_tokens - offer.tokens();
     offer.admit_required(left(offer) - never_lost);

@@ -12,8 +12,8 @@ pub const MOST_BETWEEN: u64 = 2;
 /// Minimum cosine similarity for a vector to count as found. Unrelated texts mostly stay below it.
 pub const LEAST_SIMILARITY: f64 = 0.25;
 
-/// Weights of the rankings. Search results decide, their neighbours come next, and age and use
-/// settle what fits about equally well.
+/// Weights of the rankings, relative to those by age and by use, which only settle near-ties.
+/// Search results decide, and their neighbours come next.
 const FOUND_WEIGHT: usize = 6;
 const NEIGHBOUR_WEIGHT: usize = 3;
 
@@ -110,8 +110,8 @@ fn cosine(left: &[f32], square: f64, right: &[f32]) -> Option<f64> {
     (lengths.is_finite() && lengths > 0.0).then(|| dot(left, right) / lengths)
 }
 
-/// Returns the dot product, summed in eight lanes that the processor adds at once: a query is
-/// compared with thousands of vectors while everything else waits.
+/// Returns the dot product, summed in eight lanes so that the compiler can vectorize it: a query is
+/// compared with thousands of vectors while other requests wait.
 fn dot(left: &[f32], right: &[f32]) -> f64 {
     let (left, left_rest) = left.as_chunks::<8>();
     let (right, right_rest) = right.as_chunks::<8>();

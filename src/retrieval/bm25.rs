@@ -5,9 +5,9 @@
 
 use std::collections::HashMap;
 
-/// Saturation of repeated words (k1): the smaller it is, the sooner more of the same word stops to
-/// matter. Lucene's default. Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25
-/// and Beyond" (2009), find 1.2 to 2 good.
+/// Saturation of repeated words (k1): the smaller it is, the less further repetitions matter.
+/// Lucene's default. Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and
+/// Beyond" (2009), recommend 1.2 to 2.
 const SATURATION: f64 = 1.2;
 /// Penalty for long documents (b), from 0 to 1. Lucene's default, from the same source.
 const LENGTH: f64 = 0.75;

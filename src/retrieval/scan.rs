@@ -138,9 +138,9 @@ impl Wanted {
         }
     }
 
-    /// Counts the words of a run however long it is.
+    /// Counts the words of a run of any length.
     fn runs(&mut self, run: &str, seen: u8) {
-        // What is not ASCII may still hold marks between words.
+        // Characters outside ASCII may still separate words.
         match run.len() > words::LONGEST_RUN && seen & OTHER == 0 {
             true => words::runs(run).for_each(|piece| self.run(piece, seen)),
             false => self.run(run, seen),

@@ -3,9 +3,9 @@
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-/// The longest run of letters and digits that is read as one, in bytes; a longer one is read in
-/// pieces. No word that somebody looks for is longer, and the time for a stem grows with the square
-/// of its word.
+/// Maximum length of a run of letters and digits that is read as one, in bytes; a longer one is
+/// read in pieces. Nobody searches for longer words, and the time to stem a word grows with the
+/// square of its length.
 pub const LONGEST_RUN: usize = 256;
 
 /// Returns the words of a text in lower case and in order. An identifier of several parts gives its
@@ -44,8 +44,8 @@ pub(super) fn runs(run: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the parts of a text to search by: all of it, or the beginning and the end of a text of
-/// more than `most` bytes, half of those each.
+/// Returns the parts of a text to search by: the whole text if it has at most `most` bytes,
+/// otherwise its beginning and its end, half of `most` each.
 pub fn ends(text: &str, most: usize) -> [&str; 2] {
     if text.len() <= most {
         return [text, ""];

@@ -71,8 +71,7 @@ impl Spans {
         }
     }
 
-    /// Returns the numbers of the set from 1 to `last`. Also puts ranges that are out of order
-    /// right.
+    /// Returns the numbers of the set from 1 to `last`. Also sorts ranges that are out of order.
     #[must_use]
     pub fn within(&self, last: u64) -> Self {
         let mut spans = Self::default();

@@ -96,7 +96,7 @@ impl State {
     }
 
     /// Returns the revision `then` with the conversation ending after message `last`, in a log that
-    /// has `length` messages by now.
+    /// now has `length` messages.
     #[must_use]
     pub fn back_at(then: &Self, last: u64, length: u64) -> Self {
         let mut state = then.rebased(last.max(then.base));

@@ -16,7 +16,7 @@ pub(super) fn print(metadata: &Metadata) -> String {
 pub(super) fn read(text: &str) -> Result<Metadata, StoreError> {
     match sexp::read(text).ok().and_then(disclose) {
         Some(Value::Map(entries)) => Ok(Metadata(entries)),
-        _ => Err(StoreError::Damaged(format!("metadata {text:?}"))),
+        _ => Err(StoreError::Damaged(format!("cannot parse the metadata {text:?}"))),
     }
 }
 

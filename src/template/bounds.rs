@@ -1,6 +1,6 @@
-//! How long and how deep a template's expressions and blocks may be. The engine parses by recursion,
-//! and a template comes with a project that somebody else wrote: one that is deep enough overflows
-//! the stack, which ends the program. It must know tokens only, and nothing of what they mean to the
+//! Limits the length and the depth of a template's expressions and blocks. The engine parses
+//! recursively, and a template may come with somebody else's project: one that is deep enough would
+//! overflow the stack and end the program. Must know only tokens, and not what they mean to the
 //! engine.
 
 use minijinja::machinery::{Span, Token, tokenize};
@@ -8,28 +8,30 @@ use minijinja::syntax::SyntaxConfig;
 
 use super::TemplateError;
 
-/// Maximum number of tokens between `{{` and `}}` or `{%` and `%}`: no expression is deeper.
+/// Maximum number of tokens in one `{{ … }}` or `{% … %}`, and so the maximum depth of an
+/// expression.
 const MAX_TAG_TOKENS: usize = 200;
 /// Maximum number of brackets of all kinds that are open at once.
 const MAX_BRACKETS: usize = 20;
 /// Maximum number of blocks that are open at once; each `elif` counts as one more in its block.
 const MAX_BLOCKS: usize = 40;
 
-/// Maximum number of bytes in a line, and of lines: the engine counts both in 16 bits, and where
-/// overflows are checked it panics.
+/// Maximum number of bytes in a line. The engine counts bytes and lines in 16 bits, and panics when
+/// a checked count overflows.
 const MAX_LINE_BYTES: usize = 60_000;
+/// Maximum number of lines, for the same reason.
 const MAX_LINES: usize = 60_000;
 
-/// Refuses a template that is too deep to be parsed on a small stack. It is to be called before the
+/// Refuses a template that is too deep to be parsed on a small stack. Must be called before the
 /// engine sees the text.
 ///
 /// # Errors
-/// [`TemplateError`] at the first token that is one too many.
+/// [`TemplateError`] at the first token beyond a limit.
 pub(super) fn check(name: &str, body: &str, body_line: usize) -> Result<(), TemplateError> {
     check_lines(name, body, body_line)?;
     let mut depth = Depth::default();
     for token in tokenize(body, false, SyntaxConfig::default()) {
-        // The engine gets no further either.
+        // The engine stops here, too, and reports the error.
         let Ok((token, span)) = token else { return Ok(()) };
         if let Some(message) = depth.refused(&token) {
             let Span { start_line, start_col, .. } = span;
@@ -56,19 +58,19 @@ fn check_lines(name: &str, body: &str, body_line: usize) -> Result<(), TemplateE
     Ok(())
 }
 
-/// What is open at a token.
+/// Brackets and blocks that are open at a token.
 #[derive(Default)]
 struct Depth {
     /// Tokens since the last tag ended.
     tokens: usize,
-    /// For each open bracket, how many colons it has had.
+    /// Number of colons seen in each open bracket.
     brackets: Vec<usize>,
-    /// For each open block, how many levels it takes.
+    /// Number of levels that each open block takes.
     blocks: Vec<usize>,
 }
 
 impl Depth {
-    /// Takes a token and says what it is too much of.
+    /// Reads a token. Returns a message if it exceeds a limit.
     fn refused(&mut self, token: &Token<'_>) -> Option<String> {
         if let Token::TemplateData(_) | Token::VariableEnd | Token::BlockEnd = token {
             self.tokens = 0;
@@ -101,7 +103,7 @@ impl Depth {
         (levels > MAX_BLOCKS).then(|| format!("blocks cannot be more than {MAX_BLOCKS} deep"))
     }
 
-    /// Takes the first word of a tag. That of `{{ if }}` is no block, but is counted as one.
+    /// Reads the first word of a tag. `{{ if }}` opens no block, but is counted as one.
     fn statement(&mut self, name: &str) {
         match name {
             "elif" => match self.blocks.last_mut() {
@@ -122,7 +124,8 @@ mod tests {
     /// A quarter of the smallest stack on which templates are parsed.
     const STACK: usize = 512 << 10;
 
-    /// Text before, repeated, in the middle, repeated, and after.
+    /// Text before, opening text (repeated), text in the middle, closing text (repeated), text
+    /// after.
     type Shape = [&'static str; 5];
 
     const SHAPES: &[Shape] = &[
@@ -186,7 +189,7 @@ mod tests {
         [before, &open.repeat(times), middle, &close.repeat(times), after].concat()
     }
 
-    /// Parses and renders on a small stack; whether the template was found usable.
+    /// Parses and renders on a small stack. Returns whether the template is usable.
     fn is_usable(text: String) -> bool {
         let parse = move || {
             let fields = Fields::from([("a", "x")]);

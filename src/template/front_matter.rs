@@ -1,12 +1,11 @@
 //! Front matter: the lines between two `---` at the beginning of a template, with one setting
 //! `name: value` on each.
 //!
-//! This much of YAML is enough for settings that are all numbers and short texts, and an error can
-//! say where it is.
+//! This subset of YAML is enough for numbers and short texts, and every error can name its place.
 
 use super::TemplateError;
 
-/// The settings that a template gives itself. A setting that is not given is `None`.
+/// Settings in a template. `None` stands for a missing setting.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FrontMatter {
     /// Purpose of the template.

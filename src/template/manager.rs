@@ -13,7 +13,7 @@ pub const TASK: &str = "You keep the working notes of a conversation between a u
 /// The parts of a conversation that a template can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Conversation<'a> {
-    /// Notes of the turn before. Empty if there are none.
+    /// Notes of the previous turn. Empty if there are none.
     pub prior_summary: &'a str,
     /// Last messages. Empty if there are none.
     pub recent_conversation: &'a str,

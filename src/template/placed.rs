@@ -1,5 +1,5 @@
-//! Finds out which fields a template really shows. A field that is only part of a condition is not
-//! shown, nor is one in a branch that is not taken.
+//! Finds the fields that a template really shows. Fields that occur only in a condition, or in a
+//! branch that is not taken, do not count.
 //!
 //! Each `{{ value }}` becomes a call of a function that gets the value. The template's text tells
 //! which fields the value is made from.
@@ -15,7 +15,7 @@ use minijinja::{Environment, Value};
 
 use super::Fields;
 
-/// Name of the function. No template uses it by itself.
+/// Name of the function. Templates do not call it themselves.
 const SHOWN: &str = "contexture_notes_what_is_shown";
 
 /// The fields that a value is made from.
@@ -79,7 +79,7 @@ impl Noting {
         let fields: BTreeMap<String, String> =
             fields.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
         environment.add_function(SHOWN, move |number: usize, value: Value| {
-            if let Some(origin) = values.get(number).filter(|_| says_something(&value)) {
+            if let Some(origin) = values.get(number).filter(|_| shows_something(&value)) {
                 let mut noted = noted.0.lock().unwrap_or_else(PoisonError::into_inner);
                 for name in &origin.names {
                     let Some(field) = fields.get(name) else { continue };
@@ -96,15 +96,15 @@ impl Noting {
 }
 
 impl Placed {
-    /// Returns whether something of this field was shown.
+    /// Returns whether any part of this field was shown.
     pub(super) fn has(&self, field: &str) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(field)
     }
 }
 
-/// Returns whether a value is a text or a list. A length, or the answer to a question, shows
+/// Returns whether a value is a non-empty text or a list. A length or the result of a test shows
 /// nothing of its origin.
-fn says_something(value: &Value) -> bool {
+fn shows_something(value: &Value) -> bool {
     match value.as_str() {
         Some(text) => !text.trim().is_empty(),
         None => matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable),
@@ -115,7 +115,7 @@ fn is_part(value: &Value, field: &str) -> bool {
     value.as_str().is_none_or(|text| field.contains(text.trim()))
 }
 
-/// The names that were read so far.
+/// Reads the words of tags, and tracks the names that a template defines.
 #[derive(Default)]
 struct Reader {
     /// The words of the tag, without names of filters and attributes.

@@ -12,8 +12,8 @@ use super::{Template, TemplateError, bounds};
 /// Maximum number of steps of a template: a thousand times what the built-in ones need, and less
 /// than a tenth of a second.
 const FUEL: u64 = 200_000;
-/// Maximum number of bytes that all steps may process, since each may process all texts. Takes
-/// some seconds.
+/// Maximum number of bytes that all steps may process together: each may process all texts. This
+/// takes some seconds.
 const MAX_WORK: u64 = 8 << 30;
 /// Maximum length of a rendered template, in bytes.
 const MAX_RENDERED_BYTES: usize = 4 << 20;
@@ -75,15 +75,15 @@ pub(super) fn check(name: &str, body: &str, body_line: usize) -> Result<(), Temp
     })
 }
 
-/// Has the engine do something; a panic of it is an error of the template.
+/// Runs the engine, and turns a panic into an error of the template.
 fn surviving<T>(
     name: &str,
     line: usize,
     work: impl FnOnce() -> Result<T, TemplateError>,
 ) -> Result<T, TemplateError> {
-    // What the work has changed is dropped with it.
+    // Anything that the work changed is dropped with it.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
-        let message = "the template engine fails on it".to_owned();
+        let message = "the template engine crashes on this template".to_owned();
         Err(TemplateError { name: name.to_owned(), line, column: 1, message })
     })
 }

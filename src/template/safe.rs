@@ -1,6 +1,6 @@
 //! The subset of Jinja that a template may use: placeholders, conditions and loops, but nothing
-//! that lets a text grow from itself. A template comes with a project that somebody else wrote, and
-//! running out of memory would kill the whole program.
+//! that lets a text grow from itself. A template may come with somebody else's project, and running
+//! out of memory would end the whole program.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use super::work::Work;
 /// Allowed statements. Others would store texts or include other templates.
 const STATEMENTS: [&str; 7] = ["if", "elif", "else", "endif", "for", "endfor", "set"];
 
-/// Maximum number of bytes that all filters of a template may make together. All of it may stay in
-/// memory, in names and in loops.
+/// Maximum number of bytes that all filters of a template may produce together. All of them may
+/// stay in memory, in variables and loops.
 const MAX_MADE_BYTES: usize = 64 << 20;
 /// Maximum number of pieces that a text may be split into.
 const MAX_PIECES: usize = 100_000;
 /// Memory for one piece, besides its text.
 const BYTES_PER_PIECE: usize = 48;
-/// Maximum number of bytes in the characters that `trim` takes off.
+/// Maximum number of bytes in the argument of `trim`.
 const MAX_TRIMMED_BYTES: usize = 16;
 /// Maximum depth of nested loops. Each loop keeps the values it iterates over.
 const MAX_LOOPS: usize = 8;
@@ -107,7 +107,7 @@ fn add_splitting(environment: &mut Environment<'static>, made: Arc<Made>, work: 
     });
 }
 
-/// Refuses characters to trim that are too many: each is compared with each of the text.
+/// Refuses too many characters to trim: each is compared with every character of the text.
 fn check_ends(ends: Option<&str>) -> Result<(), Error> {
     if ends.is_some_and(|ends| ends.len() > MAX_TRIMMED_BYTES) {
         let problem = format!("characters to trim cannot have more than {MAX_TRIMMED_BYTES} bytes");
@@ -116,22 +116,22 @@ fn check_ends(ends: Option<&str>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Number of bytes that the filters of one rendering have made.
+/// Number of bytes that the filters of one rendering have produced.
 #[derive(Default)]
 struct Made(AtomicUsize);
 
 impl Made {
-    /// Adds a text that is about to be made from another.
+    /// Counts a text that is about to be made from another.
     fn text(&self, of: &Value) -> Result<(), Error> {
-        // The engine would make a text of a list, which nobody has counted.
+        // The engine would turn a list into a text that was not counted.
         if matches!(of.kind(), ValueKind::Seq | ValueKind::Iterable) {
-            let problem = "a filter of texts cannot take a list";
+            let problem = "this filter takes a text, not a list";
             return Err(Error::new(ErrorKind::InvalidOperation, problem));
         }
         self.note(of.as_str().unwrap_or_default().len())
     }
 
-    /// Adds the pieces that a text is about to be split into.
+    /// Counts the pieces that a text is about to be split into.
     fn pieces(&self, of: &Value, count: impl FnOnce(&str) -> usize) -> Result<(), Error> {
         let text = of.as_str().unwrap_or_default();
         let pieces = count(text);
@@ -145,7 +145,7 @@ impl Made {
     fn note(&self, bytes: usize) -> Result<(), Error> {
         let before = self.0.fetch_add(bytes, Ordering::Relaxed);
         if before.saturating_add(bytes) > MAX_MADE_BYTES {
-            let problem = format!("its filters make more than {MAX_MADE_BYTES} bytes");
+            let problem = format!("its filters produce more than {MAX_MADE_BYTES} bytes");
             return Err(Error::new(ErrorKind::InvalidOperation, problem));
         }
         Ok(())
@@ -184,7 +184,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Describes the token if a template may not have it here.
+    /// Describes the token if it is not allowed here.
     fn refused(&mut self, token: &Token<'_>) -> Option<String> {
         let what = match token {
             Token::VariableStart | Token::BlockStart => {

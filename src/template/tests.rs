@@ -77,12 +77,12 @@ fn a_template_cannot_become_large() {
     let busy = "{% for n in range(50000) %}{% if c|length == n %}{% endif %}{% endfor %}";
     assert!(error(busy).contains("does it loop"));
     let busy = busy.replace("length", "upper");
-    assert_eq!(error(&busy), "its filters make more than 67108864 bytes");
+    assert_eq!(error(&busy), "its filters produce more than 67108864 bytes");
     let four = parse("{{ c }}{{ c|upper }}{{ c[:5] }}{{ c }}{{ c }}").unwrap();
     assert_eq!(render(&four, &fields).unwrap().len(), 4_000_005);
 }
 
-/// One step can look at a whole list, or at each character of a text for each of another.
+/// One step can read a whole list, or compare each character of one text with each of another.
 #[test]
 fn a_template_cannot_stall_in_few_steps() {
     let many = "x".repeat(50_000);
@@ -108,16 +108,16 @@ fn a_template_cannot_stall_in_few_steps() {
         let text = format!(
             "{{% set r = range(99999) %}}{{% for n in range(20000) %}}{looped}{{% endfor %}}"
         );
-        let expected = "its lists are looked at for more than 1000000 items";
+        let expected = "it reads more than 1000000 list items";
         check(&text, expected);
     }
     let text = format!(
         "{{% set r = '{lines}'|lines %}}{{% for n in range(9999) %}}{{% if n in r %}}{{% endif \
          %}}{{% endfor %}}"
     );
-    check(&text, "looked at for more than");
+    check(&text, "it reads more than");
     for filter in ["upper", "lower", "title", "capitalize", "trim"] {
-        check(&format!("{{{{ range(9)|{filter} }}}}"), "a filter of texts cannot take a list");
+        check(&format!("{{{{ range(9)|{filter} }}}}"), "this filter takes a text, not a list");
     }
     check("{{ 'x'|trim('12345678901234567') }}", "cannot have more than 16 bytes");
 }
@@ -235,7 +235,7 @@ fn a_template_can_keep_only_so_much() {
         (0..200).map(|at| format!("{{% set a{at} = {value} %}}\n")).collect()
     };
     for filter in ["lines", "trim", "split('conversation')"] {
-        let expected = "its filters make more than 67108864 bytes";
+        let expected = "its filters produce more than 67108864 bytes";
         check(&sets(&format!("c|{filter}")), expected);
     }
     check(&sets("c|split('')"), "cannot be split into more than 100000 pieces");

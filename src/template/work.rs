@@ -1,4 +1,4 @@
-//! Counts the items that a template looks at. The engine counts steps, but one step may look at a
+//! Counts the list items that a template reads. The engine counts steps, but one step may read a
 //! whole list, as `in` and `==` do.
 
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use minijinja::value::{Enumerator, Object, ObjectRepr, ValueIter, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
 
-/// Maximum number of items of lists that a template may look at, each time counted anew.
+/// Maximum number of list items that a template may read. An item counts each time it is read.
 const MAX_ITEMS: usize = 1_000_000;
 
-/// Number of items that one rendering has looked at.
+/// Number of list items that one rendering has read.
 #[derive(Debug, Default)]
 pub(super) struct Work(AtomicUsize);
 
-/// A list whose items are counted whenever they are looked at one after the other.
+/// A list whose items are counted whenever they are iterated over.
 #[derive(Debug)]
 struct Counted {
     list: Value,
@@ -33,7 +33,7 @@ impl Work {
         Value::from_object(Counted { list, work: Arc::clone(self) })
     }
 
-    /// Counts an item. Returns whether it may be looked at.
+    /// Counts an item. Returns whether it may be read.
     fn note(&self) -> bool {
         self.0.fetch_add(1, Ordering::Relaxed) < MAX_ITEMS
     }
@@ -74,8 +74,8 @@ impl Iterator for Items {
             return self.items.next().filter(|_| !self.has_ended);
         }
         self.has_ended = true;
-        let problem = format!("its lists are looked at for more than {MAX_ITEMS} items");
-        // The engine takes it for the error of whatever looks at it.
+        let problem = format!("it reads more than {MAX_ITEMS} list items");
+        // The engine reports it as an error of the operation that reads the item.
         Some(Value::from(Error::new(ErrorKind::InvalidOperation, problem)))
     }
 

@@ -13,8 +13,8 @@ use super::{Counter, TokenizerName};
 /// thread and warming its cache costs more than it saves.
 const HALVED_ABOVE: usize = 128 * 1024;
 
-/// The longest part of a text that is counted at once, in bytes: a run without a place to cut takes
-/// time that grows faster than its length.
+/// Maximum length of a part that is counted at once, in bytes: the time for a text without a place
+/// to cut grows faster than its length.
 const LONGEST_PART: usize = 16 << 10;
 /// Maximum number of line ends or spaces to try as a place to cut.
 const TRIES: usize = 64;
@@ -59,7 +59,7 @@ impl Counter for Bpe {
     }
 }
 
-/// Counts a text part by part, as long as it is wanted.
+/// Counts a text part by part. Returns `None` once the count is no longer wanted.
 fn count_parts(
     vocabulary: &CoreBpe,
     mut text: &str,
@@ -77,9 +77,9 @@ fn count_parts(
     Some(tokens + vocabulary.count(text) as u64)
 }
 
-/// Returns where to cut a text of more than [`LONGEST_PART`] bytes: where [`split`] would, else before
-/// a space between small letters, where a piece begins in both vocabularies. A text that has neither
-/// nearby is cut anywhere, and may then count a token more.
+/// Returns the offset at which to cut a text of more than [`LONGEST_PART`] bytes: a place where
+/// [`split`] may cut, or else before a space between lower-case letters, where a piece begins in
+/// both vocabularies. If there is neither nearby, the text is cut anywhere, which may add a token.
 fn cut(text: &str) -> usize {
     let bytes = &text.as_bytes()[..LONGEST_PART];
     let lines = memchr::memrchr_iter(b'\n', bytes).map(|line_end| line_end + 1);
@@ -92,8 +92,8 @@ fn cut(text: &str) -> usize {
     line.or_else(space).unwrap_or_else(|| text.floor_char_boundary(LONGEST_PART))
 }
 
-/// Counts `left` on another thread and `right` on this one, or both on this one if the system gives
-/// no thread.
+/// Counts `left` on another thread and `right` on this one, or both on this one if no thread can be
+/// started.
 fn count_both(
     vocabulary: &CoreBpe,
     left: &str,
@@ -141,7 +141,7 @@ fn split(text: &str) -> Option<(&str, &str)> {
     nearest.map(|at| text.split_at(at))
 }
 
-/// Returns whether the line that begins at `at` begins as [`split`] needs it.
+/// Returns whether [`split`] may cut before the line that begins at `at`.
 fn splits(text: &[u8], at: usize) -> bool {
     text.get(at).is_some_and(|byte| byte.is_ascii_graphic() && *byte != b'/')
 }

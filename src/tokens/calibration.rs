@@ -4,8 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Weight of a new report against all earlier ones. A change of the tokenizer is followed within a
-/// dozen reports, and one odd report moves little.
+/// Weight of a new report against all earlier ones. A changed tokenizer is learned within a dozen
+/// reports, and a single odd report changes little.
 pub const SMOOTHING: f64 = 0.2;
 
 /// Smallest ratio that a calibration gives.
@@ -56,8 +56,7 @@ impl Calibration {
     }
 }
 
-/// Brings a ratio within its bounds. Stored states come from outside, so the ratio may even be no
-/// number.
+/// Brings a ratio within its bounds. Stored states come from outside, so the ratio may even be NaN.
 fn bounded(ratio: f64) -> f64 {
     if ratio.is_nan() { 1.0 } else { ratio.clamp(LEAST, MOST) }
 }

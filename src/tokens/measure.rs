@@ -29,7 +29,7 @@ impl Measure {
     }
 
     /// Returns the measure for a model whose tokens are `factor` times those of the counter.
-    /// `exact` tells if the counter's vocabulary is the model's own.
+    /// `exact` tells whether the counter's vocabulary is the model's own.
     #[must_use]
     pub fn scaled(self, factor: f64, exact: bool) -> Self {
         Self { factor, exact, ..self }

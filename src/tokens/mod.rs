@@ -26,8 +26,8 @@ pub trait Counter: Send + Sync {
     /// Counts the tokens of `text`; 0 for the empty text.
     fn count(&self, text: &str) -> u64;
 
-    /// [`count`](Self::count) as long as somebody wants to know; `None` when nobody does any more,
-    /// which a counter that takes long asks now and then.
+    /// Like [`count`](Self::count), but returns `None` once the count is no longer wanted. Slow
+    /// counters check `is_wanted` now and then.
     fn count_while(&self, text: &str, _is_wanted: &(dyn Fn() -> bool + Sync)) -> Option<u64> {
         Some(self.count(text))
     }

@@ -18,8 +18,8 @@ pub const TARGET_UTILISATION: f64 = 0.8;
 /// Values for an unknown model.
 pub const DEFAULT: Row = public(&[], DEFAULT_LIMIT, TokenizerName::O200k).inexact();
 
-/// Models by the beginnings of their names. Limits are the published ones of the vendors, except
-/// that `gpt-5` is held to the 128,000 that the design of pruning gives it. Factors are relative to
+/// Models by the beginnings of their names. Limits are the ones that vendors publish, except for
+/// `gpt-5`, whose 128,000 is the figure that pruning was designed for. Factors are relative to
 /// `o200k`; a calibration corrects them.
 pub const TABLE: &[Row] = &[
     private(&["gemini-1.5-", "gemini-2.0-", "gemini-2.5-", "gemini-3"], 1_000_000, GEMINI),
@@ -51,7 +51,7 @@ const GEMINI: f64 = 1.3;
 const CLAUDE: f64 = 1.55;
 const CLAUDE_TO_4_6: f64 = 1.2;
 
-/// Models with names that begin alike.
+/// Models whose names share a prefix.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Row {
     /// Beginnings of their names, in lower case.
@@ -80,18 +80,18 @@ pub struct Override {
     pub tokenizer: Option<TokenizerName>,
 }
 
-/// Where the number of tokens comes from that a model takes.
+/// Source of a model's token limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitFrom {
-    /// Nothing is known of the model.
+    /// A default, because the model is unknown.
     Unknown,
     /// [`TABLE`].
     Table,
     /// The user's configuration.
     User,
-    /// The model's server, which was asked.
+    /// The model's server, when asked.
     Server,
-    /// The model's server, which refused a request that was too long.
+    /// The model's server, when it refused a request that was too long.
     Refusal,
 }
 
@@ -115,7 +115,7 @@ pub struct Model {
     pub name: String,
     /// Maximum number of tokens in a request.
     pub limit: u64,
-    /// Where that comes from.
+    /// Source of the limit.
     pub limit_from: LimitFrom,
     /// The nearest public vocabulary.
     pub tokenizer: TokenizerName,
@@ -130,17 +130,18 @@ pub struct Model {
 }
 
 impl Model {
-    /// Finds the model with this name, in any letter case. The table ignores what vendors and
-    /// routers put before a name, as in `anthropic/claude-sonnet-4-5`. The user's prefixes are
-    /// compared with the whole name first, and then with the bare name.
+    /// Finds the model with this name, in any letter case. The table ignores prefixes that vendors
+    /// and routers add, as in `anthropic/claude-sonnet-4-5`. The user's prefixes are compared first
+    /// with the whole name, then with the bare name.
     pub fn named(name: &str, overrides: &[Override]) -> Self {
         let whole = name.trim().to_lowercase();
         let bare = whole.rsplit('/').next().unwrap_or(&whole);
         let row = longest(TABLE.iter().flat_map(Row::by_prefix), bare);
-        let said = |name| longest(overrides.iter().map(|said| (said.prefix.as_str(), said)), name);
-        let said = said(&whole).or_else(|| said(bare));
+        let find =
+            |name| longest(overrides.iter().map(|given| (given.prefix.as_str(), given)), name);
+        let given = find(&whole).or_else(|| find(bare));
         let model = Self::of_row(name, row);
-        said.map_or(model.clone(), |said| model.with_override(said))
+        given.map_or(model.clone(), |given| model.with_override(given))
     }
 
     /// Returns the model with the factor learned from its provider's reports. A model that has a
@@ -160,7 +161,7 @@ impl Model {
         Measure::plain(Arc::clone(counter)).scaled(factor, exact)
     }
 
-    /// Returns the number of tokens that a history should have at most: ⌊[`TARGET_UTILISATION`] ·
+    /// Returns the maximum number of tokens that a history should have: ⌊[`TARGET_UTILISATION`] ·
     /// limit⌋.
     pub fn target(&self) -> u64 {
         (self.limit as f64 * TARGET_UTILISATION).floor() as u64
@@ -184,17 +185,17 @@ impl Model {
 
     /// Applies the user's values. A vocabulary that the user names counts as the model's own,
     /// unless a factor says that it is not.
-    fn with_override(self, said: &Override) -> Self {
-        let said_factor = said.factor.filter(|factor| factor.is_finite() && *factor > 0.0);
-        let factor = said_factor.unwrap_or(self.factor);
-        let named = said.tokenizer.is_some_and(|named| named != TokenizerName::Estimate);
-        let untouched = said.tokenizer.is_none() && factor == self.factor;
+    fn with_override(self, given: &Override) -> Self {
+        let given_factor = given.factor.filter(|factor| factor.is_finite() && *factor > 0.0);
+        let factor = given_factor.unwrap_or(self.factor);
+        let named = given.tokenizer.is_some_and(|named| named != TokenizerName::Estimate);
+        let untouched = given.tokenizer.is_none() && factor == self.factor;
         let exact = if untouched { self.exact } else { named && factor == 1.0 };
-        let said_limit = said.limit.filter(|limit| *limit > 0);
+        let given_limit = given.limit.filter(|limit| *limit > 0);
         Self {
-            limit: said_limit.unwrap_or(self.limit),
-            limit_from: said_limit.map_or(self.limit_from, |_| LimitFrom::User),
-            tokenizer: said.tokenizer.unwrap_or(self.tokenizer),
+            limit: given_limit.unwrap_or(self.limit),
+            limit_from: given_limit.map_or(self.limit_from, |_| LimitFrom::User),
+            tokenizer: given.tokenizer.unwrap_or(self.tokenizer),
             factor,
             exact,
             known: true,

@@ -1,8 +1,8 @@
 //! Fits a text into a number of tokens, and reports what was left out.
 //!
-//! This module chooses and cuts. The formats decide what a section looks like, and the counter what
-//! a token is. The counts of parts are only a guess at the count of the whole (a token may span two
-//! sections), so every promise is about the count of the whole text.
+//! This module chooses and cuts. The formats decide what a section looks like, and the counter
+//! decides what a token is. The counts of parts are only a guess at the count of the whole (a token
+//! may span two sections), so every promise is about the count of the whole text.
 
 use super::cut::{self, Around};
 use super::report::{Fate, Reason, Verdict};
@@ -15,7 +15,7 @@ use crate::tokens::Counter;
 pub struct Piece<'a> {
     /// The item.
     pub item: &'a Item,
-    /// True if it stays as long as an unpinned item could go instead.
+    /// True if it is dropped only after all unpinned items.
     pub pinned: bool,
 }
 
@@ -42,11 +42,11 @@ pub struct BudgetTooSmall {
 
 /// Renders `pieces`, oldest first, in at most `max_tokens` tokens. `None` means no limit.
 ///
-/// Whole items go until the rest fits: first the unpinned, then the pinned ones, the oldest first.
-/// Two items are cut instead of dropped: the one that would be the last to go, and the newest one
-/// if only pinned items stay beside it. The first lines of a cut item stay (or the first
-/// characters, if the first line is too long), and a line in its body says how much is missing. If
-/// everything fits, everything is kept.
+/// Whole items are dropped until the rest fits: first the unpinned ones, then the pinned ones,
+/// oldest first in each group. An item is cut instead of dropped if no whole item would be left, or
+/// if it is the newest unpinned one and only pinned ones are kept whole. The first lines of a cut
+/// item stay (or the first characters, if the first line is too long), and a line in its body says
+/// how much is missing. If everything fits, everything is kept.
 ///
 /// # Errors
 ///
@@ -84,7 +84,7 @@ struct Draft<'a> {
     pieces: &'a [Piece<'a>],
     format: Format,
     counter: &'a dyn Counter,
-    /// Indices of the pieces. The first is the last to go.
+    /// Indices of the pieces, in order of importance: the last one is dropped first.
     keeping: Vec<usize>,
     /// Sections rendered so far, by index of the piece.
     sections: Vec<Option<Section>>,

@@ -1,6 +1,6 @@
 //! JSON: one object, for programs. Contents are verbatim. Names are verbatim once they are parsed,
-//! with hidden characters written as JSON escapes. It has only the metadata that other formats
-//! show, since `get-context` returns all of them.
+//! with hidden characters written as JSON escapes. Has only the metadata that the other formats
+//! show; `get-context` returns all of it.
 
 use serde::Serialize;
 

@@ -25,7 +25,7 @@ pub(super) struct Book {
     places: HashMap<(Kind, String), usize>,
     /// Current quantities, oldest first. Stated ones and those seen in outputs are kept apart,
     /// since outputs show so many that they would push the stated ones out.
-    said: Vec<Held>,
+    stated: Vec<Held>,
     shown: Vec<Held>,
     withdrawn: Vec<Withdrawal>,
     left_out: u64,
@@ -78,7 +78,7 @@ impl Book {
         if let Some(slot) = self.places.get(&place).copied()
             && let Some(old) = self.slots[slot].take()
         {
-            self.said.retain(|held| held.slot != slot);
+            self.stated.retain(|held| held.slot != slot);
             self.shown.retain(|held| held.slot != slot);
             entry.times += old.times;
             entry.voice = if old.voice.name() == "output" { entry.voice } else { old.voice };
@@ -91,7 +91,7 @@ impl Book {
             self.supersede(&entry.values[at]);
         }
         let slot = self.slots.len();
-        let held = if entry.voice == Voice::Output { &mut self.shown } else { &mut self.said };
+        let held = if entry.voice == Voice::Output { &mut self.shown } else { &mut self.stated };
         held.extend(entry.values.iter().map(|quantity| {
             let (key, amount) = (key(&quantity.subject), Amount::of(&quantity.amount));
             Held { slot, key, amount, quantity: quantity.clone() }
@@ -100,7 +100,7 @@ impl Book {
         self.slots.push(Some(entry));
     }
 
-    /// Drops the entries that the words take back, and remembers the withdrawal.
+    /// Drops the entries that the withdrawal names, and remembers the withdrawal.
     pub(super) fn withdraw(&mut self, withdrawal: Withdrawal) {
         let named = key(&withdrawal.words);
         if named.is_empty() {
@@ -141,8 +141,8 @@ impl Book {
     /// Iterates over the newest quantities, stated ones first.
     fn recalled(&self) -> impl Iterator<Item = &Held> {
         let newest = |held: &'_ [Held]| held.len().saturating_sub(RECALLED);
-        let (said, shown) = (newest(&self.said), newest(&self.shown));
-        self.said[said..].iter().rev().chain(self.shown[shown..].iter().rev())
+        let (stated, shown) = (newest(&self.stated), newest(&self.shown));
+        self.stated[stated..].iter().rev().chain(self.shown[shown..].iter().rev())
     }
 
     fn is_known(&self, value: &Quantity) -> bool {
@@ -226,7 +226,7 @@ impl Book {
     /// subject are marked.
     fn supersede(&mut self, newer: &Quantity) {
         let (subject, amount) = (key(&newer.subject), Amount::of(&newer.amount));
-        for held in [&mut self.said, &mut self.shown] {
+        for held in [&mut self.stated, &mut self.shown] {
             let start = held.len().saturating_sub(RECALLED);
             let mut at = start;
             while at < held.len() {
@@ -276,11 +276,11 @@ fn change_amount(entry: &mut Entry, old: &Quantity, newer: &Quantity) {
         return;
     };
     let mut end = start + old.amount.len();
-    if let Some(told) = entry.text[end..].strip_prefix(" (was ") {
-        end += " (was ".len() + told.find(')').map_or(told.len(), |at| at + 1);
+    if let Some(rest) = entry.text[end..].strip_prefix(" (was ") {
+        end += " (was ".len() + rest.find(')').map_or(rest.len(), |at| at + 1);
     }
-    let told = format!("{} (was {})", newer.amount, old.amount);
-    entry.text.replace_range(start..end, &told);
+    let amounts = format!("{} (was {})", newer.amount, old.amount);
+    entry.text.replace_range(start..end, &amounts);
     for value in entry.values.iter_mut().filter(|value| *value == old) {
         value.amount.clone_from(&newer.amount);
     }
@@ -336,8 +336,8 @@ fn is_done(task: &str, done: &BTreeSet<String>) -> bool {
     !words.is_empty() && shared as f64 >= DONE_SHARE * words.len() as f64
 }
 
-/// Returns whether an entry is the choice that the words take back: it contains all of them, or is
-/// that exact command.
+/// Returns whether an entry is the withdrawn choice: it contains all of the words, or is that exact
+/// command.
 fn is_choice_of(entry: &Entry, words: &str, named: &BTreeSet<String>) -> bool {
     match entry.kind {
         Kind::Decision => key(&entry.text).is_superset(named),
@@ -346,8 +346,8 @@ fn is_choice_of(entry: &Entry, words: &str, named: &BTreeSet<String>) -> bool {
     }
 }
 
-/// Returns whether an entry is a person's statement on the thing that the words name. It shares at
-/// least two meaningful words, and most of its own.
+/// Returns whether an entry is a person's statement about the thing that the words name. It must
+/// share at least two meaningful words, and most of its own.
 fn is_rule_about(entry: &Entry, named: &BTreeSet<String>) -> bool {
     let statement = matches!(entry.kind, Kind::Constraint | Kind::Decision | Kind::Request);
     if !statement || entry.voice != Voice::Person {

@@ -1,4 +1,4 @@
-//! Decides which entries go when there is not room for all.
+//! Drops the least valuable entries when there is not room for all.
 
 use super::force::{Force, force};
 use super::{Entry, Kind, Ledger, Voice, render};
@@ -9,8 +9,8 @@ const REMARK: u64 = 16;
 
 impl Ledger {
     /// Reduces the ledger to at most `tokens` tokens of rendered text. The least valuable entries
-    /// go first, and of equally valuable ones those with the oldest mention. From least to most
-    /// valuable:
+    /// are dropped first, and of equally valuable ones those with the oldest mention. From least to
+    /// most valuable:
     ///
     /// 1. paths and numbers that were seen once, and only in outputs,
     /// 2. those seen more than once, and errors,
@@ -21,9 +21,9 @@ impl Ledger {
     /// 5. decisions and tasks,
     /// 6. constraints.
     ///
-    /// Entries that may be out of date go with the first group.
+    /// Entries that may be out of date belong to the first group.
     ///
-    /// [`Ledger::left_out`] counts the entries that went.
+    /// [`Ledger::left_out`] counts the dropped entries.
     #[must_use]
     pub fn within(mut self, tokens: u64, measure: &Measure) -> Self {
         // Left-out entries need not be counted, so the best come first.

@@ -8,7 +8,7 @@
 /// The binding force of a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Force {
-    /// Something told, or asked for once.
+    /// A remark, or a single request.
     Remark,
     /// Something wanted or preferred.
     Wish,
@@ -16,7 +16,7 @@ pub(super) enum Force {
     Rule,
 }
 
-/// Words that oblige, forbid or allow, or that speak of always or never.
+/// Words that oblige, forbid or allow, or that mean always or never.
 const RULES: &[&str] = &[
     "must",
     "mustn't",

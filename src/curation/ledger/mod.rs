@@ -92,7 +92,7 @@ names! {
         Constraint => "constraint",
         /// Something that was chosen.
         Decision => "decision",
-        /// Anything else that the person wanted, asked for or told.
+        /// Any other wish, request or remark of the person.
         Request => "request",
         /// Something that is still to be done.
         Task => "task",

@@ -1,4 +1,4 @@
-//! Reads a sentence of a person or of the model, and adds to the ledger or removes from it.
+//! Reads a sentence of a person or of the model, and adds entries to the ledger or withdraws them.
 
 use super::book::Book;
 use super::force::{Force, force};
@@ -72,7 +72,7 @@ fn state(
     (loose, named): (Vec<Quantity>, Vec<Quantity>),
     book: &mut Book,
 ) {
-    let told = match kind {
+    let stated = match kind {
         // A number that is kept by name needs no sentence beside it.
         Some(Kind::Request) if loose.is_empty() && !named.is_empty() => None,
         Some(Kind::Task) => Some((Kind::Task, task(sentence, found))),
@@ -80,7 +80,7 @@ fn state(
         None if !loose.is_empty() => Some((Kind::Number, sentence)),
         None => None,
     };
-    let Some((kind, text)) = told.filter(|(_, text)| text.split_whitespace().nth(1).is_some())
+    let Some((kind, text)) = stated.filter(|(_, text)| text.split_whitespace().nth(1).is_some())
     else {
         return;
     };

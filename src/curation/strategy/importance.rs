@@ -8,7 +8,7 @@ use crate::curation::unit::History;
 use crate::session::message::{Message, Role};
 
 /// Points for recency of a system message and of the last message. Other messages get a share that
-/// grows with their place in the history. The figures are the design's (§5).
+/// grows with their place in the history. All points of a message add up to at most 100.
 pub const RECENCY: f64 = 40.0;
 /// Points for the role of a system message.
 pub const SYSTEM: f64 = 30.0;
@@ -62,7 +62,7 @@ impl Strategy for Importance {
     }
 }
 
-/// Gives each unit the score of its highest-scoring message. Of equally high ones, the oldest
+/// Gives each unit the score of its highest-scoring message; of several such messages, the oldest
 /// counts.
 pub fn scores(history: &History<'_>) -> Vec<Score> {
     let spoken = |message: &&&Message| message.role != Role::System;

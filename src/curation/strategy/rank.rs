@@ -14,12 +14,13 @@ const NEIGHBOUR: f64 = 0.85;
 const SECOND_NEIGHBOUR: f64 = 0.1;
 /// Maximum number of bytes of a query that are read.
 const MOST_READ: usize = 16 << 10;
-/// Bonus of the newest unit over the oldest; the best match scores 1 by words. It is small, so that
-/// it only decides between units that fit equally well: of two values, the later one holds.
+/// Bonus of the newest unit over the oldest; the best match scores 1 by words. It is so small that
+/// it only decides between units that fit equally well: if a value was changed later, the later one
+/// is shown.
 const RECENCY: f64 = 0.05;
 /// Bonus for mentioning an error, and again for changing a file.
 const IMPORTANCE: f64 = 0.02;
-/// Bonus for a message of the user: a request counts more than an answer.
+/// Bonus for a message of the user: requests matter more than answers.
 const FROM_USER: f64 = 0.02;
 
 /// Scores each unit. The part for words is 1 for the best match by words.

@@ -50,7 +50,7 @@ impl Strategy for Sliding {
     }
 }
 
-/// Returns the marker that the design prescribes, byte for byte.
+/// Returns the text of the note. Clients may recognize it, so its wording is fixed.
 fn omitted(messages: usize) -> String {
     format!("[{messages} earlier messages omitted for brevity]")
 }

@@ -1,10 +1,10 @@
-//! `tiered`: gives up first what is easiest to get back. It works in batches, so that most windows
-//! begin with the same bytes as the one before.
+//! `tiered`: first gives up the parts that are easiest to get back. Works in batches, so that most
+//! windows begin with the same bytes as the one before.
 //!
-//! The tiers, each starting with the oldest messages: a line replaces the result of a read if the
-//! same file was read again later; its beginning and end replace a large result; a line replaces
-//! any other result; at last whole units go, and a note keeps their ledger. Each replacement names
-//! the message with the original.
+//! Each tier starts with the oldest messages. First, a line replaces the result of a read if the
+//! same file was read again later. Then only the beginning and the end of large results stay. Then
+//! a line replaces any other result. At last whole units are dropped, and a note keeps their
+//! ledger. Each replacement names the message with the original.
 
 mod asked;
 mod fold;
@@ -80,7 +80,7 @@ impl<'a, 'h> Draft<'a, 'h> {
         Self { history, forms, written, tokens }
     }
 
-    /// Leaves out more units if the guessed costs were too low, and adds the note.
+    /// Drops more units if the guessed costs were too low, and adds the note.
     fn within(mut self, budget: u64) -> Projection {
         let mut units = 0..self.history.units.len();
         while self.tokens > budget {

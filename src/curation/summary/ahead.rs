@@ -1,5 +1,4 @@
-//! Summaries of which the ledger, the slow part, is made ahead of time: in another place than the
-//! one in which the summary is made.
+//! Summaries whose ledger, the slow part, is computed ahead of time, for example on another thread.
 
 use std::sync::Arc;
 

@@ -79,7 +79,7 @@ fn check(phase: Option<Phase>, words: &str, max_tokens: u64, expected: &str) -> 
 }
 
 #[test]
-fn each_phase_has_its_sections_in_the_order_of_the_design() {
+fn each_phase_has_its_sections_in_a_fixed_order() {
     check(Some(Phase::Planning), "u a u", 9_999, "sp10 ci60 s70 1 2 3 g80");
     check(Some(Phase::Interface), "u a u", 9_999, "sp10 dd20 td30 ci60 s70 1 2 3 g80");
     let implementation = "sp10 dd20 td30 cu40 rt50 ci60 s70 1 2 3 pu101 pu102 pu103 g80";

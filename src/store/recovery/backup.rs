@@ -229,12 +229,12 @@ fn trailer(file: &mut File) -> io::Result<Option<String>> {
 /// Reads the whole file and fails unless it has the hash at its end.
 fn read_trailer(file: &mut File) -> io::Result<()> {
     let changed = || io::Error::other("its content is not what was written: the hash is wrong");
-    let told = trailer(file)?.ok_or_else(changed)?;
+    let expected = trailer(file)?.ok_or_else(changed)?;
     let length = file.metadata()?.len() - TRAILER_BYTES as u64;
     file.seek(SeekFrom::Start(0))?;
     let mut hasher = blake3::Hasher::new();
     hasher.update_reader(file.take(length))?;
-    match hasher.finalize().to_hex().as_str() == told {
+    match hasher.finalize().to_hex().as_str() == expected {
         true => Ok(()),
         false => Err(changed()),
     }

@@ -161,17 +161,17 @@ impl State {
             ));
         }
         if let [path] = &*self.unusable {
-            let text = format!("{} could not be read; it was made again", visible_path(path));
+            let text = format!("{} could not be read, so it was written anew", visible_path(path));
             findings.push(Finding::mended(text));
         }
         match &self.judged.verdict {
             Verdict::Mendable(pages) => findings.push(Finding::mended(format!(
-                "the database was damaged ({} bad pages); it was mended from its second copy",
+                "the database was damaged ({} damaged pages); it was mended from its second copy",
                 pages.len()
             ))),
             Verdict::Sound if self.judged.sums.is_none() && self.epoch() > 0 => {
                 findings.push(Finding::mended(
-                    "the checksums of the database could not be used; they were made again",
+                    "the checksums of the database could not be used, so they were computed anew",
                 ));
             }
             _ => {}
@@ -203,7 +203,7 @@ impl State {
                     let format = judge::format(files, &self.wal).unwrap_or_default();
                     refuse_newer(format, &files.database())?;
                 }
-                Ok(Some(format!("{pages} or more of its pages are bad, and those of its copy too")))
+                Ok(Some(format!("at least {pages} of its pages are damaged, in its copy too")))
             }
             Verdict::Unknown => {
                 match SqliteStore::check_image(self.image(files)?, &files.database()) {
@@ -359,7 +359,7 @@ fn beyond(wrong: &str, backup: Option<&backup::Backup>) -> Finding {
             let path = visible_path(&backup.path);
             text + &format!("the backup of {at} took its place ({path}), so later changes are lost")
         }
-        None => text + "there is no good backup, so an empty one was begun",
+        None => text + "there is no good backup, so an empty database was created",
     })
 }
 

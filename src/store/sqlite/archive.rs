@@ -51,5 +51,5 @@ pub(super) fn note(db: &Connection, id: u64, done: Option<u64>) -> Result<(), St
 }
 
 fn damaged(error: serde_json::Error) -> StoreError {
-    StoreError::Damaged(format!("messages to be archived: {error}"))
+    StoreError::Damaged(format!("cannot parse the messages to archive: {error}"))
 }

@@ -146,7 +146,7 @@ fn thin(db: &Connection, manager: i64, up_to: u64) -> Result<(), StoreError> {
 
 fn parse(text: &str) -> Result<ChangeRow, StoreError> {
     serde_json::from_str(text)
-        .map_err(|error| StoreError::Damaged(format!("a journal entry: {error}")))
+        .map_err(|error| StoreError::Damaged(format!("cannot parse a journal entry: {error}")))
 }
 
 impl From<&Slot> for SlotRow {

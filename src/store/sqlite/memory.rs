@@ -303,7 +303,7 @@ fn scope_of(text: &str) -> Result<MemoryScope, StoreError> {
         Some(("project", path)) => Some(MemoryScope::Project(path.to_owned())),
         _ => (text == "everywhere").then_some(MemoryScope::Everywhere),
     };
-    scope.ok_or_else(|| StoreError::Damaged(format!("a memory of the scope {text:?}")))
+    scope.ok_or_else(|| StoreError::Damaged(format!("a memory has the unknown scope {text:?}")))
 }
 
 fn vector(bytes: &[u8]) -> Vec<f32> {

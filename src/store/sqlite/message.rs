@@ -110,7 +110,8 @@ pub(super) fn figures(db: &Connection, session: u64, to: u64) -> Result<Figures,
 
 /// Parses the role in a row.
 pub(super) fn role_of(name: &str) -> Result<Role, StoreError> {
-    Role::from_name(name).ok_or_else(|| StoreError::Damaged(format!("a message of role {name:?}")))
+    Role::from_name(name)
+        .ok_or_else(|| StoreError::Damaged(format!("a message has the unknown role {name:?}")))
 }
 
 fn check_numbers(session: u64, last: u64, messages: &[Message]) -> Result<(), StoreError> {
@@ -119,7 +120,7 @@ fn check_numbers(session: u64, last: u64, messages: &[Message]) -> Result<(), St
     match follow && fit {
         true => Ok(()),
         false => Err(StoreError::Damaged(format!(
-            "messages of session {session} that do not follow its message {last}"
+            "new messages of session {session} do not continue after message {last}"
         ))),
     }
 }
@@ -131,8 +132,9 @@ fn message_of(row: &Row<'_>) -> Result<Message, StoreError> {
     };
     let tool_calls: Vec<ToolCall> = match row.get_ref(9)? {
         ValueRef::Null => Vec::new(),
-        calls => serde_json::from_str(text(calls)?)
-            .map_err(|error| StoreError::Damaged(format!("the calls of a message: {error}")))?,
+        calls => serde_json::from_str(text(calls)?).map_err(|error| {
+            StoreError::Damaged(format!("cannot parse the tool calls of a message: {error}"))
+        })?,
     };
     Ok(Message {
         number: place(row.get(0)?).1,
@@ -151,11 +153,13 @@ fn message_of(row: &Row<'_>) -> Result<Message, StoreError> {
 
 /// Parses the phase in a row.
 pub(super) fn phase_of(name: &str) -> Result<Phase, StoreError> {
-    Phase::from_name(name).ok_or_else(|| StoreError::Damaged(format!("the phase {name:?}")))
+    Phase::from_name(name).ok_or_else(|| StoreError::Damaged(format!("unknown phase {name:?}")))
 }
 
 fn text(value: ValueRef<'_>) -> Result<&str, StoreError> {
-    value.as_str().map_err(|error| StoreError::Damaged(format!("a message: {error}")))
+    value
+        .as_str()
+        .map_err(|error| StoreError::Damaged(format!("a message is not UTF-8 text: {error}")))
 }
 
 fn bits(signals: Signals) -> i64 {

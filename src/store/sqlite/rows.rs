@@ -46,7 +46,7 @@ pub(super) fn item_of(row: &Row<'_>) -> Result<Item, StoreError> {
     Ok(Item {
         id: ItemId(row.get(0)?),
         kind: Kind::from_name(&kind)
-            .ok_or_else(|| StoreError::Damaged(format!("an item of type {kind:?}")))?,
+            .ok_or_else(|| StoreError::Damaged(format!("an item has the unknown type {kind:?}")))?,
         content: row.get::<_, String>(2)?.into(),
         metadata: metadata::read(&metadata_text)?,
         timestamp: row.get(4)?,

@@ -270,7 +270,7 @@ fn shared_figures(db: &Connection, (parent, count): (u64, u64)) -> Result<Figure
     match sum.messages == count {
         true => Ok(sum),
         false => Err(StoreError::Damaged(format!(
-            "session {parent} has {} of the {count} messages to share",
+            "session {parent} has only {} of the {count} messages that a fork shares",
             sum.messages
         ))),
     }

@@ -1,4 +1,4 @@
-//! Tests of what is kept, cut and dropped, and of the promises for any items and budget.
+//! Checks what is kept, cut and dropped, and the promises for any items and budget.
 
 use proptest::prelude::*;
 

@@ -16,7 +16,7 @@ fn check_scores(messages: &[Message], expected: &[f64]) {
 }
 
 #[test]
-fn the_worked_example_scores_as_in_the_design() {
+fn the_worked_example_scores_as_expected() {
     check_scores(&messages("s u a u a u"), &[70.0, 20.0, 18.0, 36.0, 34.0, 60.0]);
 }
 

@@ -25,7 +25,7 @@ fn check(words: &str, budget: u64, expected: &str) {
 
 #[test]
 fn fifty_messages_are_the_first_a_note_and_the_newest_four() {
-    // The design's example: 15,000 tokens hold the request of 1,000 and four messages of 3,400.
+    // 15,000 tokens hold the request of 1,000 and four messages of 3,400.
     let mut words = String::from("u=1000");
     for number in 2..=50 {
         words.push_str(if number % 2 == 0 { " a=3400" } else { " u=3400" });

@@ -66,10 +66,11 @@ pub(super) struct Fold<'a, 'h> {
     fixed: u64,
     last_user: Option<usize>,
     reads: Reads<'h>,
-    /// Message that each tier has reached.
+    /// Index of the message that each tier has reached.
     spilled: usize,
     masked: usize,
-    /// Unit up to which units are gone, and the units before it that could not go at that time.
+    /// Index of the unit up to which units were dropped, and the units before it that could not be
+    /// dropped at that time.
     dropped: usize,
     passed: Vec<usize>,
     /// True once the room for the note is counted.
@@ -108,8 +109,8 @@ impl<'a, 'h> Fold<'a, 'h> {
         let message = self.history.messages[index];
         self.total += self.costs[index];
         if self.history.units[unit].kept == Some(Kept::InFlight) {
-            // A later answer makes this unit one that can be left out. It must not change the
-            // choices made before, so it does not count as fixed.
+            // A later answer lets this unit be left out. That must not change earlier choices, so
+            // the unit does not count as fixed.
         } else if self.always_kept(unit) {
             self.fixed += self.costs[index];
         } else if message.role == Role::User {

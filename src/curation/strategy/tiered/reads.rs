@@ -24,7 +24,7 @@ impl<'h> Reads<'h> {
         let caller = history.messages[history.units[unit].members[0]];
         let Some(call) = call_of(caller, message) else { return };
         let Some(path) = path_read(call) else { return };
-        // A failed reading repeats nothing, and neither does one of a part of the file.
+        // A failed read repeats nothing, and neither does a read of a part of the file.
         let failed = message.signals.error && !message.signals.long;
         if failed || is_partial(call) {
             return;
