@@ -5,16 +5,17 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Replaces a file, or makes it, private to the user: it is whole at every moment.
+/// Replaces a file, or makes it, private to the user. `write` gets a draft and its path, and may
+/// check what it wrote: when it fails, the file stays as it was.
 pub(crate) fn replace(
     path: &Path,
-    write: impl FnOnce(&mut File) -> io::Result<()>,
+    write: impl FnOnce(&mut File, &Path) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
     let draft = PathBuf::from(name);
     let written = create(&draft).and_then(|mut file| {
-        write(&mut file)?;
+        write(&mut file, &draft)?;
         file.flush()?;
         file.sync_data()
     });
@@ -39,9 +40,10 @@ mod tests {
     fn a_file_is_replaced_whole_or_not_at_all() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("f");
-        replace(&path, |file| file.write_all(b"one")).unwrap();
-        let failed = replace(&path, |file| {
+        replace(&path, |file, _| file.write_all(b"one")).unwrap();
+        let failed = replace(&path, |file, draft| {
             file.write_all(b"tw")?;
+            assert_eq!(std::fs::read(draft)?, b"tw");
             Err(io::Error::other("no"))
         });
         assert!(failed.is_err());

@@ -1,8 +1,5 @@
 //! `contexture backup` and `contexture restore`: write the state to one file and read it back.
 
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -56,9 +53,9 @@ impl Backup {
             bail!("the server returned no path of the backup");
         };
         let path = PathBuf::from(path);
-        let moved = move_away(&path, &self.file);
+        let copied = recovery::backup::copy(&path, &self.file);
         let _ = std::fs::remove_file(&path);
-        moved.with_context(|| format!("cannot write {}", visible_path(&self.file)))?;
+        copied.with_context(|| format!("cannot write {}", visible_path(&self.file)))?;
         let bytes = std::fs::metadata(&self.file)?.len();
         say(&format!(
             "wrote the state to {} ({bytes} bytes) and checked it\n",
@@ -92,25 +89,4 @@ pub(super) fn own(folder: &Path) -> anyhow::Result<Owned> {
         }
         owned => Ok(owned?),
     }
-}
-
-/// Moves a backup, also across file systems. Never leaves a partial file at `to`.
-fn move_away(from: &Path, to: &Path) -> anyhow::Result<()> {
-    let mut name = to.as_os_str().to_owned();
-    name.push(".new");
-    let draft = PathBuf::from(name);
-    let copied = copy(from, &draft).map_err(anyhow::Error::from);
-    let checked = copied.and_then(|()| Ok(recovery::backup::check(&draft)?));
-    let moved = checked.and_then(|()| Ok(std::fs::rename(&draft, to)?));
-    if moved.is_err() {
-        let _ = std::fs::remove_file(&draft);
-    }
-    moved
-}
-
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    let mut draft = options.write(true).create_new(true).mode(0o600).open(to)?;
-    io::copy(&mut File::open(from)?, &mut draft)?;
-    draft.sync_all()
 }

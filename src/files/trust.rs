@@ -180,7 +180,7 @@ impl Trust {
         if let Some(file) = self.file.as_ref().filter(|_| changed != *known) {
             let written = serde_json::to_vec_pretty(&changed)
                 .map_err(io::Error::from)
-                .and_then(|text| replace(file, |draft| draft.write_all(&text)));
+                .and_then(|text| replace(file, |draft, _| draft.write_all(&text)));
             written.map_err(|cause| TrustError::Unwritable { path: file.clone(), cause })?;
         }
         *known = changed;

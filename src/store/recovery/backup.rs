@@ -49,22 +49,17 @@ impl Snapshot {
         Self { database, sums }
     }
 
-    /// Writes the backup and reads it back. The file is complete or absent.
+    /// Writes the backup and reads it back before it takes the place of an earlier one.
     ///
     /// # Errors
-    /// [`StoreError::Backup`].
+    /// [`StoreError::Backup`]; then an earlier backup stays.
     pub fn write(&self, path: &Path) -> Result<Backup, StoreError> {
         let failed = |cause: String| StoreError::Backup { path: path.to_owned(), cause };
-        let written = replace(path, |file| {
+        let written = replace(path, |file, draft| {
             self.copy_to(file)?;
-            file.seek(SeekFrom::Start(0))?;
-            read_trailer(file)
+            check(draft).map_err(io::Error::other)
         });
-        let written = written.map_err(|error| error.to_string());
-        if let Err(cause) = written.and_then(|()| check(path).map_err(|e| e.to_string())) {
-            let _ = std::fs::remove_file(path);
-            return Err(failed(cause));
-        }
+        written.map_err(|error| failed(error.to_string()))?;
         backup_at(path).ok_or_else(|| failed("it was removed meanwhile".to_owned()))
     }
 
@@ -180,13 +175,24 @@ pub fn check(path: &Path) -> Result<(), StoreError> {
     SqliteStore::check(path)
 }
 
+/// Copies a backup, across file systems too, and checks it before it takes the place of `to`.
+///
+/// # Errors
+/// Fails when the backup is damaged or `to` cannot be written.
+pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    replace(to, |file, draft| {
+        io::copy(&mut File::open(from)?, file)?;
+        check(draft).map_err(io::Error::other)
+    })
+}
+
 /// Replaces the database with a backup.
 pub(super) fn put_back(backup: &Path, files: &Files) -> io::Result<()> {
     let mut file = File::open(backup)?;
     let behind = trailer(&mut file)?.map_or(0, |_| TRAILER_BYTES as u64);
     let length = file.metadata()?.len() - behind;
     file.seek(SeekFrom::Start(0))?;
-    replace(&files.database(), |to| {
+    replace(&files.database(), |to, _| {
         io::copy(&mut file.take(length), to)?;
         to.write_all_at(&[2, 2], FORMAT_VERSIONS.start as u64)
     })

@@ -51,7 +51,7 @@ impl Sums {
         let mut bytes = self.body(self.salt);
         let hash = blake3::hash(&bytes);
         bytes.extend_from_slice(hash.as_bytes());
-        replace(path, |file| file.write_all(&bytes))
+        replace(path, |file, _| file.write_all(&bytes))
     }
 
     fn body(&self, salt: u32) -> Vec<u8> {

@@ -396,6 +396,26 @@ fn a_backup_a_day_is_kept_and_only_so_many() {
 }
 
 #[test]
+fn a_backup_that_fails_leaves_the_earlier_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = Files::new(dir.path());
+    let mut store = open_at(dir.path()).store;
+    let mut model = Model { next_item: 1, ..Model::default() };
+    (5..15).for_each(|number| model.burst(&mut store, number));
+    let snapshot = store.snapshot().unwrap().unwrap();
+    let earlier = backup::write_asked(&files, &snapshot).unwrap();
+    let mut bytes = fs::read(files.database()).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    fs::write(files.database(), bytes).unwrap();
+    let said = backup::write_asked(&files, &snapshot).unwrap_err().to_string();
+    assert!(said.contains("of the database is damaged"), "{said}");
+    backup::check(&earlier.path).unwrap();
+    assert_eq!(backup::bytes(&earlier.path).unwrap().len(), last + 1);
+    assert_eq!(fs::read_dir(files.backups()).unwrap().count(), 1, "no draft stays");
+}
+
+#[test]
 fn whatever_is_damaged_is_told_and_survived() {
     let built = build();
     let seeds = std::env::var("CONTEXTURE_DAMAGE_SEEDS").ok().and_then(|text| text.parse().ok());
