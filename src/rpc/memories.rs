@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer};
 use super::Step;
 use super::call::Call;
 use super::embedding::{Embedded, embedded};
-use super::error::{engine_error, param_error};
+use super::error::param_error;
 use super::params::{Name, RequestKey, decode, not_negative, numbered, yes};
 use super::present::{entry, figure, keyword};
 use crate::engine::{Engine, EngineError, Grounded, Query, memories_for};
@@ -67,19 +67,7 @@ pub(super) fn remember(call: Call, params: Value) -> Result<Step, WireError> {
     if scope == Scope::Project && given.project.is_none() && given.session.is_none() {
         return Err(param_error("project", "is required for memories of a project"));
     }
-    if scope != Scope::Session || given.session.is_some() || call.tools.embedding.is_none() {
-        return remember_in(&call, scope, given);
-    }
-    // The session is the one that is current now, not when the vector has come.
-    Ok(Step::Await(Box::pin(async move {
-        let current = call.tools.engine.ask(|engine| Ok(engine.find_session(None)?.id)).await;
-        let session = format!("ses-{}", current.map_err(engine_error)?);
-        remember_in(&call, scope, Remember { session: Some(Name(session)), ..given })
-    })))
-}
-
-fn remember_in(call: &Call, scope: Scope, given: Remember) -> Result<Step, WireError> {
-    embedded(call, given.content.clone(), move |Embedded { vector, outcome }| {
+    embedded(&call, given.content.clone(), move |Embedded { vector, outcome }| {
         Step::state(move |engine| {
             let Remember { content, session, project, request_key, .. } = given;
             let id = engine.once("remember", request_key.as_deref(), |engine| {
@@ -92,6 +80,12 @@ fn remember_in(call: &Call, scope: Scope, given: Remember) -> Result<Step, WireE
             Ok(Value::Map(map))
         })
     })
+}
+
+/// Returns whether `remember` with these parameters is for one session.
+pub(super) fn is_for_session(params: &Value) -> bool {
+    let scope = params.get("scope").cloned().map(Value::decode);
+    matches!(scope, Some(Ok(Scope::Session)))
 }
 
 fn memory_scope(

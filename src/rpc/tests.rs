@@ -143,3 +143,23 @@ fn unknown_methods_name_the_nearest() {
     assert_eq!(error.code, WireError::METHOD_NOT_FOUND);
     assert!(error.message.contains("the nearest are add-context"), "{}", error.message);
 }
+
+#[test]
+fn the_table_says_which_calls_are_about_the_current_session() {
+    let check = |method: &str, params: &str, expected: bool| {
+        let is_about = find(method).unwrap().is_about_current_session(&sexp::read(params).unwrap());
+        assert_eq!(is_about, expected, "{method} {params}");
+    };
+    check("checkpoint", "nil", true);
+    check("checkpoint", "(:session nil)", true);
+    check("checkpoint", "(:session \"a\")", false);
+    check("add-message", "(:messages ((:role :user)))", true);
+    check("context-stats", "nil", true);
+    check("context-stats", "(:messages ((:role :user)))", false);
+    check("remember", "(:content \"q\")", false);
+    check("remember", "(:content \"q\" :scope :session)", true);
+    check("remember", "(:content \"q\" :scope \"session\")", true);
+    check("remember", "(:content \"q\" :scope :project)", false);
+    check("remember", "(:content \"q\" :scope :session :session \"a\")", false);
+    check("list-memories", "nil", false);
+}

@@ -1,7 +1,7 @@
 //! The methods of the session family about windows, pruning, summaries and turns.
 
 use super::session::{PHASE, SESSION};
-use super::{KEY, Method, Pace, Param, optional, required};
+use super::{KEY, Method, Pace, Param, lacks, optional, required};
 use crate::curation::strategy;
 use crate::rpc::{curate, tools, turn, window};
 
@@ -10,12 +10,13 @@ const MODEL: Param = optional(
     "string",
     "The model that it is for; the session's, else the server's, by default.",
 );
-pub(super) const MESSAGES: Param = optional(
+const MESSAGES: Param = optional(
     "messages",
     "list of plists",
     "A history of the client's own in place of a session: `:role :content :tool-calls \
      :tool-call-id :pinned`.",
 );
+const SESSION_UNLESS_MESSAGES: Param = SESSION.or_current(|params| lacks(params, "messages"));
 const EXPLAIN: Param =
     optional("explain", "boolean", "Report every part with its score, not runs of them.");
 
@@ -96,7 +97,7 @@ pub(super) static METHODS: &[Method] = &[
         name: "context-stats",
         family: "session",
         doc: "Tells how full a model is of a session's view, or of a history.",
-        params: &[SESSION, MESSAGES, MODEL],
+        params: &[SESSION_UNLESS_MESSAGES, MESSAGES, MODEL],
         result: "`:items :tokens :limit :utilization-percent :needs-pruning :model :model-known \
                  :exact`; of a session also `:log :turns :pruned :summarized :summaries :pinned \
                  :revision`, and the `:summary` that is in view, or `nil`.",
@@ -111,7 +112,7 @@ pub(super) static METHODS: &[Method] = &[
               stay; a call stays with its results. Of a session, what leaves becomes memories of \
               it, and `restore-revision` brings it back.",
         params: &[
-            SESSION,
+            SESSION_UNLESS_MESSAGES,
             MESSAGES,
             optional("max-tokens", "integer", "80 % of the model's limit by default."),
             MODEL,
@@ -130,7 +131,7 @@ pub(super) static METHODS: &[Method] = &[
         doc: "Prunes when more than 80 % of the model's limit is used; otherwise leaves all as it \
               is.",
         params: &[
-            SESSION,
+            SESSION_UNLESS_MESSAGES,
             MESSAGES,
             MODEL,
             optional("brief", "boolean", "Answer with ids in place of messages."),
@@ -147,7 +148,7 @@ pub(super) static METHODS: &[Method] = &[
               of paths, commands, figures, errors, decisions, constraints and open tasks. A second \
               summary folds the first one in. `restore-revision` brings the messages back.",
         params: &[
-            SESSION,
+            SESSION_UNLESS_MESSAGES,
             MESSAGES,
             optional("max-items", "integer", "Keep so many of the last messages; 10 by default."),
             optional("keep-turns", "integer", "Keep so many of the last turns instead."),

@@ -26,13 +26,14 @@ pub(super) static METHODS: &[Method] = &[
                 "`:session` with `:session`, `:project` with `:project`, else `:everywhere`.",
             )
             .of(memories::scope_names),
-            optional("session", "string", "The session's name or id."),
+            optional("session", "string", "The session's name or id.")
+                .or_current(memories::is_for_session),
             optional("project", "string", "The project's folder; the session's by default."),
             KEY,
         ],
         result: "The memory: `:id :content :kind :scope :created :accessed :accesses`; with \
                  embeddings configured also `:embedding`, `:used` or why it failed.",
-        pace: Pace::Prompt,
+        pace: Pace::InOrder,
         run: memories::remember,
     },
     Method {

@@ -57,6 +57,8 @@ pub struct Param {
     pub doc: &'static str,
     /// The values it can have, where they are a closed list.
     pub values: fn() -> Vec<&'static str>,
+    /// Whether the current session stands for it in a call with these parameters that lacks it.
+    current: fn(&Value) -> bool,
 }
 
 /// Where the part of a method that comes before the engine runs.
@@ -79,17 +81,15 @@ impl Method {
         (self.run)(call, params)
     }
 
-    /// Whether a call with these parameters is about the current session: it could name one and
-    /// does not, nor does it bring messages in the place of a session's.
+    /// Returns whether a call with these parameters is about the session that is current.
     pub fn is_about_current_session(&self, params: &Value) -> bool {
-        let is_absent = |param: &Param| matches!(params.get(param.name), None | Some(Value::Nil));
-        let takes = |own: &Param| {
-            self.params.iter().any(|param| (param.name, param.doc) == (own.name, own.doc))
-        };
-        takes(&session::SESSION)
-            && is_absent(&session::SESSION)
-            && (is_absent(&curation::MESSAGES) || !takes(&curation::MESSAGES))
+        self.params.iter().any(|param| lacks(params, param.name) && (param.current)(params))
     }
+}
+
+/// Returns whether a call leaves a parameter out, or gives it as `nil`.
+fn lacks(params: &Value, name: &str) -> bool {
+    matches!(params.get(name), None | Some(Value::Nil))
 }
 
 /// The method with this name.
@@ -113,16 +113,21 @@ fn unknown(name: &str) -> WireError {
 }
 
 const fn required(name: &'static str, kind: &'static str, doc: &'static str) -> Param {
-    Param { name, kind, required: true, doc, values: Vec::new }
+    Param { name, kind, required: true, doc, values: Vec::new, current: |_| false }
 }
 
 const fn optional(name: &'static str, kind: &'static str, doc: &'static str) -> Param {
-    Param { name, kind, required: false, doc, values: Vec::new }
+    Param { name, kind, required: false, doc, values: Vec::new, current: |_| false }
 }
 
 impl Param {
     const fn of(mut self, values: fn() -> Vec<&'static str>) -> Self {
         self.values = values;
+        self
+    }
+
+    const fn or_current(mut self, when: fn(&Value) -> bool) -> Self {
+        self.current = when;
         self
     }
 }

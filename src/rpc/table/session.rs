@@ -8,7 +8,8 @@ pub(super) const SESSION: Param = optional(
     "session",
     "string",
     "The session's name or id, `ses-N`; by default the one last opened or switched to.",
-);
+)
+.or_current(|_| true);
 const THE_SESSION: Param = required("session", "string", "The session's name or id, `ses-N`.");
 const CHECKPOINT: Param =
     optional("checkpoint", "string", "The checkpoint's id, `chk-N`; the last one by default.");
