@@ -66,6 +66,7 @@ pub(crate) struct Endpoint {
     pub(crate) url: String,
     asked: Arc<Mutex<Vec<Asked>>>,
     left: Arc<AtomicUsize>,
+    connections: Arc<AtomicUsize>,
     refused: Arc<Mutex<Vec<String>>>,
 }
 
@@ -101,14 +102,16 @@ impl Endpoint {
         let root = format!("http://{}", listener.local_addr().unwrap());
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
         let left: Arc<AtomicUsize> = Arc::default();
+        let connections: Arc<AtomicUsize> = Arc::default();
         let refused: Arc<Mutex<Vec<String>>> = Arc::default();
         let (answer, heard, gone) = (Arc::new(answer), Arc::clone(&asked), Arc::clone(&left));
-        let refusals = Arc::clone(&refused);
+        let (refusals, opened) = (Arc::clone(&refused), Arc::clone(&connections));
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let (answer, heard, gone) = (answer.clone(), heard.clone(), gone.clone());
                 let refused = refusals.clone();
                 let stream = stream.unwrap();
+                opened.fetch_add(1, Ordering::SeqCst);
                 std::thread::spawn(move || {
                     stream.set_nodelay(true).unwrap();
                     let mut reader = BufReader::new(stream.try_clone().unwrap());
@@ -140,12 +143,17 @@ impl Endpoint {
                 });
             }
         });
-        Self { url: format!("{root}/v1"), root, asked, left, refused }
+        Self { url: format!("{root}/v1"), root, asked, left, connections, refused }
     }
 
     /// What was asked so far.
     pub(crate) fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
+    }
+
+    /// How many connections there were.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
     }
 
     /// How many left before they were told everything.
@@ -184,25 +192,24 @@ fn say(mut stream: &TcpStream, answer: &Answer) -> std::io::Result<()> {
         Body::Whole(text) => format!("Content-Length: {}\r\n", text.len()),
         _ => "Transfer-Encoding: chunked\r\n".to_owned(),
     };
-    stream.write_all(format!("HTTP/1.1 {status} Said\r\n{framing}{headers}\r\n").as_bytes())?;
+    let begin = match body {
+        Body::Closed => Vec::new(),
+        Body::Whole(text) => text.clone().into_bytes(),
+        Body::Chunks(chunks) => chunks.iter().flat_map(|bytes| chunk(bytes)).collect(),
+        Body::Cut(bytes) | Body::Endless(bytes) | Body::Silent(bytes) => chunk(bytes),
+    };
+    // In one piece, since who waits for no pause may not find one between the head and the body.
+    let head = format!("HTTP/1.1 {status} Said\r\n{framing}{headers}\r\n").into_bytes();
+    stream.write_all(&[head, begin].concat())?;
     match body {
-        Body::Closed => Ok(()),
-        Body::Whole(text) => stream.write_all(text.as_bytes()),
-        Body::Chunks(chunks) => {
-            let framed: Vec<u8> = chunks.iter().flat_map(|bytes| chunk(bytes)).collect();
-            stream.write_all(&framed)?;
-            stream.write_all(b"0\r\n\r\n")
-        }
-        Body::Cut(bytes) => {
-            stream.write_all(&chunk(bytes))?;
-            stream.shutdown(std::net::Shutdown::Both)
-        }
+        Body::Closed | Body::Whole(_) => Ok(()),
+        Body::Chunks(_) => stream.write_all(b"0\r\n\r\n"),
+        Body::Cut(_) => stream.shutdown(std::net::Shutdown::Both),
         Body::Endless(bytes) => loop {
-            stream.write_all(&chunk(bytes))?;
             std::thread::sleep(Duration::from_millis(1));
-        },
-        Body::Silent(bytes) => {
             stream.write_all(&chunk(bytes))?;
+        },
+        Body::Silent(_) => {
             // Ends when the other side leaves.
             match stream.read(&mut [0])? {
                 0 => Err(std::io::ErrorKind::BrokenPipe.into()),

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use crate::others::{Near, holding, run, until_begun};
 use crate::support::*;
 
 /// The plist of `add-file` or `add-tree` with these further parameters.
@@ -225,26 +226,38 @@ fn a_tree_streams_progress_before_its_result() {
 #[test]
 fn a_cancelled_tree_answers_so_and_adds_nothing() {
     let home = Home::new();
-    let root = many(&home, 3000);
-    let mut client = home.ephemeral(&[]);
-    let id = client.send("add-tree", &at(&root, ":mode :listing"));
-    client.notification("progress");
-    assert_eq!(client.ok("cancel", &format!("(:id {id})"))["cancelled"], true);
-    let error = client.reply(id).unwrap_err();
-    assert_eq!(error.code, -32800);
-    assert!(client.contents("*shared*").is_empty());
-    assert_eq!(client.fails("undo", "nil").kind(), "nothing-to-undo");
+    let root = many(&home, 300);
+    home.write("many/held.txt", "hold on\n");
+    run(async {
+        let (server, has_begun, go_on) = holding();
+        let mut client = Near::of(&server);
+        client.send_as(7, "add-tree", &at(&root, ":mode :listing")).await;
+        until_begun(has_begun).await;
+        client.send_as(8, "cancel", "(:id 7)").await;
+        let said = client.hear(&["(:id 7 :error", "(:id 8 :result (:cancelled t))"]).await;
+        assert!(said.contains(":method \"progress\"") && said.contains(":code -32800"), "{said}");
+        go_on.send(()).unwrap();
+        assert_eq!(client.call("get-context", "nil").await, "(:id 1 :result nil)\n");
+        assert!(client.call("undo", "nil").await.contains("nothing-to-undo"));
+    });
 }
 
 #[test]
 fn calls_are_answered_while_a_tree_is_walked() {
     let home = Home::new();
-    let root = many(&home, 3000);
-    let mut client = home.ephemeral(&[]);
-    let tree = client.send("add-tree", &at(&root, ":mode :listing"));
-    let ping = client.send("ping", "nil");
-    while client.message()["id"] != ping {}
-    client.reply(tree).unwrap();
+    let root = many(&home, 300);
+    home.write("many/held.txt", "hold on\n");
+    run(async {
+        let (server, has_begun, go_on) = holding();
+        let mut client = Near::of(&server);
+        client.send_as(7, "add-tree", &at(&root, ":mode :listing")).await;
+        until_begun(has_begun).await;
+        client.send_as(8, "ping", "nil").await;
+        let said = client.hear(&["(:id 8 :result :pong)"]).await;
+        assert!(!said.contains("(:id 7 :result"), "{said}");
+        go_on.send(()).unwrap();
+        client.hear(&["(:id 7 :result "]).await;
+    });
 }
 
 #[track_caller]

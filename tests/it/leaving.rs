@@ -6,24 +6,29 @@ use std::process::Stdio;
 
 use crate::support::*;
 
-/// A server in the background with a model that plays these answers, and its client.
-fn begin(home: &Home, answers: &str) -> (Listening, Client) {
-    let script = home.write("answers.toml", answers);
+/// A server in the background with two models, and its client. `silent` never says a word, and
+/// `play` answers so: which of them is asked depends on no order.
+fn begin(home: &Home, answer: &str) -> (Listening, Client) {
+    let provider = |name: &str, answer: &str| {
+        let script = home.write(&format!("{name}.toml"), format!("[[answer]]\n{answer}\n"));
+        format!(
+            "[[providers]]\nname = {name:?}\nkind = \"scripted\"\nmodel = \"m-1\"\nscript = {script:?}\n"
+        )
+    };
     let config = home.path("config/contexture/config.toml");
     std::fs::create_dir_all(config.parent().unwrap()).unwrap();
-    let provider = format!(
-        "[[providers]]\nname = \"play\"\nkind = \"scripted\"\nmodel = \"m-1\"\nscript = {script:?}\n"
-    );
-    std::fs::write(config, provider).unwrap();
+    std::fs::write(config, provider("play", answer) + &provider("silent", "hang = true")).unwrap();
     let server = home.listening(&[]);
     let mut client = server.unix(Dialect::Native);
     client.ok("open-session", "(:name \"s\" :manager \"m\")");
     (server, client)
 }
 
-/// The first never says a word, the others do.
-const SILENT: &str = "[[answer]]\nhang = true\n[[answer]]\ntext = \"here\"\n";
-const CHAT: &[u8] = b"(:id 1 :method chat :params (:session \"s\" :content \"hi\"))\n";
+/// What `play` answers.
+const HERE: &str = "text = \"here\"";
+const UNANSWERED: &[u8] =
+    b"(:id 1 :method chat :params (:session \"s\" :content \"hi\" :provider \"silent\"))\n";
+const ANSWERED: &[u8] = b"(:id 1 :method chat :params (:session \"s\" :content \"hi\"))\n";
 
 /// Whether the session can be talked to.
 fn is_free(client: &mut Client) -> bool {
@@ -48,9 +53,9 @@ fn until_busy(client: &mut Client) {
 #[test]
 fn a_silent_model_is_not_waited_for_once_the_client_has_gone() {
     let home = Home::new();
-    let (server, mut client) = begin(&home, SILENT);
+    let (server, mut client) = begin(&home, HERE);
     let mut leaving = UnixStream::connect(&server.socket).unwrap();
-    leaving.write_all(CHAT).unwrap();
+    leaving.write_all(UNANSWERED).unwrap();
     until_busy(&mut client);
     assert!(!is_free(&mut client));
     // Nothing was said that it could have left unread, which would be noticed anyhow.
@@ -63,13 +68,13 @@ fn a_silent_model_is_not_waited_for_once_the_client_has_gone() {
 #[test]
 fn nor_is_one_behind_a_bridge_or_of_a_server_over_stdio() {
     let home = Home::new();
-    let (_server, mut client) = begin(&home, SILENT);
+    let (_server, mut client) = begin(&home, HERE);
     let mut bridge = home.command(&["serve", "--stdio"]);
     let mut bridge = Process::start({
         bridge.stdin(Stdio::piped());
         bridge
     });
-    bridge.child.stdin.as_mut().unwrap().write_all(CHAT).unwrap();
+    bridge.child.stdin.as_mut().unwrap().write_all(UNANSWERED).unwrap();
     until_busy(&mut client);
     assert!(!is_free(&mut client));
     drop(bridge.child.stdin.take());
@@ -81,7 +86,7 @@ fn nor_is_one_behind_a_bridge_or_of_a_server_over_stdio() {
     let mut alone = Process::start(alone);
     let stdin = alone.child.stdin.as_mut().unwrap();
     stdin.write_all(b"(:method open-session :params (:name \"s\"))\n").unwrap();
-    stdin.write_all(CHAT).unwrap();
+    stdin.write_all(UNANSWERED).unwrap();
     drop(alone.child.stdin.take());
     assert!(alone.is_running());
     drop(alone.child.stdout.take());
@@ -91,7 +96,7 @@ fn nor_is_one_behind_a_bridge_or_of_a_server_over_stdio() {
 #[test]
 fn what_a_client_said_before_it_left_is_carried_out() {
     let home = Home::new();
-    let (server, mut client) = begin(&home, SILENT);
+    let (server, mut client) = begin(&home, HERE);
     let mut leaving = UnixStream::connect(&server.socket).unwrap();
     let note = |number: usize| {
         format!("(:method add-context :params (:manager \"m\" :content \"{number}\"))\n")
@@ -111,9 +116,9 @@ fn what_a_client_said_before_it_left_is_carried_out() {
 #[test]
 fn who_only_says_no_more_gets_its_answers() {
     let home = Home::new();
-    let (server, _client) = begin(&home, "[[answer]]\ntext = \"here\"\ndelay = 0.3\n");
+    let (server, _client) = begin(&home, &format!("{HERE}\ndelay = 0.3"));
     let mut half = UnixStream::connect(&server.socket).unwrap();
-    half.write_all(CHAT).unwrap();
+    half.write_all(ANSWERED).unwrap();
     half.shutdown(std::net::Shutdown::Write).unwrap();
     let mut said = String::new();
     half.read_to_string(&mut said).unwrap();

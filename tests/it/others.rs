@@ -29,16 +29,31 @@ fn server(counter: impl Counter + 'static) -> (Server, Handle) {
 }
 
 /// A client within this process.
-struct Near(BufReader<DuplexStream>);
+pub(crate) struct Near(BufReader<DuplexStream>);
 
 impl Near {
-    fn of(server: &Server) -> Self {
+    pub(crate) fn of(server: &Server) -> Self {
         Self(BufReader::new(server.memory()))
     }
 
     async fn send(&mut self, method: &str, params: &str) {
-        let line = format!("(:id 1 :method {method} :params {params})\n");
+        self.send_as(1, method, params).await;
+    }
+
+    pub(crate) async fn send_as(&mut self, id: u32, method: &str, params: &str) {
+        let line = format!("(:id {id} :method {method} :params {params})\n");
         self.0.get_mut().write_all(line.as_bytes()).await.unwrap();
+    }
+
+    /// All that is said until every one of these was.
+    pub(crate) async fn hear(&mut self, expected: &[&str]) -> String {
+        let mut said = String::new();
+        while !expected.iter().all(|part| said.contains(part)) {
+            let line = self.answer().await;
+            assert_ne!(line, "", "{expected:?} never came, only {said}");
+            said += &line;
+        }
+        said
     }
 
     async fn answer(&mut self) -> String {
@@ -47,7 +62,7 @@ impl Near {
         line
     }
 
-    async fn call(&mut self, method: &str, params: &str) -> String {
+    pub(crate) async fn call(&mut self, method: &str, params: &str) -> String {
         self.send(method, params).await;
         self.answer().await
     }
@@ -55,9 +70,9 @@ impl Near {
 
 const PONG: &str = "(:id 1 :result :pong)\n";
 
-fn run(test: impl Future<Output = ()>) {
+pub(crate) fn run(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(test);
+    runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await.unwrap() });
     runtime.shutdown_background();
 }
 
@@ -116,18 +131,23 @@ impl Counter for Holding {
     }
 }
 
+/// A server that counts no text that begins with `hold` until it is let, what says that it was come
+/// to, and what lets it.
+pub(crate) fn holding() -> (Server, Receiver<()>, Sender<()>) {
+    let (open, pass) = gate();
+    let (begun, has_begun) = channel();
+    let (server, _) = server(Holding(Mutex::new(Some((begun, Box::new(pass))))));
+    (server, has_begun, open)
+}
+
 #[test]
 fn a_large_message_keeps_nobody_waiting_for_its_tokens() {
     run(async {
-        let (open, pass) = gate();
-        let (begun, has_begun) = channel();
-        let (server, _) = server(Holding(Mutex::new(Some((begun, Box::new(pass))))));
+        let (server, has_begun, open) = holding();
         let mut hostile = Near::of(&server);
         let large = format!("(:content \"hold {}\")", "x".repeat(100_000));
         hostile.send("add-context", &large).await;
-        tokio::task::spawn_blocking(move || has_begun.recv_timeout(PATIENCE).unwrap())
-            .await
-            .unwrap();
+        until_begun(has_begun).await;
         let mut other = Near::of(&server);
         assert_eq!(other.call("ping", "nil").await, PONG);
         // Ids tell the order: these were added before.
@@ -168,7 +188,7 @@ fn long_count() -> String {
     format!("(:id 1 :method add-context :params (:content \"{}\"))\n", "x".repeat(100_000))
 }
 
-async fn until_begun(has_begun: Receiver<()>) {
+pub(crate) async fn until_begun(has_begun: Receiver<()>) {
     let begun = move || has_begun.recv_timeout(PATIENCE).unwrap();
     tokio::task::spawn_blocking(begun).await.unwrap();
 }

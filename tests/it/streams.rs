@@ -156,7 +156,11 @@ fn those_that_wait_for_a_model_keep_nobody_else_waiting() {
             client.send("chat", &format!("(:session \"s-{number}\" :content \"hi\")"))
         })
         .collect();
-    until("all of them to be asked", || model.asked().len() == 20);
+    // Each says so much and no more.
+    for _ in 0..20 {
+        assert_eq!(text(&client.notification("progress")["text"]), "begun");
+    }
+    assert_eq!(model.asked().len(), 20);
     let folder = home.path("files").display().to_string();
     client.ok("add-tree", &format!("(:path {folder:?} :mode :listing)"));
     for id in waiting {
@@ -308,7 +312,7 @@ fn of_two_turns_of_a_session_the_second_is_refused() {
     configure(&mut first, &model);
     first.ok("open-session", "(:name \"s\")");
     let id = first.send("chat", "(:session \"s\" :content \"one\")");
-    until("the model to be asked", || model.asked().len() == 1);
+    assert_eq!(text(&first.notification("progress")["text"]), "begun");
     let refused = second.fails("chat", "(:session \"s\" :content \"two\")");
     assert_eq!(refused.kind(), "session-busy", "{refused:?}");
     assert_eq!(said(&mut second, "s"), ["one"]);

@@ -3,7 +3,7 @@
 //! Nothing here sleeps for a fixed time: whoever waits, waits for an event with a deadline.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Output, Stdio};
@@ -214,7 +214,7 @@ impl Listening {
     }
 
     pub(crate) fn tcp(&self, dialect: Dialect) -> Client {
-        Client::over_tcp(self.port, dialect)
+        Client::over_tcp(("127.0.0.1", self.port), dialect)
     }
 }
 
@@ -332,8 +332,8 @@ impl Client {
         Self::new(None, Writer::Unix(stream.try_clone().unwrap()), stream, dialect)
     }
 
-    pub(crate) fn over_tcp(port: u16, dialect: Dialect) -> Self {
-        let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    pub(crate) fn over_tcp(address: impl ToSocketAddrs, dialect: Dialect) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
         stream.set_nodelay(true).unwrap();
         Self::new(None, Writer::Tcp(stream.try_clone().unwrap()), stream, dialect)
     }

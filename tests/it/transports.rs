@@ -39,11 +39,12 @@ fn the_port_stands_alone_on_the_first_line_and_nothing_follows() {
 #[test]
 fn a_chosen_port_is_not_printed() {
     let home = Home::new();
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let address = format!("127.0.0.1:{port}");
+    // On an address of this process's own, where nobody else takes the port.
+    let [_, high, middle, low] = std::process::id().to_be_bytes();
+    let address = format!("127.{}.{middle}.{low}:4005", high + 1);
     let mut process = Process::start(home.command(&["serve", "--ephemeral", "--tcp", &address]));
     until("the port to answer", || std::net::TcpStream::connect(&address).is_ok());
-    Client::over_tcp(port, Dialect::Native).ok("shutdown", "nil");
+    Client::over_tcp(&*address, Dialect::Native).ok("shutdown", "nil");
     assert!(process.wait().success());
     let mut said = String::new();
     process.child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
@@ -74,7 +75,7 @@ fn stdio_a_socket_and_a_port_can_be_served_at_once() {
     let port = first.line().unwrap().parse().unwrap();
     first.add("*shared*", "x");
     assert_eq!(Client::over_unix(&socket, Dialect::Native).contents("*shared*"), ["x"]);
-    assert_eq!(Client::over_tcp(port, Dialect::Json).contents("*shared*"), ["x"]);
+    assert_eq!(Client::over_tcp(("127.0.0.1", port), Dialect::Json).contents("*shared*"), ["x"]);
     first.end();
 }
 
@@ -272,7 +273,8 @@ fn a_second_server_is_a_bridge_to_the_first_and_its_heir() {
     let first_pid = first.process().pid();
     assert_eq!(second.ok("server-info", "nil")["pid"], first_pid);
     first.process().kill();
-    assert_eq!(second.line(), None, "the bridge ends with the owner");
+    // What it was told of its own change may come first.
+    while second.line().is_some() {}
     assert!(second.process().wait().success());
     let mut third = home.stdio(&[]);
     assert_eq!(third.contents("*shared*"), ["by the first", "again", "by the second"]);
@@ -482,7 +484,7 @@ fn an_emacs_that_starts_the_server_is_told_the_port_and_ends_it() {
     };
     let args = ["--ephemeral", "--slynk-version", "9.9", "--swank-version", "8.8"];
     let (mut process, port) = inferior(&home, said, &args);
-    let mut client = Client::over_tcp(port, Dialect::Slynk);
+    let mut client = Client::over_tcp(("127.0.0.1", port), Dialect::Slynk);
     assert_eq!(client.ok("ping", "nil"), "pong");
     for (package, version) in [("slynk", "9.9"), ("swank", "8.8")] {
         client
@@ -500,7 +502,7 @@ fn an_inferior_server_speaks_for_the_one_that_owns_the_state() {
     let server = home.listening(&[]);
     server.unix(Dialect::Native).add("owned", "x");
     let (mut process, port) = inferior(&home, |path| format!("{path}\n"), &[]);
-    let mut client = Client::over_tcp(port, Dialect::Slynk);
+    let mut client = Client::over_tcp(("127.0.0.1", port), Dialect::Slynk);
     assert_eq!(client.contents("owned"), ["x"]);
     // It came over TCP there too.
     let provider = "(:name \"p\" :kind \"openai\" :model \"m\" :base-url \"http://h/v1\"";
@@ -509,10 +511,10 @@ fn an_inferior_server_speaks_for_the_one_that_owns_the_state() {
     assert!(refused.message.contains("is not for clients over TCP"), "{refused:?}");
     let refused = client.fails("configure-provider", &format!("{provider})"));
     assert!(refused.message.contains("cannot change providers"), "{refused:?}");
-    let mut secretive = Client::over_tcp(port, Dialect::Slynk);
+    let mut secretive = Client::over_tcp(("127.0.0.1", port), Dialect::Slynk);
     secretive.write(framed("whatever").as_bytes());
     assert_eq!(secretive.contents("owned"), ["x"]);
-    let mut page = Client::over_tcp(port, Dialect::Native);
+    let mut page = Client::over_tcp(("127.0.0.1", port), Dialect::Native);
     page.write(b"POST / HTTP/1.1\r\n(:id 1 :method add-context :params (:content \"planted\"))\n");
     assert_eq!(page.line(), None);
     drop(process.child.stdin.take());
