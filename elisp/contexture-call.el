@@ -53,9 +53,9 @@ OPTION is what sets that, `contexture-request-timeout' unless given."
   (if (jsonrpc-running-p connection)
       (format "no answer within %s s (see `%s')" timeout
               (or option 'contexture-request-timeout))
-    (format "cannot reach the server: %s"
-            (or (oref connection reason)
-                (format "no answer within %s s" timeout)))))
+    (contexture--format "cannot reach the server: %s"
+                        (or (oref connection reason)
+                            (format "no answer within %s s" timeout)))))
 
 (defun contexture--cancel (connection id)
   "Forget CONNECTION's call ID, and have the server stop it if it began."

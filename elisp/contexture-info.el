@@ -74,9 +74,9 @@
   "Return what to say when no server has been reached."
   (substitute-command-keys
    (concat (if contexture--connection
-               (format "The server cannot be reached: %s.\n"
-                       (or (oref contexture--connection reason)
-                           "it has not answered yet"))
+               (contexture--format "The server cannot be reached: %s.\n"
+                                   (or (oref contexture--connection reason)
+                                       "it has not answered yet"))
              "This Emacs is not connected; the first command connects it.\n")
            "\n\\<contexture-info-mode-map>\\[contexture-doctor] looks for what \
 is wrong.\n")))

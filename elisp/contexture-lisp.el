@@ -148,7 +148,7 @@ buffer's context as the one to add to."
          (package (contexture-lisp--ask client 'package connection))
          (default (contexture-lisp--ask client 'symbol)))
     (completing-read
-     (format-prompt "Add symbol" default)
+     (format-prompt "Add symbol" (contexture--visible default))
      (completion-table-dynamic
       (apply-partially #'contexture-lisp--completions client connection package))
      nil nil nil nil default)))
@@ -166,7 +166,7 @@ a second, ends it."
      package t
      (lambda (result)
        (setq done t
-             completions (car (cadr result)))))
+             completions (mapcar #'contexture--visible-candidate (car (cadr result))))))
     (while (not (or done (input-pending-p) (> (float-time) deadline)
                     (not (process-live-p connection))))
       (accept-process-output connection 0.02))
@@ -267,7 +267,8 @@ here, that is what is added."
   (contexture-lisp--with-visits
     (let ((found (cl-loop for (label location) in definitions
                           for params = (contexture-lisp--capture client name location known)
-                          when params collect (cons label params))))
+                          when params
+                          collect (cons (contexture--visible-candidate label) params))))
       (cond (found (contexture--add (contexture-lisp--choose found)))
             ((or (plist-get known :arglist) (plist-get known :docstring))
              (contexture--add (contexture-lisp--describe name known)))

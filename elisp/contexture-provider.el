@@ -128,7 +128,8 @@ Tell that to the user who has just set it up."
   (let ((awaited (assoc name contexture-provider--awaited)))
     (contexture-provider--settled name nil)
     (when awaited
-      (contexture--later #'message "Contexture: provider %s: the server was told of %s"
+      (contexture--later #'contexture--message
+                         "Contexture: provider %s: the server was told of %s"
                          name (cdr awaited))
       (contexture-provider--try name))))
 
@@ -142,16 +143,17 @@ One who was just asked for its settings may correct them."
      :error (lambda (problem)
               (let ((reason (plist-get problem :message)))
                 (if asked (contexture-provider--correct name reason)
-                  (message "Contexture: provider %s does not answer: %s" name reason)))))))
+                  (contexture--message "Contexture: provider %s does not answer: %s"
+                                       name reason)))))))
 
 (defun contexture-provider--correct (name reason)
   "Ask whether to keep the settings of the provider NAME, which failed for REASON."
   (pcase (car (read-multiple-choice
-               (format "Provider %s does not answer: %s" name reason)
+               (contexture--format "Provider %s does not answer: %s" name reason)
                '((?k "keep" "Keep the settings; the provider may be started later")
                  (?c "correct" "Enter the settings again"))))
     (?c (call-interactively #'contexture-configure-provider))
-    (_ (message "Contexture: provider %s is kept; start it, or correct it with \
+    (_ (contexture--message "Contexture: provider %s is kept; start it, or correct it with \
 M-x contexture-configure-provider" name))))
 
 (defun contexture-provider--settled (name problem)
@@ -162,7 +164,7 @@ M-x contexture-configure-provider" name))))
 (defun contexture-provider--failed (name reason)
   "Tell the user that the server was not told of the provider NAME for REASON."
   (contexture-provider--settled name reason)
-  (contexture--later #'message "Contexture: provider %s: %s" name reason))
+  (contexture--later #'contexture--message "Contexture: provider %s: %s" name reason))
 
 ;;;; Keys
 

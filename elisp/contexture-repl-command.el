@@ -331,6 +331,7 @@ Interactively, TEXT is what you are writing.  Nothing is sent."
         (dolist (part (plist-get result :parts))
           (insert (contexture-repl--part-line part)))
         (insert "\n" (contexture-repl--pretty payload))
+        (contexture--show-hidden)
         (goto-char (point-min)))
       (display-buffer (current-buffer)))))
 
@@ -340,7 +341,7 @@ Interactively, TEXT is what you are writing.  Nothing is sent."
         (role (contexture--name (plist-get part :role)))
         (id (plist-get part :id)))
     (concat (string-trim-right
-             (format "%8d  %-15s  %-9s  %s" (or (plist-get part :tokens) 0)
+             (contexture--format "%8d  %-15s  %-9s  %s" (or (plist-get part :tokens) 0)
                      section (or role "") (or id "")))
             "\n")))
 

@@ -189,7 +189,8 @@ timers and filters, where waiting holds up everything else."
       (`(t ,result) result)
       (`(nil ,problem)
        (signal 'contexture-error
-               (list (plist-get problem :message) (plist-get problem :code)
+               (list (contexture--visible (plist-get problem :message) t)
+                     (plist-get problem :code)
                      (plist-get problem :data)))))))
 
 (defun contexture-notify (method &optional params)

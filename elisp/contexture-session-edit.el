@@ -227,7 +227,8 @@ messages back."
       (special-mode)
       (let ((inhibit-read-only t))
         (erase-buffer)
-        (insert (if (stringp summary) summary (plist-get summary :content))))
+        (insert (if (stringp summary) summary (plist-get summary :content)))
+        (contexture--show-hidden))
       (goto-char (point-min)))
     (display-buffer buffer)))
 

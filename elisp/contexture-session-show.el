@@ -266,9 +266,8 @@ before, or nil."
          (setq contexture-session--shown session
                revert-buffer-function #'ignore)
          (erase-buffer)
-         (progn
-          (apply #'insert (mapcar #'contexture-session--message-text messages))
-          (contexture--show-hidden))
+         (apply #'insert (mapcar #'contexture-session--message-text messages))
+         (contexture--show-hidden)
          (goto-char (point-min)))
        (display-buffer buffer)))))
 

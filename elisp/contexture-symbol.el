@@ -58,7 +58,7 @@ Interactively, that is the symbol at point, or one that you type."
 (defun contexture-symbol--read ()
   "Read a symbol's name, the one at point by default."
   (let ((default (thing-at-point 'symbol t)))
-    (completing-read (format-prompt "Add symbol" default)
+    (completing-read (format-prompt "Add symbol" (contexture--visible default))
                      (contexture-symbol--completions)
                      nil nil nil nil default)))
 
@@ -142,8 +142,8 @@ Interactively, that is the symbol at point, or one that you type."
   (if (null (cdr items))
       (car items)
     (let ((choices (mapcar (lambda (item)
-                             (cons (substring-no-properties
-                                    (xref-item-summary item))
+                             (cons (contexture--visible-candidate
+                                    (substring-no-properties (xref-item-summary item)))
                                    item))
                            items)))
       (cdr (assoc (completing-read "Which definition: " choices nil t nil nil

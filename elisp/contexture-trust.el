@@ -67,7 +67,8 @@ moved, or another at the same place, must be trusted again."
    (let ((known (mapcar (lambda (trusted) (plist-get trusted :project))
                         (contexture-request 'list-trusted-projects))))
      (unless known (user-error "No project is trusted"))
-     (list (completing-read "Trust no longer: " known nil t nil nil
+     (list (completing-read "Trust no longer: "
+                            (mapcar #'contexture--visible-candidate known) nil t nil nil
                             (car (member (contexture-trust--project-here) known))))))
   (let ((project (directory-file-name (expand-file-name project))))
     (setq contexture-trust--asked (delete project contexture-trust--asked))
@@ -141,6 +142,7 @@ Trust them? " (contexture--visible (abbreviate-file-name project))))
                                        file nil 0 contexture-trust--longest))))
           (unless (bolp) (insert "\n")))
         (insert "\n"))
+      (contexture--show-hidden)
       (goto-char (point-min))
       (display-buffer (current-buffer)))))
 

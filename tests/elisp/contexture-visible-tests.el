@@ -18,6 +18,10 @@
 (require 'contexture-session-edit)
 (require 'contexture-session-show)
 (require 'contexture-session-views)
+(require 'contexture-lisp)
+(require 'contexture-provider)
+(require 'contexture-symbol)
+(require 'contexture-trust)
 
 (defconst contexture-visible-tests--hidden
   '(#x1 #x7 ?\n ?\t ?\r #x1b #x1f #x7f #x80 #x85 #x9b #x9f #xad #x34f #x378 #x61c #x115f
@@ -223,6 +227,73 @@ That is the prompt and the candidates, with what stands behind them."
           (should (cdr offered))
           (dolist (text (delq nil offered))
             (contexture-visible-tests--check command text)))))))
+
+;;;; What a server says
+
+(defmacro contexture-visible-tests--said (&rest body)
+  "Run BODY; return the messages that it shows, the last one first."
+  (declare (indent 0) (debug t))
+  `(let (said)
+     (cl-letf (((symbol-function 'message)
+                (lambda (string &rest arguments)
+                  (push (apply #'format-message string arguments) said))))
+       ,@body)
+     said))
+
+(ert-deftest contexture-visible-in-what-is-said-of-a-provider ()
+  (let* ((name (contexture-visible-tests--name))
+         (contexture-provider--awaited (list (cons name name)))
+         (contexture-provider--entered nil)
+         (contexture-provider--problems nil)
+         asked)
+    (cl-letf (((symbol-function 'contexture--later) #'funcall)
+              ((symbol-function 'contexture-request-async)
+               (lambda (_ _ &rest keys) (funcall (plist-get keys :error) (list :message name))))
+              ((symbol-function 'read-multiple-choice)
+               (lambda (prompt choices) (push prompt asked) (car choices))))
+      (let ((said (contexture-visible-tests--said
+                    (contexture-provider--told name)
+                    (push name contexture-provider--entered)
+                    (contexture-provider--try name)
+                    (contexture-provider--failed name name))))
+        (should (= (length said) 4))
+        (should (= (length asked) 1))
+        (dolist (text (append asked said))
+          (contexture-visible-tests--check 'provider text))))))
+
+(ert-deftest contexture-visible-in-errors-of-the-server ()
+  (contexture-test-with-server
+    (cl-letf* ((name (remove ?\t (contexture-visible-tests--name)))
+               ((symbol-function 'contexture--call)
+                (lambda (_ _ _ _ failure)
+                  (funcall failure (list :message name :code -32000)) 1)))
+      (contexture-current-connection)
+      (contexture-visible-tests--check
+       'error (cadr (should-error (contexture-request 'ping) :type 'contexture-error))
+       t))))
+
+(ert-deftest contexture-visible-in-texts-that-are-looked-through ()
+  (contexture-ert-with-files '(("a.md" . "be \u202ekind\n"))
+    (save-window-excursion
+      (let ((text "be \u202ekind"))
+        (contexture-trust--show (list (expand-file-name "a.md")))
+        (contexture-session--show-summary text)
+        (contexture-repl--show-dry-run
+         (list :payload text :parts (list (list :section text :role text :id text))))
+        (dolist (buffer (list contexture-trust-buffer "*contexture: summary*"
+                              contexture-repl-dry-run-buffer))
+          (with-current-buffer buffer
+            (should (string-search "kind" (buffer-string)))
+            (contexture-visible-tests--check buffer (buffer-string) t)))))))
+
+(ert-deftest contexture-visible-in-definitions-to-choose-from ()
+  (let* ((name (contexture-visible-tests--name))
+         (found (list (cons name 1) (cons "other" 2))))
+    (cl-letf (((symbol-function 'contexture-symbol--marker) #'identity)
+              ((symbol-function 'xref-item-summary) #'car))
+      (dolist (text (contexture-visible-tests--completing
+                      (contexture-symbol--choose found)))
+        (when text (contexture-visible-tests--check 'definition text))))))
 
 ;;;; What a model asks for
 
