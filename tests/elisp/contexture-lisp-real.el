@@ -286,7 +286,10 @@
        "(progn (format t \"who?\") (finish-output) (read-line))"
        (lambda () (save-excursion (goto-char (point-min))
                                   (re-search-forward "^who\\?" nil t))))
-      (dotimes (_ 20) (accept-process-output nil 0.02)) ; until it reads
+      (contexture-lisp-real-until
+       (with-current-buffer (contexture-lisp-real-repl)
+         (or (bound-and-true-p slime-repl-read-mode)
+             (bound-and-true-p sly-mrepl--read-mark))))
       (contexture-lisp-real-type "Ada" (lambda () (> (contexture-lisp-real-prompts) prompts))))
     (contexture-lisp-real-type "(error \"No ~a\" 'luck)" #'contexture-lisp-real-debugger)
     (contexture-lisp-real-abort)

@@ -244,10 +244,13 @@
   (let ((contexture-test-binary
          '("sh" "-c" "echo 'the disk is on fire' >&2; exit 3")))
     (contexture-test-with-server
-      (contexture-test-message "cannot reach the server (the disk is on fire); 1 call kept"
+      (let ((contexture-reconnect-delay 60)) ; it stays down
+        (contexture-test-message "cannot reach the server (the disk is on fire); 1 call kept"
+          (contexture-request-async 'ping nil :error #'ignore)
+          (contexture-test-until (oref contexture--connection reason)))
         (should (string-match-p
                  "cannot reach the server: the disk is on fire"
-                 (cadr (should-error (contexture-request 'ping nil :timeout 0.5)
+                 (cadr (should-error (contexture-request 'ping nil :timeout 0.05)
                                      :type 'contexture-error))))))))
 
 (ert-deftest contexture-rpc-tells-once ()
@@ -341,17 +344,17 @@ esac; done")))
 ;;;; A server that does not read
 
 (defconst contexture-rpc-tests--pause 0.25
-  "Seconds that Emacs may be busy at a time, collecting garbage aside.
+  "Seconds that Emacs may compute at a time, collecting garbage aside.
 The promise is 0.1; a machine that does other things meanwhile needs
-more.  A send that waits for the server would take until the server
-goes on, which is longer than this in each test.")
+more.  A send that waits for the server would never end, since the
+server goes on only after it.")
 
 (defmacro contexture-rpc-tests--duration (&rest body)
-  "Return the seconds that BODY takes, without collections of garbage."
+  "Return the seconds that BODY computes, without collections of garbage."
   (declare (indent 0) (debug t))
-  `(let ((start (float-time)) (garbage gc-elapsed))
+  `(let ((start (contexture-test-busy-seconds)) (garbage gc-elapsed))
      ,@body
-     (- (float-time) start (- gc-elapsed garbage))))
+     (- (contexture-test-busy-seconds) start (- gc-elapsed garbage))))
 
 (defmacro contexture-rpc-tests--with-stopped-server (&rest body)
   "Run BODY while the server is stopped, then let it go on."
@@ -384,20 +387,25 @@ goes on, which is longer than this in each test.")
 
 (ert-deftest contexture-rpc-never-waits-for-a-full-pipe ()
   "As above, but the process that Emacs knows runs and does not read."
-  (let ((contexture-test-binary
-         (list "sh" "-c" "read -r line; echo '(:id 2 :result nil)'
-sleep 1; exec \"$0\" \"$@\"" contexture-test-binary)))
-    (contexture-test-with-server
-      (contexture-rpc-tests--add "first")
-      (contexture-test-until (contexture-running-p))
-      (let ((megabyte (make-string 1000000 ?x)))
-        (should (< (contexture-rpc-tests--duration
-                     (contexture-rpc-tests--add megabyte))
-                   contexture-rpc-tests--pause))
-        (should (oref contexture--connection full))
-        (should (< (contexture-rpc-tests--longest-pause 0.4)
-                   contexture-rpc-tests--pause))
-        (should (equal (contexture-rpc-tests--contents) (list "first" megabyte)))))))
+  (let* ((held (make-temp-file "contexture-held"))
+         (contexture-test-binary
+          (list "sh" "-c" (format "read -r line; echo '(:id 2 :result nil)'
+while test -e %s; do sleep 0.05; done; exec \"$0\" \"$@\"" (shell-quote-argument held))
+                contexture-test-binary)))
+    (unwind-protect
+        (contexture-test-with-server
+          (contexture-rpc-tests--add "first")
+          (contexture-test-until (contexture-running-p))
+          (let ((megabyte (make-string 1000000 ?x)))
+            (should (< (contexture-rpc-tests--duration
+                         (contexture-rpc-tests--add megabyte))
+                       contexture-rpc-tests--pause))
+            (should (oref contexture--connection full))
+            (should (< (contexture-rpc-tests--longest-pause 0.4)
+                       contexture-rpc-tests--pause))
+            (delete-file held)
+            (should (equal (contexture-rpc-tests--contents) (list "first" megabyte)))))
+      (delete-file held))))
 
 (ert-deftest contexture-rpc-ignores-late-answers ()
   (contexture-test-with-server
