@@ -32,9 +32,9 @@ pub use self::models::{Costs, Models};
 pub use self::queue::{Caller, Reach, Task};
 pub use self::run::{Handle, MAX_BURST, QUEUE_LENGTH, run};
 pub use self::session::{
-    Answered, DEFAULT_TEMPLATE, Keep, Material, NewMessage, Noted, Opened, PrunedView,
-    RollbackUndone, RolledBack, Said, SessionSettings, Summarized, ToManage, Turn, TurnDone,
-    quality_parts,
+    AskedWindow, DEFAULT_TEMPLATE, Keep, Material, ModelAnswer, NewMessage, Noted, Opened,
+    PrunedView, RollbackUndone, RolledBack, Said, SessionSettings, Summarized, ToManage, Turn,
+    TurnDone, quality_parts,
 };
 use self::session::{Sessions, Windows};
 pub use self::sets::{Loaded, Saved};

@@ -41,59 +41,7 @@ pub struct Said {
     pub orphans: Vec<u64>,
 }
 
-/// State of a chat's turn, according to the log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answered {
-    /// Ended with this message.
-    Wholly(Arc<Message>),
-    /// Interrupted: this message has the part of the last answer that came before a failure.
-    InPart(u64),
-    /// The model has not answered yet, or has called tools and got their results.
-    NotYet,
-}
-
 impl Engine {
-    /// Returns the state of the turn that began with message `question`, in a chat that was called
-    /// with `key`.
-    ///
-    /// # Errors
-    /// [`EngineError::Store`].
-    pub fn answered(&mut self, id: u64, question: u64, key: &str) -> Result<Answered, EngineError> {
-        let ended = self.recall::<()>("chat-ended", key)?.is_some();
-        let session = self.session(id)?;
-        let later = session.active().filter(|said| said.number > question);
-        let run = later.take_while(|said| said.role != Role::User);
-        let last = run.last().filter(|said| said.role == Role::Assistant);
-        // An answer with tool calls is not the last one.
-        let last = last.filter(|said| said.tool_calls.is_empty()).cloned();
-        Ok(match last {
-            Some(said) if ended => Answered::Wholly(said),
-            Some(said) if session.state().is_in_view(said.number) => Answered::InPart(said.number),
-            _ => Answered::NotYet,
-        })
-    }
-
-    /// Records that the chat with this key has its complete answer.
-    ///
-    /// # Errors
-    /// [`EngineError::Store`].
-    pub fn note_answered(&mut self, key: &str) -> Result<(), EngineError> {
-        self.once("chat-ended", Some(key), |_| Ok(()))
-    }
-
-    /// Takes an incomplete answer out of view, before the model is asked again. It stays in the
-    /// log.
-    ///
-    /// # Errors
-    /// [`EngineError::Store`].
-    pub fn set_aside(&mut self, id: u64, number: u64) -> Result<(), EngineError> {
-        let session = self.session(id)?;
-        let mut state = session.state().rebased(session.length());
-        state.pruned.insert(number, number);
-        self.revise(id, "chat", state)?;
-        self.session_changed(id, "chat")
-    }
-
     /// Appends messages to a session's log.
     ///
     /// # Errors

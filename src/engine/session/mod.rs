@@ -1,6 +1,7 @@
 //! Operations on sessions: open, list, search, rename and delete.
 
 mod at_hand;
+mod chat;
 mod checkpoint;
 mod curate;
 mod import;
@@ -14,10 +15,11 @@ mod window;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+pub use self::chat::{AskedWindow, ModelAnswer};
 pub use self::checkpoint::{RolledBack, Undone as RollbackUndone};
 pub use self::curate::{Keep, PrunedView, Summarized};
 pub use self::manage::ToManage;
-pub use self::messages::{Answered, NewMessage, Said};
+pub use self::messages::{NewMessage, Said};
 pub use self::settings::{DEFAULT_TEMPLATE, SessionSettings};
 pub use self::turn::{Turn, TurnDone, quality_parts};
 pub(super) use self::window::Windows;
@@ -202,23 +204,6 @@ impl Engine {
     pub fn set_session_settings(&mut self, id: u64, settings: &str) -> Result<(), EngineError> {
         self.store.set_session_settings(id, settings)?;
         self.session_changed(id, "configure-session")
-    }
-
-    /// Marks that a model begins to answer in a session. Only one turn may run at a time.
-    ///
-    /// # Errors
-    /// [`EngineError::SessionBusy`].
-    pub fn begin_turn(&mut self, id: u64) -> Result<(), EngineError> {
-        if self.sessions.answering.contains(&id) {
-            return Err(EngineError::SessionBusy { session: self.row(id)?.name });
-        }
-        self.sessions.answering.push(id);
-        Ok(())
-    }
-
-    /// Marks that the answer has ended.
-    pub fn end_turn(&mut self, id: u64) {
-        self.sessions.answering.retain(|answering| *answering != id);
     }
 
     /// Returns a session with its log and state, reading it from the store on first use.

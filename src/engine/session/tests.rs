@@ -313,3 +313,36 @@ fn what_is_prepared_for_a_summary_is_what_it_needs() {
     engine.run_alone(|e| e.summarize_session(id, Keep::Turns(3), 4096, &costs, &watched)).unwrap();
     assert_eq!(watched.1.get(), Some(false));
 }
+
+fn answer(content: &str) -> ModelAnswer {
+    ModelAnswer { messages: vec![said(Role::Assistant, content)], asked: None }
+}
+
+#[test]
+fn an_answer_is_stored_with_the_end_of_its_turn_or_not_at_all() {
+    let mut engine = engine();
+    let id = open(&mut engine, "a");
+    let question = vec![said(Role::User, "why?")];
+    let question = engine.run_alone(|engine| engine.add_messages(id, question)).unwrap().numbers[0];
+    engine.begin_turn(Some("a")).unwrap();
+    assert_eq!(engine.begin_turn(Some("a")).unwrap_err().kind(), "session-busy");
+    let lost: Result<(), _> = engine.run_alone(|engine| {
+        engine.end_turn_with(id, answer("lost"), Some("key"))?;
+        Err(EngineError::Cancelled)
+    });
+    assert!(lost.is_err());
+    reread(&mut engine);
+    check(&mut engine, id, "why?", "");
+    assert_eq!(engine.answered(id, question, "key").unwrap(), None);
+
+    // Of an answer without its end, the whole is asked for again.
+    engine.run_alone(|engine| engine.add_answer(id, answer("beca"))).unwrap();
+    assert_eq!(engine.run_alone(|e| e.answered(id, question, "key")).unwrap(), None);
+    check(&mut engine, id, "why?", "");
+    let ended = engine.run_alone(|e| e.end_turn_with(id, answer("because"), Some("key")));
+    assert_eq!(ended.unwrap(), Some(3));
+    reread(&mut engine);
+    let whole = engine.answered(id, question, "key").unwrap().unwrap();
+    assert_eq!((whole.number, &*whole.content), (3, "because"));
+    assert!(engine.begin_turn(Some("a")).is_ok(), "the turn has ended");
+}

@@ -12,7 +12,7 @@ use crate::curation::window::{Usage, Window};
 use crate::engine::Costs;
 use crate::session::message::Message;
 use crate::session::message::Phase;
-use crate::store::session::{PhaseUsage, SessionRow, Spent, UsageRow};
+use crate::store::session::{PhaseUsage, SessionRow, UsageRow};
 
 /// Maximum number of window reports in memory, over all sessions.
 const REPORTS_KEPT: usize = 64;
@@ -98,14 +98,6 @@ impl Engine {
         });
         self.session_changed(id, "build-context")?;
         Ok(line)
-    }
-
-    /// Adds the cost of asking a model to a line of the usage log.
-    ///
-    /// # Errors
-    /// [`EngineError::Store`].
-    pub fn note_usage(&mut self, line: u64, spent: &Spent) -> Result<(), EngineError> {
-        Ok(self.store.add_spent(line, spent)?)
     }
 
     /// Returns the windows of a session built since the server began, newest first.

@@ -8,7 +8,8 @@ use super::super::params::ToolNames;
 use super::super::present::{entry, figure, keyword};
 use super::super::tools::{ContextTool, ToolRequest};
 use super::Chat;
-use super::turn::{Begun, MAX_ROUNDS, answer_message};
+use super::log::answer_message;
+use super::turn::{Begun, MAX_ROUNDS};
 use crate::agent::Decision;
 use crate::engine::{EngineError, NewMessage, SessionSettings};
 use crate::provider::chat::Whole;
@@ -108,7 +109,7 @@ impl Chat {
             self.tell("tool-result", &line, more);
             results.push(result);
         }
-        self.log_unit(begun, whole, results).await?;
+        self.log_results(begun, whole, results).await?;
         match self.call.cancelled.is_cancelled() {
             true => Err(self.question_kept(begun, engine_error(EngineError::Cancelled))),
             false => Ok(()),
@@ -199,8 +200,8 @@ impl Chat {
         }
     }
 
-    /// Logs the answer and the results of its calls at once: a unit is never in the log in part.
-    async fn log_unit(
+    /// Logs the answer and the results of its calls.
+    async fn log_results(
         &self,
         begun: &mut Begun,
         whole: &Whole,
@@ -215,9 +216,7 @@ impl Chat {
                 ..NewMessage::counted(Role::Tool, text, Vec::new(), counter)
             });
         }
-        let id = self.row.id;
-        let said = self.call.tools.engine.ask(move |engine| engine.add_messages(id, unit)).await;
-        let numbers = said.map_err(engine_error)?.numbers;
+        let numbers = self.log_unit(begun, unit).await?;
         begun.answer = numbers.first().copied();
         begun.opaque.extend(begun.answer.zip(whole.opaque.clone()));
         begun.ran.extend(whole.calls.iter().zip(results).map(|(called, (outcome, text))| Ran {

@@ -47,7 +47,7 @@ impl Chat {
             let outcome = self.stream(&request, &mut whole).await;
             let nothing_came = whole == Whole::default();
             if outcome.is_ok() || !nothing_came {
-                self.account(begun, line, &window, &whole).await;
+                self.account(begun, line, &window, &whole);
             }
             let Err(error) = outcome else { return Ok(whole) };
             let too_long = error.kind == ErrorKind::ContextTooLong && nothing_came;

@@ -7,6 +7,7 @@
 
 mod calls;
 mod fit;
+mod log;
 mod told;
 mod turn;
 
@@ -24,7 +25,7 @@ use super::{Step, manage};
 use crate::agent::Configured;
 use crate::curation::managed::{SaidSettings, directive};
 use crate::curation::section::Sections;
-use crate::engine::{Engine, NewMessage};
+use crate::engine::{Engine, NewMessage, SessionSettings};
 use crate::session::message::Phase;
 use crate::store::session::SessionRow;
 use crate::value::Value;
@@ -117,7 +118,7 @@ pub(super) fn chat(call: Call, params: Value) -> Result<Step, WireError> {
         let asked = Asked { embedded, ..asked };
         Ok(Step::AwaitEnd(Box::pin(async move {
             let outcome = match dry_run {
-                true => Chat::prepare(next, asked).await?.dry_run().await,
+                true => Chat::to_rehearse(next, asked).await?.dry_run().await,
                 // A task of its own: when the call is cancelled, it still keeps what had come.
                 false => {
                     let turns = next.tools.turns.clone();
@@ -135,26 +136,41 @@ fn broken() -> WireError {
 
 /// The whole turn; other turns of the session are refused meanwhile.
 async fn hold(call: Call, asked: Asked) -> Result<Value, WireError> {
-    let engine = call.tools.engine.clone();
-    let chat = Chat::prepare(call, asked).await?;
-    let id = chat.row.id;
-    engine.ask(move |engine| engine.begin_turn(id)).await.map_err(engine_error)?;
-    let outcome = tokio::spawn(chat.turn()).await.unwrap_or_else(|_| Err(broken()));
-    let end = move |engine: &mut Engine| {
-        engine.end_turn(id);
-        Ok(())
+    let (engine, session) = (call.tools.engine.clone(), asked.session.clone());
+    let begun = engine.ask(move |engine| engine.begin_turn(session.as_deref())).await;
+    let (row, settings) = begun.map_err(engine_error)?;
+    let id = row.id;
+    let outcome = match Chat::prepare(call, asked, row, &settings) {
+        Ok(chat) => tokio::spawn(chat.turn()).await.unwrap_or_else(|_| Err(broken())),
+        Err(error) => Err(error),
     };
-    engine.ask(end).await.map_err(engine_error)?;
+    // A turn that succeeds has ended with its answer.
+    if outcome.is_err() {
+        let end = move |engine: &mut Engine| {
+            engine.end_turn(id);
+            Ok(())
+        };
+        engine.ask(end).await.map_err(engine_error)?;
+    }
     outcome
 }
 
 impl Chat {
-    async fn prepare(call: Call, asked: Asked) -> Result<Self, WireError> {
-        let session = asked.session;
+    async fn to_rehearse(call: Call, asked: Asked) -> Result<Self, WireError> {
+        let session = asked.session.clone();
         let read = move |engine: &mut Engine| engine.find_with_settings(session.as_deref());
         let (row, settings) = call.tools.engine.ask(read).await.map_err(engine_error)?;
+        Self::prepare(call, asked, row, &settings)
+    }
+
+    fn prepare(
+        call: Call,
+        asked: Asked,
+        row: SessionRow,
+        settings: &SessionSettings,
+    ) -> Result<Self, WireError> {
         let (provider, model) = (asked.provider.as_deref(), asked.model.as_deref());
-        let configured = call.tools.providers.chosen(provider, model, &settings);
+        let configured = call.tools.providers.chosen(provider, model, settings);
         let configured = configured.map_err(agent_error)?;
         let directed = directive(&asked.message.content).map(|(name, _)| name.to_owned());
         let managed = directed.is_some()

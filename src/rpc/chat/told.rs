@@ -103,7 +103,7 @@ impl Chat {
             None => Vec::new(),
         };
         self.configured.find_limit().await;
-        let mut material = self.material().await?;
+        let mut material = self.read_material().await?;
         let (limit, limit_from) = (material.costs.model.limit, material.costs.model.limit_from);
         let length = self.call.tools.engine.ask(move |engine| Ok(engine.session(id)?.length()));
         let number = length.await.map_err(engine_error)? + 1;

@@ -5,24 +5,24 @@ use std::sync::Arc;
 
 use super::super::call::Tools;
 use super::super::curate::session_costs;
-use super::super::error::{agent_error, engine_error, provider_error};
+use super::super::error::{agent_error, engine_error};
 use super::super::manage::{self, Managed};
 use super::super::messages;
 use super::super::present::entry;
 use super::calls::Ran;
 use super::fit::Refused;
 use super::{Chat, broken};
+use crate::agent::Configured;
 use crate::agent::window::{Built, Purpose, build};
 use crate::context::render::report::Verdict;
 use crate::curation::section::{Counted, Section};
 use crate::curation::summary::Extractive;
 use crate::curation::window::Window;
-use crate::engine::{Answered, Material, NewMessage, Turn, TurnDone};
+use crate::engine::{AskedWindow, Engine, EngineError, Material, Turn, TurnDone};
 use crate::provider::ProviderError;
 use crate::provider::chat::{Piece, Request, Usage, Whole, cancelled, malformed};
-use crate::session::message::Role;
+use crate::session::message::Message;
 use crate::store::session::Spent;
-use crate::tokens::Counter;
 use crate::value::Value;
 use crate::visible::visible;
 use crate::wire::message::WireError;
@@ -40,6 +40,10 @@ pub(super) type Opaque = HashMap<u64, serde_json::Value>;
 /// A turn that is under way.
 pub(super) struct Begun {
     pub(super) turn: TurnDone,
+    /// What the next window is built from, if it was read already.
+    pub(super) material: Option<Material>,
+    /// The cost of the last answer, to be stored with it.
+    pub(super) asked: Option<AskedWindow>,
     /// What became of the managing of its history.
     pub(super) managed: Option<Managed>,
     /// How often the model was asked.
@@ -82,9 +86,10 @@ impl Begun {
 impl Chat {
     pub(super) async fn turn(self) -> Result<Value, WireError> {
         self.configured.find_limit().await;
-        let mut begun = self.begin().await?;
-        if let Some(answer) = self.answered_before(&begun).await? {
-            return Ok(answer);
+        let (mut begun, answered) = self.begin().await?;
+        if let Some(said) = answered {
+            let whole = Whole { text: said.content.to_string(), ..Whole::default() };
+            return Ok(self.told(&begun, &whole, Some(said.number)));
         }
         if let Some(Value::Str(why)) = &self.embedded.outcome {
             self.progress("status", &format!("memories are found by their words alone: {why}"));
@@ -109,28 +114,44 @@ impl Chat {
                 whole.calls.clear();
             }
             if whole.calls.is_empty() || self.tools.is_empty() {
-                let answer = self.log_whole(&whole).await?;
+                let answer = self.end_with(&mut begun, &whole).await?;
                 return Ok(self.told(&begun, &whole, answer.or(begun.answer)));
             }
             self.carry_out(&mut begun, &whole).await?;
         }
     }
 
-    /// The turn as `process-turn` does it.
-    async fn begin(&self) -> Result<Begun, WireError> {
+    /// The turn as `process-turn` does it, and the whole answer that a call of the same key has
+    /// brought already. A call that had brought none, or only a part of one, goes on.
+    async fn begin(&self) -> Result<(Begun, Option<Arc<Message>>), WireError> {
         let (id, message) = (self.row.id, self.message.clone());
         let vector = self.embedded.vector.clone();
         let (key, configured) = (self.key.clone(), self.configured.clone());
+        // A model that takes notes is asked first.
+        let is_window_next = self.manage.is_none();
         let asked = self.call.tools.engine.ask(move |engine| {
             let row = engine.row(id)?;
             let costs = configured.with_room(session_costs(engine, &row.settings, None)?);
-            engine.once("chat", key.as_deref(), |engine| {
+            let turn = engine.once("chat", key.as_deref(), |engine| {
                 let turn = Turn { message, coherence: None, vector };
                 engine.process_turn(id, turn, &costs, &Extractive)
-            })
+            })?;
+            let answered = match key {
+                Some(key) => engine.answered(id, turn.message, &key)?,
+                None => None,
+            };
+            let is_window_next = is_window_next && answered.is_none();
+            let material = is_window_next.then(|| material(engine, id, &configured)).transpose()?;
+            if answered.is_some() {
+                engine.end_turn(id);
+            }
+            Ok((turn, answered, material))
         });
-        Ok(Begun {
-            turn: asked.await.map_err(engine_error)?,
+        let (turn, answered, material) = asked.await.map_err(engine_error)?;
+        let begun = Begun {
+            turn,
+            material,
+            asked: None,
             managed: None,
             rounds: 0,
             ran: Vec::new(),
@@ -143,41 +164,15 @@ impl Chat {
             refused: None,
             is_budget_set: false,
             limit: 0,
-        })
-    }
-
-    /// The whole answer that a call of the same key has brought already; the question was not put
-    /// into the log again. A call that had brought none, or only a part of one, goes on.
-    async fn answered_before(&self, begun: &Begun) -> Result<Option<Value>, WireError> {
-        let Some(key) = self.key.clone() else { return Ok(None) };
-        let (id, question) = (self.row.id, begun.turn.message);
-        let asked = self.call.tools.engine.ask(move |engine| {
-            let answered = engine.answered(id, question, &key)?;
-            if let Answered::InPart(number) = answered {
-                engine.set_aside(id, number)?;
-            }
-            Ok(answered)
-        });
-        let Answered::Wholly(said) = asked.await.map_err(engine_error)? else { return Ok(None) };
-        let whole = Whole { text: said.content.to_string(), ..Whole::default() };
-        Ok(Some(self.told(begun, &whole, Some(said.number))))
-    }
-
-    /// Puts the whole answer into the log and says so under the call's key.
-    async fn log_whole(&self, whole: &Whole) -> Result<Option<u64>, WireError> {
-        let answer = self.log(whole).await?;
-        if let Some(key) = self.key.clone() {
-            let noted = self.call.tools.engine.ask(move |engine| engine.note_answered(&key));
-            noted.await.map_err(engine_error)?;
-        }
-        Ok(answer)
+        };
+        Ok((begun, answered))
     }
 
     /// The window, and the number of its line in the log of usage.
     pub(super) async fn window(&self, begun: &mut Begun) -> Result<(Arc<Window>, u64), WireError> {
         let built = match self.managed_window(begun).await? {
             Some(built) => built,
-            None => self.build(self.material().await?, begun).await?,
+            None => self.build(self.material(begun).await?, begun).await?,
         };
         let Built { window, items } = built;
         begun.window_tokens = window.tokens;
@@ -192,11 +187,13 @@ impl Chat {
     /// The window with the managed view in the place of the history; when it cannot be built, the
     /// view is given up, and there is none.
     async fn managed_window(&self, begun: &mut Begun) -> Result<Option<Built>, WireError> {
-        let Some(managed) = begun.managed.as_ref().filter(|managed| managed.has_view()) else {
+        if !begun.managed.as_ref().is_some_and(Managed::has_view) {
             return Ok(None);
-        };
-        let mut material = self.material().await?;
-        managed.apply(&mut material);
+        }
+        let mut material = self.material(begun).await?;
+        if let Some(managed) = &begun.managed {
+            managed.apply(&mut material);
+        }
         let built = self.build(material, begun).await;
         let Some(managed) = &mut begun.managed else { return Ok(None) };
         let reason = match built {
@@ -211,13 +208,17 @@ impl Chat {
         Ok(None)
     }
 
-    pub(super) async fn material(&self) -> Result<Material, WireError> {
-        let session = format!("ses-{}", self.row.id);
-        let model = self.configured.provider.model().to_owned();
-        let engine = &self.call.tools.engine;
-        let material = engine.ask(move |engine| engine.material(Some(&session), Some(&model)));
-        let material = material.await.map_err(engine_error)?;
-        Ok(Material { costs: self.configured.with_room(material.costs), ..material })
+    async fn material(&self, begun: &mut Begun) -> Result<Material, WireError> {
+        match begun.material.take() {
+            Some(read) => Ok(read),
+            None => self.read_material().await,
+        }
+    }
+
+    pub(super) async fn read_material(&self) -> Result<Material, WireError> {
+        let (id, configured) = (self.row.id, self.configured.clone());
+        let asked = self.call.tools.engine.ask(move |engine| material(engine, id, &configured));
+        asked.await.map_err(engine_error)
     }
 
     async fn build(&self, material: Material, begun: &mut Begun) -> Result<Built, WireError> {
@@ -291,38 +292,6 @@ impl Chat {
         }
     }
 
-    /// Puts what came of the answer into the log, and gives its number.
-    async fn log(&self, whole: &Whole) -> Result<Option<u64>, WireError> {
-        if whole.text.is_empty() && whole.calls.is_empty() {
-            return Ok(None);
-        }
-        // An answer may be long, and counting it take a while.
-        let (tools, said) = (Arc::clone(&self.call.tools), whole.clone());
-        let count = move || answer_message(&said, &*tools.counter);
-        let counted = tokio::task::spawn_blocking(count).await.map_err(|_| broken())?;
-        let answer = NewMessage { phase: self.phase, ..counted };
-        let id = self.row.id;
-        let said = self.call.tools.engine.ask(move |engine| engine.add_messages(id, vec![answer]));
-        Ok(said.await.map_err(engine_error)?.numbers.last().copied())
-    }
-
-    /// The error of an answer that failed, of which the beginning is kept.
-    pub(super) async fn failed(
-        &self,
-        begun: &Begun,
-        whole: Whole,
-        error: ProviderError,
-    ) -> WireError {
-        // A call without a result would make every later request one that models refuse.
-        let whole = Whole { calls: Vec::new(), ..whole };
-        let kept = self.log(&whole).await.ok().flatten();
-        let mut wire = self.question_kept(begun, provider_error(&self.configured.name, &error));
-        if let Value::Map(data) = &mut wire.data {
-            data.push(entry("id", kept.map_or(Value::Nil, messages::name)));
-        }
-        wire
-    }
-
     /// An error that says under which name the question is in the log.
     pub(super) fn question_kept(&self, begun: &Begun, mut error: WireError) -> WireError {
         if let Value::Map(data) = &mut error.data {
@@ -331,14 +300,8 @@ impl Chat {
         error
     }
 
-    /// Notes what the answer took, and learns from the tokens that the provider counted.
-    pub(super) async fn account(
-        &self,
-        begun: &mut Begun,
-        line: u64,
-        window: &Window,
-        whole: &Whole,
-    ) {
+    /// Reckons what the answer took; it is stored with the answer.
+    pub(super) fn account(&self, begun: &mut Begun, line: u64, window: &Window, whole: &Whole) {
         let Usage { input, output, cache_read, .. } = whole.usage;
         let model = self.configured.provider.model().to_owned();
         let provider = self.configured.name.clone();
@@ -349,16 +312,7 @@ impl Chat {
         if let Some(reported) = input {
             self.configured.rooms.compared(&spent.model, counted, reported);
         }
-        let noted = self.call.tools.engine.ask(move |engine| {
-            engine.note_usage(line, &spent)?;
-            if let Some(reported) = spent.input {
-                engine.report_usage(&spent.model, counted, reported)?;
-            }
-            Ok(())
-        });
-        if let Err(error) = noted.await {
-            tracing::warn!("what the provider reported was not kept: {error}");
-        }
+        begun.asked = Some(AskedWindow { line, counted, spent });
     }
 
     /// Counts what the manager's notes took, unless they were there already.
@@ -376,9 +330,15 @@ impl Chat {
     }
 }
 
-/// An answer as a message of the log.
-pub(super) fn answer_message(whole: &Whole, counter: &dyn Counter) -> NewMessage {
-    NewMessage::counted(Role::Assistant, &whole.text, whole.calls.clone(), counter)
+/// What the session puts into a window for the model that answers.
+pub(super) fn material(
+    engine: &mut Engine,
+    id: u64,
+    configured: &Configured,
+) -> Result<Material, EngineError> {
+    let material =
+        engine.material(Some(&format!("ses-{id}")), Some(configured.provider.model()))?;
+    Ok(Material { costs: configured.with_room(material.costs), ..material })
 }
 
 fn has_summary(window: &Window) -> bool {
