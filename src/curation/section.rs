@@ -38,7 +38,7 @@ names! {
     }
 }
 
-/// A text with its token count, so that a text that stays is counted once.
+/// A text with its token count, so that an unchanged text is counted only once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counted {
     /// The text.

@@ -46,7 +46,7 @@ pub struct Window {
     pub tokens: u64,
     /// Report of what was kept and left out, with the reasons.
     pub report: Report,
-    /// Costs for the log of usage.
+    /// Costs for the usage log.
     pub usage: Usage,
 }
 
@@ -55,11 +55,11 @@ pub struct Window {
 pub struct Part {
     /// Section of the part.
     pub section: Section,
-    /// Author. The texts of sections are the system's.
+    /// Author. Texts of sections have the role of the system.
     pub role: Role,
     /// The text.
     pub content: Arc<str>,
-    /// Number of the session's message that it shows, if it is one.
+    /// Number of the message that it shows; `None` for other texts.
     pub message: Option<u64>,
     /// Calls of an assistant's message.
     pub tool_calls: Vec<ToolCall>,
@@ -69,7 +69,7 @@ pub struct Part {
     pub tokens: u64,
 }
 
-/// The costs of a window by purpose, in tokens; an entry of the log of usage.
+/// The costs of a window by purpose, in tokens, as the usage log stores them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
     /// Phase of the work.

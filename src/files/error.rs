@@ -1,9 +1,9 @@
-//! Errors of reading files and walking trees. Must not know who asked.
+//! Errors from reading files and walking trees. Must not know who asked.
 
 use std::io;
 use std::path::PathBuf;
 
-/// An error of reading a file. Each variant has its own kind on the wire. Messages name the path,
+/// Error from reading a file. Each variant has its own kind on the wire. Messages name the path,
 /// quoted and escaped, and the next step.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
@@ -111,7 +111,7 @@ pub enum BinarySign {
     NotUtf8,
 }
 
-/// An error of walking a tree.
+/// Error from walking a tree.
 #[derive(Debug, thiserror::Error)]
 pub enum TreeError {
     /// The root cannot be read.

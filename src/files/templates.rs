@@ -37,7 +37,7 @@ pub struct Listed {
     pub is_trusted: bool,
 }
 
-/// An error of finding a template.
+/// Error from finding a template.
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
     /// The name is not valid for a template.

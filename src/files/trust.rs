@@ -46,7 +46,7 @@ pub enum Standing {
     Gone,
 }
 
-/// An error of trusting a project, or of reading or writing the list.
+/// Error from trusting a project, or from reading or writing the list.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
     /// The project cannot be identified.

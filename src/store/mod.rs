@@ -199,7 +199,7 @@ pub trait Store: SessionStore + MemoryStore + Send {
     }
 }
 
-/// An error of a store.
+/// Error from a store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The database was written by a newer program.
@@ -269,8 +269,8 @@ pub enum StoreError {
         /// Message of the system.
         why: String,
     },
-    /// A file beside the database could not be written.
-    #[error("cannot write beside the database: {cause}")]
+    /// A file beside the database could not be read or written.
+    #[error("cannot use a file beside the database: {cause}")]
     Beside {
         /// Message of the system.
         cause: String,

@@ -45,7 +45,7 @@ impl MemoryStore for SqliteStore {
         filter: &MemoryFilter,
         limit: u64,
     ) -> Result<Vec<(MemoryRow, f64)>, StoreError> {
-        let sought = words::some_of(&self.db, "memory_words", words::telling(text))?;
+        let sought = words::some_of(&self.db, "memory_words", words::significant(text))?;
         let Some(sought) = sought else { return Ok(Vec::new()) };
         let passed = Passed::by(filter)?;
         // The cross join keeps SQLite from searching once for each memory.

@@ -30,8 +30,9 @@ const FREQUENT: usize = 2000;
 /// how long a search for a frequent word keeps others waiting.
 pub(super) const MOST_RANKED: usize = 20_000;
 
-/// English words that carry no meaning of their own, so they are no reason to find a text. Sorted.
-const EMPTY_WORDS: &[&str] = &[
+/// English stop words: they carry no meaning of their own, so they are no reason to find a text.
+/// Sorted.
+const STOP_WORDS: &[&str] = &[
     "a", "about", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but",
     "by", "can", "could", "did", "do", "does", "for", "from", "had", "has", "have", "how", "i",
     "if", "in", "is", "it", "its", "just", "let", "me", "my", "no", "not", "of", "on", "or", "our",
@@ -58,13 +59,13 @@ fn words(text: &str) -> Vec<String> {
 
 /// Returns the distinct significant words of a query in order, or all words if none is significant.
 pub(super) fn sought(text: &str) -> Vec<String> {
-    let telling = telling(text);
-    if telling.is_empty() { distinct(words(text)) } else { telling }
+    let significant = significant(text);
+    if significant.is_empty() { distinct(words(text)) } else { significant }
 }
 
 /// Returns the distinct significant words of a query, in order.
-pub(super) fn telling(text: &str) -> Vec<String> {
-    let empty = |word: &String| EMPTY_WORDS.binary_search(&word.as_str()).is_ok();
+pub(super) fn significant(text: &str) -> Vec<String> {
+    let empty = |word: &String| STOP_WORDS.binary_search(&word.as_str()).is_ok();
     distinct(words(text).into_iter().filter(|word| !empty(word)).collect())
 }
 
@@ -117,7 +118,7 @@ mod tests {
 
     #[test]
     fn empty_words_can_be_looked_up() {
-        assert!(EMPTY_WORDS.is_sorted());
+        assert!(STOP_WORDS.is_sorted());
     }
 
     #[test]
@@ -126,7 +127,7 @@ mod tests {
         let expected = r#""parse" "line" "parseline" "near" "b" "c" "d" "x""#;
         assert_eq!(all_of(&sought(text)), expected);
         assert_eq!(all_of(&sought("to be or not")), r#""to" "be" "or" "not""#);
-        assert!(telling("To be, or not?").is_empty() && sought("!*\"").is_empty());
+        assert!(significant("To be, or not?").is_empty() && sought("!*\"").is_empty());
     }
 
     #[test]
