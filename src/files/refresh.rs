@@ -31,8 +31,8 @@ pub enum Refreshed {
         /// Last line, included.
         end_line: u64,
     },
-    /// It cannot be told where the text is or what it should be. The item stays as it is, stale.
-    /// The reason is a phrase for people.
+    /// The place of the text, or its new content, is unknown. The item stays as it is, stale. Holds
+    /// the reason, as a phrase for people.
     Unsure(&'static str),
     /// The file is gone.
     Missing,

@@ -79,7 +79,7 @@ impl Depth {
         }
         self.tokens += 1;
         match token {
-            // The first token of a tag is its beginning.
+            // Token 1 is the delimiter that opens the tag.
             Token::Ident(name) if self.tokens == 2 => self.statement(name),
             Token::ParenOpen | Token::BracketOpen | Token::BraceOpen => self.brackets.push(0),
             Token::ParenClose | Token::BracketClose | Token::BraceClose => {

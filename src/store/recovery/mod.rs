@@ -130,7 +130,7 @@ struct State {
     /// Marks that are missing or cannot be read.
     unusable: Vec<PathBuf>,
     wal: wal::Wal,
-    /// Set when the write-ahead log does not belong to this database; it is then ignored.
+    /// Set when the write-ahead log belongs to another moment of the database; it is then ignored.
     foreign_wal: bool,
     judged: Judged,
 }
@@ -166,7 +166,7 @@ impl State {
         }
         match &self.judged.verdict {
             Verdict::Mendable(pages) => findings.push(Finding::mended(format!(
-                "the database was damaged ({} damaged pages); it was mended from its second copy",
+                "the database was damaged ({} bad pages); it was mended from its second copy",
                 pages.len()
             ))),
             Verdict::Sound if self.judged.sums.is_none() && self.epoch() > 0 => {

@@ -65,8 +65,8 @@ pub(super) fn sought(text: &str) -> Vec<String> {
 
 /// Returns the distinct significant words of a query, in order.
 pub(super) fn significant(text: &str) -> Vec<String> {
-    let empty = |word: &String| STOP_WORDS.binary_search(&word.as_str()).is_ok();
-    distinct(words(text).into_iter().filter(|word| !empty(word)).collect())
+    let is_stop_word = |word: &String| STOP_WORDS.binary_search(&word.as_str()).is_ok();
+    distinct(words(text).into_iter().filter(|word| !is_stop_word(word)).collect())
 }
 
 /// Returns a query for texts with all of the words.
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn empty_words_can_be_looked_up() {
+    fn stop_words_can_be_looked_up() {
         assert!(STOP_WORDS.is_sorted());
     }
 
