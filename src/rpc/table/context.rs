@@ -6,44 +6,54 @@ use crate::context::item::{Kind, Origin};
 use crate::context::render::Format;
 use crate::rpc::{context, files, query, refresh, sets};
 
-const MANAGER: Param =
-    optional("manager", "string", "The manager's name; the shared manager `*shared*` by default.");
-const MANAGERS: Param =
-    optional("managers", "list of strings", "Several managers in place of one, merged by time.");
+const MANAGER: Param = optional(
+    "manager",
+    "string",
+    "Name of the manager; defaults to the shared manager `*shared*`.",
+);
+const MANAGERS: Param = optional(
+    "managers",
+    "list of strings",
+    "Several managers instead of one; their items are merged by time.",
+);
 const TYPES: Param = optional(
     "types",
     "list of names",
-    "Only items of these types or origins; `nil` means all. `file` matches both.",
+    "Include only items of these types or origins; `nil` means all. `file` matches both.",
 )
 .of(filter::valid_names);
-const LIMIT: Param =
-    optional("limit", "integer", "Only so many of the most recent; `nil` means all, 0 none.");
+const LIMIT: Param = optional(
+    "limit",
+    "integer",
+    "Maximum number of items, the most recent ones; `nil` means all, 0 none.",
+);
 const TYPE: Param =
-    optional("type", "name", "What the content is; `:code` by default.").of(kind_names);
+    optional("type", "name", "Type of the content; defaults to `:code`.").of(kind_names);
 const METADATA: Param = optional(
     "metadata",
     "plist",
-    "Kept whole. Known names are `:filename`, `:project`, `:start-line`, `:end-line`, \
-     `:language`, `:symbol`, `:package` and `:origin`, whose values are listed here.",
+    "Metadata, stored completely. Known names are `:filename`, `:project`, `:start-line`, `:end-line`, \
+     `:language`, `:symbol`, `:package` and `:origin`; the values of `:origin` are listed here.",
 )
 .of(origin_names);
-const PINNED: Param = optional("pinned", "boolean", "Exempt from eviction; `nil` by default.");
+const PINNED: Param =
+    optional("pinned", "boolean", "Exempt the item from eviction; defaults to `nil`.");
 const LIVE: Param = optional(
     "live",
     "boolean",
-    "Read the file again whenever the item is shown or rendered; `nil` by default.",
+    "Read the file again whenever the item is shown or rendered; defaults to `nil`.",
 );
-const BRIEF: Param = optional("brief", "boolean", "Answer without the content.");
-const ID: Param = optional("id", "string", "The item's id.");
-const IDS: Param = optional("ids", "list of strings", "The ids of several items.");
+const BRIEF: Param = optional("brief", "boolean", "Leave the content out of the result.");
+const ID: Param = optional("id", "string", "Id of the item.");
+const IDS: Param = optional("ids", "list of strings", "Ids of several items.");
 const MAX_FILE_BYTES: Param =
-    optional("max-file-bytes", "integer", "The largest file to read; 1 MiB by default.");
+    optional("max-file-bytes", "integer", "Maximum size of a file in bytes; defaults to 1 MiB.");
 const FORMAT: Param =
-    optional("format", "name", "The format; `:markdown` by default.").of(format_names);
+    optional("format", "name", "Output format; defaults to `:markdown`.").of(format_names);
 const MAX_TOKENS: Param = optional(
     "max-tokens",
     "integer",
-    "The rendering never has more tokens: the oldest unpinned items are left out first.",
+    "Maximum number of tokens in the rendering; the oldest unpinned items are left out first.",
 );
 
 fn kind_names() -> Vec<&'static str> {
@@ -64,9 +74,9 @@ pub(super) static METHODS: &[Method] = &[
         name: "add-context",
         family: "context",
         doc: "Adds a text as the newest item of a manager. When the manager is full, its oldest \
-              unpinned item is evicted, and the answer says which.",
+              unpinned item is evicted; the result names it.",
         params: &[
-            required("content", "string", "The text, kept verbatim."),
+            required("content", "string", "The text; stored verbatim."),
             MANAGER,
             TYPE,
             METADATA,
@@ -82,14 +92,14 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "add-file",
         family: "context",
-        doc: "Reads a file, or some of its lines, and adds it as an item. An explicit file is \
-              added even when ignore rules name it.",
+        doc: "Reads a file, or some of its lines, and adds it as an item. Ignore rules do not \
+              apply to a file that is named.",
         params: &[
-            required("path", "string", "The file's absolute name; `~/` is understood."),
-            optional("start-line", "integer", "The first line, from 1."),
-            optional("end-line", "integer", "The last line; the file's last by default."),
+            required("path", "string", "Absolute path of the file; may begin with `~/`."),
+            optional("start-line", "integer", "First line, counted from 1."),
+            optional("end-line", "integer", "Last line; defaults to the end of the file."),
             MANAGER,
-            optional("type", "name", "What the content is; `:file` by default.").of(kind_names),
+            optional("type", "name", "Type of the content; defaults to `:file`.").of(kind_names),
             METADATA,
             MAX_FILE_BYTES,
             PINNED,
@@ -97,43 +107,43 @@ pub(super) static METHODS: &[Method] = &[
             BRIEF,
             KEY,
         ],
-        result: "As `add-context`.",
+        result: "Same as `add-context`.",
         pace: Pace::InOrder,
         run: files::add_file,
     },
     Method {
         name: "add-tree",
         family: "context",
-        doc: "Walks a directory by its ignore rules and adds its files as items, or one item that \
-              lists them with their sizes and tokens. Streams `progress`. Files that do not fit \
-              the manager are refused as a whole, before any is added.",
+        doc: "Walks a directory, following its ignore rules, and adds its files as items, or a \
+              single item that lists them with their sizes and tokens. Streams `progress`. If the \
+              files do not all fit the manager, none is added.",
         params: &[
-            required("path", "string", "The directory's absolute name; `~/` is understood."),
+            required("path", "string", "Absolute path of the directory; may begin with `~/`."),
             MANAGER,
-            optional("mode", "name", "`:files` by default.").of(|| vec!["files", "listing"]),
-            optional("project", "boolean", "Take the whole project that contains `path`."),
-            optional("hidden", "boolean", "Take files whose name begins with a dot, too."),
+            optional("mode", "name", "Defaults to `:files`.").of(|| vec!["files", "listing"]),
+            optional("project", "boolean", "Add the whole project that contains `path`."),
+            optional("hidden", "boolean", "Include files whose name begins with a dot."),
             MAX_FILE_BYTES,
             KEY,
         ],
         result: "`:root :mode :files :bytes :tokens :ids :evicted`, and `:skipped` with the \
-                 `:total` of each reason and the first hundred `:named`.",
+                 `:total` for each reason and the first hundred files as `:named`.",
         pace: Pace::Aside,
         run: files::add_tree,
     },
     Method {
         name: "update-context",
         family: "context",
-        doc: "Gives an item another content, type, metadata or liveness; its id, time, place and \
-              pin stay.",
+        doc: "Changes an item's content, type, metadata or liveness. Its id, time, position and \
+              pin stay the same.",
         params: &[
             required("id", "string", "The item's id."),
             MANAGER,
-            optional("content", "string", "The new text."),
-            optional("type", "name", "The new type.").of(kind_names),
-            optional("metadata", "plist", "The new metadata, in place of all the old.")
+            optional("content", "string", "New text."),
+            optional("type", "name", "New type.").of(kind_names),
+            optional("metadata", "plist", "New metadata, replacing all of the old.")
                 .of(origin_names),
-            optional("live", "boolean", "Whether the file is read again whenever it is shown."),
+            optional("live", "boolean", "Read the file again whenever the item is shown."),
             BRIEF,
             KEY,
         ],
@@ -144,7 +154,7 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "remove-context",
         family: "context",
-        doc: "Removes items; if one of them does not exist, none is removed.",
+        doc: "Removes items. If one of them does not exist, none is removed.",
         params: &[ID, IDS, MANAGER, KEY],
         result: "`(:removed N)`.",
         pace: Pace::Prompt,
@@ -153,12 +163,12 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "move-context",
         family: "context",
-        doc: "Puts an item in another place. Rendering and eviction follow the order.",
+        doc: "Moves an item to another position. Rendering and eviction follow the order.",
         params: &[
             required("id", "string", "The item's id."),
-            optional("to", "integer", "How many items stand before it: 0 makes it the first."),
-            optional("before", "string", "The id of the item that it goes before."),
-            optional("after", "string", "The id of the item that it goes after."),
+            optional("to", "integer", "New position, counted from 0."),
+            optional("before", "string", "Id of the item to put it before."),
+            optional("after", "string", "Id of the item to put it after."),
             MANAGER,
             KEY,
         ],
@@ -169,11 +179,11 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "pin-context",
         family: "context",
-        doc: "Exempts items from eviction, or with `:pinned nil` no longer.",
+        doc: "Pins items, which exempts them from eviction, or unpins them.",
         params: &[
             ID,
             IDS,
-            optional("pinned", "boolean", "`t` by default; `nil` unpins."),
+            optional("pinned", "boolean", "Defaults to `t`; `nil` unpins."),
             MANAGER,
             KEY,
         ],
@@ -184,7 +194,7 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "clear-context",
         family: "context",
-        doc: "Removes every item of a manager, pinned ones too. `undo` brings them back.",
+        doc: "Removes every item of a manager, even pinned ones. `undo` restores them.",
         params: &[MANAGER, KEY],
         result: "`(:removed N)`.",
         pace: Pace::Prompt,
@@ -193,8 +203,8 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "undo",
         family: "context",
-        doc: "Takes the last change of a manager back, whatever it was; again goes further back, \
-              at least the last hundred changes, across restarts.",
+        doc: "Undoes the last change of a manager. Further calls go further back. At least the \
+              last hundred changes are kept, across restarts.",
         params: &[MANAGER, KEY],
         result: "`(:undone METHOD)` with the `:count` and `:total-tokens` of the manager; the \
                  error `nothing-to-undo` when there is none.",
@@ -204,13 +214,13 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "get-context",
         family: "context",
-        doc: "Gives items, oldest first, each with its `:state`: whether its file is as it was.",
+        doc: "Returns items, oldest first. The `:state` of each tells whether its file has changed.",
         params: &[
             MANAGER,
             MANAGERS,
             TYPES,
             LIMIT,
-            optional("ids", "list of strings", "Of those, only the items with these ids."),
+            optional("ids", "list of strings", "Return only the items with these ids."),
             BRIEF,
         ],
         result: "A list of items.",
@@ -222,7 +232,7 @@ pub(super) static METHODS: &[Method] = &[
         family: "context",
         doc: "Renders items for a model.",
         params: &[MANAGER, MANAGERS, TYPES, LIMIT, FORMAT, MAX_TOKENS],
-        result: "A string; the error `budget-too-small` when not even one item could be cut to \
+        result: "A string; the error `budget-too-small` when not even one item can be cut to \
                  fit.",
         pace: Pace::Prompt,
         run: query::context_to_string,
@@ -230,7 +240,7 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "render-context",
         family: "context",
-        doc: "Renders items for a model and says what became of each.",
+        doc: "Renders items for a model and reports what happened to each.",
         params: &[MANAGER, MANAGERS, TYPES, LIMIT, FORMAT, MAX_TOKENS],
         result: "`:text :tokens :token-counter`, and `:report`: for each item its `:id`, its \
                  `:fate` (`:kept :cut :dropped`), its `:tokens` and the `:reason`.",
@@ -240,17 +250,17 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "context-summary",
         family: "context",
-        doc: "Says in few words what a manager holds.",
+        doc: "Summarizes the content of a manager.",
         params: &[MANAGER, MANAGERS],
-        result: "`:count :types :preview :tokens`, the preview such as `3 items: Code, Error`.",
+        result: "`:count :types :preview :tokens`; a preview looks like `3 items: Code, Error`.",
         pace: Pace::Prompt,
         run: query::context_summary,
     },
     Method {
         name: "refresh-context",
         family: "context",
-        doc: "Reads items from their files again. A region is found again by its text when it \
-              moved; when that is not in exactly one place, the item stays as it is, stale.",
+        doc: "Reads items from their files again. A region that has moved is found by its text. If \
+              the text does not occur exactly once, the item stays unchanged and is stale.",
         params: &[MANAGER, IDS, KEY],
         result: "`:updated N` and `:items`: for each its `:id`, its `:outcome` (`:unchanged \
                  :updated :moved :stale :missing`), and the `:reason` when stale.",
@@ -260,7 +270,7 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "list-managers",
         family: "context",
-        doc: "Lists the managers that hold items or were configured, by name.",
+        doc: "Lists the managers that hold items or were configured, sorted by name.",
         params: &[],
         result: "A list of `:manager :count :pinned :tokens :bytes :max-items :newest`.",
         pace: Pace::Prompt,
@@ -269,10 +279,14 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "configure-manager",
         family: "context",
-        doc: "Sets a manager's capacity. When it shrinks, the oldest unpinned items are evicted.",
+        doc: "Sets a manager's capacity. If it shrinks, the oldest unpinned items are evicted.",
         params: &[
             MANAGER,
-            optional("max-items", "integer", "From 1 to 1000; absent, nothing is changed."),
+            optional(
+                "max-items",
+                "integer",
+                "Capacity from 1 to 1000; if absent, nothing changes.",
+            ),
             KEY,
         ],
         result: "`:manager :max-items :evicted`.",
@@ -282,7 +296,7 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "drop-manager",
         family: "context",
-        doc: "Removes every item of a manager and its configuration. `undo` brings them back.",
+        doc: "Removes every item of a manager and its configuration. `undo` restores them.",
         params: &[MANAGER, KEY],
         result: "`(:removed N)`.",
         pace: Pace::Prompt,
@@ -291,7 +305,7 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "save-set",
         family: "context",
-        doc: "Saves a copy of a manager's items under a name, in place of a set of that name.",
+        doc: "Saves a manager's items as a named set, replacing a set with that name.",
         params: &[required("name", "string", "The set's name."), MANAGER, KEY],
         result: "`:name :count :replaced`.",
         pace: Pace::Prompt,
@@ -300,21 +314,21 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "load-set",
         family: "context",
-        doc: "Puts copies of a set's items in the place of a manager's items, or behind them.",
+        doc: "Replaces a manager's items with copies of a set's items, or appends the copies.",
         params: &[
             required("name", "string", "The set's name."),
-            optional("mode", "name", "`:replace` by default.").of(|| vec!["replace", "append"]),
+            optional("mode", "name", "Defaults to `:replace`.").of(|| vec!["replace", "append"]),
             MANAGER,
             KEY,
         ],
-        result: "`:name`, the new `:ids`, and the ids that `:left`.",
+        result: "`:name`, the new `:ids`, and in `:left` the ids of the items that left.",
         pace: Pace::Prompt,
         run: sets::load_set,
     },
     Method {
         name: "drop-set",
         family: "context",
-        doc: "Forgets a set. `undo` in the same manager brings it back.",
+        doc: "Deletes a set. `undo` in the same manager restores it.",
         params: &[required("name", "string", "The set's name."), MANAGER, KEY],
         result: "`:name :dropped`.",
         pace: Pace::Prompt,
@@ -323,7 +337,7 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "list-sets",
         family: "context",
-        doc: "Lists the sets, by name.",
+        doc: "Lists the sets, sorted by name.",
         params: &[],
         result: "A list of `:name :count :tokens :created`.",
         pace: Pace::Prompt,

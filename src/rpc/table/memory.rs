@@ -6,51 +6,50 @@ use crate::rpc::memories;
 const OF_SESSION: Param = optional(
     "session",
     "string",
-    "Only what this session may be grounded with: its own, its project's, and what is for \
-     everywhere.",
+    "Include only memories for this session: its own, its project's, and those for everywhere.",
 );
 const OF_PROJECT: Param =
-    optional("project", "string", "Only what is for this project or for everywhere.");
+    optional("project", "string", "Include only memories for this project or for everywhere.");
 
 /// In the order of the documentation.
 pub(super) static METHODS: &[Method] = &[
     Method {
         name: "remember",
         family: "memory",
-        doc: "Remembers a text for later turns, of one session, of a project's, or of all.",
+        doc: "Stores a text as a memory for later turns of a session, of a project, or everywhere.",
         params: &[
-            required("content", "string", "The text, at most 64 KiB."),
+            required("content", "string", "The text; at most 64 KiB."),
             optional(
                 "scope",
                 "name",
                 "`:session` with `:session`, `:project` with `:project`, else `:everywhere`.",
             )
             .of(memories::scope_names),
-            optional("session", "string", "The session's name or id.")
+            optional("session", "string", "Name or id of the session.")
                 .or_current(memories::is_for_session),
-            optional("project", "string", "The project's folder; the session's by default."),
+            optional("project", "string", "Folder of the project; defaults to the session's."),
             KEY,
         ],
-        result: "The memory: `:id :content :kind :scope :created :accessed :accesses`; with \
-                 embeddings configured also `:embedding`, `:used` or why it failed.",
+        result: "The memory: `:id :content :kind :scope :created :accessed :accesses`; if \
+                 embeddings are configured also `:embedding`: `:used`, or why it failed.",
         pace: Pace::InOrder,
         run: memories::remember,
     },
     Method {
         name: "ground-query",
         family: "memory",
-        doc: "Finds the memories that fit a text best, by its words, their neighbours in the \
-              conversation, how recent and how strong they are, and by its meaning when embeddings \
-              are configured. Being found makes them stronger.",
+        doc: "Finds the memories that match a text best: by words, by neighbours in the \
+              conversation, by age and strength, and, if embeddings are configured, by meaning. \
+              Being found makes a memory stronger.",
         params: &[
             required("query", "string", "The text."),
             OF_SESSION,
             OF_PROJECT,
-            optional("limit", "integer", "At most so many; 5 by default."),
+            optional("limit", "integer", "Maximum number of memories; defaults to 5."),
         ],
         result: "`:memories`, each with its `:relevance` from 0 to 1; `:summary`, the text for a \
-                 window; `:relevance-scores`, and their mean `:relevance`, 0 when nothing fits; \
-                 `:embedding`, when one is configured, `:used` or why it failed, so that only \
+                 window; `:relevance-scores`, and their mean `:relevance`, 0 if nothing matches; \
+                 `:embedding`, if embeddings are configured: `:used`, or why it failed and only \
                  words counted.",
         pace: Pace::Prompt,
         run: memories::ground_query,
@@ -58,13 +57,13 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "forget",
         family: "memory",
-        doc: "Forgets a memory: it is no longer found. With `:forgotten nil` it is brought back.",
+        doc: "Forgets a memory, so that it is no longer found. `:forgotten nil` restores it.",
         params: &[
-            required("id", "string", "The memory's id, `mem-N`."),
-            optional("forgotten", "boolean", "`t` by default."),
+            required("id", "string", "Id of the memory, `mem-N`."),
+            optional("forgotten", "boolean", "Defaults to `t`."),
             KEY,
         ],
-        result: "The memory, with the time at which it was `:forgotten`.",
+        result: "The memory, with the time when it was `:forgotten`.",
         pace: Pace::Prompt,
         run: memories::forget,
     },
@@ -75,8 +74,8 @@ pub(super) static METHODS: &[Method] = &[
         params: &[
             OF_SESSION,
             OF_PROJECT,
-            optional("forgotten", "boolean", "Forgotten ones too."),
-            optional("limit", "integer", "At most so many; 100 by default."),
+            optional("forgotten", "boolean", "Include forgotten ones."),
+            optional("limit", "integer", "Maximum number of memories; defaults to 100."),
         ],
         result: "A list of memories.",
         pace: Pace::Prompt,

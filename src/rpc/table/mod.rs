@@ -1,4 +1,4 @@
-//! The method table: what the server can do, in the words of its documentation.
+//! The method table: every method with its documentation.
 
 mod context;
 mod curation;
@@ -13,7 +13,7 @@ use super::call::Call;
 use crate::value::Value;
 use crate::wire::message::WireError;
 
-/// Every method, in the order of the documentation.
+/// Returns every method, in the order of the documentation.
 pub fn methods() -> impl Iterator<Item = &'static Method> + Clone {
     [
         context::METHODS,
@@ -28,60 +28,60 @@ pub fn methods() -> impl Iterator<Item = &'static Method> + Clone {
     .flatten()
 }
 
-/// A method: how it is called, what it answers, and how it is run.
+/// A method: its parameters, its result, and the function that runs it.
 pub struct Method {
-    /// Its name on the wire.
+    /// Name on the wire.
     pub name: &'static str,
-    /// The family it belongs to.
+    /// Family that it belongs to.
     pub family: &'static str,
-    /// What it does, in a sentence or two.
+    /// Description in a sentence or two.
     pub doc: &'static str,
-    /// Its parameters in the order in which the documentation lists them.
+    /// Parameters in the order of the documentation.
     pub params: &'static [Param],
-    /// What it answers.
+    /// Description of the result.
     pub result: &'static str,
-    /// Where its first part runs.
+    /// Place where its first part runs.
     pub pace: Pace,
     run: fn(Call, Value) -> Result<Step, WireError>,
 }
 
 /// A parameter of a method.
 pub struct Param {
-    /// Its name, kebab-case.
+    /// Name in kebab-case.
     pub name: &'static str,
-    /// The type of its value.
+    /// Type of the value.
     pub kind: &'static str,
-    /// Whether a call without it is refused.
+    /// True if a call without it is refused.
     pub required: bool,
-    /// What it means, and what its absence means.
+    /// Meaning, and default if it is absent.
     pub doc: &'static str,
-    /// The values it can have, where they are a closed list.
+    /// Allowed values, if they are a closed list.
     pub values: fn() -> Vec<&'static str>,
-    /// Whether the current session stands for it in a call with these parameters that lacks it.
+    /// Returns whether the current session stands in for it in a call that leaves it out.
     current: fn(&Value) -> bool,
 }
 
-/// Where the part of a method that comes before the engine runs.
+/// Place where a method's part before the engine runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// At once: it neither waits nor works long.
+    /// On the connection's own thread: it neither waits nor takes long.
     Prompt,
-    /// On a thread that may block; later calls of the connection wait for it.
+    /// On a thread that may block. Later calls of the connection wait for it.
     InOrder,
-    /// On a thread that may block, beside the connection's later calls.
+    /// On a thread that may block, alongside the connection's later calls.
     Aside,
 }
 
 impl Method {
-    /// Runs the part before the engine.
+    /// Runs the method's part before the engine.
     ///
     /// # Errors
-    /// Whatever is wrong with the parameters or with what they name.
+    /// Fails if the parameters are invalid or name something that does not exist.
     pub fn run(&self, call: Call, params: Value) -> Result<Step, WireError> {
         (self.run)(call, params)
     }
 
-    /// Returns whether a call with these parameters is about the session that is current.
+    /// Returns whether a call with these parameters is about the current session.
     pub fn is_about_current_session(&self, params: &Value) -> bool {
         self.params.iter().any(|param| lacks(params, param.name) && (param.current)(params))
     }
@@ -92,7 +92,7 @@ fn lacks(params: &Value, name: &str) -> bool {
     matches!(params.get(name), None | Some(Value::Nil))
 }
 
-/// The method with this name.
+/// Finds the method with this name.
 ///
 /// # Errors
 /// −32601 with the nearest names.
@@ -135,5 +135,6 @@ impl Param {
 const KEY: Param = optional(
     "request-key",
     "string",
-    "A name for this call: a call with the same key is answered again and not applied again.",
+    "Key that identifies this call. A repeated call with the same key gets the first answer and \
+     changes nothing.",
 );

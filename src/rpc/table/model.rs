@@ -14,67 +14,75 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "chat",
         family: "model",
-        doc: "Talks to a model: processes the turn as `process-turn` does, builds the window, \
-              streams the answer as `progress`, and puts it into the log. What fails once the \
-              message is in the log leaves it there, with as much of the answer as came.",
+        doc: "Sends a message to a model: processes the turn like `process-turn`, builds the \
+              window, streams the answer as `progress`, and stores it in the log. If it fails after \
+              the message was stored, the message stays, with any part of the answer.",
         params: &[
             SESSION,
-            required("content", "string", "What the user says."),
+            required("content", "string", "The user's message."),
             PHASE,
-            optional("provider", "string", "The provider's name; the first configured by default."),
+            optional(
+                "provider",
+                "string",
+                "Name of the provider; defaults to the first configured.",
+            ),
             optional(
                 "model",
                 "string",
-                "The model, or the name of a provider; by default the \
-                                         session's, then the provider's.",
+                "Model, or the name of a provider; defaults to the \
+                                         session's, else to the provider's.",
             ),
             optional(
                 "manage",
                 "boolean",
-                "Whether the history is managed in this turn; by default \
-                                           what is set for the session.",
+                "Have a template manage the history in this turn; \
+                                           defaults to the session's setting.",
             ),
             optional(
                 "template",
                 "string",
-                "The template that manages it, which implies `:manage \
-                                            t`; a first line `@context-helper NAME` does the same.",
+                "Template to use; implies `:manage t`. A first line \
+                                            `@context-helper NAME` in the message does the same.",
             ),
             optional(
                 "tools",
                 "boolean or list of names",
-                "The tools that the model may call in \
-                                                           this turn: `t` all, `nil` none; by \
-                                                           default what is set for the session.",
+                "Tools that the model may call in this \
+                                                           turn: `t` all, `nil` none; defaults to \
+                                                           the session's setting.",
             )
             .of(tools::names),
             optional(
                 "allow",
                 "boolean or list of names",
-                "Those of them that it may call without \
-                                                           being allowed to each time.",
+                "Tools that the model may call without \
+                                                           asking.",
             )
             .of(tools::names),
-            optional("sections", "plist", "Texts beside the conversation, as in `build-context`."),
+            optional(
+                "sections",
+                "plist",
+                "Texts to include with the conversation, as in `build-context`.",
+            ),
             optional(
                 "dry-run",
                 "boolean",
-                "Show what would be sent of the session as it is, without memories that the turn \
-                 would find and before any managing; nothing is sent or changed.",
+                "Show what would be sent from the session as it is, without the memories that the \
+                 turn would find and before any managing. Nothing is sent or changed.",
             ),
             KEY,
         ],
         result: "`:id`, the answer's message, `:question`, `:content :stop-reason :usage (:input \
                  :output :cached) :cost :provider :model :window-tokens :left-out :management \
-                 :rounds :tool-calls :turn`; `:turn` is what `process-turn` tells; `:left-out` has the \
-                 items that are not whole in the window, each `:id :fate :tokens :reason`; `:management` is what `manage-context` \
-                 tells of it, `nil` for a turn that was not to be managed. Progress has `:kind \
+                 :rounds :tool-calls :turn`. `:turn` is the result of `process-turn`; `:left-out` lists the \
+                 items that are not complete in the window, each `:id :fate :tokens :reason`; `:management` is the \
+                 result of `manage-context`, `nil` if managing is off. Progress has `:kind \
                  :text`: `:text`, `:reasoning`, `:status`, `:retry`, `:tool-call` (with \
                  `:arguments`), `:tool-result` (with `:tool :outcome`) or `:approval` (with \
-                 `:approval :tool :arguments`, and `:outside` for a file that is not the project's), \
-                 which `approve` answers. A dry run gives `:session :provider \
-                 :model :payload :tokens :limit :limit-from :parts :items :managed-by`, and of a template \
-                 `:template-source :template-path`, or `:template-error`. Errors are of the \
+                 `:approval :tool :arguments`, and `:outside` for a file outside of the project), \
+                 which `approve` answers. A dry run returns `:session :provider \
+                 :model :payload :tokens :limit :limit-from :parts :items :managed-by`, and with a template \
+                 `:template-source :template-path` or `:template-error`. Errors are of the \
                  kinds `unconfigured`, `authentication`, `rate-limited`, `quota-exhausted`, \
                  `context-too-long`, \
                  `bad-request`, `unavailable`, `malformed` and `session-busy`.",
@@ -84,27 +92,27 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "approve",
         family: "model",
-        doc: "Says whether a model may call a tool for which its turn waits. What nobody answers \
-              within ten minutes is refused.",
+        doc: "Decides whether a model may make the tool call that its turn waits for. Without an \
+              answer within ten minutes, the call is refused.",
         params: &[
-            required("approval", "integer", "The number that the progress of the turn told."),
-            required("decision", "name", "`:always` allows the tool for the session from now on.")
+            required("approval", "integer", "Number from the progress of the turn."),
+            required("decision", "name", "`:always` allows the tool for the rest of the session.")
                 .of(decisions),
         ],
-        result: "`:approval`; the error `no-such-approval` when nothing waits for it.",
+        result: "`:approval`; the error `no-such-approval` if no call waits for it.",
         pace: Pace::Prompt,
         run: models::approve,
     },
     Method {
         name: "list-providers",
         family: "model",
-        doc: "Lists the models that can be talked to; the first is used when none is named.",
+        doc: "Lists the configured providers. The first is the default.",
         params: &[],
         result: "A list of `:name :kind :model :base-url :context` (or `:script`) `:key :key-from :limit \
-                 :limit-from :default :max-tokens :price-input :price-output`. `:limit` is how many \
-                 tokens the model takes, once its server has told it (`:limit-from :server`) or \
-                 refused more (`:refusal`); else nil. `:key` is `:set`, `:missing` or \
-                 `:none-needed`, `:key-from` is `:environment`, `:command`, `:call` or nil; a \
+                 :limit-from :default :max-tokens :price-input :price-output`. `:limit` is the model's \
+                 token limit, once its server has reported it (`:limit-from :server`) or \
+                 refused a longer request (`:refusal`), else nil. `:key` is `:set`, `:missing` or \
+                 `:none-needed`; `:key-from` is `:environment`, `:command`, `:call` or nil. A \
                  command is not run for this.",
         pace: Pace::Prompt,
         run: models::list_providers,
@@ -112,45 +120,43 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "configure-provider",
         family: "model",
-        doc: "Adds a model that can be talked to, or replaces the one of this name, until the \
-              server ends. The parameters mean what the settings of `[[providers]]` in the \
-              configuration file mean. The key is kept in memory alone. Over TCP only for clients \
-              that showed the secret (`not-allowed`).",
+        doc: "Adds a provider, or replaces the one with this name, until the server ends. The \
+              parameters correspond to the settings of `[[providers]]` in the configuration file. \
+              The key is kept only in memory. Over TCP, only clients that sent the secret may call \
+              this (else `not-allowed`).",
         params: &[
-            required("name", "string", "How you call it."),
-            required("kind", "string", "openai, anthropic, gemini, ollama or scripted."),
-            required("model", "string", "The model's name there."),
-            optional("base-url", "string", "The address; the usual one of its kind by default."),
-            optional("api-key", "string", "The key itself. It is never stored, logged or shown."),
+            required("name", "string", "Your name for the provider."),
+            required("kind", "string", "One of openai, anthropic, gemini, ollama, scripted."),
+            required("model", "string", "Name of the model on the server."),
+            optional("base-url", "string", "Address; defaults to the usual one of its kind."),
+            optional("api-key", "string", "The key itself; never stored, logged or shown."),
             optional(
                 "api-key-env",
                 "string",
-                "The environment variable of the server that has the key. Not for clients over \
-                 TCP.",
+                "Environment variable of the server that holds the key. Not for clients over TCP.",
             ),
             optional(
                 "api-key-command",
                 "string",
-                "The command that prints the key; the server runs it when it needs the key. Not \
-                 for clients over TCP.",
+                "Command that prints the key; the server runs it when it needs the key. Not for \
+                 clients over TCP.",
             ),
             optional(
                 "script",
                 "string",
-                "The file that a scripted model plays, of at most 16 MiB. Not for clients over \
-                 TCP.",
+                "Script for a scripted model to play, at most 16 MiB. Not for clients over TCP.",
             ),
             optional(
                 "context",
                 "integer",
-                "How many tokens Ollama is to make room for, instead of its own default.",
+                "Window size in tokens to request from Ollama; defaults to Ollama's own.",
             ),
-            optional("max-tokens", "integer", "How many tokens an answer may have."),
-            optional("price-input", "number", "What a million tokens of input cost."),
-            optional("price-output", "number", "What a million tokens of output cost."),
-            optional("default", "boolean", "Make it the one that is used when none is named."),
+            optional("max-tokens", "integer", "Maximum number of tokens in an answer."),
+            optional("price-input", "number", "Price of a million input tokens."),
+            optional("price-output", "number", "Price of a million output tokens."),
+            optional("default", "boolean", "Make it the default provider."),
         ],
-        result: "What `list-providers` says of it. At most 100 can be there \
+        result: "Its entry in `list-providers`. There can be at most 100 providers \
                  (`too-many-providers`).",
         pace: Pace::InOrder,
         run: models::configure_provider,
@@ -158,10 +164,14 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "list-models",
         family: "model",
-        doc: "Asks a provider which models it has, for at most 20 seconds.",
-        params: &[optional("provider", "string", "The provider's name; the default by default.")],
+        doc: "Asks a provider for its models; waits for at most 20 seconds.",
+        params: &[optional(
+            "provider",
+            "string",
+            "Name of the provider; defaults to the default provider.",
+        )],
         result: "`:provider`, and `:models`, their names in the provider's order. Errors are of \
-                 the kinds that `chat` has.",
+                 the same kinds as for `chat`.",
         pace: Pace::Aside,
         run: models::list_models,
     },

@@ -18,12 +18,12 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "server-info",
         family: "server",
-        doc: "Says what this server is: its version, dialects, limits and state folder.",
+        doc: "Describes this server: its version, dialects, limits and state folder.",
         params: &[],
         result: "`:name :version :dialects :pid :state :token-counter :limits :statistics \
-                 :notices :read-only :backup`. Notices say what the start found, such as damage. \
-                 `:read-only` is nil, or why changes cannot be kept now; `:backup` is the newest \
-                 automatic one as `:path :bytes :at`, or nil.",
+                 :notices :read-only :backup`. Notices report findings of the start, such as damage. \
+                 `:read-only` is nil, or why changes cannot be stored now; `:backup` is the newest \
+                 automatic backup as `:path :bytes :at`, or nil.",
         pace: Pace::Prompt,
         run: server::server_info,
     },
@@ -33,14 +33,14 @@ pub(super) static METHODS: &[Method] = &[
         doc: "Lists the methods.",
         params: &[],
         result: "A list of `:name :doc :params :result`; a parameter has `:name :type :required \
-                 :doc`, and `:values` where they are a closed list.",
+                 :doc`, and `:values` if they are a closed list.",
         pace: Pace::Prompt,
         run: server::methods,
     },
     Method {
         name: "subscribe",
         family: "server",
-        doc: "From now on notifies this connection of these topics and no others.",
+        doc: "Subscribes this connection to these topics, replacing an earlier subscription.",
         params: &[
             required("topics", "list of names", "The topics; `nil` for none.").of(topic_names)
         ],
@@ -51,9 +51,8 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "cancel",
         family: "server",
-        doc: "Cancels a call of this connection that is running; the call then answers with the \
-              error -32800.",
-        params: &[required("id", "integer or string", "The id of the call.")],
+        doc: "Cancels a running call of this connection. The call then returns the error -32800.",
+        params: &[required("id", "integer or string", "Id of the call.")],
         result: "`(:cancelled BOOLEAN)`: whether the call was running.",
         pace: Pace::Prompt,
         run: server::cancel,
@@ -61,9 +60,9 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "backup",
         family: "server",
-        doc: "Writes all of the state, what is still in the logs included, into one file in the \
-              state folder, and reads it back. The next such call replaces the file; `contexture \
-              backup FILE` moves it away. Others go on meanwhile.",
+        doc: "Writes the whole state, including the logs, to one file in the state folder, and \
+              reads it back. The next call replaces the file; `contexture backup FILE` moves it \
+              away. Other calls continue meanwhile.",
         params: &[],
         result: "`:path :bytes :at`.",
         pace: Pace::Prompt,
@@ -72,7 +71,7 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "shutdown",
         family: "server",
-        doc: "Ends the server once what runs is answered. The state stays.",
+        doc: "Ends the server after the running calls are answered. The state is kept.",
         params: &[],
         result: "`t`.",
         pace: Pace::Prompt,

@@ -1,4 +1,4 @@
-//! The methods of the session family about sessions, their messages, and going back.
+//! Methods of the session family for sessions, their messages, and rollback.
 
 use super::{KEY, Method, Pace, Param, optional, required};
 use crate::rpc::{checkpoints, messages, sessions};
@@ -7,19 +7,19 @@ use crate::session::message::{Phase, Role};
 pub(super) const SESSION: Param = optional(
     "session",
     "string",
-    "The session's name or id, `ses-N`; by default the one last opened or switched to.",
+    "Name or id of the session, `ses-N`; defaults to the one last opened or switched to.",
 )
 .or_current(|_| true);
-const THE_SESSION: Param = required("session", "string", "The session's name or id, `ses-N`.");
+const THE_SESSION: Param = required("session", "string", "Name or id of the session, `ses-N`.");
 const CHECKPOINT: Param =
-    optional("checkpoint", "string", "The checkpoint's id, `chk-N`; the last one by default.");
+    optional("checkpoint", "string", "Id of the checkpoint, `chk-N`; defaults to the last one.");
 const FORK_FROM: Param = optional(
     "checkpoint",
     "string",
-    "The checkpoint's id, `chk-N`; where the session is now by default.",
+    "Id of the checkpoint, `chk-N`; defaults to the session's present state.",
 );
-pub(super) const PHASE: Param = optional("phase", "name", "The phase of the work.").of(phase_names);
-const ROLE: Param = optional("role", "name", "Who says it; `:user` by default.").of(role_names);
+pub(super) const PHASE: Param = optional("phase", "name", "Phase of the work.").of(phase_names);
+const ROLE: Param = optional("role", "name", "Speaker; defaults to `:user`.").of(role_names);
 const ROW: &str = "The session: `:session` (its name), `:id`, `:manager`, `:project`, \
                    `:messages`, `:turns`, `:tokens`, `:created`, `:updated`, `:current`.";
 
@@ -36,21 +36,21 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "open-session",
         family: "session",
-        doc: "Makes a session the current one; one that does not exist is created.",
+        doc: "Makes a session the current one, creating it if needed.",
         params: &[
             optional(
                 "name",
                 "string",
-                "Its name, or the id of one that there is; a new `conversation-N` by default.",
+                "Name, or the id of an existing session; defaults to a new `conversation-N`.",
             ),
-            optional("manager", "string", "Whose items it shows; by default one of its own."),
-            optional("project", "string", "The folder of the project that it is about."),
-            optional("manage", "boolean", "Have a template manage its history, or not."),
-            optional("template", "string", "By which template; implies `:manage t`."),
+            optional("manager", "string", "Manager of its items; defaults to one of its own."),
+            optional("project", "string", "Folder of the project that it is about."),
+            optional("manage", "boolean", "Have a template manage its history."),
+            optional("template", "string", "Template to use; implies `:manage t`."),
             optional(
                 "current",
                 "boolean",
-                "Make it the current one; true by default. With `nil`, which session that is stays \
+                "Make it the current session; defaults to `t`. With `nil`, the current session stays \
                  the same.",
             ),
             KEY,
@@ -64,9 +64,9 @@ pub(super) static METHODS: &[Method] = &[
         family: "session",
         doc: "Lists the sessions, last changed first.",
         params: &[
-            optional("project", "string", "Only those of this project."),
-            optional("deleted", "boolean", "Deleted ones too."),
-            optional("limit", "integer", "At most so many; `nil` means all."),
+            optional("project", "string", "List only those of this project."),
+            optional("deleted", "boolean", "Include deleted ones."),
+            optional("limit", "integer", "Maximum number; `nil` means all."),
         ],
         result: "A list of sessions.",
         pace: Pace::Prompt,
@@ -75,7 +75,7 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "current-session",
         family: "session",
-        doc: "Tells which session calls without `:session` are about.",
+        doc: "Returns the session that calls without `:session` use.",
         params: &[],
         result: ROW,
         pace: Pace::Prompt,
@@ -84,7 +84,7 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "switch-session",
         family: "session",
-        doc: "Makes a session the one that calls without `:session` are about.",
+        doc: "Makes a session the one that calls without `:session` use.",
         params: &[THE_SESSION],
         result: ROW,
         pace: Pace::Prompt,
@@ -93,8 +93,8 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "rename-session",
         family: "session",
-        doc: "Gives a session another name.",
-        params: &[THE_SESSION, required("name", "string", "The new name."), KEY],
+        doc: "Renames a session.",
+        params: &[THE_SESSION, required("name", "string", "New name."), KEY],
         result: ROW,
         pace: Pace::Prompt,
         run: sessions::rename_session,
@@ -102,7 +102,7 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "delete-session",
         family: "session",
-        doc: "Deletes a session. Nothing of it is lost: `restore-session` brings it back.",
+        doc: "Deletes a session. Its content is kept; `restore-session` restores it.",
         params: &[THE_SESSION, KEY],
         result: "The session, with `:deleted`.",
         pace: Pace::Prompt,
@@ -111,7 +111,7 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "restore-session",
         family: "session",
-        doc: "Brings a deleted session back: the one of this name that was deleted last.",
+        doc: "Restores a deleted session: the one with this name that was deleted last.",
         params: &[THE_SESSION, KEY],
         result: ROW,
         pace: Pace::Prompt,
@@ -120,25 +120,25 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "search-sessions",
         family: "session",
-        doc: "Finds words in the names and messages of all sessions. Identifiers are found by \
-              their parts, words in all their forms.",
+        doc: "Searches the names and messages of all sessions. Finds identifiers by their parts \
+              and words in all their forms.",
         params: &[
-            required("query", "string", "The words."),
-            optional("limit", "integer", "At most so many hits, 20 by default and 1000 at most."),
-            optional("deleted", "boolean", "In deleted sessions too."),
+            required("query", "string", "Words to find."),
+            optional("limit", "integer", "Maximum number of hits, up to 1000; defaults to 20."),
+            optional("deleted", "boolean", "Search deleted sessions too."),
         ],
-        result: "A list of `:session :id :score :snippet`, with `:message :role` when a message \
-                 fits rather than the name; best first.",
+        result: "A list of `:session :id :score :snippet`, with `:message :role` if a message \
+                 matches rather than the name; best first.",
         pace: Pace::Prompt,
         run: sessions::search_sessions,
     },
     Method {
         name: "export-session",
         family: "session",
-        doc: "Writes down everything that was ever said in a session, and what became of it.",
+        doc: "Exports a session's complete log, and the state of each message.",
         params: &[
             SESSION,
-            optional("format", "name", "A transcript for people, or JSON; `:markdown` by default.")
+            optional("format", "name", "Markdown for people, or JSON; defaults to `:markdown`.")
                 .of(|| vec!["markdown", "json"]),
         ],
         result: "`:session :messages :text`.",
@@ -148,11 +148,15 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "import-session",
         family: "session",
-        doc: "Makes a session of what `export-session` gave as JSON. Nothing is replaced: a name \
-              that is taken gets a number. It becomes the current one.",
+        doc: "Creates a session from the JSON of `export-session` and makes it current. Nothing is \
+              replaced: if the name is taken, a number is added.",
         params: &[
             required("text", "string", "The JSON."),
-            optional("name", "string", "The new session's name; the exported one's by default."),
+            optional(
+                "name",
+                "string",
+                "Name of the new session; defaults to that of the exported one.",
+            ),
             KEY,
         ],
         result: ROW,
@@ -162,7 +166,7 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "add-message",
         family: "session",
-        doc: "Appends a message, or several, to a session's log.",
+        doc: "Appends one or more messages to a session's log.",
         params: &[
             SESSION,
             ROLE,
@@ -171,12 +175,12 @@ pub(super) static METHODS: &[Method] = &[
             optional(
                 "tool-calls",
                 "list of plists",
-                "The tools that an assistant's message calls: `:id :name :arguments`.",
+                "Tool calls in an assistant's message: `:id :name :arguments`.",
             ),
-            optional("tool-call-id", "string", "Which call a tool's message answers."),
-            optional("pinned", "boolean", "Never leave it out of a window."),
-            optional("timestamp", "integer", "Unix seconds, when it was not said just now."),
-            optional("messages", "list of plists", "Several messages in place of one."),
+            optional("tool-call-id", "string", "Id of the call that a tool's message answers."),
+            optional("pinned", "boolean", "Never leave the message out of a window."),
+            optional("timestamp", "integer", "Time in Unix seconds; defaults to now."),
+            optional("messages", "list of plists", "Several messages instead of one."),
             KEY,
         ],
         result: "`:id`, `:ids`, the session's `:messages` and `:tokens`, and `:without-call` with \
@@ -187,36 +191,37 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "get-messages",
         family: "session",
-        doc: "Gives messages of a session, oldest first.",
+        doc: "Returns messages of a session, oldest first.",
         params: &[
             SESSION,
             optional(
                 "view",
                 "name",
-                "`:conversation`, the default: without what was rolled back; `:view`: only what \
-                 is in view; `:log`: all ever said.",
+                "`:conversation` (the default): without messages that were rolled back; `:view`: \
+                 only messages in view; `:log`: all messages.",
             )
             .of(|| vec!["conversation", "view", "log"]),
-            optional("ids", "list of strings", "Only these, `msg-N`."),
-            optional("from", "string", "From this one on."),
-            optional("to", "string", "Up to this one."),
-            optional("roles", "list of names", "Only what these said.").of(role_names),
-            optional("limit", "integer", "Only so many of the most recent."),
+            optional("ids", "list of strings", "Return only these, `msg-N`."),
+            optional("from", "string", "First message, `msg-N`."),
+            optional("to", "string", "Last message, `msg-N`."),
+            optional("roles", "list of names", "Return only messages by these speakers.")
+                .of(role_names),
+            optional("limit", "integer", "Maximum number, the most recent ones."),
         ],
         result: "A list of `:id :role :content :timestamp :phase :tokens :token-counter :pinned \
-                 :in-view`, with `:tool-calls` and `:tool-call-id` where there are any.",
+                 :in-view`, with `:tool-calls` and `:tool-call-id` if there are any.",
         pace: Pace::Prompt,
         run: messages::get_messages,
     },
     Method {
         name: "pin-message",
         family: "session",
-        doc: "Exempts messages from being left out, or lifts that.",
+        doc: "Pins messages, so that they are never left out, or unpins them.",
         params: &[
             SESSION,
-            optional("id", "string", "The message's id, `msg-N`."),
-            optional("ids", "list of strings", "The ids of several messages."),
-            optional("pinned", "boolean", "`t` by default."),
+            optional("id", "string", "Id of the message, `msg-N`."),
+            optional("ids", "list of strings", "Ids of several messages."),
+            optional("pinned", "boolean", "Defaults to `t`."),
             KEY,
         ],
         result: "`:session :ids :pinned`.",
@@ -226,14 +231,14 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "checkpoint",
         family: "session",
-        doc: "Takes a checkpoint: where the log is, what is in view, the pins, and the items of \
-              the session's manager.",
+        doc: "Takes a checkpoint: a snapshot of the session's position in its log, its view, its \
+              pins, and its manager's items.",
         params: &[
             SESSION,
-            optional("message", "string", "What it is taken for; `Checkpoint` by default."),
+            optional("message", "string", "Purpose of the checkpoint; defaults to `Checkpoint`."),
             KEY,
         ],
-        result: "`:checkpoint :session :turn`; `nil` when the session keeps no versions.",
+        result: "`:checkpoint :session :turn`; `nil` if the session keeps no versions.",
         pace: Pace::Prompt,
         run: checkpoints::checkpoint,
     },
@@ -249,8 +254,8 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "rollback",
         family: "session",
-        doc: "Goes back to a checkpoint. What was said since leaves the conversation and stays in \
-              the log, the checkpoint stays, and `undo-rollback` takes it back.",
+        doc: "Goes back to a checkpoint. Later messages leave the conversation but stay in the \
+              log. The checkpoint is kept, and `undo-rollback` undoes the rollback.",
         params: &[SESSION, CHECKPOINT, KEY],
         result: "`:session :commit-restored :turns-lost :messages-lost`.",
         pace: Pace::Prompt,
@@ -259,8 +264,8 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "undo-rollback",
         family: "session",
-        doc: "Takes the last rollback back. What was said since leaves the conversation and stays \
-              in the log.",
+        doc: "Undoes the last rollback. Messages since then leave the conversation but stay in the \
+              log.",
         params: &[SESSION, KEY],
         result: "`:session :turns-restored :turns-lost`.",
         pace: Pace::Prompt,
@@ -269,13 +274,13 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "fork-session",
         family: "session",
-        doc: "Begins a session that goes on from where another is, or was at a checkpoint, with \
-              copies of its items, and makes it the current one.",
+        doc: "Creates a session that continues from another, or from one of its checkpoints, with \
+              copies of its items, and makes it current.",
         params: &[
             SESSION,
             FORK_FROM,
-            optional("name", "string", "Its name; a new `conversation-N` by default."),
-            optional("manager", "string", "Whose items it shows; by default one of its own."),
+            optional("name", "string", "Name; defaults to a new `conversation-N`."),
+            optional("manager", "string", "Manager of its items; defaults to one of its own."),
             KEY,
         ],
         result: "The new session, with `:forked-from` and `:shared-messages`.",
@@ -285,9 +290,9 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "list-revisions",
         family: "session",
-        doc: "Lists what changed a session's view, newest first: prunings, summaries, pins, \
+        doc: "Lists the changes of a session's view, newest first: prunings, summaries, pins and \
               rollbacks.",
-        params: &[SESSION, optional("limit", "integer", "At most so many; 50 by default.")],
+        params: &[SESSION, optional("limit", "integer", "Maximum number; defaults to 50.")],
         result: "A list of `:revision :method :position :created`.",
         pace: Pace::Prompt,
         run: checkpoints::list_revisions,
@@ -295,9 +300,13 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         name: "restore-revision",
         family: "session",
-        doc: "Brings back what was in view in a revision: so a pruning or a summary is undone. \
-              What came into view since stays.",
-        params: &[SESSION, required("revision", "integer", "Its number; 0 is the beginning."), KEY],
+        doc: "Restores the view of a revision, which undoes later prunings and summaries. Messages \
+              that came into view since then stay.",
+        params: &[
+            SESSION,
+            required("revision", "integer", "Number of the revision; 0 is the beginning."),
+            KEY,
+        ],
         result: "`:session :restored :revision`.",
         pace: Pace::Prompt,
         run: checkpoints::restore_revision,
