@@ -43,7 +43,7 @@ pub(super) struct Repl {
     inputs: mpsc::Sender<(Input, CancellationToken)>,
     /// Tokens that cancel the current input and then the waiting ones.
     running: Arc<Mutex<VecDeque<CancellationToken>>>,
-    mouth: Arc<Mouth>,
+    output: Arc<ReplOutput>,
     place: Arc<Place>,
     ended: CancellationToken,
 }
@@ -59,15 +59,15 @@ impl Repl {
         let (inputs, waiting) = mpsc::channel(WAITING_INPUTS);
         let running = Arc::new(Mutex::new(VecDeque::new()));
         let ended = shared.ended.child_token();
-        let mouth = Arc::new(Mouth { shared, thread, way, ended: ended.clone() });
-        let ear = Ear {
-            mouth: Arc::clone(&mouth),
+        let output = Arc::new(ReplOutput { shared, thread, way, ended: ended.clone() });
+        let input = ReplInput {
+            output: Arc::clone(&output),
             running: Arc::clone(&running),
             place: Arc::clone(&place),
             inputs: 0,
         };
-        tokio::spawn(ear.listen(waiting));
-        Self { inputs, running, mouth, place, ended }
+        tokio::spawn(input.listen(waiting));
+        Self { inputs, running, output, place, ended }
     }
 
     /// Returns whether it uses the session of this place.
@@ -82,9 +82,9 @@ impl Repl {
             locked(&self.running).pop_back();
             if let (Input::Text { answer: Some(id), .. }, _) = refused.into_inner() {
                 let error = super::refusal("too much is waiting in this REPL");
-                return self.mouth.shared.editor.answer(id, Err(error));
+                return self.output.shared.editor.answer(id, Err(error));
             }
-            self.mouth.say("; too much is waiting in this REPL: this was not taken\n");
+            self.output.say("; too much is waiting in this REPL: this was not taken\n");
         }
     }
 
@@ -101,20 +101,20 @@ impl Repl {
 }
 
 /// The input side of a REPL.
-pub(super) struct Ear {
-    mouth: Arc<Mouth>,
+pub(super) struct ReplInput {
+    output: Arc<ReplOutput>,
     running: Arc<Mutex<VecDeque<CancellationToken>>>,
     place: Arc<Place>,
     inputs: usize,
 }
 
-impl Ear {
+impl ReplInput {
     async fn listen(mut self, mut waiting: mpsc::Receiver<(Input, CancellationToken)>) {
         while let Some((input, cancelled)) = waiting.recv().await {
             match input {
                 Input::Greeting => self.prompt(),
                 Input::Clear => {
-                    self.mouth.tell("clear-repl-history", []);
+                    self.output.tell("clear-repl-history", []);
                     self.prompt();
                 }
                 Input::Text { text, answer } => self.text(text, answer, cancelled).await,
@@ -130,11 +130,11 @@ impl Ear {
         if let Err(error) = outcome
             && !aborted
         {
-            self.mouth.say(&format!("; {error}\n"));
+            self.output.say(&format!("; {error}\n"));
         }
         match (answer, aborted) {
             (None, true) => {
-                self.mouth.tell("evaluation-aborted", [super::text(INTERRUPT)]);
+                self.output.tell("evaluation-aborted", [super::text(INTERRUPT)]);
                 self.prompt();
             }
             (None, false) => self.prompt(),
@@ -150,18 +150,18 @@ impl Ear {
     }
 
     fn answer(&self, id: i64, outcome: Result<Value, WireError>) {
-        self.mouth.shared.editor.answer(id, outcome);
+        self.output.shared.editor.answer(id, outcome);
     }
 
     async fn take(&mut self, text: String, cancelled: CancellationToken) -> Result<(), WireError> {
         if text.trim().is_empty() {
             return Ok(());
         }
-        let mouth = Arc::clone(&self.mouth);
+        let output = Arc::clone(&self.output);
         let beginning = async {
             if let Some(command) = command::of(&text) {
-                let said = command::run(&mouth.shared, command, self).await?;
-                mouth.say(&said);
+                let said = command::run(&output.shared, command, self).await?;
+                output.say(&said);
                 return Ok(None);
             }
             self.session().await.map(Some)
@@ -170,29 +170,29 @@ impl Ear {
         let Some(Session { name: session, .. }) = begun else { return Ok(()) };
         // It ends by itself when it is cancelled, so that the session is free for the next input.
         let turn = Turn { session, text, cancelled };
-        mouth.shared.agent().take_turn(turn, &*mouth.shared.caller, &*mouth).await
+        output.shared.agent().take_turn(turn, &*output.shared.caller, &*output).await
     }
 
     /// Returns the REPL's session. Opens it when it is first needed.
     pub(super) async fn session(&self) -> Result<Session, WireError> {
-        self.place.session(&self.mouth.shared).await
+        self.place.session(&self.output.shared).await
     }
 
     fn prompt(&self) {
         let session = self.place.known();
         let name = session.as_ref().map_or(PACKAGE, |session| &session.name);
-        match self.mouth.way {
+        match self.output.way {
             Way::Channel(_) => {
                 let arguments = [text(PACKAGE), text(name), Value::Int(0), number(self.inputs)];
-                self.mouth.tell("prompt", arguments);
+                self.output.tell("prompt", arguments);
             }
-            Way::TopLevel => self.mouth.tell("new-package", [text(PACKAGE), text(name)]),
+            Way::TopLevel => self.output.tell("new-package", [text(PACKAGE), text(name)]),
         }
     }
 }
 
 /// The output side of a REPL.
-struct Mouth {
+struct ReplOutput {
     shared: Arc<Shared>,
     thread: i64,
     way: Way,
@@ -200,7 +200,7 @@ struct Mouth {
     ended: CancellationToken,
 }
 
-impl Mouth {
+impl ReplOutput {
     fn tell<const N: usize>(&self, what: &str, arguments: [Value; N]) {
         if self.ended.is_cancelled() {
             return;
@@ -213,7 +213,7 @@ impl Mouth {
     }
 }
 
-impl Listener for Mouth {
+impl Listener for ReplOutput {
     fn say(&self, piece: &str) {
         for piece in pieces(piece) {
             self.tell("write-string", [text(piece)]);
