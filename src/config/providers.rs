@@ -15,7 +15,7 @@ pub(super) fn providers(
         let name = provider.name.clone();
         let known = providers.iter().any(|known| known.name == name);
         let twice =
-            known.then(|| "name is there twice; give each provider a name of its own".to_owned());
+            known.then(|| "name is given twice; give each provider its own name".to_owned());
         let checked = || provider.checked().map_err(|wrong| wrong.to_string());
         let configured =
             twice.map_or_else(checked, Err).map_err(|message| ConfigError::BadValue {

@@ -84,7 +84,7 @@ fn the_problem_with_a_model_is_reported() {
     );
     refused(&model("limit = 5000"), "missing field `prefix`");
     let once = model("prefix = \"x\"\nlimit = 5000");
-    refused(&format!("{once}{}", once.replace("\"x", "\"X")), "prefix is there twice");
+    refused(&format!("{once}{}", once.replace("\"x", "\"X")), "prefix is given twice");
     refused("model = \" \"", "model must not be empty");
 }
 
@@ -123,7 +123,7 @@ fn the_problem_with_embeddings_is_reported() {
     refused(&with("key = \"k3y\""), "line 4: unknown field `key`");
     assert!(!in_file(&with("key = \"k3y\"")).unwrap_err().contains("k3y"));
     let both = "api-key-env = \"A\"\napi-key-command = \"pass a\"";
-    refused(&with(both), "api-key-env is given beside api-key-command; keep one");
+    refused(&with(both), "api-key-env cannot be combined with api-key-command; keep one");
     let error = in_file(&with("url = \"https://me:k3y@h/v1\"")).unwrap_err();
     assert!(error.contains("no key") && !error.contains("k3y"), "{error}");
 }
@@ -177,5 +177,5 @@ fn the_problem_with_a_provider_is_reported() {
     let error = in_file(&with("ollama\"\napi-key = \"k3y\"")).unwrap_err();
     assert!(error.contains("unknown field `api-key`") && !error.contains("k3y"), "{error}");
     let once = with("ollama\"\n");
-    refused(&format!("{once}{once}"), "name is there twice");
+    refused(&format!("{once}{once}"), "name is given twice");
 }

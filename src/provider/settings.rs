@@ -198,8 +198,12 @@ pub fn key_source(
         (Some(key), None, None) => Ok(KeySource::Given(key)),
         (None, Some(name), None) => Ok(KeySource::Environment(name)),
         (None, None, Some(command)) => Ok(KeySource::Command(command)),
-        (None, _, _) => Err(bad("api-key-env", "is given beside api-key-command; keep one")),
-        _ => Err(bad("api-key", "is given beside api-key-env or api-key-command; keep one")),
+        (None, _, _) => {
+            Err(bad("api-key-env", "cannot be combined with api-key-command; keep one"))
+        }
+        _ => {
+            Err(bad("api-key", "cannot be combined with api-key-env or api-key-command; keep one"))
+        }
     }
 }
 
@@ -218,7 +222,10 @@ pub fn check_url(url: &str) -> Result<(), BadSetting> {
         Err(why) => return wrong(&format!("be an address ({why})")),
     };
     if host_part(rest).contains('@') {
-        return Err(bad("url", "must hold no user and no key; there are settings for the key"));
+        return Err(bad(
+            "url",
+            "must not contain a user or a key; use one of the settings for keys",
+        ));
     }
     // The parser drops surrounding blanks, and tabs and newlines anywhere.
     let spaced = url.contains(|c: char| c.is_whitespace() || c.is_control());
@@ -243,7 +250,7 @@ fn check_context(family: Family, context: Option<u64>) -> Result<(), BadSetting>
     match context {
         None => Ok(()),
         Some(_) if family != Family::Ollama => {
-            Err(bad("context", "is only for the kind ollama; for windows there is [[models]]"))
+            Err(bad("context", "is only for the kind ollama; set other windows in [[models]]"))
         }
         Some(context) if CONTEXTS.contains(&context) => Ok(()),
         Some(context) => {

@@ -120,7 +120,7 @@ pub(super) fn common_lisp(name: &str, arguments: Vec<Value>) -> Outcome {
         "progn" if arguments.any(|form| sexp::print(&form).contains("quickload :agent-q")) => {
             Ok(text("Contexture answers in its place"))
         }
-        _ => Err(refusal(format!("there is no Lisp here that could evaluate ({name} …)"))),
+        _ => Err(refusal(format!("there is no Lisp here to evaluate ({name} …)"))),
     }
 }
 

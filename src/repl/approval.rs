@@ -16,7 +16,7 @@ use crate::value::Value;
 /// The debugger's restarts in order, with their meanings.
 const RESTARTS: [(&str, &str, Decision); 3] = [
     ("ALLOW", "Allow it once.", Decision::Once),
-    ("ALWAYS", "Allow it, and whatever is like it, from now on.", Decision::Always),
+    ("ALWAYS", "Allow it and everything like it from now on.", Decision::Always),
     ("*ABORT", "Refuse it.", Decision::Refuse),
 ];
 /// Time that a client may take to confirm that it has processed earlier messages. A client that

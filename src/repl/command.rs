@@ -14,8 +14,8 @@ pub(super) const COMMANDS: [(&str, &str, &str); 9] = [
     ("/add", "FILE[:LINE[-LINE]]", "Add a file, or lines of it, to the context."),
     ("/drop", "ctx-N…", "Remove items from the context."),
     ("/clear", "", "Remove every item from the context."),
-    ("/stats", "", "Tell how full the model's window is."),
-    ("/explain", "", "Tell why each part of the last window was in or out."),
+    ("/stats", "", "Show how full the model's window is."),
+    ("/explain", "", "Explain why each part of the last window was in or out."),
     ("/checkpoint", "[MESSAGE]", "Take a checkpoint of the session."),
     ("/rollback", "[chk-N]", "Go back to a checkpoint, by default the last one."),
     ("/help", "", "List the commands."),
@@ -64,7 +64,7 @@ pub(super) async fn run(
             Ok(format!("{preview}\n{lines}"))
         }
         "/add" => add(shared, rest, manager).await,
-        "/drop" if rest.is_empty() => Err(refusal("say which: /drop ctx-3")),
+        "/drop" if rest.is_empty() => Err(refusal("name the items to remove, such as /drop ctx-3")),
         "/drop" => {
             let ids = ("ids", texts(rest.split_whitespace()));
             Ok(readable::answer(&shared.call("remove-context", [ids, manager]).await?))
@@ -77,7 +77,7 @@ pub(super) async fn run(
                 Value::List(reports) if !reports.is_empty() => {
                     Ok(reports.iter().map(readable::answer).collect())
                 }
-                _ => Ok("no window was built of this session yet\n".to_owned()),
+                _ => Ok("no window has been built for this session yet\n".to_owned()),
             }
         }
         "/checkpoint" => {
@@ -100,7 +100,7 @@ async fn add(
 ) -> Result<String, WireError> {
     let (file, lines) = file_and_lines(named);
     if file.is_empty() {
-        return Err(refusal("say which file: /add src/main.lisp, or some of its lines :10-20"));
+        return Err(refusal("name a file, such as /add src/main.lisp or /add src/main.lisp:10-20"));
     }
     let path = absolute(&shared.directory(), file);
     let path = ("path", text(path.to_string_lossy()));
@@ -131,7 +131,7 @@ fn help() -> String {
     let line =
         |(name, rest, doc): &(&str, &str, &str)| format!("{:<30}{doc}\n", format!("{name} {rest}"));
     let commands: String = COMMANDS.iter().map(line).collect();
-    format!("{commands}Anything else is said to the model.\n")
+    format!("{commands}Anything else is sent to the model.\n")
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ pub(super) fn description(name: &Value) -> Result<Value, WireError> {
         return Ok(text(format!("{name} {rest}\n\n{doc}\n")));
     }
     let Some(method) = method(name) else {
-        return Err(refusal(format!("nothing is known of {name:?}")));
+        return Err(refusal(format!("no method or command {name:?}")));
     };
     let params = method.params.iter().map(|param| {
         let need = if param.required { ", required" } else { "" };
@@ -46,7 +46,7 @@ pub(super) fn description(name: &Value) -> Result<Value, WireError> {
     });
     let params: String = params.collect();
     let answer = method.result;
-    Ok(text(format!("{}\n\n{}\n\n{params}\nAnswers {answer}\n", call(method, None), method.doc)))
+    Ok(text(format!("{}\n\n{}\n\n{params}\nResult: {answer}\n", call(method, None), method.doc)))
 }
 
 /// Lists the methods whose names contain a text.

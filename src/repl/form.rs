@@ -65,7 +65,7 @@ impl Repls {
             "quit-lisp" => return false,
             "create-mrepl" => match first {
                 Some(Value::Int(channel)) => self.create_mrepl(id, *channel),
-                _ => self.shared.editor.answer(id, Err(refusal("a channel is a number"))),
+                _ => self.shared.editor.answer(id, Err(refusal("a channel must be a number"))),
             },
             "create-repl" => self.create_repl(id),
             "listener-eval" => {
@@ -208,7 +208,7 @@ impl Repls {
             }
             _ => self.shared.questions.refuse(thread),
         };
-        refusal(if known { "answered" } else { "nothing is asked any more" })
+        refusal(if known { "answered" } else { "there is no open question" })
     }
 }
 
@@ -237,9 +237,7 @@ fn is_nothing(name: &str) -> bool {
 }
 
 fn unknown(name: &str) -> WireError {
-    refusal(format!(
-        "{name} is nothing that Contexture can evaluate; (contexture:METHOD …) calls a method"
-    ))
+    refusal(format!("Contexture cannot evaluate {name}; (contexture:METHOD …) calls a method"))
 }
 
 /// Returns a constant, which evaluates to itself.

@@ -30,11 +30,11 @@ pub(super) enum Way {
 
 /// An input of a REPL.
 pub(super) enum Input {
-    /// The REPL has begun.
+    /// Start of the REPL.
     Greeting,
     /// Text typed by a person. SLIME waits for an answer with the number in `answer`.
     Text { text: String, answer: Option<i64> },
-    /// The client's history is to be cleared.
+    /// Request to clear the client's history.
     Clear,
 }
 
@@ -81,10 +81,10 @@ impl Repl {
         if let Err(refused) = self.inputs.try_send((input, token)) {
             locked(&self.running).pop_back();
             if let (Input::Text { answer: Some(id), .. }, _) = refused.into_inner() {
-                let error = super::refusal("too much is waiting in this REPL");
+                let error = super::refusal("too many inputs are waiting in this REPL");
                 return self.output.shared.editor.answer(id, Err(error));
             }
-            self.output.say("; too much is waiting in this REPL: this was not taken\n");
+            self.output.say("; too many inputs are waiting in this REPL: this one was dropped\n");
         }
     }
 

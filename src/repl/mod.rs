@@ -171,7 +171,7 @@ impl Repls {
             ("clear-repl-history", _) => self.input(channel, Input::Clear),
             ("teardown", _) => drop(self.repls.remove(&channel)),
             _ => {
-                let said = format!("no REPL understands :{what}");
+                let said = format!("unknown REPL message :{what}");
                 self.shared.editor.tell(list([keyword("background-message"), text(said)]));
             }
         }

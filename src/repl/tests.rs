@@ -247,7 +247,7 @@ fn approvals_are_debuggers_and_an_interrupt_closes_them() {
         client.told.recv().await.unwrap();
         client.told.recv().await.unwrap();
         let debugger = "(:debug 1 1 (\"rm\" \"[approval]\" nil) ((\"ALLOW\" \"Allow it once.\") \
-                        (\"ALWAYS\" \"Allow it, and whatever is like it, from now on.\") \
+                        (\"ALWAYS\" \"Allow it and everything like it from now on.\") \
                         (\"*ABORT\" \"Refuse it.\")) ((0 \"-r\")) nil)";
         client.expect([debugger, "(:debug-activate 1 1)"]).await;
         client.say("(:emacs-rex (slynk:invoke-nth-restart-for-emacs 1 1) nil 1 2)");
@@ -281,7 +281,7 @@ fn approvals_are_debuggers_and_an_interrupt_closes_them() {
             .await;
         client.told.recv().await.unwrap();
         client.say("(:emacs-rex (slynk:invoke-nth-restart-for-emacs 1 0) nil 1 5)");
-        client.expect(["(:return (:abort \"nothing is asked any more\") 5)"]).await;
+        client.expect(["(:return (:abort \"there is no open question\") 5)"]).await;
     });
 }
 
@@ -294,10 +294,10 @@ fn every_form_is_answered_at_once() {
             ("nil", "(:ok nil)"),
             ("foo", "(:abort "),
             ("(1 2)", "(:abort "),
-            ("(slynk:frobnicate 1)", "(:abort \"frobnicate is nothing that Contexture"),
-            ("(cl-user::launch)", "(:abort \"cl-user:launch is nothing"),
+            ("(slynk:frobnicate 1)", "(:abort \"Contexture cannot evaluate frobnicate"),
+            ("(cl-user::launch)", "(:abort \"Contexture cannot evaluate cl-user:launch"),
             ("(cl:eval 1)", "(:abort \"there is no Lisp here"),
-            ("(slynk-mrepl:create-mrepl nil)", "(:abort \"a channel is a number"),
+            ("(slynk-mrepl:create-mrepl nil)", "(:abort \"a channel must be a number"),
             (
                 "(slynk:slynk-require '(\"slynk/mrepl\"))",
                 "(:ok ((\"slynk/mrepl\") (\"slynk/mrepl\")))",
@@ -340,7 +340,7 @@ fn too_much_in_one_repl_is_refused() {
             client.say("(:emacs-channel-send 1 (:process \"more\"))");
         }
         let told = client.told.recv().await.unwrap();
-        assert!(told.contains("too much is waiting"), "{told}");
+        assert!(told.contains("too many inputs are waiting"), "{told}");
         client.say("(:emacs-interrupt 1)");
         client.expect(["(:channel-send 7 (:evaluation-aborted \"interrupt\"))"]).await;
     });

@@ -286,7 +286,7 @@ fn params_of(params: Option<Value>) -> Result<Value, WireError> {
         Some(params) if params.is_plist() => Ok(params),
         Some(other) => {
             let got = match &other {
-                Value::List(_) => "a list of another form".to_owned(),
+                Value::List(_) => "another kind of list".to_owned(),
                 _ => other.describe(),
             };
             Err(invalid(format!("params must be a property list or map, got {got}")))

@@ -47,7 +47,7 @@ pub(super) fn decode(payload: &[u8]) -> Incoming {
             let (_thread, tag) = (next(), next());
             Incoming::Talk(Talk::Answer { tag, value: Value::Bool(true) })
         }
-        other => Incoming::Invalid(None, invalid(format!("Emacs has no message (:{other} …)"))),
+        other => Incoming::Invalid(None, invalid(format!("unknown message (:{other} …)"))),
     }
 }
 

@@ -177,8 +177,8 @@ fn readable_lines_without_a_request_get_an_explanation() {
         "- -32600 id must be a 64-bit integer or a string, got 99999999999999999999 nil"
     });
     for (params, got) in [
-        ("(1 2)", "a list of another form"),
-        ("(:a)", "a list of another form"),
+        ("(1 2)", "another kind of list"),
+        ("(:a)", "another kind of list"),
         ("[1]", "a vector"),
         ("5", "5"),
         ("(:a . 1)", "a dotted pair"),
@@ -268,9 +268,9 @@ fn calls_in_epc() {
     }
     let params = "params must be a property list or map, got";
     check(Epc, "(call 7 ping (3))", &format!("7 -32600 {params} 3 nil"));
-    check(Epc, "(call 7 ping (1 2))", &format!("7 -32600 {params} a list of another form nil"));
-    check(Epc, "(call 7)", "7 -32600 no message has the form (call UID …) with 0 more parts nil");
-    check(Epc, "(dance 7)", "7 -32600 no message has the form (dance UID …) with 0 more parts nil");
+    check(Epc, "(call 7 ping (1 2))", &format!("7 -32600 {params} another kind of list nil"));
+    check(Epc, "(call 7)", "7 -32600 not a message: (call UID …) with 0 more parts nil");
+    check(Epc, "(dance 7)", "7 -32600 not a message: (dance UID …) with 0 more parts nil");
     check(Epc, "(call 7 nil nil)", "7 -32600 the message has no method nil");
     let shape = "a message is (call 1 ping nil) or (methods 2), got";
     check(
@@ -340,7 +340,7 @@ fn messages_of_editors() {
     check(Slynk, "(:emacs-rex (f #<x>) \"λλλλλλλλλλλλλλλλ\" t 13)", {
         "13 -32700 column 16: an object that has no printed form, #<x>, cannot be sent (:column 16)"
     });
-    check(Slynk, "(:emacs-dance)", "- -32600 Emacs has no message (:emacs-dance …) nil");
+    check(Slynk, "(:emacs-dance)", "- -32600 unknown message (:emacs-dance …) nil");
     check(Slynk, "(call 1 ping nil)", {
         "- -32600 a message is (:emacs-rex (swank:connection-info) nil t 1), got the symbol call nil"
     });
