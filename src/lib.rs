@@ -15,6 +15,7 @@ pub mod conversation;
 pub mod curation;
 pub mod engine;
 pub mod files;
+pub mod ids;
 pub mod memory;
 mod names;
 pub mod provider;

@@ -1,9 +1,8 @@
 //! Context items: their content, source and cost.
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
+pub use crate::ids::ItemId;
 use crate::names::names;
 use crate::value::Value;
 
@@ -30,35 +29,6 @@ pub struct Item {
     pub counted_by: &'static str,
     /// True if the file is read again whenever the item is shown or rendered.
     pub live: bool,
-}
-
-/// An item's name: `ctx-N`. N only grows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ItemId(pub u64);
-
-impl fmt::Display for ItemId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ctx-{}", self.0)
-    }
-}
-
-/// The error for a text that is not of the form `ctx-N`.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("item ids look like ctx-12, got {0:?}")]
-pub struct BadItemId(pub String);
-
-impl FromStr for ItemId {
-    type Err = BadItemId;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let digits = text.strip_prefix("ctx-").filter(|d| d.bytes().all(|b| b.is_ascii_digit()));
-        let number = digits.and_then(|d| d.parse().ok());
-        // A store cannot hold larger numbers.
-        number
-            .filter(|number| *number <= i64::MAX as u64)
-            .map(Self)
-            .ok_or_else(|| BadItemId(text.to_owned()))
-    }
 }
 
 names! {
@@ -206,14 +176,6 @@ impl Metadata {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ids_read_back_as_they_are_printed() {
-        assert_eq!(ItemId(12).to_string().parse(), Ok(ItemId(12)));
-        for bad in ["", "ctx-", "ctx-1x", "ctx-+1", "12", "ctx-99999999999999999999"] {
-            assert_eq!(bad.parse::<ItemId>(), Err(BadItemId(bad.to_owned())));
-        }
-    }
 
     #[test]
     fn display_names_are_relative_to_the_project_that_contains_the_file() {

@@ -39,6 +39,7 @@ use crate::engine::{
     RolledBack, SessionSettings, Summarized, Turn, TurnDone, memories_for,
 };
 use crate::files::{DEFAULT_MAX_FILE_BYTES, ReadOptions};
+use crate::ids::SessionId;
 use crate::server::folder::{FolderError, Owned};
 use crate::session::Session;
 use crate::session::message::{Phase, Role, ToolCall};
@@ -191,7 +192,7 @@ impl Conversation {
     /// # Errors
     /// [`EngineError::BudgetTooSmall`].
     pub fn window_for(&mut self, purpose: Purpose<'_>) -> Result<Window, ConversationError> {
-        let material = self.engine.material(Some(&format!("ses-{}", self.id)), None)?;
+        let material = self.engine.material(Some(&SessionId(self.id).to_string()), None)?;
         let mut sections = purpose.sections;
         if sections.grounding.is_none() && !self.grounding.is_empty() {
             sections.grounding = Some(Counted::new(&*self.grounding, &*self.counter));

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::section::Section;
 use super::strategy::{Fate, Score};
+use crate::ids::MessageId;
 use crate::session::message::{Phase, Role};
 
 /// The report of a window.
@@ -221,7 +222,8 @@ fn common(old: &Arc<str>, new: &Arc<str>) -> usize {
 }
 
 fn span(first: u64, last: u64) -> String {
-    if first == last { format!("msg-{first}") } else { format!("msg-{first}…msg-{last}") }
+    let (first, last) = (MessageId(first), MessageId(last));
+    if first == last { first.to_string() } else { format!("{first}…{last}") }
 }
 
 #[cfg(test)]

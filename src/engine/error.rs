@@ -5,6 +5,7 @@ use crate::context::manager::ManagerError;
 use crate::curation::budget::BudgetTooSmall;
 use crate::curation::config::ConfigError;
 use crate::curation::summary::SummaryError;
+use crate::ids::CheckpointId;
 use crate::store::StoreError;
 
 /// Error of the engine. The failed request has changed nothing.
@@ -214,7 +215,7 @@ fn known_checkpoints(known: &[u64]) -> String {
         return "there are none yet; checkpoint takes one".to_owned();
     }
     let newest = known.iter().rev().take(NAMES_LISTED);
-    let names: Vec<String> = newest.map(|number| format!("chk-{number}")).collect();
+    let names: Vec<String> = newest.map(|number| CheckpointId(*number).to_string()).collect();
     format!("there are {}{}", names.join(", "), and_more(known.len()))
 }
 

@@ -1,28 +1,19 @@
 //! Methods about going back: checkpoints, forks and revisions.
 
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use super::Step;
 use super::call::Call;
-use super::params::{ManagerName, Name, RequestKey, decode, new_name, not_negative, numbered};
+use super::params::{ManagerName, Name, RequestKey, decode, new_name, not_negative};
 use super::present::{entry, figure, keyword};
 use super::sessions::session;
+use crate::ids::CheckpointId;
 use crate::store::session::{CheckpointRow, NewSession, StateSummary};
 use crate::value::Value;
 use crate::wire::message::WireError;
 
 /// How many revisions a list gives unless asked for more.
 const DEFAULT_REVISIONS: u64 = 50;
-
-/// A checkpoint's id, `chk-N`.
-#[derive(Clone, Copy)]
-struct CheckpointName(u64);
-
-impl<'de> Deserialize<'de> for CheckpointName {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        numbered(deserializer, "chk-", "checkpoint", 2).map(Self)
-    }
-}
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -80,7 +71,7 @@ fn line(row: &CheckpointRow) -> Value {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Rollback {
     session: Option<Name>,
-    checkpoint: Option<CheckpointName>,
+    checkpoint: Option<CheckpointId>,
     request_key: Option<RequestKey>,
 }
 
@@ -125,7 +116,7 @@ pub(super) fn undo_rollback(_: Call, params: Value) -> Result<Step, WireError> {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Fork {
     session: Option<Name>,
-    checkpoint: Option<CheckpointName>,
+    checkpoint: Option<CheckpointId>,
     name: Option<Name>,
     manager: Option<ManagerName>,
     request_key: Option<RequestKey>,
@@ -208,5 +199,5 @@ pub(super) fn restore_revision(_: Call, params: Value) -> Result<Step, WireError
 
 /// A checkpoint's number as its id.
 pub(super) fn name(checkpoint: u64) -> Value {
-    Value::Str(format!("chk-{checkpoint}"))
+    CheckpointId(checkpoint).into()
 }

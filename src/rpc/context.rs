@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::call::Call;
 use super::error::param_error;
-use super::params::{ItemName, ManagerName, RequestKey, decode, ids, metadata, yes};
+use super::params::{ManagerName, RequestKey, decode, ids, metadata, yes};
 use super::present::{self, entry, figure};
 use super::{Finish, Step, params};
 use crate::agent::refresh::now_ms;
@@ -120,7 +120,7 @@ fn item_or_removed(
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct UpdateContext {
     manager: Option<ManagerName>,
-    id: ItemName,
+    id: ItemId,
     content: Option<String>,
     r#type: Option<Kind>,
     metadata: Option<Value>,
@@ -139,7 +139,7 @@ pub(super) fn update_context(call: Call, params: Value) -> Result<Step, WireErro
     let metadata = given.metadata.map(|value| params::metadata(Some(value))).transpose()?;
     let revision = Revision { content, kind: given.r#type, metadata, live: given.live };
     let manager = given.manager.unwrap_or_default().0;
-    let (id, brief) = (given.id.0, given.brief.unwrap_or(false));
+    let (id, brief) = (given.id, given.brief.unwrap_or(false));
     Step::then_within(Reach::Manager(manager.clone()), move |engine| {
         if revision.live == Some(true)
             && let Ok(view) = engine.view(&manager, id)
@@ -159,8 +159,8 @@ pub(super) fn update_context(call: Call, params: Value) -> Result<Step, WireErro
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct RemoveContext {
     manager: Option<ManagerName>,
-    id: Option<ItemName>,
-    ids: Option<Vec<ItemName>>,
+    id: Option<ItemId>,
+    ids: Option<Vec<ItemId>>,
     request_key: Option<RequestKey>,
 }
 
@@ -180,10 +180,10 @@ pub(super) fn remove_context(_: Call, params: Value) -> Result<Step, WireError> 
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct MoveContext {
     manager: Option<ManagerName>,
-    id: ItemName,
+    id: ItemId,
     to: Option<i64>,
-    before: Option<ItemName>,
-    after: Option<ItemName>,
+    before: Option<ItemId>,
+    after: Option<ItemId>,
     request_key: Option<RequestKey>,
 }
 
@@ -191,14 +191,14 @@ pub(super) fn move_context(_: Call, params: Value) -> Result<Step, WireError> {
     let given: MoveContext = decode(params)?;
     let place = match (params::not_negative("to", given.to)?, given.before, given.after) {
         (Some(index), None, None) => Place::Index(index),
-        (None, Some(neighbour), None) => Place::Before(neighbour.0),
-        (None, None, Some(neighbour)) => Place::After(neighbour.0),
+        (None, Some(neighbour), None) => Place::Before(neighbour),
+        (None, None, Some(neighbour)) => Place::After(neighbour),
         _ => return Err(param_error("to", "is required, or before, or after: one of them")),
     };
     let manager = given.manager.unwrap_or_default().0;
     Step::state_within(Reach::Manager(manager.clone()), move |engine| {
         let key = given.request_key.as_deref();
-        engine.once("move-context", key, |e| e.move_item(&manager, given.id.0, place))?;
+        engine.once("move-context", key, |e| e.move_item(&manager, given.id, place))?;
         let order = engine.order(&manager)?;
         Ok(Value::Map(vec![entry("ids", present::ids(&order))]))
     })
@@ -208,8 +208,8 @@ pub(super) fn move_context(_: Call, params: Value) -> Result<Step, WireError> {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct PinContext {
     manager: Option<ManagerName>,
-    id: Option<ItemName>,
-    ids: Option<Vec<ItemName>>,
+    id: Option<ItemId>,
+    ids: Option<Vec<ItemId>>,
     /// Not an `Option`: absent means pin, nil means unpin.
     #[serde(default = "yes")]
     pinned: bool,

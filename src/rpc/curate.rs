@@ -17,6 +17,7 @@ use crate::curation::summary::{
 };
 use crate::curation::unit::History;
 use crate::engine::{Costs, Engine, EngineError, Keep, NewMessage, PrunedView, SessionSettings};
+use crate::ids::MemoryId;
 use crate::session::message::{Message, Signals};
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -315,7 +316,7 @@ fn summarize_session(
             entry("turns-summarized", figure(done.turns)),
             entry("stats", summary_stats(done.messages, done.kept)),
             entry("summary", done.text),
-            entry("memory", done.memory.map_or(Value::Nil, |id| Value::Str(format!("mem-{id}")))),
+            entry("memory", done.memory.map_or(Value::Nil, |id| MemoryId(id).into())),
         ]))
     })
 }

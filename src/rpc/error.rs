@@ -1,7 +1,5 @@
 //! How errors of the layers below become errors on the wire.
 
-use super::checkpoints;
-use super::messages::name as message_name;
 use super::present::{entry, figure, keyword};
 use crate::agent::AgentError;
 use crate::context::manager::ManagerError;
@@ -11,6 +9,7 @@ use crate::curation::config::ConfigError;
 use crate::curation::summary::SummaryError;
 use crate::engine::EngineError;
 use crate::files::{FileError, TreeError};
+use crate::ids::{CheckpointId, MemoryId, MessageId};
 use crate::provider::{ErrorKind, ProviderError};
 use crate::store::StoreError;
 use crate::value::{self, Value};
@@ -86,20 +85,20 @@ fn session_data(error: &EngineError) -> Vec<(&'static str, Value)> {
             vec![("session", text(name))]
         }
         EngineError::NoSuchMessage { number, length } => {
-            vec![("message", message_name(*number)), ("length", figure(*length))]
+            vec![("message", MessageId(*number).into()), ("length", figure(*length))]
         }
         EngineError::NoSuchRevision { number, newest } => {
             vec![("revision", figure(*number)), ("newest", figure(*newest))]
         }
         EngineError::NoCheckpoint { session, known } => {
             let newest = &known[known.len().saturating_sub(NAMES_TOLD)..];
-            let known = newest.iter().map(|number| checkpoints::name(*number)).collect();
+            let known = newest.iter().map(|number| CheckpointId(*number).into()).collect();
             vec![("session", text(session)), ("known", Value::List(known))]
         }
         EngineError::NoVersioning { session } | EngineError::NoRollback { session } => {
             vec![("session", text(session))]
         }
-        EngineError::NoSuchMemory(number) => vec![("memory", Value::Str(format!("mem-{number}")))],
+        EngineError::NoSuchMemory(number) => vec![("memory", MemoryId(*number).into())],
         EngineError::BudgetTooSmall(error) => vec![
             ("needed", figure(error.needed)),
             ("max-tokens", figure(error.max_tokens)),

@@ -1,14 +1,15 @@
 //! Methods about what is remembered beyond a session.
 
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use super::Step;
 use super::call::Call;
 use super::embedding::{Embedded, embedded};
 use super::error::param_error;
-use super::params::{Name, RequestKey, decode, not_negative, numbered, yes};
+use super::params::{Name, RequestKey, decode, not_negative, yes};
 use super::present::{entry, figure, keyword};
 use crate::engine::{Engine, EngineError, Grounded, Query, memories_for};
+use crate::ids::{MemoryId, MessageId, SessionId};
 use crate::store::memory::{MemoryFilter, MemoryRow, MemoryScope};
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -27,16 +28,6 @@ enum Scope {
     Session,
     Project,
     Everywhere,
-}
-
-/// A memory's id, `mem-N`.
-#[derive(Clone, Copy)]
-struct MemoryName(u64);
-
-impl<'de> Deserialize<'de> for MemoryName {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        numbered(deserializer, "mem-", "memory", 4).map(Self)
-    }
 }
 
 #[derive(Deserialize)]
@@ -173,7 +164,7 @@ fn grounded(found: &Grounded) -> Vec<(Box<str>, Value)> {
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Forget {
-    id: MemoryName,
+    id: MemoryId,
     #[serde(default = "yes")]
     forgotten: bool,
     request_key: Option<RequestKey>,
@@ -213,7 +204,7 @@ pub(super) fn list_memories(_: Call, params: Value) -> Result<Step, WireError> {
 
 fn memory(row: &MemoryRow, relevance: Option<f64>) -> Vec<(Box<str>, Value)> {
     let mut map = vec![
-        entry("id", format!("mem-{}", row.id)),
+        entry("id", MemoryId(row.id)),
         entry("content", &*row.made.content),
         entry("kind", keyword(&row.made.kind)),
     ];
@@ -225,13 +216,13 @@ fn memory(row: &MemoryRow, relevance: Option<f64>) -> Vec<(Box<str>, Value)> {
         }
         MemoryScope::Session(id) => {
             map.push(entry("scope", keyword("session")));
-            map.push(entry("session", format!("ses-{id}")));
+            map.push(entry("session", SessionId(*id)));
         }
     }
     if let Some(origin) = row.made.origin {
-        map.push(entry("from", format!("ses-{}", origin.session)));
-        map.push(entry("first-message", format!("msg-{}", origin.first)));
-        map.push(entry("last-message", format!("msg-{}", origin.last)));
+        map.push(entry("from", SessionId(origin.session)));
+        map.push(entry("first-message", MessageId(origin.first)));
+        map.push(entry("last-message", MessageId(origin.last)));
     }
     map.extend([
         entry("created", Value::Int(row.made.created)),

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use super::call::Call;
 use super::error::param_error;
@@ -11,6 +11,7 @@ use super::params::{Name, RequestKey, Short, decode, not_negative, yes};
 use super::present::{self, entry, figure};
 use super::{Finish, Step};
 use crate::engine::{NewMessage, Reach, Said};
+use crate::ids::MessageId;
 use crate::session::message::{Message, Phase, Role, ToolCall};
 use crate::tokens::Counter;
 use crate::value::Value;
@@ -50,20 +51,6 @@ struct ToolCallParam {
     id: Short,
     name: Short,
     arguments: Option<Value>,
-}
-
-/// A message's id, `msg-N`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct MessageName(pub(super) u64);
-
-impl<'de> Deserialize<'de> for MessageName {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        let number = name.strip_prefix("msg-").and_then(|digits| digits.parse().ok());
-        number.filter(|number| *number > 0).map(Self).ok_or_else(|| {
-            serde::de::Error::custom(format!("must be a message's id such as msg-3, got {name:?}"))
-        })
-    }
 }
 
 impl MessageParam {
@@ -217,7 +204,7 @@ pub(super) fn names(numbers: &[u64]) -> Value {
 }
 
 pub(super) fn name(number: u64) -> Value {
-    Value::Str(format!("msg-{number}"))
+    MessageId(number).into()
 }
 
 #[derive(Deserialize)]
@@ -225,10 +212,10 @@ pub(super) fn name(number: u64) -> Value {
 struct GetMessages {
     session: Option<Name>,
     view: Option<Which>,
-    ids: Option<HashSet<MessageName>>,
+    ids: Option<HashSet<MessageId>>,
     roles: Option<Vec<Role>>,
-    from: Option<MessageName>,
-    to: Option<MessageName>,
+    from: Option<MessageId>,
+    to: Option<MessageId>,
     limit: Option<i64>,
 }
 
@@ -256,7 +243,7 @@ pub(super) fn get_messages(_: Call, params: Value) -> Result<Step, WireError> {
         let in_range = |number: u64| {
             given.from.is_none_or(|from| from.0 <= number)
                 && given.to.is_none_or(|to| number <= to.0)
-                && given.ids.as_ref().is_none_or(|ids| ids.contains(&MessageName(number)))
+                && given.ids.as_ref().is_none_or(|ids| ids.contains(&MessageId(number)))
         };
         let wanted = |message: &&Arc<Message>| {
             let shown = match which {
@@ -289,8 +276,8 @@ fn standing((message, in_view): &(Arc<Message>, bool)) -> Value {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct PinMessage {
     session: Option<Name>,
-    id: Option<MessageName>,
-    ids: Option<Vec<MessageName>>,
+    id: Option<MessageId>,
+    ids: Option<Vec<MessageId>>,
     #[serde(default = "yes")]
     pinned: bool,
     request_key: Option<RequestKey>,

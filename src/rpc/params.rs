@@ -7,9 +7,10 @@ use serde::{Deserialize, Deserializer};
 use super::error::{param_error, value_error};
 use super::tools::{self, ContextTool};
 use crate::context::filter::{TypeName, valid_names};
-use crate::context::item::{ItemId, Metadata, Origin};
+use crate::context::item::{Metadata, Origin};
 use crate::context::manager::MAX_CAPACITY;
 use crate::engine::{SHARED_MANAGER, Selection};
+use crate::ids::{ItemId, SessionId};
 use crate::value::Value;
 use crate::wire::message::WireError;
 
@@ -88,10 +89,9 @@ impl<'de> Deserialize<'de> for Name {
     }
 }
 
-/// Whether a text has the form of a session's id, `ses-N`.
+/// Returns whether a text has the form of a session's id, `ses-N`.
 pub(super) fn is_session_id(text: &str) -> bool {
-    let digits = text.strip_prefix("ses-").unwrap_or_default();
-    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+    text.parse::<SessionId>().is_ok()
 }
 
 /// A name for a session: what looks like an id would hide the session that has it.
@@ -110,47 +110,16 @@ fn check_name(name: &str) -> Result<(), String> {
     }
 }
 
-/// An item's id, `ctx-N`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ItemName(pub(super) ItemId);
-
-impl<'de> Deserialize<'de> for ItemName {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        name.parse().map(Self).map_err(|_| {
-            serde::de::Error::custom(format!("must be an item's id such as ctx-12, got {name:?}"))
-        })
-    }
-}
-
-/// The number in an id that is a prefix and a number, such as `chk-3`.
-///
-/// # Errors
-/// A phrase that names `what` the id is of and shows it with the number `example`.
-pub(super) fn numbered<'de, D: Deserializer<'de>>(
-    deserializer: D,
-    prefix: &str,
-    what: &str,
-    example: u64,
-) -> Result<u64, D::Error> {
-    let name = String::deserialize(deserializer)?;
-    let number = name.strip_prefix(prefix).and_then(|digits| digits.parse().ok());
-    number.ok_or_else(|| {
-        let problem = format!("must be a {what}'s id such as {prefix}{example}, got {name:?}");
-        serde::de::Error::custom(problem)
-    })
-}
-
 /// `:id` or `:ids`, one of which must be given.
 pub(super) fn ids(
-    one: Option<ItemName>,
-    many: Option<Vec<ItemName>>,
+    one: Option<ItemId>,
+    many: Option<Vec<ItemId>>,
 ) -> Result<Vec<ItemId>, WireError> {
     match (one, many) {
-        (Some(id), None) => Ok(vec![id.0]),
+        (Some(id), None) => Ok(vec![id]),
         (None, Some(ids)) if !ids.is_empty() => {
             at_most("ids", MAX_NAMED, ids.len())?;
-            Ok(ids.into_iter().map(|id| id.0).collect())
+            Ok(ids)
         }
         (Some(_), Some(_)) => {
             Err(param_error("ids", "cannot be given beside id; give one of them"))

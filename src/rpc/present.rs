@@ -2,6 +2,7 @@
 
 use crate::context::item::{Item, Metadata, State};
 use crate::engine::{Listed, View};
+use crate::ids::{ItemId, MessageId};
 use crate::session::message::{Message, ToolCall};
 use crate::store::SetSummary;
 use crate::value::Value;
@@ -63,7 +64,7 @@ pub(super) fn set(summary: &SetSummary) -> Value {
 /// A message of a session.
 pub(crate) fn message(message: &Message) -> Value {
     let mut map = vec![
-        entry("id", format!("msg-{}", message.number)),
+        entry("id", MessageId(message.number)),
         entry("role", keyword(message.role.name())),
         entry("content", &*message.content),
         entry("timestamp", Value::Int(message.timestamp)),
@@ -96,8 +97,7 @@ fn tool_call(call: &ToolCall) -> Value {
 
 /// Numbers of items as their ids.
 pub(super) fn ids(numbers: &[u64]) -> Value {
-    let id = |number: &u64| Value::Str(format!("ctx-{number}"));
-    Value::List(numbers.iter().map(id).collect())
+    Value::List(numbers.iter().map(|number| ItemId(*number).into()).collect())
 }
 
 /// One entry of a map.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::call::{Call, Tools};
 use super::error::budget_error;
-use super::params::{ItemName, ManagerName, decode, not_negative, selection};
+use super::params::{ManagerName, decode, not_negative, selection};
 use super::present::{self, entry, figure, keyword};
 use super::{Finish, Step};
 use crate::agent::refresh;
@@ -27,15 +27,14 @@ struct GetContext {
     managers: Option<Vec<ManagerName>>,
     types: Option<Vec<String>>,
     limit: Option<i64>,
-    ids: Option<Vec<ItemName>>,
+    ids: Option<HashSet<ItemId>>,
     brief: Option<bool>,
 }
 
 pub(super) fn get_context(call: Call, params: Value) -> Result<Step, WireError> {
     let given: GetContext = decode(params)?;
     let chosen = selection(given.manager, given.managers, given.types, given.limit)?;
-    let ids: Option<HashSet<ItemId>> =
-        given.ids.map(|ids| ids.into_iter().map(|name| name.0).collect());
+    let ids = given.ids;
     let brief = given.brief.unwrap_or(false);
     let list = move |shown: Vec<(View, State)>| {
         let item = |(view, state): &(View, State)| Value::Map(present::item(view, *state, brief));

@@ -8,7 +8,7 @@ use super::Step;
 use super::call::Call;
 use super::error::engine_error;
 use super::files::read_options;
-use super::params::{ItemName, ManagerName, RequestKey, decode};
+use super::params::{ManagerName, RequestKey, decode};
 use super::present::{entry, figure, keyword};
 use crate::agent::refresh::{Reread, reread};
 use crate::context::item::{Item, ItemId};
@@ -21,7 +21,7 @@ use crate::wire::message::WireError;
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct RefreshContext {
     manager: Option<ManagerName>,
-    ids: Option<Vec<ItemName>>,
+    ids: Option<Vec<ItemId>>,
     request_key: Option<RequestKey>,
 }
 
@@ -47,7 +47,7 @@ struct Told {
 pub(super) fn refresh_context(call: Call, params: Value) -> Result<Step, WireError> {
     let given: RefreshContext = decode(params)?;
     let manager = given.manager.unwrap_or_default().0;
-    let asked = given.ids.map(|ids| ids.into_iter().map(|id| id.0).collect::<Vec<_>>());
+    let asked = given.ids;
     let views = {
         let manager = manager.clone();
         let select = move |engine: &mut Engine| match asked {

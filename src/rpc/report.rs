@@ -3,6 +3,7 @@
 use super::present::{entry, figure, keyword, money};
 use crate::curation::report::{Entry, Report, Run, What};
 use crate::curation::strategy::{Fate, Score};
+use crate::ids::SessionId;
 use crate::store::session::{PhaseUsage, Spent, UsageRow};
 use crate::value::Value;
 
@@ -96,7 +97,7 @@ fn fate(fate: Fate) -> Value {
 /// A line of the usage log.
 pub(super) fn usage(row: &UsageRow) -> Value {
     let mut map = vec![
-        entry("session", row.session.map_or(Value::Nil, |id| Value::Str(format!("ses-{id}")))),
+        entry("session", row.session.map_or(Value::Nil, |id| SessionId(id).into())),
         entry("at", Value::Int(row.at)),
         entry("phase", row.phase.map_or(Value::Nil, |phase| keyword(phase.name()))),
         entry("strategy", keyword(&row.strategy)),

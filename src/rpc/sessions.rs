@@ -12,6 +12,7 @@ use super::present::{self, entry, figure};
 use super::query::Nothing;
 use super::{Finish, Step, templates, transcript};
 use crate::engine::{Engine, EngineError, SessionSettings};
+use crate::ids::{MessageId, SessionId};
 use crate::store::session::{NewSession, SearchHit, SessionRow};
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -192,12 +193,12 @@ pub(super) fn search_sessions(_: Call, params: Value) -> Result<Step, WireError>
 fn hit(hit: &SearchHit) -> Value {
     let mut map = vec![
         entry("session", &*hit.name),
-        entry("id", format!("ses-{}", hit.session)),
+        entry("id", SessionId(hit.session)),
         entry("score", hit.score),
         entry("snippet", &*hit.snippet),
     ];
     if let Some(number) = hit.message {
-        map.push(entry("message", format!("msg-{number}")));
+        map.push(entry("message", MessageId(number)));
     }
     if let Some(role) = hit.role {
         map.push(entry("role", present::keyword(role.name())));
@@ -259,7 +260,7 @@ pub(super) fn import_session(call: Call, params: Value) -> Result<Step, WireErro
 pub(super) fn session(row: &SessionRow, current: bool) -> Vec<(Box<str>, Value)> {
     let mut map = vec![
         entry("session", &*row.name),
-        entry("id", format!("ses-{}", row.id)),
+        entry("id", SessionId(row.id)),
         entry("manager", row.manager_name()),
         entry("project", row.project.as_deref().map_or(Value::Nil, Value::from)),
         entry("messages", figure(row.messages)),
@@ -270,7 +271,7 @@ pub(super) fn session(row: &SessionRow, current: bool) -> Vec<(Box<str>, Value)>
         entry("current", current),
     ];
     if let Some((parent, messages)) = row.parent {
-        map.push(entry("forked-from", format!("ses-{parent}")));
+        map.push(entry("forked-from", SessionId(parent)));
         map.push(entry("shared-messages", figure(messages)));
     }
     if let Some(deleted) = row.deleted {

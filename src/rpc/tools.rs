@@ -13,6 +13,7 @@ use super::present::{entry, figure};
 use super::{Finish, Step, find as find_method};
 use crate::engine::Engine;
 use crate::files::{self, Named};
+use crate::ids::SessionId;
 use crate::provider::chat::Tool;
 use crate::store::session::SessionRow;
 use crate::value::Value;
@@ -146,7 +147,7 @@ fn manager(row: &SessionRow) -> Entry {
 }
 
 fn session(row: &SessionRow) -> Value {
-    Value::Str(format!("ses-{}", row.id))
+    SessionId(row.id).into()
 }
 
 fn as_it_is(_: &ToolRequest, value: Value, _: &SessionRow) -> Result<Value, String> {

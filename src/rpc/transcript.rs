@@ -10,6 +10,7 @@ use super::present::{self, entry};
 use crate::context::render::fence;
 use crate::curation::summary;
 use crate::engine::NewMessage;
+use crate::ids::MessageId;
 use crate::session::message::{Message, Role};
 use crate::session::state::State;
 use crate::store::session::SessionRow;
@@ -145,7 +146,7 @@ fn heading(message: &Message, state: &State) -> String {
         Role::Assistant => "Assistant",
         Role::Tool => "Tool",
     };
-    let mut notes = vec![format!("msg-{}", message.number), time(message.timestamp)];
+    let mut notes = vec![MessageId(message.number).to_string(), time(message.timestamp)];
     notes.extend(message.phase.map(|phase| phase.name().to_owned()));
     notes.extend(message.tool_call_id.as_ref().map(|id| format!("answers {}", one_line(id))));
     notes.extend(fate(message, state).map(str::to_owned));

@@ -18,6 +18,7 @@ use crate::curation::summary::Prepared;
 use crate::engine::{
     Engine, EngineError, NewMessage, SessionSettings, Turn, TurnDone, quality_parts,
 };
+use crate::ids::MemoryId;
 use crate::session::message::Phase;
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -76,7 +77,7 @@ fn turn(
 
 /// What a turn brought about, as a client is told it.
 pub(super) fn turn_map(done: &TurnDone) -> Vec<(Box<str>, Value)> {
-    let memories = done.grounding_used.iter().map(|id| Value::Str(format!("mem-{id}")));
+    let memories = done.grounding_used.iter().map(|id| MemoryId(*id).into());
     let relevances = done.relevance_scores.iter().copied().map(Value::from);
     let mut map = vec![
         entry("id", messages::name(done.message)),

@@ -1,15 +1,16 @@
 //! Methods about managed views: making one without a turn, and listing what became of them.
 
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use super::call::Call;
 use super::error::{agent_error, engine_error};
 use super::manage::{self, Wish};
-use super::params::{Name, decode, not_negative, numbered};
+use super::params::{Name, decode, not_negative};
 use super::present::{entry, figure, keyword, optional_figure, optional_keyword, optional_text};
 use super::{Step, messages};
 use crate::curation::managed::{SaidSettings, Status};
 use crate::engine::Engine;
+use crate::ids::ViewId;
 use crate::store::view::{ViewQuery, ViewRow};
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -84,7 +85,7 @@ pub(super) fn manage_context(call: Call, params: Value) -> Result<Step, WireErro
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct ListViews {
-    view: Option<ViewName>,
+    view: Option<ViewId>,
     session: Option<Name>,
     status: Option<Status>,
     limit: Option<i64>,
@@ -100,7 +101,7 @@ pub(super) fn list_views(_: Call, params: Value) -> Result<Step, WireError> {
             Some(name) => Some(engine.find_session(Some(name))?.id),
             None => None,
         };
-        let id = given.view.map(|ViewName(number)| number);
+        let id = given.view.map(|ViewId(number)| number);
         let status = given.status.map(Status::name);
         let rows = engine.views(&ViewQuery { id, session, status, limit, brief })?;
         let mut listed = Vec::with_capacity(rows.len());
@@ -110,15 +111,6 @@ pub(super) fn list_views(_: Call, params: Value) -> Result<Step, WireError> {
         }
         Ok(Value::List(listed))
     })
-}
-
-/// A view's id, `view-N`.
-struct ViewName(u64);
-
-impl<'de> Deserialize<'de> for ViewName {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        numbered(deserializer, "view-", "view", 12).map(Self)
-    }
 }
 
 /// A stored view as a client is told it.

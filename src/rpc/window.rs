@@ -13,6 +13,7 @@ use crate::agent::window::{Purpose, build, named_strategy};
 use crate::context::render::report::Verdict;
 use crate::curation::section::{CodeUnit, Counted, Failure, Sections};
 use crate::curation::window::Part;
+use crate::ids::MessageId;
 use crate::session::message::Phase;
 use crate::tokens::Counter;
 use crate::value::Value;
@@ -162,7 +163,7 @@ fn part(part: &Part) -> Value {
         entry("content", &*part.content),
         entry("tokens", figure(part.tokens)),
     ];
-    map.extend(part.message.map(|number| entry("id", format!("msg-{number}"))));
+    map.extend(part.message.map(|number| entry("id", MessageId(number))));
     if !part.tool_calls.is_empty() {
         map.push(entry("tool-calls", present::tool_calls(&part.tool_calls)));
     }

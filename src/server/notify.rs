@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use crate::engine::{Event, SessionName, Statistics};
+use crate::ids::{CheckpointId, SessionId};
 use crate::rpc::Topic;
 use crate::rpc::present::{self, entry, figure, keyword};
 use crate::value::{Value, to_value};
@@ -126,7 +127,7 @@ fn params(event: &Event) -> Value {
         Event::CheckpointCreated { session, checkpoint, turn, message, automatic } => of_session(
             session,
             vec![
-                entry("checkpoint", format!("chk-{checkpoint}")),
+                entry("checkpoint", CheckpointId(*checkpoint)),
                 entry("turn", figure(*turn)),
                 entry("message", &**message),
                 entry("automatic", *automatic),
@@ -147,8 +148,7 @@ fn params(event: &Event) -> Value {
 }
 
 fn of_session(session: &SessionName, more: Vec<(Box<str>, Value)>) -> Value {
-    let mut map =
-        vec![entry("session", &*session.name), entry("id", format!("ses-{}", session.id))];
+    let mut map = vec![entry("session", &*session.name), entry("id", SessionId(session.id))];
     map.extend(more);
     Value::Map(map)
 }

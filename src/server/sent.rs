@@ -5,6 +5,7 @@ use tokio::sync::oneshot;
 
 use super::Server;
 use crate::engine::{Caller, Engine, EngineError, Reach};
+use crate::ids::SessionId;
 use crate::rpc::{Method, engine_error};
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -44,7 +45,7 @@ impl SentTo {
 
 /// Adds the session. Puts it first because of two entries with the same name the first counts.
 fn with_session(params: Value, id: u64) -> Value {
-    let id = Value::Str(format!("ses-{id}"));
+    let id = SessionId(id).into();
     match params {
         Value::Nil => Value::Map(vec![("session".into(), id)]),
         Value::Map(mut entries) => {

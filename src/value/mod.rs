@@ -20,6 +20,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use error::Error;
+pub use ser::Keyword;
 
 /// Maximum number of data in a text, where each atom and each list is one. A decoded datum takes up
 /// to a hundred bytes. A call with the most messages that are allowed has fewer than half of them.
@@ -82,6 +83,14 @@ impl Value {
     /// [`Error`], with the place of a datum that does not fit.
     pub fn decode<T: DeserializeOwned>(self) -> Result<T, Error> {
         T::deserialize(de::ValueDeserializer::new(self))
+    }
+
+    /// Converts a result to a datum; see [`to_value`] for the conversion.
+    ///
+    /// # Panics
+    /// If a map in `result` has a key that is not a name. That is a defect of its type.
+    pub fn of<T: Serialize + ?Sized>(result: &T) -> Self {
+        to_value(result).expect("the keys of a result should be names")
     }
 
     /// Returns the value under `name` (kebab-case, no colon) in a map or property list.

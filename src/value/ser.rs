@@ -5,6 +5,19 @@ use serde::ser::{self, Serialize, Serializer};
 use super::whole::{self, MARKER};
 use super::{Error, Value, kebab};
 
+/// Name by which the serializer recognises a [`Keyword`].
+const KEYWORD: &str = "$contexture::Keyword";
+
+/// A name that becomes a keyword in a datum, and text in any other format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keyword<T>(pub T);
+
+impl<T: AsRef<str>> Serialize for Keyword<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_newtype_struct(KEYWORD, self.0.as_ref())
+    }
+}
+
 /// See [`super::to_value`].
 pub(super) struct ValueSerializer;
 
@@ -100,7 +113,11 @@ impl Serializer for ValueSerializer {
         name: &'static str,
         value: &T,
     ) -> Result<Value, Error> {
-        if name == MARKER { whole::capture(value, self) } else { value.serialize(self) }
+        match name {
+            MARKER => whole::capture(value, self),
+            KEYWORD => keyword(value.serialize(self)?),
+            _ => value.serialize(self),
+        }
     }
 
     fn serialize_newtype_variant<T: Serialize + ?Sized>(
@@ -282,6 +299,14 @@ impl ser::SerializeStructVariant for MapBuilder {
 
     fn end(self) -> Result<Value, Error> {
         Ok(self.finish())
+    }
+}
+
+/// Returns the keyword that has the text as its name.
+fn keyword(text: Value) -> Result<Value, Error> {
+    match text {
+        Value::Str(name) => Ok(Value::Keyword(name.into_boxed_str())),
+        other => Err(Error::misfit("a name", other.describe())),
     }
 }
 

@@ -289,6 +289,53 @@ fn rust_values_become_data() {
 }
 
 #[test]
+fn a_result_is_one_struct_with_all_that_data_have() {
+    #[derive(Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    struct Place<'a> {
+        file_name: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        last_line: Option<u64>,
+    }
+    // Flattening makes a map of the struct around it, whose keys stay as they are.
+    #[derive(Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    struct Shown<'a> {
+        token_counter: Keyword<&'a str>,
+        phase: Option<Keyword<String>>,
+        kind: Kind,
+        #[serde(flatten)]
+        place: Place<'a>,
+        metadata: &'a Value,
+        removed: Vec<Keyword<&'a str>>,
+    }
+    let metadata = read("(:a (b . \"c\") :d [:e #s(f)])").unwrap();
+    let shown = |last_line, phase| Shown {
+        token_counter: Keyword("o200k_base"),
+        phase,
+        kind: Kind::ReplHistory,
+        place: Place { file_name: "a", last_line },
+        metadata: &metadata,
+        removed: vec![Keyword("x"), Keyword("y")],
+    };
+    check_encoded(
+        shown(None, None),
+        "(:token-counter :o200k_base :phase nil :kind :repl-history :file-name \"a\" \
+         :metadata (:a (b . \"c\") :d [:e #s(f)]) :removed (:x :y))",
+    );
+    let value = Value::of(&shown(Some(3), Some(Keyword("testing".to_owned()))));
+    assert_eq!(value.get("last-line"), Some(&Value::Int(3)));
+    assert_eq!(value.get("phase"), Some(&Value::Keyword("testing".into())));
+    assert_eq!(value.get("metadata"), Some(&metadata));
+}
+
+#[test]
+fn a_keyword_is_text_in_other_formats() {
+    assert_eq!(serde_json::to_string(&[Keyword("a-b")]).unwrap(), r#"["a-b"]"#);
+    assert_eq!(to_value(&Keyword("a_b")), Ok(Value::Keyword("a_b".into())));
+}
+
+#[test]
 fn encoded_values_decode_the_same() {
     for shape in [Shape::Point, Shape::Circle(0.5), Shape::Line(-1, 1)] {
         assert_eq!(to_value(&shape).unwrap().decode(), Ok(shape));

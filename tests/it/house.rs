@@ -16,41 +16,45 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     (
         "conversation",
         &[
-            "agent", "context", "curation", "engine", "files", "server", "session", "store",
+            "agent", "context", "curation", "engine", "files", "ids", "server", "session", "store",
             "tokens",
         ],
     ),
     ("config", &["agent", "context", "files", "provider", "store", "tokens", "wire", "visible"]),
-    ("server", &["agent", "engine", "repl", "rpc", "value", "wire", "visible", "whole_file"]),
+    (
+        "server",
+        &["agent", "engine", "ids", "repl", "rpc", "value", "wire", "visible", "whole_file"],
+    ),
     // What is typed becomes calls of methods, by their names.
     ("repl", &["rpc", "value", "wire", "visible"]),
     (
         "rpc",
         &[
-            "agent", "context", "curation", "engine", "files", "memory", "names", "provider",
-            "session", "store", "template", "tokens", "value", "wire", "visible",
+            "agent", "context", "curation", "engine", "files", "ids", "memory", "names",
+            "provider", "session", "store", "template", "tokens", "value", "wire", "visible",
         ],
     ),
     // Turns with models: no method, no wire and no connection.
     (
         "agent",
         &[
-            "context", "curation", "engine", "files", "names", "provider", "session", "store",
-            "template", "tokens", "value", "visible",
+            "context", "curation", "engine", "files", "ids", "names", "provider", "session",
+            "store", "template", "tokens", "value", "visible",
         ],
     ),
-    ("engine", &["context", "curation", "memory", "names", "session", "store", "tokens"]),
+    ("engine", &["context", "curation", "ids", "memory", "names", "session", "store", "tokens"]),
     // Metadata are stored as the s-expressions that clients send.
     ("store", &["context", "memory", "retrieval", "session", "value", "visible", "whole_file"]),
     ("files", &["context", "template", "value", "visible", "whole_file"]),
     ("provider", &["names", "session", "tokens", "visible"]),
     ("wire", &["value", "visible"]),
-    ("context", &["names", "tokens", "value", "visible"]),
-    ("curation", &["names", "retrieval", "session", "tokens", "visible"]),
+    ("context", &["ids", "names", "tokens", "value", "visible"]),
+    ("curation", &["ids", "names", "retrieval", "session", "tokens", "visible"]),
     ("memory", &["names", "retrieval"]),
     ("session", &["names"]),
     ("retrieval", &[]),
     ("template", &[]),
+    ("ids", &["value"]),
     ("names", &[]),
     ("visible", &[]),
     ("whole_file", &[]),
@@ -62,6 +66,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
 const PURE: &[&str] = &[
     "context",
     "curation",
+    "ids",
     "memory",
     "names",
     "retrieval",
@@ -262,6 +267,7 @@ const PLAIN_MODULES: &[&str] = &[
     "curation",
     "engine",
     "files",
+    "ids",
     "memory",
     "names",
     "provider",

@@ -25,6 +25,7 @@ pub use self::turn::{Turn, TurnDone, quality_parts};
 pub(super) use self::window::Windows;
 pub use self::window::{Material, Noted};
 use super::{Engine, EngineError, Event, SessionName};
+use crate::ids::SessionId;
 use crate::session::Session;
 use crate::session::message::Message;
 use crate::session::state::State;
@@ -183,7 +184,8 @@ impl Engine {
     /// since.
     pub fn restore_session(&mut self, name: &str) -> Result<SessionRow, EngineError> {
         let rows = self.store.sessions(true)?;
-        let is_meant = |row: &&SessionRow| row.name == name || number(name) == Some(row.id);
+        let is_meant =
+            |row: &&SessionRow| row.name == name || name.parse() == Ok(SessionId(row.id));
         let deleted = rows.iter().filter(|row| row.deleted.is_some());
         let Some(row) = deleted.clone().filter(is_meant).max_by_key(|row| row.deleted) else {
             let known = deleted.map(|row| row.name.clone()).collect();
@@ -241,7 +243,7 @@ impl Engine {
     pub fn row(&mut self, id: u64) -> Result<SessionRow, EngineError> {
         match self.store.session(id)? {
             Some(row) => Ok(row),
-            None => Err(self.no_such_session(Some(&format!("ses-{id}")))),
+            None => Err(self.no_such_session(Some(&SessionId(id).to_string()))),
         }
     }
 
@@ -318,7 +320,7 @@ impl Engine {
         if let Some(row) = self.store.session_named(name)? {
             return Ok(Some(row));
         }
-        let Some(number) = number(name) else { return Ok(None) };
+        let Ok(SessionId(number)) = name.parse() else { return Ok(None) };
         Ok(self.store.session(number)?.filter(|row| row.deleted.is_none()))
     }
 
@@ -373,12 +375,6 @@ impl Sessions {
             self.loaded.remove(0);
         }
     }
-}
-
-/// Parses the number in a name of the form `ses-N`.
-fn number(name: &str) -> Option<u64> {
-    let number = name.strip_prefix("ses-")?.parse().ok()?;
-    i64::try_from(number).is_ok().then_some(number)
 }
 
 #[cfg(test)]

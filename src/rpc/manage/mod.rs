@@ -21,6 +21,7 @@ use super::present::{entry, figure, keyword, optional_text};
 use crate::agent::Configured;
 use crate::curation::managed::{SaidSettings, Status, Step};
 use crate::engine::{EngineError, Material};
+use crate::ids::ViewId;
 use crate::store::view::NewView;
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -214,7 +215,7 @@ impl Managed {
 
 /// The name of a view.
 pub(super) fn name(id: u64) -> Value {
-    Value::Str(format!("view-{id}"))
+    ViewId(id).into()
 }
 
 #[cfg(test)]
