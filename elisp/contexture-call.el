@@ -11,8 +11,8 @@
 
 ;; The part of contexture-rpc.el that needs the connection itself, and
 ;; with it jsonrpc.el: making a call, waiting for its answer, cancelling
-;; it, and joining another server.  It is loaded by the first call, so
-;; that loading the package costs next to nothing.
+;; it, and joining another server.  The first call loads it, so that
+;; loading the package costs next to nothing.
 
 ;;; Code:
 
@@ -48,8 +48,8 @@ watched, so that its answer ends the wait at once."
             (accept-process-output nil (min left 0.05))))))))
 
 (defun contexture--timeout-text (connection timeout &optional option)
-  "Return the explanation that CONNECTION was silent for TIMEOUT seconds.
-OPTION is what sets that, `contexture-request-timeout' unless given."
+  "Return the message that CONNECTION was silent for TIMEOUT seconds.
+OPTION is the option that sets it, by default `contexture-request-timeout'."
   (if (jsonrpc-running-p connection)
       (format "no answer within %s s (see `%s')" timeout
               (or option 'contexture-request-timeout))
@@ -58,7 +58,7 @@ OPTION is what sets that, `contexture-request-timeout' unless given."
                             (format "no answer within %s s" timeout)))))
 
 (defun contexture--cancel (connection id)
-  "Forget CONNECTION's call ID, and have the server stop it if it began."
+  "Forget CONNECTION's call ID, and ask the server to stop it."
   (let ((waiting (assq id (oref connection outbox))))
     (contexture--settle connection id '(:code -32800 :message "cancelled"))
     (when (and (jsonrpc-running-p connection) (not waiting))
@@ -91,19 +91,19 @@ ADDRESS is the path of a Unix socket, or HOST:PORT."
              (plist-get (oref connection info) :version))))
 
 (defvar contexture-connect-history nil
-  "Addresses that were connected to.")
+  "History of addresses to connect to.")
 
 (defun contexture--running-socket ()
-  "Return the socket of the server that owns the usual state folder, or nil."
+  "Return the socket of the server that owns the default state folder, or nil."
   (cdr (contexture--server-note (contexture--usual-state-folder))))
 
 (defun contexture--usual-state-folder ()
-  "Return where a server keeps its state unless told otherwise."
+  "Return the folder in which a server keeps its state by default."
   (expand-file-name "contexture" (or (getenv "XDG_STATE_HOME") "~/.local/state")))
 
 (defun contexture--server-note (folder)
   "Return (PID . SOCKET) of the server that owns the state FOLDER, or nil.
-That is what the server noted there; SOCKET may be nil."
+They come from the server's note in that folder; SOCKET may be nil."
   (let ((note (expand-file-name "server" folder)))
     (when (file-readable-p note)
       (with-temp-buffer
@@ -120,11 +120,11 @@ That is what the server noted there; SOCKET may be nil."
     (list :unix (expand-file-name address))))
 
 (defun contexture--confirm-leaving ()
-  "Have the user agree that unanswered calls are lost, if there are any."
+  "Ask for confirmation if calls are unanswered and would be lost."
   (when contexture--connection
     (let ((waiting (hash-table-count (oref contexture--connection unanswered))))
       (unless (or (= waiting 0)
-                  (y-or-n-p (contexture--format "Drop %s that the server has not answered? "
+                  (y-or-n-p (contexture--format "Discard %s that the server has not answered? "
                                     (contexture--count waiting "call"))))
         (user-error "Still connected")))))
 

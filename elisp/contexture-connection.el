@@ -10,17 +10,16 @@
 ;;; Commentary:
 
 ;; A connection outlives its process.  Each call is kept until it is
-;; answered; when the server goes away it is started (or dialled) again,
-;; greeted, and given the unanswered calls once more, in order.  So a
-;; call may arrive twice.  This file knows framing, waiting and failing;
-;; it knows no method but those that greet.
+;; answered.  When the server goes away, it is started (or dialled) again,
+;; greeted, and sent the unanswered calls once more, in order.  So a call
+;; may arrive twice.  This file handles framing, waiting and failures; the
+;; only methods it knows are those of the greeting.
 ;;
 ;; Nothing here waits for the server to read.  When the pipe is full,
-;; `process-send-string' keeps the rest in a queue of the process and
-;; naps; we leave the nap at once by throwing from a timer, and a later
-;; send of the empty string goes on where the queue stands.  Measured on
-;; Emacs 28.2: no byte is lost or doubled, and a full pipe costs Emacs
-;; some 10 microseconds per attempt.
+;; `process-send-string' queues the rest and sleeps.  A timer throws out
+;; of that sleep at once, and sending the empty string later resumes the
+;; queue.  Measured on Emacs 28.2: no byte is lost or doubled, and a full
+;; pipe costs Emacs about 10 microseconds per attempt.
 
 ;;; Code:
 
@@ -36,10 +35,10 @@
 (autoload 'contexture-provider--tell-all "contexture-provider")
 
 (defvar contexture--wire-functions nil
-  "Abnormal hook for every line, called with `sent' or `received', and it.")
+  "Abnormal hook run for every line, with `sent' or `received', and the line.")
 
 (defvar contexture--own-call nil
-  "Bound to t around the calls that a connection makes for itself.")
+  "Non-nil during the calls that a connection makes for itself.")
 
 ;;;; The connection
 
@@ -51,37 +50,37 @@
    (state :initform 'down
           :documentation "One of `down', `starting', `ready' and `closed'.")
    (reason :initform nil
-           :documentation "Why the connection went down last, a string.")
+           :documentation "Reason why the connection last went down, a string.")
    (info :initform nil
-         :documentation "What the server said of itself.")
+         :documentation "Result of `server-info', a plist.")
    (pieces :initform nil
            :documentation "Pieces of an unfinished line, the newest first.")
    (inbox :initform nil
           :documentation "Whole lines not yet handled, the oldest first.")
    (unanswered :initform (make-hash-table)
-               :documentation "From id to `contexture--call'.")
+               :documentation "Hash table from id to `contexture--call'.")
    (unanswered-size :initform 0
                     :documentation "Characters in the lines of the unanswered calls.")
    (last-id :initform nil
             :documentation "Id of the call sent last.")
    (outbox :initform nil
-           :documentation "Pairs (ID . LINE) not yet given to the process.")
+           :documentation "Pairs (ID . LINE) not yet written to the process.")
    (full :initform nil
-         :documentation "Whether the process still holds what did not fit its pipe.")
+         :documentation "Non-nil if the process still holds what did not fit into its pipe.")
    (attempts :initform 0
-             :documentation "How often writing was tried since it last succeeded.")
+             :documentation "Number of attempts to write since the last success.")
    (write-timer :initform nil)
    (retry-timer :initform nil)
    (useful :initform nil
-           :documentation "Whether this process has answered a call.")
+           :documentation "Non-nil if this process has answered a call.")
    (failures :initform 0
-             :documentation "Processes in a row that answered no call.")
+             :documentation "Number of processes in a row that answered no call.")
    (told :initform nil
-         :documentation "The kind of trouble the user has been told of.")
+         :documentation "Kind of trouble that the user was last told about.")
    (news :initform nil
-         :documentation "Notifications not yet handed on, the newest first.")
+         :documentation "Notifications not yet delivered, the newest first.")
    (subscribed :initform nil
-               :documentation "The topics that this process was asked to tell."))
+               :documentation "Topics that this process was asked to publish."))
   :documentation "A server that is kept reachable, one message a line.")
 
 (cl-defstruct (contexture--call (:constructor contexture--make-call)
@@ -91,7 +90,7 @@ OWN calls are those that each connect makes anew."
   id method line own (deaths 0))
 
 (defun contexture--new-connection (target)
-  "Return a connection to TARGET that is not yet up."
+  "Return a new connection to TARGET, not yet connected."
   (let ((size contexture-events-buffer-size))
     (apply #'make-instance 'contexture-connection
            :name "contexture" :target target
@@ -101,13 +100,13 @@ OWN calls are those that each connect makes anew."
              (list :events-buffer-scrollback-size size)))))
 
 (cl-defmethod jsonrpc-running-p ((connection contexture-connection))
-  "Whether CONNECTION has reached its server."
+  "Return non-nil if CONNECTION has reached its server."
   (eq (oref connection state) 'ready))
 
 ;;;; Starting, greeting, starting again
 
 (defun contexture--start (connection)
-  "Reach CONNECTION's server without waiting for it."
+  "Start connecting CONNECTION to its server, without waiting."
   (when-let ((timer (oref connection retry-timer)))
     (cancel-timer timer)
     (oset connection retry-timer nil))
@@ -168,7 +167,7 @@ OWN calls are those that each connect makes anew."
      :error-fn (lambda (_) (contexture--ready connection nil)))))
 
 (defun contexture--secret (target)
-  "Return the secret that TARGET wants to hear first, or nil."
+  "Return the secret that TARGET must be sent first, or nil."
   (pcase target
     (`(:tcp ,host ,_)
      (let ((file (expand-file-name contexture-secret-file)))
@@ -179,7 +178,7 @@ OWN calls are those that each connect makes anew."
            (buffer-substring (point) (line-end-position))))))))
 
 (defun contexture--ready (connection info)
-  "Note that CONNECTION's server said INFO, and send what waits."
+  "Note that CONNECTION's server answered with INFO, and send what waits."
   (let ((waiting (hash-table-count (oref connection unanswered))))
     (oset connection state 'ready)
     (oset connection info info)
@@ -196,8 +195,8 @@ OWN calls are those that each connect makes anew."
     (contexture--later #'run-hooks 'contexture-connected-hook)))
 
 (defun contexture--subscribe (connection)
-  "Ask on CONNECTION for the notifications that are wanted here.
-That is done when they are not those that it was asked for last."
+  "Subscribe on CONNECTION to the notifications that are wanted here.
+Do nothing if they are the ones asked for last."
   (let ((topics (contexture--wanted-topics))
         (contexture--own-call t))
     (when (and (jsonrpc-running-p connection)
@@ -209,7 +208,7 @@ That is done when they are not those that it was asked for last."
 
 (defun contexture--resend (connection)
   "Send CONNECTION's unanswered calls in order.
-The oldest is given up when the server died too often at it."
+The oldest one fails if the server has died at it too often."
   (let ((calls (cl-remove-if #'contexture--call-own
                              (contexture--unanswered-calls connection))))
     (when-let ((oldest (car calls)))
@@ -218,8 +217,8 @@ The oldest is given up when the server died too often at it."
         (contexture--settle
          connection (contexture--call-id oldest)
          (list :code -32603
-               :message (format "the server went away %d times at this call, \
-so it was given up: %s"
+               :message (format "the server died %d times during this call, \
+so the call was given up: %s"
                                 (contexture--call-deaths oldest)
                                 (contexture--call-method oldest))))))
     (dolist (call calls)
@@ -231,7 +230,7 @@ so it was given up: %s"
         (lambda (a b) (< (contexture--call-id a) (contexture--call-id b)))))
 
 (defun contexture--sentinel (process event)
-  "Notice that PROCESS was opened, continued or lost, as EVENT says."
+  "Handle EVENT of PROCESS: it was opened, continued or lost."
   (when-let ((connection (process-get process 'contexture-connection)))
     (when (eq process (oref connection process))
       (condition-case problem
@@ -271,13 +270,13 @@ so it was given up: %s"
                          #'contexture--start connection)))))
 
 (defun contexture--drop-own-calls (connection)
-  "Forget the calls that CONNECTION makes anew whenever it connects."
+  "Forget the calls that CONNECTION repeats whenever it connects."
   (dolist (call (contexture--unanswered-calls connection))
     (when (contexture--call-own call)
       (contexture--forget-call connection call))))
 
 (defun contexture--retry-delay (failures)
-  "Return the seconds to wait after so many FAILURES in a row."
+  "Return the number of seconds to wait after FAILURES failures in a row."
   (min contexture-reconnect-max-delay
        (* contexture-reconnect-delay (expt 2.0 (max 0 (min (1- failures) 20))))))
 
@@ -316,20 +315,20 @@ only when the server has been reached."
     (setq contexture--last-replaced (cdr encoded))))
 
 (defun contexture--wire-message (args)
-  "Return ARGS, a message as jsonrpc.el has it, as it goes out."
+  "Return ARGS, a message in the form of jsonrpc.el, as it is sent."
   (cl-loop for (key value) on args by #'cddr
            unless (and (null value) (memq key '(:id :params :error)))
            nconc (list key (if (eq key :method) (format "%s" value) value))))
 
 (defun contexture--register (connection call)
-  "Keep CALL until CONNECTION answers it, and send it when that is possible."
+  "Keep CALL until CONNECTION answers it, and send it when possible."
   (when (and (not (contexture--call-own call)) ; greeting is what mends it
              (> (+ (oref connection unanswered-size)
                    (length (contexture--call-line call)))
                 contexture-queue-limit))
     (signal 'contexture-error
-            (list "the server does not keep up, so the call was not made \
-(see `contexture-queue-limit')")))
+            (list "the server is not keeping up, so the call was not made; \
+try again later (see `contexture-queue-limit')")))
   (puthash (contexture--call-id call) call (oref connection unanswered))
   (cl-incf (oref connection unanswered-size)
            (length (contexture--call-line call)))
@@ -348,7 +347,7 @@ only when the server has been reached."
                      (contexture--call-line call)))
 
 (defun contexture--write (connection id line)
-  "Write LINE, the call ID, to CONNECTION's process, after what waits."
+  "Write LINE, the call ID, to CONNECTION's process, after the queue."
   (when contexture--wire-functions
     (run-hook-with-args 'contexture--wire-functions 'sent (contexture--redact line)))
   (let ((entry (list (cons id line))))
@@ -356,7 +355,7 @@ only when the server has been reached."
   (contexture--pump connection))
 
 (defun contexture--pump (connection)
-  "Give CONNECTION's process what waits, as far as it goes without waiting."
+  "Write CONNECTION's queue to its process, as far as the pipe has room."
   (when-let ((timer (oref connection write-timer)))
     (cancel-timer timer)
     (oset connection write-timer nil))
@@ -375,7 +374,7 @@ only when the server has been reached."
 
 (defun contexture--pump-once (connection process)
   "Write one line of CONNECTION to PROCESS, or the rest of one.
-Return non-nil if it went out whole, so that there is room for more."
+Return non-nil if all of it was written, so that there is room for more."
   (condition-case nil
       (when (memq (process-status process) '(run open))
         (let ((text (if (oref connection full) ""
@@ -384,11 +383,11 @@ Return non-nil if it went out whole, so that there is room for more."
     (error nil)))          ; it is gone: its sentinel does what is needed
 
 (defun contexture--write-now (process text)
-  "Give TEXT to PROCESS; return t if some of it did not fit the pipe.
-The rest stays in Emacs's queue of PROCESS, and the next send, be it
-of the empty string, goes on with it."
+  "Write TEXT to PROCESS; return t if some of it did not fit into the pipe.
+The rest stays in Emacs's queue for PROCESS, and the next send resumes
+it, even a send of the empty string."
   (catch 'contexture--full
-    ;; The only timer that may run in the nap is the one that ends it,
+    ;; The only timer that may run in the sleep is the one that ends it,
     ;; so that the throw unwinds nobody else's work.
     (let ((timer-list nil) (timer-idle-list nil))
       (run-at-time 0 nil #'throw 'contexture--full t)
@@ -396,15 +395,15 @@ of the empty string, goes on with it."
     nil))
 
 (defun contexture--write-delay (attempts)
-  "Return how many seconds to wait after ATTEMPTS to write in vain.
+  "Return the number of seconds to wait after ATTEMPTS failed writes.
 A server that reads makes room within a fraction of a millisecond; one
-that has made none in fifty is stopped or busy."
+that makes none in fifty milliseconds is stopped or busy."
   (cond ((< attempts 10) 0.0001)
         ((< attempts 60) 0.001)
         (t 0.1)))
 
 (defun contexture--log-sent (connection line)
-  "Show LINE in CONNECTION's events buffer, if the user wants one."
+  "Append LINE to CONNECTION's events buffer, if that is on."
   (when (> contexture-events-buffer-size 0)
     (with-current-buffer (jsonrpc-events-buffer connection)
       (let ((inhibit-read-only t))
@@ -448,7 +447,7 @@ handled as soon as Emacs is idle."
 
 (defun contexture--receive (connection line)
   "Handle LINE from CONNECTION's server.
-Answers nobody waits for any more are dropped."
+Answers to calls that nobody waits for are dropped."
   (run-hook-with-args 'contexture--wire-functions 'received line)
   (let* ((message (contexture--decode line))
          (id (plist-get message :id))
@@ -480,13 +479,13 @@ An error that left a filter would end a batch Emacs."
   (contexture--message "Contexture: %s" (contexture--problem-text problem)))
 
 (defun contexture--queue-news (connection method params)
-  "Have METHOD with PARAMS, told by CONNECTION, handled outside the filter."
+  "Queue METHOD with PARAMS from CONNECTION for handling outside the filter."
   (unless (oref connection news)
     (contexture--later #'contexture--hand-on-news connection))
   (push (list method params) (oref connection news)))
 
 (defun contexture--hand-on-news (connection)
-  "Run `contexture-notification-functions' for CONNECTION's news."
+  "Run `contexture-notification-functions' for CONNECTION's notifications."
   (let ((news (nreverse (oref connection news))))
     (oset connection news nil)
     (dolist (entry news)
@@ -494,13 +493,13 @@ An error that left a filter would end a batch Emacs."
         (apply #'run-hook-with-args 'contexture-notification-functions entry)))))
 
 (defun contexture--forget-call (connection call)
-  "Take CALL out of CONNECTION's books."
+  "Remove CALL from CONNECTION's unanswered calls."
   (remhash (contexture--call-id call) (oref connection unanswered))
   (cl-decf (oref connection unanswered-size)
            (length (contexture--call-line call))))
 
 (defun contexture--settle (connection id failure)
-  "Answer CONNECTION's call ID with FAILURE, a plist, from this side."
+  "Answer CONNECTION's call ID with FAILURE, a plist, on this side."
   (when-let ((call (gethash id (oref connection unanswered))))
     (contexture--forget-call connection call)
     (oset connection outbox (cl-delete id (oref connection outbox) :key #'car))
@@ -522,7 +521,7 @@ An error that left a filter would end a batch Emacs."
 
 (defun contexture--end-process (process)
   "End PROCESS by closing its input, and by force soon after.
-What the server has acknowledged is saved, so force does no harm."
+Everything the server has acknowledged is saved, so force does no harm."
   (set-process-sentinel process #'ignore)
   (condition-case nil
       (when (eq (process-status process) 'run)

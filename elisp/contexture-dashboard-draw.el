@@ -9,8 +9,8 @@
 
 ;;; Commentary:
 
-;; From what the server answered to the text of the dashboard.  Nothing
-;; here asks the server or knows of windows and hooks.
+;; Makes the text of the dashboard from the server's answers.  Nothing
+;; here calls the server or knows about windows and hooks.
 
 ;;; Code:
 
@@ -29,19 +29,20 @@
   :group 'contexture-session)
 
 (defface contexture-dashboard-button '((t :inherit link))
-  "Face of what one can press in the dashboard."
+  "Face of buttons in the dashboard."
   :group 'contexture-session)
 
 (defconst contexture-dashboard--bar-width 40
-  "Columns of the bar that shows how full a session is.")
+  "Width, in columns, of the bar that shows how full a session is.")
 
 (defconst contexture-dashboard--parts 5
-  "How many of a section's largest parts are shown.")
+  "Maximum number of a section's parts to show; the largest are shown.")
 
 ;;;; Words
 
 (defun contexture-dashboard--header (data stale)
-  "Return the header line for DATA, which may be out of date for STALE."
+  "Return the header line for DATA.
+STALE, if non-nil, says why DATA may be out of date."
   (let ((session (plist-get data :session)))
     (contexture-session--header
      (concat
@@ -54,7 +55,7 @@
       (if stale (format "  (%s)" stale) "")))))
 
 (defun contexture-dashboard--heading (text &rest more)
-  "Return TEXT as a heading, with MORE, strings, behind it."
+  "Return TEXT as a heading, followed by the strings MORE."
   (concat "\n" (propertize text 'face 'contexture-session-heading)
           (if more (concat "  " (apply #'concat more)) "") "\n"))
 
@@ -68,7 +69,7 @@ NAME tells it apart from others; HELP says what it does."
     (buffer-string)))
 
 (defun contexture-dashboard--of (number whole)
-  "Return words for NUMBER of WHOLE."
+  "Return a phrase for NUMBER of WHOLE."
   (format "%s of %s" (contexture-session--number number)
           (contexture-session--number whole)))
 
@@ -93,14 +94,14 @@ NAME tells it apart from others; HELP says what it does."
 
 (defun contexture-dashboard--gone ()
   "Return the text of the dashboard when its session is deleted."
-  (concat "The session that was shown here is deleted; nothing of it is lost.\n\n  "
+  (concat "This session is deleted; you can bring it back whole.\n\n  "
           (contexture-dashboard--button 'restore "[Bring it back]"
                                         #'contexture-session-restore
                                         "Bring a deleted session back")
           "  "
           (contexture-dashboard--button 'follow "[Show the current session]"
                                         #'contexture-dashboard-follow
-                                        "f: show whichever session is the current one")
+                                        "f: follow the current session")
           "\n"))
 
 (defun contexture-dashboard--empty ()
@@ -114,7 +115,7 @@ NAME tells it apart from others; HELP says what it does."
 ;;;; The session
 
 (defun contexture-dashboard--session (data)
-  "Return what the session of DATA holds."
+  "Return the section on what the session of DATA holds."
   (let* ((session (plist-get data :session))
          (stats (plist-get data :stats))
          (items (plist-get data :items))
@@ -138,12 +139,12 @@ NAME tells it apart from others; HELP says what it does."
               (contexture-dashboard--manager (plist-get session :manager)))))))
 
 (defun contexture-dashboard--manager (name)
-  "Return what to call the context named NAME, that a session shows."
+  "Return a name for the context NAME of a session."
   (if (string-prefix-p "*session " name) "the session's own context"
     (contexture--label name)))
 
 (defun contexture-dashboard--whereabouts (stats)
-  "Return words for the messages that STATS count as out of view."
+  "Return a phrase for the messages that STATS count as out of view."
   (let ((parts (cl-loop for (number . words)
                         in `((,(plist-get stats :pruned) . "pruned")
                              (,(plist-get stats :summarized) . "in a summary")
@@ -157,13 +158,13 @@ NAME tells it apart from others; HELP says what it does."
       (string-join (cons "in view" parts) ", "))))
 
 (defun contexture-dashboard--rolled-back (stats)
-  "Return how many messages STATS count that are not in the conversation."
+  "Return the number of messages in STATS that are not in the conversation."
   (apply #'- (plist-get stats :log)
          (mapcar (lambda (key) (or (plist-get stats key) 0))
                  '(:items :pruned :summarized))))
 
 (defun contexture-dashboard--row (name value more)
-  "Return a line that shows NAME with VALUE, and MORE in words."
+  "Return a line that shows NAME with VALUE, and the phrase MORE."
   (concat (propertize (format "%-11s" name) 'face 'bold)
           (string-join (delete "" (list value (propertize more 'face 'shadow))) "  ")
           "\n"))
@@ -171,7 +172,7 @@ NAME tells it apart from others; HELP says what it does."
 ;;;; How full it is
 
 (defun contexture-dashboard--fullness (stats)
-  "Return how full STATS say that the model's window is."
+  "Return the line on how full the model's window is, according to STATS."
   (let* ((percent (or (plist-get stats :utilization-percent) 0))
          (warning (plist-get stats :needs-pruning))
          (face (if warning 'contexture-session-warning 'contexture-dashboard-bar)))
@@ -195,13 +196,13 @@ NAME tells it apart from others; HELP says what it does."
 (defun contexture-dashboard--warning (stats)
   "Return a warning if STATS say that the window is nearly full."
   (if (plist-get stats :needs-pruning)
-      (propertize "\n! More than 80 % is used: prune or summarize, before the \
+      (propertize "\n! More than 80 % is used: prune or summarize before the \
 model's window is full.\n" 'face 'contexture-session-warning)
     ""))
 
 (defun contexture-dashboard--bar (percent face)
-  "Return a bar of which PERCENT are filled, in FACE.
-It is drawn with letters where there are no blocks."
+  "Return a bar in FACE that is filled to PERCENT percent.
+It is drawn with letters where the display has no block characters."
   (let* ((width contexture-dashboard--bar-width)
          (filled (min width (max (if (> percent 0) 1 0)
                                  (round (* width (/ percent 100.0))))))
@@ -220,9 +221,9 @@ It is drawn with letters where there are no blocks."
     `((prune "[Prune now]" contexture-session-prune
              "P: leave out the least important messages")
       (summarize "[Summarize]" contexture-session-summarize
-                 "S: put a summary in the place of older messages")
+                 "S: replace older messages with a summary")
       (checkpoint "[Checkpoint]" contexture-session-checkpoint
-                  "c: note this state, to go back to")
+                  "c: take a checkpoint to go back to")
       ,@(when (plist-get data :checkpoints)
           '((rollback "[Roll back]" contexture-dashboard-rollback
                       "b: go back to a checkpoint")))
@@ -231,12 +232,12 @@ It is drawn with letters where there are no blocks."
       (explain "[Explain]" contexture-explain
                "e: why each part of the last window is in or out")
       (transcript "[Transcript]" contexture-session-transcript
-                  "t: what was said"))
+                  "t: the whole conversation"))
     "  ")
    "\n"))
 
 (defun contexture-dashboard--settings (settings)
-  "Return what process-turn does by itself, as SETTINGS have it."
+  "Return the line on what process-turn does by itself, from SETTINGS."
   (let* ((value (lambda (name)
                   (plist-get (cl-find name (plist-get settings :settings)
                                       :key (lambda (it) (plist-get it :name)))
@@ -265,7 +266,7 @@ It is drawn with letters where there are no blocks."
 ;;;; Quality
 
 (defun contexture-dashboard--quality (quality)
-  "Return QUALITY, with its parts and their reasons."
+  "Return the section on QUALITY, with its parts and their reasons."
   (concat
    (contexture-dashboard--heading
     "Quality" (format "%.2f of 1" (or (plist-get quality :quality-score) 0)))
@@ -279,11 +280,11 @@ It is drawn with letters where there are no blocks."
 ;;;; The last window
 
 (defun contexture-dashboard--window (data)
-  "Return what the last window of the session of DATA was made of."
+  "Return the section on the last window of the session of DATA."
   (let ((report (car (plist-get data :reports))))
     (if (null report)
         (concat (contexture-dashboard--heading "Last window")
-                "  None was built since the server began.\n")
+                "  None has been built since the server started.\n")
       (concat
        (contexture-dashboard--heading
         "Last window"
@@ -325,13 +326,13 @@ It is drawn with letters where there are no blocks."
        ""))))
 
 (defun contexture-dashboard--item-part (item)
-  "Return ITEM of a context in the shape of a part of a window."
+  "Return ITEM of a context in the form of a part of a window."
   (list :what (contexture--description (plist-get item :metadata))
         :before (or (plist-get item :tokens) 0)
         :reason (if (plist-get item :pinned) "an item, pinned" "an item")))
 
 (defun contexture-dashboard--largest (parts)
-  "Return the largest of PARTS, in their order."
+  "Return the largest of PARTS, in their original order."
   (let ((chosen (seq-take
                  (sort (copy-sequence parts)
                        (lambda (a b) (> (plist-get a :before) (plist-get b :before))))
@@ -339,9 +340,9 @@ It is drawn with letters where there are no blocks."
     (cl-remove-if-not (lambda (part) (memq part chosen)) parts)))
 
 (defun contexture-dashboard--counts (indent name before after reason)
-  "Return a line that shows NAME, INDENT columns in, with its tokens.
-BEFORE is what was offered and AFTER, nil if unknown, what was taken,
-for REASON."
+  "Return a line that shows NAME, indented by INDENT, with its tokens.
+BEFORE tokens were offered, and AFTER (nil if unknown) were taken, for
+REASON."
   (concat (make-string indent ?\s)
           (contexture-session--fit name (- 26 indent)) " "
           (format "%9s %9s" (contexture-session--number before)
@@ -355,7 +356,7 @@ for REASON."
 ;;;; Checkpoints and windows
 
 (defun contexture-dashboard--checkpoints (checkpoints)
-  "Return CHECKPOINTS, the newest first, each as a button."
+  "Return the section on CHECKPOINTS, the newest first, each a button."
   (concat
    (contexture-dashboard--heading "Checkpoints")
    (if checkpoints "" "  None yet.\n")
@@ -366,7 +367,7 @@ for REASON."
                 (contexture-dashboard--button
                  id (format "%-8s" id)
                  (lambda () (interactive) (contexture-dashboard-rollback id))
-                 "RET: go back to it, after a question")
+                 "RET: go back to it; you are asked first")
                 (format " turn %-5d %s  %s\n" (plist-get checkpoint :turn)
                         (contexture-session--time (plist-get checkpoint :created))
                         (plist-get checkpoint :message)))))
@@ -376,23 +377,23 @@ for REASON."
      "")))
 
 (defun contexture-dashboard--managing (data)
-  "Return what DATA has of the managing of the history, if there is any."
+  "Return the section on the notes in DATA, or nil if there are none."
   (let ((settings (plist-get data :settings))
         (views (plist-get data :views)))
     (if (not (or views (plist-get settings :manage))) ""
       (concat
        (contexture-dashboard--heading
-        "Managing" "  "
-        (contexture-dashboard--button 'views "[All views]" #'contexture-session-views
-                                      "V: what templates made of the history"))
+        "Notes" "  "
+        (contexture-dashboard--button 'views "[All notes]" #'contexture-session-views
+                                      "V: the notes that stood for the history, turn by turn"))
        (format "  %s\n" (if (plist-get settings :manage)
-                            (format "The history is managed with %s"
+                            (format "Notes are taken with the template %s"
                                     (plist-get settings :template))
                           "The whole history is sent"))
        (mapconcat #'contexture-dashboard--view views "")))))
 
 (defun contexture-dashboard--view (view)
-  "Return a line for VIEW, what became of the managing of one turn."
+  "Return a line for VIEW, the outcome of taking notes in one turn."
   (let* ((status (contexture--name (plist-get view :status)))
          (failed (equal status "failed"))
          (before (plist-get view :tokens-before))
@@ -409,7 +410,8 @@ for REASON."
 (declare-function contexture-session-views "contexture-session-views" (&optional session))
 
 (defun contexture-dashboard--usage (usage)
-  "Return the last windows of USAGE, from `usage-log', the newest first."
+  "Return the section on the last windows in USAGE, the newest first.
+USAGE is the result of `usage-log'."
   (let ((windows (reverse (plist-get usage :windows))))
     (if (null windows) ""
       (concat

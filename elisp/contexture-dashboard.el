@@ -11,13 +11,12 @@
 
 ;; `contexture-dashboard' shows a session while it grows: how much of its
 ;; model's window it fills, what the last windows were made of, how good
-;; its context is, and its checkpoints, with buttons for what one does
-;; about it.
+;; its context is, its checkpoints, and buttons for the usual commands.
 ;;
-;; It is drawn anew when the server tells that something changed, never
-;; by the clock.  While no window shows it, it listens to nothing: the
-;; hook that notices that it is hidden is there only while it is shown.
-;; What it shows is drawn by contexture-dashboard-draw.el.
+;; It is redrawn when the server reports a change, never by the clock.
+;; While no window shows it, it listens to nothing: even the hook that
+;; notices that it is hidden exists only while it is shown.
+;; contexture-dashboard-draw.el makes its text.
 
 ;;; Code:
 
@@ -30,25 +29,25 @@
   "Name of the buffer that shows how full a session is.")
 
 (defconst contexture-dashboard--pause 0.2
-  "Fewest seconds between two updates, so that a burst costs few.")
+  "Minimum number of seconds between two updates of the dashboard.")
 
 (defvar-local contexture-dashboard--data nil
-  "What is shown, a plist from the name of an answer to it.")
+  "Data shown, a plist of the server's answers by name.")
 
 (defvar-local contexture-dashboard--updating nil
-  "Non-nil while the server is asked; `again' if it changed meanwhile.")
+  "Non-nil during an update; `again' if the session changed meanwhile.")
 
 (defvar-local contexture-dashboard--timer nil
   "The timer that ends the pause between two updates, or nil.")
 
 (defvar-local contexture-dashboard--updated nil
-  "When the last update began.")
+  "Time at which the last update began.")
 
 (defvar-local contexture-dashboard--stale nil
-  "Why what is shown may be out of date, a string, or nil.")
+  "Reason why the data may be out of date, a string, or nil.")
 
 (defvar-local contexture-dashboard--fixed nil
-  "Non-nil if the user chose the session; else it is the current one.")
+  "Non-nil if the user chose this session; nil to follow the current one.")
 
 (defvar contexture-dashboard-mode-map
   (let ((map (make-sparse-keymap)))
@@ -75,12 +74,11 @@
   "Keymap of `contexture-dashboard-mode'.")
 
 (define-derived-mode contexture-dashboard-mode special-mode "Dashboard"
-  "Major mode for how full a session is.
+  "Major mode for showing how full a session is.
 \\<contexture-dashboard-mode-map>\
 \\[contexture-dashboard-next] and \\[contexture-dashboard-previous] go from \
-button to button, \\[contexture-dashboard-act] does what the one
-at point says.  It is always up to date; \\[revert-buffer] asks the server
-nevertheless.
+button to button, \\[contexture-dashboard-act] presses the one at point.
+The dashboard updates itself; \\[revert-buffer] updates it at once.
 
 \\{contexture-dashboard-mode-map}"
   (setq-local truncate-lines t
@@ -92,8 +90,8 @@ nevertheless.
 ;;;###autoload
 (defun contexture-dashboard (&optional session)
   "Show how full the current session is, and keep that up to date.
-With a prefix argument, choose a SESSION, which is shown whichever is
-the current one.  From a buffer that shows a session it is that one."
+With a prefix argument, choose a SESSION, and keep showing it whichever
+is current.  In a buffer that shows a session, show that session."
   (interactive (list (if current-prefix-arg
                          (contexture-session--id
                           (contexture-session--read "Dashboard of"))
@@ -107,7 +105,7 @@ the current one.  From a buffer that shows a session it is that one."
   (contexture-dashboard--start))
 
 (defun contexture-dashboard--choose (session)
-  "Show SESSION, an id, from now on; nil means whichever is the current one."
+  "Show SESSION, an id, from now on; nil means follow the current one."
   (unless (and contexture-dashboard--data
                (equal session contexture-dashboard--fixed))
     (setq contexture-dashboard--fixed session
@@ -124,7 +122,7 @@ the current one.  From a buffer that shows a session it is that one."
 ;;;; Only while it is shown
 
 (defun contexture-dashboard--start ()
-  "Follow the session, and show how it is."
+  "Follow the session, and show its state."
   (contexture-watch #'contexture-dashboard--changed
                     (cons 'management-failed contexture-session--topics))
   (add-hook 'contexture-connected-hook #'contexture-dashboard--connected)
@@ -133,7 +131,7 @@ the current one.  From a buffer that shows a session it is that one."
   (contexture-dashboard--update))
 
 (defun contexture-dashboard--stop ()
-  "Follow the session no more, and leave nothing behind."
+  "Stop following the session, and clean up."
   (contexture-unwatch #'contexture-dashboard--changed)
   (remove-hook 'contexture-connected-hook #'contexture-dashboard--connected)
   (remove-hook 'contexture-disconnected-hook #'contexture-dashboard--disconnected)
@@ -145,7 +143,7 @@ the current one.  From a buffer that shows a session it is that one."
         (setq contexture-dashboard--timer nil)))))
 
 (defun contexture-dashboard--following-p ()
-  "Whether the dashboard hears of changes."
+  "Return non-nil if the dashboard follows changes."
   (memq #'contexture-dashboard--changed contexture-notification-functions))
 
 (defun contexture-dashboard--windows-changed ()
@@ -170,8 +168,8 @@ the current one.  From a buffer that shows a session it is that one."
         (contexture-dashboard--update)))))
 
 (defun contexture-dashboard--concerns-p (method params)
-  "Whether METHOD with PARAMS tells of what this buffer shows.
-Another session may have become the current one."
+  "Return non-nil if METHOD with PARAMS concerns what this buffer shows.
+It may say that another session is now the current one."
   (if (eq method 'context-changed)
       (equal (plist-get params :manager)
              (plist-get (plist-get contexture-dashboard--data :session) :manager))
@@ -183,7 +181,7 @@ Another session may have become the current one."
                            "import-session")))))))
 
 (defun contexture-dashboard--connected ()
-  "Show what the server that was just reached knows."
+  "Update from the server that was just connected."
   (when-let ((buffer (get-buffer contexture-dashboard-buffer)))
     (with-current-buffer buffer
       (contexture-dashboard--update))))
@@ -196,7 +194,7 @@ Another session may have become the current one."
       (contexture-dashboard--draw))))
 
 (defun contexture-dashboard--revert (&rest _)
-  "Ask the server again, at once."
+  "Update the dashboard at once."
   (setq contexture-dashboard--updated nil)
   (when contexture-dashboard--updating
     (message "Contexture: waiting for the server; the dashboard follows"))
@@ -205,8 +203,8 @@ Another session may have become the current one."
 ;;;; Updating
 
 (defun contexture-dashboard--update ()
-  "Ask how the session is, and show it.
-While that is on its way, or began just before, a change is only noted."
+  "Ask the server about the session, and show the answer.
+During an update, or just after it, a change is only noted."
   (cond (contexture-dashboard--updating
          (setq contexture-dashboard--updating 'again))
         (contexture-dashboard--timer)
@@ -222,13 +220,13 @@ While that is on its way, or began just before, a change is only noted."
          (contexture-dashboard--ask-session (current-buffer)))))
 
 (defun contexture-dashboard--early-p ()
-  "Whether the last update began a moment ago."
+  "Return non-nil if the last update began a moment ago."
   (and contexture-dashboard--updated
        (< 0 (- (float-time) contexture-dashboard--updated)
           contexture-dashboard--pause)))
 
 (defun contexture-dashboard--pause-over (buffer)
-  "Update BUFFER, whose pause is over."
+  "Update BUFFER now that its pause is over."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
       (setq contexture-dashboard--timer nil
@@ -236,7 +234,7 @@ While that is on its way, or began just before, a change is only noted."
       (contexture-dashboard--update))))
 
 (defun contexture-dashboard--ask-session (buffer)
-  "Ask which session BUFFER shows, and then about it."
+  "Ask which session BUFFER shows, then ask about that session."
   (let ((fixed contexture-dashboard--fixed))
     (contexture-request-async
      (if fixed 'list-sessions 'current-session)
@@ -255,7 +253,7 @@ While that is on its way, or began just before, a change is only noted."
          (contexture-dashboard--fail buffer problem))))))
 
 (defun contexture-dashboard--questions (session)
-  "Return what to ask about SESSION, each as (NAME METHOD . PARAMS)."
+  "Return the calls about SESSION, each as (NAME METHOD . PARAMS)."
   (let ((params (list :session (plist-get session :id))))
     `((:stats context-stats ,@params)
       (:quality quality-score ,@params)
@@ -286,7 +284,7 @@ While that is on its way, or began just before, a change is only noted."
                       (setq data (plist-put data name result))
                       (answered))
            :error (lambda (problem)
-                    ;; What an older server does not know is left out.
+                    ;; Leave out what an older server does not know.
                     (unless (eql (plist-get problem :code) -32601)
                       (setq failure problem))
                     (answered))))))))
@@ -303,7 +301,7 @@ While that is on its way, or began just before, a change is only noted."
       (contexture-dashboard--settle))))
 
 (defun contexture-dashboard--fail (buffer problem)
-  "Show in BUFFER that PROBLEM kept it from being updated."
+  "Show in BUFFER that PROBLEM prevented its update."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
       (setq contexture-dashboard--stale (contexture-session--error-text problem))
@@ -320,7 +318,7 @@ While that is on its way, or began just before, a change is only noted."
 ;;;; Drawing
 
 (defun contexture-dashboard--draw ()
-  "Show this buffer's data, leaving points and windows where they are."
+  "Show this buffer's data, keeping point and the windows in place."
   (setq header-line-format
         (contexture-dashboard--header contexture-dashboard--data
                                       contexture-dashboard--stale))
@@ -339,8 +337,8 @@ While that is on its way, or began just before, a change is only noted."
           (set-window-point window (contexture-dashboard--position place)))))))
 
 (defun contexture-dashboard--place (position)
-  "Return the place of POSITION, by its button if it is on one.
-That is a list of the button's label, and of line and column."
+  "Return the place of POSITION as a list (BUTTON LINE COLUMN).
+BUTTON is the name of the button there, or nil."
   (save-excursion
     (goto-char position)
     (list (when-let ((button (button-at position)))
@@ -348,7 +346,7 @@ That is a list of the button's label, and of line and column."
           (line-number-at-pos) (current-column))))
 
 (defun contexture-dashboard--position (place)
-  "Return where PLACE is now."
+  "Return the position of PLACE now."
   (pcase-let ((`(,name ,line ,column) place))
     (save-excursion
       (or (and name (contexture-dashboard--find name))
@@ -358,7 +356,7 @@ That is a list of the button's label, and of line and column."
                  (point))))))
 
 (defun contexture-dashboard--find (name)
-  "Return where the button NAME is, or nil."
+  "Return the position of the button NAME, or nil."
   (let ((button (next-button (point-min) t)))
     (while (and button (not (equal name (button-get button 'contexture-name))))
       (setq button (next-button (button-end button))))
@@ -367,7 +365,7 @@ That is a list of the button's label, and of line and column."
 ;;;; Commands
 
 (defun contexture-dashboard-follow ()
-  "Show the current session, whichever that is, and not a chosen one."
+  "Follow the current session instead of a chosen one."
   (interactive)
   (contexture-dashboard--choose nil)
   (contexture-dashboard--revert))
@@ -383,7 +381,7 @@ That is a list of the button's label, and of line and column."
   (backward-button (or count 1) t t))
 
 (defun contexture-dashboard-act ()
-  "Do what the button at point, or the first one of its line, says."
+  "Press the button at point, or the first one on its line."
   (interactive)
   (let ((button (or (button-at (point))
                     (save-excursion

@@ -9,17 +9,15 @@
 
 ;;; Commentary:
 
-;; `contexture-doctor' looks at everything that must be right for the
-;; commands to work and says of each whether it is, and what to do.  The
-;; checks run one after the other, each with a limit of time, while
-;; Emacs goes on; so the program's own check, which holds the state
-;; folder for a moment, is never in the way of a server.
+;; `contexture-doctor' checks everything that the commands need and says
+;; what is wrong and what to do.  The checks run one after the other in
+;; the background, each with a time limit; so the program's own check,
+;; which holds the state folder for a moment, never hinders a server.
 ;;
 ;; A finding is a property list: `:status', one of `ok', `note', `warn'
 ;; and `fail'; `:text'; `:advice', what to do, or nil; and `:actions', an
-;; alist of buttons and functions.  The checks only look, though a
-;; server may be started for a question; what changes something is a
-;; button.
+;; alist of buttons and functions.  The checks change nothing, though one
+;; may start a server; only buttons change something.
 
 ;;; Code:
 
@@ -37,12 +35,12 @@
 (defvar jsonrpc-default-request-timeout)
 
 (defcustom contexture-doctor-timeout 3
-  "Seconds after which what `contexture-doctor' asks counts as silent."
+  "Number of seconds after which `contexture-doctor' gives up on a check."
   :type 'number
   :group 'contexture)
 
 (defconst contexture--version "0.1.0"
-  "Version of this package; that of the server should be the same.")
+  "Version of this package; the server should have the same.")
 
 (defconst contexture-doctor-buffer "*contexture: doctor*"
   "Name of the buffer that shows what `contexture-doctor' found.")
@@ -50,32 +48,32 @@
 (defconst contexture-doctor--checks
   '(("Emacs" . contexture-doctor--check-emacs)
     ("The program" . contexture-doctor--check-program)
-    ("What it says of itself" . contexture-doctor--check-itself)
+    ("The program's own check" . contexture-doctor--check-itself)
     ("The state" . contexture-doctor--check-state)
     ("The server" . contexture-doctor--check-server)
     ("Models" . contexture-doctor--check-models)
     ("Trust" . contexture-doctor--check-trust)
-    ("Where you were" . contexture-doctor--check-buffer)
+    ("Your buffer" . contexture-doctor--check-buffer)
     ("Keys" . contexture-doctor--check-keys)
     ("gptel" . contexture-doctor--check-gptel))
-  "The checks in order: heading, and a function.
-The function is called in the doctor's buffer with a function that
-wants a list of findings, now or later.")
+  "The checks in order, as pairs of a heading and a function.
+The function is called in the doctor's buffer with a callback, which it
+calls with a list of findings, at once or later.")
 
 (defvar-local contexture-doctor--origin nil
-  "The buffer in which the command was called.")
+  "Buffer in which the command was called.")
 
 (defvar-local contexture-doctor--address nil
-  "The address of a server to check, in place of the usual one, or nil.")
+  "Address of the server to check, or nil for the usual one.")
 
 (defvar-local contexture-doctor--results nil
   "Pairs of a heading and findings, the newest first.")
 
 (defvar-local contexture-doctor--waiting nil
-  "The checks that are still to be done, the one under way first.")
+  "Checks that remain, the running one first.")
 
 (defvar-local contexture-doctor--run 0
-  "Number of the run; what an earlier one still hears is dropped.")
+  "Number of this run; results of earlier runs are dropped.")
 
 (defvar contexture-doctor-mode-map
   (let ((map (make-sparse-keymap)))
@@ -88,7 +86,7 @@ wants a list of findings, now or later.")
 (define-derived-mode contexture-doctor-mode special-mode "Contexture-Doctor"
   "Major mode for the findings of `contexture-doctor'.
 \\<contexture-doctor-mode-map>\\[revert-buffer] checks again, and \
-\\[contexture-info] tells what is connected.
+\\[contexture-info] shows what is connected.
 
 \\{contexture-doctor-mode-map}"
   (setq-local word-wrap t
@@ -100,7 +98,7 @@ wants a list of findings, now or later.")
 (defun contexture-doctor (&optional address)
   "Check what Contexture needs, and say what is wrong and what to do.
 With a prefix argument, check the server at ADDRESS, the path of a
-socket or HOST:PORT, in place of the one that Emacs would use."
+socket or HOST:PORT, instead of the one that Emacs would use."
   (interactive
    (list (and current-prefix-arg
               (read-string "Check the server (socket path or HOST:PORT): "
@@ -127,7 +125,7 @@ socket or HOST:PORT, in place of the one that Emacs would use."
   (contexture-doctor--next))
 
 (defun contexture-doctor--next ()
-  "Run the next check, if there is one, and show what is known."
+  "Run the next check, if there is one, and show the findings so far."
   (contexture-doctor--show)
   (if-let ((check (car contexture-doctor--waiting)))
       (let ((buffer (current-buffer))
@@ -149,7 +147,7 @@ socket or HOST:PORT, in place of the one that Emacs would use."
   (apply #'append (mapcar #'cdr (reverse contexture-doctor--results))))
 
 (defun contexture-doctor--summary ()
-  "Return how many problems there are, in words."
+  "Return a phrase for the number of problems."
   (let* ((all (contexture-doctor--findings))
          (count (lambda (status)
                   (cl-count status all
@@ -166,14 +164,14 @@ socket or HOST:PORT, in place of the one that Emacs would use."
 ;;;; Showing
 
 (defun contexture-doctor--show ()
-  "Show the findings so far, first those that want something done."
+  "Show the findings so far, those that need action first."
   (let ((inhibit-read-only t)
         (line (line-number-at-pos))
         (bad (lambda (one) (memq (plist-get one :status) '(fail warn)))))
     (erase-buffer)
     (insert (propertize "Contexture's set-up" 'face 'bold)
             (if contexture-doctor--waiting
-                (format ": looking at %s..."
+                (format ": checking %s..."
                         (downcase (caar contexture-doctor--waiting)))
               (concat ": " (contexture-doctor--summary)))
             "\n")
@@ -183,12 +181,12 @@ socket or HOST:PORT, in place of the one that Emacs would use."
       (contexture-doctor--insert-section heading (cl-remove-if bad findings)))
     (insert (substitute-command-keys
              "\n\\<contexture-doctor-mode-map>\\[revert-buffer] checks again, \
-\\[contexture-info] tells what is connected, \\[quit-window] leaves\n"))
+\\[contexture-info] shows what is connected, \\[quit-window] leaves\n"))
     (goto-char (point-min))
     (forward-line (1- line))))
 
 (defun contexture-doctor--insert-section (heading findings)
-  "Insert FINDINGS, if there are any, below HEADING."
+  "Insert HEADING and FINDINGS, if there are any."
   (when findings
     (insert "\n" (propertize heading 'face 'bold) "\n")
     (mapc #'contexture-doctor--insert findings)))
@@ -219,7 +217,7 @@ socket or HOST:PORT, in place of the one that Emacs would use."
 ;;;; The checks
 
 (defun contexture-doctor--check-emacs (then)
-  "Give THEN what there is to say of Emacs."
+  "Call THEN with the findings on Emacs."
   (funcall then
            (list (contexture-doctor--finding
                   'ok (format "Emacs %s, the package %s in %s" emacs-version
@@ -227,7 +225,7 @@ socket or HOST:PORT, in place of the one that Emacs would use."
                               (abbreviate-file-name contexture--directory))))))
 
 (defun contexture-doctor--check-program (then)
-  "Give THEN whether the server's program is there and of the right version."
+  "Check that the program exists and has the right version; then call THEN."
   (let ((command (contexture-doctor--command)))
     (if (null command)
         (funcall then (list (contexture-doctor--no-program)))
@@ -238,14 +236,14 @@ socket or HOST:PORT, in place of the one that Emacs would use."
                               (car command) status output))))))))
 
 (defun contexture-doctor--command ()
-  "Return the server's program and its own arguments, or nil if it is not there."
+  "Return the server's program and its arguments, or nil if it is missing."
   (condition-case nil
       (let ((command (contexture--server-command)))
         (seq-take command (max 1 (length (ensure-list contexture-server-command)))))
     (user-error nil)))
 
 (defun contexture-doctor--no-program ()
-  "Return the finding that the server's program is not there."
+  "Return the finding that the server's program is missing."
   (let ((customize (cons "Customize contexture-server-command"
                          (lambda () (customize-variable 'contexture-server-command))))
         (name (car (ensure-list contexture-server-command))))
@@ -254,7 +252,7 @@ socket or HOST:PORT, in place of the one that Emacs would use."
             'fail "The server's program is not installed"
             (format "Build and install it: make install, in the sources of Contexture.
 If it is installed already, set contexture-server-command to its file name.
-It is not in the folders of exec-path, nor here:\n%s"
+Emacs looked in the folders of exec-path, and here:\n%s"
                     (mapconcat (lambda (place)
                                  (concat "  " (abbreviate-file-name place)))
                                (contexture--server-in
@@ -264,42 +262,42 @@ It is not in the folders of exec-path, nor here:\n%s"
             customize))
           ((and (file-exists-p name) (not (file-directory-p name)))
            (contexture-doctor--finding
-            'fail (format "%s may not be run" name)
-            (format "Allow it: chmod u+x %s" (shell-quote-argument name))))
+            'fail (format "%s is not executable" name)
+            (format "Make it executable: chmod u+x %s" (shell-quote-argument name))))
           (t
            (contexture-doctor--finding
-            'fail (format "There is no program %s" name)
-            "It is what contexture-server-command says.
-Correct that, or set it to nil to have the program found."
+            'fail (format "The program %s does not exist" name)
+            "contexture-server-command names it.
+Correct that option, or set it to nil so that Emacs finds the program."
             customize)))))
 
 (defun contexture-doctor--judge-program (program status output)
-  "Return the finding for PROGRAM, which ended with STATUS and said OUTPUT."
+  "Return the finding on PROGRAM, which ended with STATUS and printed OUTPUT."
   (cond ((eq status 'silent)
          (contexture-doctor--finding
           'fail (format "%s does not answer" program)
-          "It should print its version and end.  See whether it is the right program."))
+          "It should print its version and end.  Check that it is the right program."))
         ((and (eq status 0)
               (string-match "\\`contexture \\([0-9]+\\(?:\\.[0-9]+\\)*\\)" output))
          (contexture-doctor--judge-version (match-string 1 output) program
-                                           "Install it anew from the sources \
+                                           "Install it again from the sources \
 of this package: make install"))
         (t
          (contexture-doctor--finding
-          'fail (format "%s is not Contexture's server; asked for its version, it said: %s"
+          'fail (format "%s is not Contexture's server; asked for its version, it printed: %s"
                         program (contexture-doctor--first-line output status))
-          "Set contexture-server-command to the right program, or to nil to have \
-it found."))))
+          "Set contexture-server-command to the right program, or to nil so that \
+Emacs finds it."))))
 
 (defun contexture-doctor--first-line (output status)
-  "Return the first line of OUTPUT, or what STATUS says if there is none."
+  "Return the first line of OUTPUT, or a phrase for STATUS if it is empty."
   (let ((line (car (split-string (string-trim output) "\n"))))
     (if (string-empty-p line)
         (if (stringp status) status (format "nothing (it ended with %s)" status))
       (truncate-string-to-width line 100 nil nil t))))
 
 (defun contexture-doctor--judge-version (version what advice)
-  "Return a finding on the VERSION that WHAT has; ADVICE is for an old one."
+  "Return a finding on VERSION of WHAT; ADVICE is for an old version."
   (let ((said (format "%s is version %s" what version)))
     (cond ((equal version contexture--version)
            (contexture-doctor--finding 'ok said))
@@ -313,7 +311,7 @@ it found."))))
             "Update the Emacs package to the same version.")))))
 
 (defun contexture-doctor--check-itself (then)
-  "Give THEN what `contexture doctor' says."
+  "Call THEN with the findings of `contexture doctor'."
   (let ((command (contexture-doctor--command)))
     (if (or (null command) (contexture-doctor--failed-p))
         (funcall then nil)
@@ -324,12 +322,12 @@ it found."))))
          (funcall then (contexture-doctor--judge-itself status output)))))))
 
 (defun contexture-doctor--failed-p ()
-  "Whether a check has failed already."
+  "Return non-nil if a check has failed already."
   (cl-find 'fail (contexture-doctor--findings)
            :key (lambda (finding) (plist-get finding :status))))
 
 (defun contexture-doctor--own-arguments ()
-  "Return `contexture-server-args' without those for serving only."
+  "Return `contexture-server-args' without those that only `serve' takes."
   (let ((left contexture-server-args) result)
     (while left
       (let ((argument (pop left)))
@@ -340,10 +338,10 @@ it found."))))
     (nreverse result)))
 
 (defun contexture-doctor--judge-itself (status output)
-  "Return findings for the OUTPUT of `contexture doctor', ended with STATUS."
+  "Return findings from OUTPUT of `contexture doctor', which ended with STATUS."
   (or (cl-loop for line in (split-string output "\n")
                when (and (string-match "\\`\\(ok \\|BAD\\) \\(.*\\)" line)
-                         ;; Whether a server runs is looked at more closely here.
+                         ;; A later check here looks more closely at the server.
                          (not (string-match-p "\\`ok  .*server \\(?:is running\\|runs\\)"
                                               line)))
                collect (contexture-doctor--finding
@@ -354,14 +352,14 @@ it found."))))
                            (if (eq status 'silent)
                                "it does not answer"
                              (contexture-doctor--first-line output status)))
-             "See whether contexture-server-args is right."
+             "Check contexture-server-args."
              (cons "Customize contexture-server-args"
                    (lambda () (customize-variable 'contexture-server-args)))))))
 
 ;;;; The state folder
 
 (defun contexture-doctor--check-state (then)
-  "Give THEN whether the state folder can be used, and by nobody else."
+  "Check that the state folder is usable and private; then call THEN."
   (funcall then
            (if (contexture-doctor--remote-p)
                nil
@@ -369,19 +367,19 @@ it found."))))
                     (contexture-doctor--state-folder))))))
 
 (defun contexture-doctor--target ()
-  "Return the server to check, as in the connection, or nil."
+  "Return the target of the server to check, or nil."
   (cond (contexture-doctor--address
          (contexture--parse-address contexture-doctor--address))
         (contexture--connection (oref contexture--connection target))
         (t (ignore-errors (contexture--server-command)))))
 
 (defun contexture-doctor--remote-p ()
-  "Whether the server to check was started by somebody else.
-Where it keeps its state is then not ours to know."
+  "Return non-nil if the server to check was started elsewhere.
+Its state folder is then unknown."
   (keywordp (car (contexture-doctor--target))))
 
 (defun contexture-doctor--state-folder ()
-  "Return the folder in which a server would keep its state, or nil."
+  "Return the folder in which the server would keep its state, or nil."
   (let ((args contexture-server-args))
     (cond ((member "--ephemeral" args) nil)
           ((cadr (member "--state" args)))
@@ -393,18 +391,18 @@ Where it keeps its state is then not ours to know."
           (t (contexture--usual-state-folder)))))
 
 (defun contexture-doctor--judge-folder (folder)
-  "Return the finding on FOLDER, where the state is kept."
+  "Return the finding on FOLDER, the state folder."
   (let* ((attributes (and folder (file-attributes folder)))
          (shown (and folder (abbreviate-file-name folder)))
          (quoted (and folder (shell-quote-argument (expand-file-name folder)))))
     (cond ((null folder)
            (contexture-doctor--finding
-            'warn "Nothing is kept: contexture-server-args has --ephemeral"))
+            'warn "Nothing is saved: contexture-server-args has --ephemeral"))
           ((null attributes)
-           (contexture-doctor--finding 'ok (format "%s will be made" shown)))
+           (contexture-doctor--finding 'ok (format "%s will be created" shown)))
           ((not (file-directory-p folder))
            (contexture-doctor--finding
-            'fail (format "%s is no folder" shown)
+            'fail (format "%s is not a folder" shown)
             "Move it away, or name another folder with --state in contexture-server-args."))
           ((/= (file-attribute-user-id attributes) (user-uid))
            (contexture-doctor--finding
@@ -412,7 +410,7 @@ Where it keeps its state is then not ours to know."
             (format "Make it yours: sudo chown -R %s %s" (user-login-name) quoted)))
           ((not (and (file-accessible-directory-p folder) (file-writable-p folder)))
            (contexture-doctor--finding
-            'fail (format "%s may not be used" shown)
+            'fail (format "You have no access to %s" shown)
             (format "Allow it: chmod u+rwx %s" quoted)))
           ((/= 0 (logand #o077 (file-modes folder)))
            (contexture-doctor--finding
@@ -423,7 +421,7 @@ Where it keeps its state is then not ours to know."
 ;;;; The server
 
 (defun contexture-doctor--check-server (then)
-  "Give THEN whether the server can be reached and answers."
+  "Check that the server answers; then call THEN."
   (let* ((target (contexture-doctor--target))
          (wrong (and (eq (car target) :unix)
                      (contexture-doctor--judge-socket (cadr target))))
@@ -439,41 +437,41 @@ Where it keeps its state is then not ours to know."
           (t (contexture--probe-server target contexture-doctor-timeout judge)))))
 
 (defun contexture-doctor--judge-socket (path)
-  "Return a finding if nobody can be reached through the socket PATH, else nil."
+  "Return a finding if no server is reachable at the socket PATH, else nil."
   (let ((attributes (file-attributes path)))
     (cond ((null attributes)
            (contexture-doctor--finding
-            'fail (format "There is no socket %s" path)
+            'fail (format "The socket %s does not exist" path)
             (format "Start a server there: contexture serve --unix %s
 Or let Emacs start one of its own: M-x contexture-disconnect" path)))
           ((not (string-prefix-p "s" (file-attribute-modes attributes)))
            (contexture-doctor--finding
-            'fail (format "%s is no socket" path)
-            "Name the path that the server was given with --unix."))
+            'fail (format "%s is not a socket" path)
+            "Give the path that the server was started with (--unix)."))
           ((not (and (file-readable-p path) (file-writable-p path)))
            (contexture-doctor--finding
-            'fail (format "You may not use the socket %s" path)
-            "A server admits only the user who started it.")))))
+            'fail (format "You have no access to the socket %s" path)
+            "A server accepts only the user who started it.")))))
 
 (defun contexture-doctor--judge-server (target outcome value)
-  "Return findings on the server at TARGET, of which OUTCOME was learned.
-VALUE is what it said or why it said nothing, see `contexture-probe'."
+  "Return findings on the server at TARGET, whose check ended with OUTCOME.
+VALUE is its answer or the reason for none; see `contexture-probe'."
   (pcase outcome
     ('answered (contexture-doctor--judge-answer value))
     ('silent (list (contexture-doctor--silent target)))
     ('stranger
      (list (contexture-doctor--finding
-            'fail (format "Who listens at %s is not Contexture's server; it said: %s"
+            'fail (format "The program that listens at %s is not Contexture's server; it said: %s"
                           (contexture--target-name target)
                           (truncate-string-to-width value 60 nil nil t))
             "Connect to the right address: M-x contexture-connect")))
     (_ (list (contexture-doctor--refused target value)))))
 
 (defun contexture-doctor--judge-answer (info)
-  "Return findings on a server that says INFO of itself."
+  "Return findings on a server whose `server-info' is INFO."
   `(,(contexture-doctor--judge-version
       (or (plist-get info :version) "0") "It answers; it"
-      "End it, so that the new one is started: M-x contexture-disconnect
+      "End it, so that the new one starts: M-x contexture-disconnect
 in each Emacs that uses it.")
     ,@(mapcar (lambda (notice) (contexture-doctor--finding 'warn notice))
               (plist-get info :notices))
@@ -496,18 +494,19 @@ in each Emacs that uses it.")
                      (if pid (format " (process %d)" pid) "")
                      contexture-doctor-timeout))
            (format "%s
-What you add meanwhile is kept here and sent when it answers.  What it has
-acknowledged is saved, so it may be ended: the next call starts another one.%s"
-                   (if stopped (format "Let it go on: kill -CONT %d" pid)
+Emacs keeps what you add and sends it when the server answers.  Everything
+the server acknowledged is saved, so you may end it: the next call starts
+another one.%s"
+                   (if stopped (format "Resume it: kill -CONT %d" pid)
                      "It may be busy: wait and check again.")
                    (if pid (format "\nEnd it: kill -KILL %d" pid) ""))
            (and stopped
-                (list (cons (format "Let process %d go on" pid)
+                (list (cons (format "Resume process %d" pid)
                             (lambda () (signal-process pid 'SIGCONT))))))))
 
 (defun contexture-doctor--pid (target)
   "Return the process id of the server at TARGET, or nil.
-It is what the server said, or else what it noted in its state folder."
+It comes from the server's answer, else from its note in the state folder."
   (or (and contexture--connection
            (not contexture-doctor--address)
            (plist-get (oref contexture--connection info) :pid))
@@ -523,18 +522,18 @@ It is what the server said, or else what it noted in its state folder."
       (`(:unix ,path)
        (contexture-doctor--finding
         'fail text
-        (format "The server that made this socket has ended.
+        (format "The server that created this socket has ended.
 Start one again: contexture serve --unix %s
 Or let Emacs start one of its own: M-x contexture-disconnect" path)))
       (`(:tcp . ,_)
        (contexture-doctor--finding
         'fail text
-        (format "See whether a server runs there (contexture serve --tcp HOST:PORT).
-One on another machine wants to hear the secret first; Emacs takes it from %s."
+        (format "Check that a server runs there (contexture serve --tcp HOST:PORT).
+A server on another machine needs the secret, which Emacs reads from %s."
                 contexture-secret-file)))
       (_
        (contexture-doctor--finding
-        'fail text "The server's own words may tell more."
+        'fail text "The server's log may tell more."
         (cons "Show the server's log"
               (lambda () (pop-to-buffer
                           (get-buffer-create contexture--log-buffer)))))))))
@@ -542,7 +541,7 @@ One on another machine wants to hear the secret first; Emacs takes it from %s."
 ;;;; What is around
 
 (defun contexture-doctor--check-buffer (then)
-  "Give THEN which context the buffer of the user works on."
+  "Call THEN with the finding on the context of the user's buffer."
   (funcall
    then
    (when (buffer-live-p contexture-doctor--origin)
@@ -554,11 +553,11 @@ One on another machine wants to hear the secret first; Emacs takes it from %s."
                           (if contexture-manager "chosen with contexture-switch"
                             (format "contexture-scope is %s" contexture-scope))))
              (contexture-doctor--finding
-              'note (format "contexture-mode, which shows it, is %s there"
+              'note (format "contexture-mode, which marks its lines, is %s there"
                             (if (bound-and-true-p contexture-mode) "on" "off"))))))))
 
 (defun contexture-doctor--check-keys (then)
-  "Give THEN whether the commands can be reached by keys."
+  "Check that the commands are bound to a key; then call THEN."
   (let ((found (with-current-buffer (if (buffer-live-p contexture-doctor--origin)
                                         contexture-doctor--origin
                                       (current-buffer))
@@ -571,12 +570,12 @@ One on another machine wants to hear the secret first; Emacs takes it from %s."
      (list (cond (found (contexture-doctor--finding
                          'ok (format "%s is on %s" (car found) (cdr found))))
                  (t (contexture-doctor--finding
-                     'note "The commands are on no key"
-                     "The package binds none by itself.  In your init file, say:
+                     'note "The commands are not bound to a key"
+                     "The package binds no key by itself.  In your init file, write:
 (global-set-key (kbd \"C-c x\") 'contexture-command-map)")))))))
 
 (defun contexture-doctor--check-gptel (then)
-  "Give THEN whether gptel is there and sends the context."
+  "Check whether gptel is installed and sends the context; then call THEN."
   (funcall
    then
    (list (cond ((bound-and-true-p contexture-gptel-mode)
@@ -585,8 +584,8 @@ One on another machine wants to hear the secret first; Emacs takes it from %s."
                        "gptel will send the context once it is loaded")))
                ((locate-library "gptel")
                 (contexture-doctor--finding
-                 'note "gptel is installed, and does not send the context"
-                 "If it should, turn on contexture-gptel-mode."
+                 'note "gptel is installed but does not send the context"
+                 "To send the context, turn on contexture-gptel-mode."
                  (cons "Turn on contexture-gptel-mode"
                        (lambda () (contexture-gptel-mode 1)
                          (revert-buffer)))))

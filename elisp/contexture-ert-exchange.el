@@ -9,16 +9,15 @@
 
 ;;; Commentary:
 
-;; A file that holds one conversation with the server: what Emacs says
-;; after "> ", what the server says after "< ", remarks after ";".  This
-;; file reads and writes such files, and plays the server's part of one
-;; over a socket that Emacs itself listens at.  It knows nothing of
-;; tests; contexture-ert.el makes them of it.
+;; A recording holds one conversation with the server: lines from Emacs
+;; after "> ", lines from the server after "< ", comments after ";".
+;; This file reads and writes recordings, and plays the server's part of
+;; one over a socket on which Emacs itself listens.  It knows nothing
+;; about tests; contexture-ert.el does.
 ;;
-;; Two things differ between a recording and its replay.  The numbers of
-;; the calls are those that the client gives them now.  And the folder
-;; that a test works in has a new name each time, so a file has a fixed
-;; name in its place.
+;; Two things differ between a recording and its replay.  The client
+;; numbers its calls anew.  And the test's folder has a new name each
+;; time, so a recording has a fixed name in its place.
 
 ;;; Code:
 
@@ -27,20 +26,20 @@
 (eval-when-compile (require 'subr-x))
 
 (defconst contexture-ert--placeholder "/contexture-ert/"
-  "What stands in a recorded exchange for the folder of the test.")
+  "Placeholder for the test's folder in a recorded exchange.")
 
 (cl-defstruct (contexture-ert--exchange
                (:constructor contexture-ert--make-exchange) (:copier nil))
   "An exchange that is being played.
 ENTRIES are those to come, each (DIRECTION LINE NUMBER); IDS maps the
-recorded id of a call to that of the client; PROBLEM says what went
-otherwise than recorded, or is nil."
+recorded id of a call to the client's; PROBLEM says what differed from
+the recording, or is nil."
   file entries ids problem)
 
 ;;;; Files
 
 (defun contexture-ert--read-exchange (file directory)
-  "Return the exchange in FILE, as it would be in DIRECTORY (or nil)."
+  "Return the exchange in FILE, with DIRECTORY (or nil) as the test's folder."
   (with-temp-buffer
     (let ((coding-system-for-read 'utf-8-unix) (number 0) entries)
       (insert-file-contents file)
@@ -68,7 +67,7 @@ otherwise than recorded, or is nil."
 
 (defun contexture-ert--write-exchange (file entries directory)
   "Write ENTRIES, recorded in DIRECTORY (or nil), as an exchange to FILE.
-The remarks at the head of an older FILE are kept."
+The comments at the head of an older FILE are kept."
   (let ((remarks (contexture-ert--remarks file))
         (coding-system-for-write 'utf-8-unix))
     (with-temp-file file
@@ -80,7 +79,7 @@ The remarks at the head of an older FILE are kept."
           (insert (if (eq direction 'sent) "> " "< ") line "\n"))))))
 
 (defun contexture-ert--remarks (file)
-  "Return the remarks with which FILE begins, or the empty string."
+  "Return the comments at the head of FILE, or the empty string."
   (if (not (file-readable-p file))
       ""
     (with-temp-buffer
@@ -90,8 +89,7 @@ The remarks at the head of an older FILE are kept."
 
 (defun contexture-ert--decode (line)
   "Return the message that LINE holds, or nil if it holds none.
-A line with something after the message holds none, since the server
-takes it so."
+A line with something after the message holds none, as for the server."
   (condition-case nil
       (when-let ((message (contexture--decode line)))
         (and (string-blank-p (substring line (cdr (read-from-string line))))
@@ -99,9 +97,9 @@ takes it so."
     (contexture-unreadable nil)))
 
 (defun contexture-ert--recordable (entries)
-  "Return ENTRIES without what is not the same in every run.
+  "Return ENTRIES without what differs from run to run.
 That is the greeting, which has the version of the server, the last
-ping, by which a recording is ended, and the keys of requests."
+ping, which ends a recording, and the keys of requests."
   (let* ((read (mapcar (lambda (entry)
                          (cons entry (contexture-ert--decode (cadr entry))))
                        entries))
@@ -140,7 +138,7 @@ ping, by which a recording is ended, and the keys of requests."
 ;;;; Playing
 
 (defun contexture-ert--serve-exchange (exchange socket)
-  "Listen at SOCKET, a file name, and say there what EXCHANGE has."
+  "Listen on SOCKET, a file name, and play EXCHANGE to its client."
   (make-network-process
    :name "contexture replay" :server t :family 'local :service socket
    :coding 'utf-8-unix :noquery t :sentinel #'ignore
@@ -148,7 +146,7 @@ ping, by which a recording is ended, and the keys of requests."
              (contexture-ert--hear exchange process chunk))))
 
 (defun contexture-ert--hear (exchange process chunk)
-  "Answer as in EXCHANGE the lines that CHUNK of PROCESS completes."
+  "Answer, from EXCHANGE, the lines that CHUNK from PROCESS completes."
   (let ((lines (split-string
                 (concat (process-get process 'contexture-ert-rest) chunk) "\n")))
     (process-put process 'contexture-ert-rest (car (last lines)))
@@ -156,8 +154,8 @@ ping, by which a recording is ended, and the keys of requests."
       (contexture-ert--answer exchange process line))))
 
 (defun contexture-ert--answer (exchange process line)
-  "Say to PROCESS what EXCHANGE has after LINE, or that it has no such line.
-Calls that the client makes by itself need not be in it."
+  "Send PROCESS what follows LINE in EXCHANGE, or an error if LINE is not next.
+Calls that the client makes by itself need not be in EXCHANGE."
   (let* ((entry (car (contexture-ert--exchange-entries exchange)))
          (message (contexture-ert--decode line))
          (id (plist-get message :id)))
@@ -181,7 +179,7 @@ Calls that the client makes by itself need not be in it."
            process (list :id id :error (list :code -32603 :message problem)))))))))
 
 (defun contexture-ert--expected-p (entry line message)
-  "Whether ENTRY is what was said with LINE, which holds MESSAGE (or nil)."
+  "Return non-nil if ENTRY matches LINE, which holds MESSAGE (or nil)."
   (and (eq (car entry) 'sent)
        (or (equal (cadr entry) line)
            (let ((recorded (contexture-ert--decode (cadr entry))))
@@ -196,7 +194,7 @@ Calls that the client makes by itself need not be in it."
                    (plist-get recorded :params)))))))
 
 (defun contexture-ert--alike-p (one other)
-  "Whether ONE and OTHER say the same, in whatever order their keys are.
+  "Return non-nil if ONE and OTHER are equal but for the order of keys.
 A key whose value is nil is as good as none."
   (if (and (contexture-ert--plist-p one) (contexture-ert--plist-p other))
       (cl-loop for key in (append (contexture-ert--keys one)
@@ -206,7 +204,7 @@ A key whose value is nil is as good as none."
     (equal one other)))
 
 (defun contexture-ert--plist-p (value)
-  "Whether VALUE is a property list with keywords, perhaps empty."
+  "Return non-nil if VALUE is a property list with keywords, perhaps empty."
   (and (proper-list-p value)
        (cl-evenp (length value))
        (cl-every #'keywordp (contexture-ert--keys value))))
@@ -216,14 +214,14 @@ A key whose value is nil is as good as none."
   (cl-loop for key in plist by #'cddr collect key))
 
 (defun contexture-ert--greeting (message)
-  "Return the answer to MESSAGE if the client sends such without being asked."
+  "Return the answer to MESSAGE if the client sends such calls by itself."
   (when (plist-get message :id)
     (pcase (plist-get message :method)
       ("server-info" '(:name "contexture" :version "replay"))
       ("subscribe" (list :topics (plist-get (plist-get message :params) :topics))))))
 
 (defun contexture-ert--go-on (exchange process)
-  "Say to PROCESS all that EXCHANGE has before the next word of the client."
+  "Send PROCESS all that EXCHANGE has before the client's next line."
   (while (eq (caar (contexture-ert--exchange-entries exchange)) 'received)
     (let ((entry (pop (contexture-ert--exchange-entries exchange))))
       (process-send-string
@@ -232,8 +230,8 @@ A key whose value is nil is as good as none."
                        "\n")))))
 
 (defun contexture-ert--renumbered (line ids)
-  "Return LINE with the id that IDS has for its own.
-Nothing else of it changes, not even how it is printed."
+  "Return LINE with its id replaced by the one that IDS has for it.
+Nothing else changes, not even how it is printed."
   (if (string-prefix-p "(:id " line)
       (pcase-let* ((`(,id . ,end) (read-from-string line (length "(:id ")))
                    (pair (assoc id ids)))
@@ -247,12 +245,12 @@ Nothing else of it changes, not even how it is printed."
   (process-send-string process (car (contexture--encode message))))
 
 (defun contexture-ert--otherwise (exchange entry line)
-  "Return words for LINE having been said where EXCHANGE has ENTRY (or nil)."
+  "Return a message that Emacs sent LINE where EXCHANGE has ENTRY (or nil)."
   (format "%s%s, but Emacs said %s"
           (contexture-ert--exchange-file exchange)
           (if entry
               (format ":%d: next comes %s" (nth 2 entry) (cadr entry))
-            ": nothing comes any more")
+            ": the recording ends here")
           (contexture--redact line)))
 
 (provide 'contexture-ert-exchange)

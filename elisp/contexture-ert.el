@@ -9,11 +9,10 @@
 
 ;;; Commentary:
 
-;; For the suites of packages that call Contexture, to be loaded by
-;; those only.  A test gets a server of its own, whose clock stands
-;; still, or a recorded exchange in the place of one; a folder with the
-;; files it wants; every message that went either way; and a way to wait
-;; that waits for what happens and not for a time:
+;; For the test suites of packages that use Contexture; load it only
+;; there.  A test gets its own server with a stopped clock, or a recorded
+;; exchange instead of one; a folder with the files it wants; every
+;; message sent either way; and a way to wait for events instead of time:
 ;;
 ;;     (ert-deftest my-add-adds ()
 ;;       (contexture-ert-with-files '(("a.el" . "(foo)\n"))
@@ -23,8 +22,8 @@
 ;;           (contexture-ert-should-have-called
 ;;            'add-context '(:content "(foo)\n")))))
 ;;
-;; Whatever a test leaves behind, also when it fails, is removed: its
-;; servers, processes, buffers and folders.
+;; Whatever a test leaves behind is removed, even if it fails: servers,
+;; processes, buffers and folders.
 
 ;;; Code:
 
@@ -50,25 +49,25 @@ names, or else the one that Contexture itself would find."
                  (repeat :tag "Program and arguments" string)))
 
 (defcustom contexture-ert-timeout 30
-  "Seconds after which what a test waits for counts as not happening."
+  "Number of seconds after which a wait in a test fails."
   :type 'number)
 
 (defcustom contexture-ert-record nil
-  "Non-nil means that `contexture-ert-with-replay' records instead.
-It then runs the test with a server, and writes the file."
+  "Non-nil means `contexture-ert-with-replay' records instead.
+It then runs the test with a server and writes the file."
   :type 'boolean)
 
 (defconst contexture-ert-time 1700000000
-  "The time that the clock of a test's server shows, in Unix seconds.")
+  "Time on the clock of a test's server, in Unix seconds.")
 
 (defvar contexture-ert-directory nil
-  "The folder of `contexture-ert-with-files', ending in a slash, or nil.")
+  "Folder of `contexture-ert-with-files', ending in a slash, or nil.")
 
 (defvar contexture-ert--home nil
-  "The folder in which the running test's server finds and keeps things.")
+  "Folder of the running test's server.")
 
 (defvar contexture-ert--lines nil
-  "What went over the wire in this test, the newest first.
+  "Messages sent and received in this test, the newest first.
 Each is a list of `sent' or `received', and the line.")
 
 (eval-and-compile
@@ -83,17 +82,17 @@ Each is a list of `sent' or `received', and the line.")
 ;;;; A server
 
 (defmacro contexture-ert-with-server (&rest body)
-  "Run BODY with a new server for it alone, which is ended afterwards.
-The server keeps nothing, and its clock stands at
-`contexture-ert-time', so ids and times are the same in each run.  It
-is started by the first call.  BODY may begin with keywords:
+  "Run BODY with a new server of its own, and end that afterwards.
+The server saves nothing, and its clock stands at
+`contexture-ert-time', so ids and times are the same in each run.  The
+first call starts it.  BODY may begin with keywords:
 
   :state FOLDER  have the server keep its state in FOLDER; t stands
                  for a folder that is deleted with the server
   :args LIST     more arguments for the server
-  :time SECONDS  what the clock shows; nil stands for a clock that goes
+  :time SECONDS  the time on the clock; nil means a running clock
 
-The user's own settings, environment and connection are out of reach.
+The user's own settings, environment and connection are untouched.
 What BODY leaves behind, such as buffers and processes, is removed."
   (declare (indent 0) (debug (&rest [keywordp form] body)))
   (pcase-let ((`(,keys . ,forms) (contexture-ert--split-keys body)))
@@ -122,7 +121,7 @@ STATE, ARGS and TIME are as in `contexture-ert-with-server'."
     (_ (list "--state" (expand-file-name state)))))
 
 (defun contexture-ert--isolated (function)
-  "Call FUNCTION apart from what the user has set and connected."
+  "Call FUNCTION shielded from the user's settings and connection."
   (let* ((contexture-ert--home (contexture-ert--make-folder))
          (contexture-ert--lines nil)
          (contexture--wire-functions (list #'contexture-ert--note-line))
@@ -143,7 +142,7 @@ STATE, ARGS and TIME are as in `contexture-ert-with-server'."
     (contexture-ert--cleaning-up contexture-ert--home function)))
 
 (defun contexture-ert--environment ()
-  "Return settings of the environment that keep a server to its test."
+  "Return the environment that confines a server to its test."
   (nconc (mapcar (lambda (name) (concat name "=" contexture-ert--home name))
                  '("XDG_CONFIG_HOME" "XDG_STATE_HOME" "XDG_DATA_HOME"
                    "XDG_CACHE_HOME"))
@@ -155,7 +154,7 @@ STATE, ARGS and TIME are as in `contexture-ert-with-server'."
   (file-name-as-directory (file-truename (make-temp-file "contexture" t))))
 
 (defun contexture-ert--cleaning-up (folder function)
-  "Call FUNCTION; then delete FOLDER and remove what else is new."
+  "Call FUNCTION; then delete FOLDER and everything else that is new."
   (let ((buffers (buffer-list))
         (processes (process-list)))
     (unwind-protect (funcall function)
@@ -164,9 +163,8 @@ STATE, ARGS and TIME are as in `contexture-ert-with-server'."
       (delete-directory folder t))))
 
 (defun contexture-ert--end-connections (processes)
-  "End what is connected, and all processes that are not among PROCESSES.
-An older connection that waits to be made again has no process, but a
-timer."
+  "End the connections, and all processes that are not among PROCESSES.
+A connection that waits to reconnect has a timer instead of a process."
   (unless (and contexture--connection
                (memq (oref contexture--connection process) processes))
     (contexture-disconnect))
@@ -197,16 +195,15 @@ timer."
 
 (defmacro contexture-ert-wait-for (form &rest keys)
   "Wait until FORM is non-nil and return its value; fail if it stays nil.
-FORM is looked at again whenever something happens, such as an answer
-or a timer.  KEYS are :timeout SECONDS, in the place of
-`contexture-ert-timeout', and :message TEXT, which the failure shows
-beside FORM."
+FORM is evaluated again after each event, such as an answer or a timer.
+KEYS are :timeout SECONDS, which overrides `contexture-ert-timeout', and
+:message TEXT, which the failure shows beside FORM."
   (declare (indent 1) (debug (form &rest [keywordp form])))
   `(contexture-ert-wait-until (lambda () ,form) :form ',form ,@keys))
 
 (cl-defun contexture-ert-wait-until
     (predicate &key (timeout contexture-ert-timeout) message (form predicate))
-  "Wait until PREDICATE, a function, returns non-nil; return what it does.
+  "Wait until PREDICATE, a function, returns non-nil; return that value.
 Fail after TIMEOUT seconds, showing MESSAGE and FORM."
   (let ((end (+ (float-time) timeout)) value)
     (while (not (setq value (funcall predicate)))
@@ -220,15 +217,15 @@ Fail after TIMEOUT seconds, showing MESSAGE and FORM."
 ;;;; What was said
 
 (defun contexture-ert--note-line (direction line)
-  "Remember that LINE went in DIRECTION.
-It is read only when somebody asks, since it may be long."
+  "Record that LINE went in DIRECTION.
+It is parsed only on demand, since it may be long."
   (push (list direction (string-trim-right line "\n")) contexture-ert--lines))
 
 (defun contexture-ert-messages ()
   "Return every message of this test, both ways, the oldest first.
 Each is a pair of `sent' or `received' and the message, a property
 list with :id, :method (a string), :params, :result or :error.  A line
-of the server that is no message is there as a string."
+from the server that is not a message is a string."
   (cl-loop for (direction line) in (reverse contexture-ert--lines)
            for message = (contexture-ert--decode line)
            if message collect (cons direction message)
@@ -239,8 +236,8 @@ of the server that is no message is there as a string."
 (defun contexture-ert-calls (&optional method)
   "Return the parameters of all calls of METHOD, a symbol, in order.
 Without METHOD return all calls, as pairs of method and parameters.
-Calls are counted when they are sent, so one that is made while the
-server is not there yet comes later."
+A call counts when it is sent, so a call made before the server is
+there counts later."
   (cl-loop for (direction . message) in (contexture-ert-messages)
            for name = (and (eq direction 'sent) (plist-get message :method))
            for params = (plist-get message :params)
@@ -249,9 +246,9 @@ server is not there yet comes later."
 
 (defun contexture-ert-should-have-called (method &optional params)
   "Fail unless METHOD, a symbol, was called with what PARAMS says.
-PARAMS, a property list, need not have all parameters, and property
-lists in it need not have all of theirs.  Return the parameters of the
-first such call.  A call that waits for the server is waited for."
+PARAMS, a property list, may leave out parameters, as may property
+lists in it.  Return the parameters of the first such call.  Wait for
+calls that are still to be sent."
   (let ((find (lambda ()
                 (cl-member-if
                  (lambda (call)
@@ -268,14 +265,14 @@ first such call.  A call that waits for the server is waited for."
                                (contexture-ert-calls)))))))
 
 (defun contexture-ert--includes-p (value part)
-  "Whether VALUE has all that PART has."
+  "Return non-nil if VALUE contains all of PART."
   (if (and part value (contexture-ert--plist-p part) (contexture-ert--plist-p value))
       (cl-loop for (key wanted) on part by #'cddr
                always (contexture-ert--includes-p (plist-get value key) wanted))
     (equal value part)))
 
 (defun contexture-ert--quiet-p ()
-  "Whether no call waits to be sent or answered."
+  "Return non-nil if no call waits to be sent or answered."
   (or (null contexture--connection)
       (and (null (oref contexture--connection outbox))
            (zerop (hash-table-count (oref contexture--connection unanswered))))))
@@ -283,12 +280,12 @@ first such call.  A call that waits for the server is waited for."
 ;;;; Files
 
 (defmacro contexture-ert-with-files (files &rest body)
-  "Run BODY in a new folder with FILES, which is deleted afterwards.
+  "Run BODY in a new folder with FILES, and delete the folder afterwards.
 FILES is an alist from the name of a file in that folder to its text;
 a name that ends in a slash makes a folder.  `default-directory' and
-`contexture-ert-directory' are the new folder, and project.el takes it
-for a project, unless BODY begins with :project nil.  Buffers that BODY
-makes are killed."
+`contexture-ert-directory' are the new folder.  It is a project for
+project.el, unless BODY begins with :project nil.  Buffers that BODY
+creates are killed."
   (declare (indent 1) (debug (form &rest [keywordp form] body)))
   (pcase-let ((`(,keys . ,forms) (contexture-ert--split-keys body)))
     `(contexture-ert--call-with-files ,files (lambda () ,@forms) ,@keys)))
@@ -317,8 +314,8 @@ makes are killed."
 
 (defun contexture-ert-write-file (name text)
   "Write TEXT to the file NAME in the test's folder; return its full name.
-Folders on the way are made.  NAME may be that of a folder, ending in
-a slash; TEXT is then nil."
+Missing folders are created.  If NAME ends in a slash, it is a folder,
+and TEXT is nil."
   (let ((file (expand-file-name name contexture-ert-directory)))
     (unless (and contexture-ert-directory
                  (string-prefix-p contexture-ert-directory file))
@@ -334,14 +331,14 @@ a slash; TEXT is then nil."
 (defmacro contexture-ert-with-replay (file &rest body)
   "Run BODY against the exchange recorded in FILE, without a server.
 The test fails if BODY makes other calls than FILE has, makes them in
-another order, or leaves some out.  Keys in another order, and keys
-whose value is nil, make no difference.  With `contexture-ert-record',
-BODY is run with a server, and FILE is written."
+another order, or leaves some out.  The order of keys, and keys whose
+value is nil, make no difference.  With `contexture-ert-record', run
+BODY with a server, and write FILE."
   (declare (indent 1) (debug (form body)))
   `(contexture-ert--call-with-replay ,file (lambda () ,@body)))
 
 (defun contexture-ert--call-with-replay (file function)
-  "Call FUNCTION against the exchange in FILE, or record that anew."
+  "Call FUNCTION against the exchange in FILE, or record FILE again."
   (if contexture-ert-record
       (contexture-ert--call-recording file function)
     (contexture-ert--isolated
@@ -357,7 +354,7 @@ BODY is run with a server, and FILE is written."
            (contexture-ert--check-played exchange)))))))
 
 (defun contexture-ert--check-played (exchange)
-  "Fail unless EXCHANGE was played to its end, as it was recorded."
+  "Fail unless EXCHANGE was played to its end as recorded."
   (let ((grace 10))            ; what needs no answer may be on its way
     (contexture-ert-wait-until
      (lambda ()
@@ -374,9 +371,9 @@ BODY is run with a server, and FILE is written."
                         (nth 2 entry) (cadr entry))))))
 
 (defmacro contexture-ert-with-recording (file &rest body)
-  "Run BODY with a new server, and write what both say to FILE.
-It is then ready for `contexture-ert-with-replay'.  Nothing is written
-if BODY fails.  Remarks at the head of an older FILE stay."
+  "Run BODY with a new server, and record the exchange in FILE.
+FILE is then ready for `contexture-ert-with-replay'.  Nothing is written
+if BODY fails.  Comments at the head of an older FILE stay."
   (declare (indent 1) (debug (form body)))
   `(contexture-ert--call-recording ,file (lambda () ,@body)))
 

@@ -9,10 +9,10 @@
 
 ;;; Commentary:
 
-;; `contexture-explain' shows the account of a window that was built of a
-;; session: what of each section is in it and what is not, why, and what
-;; that costs.  Neighbours with one fate are one line; the messages
-;; behind a line, with their scores, are fetched when it is opened.
+;; `contexture-explain' shows the report of a window of a session: what
+;; each section has in it, what was left out, why, and at what cost.
+;; Neighbours with the same outcome share a line; opening a line fetches
+;; its messages and their scores.
 
 ;;; Code:
 
@@ -25,7 +25,7 @@
   :group 'contexture-session)
 
 (defface contexture-explain-shortened '((t :inherit warning))
-  "Face of the mark of what is in a window in a shorter form."
+  "Face of the mark of what is shortened in a window."
   :group 'contexture-session)
 
 (defface contexture-explain-dropped '((t :inherit error))
@@ -36,13 +36,13 @@
   "Name of the buffer that shows why a window is as it is.")
 
 (defconst contexture-explain--most 200
-  "How many messages of one line are shown with their words.")
+  "Maximum number of messages of one line that are shown with their text.")
 
 (defvar-local contexture-explain--back 1
-  "Which window is shown; 1 is the last one that was built.")
+  "Number of the window that is shown; 1 is the last one.")
 
 (defvar-local contexture-explain--reports nil
-  "The accounts of the windows up to that one, the last first.")
+  "Reports of the windows up to that one, the last first.")
 
 (defvar contexture-explain-mode-map
   (let ((map (make-sparse-keymap)))
@@ -60,16 +60,15 @@
   "Keymap of `contexture-explain-mode'.")
 
 (define-derived-mode contexture-explain-mode special-mode "Explain"
-  "Major mode for why a window is as it is.
+  "Major mode for the report of a window.
 \\<contexture-explain-mode-map>\
-\\[contexture-explain-toggle] opens a line: its messages with their scores.
+\\[contexture-explain-toggle] opens a line to show its messages and their scores.
 \\[contexture-explain-visit] shows the text of the messages.
-\\[contexture-explain-older] and \\[contexture-explain-newer] go to the window \
-that was built before and after,
-\\[revert-buffer] asks for the last one again.
+\\[contexture-explain-older] and \\[contexture-explain-newer] go to the \
+previous and the next window,
+\\[revert-buffer] fetches the last one again.
 
-In front of each line, + is in the window, ~ is in it in a shorter form,
-and - was left out.
+In front of each line, + means in the window, ~ shortened, and - left out.
 
 \\{contexture-explain-mode-map}"
   (setq-local truncate-lines t
@@ -78,22 +77,23 @@ and - was left out.
 ;;;###autoload
 (defun contexture-explain (&optional back session)
   "Show why each part of the last window is in or out.
-With a prefix argument BACK, that is the window so many back: 2 is the
-one before the last.  SESSION, an id, is that of this buffer or the
-current one, unless given."
+With a prefix argument BACK, count back that many windows: 2 is the one
+before the last.  SESSION, an id, defaults to this buffer's session, else
+the current one."
   (interactive (list (prefix-numeric-value current-prefix-arg)))
   (when (and back (< back 1))
     (user-error "1 is the last window, 2 the one before"))
   (contexture-explain--fetch (or back 1) (or session contexture-session--shown) nil))
 
 (defun contexture-explain--fetch (back session buffer)
-  "Fetch the account of the window BACK of SESSION, an id or nil.
-It is shown in BUFFER, or in a window of its own if that is nil."
+  "Fetch the report of the window BACK of SESSION, an id or nil.
+Show it in BUFFER, or in a new window if that is nil."
   (contexture-session--call
    'explain-context (contexture--plist :session session :limit back)
    (lambda (reports)
      (cond ((null reports)
-            (message "No window was built of this session since the server began"))
+            (message "No window of this session was built since the server \
+started; ask something first"))
            ((and buffer (not (buffer-live-p buffer))))
            ((< (length reports) back)
             (contexture--message "Only %s known"
@@ -127,7 +127,7 @@ It is shown in BUFFER, or in a window of its own if that is nil."
     (contexture-explain-next)))
 
 (defun contexture-explain--which (back)
-  "Return what to call the window BACK."
+  "Return the name of the window BACK."
   (pcase back
     (1 "The last window")
     (2 "The window before the last")
@@ -136,7 +136,7 @@ It is shown in BUFFER, or in a window of its own if that is nil."
 ;;;; The account
 
 (defun contexture-explain--summary (report)
-  "Return what there is to say of the whole window of REPORT."
+  "Return the summary of the window of REPORT."
   (concat
    (contexture-explain--row
     "Tokens" (format "%s of %s allowed, %s were offered%s"
@@ -168,7 +168,7 @@ It is shown in BUFFER, or in a window of its own if that is nil."
   (concat (propertize (format "%-11s" name) 'face 'bold) text "\n"))
 
 (defun contexture-explain--stable (stable)
-  "Return words for STABLE, what a window has in common with the one before."
+  "Return a phrase for STABLE, the start that a window shares with the last one."
   (let ((bytes (plist-get stable :bytes))
         (first (plist-get stable :first-difference)))
     (cond ((null stable) "no window of this session was built before")
@@ -183,8 +183,8 @@ It is shown in BUFFER, or in a window of its own if that is nil."
                        ", where this window ends"))))))
 
 (defun contexture-explain--first-out (report)
-  "Return words for what was left out of the window of REPORT, the worst first.
-Where the strategy scores, that is what has the lowest score."
+  "Return a phrase for what was left out of the window of REPORT.
+If the strategy scores, the parts with the lowest scores come first."
   (let* ((out (cl-remove-if-not (lambda (part) (eq (plist-get part :fate) :dropped))
                                 (plist-get report :parts)))
          (score (lambda (part) (or (plist-get part :lowest-score) 0)))
@@ -201,7 +201,7 @@ Where the strategy scores, that is what has the lowest score."
               (if (nthcdr 3 sorted) ", ..." "")))))
 
 (defun contexture-explain--items (report)
-  "Return words for the items that are not whole in the window of REPORT, or nil."
+  "Return a phrase for the items that are cut in the window of REPORT, or nil."
   (let ((items (cl-remove-if (lambda (item) (eq (plist-get item :fate) :kept))
                              (plist-get report :items))))
     (and items
@@ -214,7 +214,7 @@ Where the strategy scores, that is what has the lowest score."
                  (if (nthcdr 5 items) "; ..." "")))))
 
 (defun contexture-explain--score (number)
-  "Return NUMBER, a score, with as many digits as it needs."
+  "Return NUMBER, a score, as text with as many digits as it needs."
   (format (if (< (abs number) 10) "%.2f" "%.0f") number))
 
 (defun contexture-explain--section (section report)
@@ -230,7 +230,7 @@ Where the strategy scores, that is what has the lowest score."
                 ""))))
 
 (defun contexture-explain--line (part)
-  "Return the line of PART, neighbours with one fate."
+  "Return the line of PART, neighbours with the same outcome."
   (propertize
    (concat (contexture-explain--mark part) " "
            (contexture-session--fit (plist-get part :what) 18) " "
@@ -244,7 +244,7 @@ Where the strategy scores, that is what has the lowest score."
    'help-echo "TAB: open it; RET: show its text"))
 
 (defun contexture-explain--mark (part)
-  "Return the mark that tells what became of PART."
+  "Return the mark for the outcome of PART."
   (pcase (plist-get part :fate)
     (:kept (propertize "+" 'face 'contexture-explain-kept))
     (:shortened (propertize "~" 'face 'contexture-explain-shortened))
@@ -260,7 +260,7 @@ Where the strategy scores, that is what has the lowest score."
               (contexture-session--number after)))))
 
 (defun contexture-explain--scores (part)
-  "Return the scores of PART, or nothing if the strategy has none."
+  "Return the scores of PART, or the empty string if there are none."
   (if (null (plist-get part :lowest-score)) ""
     (let ((lowest (contexture-explain--score (plist-get part :lowest-score)))
           (highest (contexture-explain--score (plist-get part :highest-score))))
@@ -285,7 +285,7 @@ Where the strategy scores, that is what has the lowest score."
   (contexture-explain--move (or count 1) -1))
 
 (defun contexture-explain--move (count direction)
-  "Go COUNT lines with a part on in DIRECTION, 1 or -1."
+  "Move by COUNT parts in DIRECTION, 1 or -1."
   (dotimes (_ count)
     (let ((place (save-excursion
                    (cl-loop while (and (= 0 (forward-line direction)) (not (eobp)))
@@ -330,19 +330,19 @@ Where the strategy scores, that is what has the lowest score."
     (contexture-session--show-messages
      (plist-get (nth (1- contexture-explain--back) contexture-explain--reports) :session)
      (or (contexture-explain--messages part)
-         (contexture--user-error "This is %s, which is no message"
+         (contexture--user-error "This is %s, not a message"
                      (pcase (plist-get part :what)
-                       ("note" "a note in the place of what is left out")
+                       ("note" "a note about what is left out")
                        (what (format "the text of %s" what))))))))
 
 (defun contexture-explain-toggle ()
-  "Open the line at point, to show its messages and their scores, or close it."
+  "Show or hide the messages and scores behind the line at point."
   (interactive)
   (let ((part (contexture-explain--part)))
     (cond ((contexture-explain--close))
           ((contexture-explain--messages part)
            (contexture-explain--open part))
-          (t (user-error "There is nothing more to know of this")))))
+          (t (user-error "There is nothing more to show here")))))
 
 (defun contexture-explain--close ()
   "Close the line at point, or the one it was opened from.
@@ -381,26 +381,26 @@ Return nil if it is not open."
                 (contexture-explain--insert part units messages))))))))))
 
 (defun contexture-explain--first-messages (part)
-  "Return parameters that choose the messages of PART, if they are not too many."
+  "Return parameters that choose the messages of PART, unless they are too many."
   (let ((params (contexture-explain--messages part)))
     (if (> (or (plist-get part :units) 1) contexture-explain--most)
         (list :ids (list (plist-get params :from)))
       params)))
 
 (defun contexture-explain--same-p (a b)
-  "Whether A and B are accounts of the same window."
+  "Return non-nil if A and B are reports of the same window."
   (cl-every (lambda (key) (equal (plist-get a key) (plist-get b key)))
             '(:at :strategy :max-tokens :tokens-before :tokens-after :sections)))
 
 (defun contexture-explain--units (part report whole)
-  "Return the parts of WHOLE, the full account of REPORT, that PART stands for.
-Return nil if WHOLE is nil, that is, is not known any more."
+  "Return the parts of WHOLE, the full form of REPORT, that PART stands for.
+Return nil if WHOLE is nil because the server no longer has it."
   (let ((skip (cl-loop for it in (plist-get report :parts)
                        until (eq it part) sum (or (plist-get it :units) 1))))
     (seq-take (nthcdr skip (plist-get whole :parts)) (or (plist-get part :units) 1))))
 
 (defun contexture-explain--insert (part units messages)
-  "Show below the line of PART its UNITS, with the words of MESSAGES."
+  "Show UNITS below the line of PART, with the text of MESSAGES."
   (let ((place (text-property-any (point-min) (point-max)
                                   'contexture-explain-part part))
         (known (make-hash-table :test #'equal))
@@ -417,12 +417,12 @@ Return nil if WHOLE is nil, that is, is not known any more."
             (if units
                 (mapconcat (lambda (unit) (contexture-explain--unit unit known))
                            units "")
-              "    More is not known: the window is no longer among those kept.\n")
+              "    The server no longer keeps the details of this window.\n")
             'contexture-explain-detail t)))))))
 
 (defun contexture-explain--unit (unit known)
-  "Return lines for UNIT, a part of a whole account.
-KNOWN is a table from the id of a message to it."
+  "Return lines for UNIT, a part of a full report.
+KNOWN is a hash table from ids to messages."
   (propertize
    (concat
     "    " (contexture-explain--mark unit) " "
@@ -442,7 +442,7 @@ KNOWN is a table from the id of a message to it."
    'mouse-face 'highlight))
 
 (defun contexture-explain--words (message)
-  "Return the beginning of what MESSAGE says, or calls."
+  "Return the beginning of the text of MESSAGE, or of its calls."
   (let ((text (string-trim (replace-regexp-in-string
                             "[ \t\n\r]+" " "
                             (substring (plist-get message :content) 0
@@ -456,7 +456,7 @@ KNOWN is a table from the id of a message to it."
      72 nil nil t)))
 
 (defun contexture-explain--score-parts (score)
-  "Return SCORE with the parts of which it is made."
+  "Return SCORE with its parts, as text."
   (if (null score) ""
     (format "      score %.3g = %s\n" (plist-get score :total)
             (mapconcat (pcase-lambda (`(,name ,value))

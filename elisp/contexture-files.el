@@ -10,9 +10,9 @@
 ;;; Commentary:
 
 ;; For completion: the files below a folder, listed by another process
-;; while Emacs goes on, and kept.  Whoever asks gets at once what is
-;; known: the names so far during the first listing, and later the last
-;; complete list, while a new one is made if it may be out of date.
+;; in the background, and cached.  A caller gets an answer at once: the
+;; names so far during the first listing, and later the last complete
+;; list, while an outdated one is renewed.
 ;;
 ;; Git lists its work trees, with what is not yet committed and without
 ;; what is ignored; find(1) the rest.  Folders on other machines have no
@@ -25,30 +25,29 @@
 (eval-when-compile (require 'subr-x))
 
 (defconst contexture-files--most 100000
-  "How many files are listed at most; a home folder has more.")
+  "Maximum number of files in a list; a home folder has more.")
 
 (defconst contexture-files--fresh 5
-  "For how many seconds a list is taken to be up to date.")
+  "Number of seconds for which a list counts as up to date.")
 
 (defconst contexture-files--passing "~\\'\\|\\(?:\\`\\|/\\)\\.?#[^/]*\\'"
   "Regexp for names that Emacs gives to backups, locks and unsaved text.")
 
 (cl-defstruct (contexture-files--list (:constructor contexture-files--make-list)
                                       (:copier nil))
-  "The files below ROOT, or one level of it if SHALLOW.
-NAMES are relative to it, the last found first, and DONE tells whether
-they are all.  PROCESS is finding NEW ones, and REST is the beginning of
-a name of which the end has not been read.  TIME is that of the last
-beginning."
+  "The files below ROOT, or in ROOT alone if SHALLOW.
+NAMES are relative to ROOT, the last found first, and DONE is non-nil if
+they are complete.  PROCESS is finding NEW ones, and REST is the
+beginning of an unfinished name.  TIME is when the last listing began."
   root shallow names done process new (rest "") time)
 
 (defvar contexture-files--lists (make-hash-table :test #'equal)
-  "From a folder to its `contexture-files--list'.")
+  "Hash table from a folder to its `contexture-files--list'.")
 
 (defun contexture-files--of (root shallow)
-  "Return the list of the files below ROOT, and bring it up to date.
-It may be empty for now.  If SHALLOW, folders below ROOT do not count.
-Nil means that ROOT is on another machine."
+  "Return the list of the files below ROOT, and start to renew an old one.
+The list may be empty at first.  If SHALLOW, leave out folders below
+ROOT.  Return nil if ROOT is on another machine."
   (unless (file-remote-p root)
     (let ((list (or (gethash root contexture-files--lists)
                     (puthash root (contexture-files--make-list
@@ -60,7 +59,7 @@ Nil means that ROOT is on another machine."
       list)))
 
 (defun contexture-files--forget ()
-  "Forget all lists, and end what is making them."
+  "Forget all lists, and end the processes that make them."
   (maphash (lambda (_ list)
              (when-let ((process (contexture-files--list-process list)))
                (set-process-sentinel process #'ignore)
@@ -69,7 +68,7 @@ Nil means that ROOT is on another machine."
   (clrhash contexture-files--lists))
 
 (defun contexture-files--outdated-p (list)
-  "Whether LIST should be made anew, and is not being made."
+  "Return non-nil if LIST is out of date and not being renewed."
   (and (null (contexture-files--list-process list))
        (or (null (contexture-files--list-time list))
            (> (float-time (time-subtract nil (contexture-files--list-time list)))
@@ -91,7 +90,7 @@ Nil means that ROOT is on another machine."
     "-name" ".?*" "-prune" "-o" "-type" "f" "-print0"))
 
 (defun contexture-files--begin (list command)
-  "Begin to make LIST by COMMAND."
+  "Start COMMAND to make LIST."
   (setf (contexture-files--list-time list) (current-time)
         (contexture-files--list-new list) nil
         (contexture-files--list-rest list) ""
@@ -103,14 +102,14 @@ Nil means that ROOT is on another machine."
     (setf (contexture-files--list-done list) t)))
 
 (defun contexture-files--start (list command)
-  "Return a process that makes LIST by COMMAND."
+  "Return a process that runs COMMAND to make LIST."
   (with-temp-buffer                     ; away from buffer-local environments
     (let ((default-directory (contexture-files--list-root list))
           (process-adaptive-read-buffering nil)
           (read-process-output-max (max read-process-output-max 65536)))
       (make-process
        :name "contexture files" :noquery t :connection-type 'pipe
-       ;; Its complaints would otherwise come as names.
+       ;; Its error messages would otherwise be read as names.
        :command `("/bin/sh" "-c" "exec \"$@\" 2>/dev/null" "sh" ,@command)
        :coding (or file-name-coding-system 'utf-8-unix)
        :filter (apply-partially #'contexture-files--filter list)
@@ -132,9 +131,9 @@ Nil means that ROOT is on another machine."
       (delete-process process))))
 
 (defun contexture-files--sentinel (list command process _event)
-  "Note that PROCESS, which ran COMMAND, has made LIST.
-If Git has failed, which it does in a folder that only looks like one
-of its own, find(1) does the work."
+  "Note that PROCESS, which ran COMMAND, has finished LIST.
+If Git failed, as it does in a folder that only looks like a work tree,
+use find(1)."
   (unless (process-live-p process)
     (setf (contexture-files--list-process list) nil)
     (if (and (equal (car command) "git")

@@ -9,14 +9,14 @@
 
 ;;; Commentary:
 
-;; `contexture-gptel-mode' makes gptel send what was marked.  It puts
-;; one asynchronous function on `gptel-prompt-transform-functions', so
-;; Emacs does not wait while the server renders the text; and the
-;; request goes on without it when the server does not answer in time.
+;; `contexture-gptel-mode' makes gptel send the context.  It adds one
+;; asynchronous function to `gptel-prompt-transform-functions', so Emacs
+;; does not wait while the server renders the text; if the server does not
+;; answer in time, the request goes on without the context.
 ;;
-;; Of gptel, 0.9.9 or later, this uses that hook, `gptel-fsm-info' with
+;; It needs gptel 0.9.9 or later and uses that hook, `gptel-fsm-info' with
 ;; `:data' and `:buffer', `gptel-use-context', `gptel-system-prompt' and
-;; `gptel-prompt-prefix-string'; nothing of it is changed or advised.
+;; `gptel-prompt-prefix-string'; it changes and advises nothing in gptel.
 
 ;;; Code:
 
@@ -32,24 +32,24 @@
 (defvar gptel-use-context)
 
 (defcustom contexture-gptel-timeout 2
-  "Seconds that a request of gptel waits for its context.
-Emacs does not wait meanwhile.  After that the request goes on without
+  "Number of seconds that a gptel request waits for its context.
+Emacs itself does not wait.  After that time the request goes on without
 the context, and a message says so."
   :type 'number
   :group 'contexture)
 
 (defvar contexture-gptel--told nil
-  "Names of the empty contexts that the user has been told of.")
+  "Names of the empty contexts that the user was told about.")
 
 ;;;###autoload
 (define-minor-mode contexture-gptel-mode
   "Send the context of the buffer with each request of gptel.
-It is the context that `contexture-add-region' and its like work on in
-the buffer where gptel was called, see `contexture-scope'; in a buffer
-of a chat, choose one with `contexture-switch'.  It goes where gptel's
-option `gptel-use-context' says, to the system message or the prompt;
-nothing is sent when that is nil.  `contexture-token-budget' is the
-most that is sent.  The echo area tells what was."
+That is the context of the buffer where you call gptel (see
+`contexture-scope'); in a chat buffer, choose one with
+`contexture-switch'.  gptel's option `gptel-use-context' says whether it
+goes into the system message or the prompt; if that is nil, nothing is
+sent.  At most `contexture-token-budget' tokens are sent.  The echo area
+shows what was sent."
   :global t
   :group 'contexture
   (setq contexture-gptel--told nil)
@@ -62,7 +62,7 @@ most that is sent.  The echo area tells what was."
 
 (defun contexture-gptel--turn-on ()
   "Join gptel, or wait until it is loaded.
-Its hook must not be touched before: gptel would then not give it the
+Its hook must not be touched before that: gptel would then not set the
 default value."
   (cond ((boundp 'gptel-prompt-transform-functions)
          (add-hook 'gptel-prompt-transform-functions
@@ -73,8 +73,8 @@ default value."
         (t
          (add-hook 'after-load-functions #'contexture-gptel--loaded)
          (unless (locate-library "gptel")
-           (message "Contexture: gptel is not installed; its requests get \
-the context once it is")))))
+           (message "Contexture: gptel is not installed; install it, and its requests \
+get the context")))))
 
 (defun contexture-gptel--loaded (_file)
   "Join gptel if it was gptel that was just loaded."
@@ -103,9 +103,9 @@ This is an asynchronous function of `gptel-prompt-transform-functions'."
            (funcall callback)))))))
 
 (defun contexture-gptel--fetch (manager function)
-  "Have the context named MANAGER rendered, and call FUNCTION, once.
-It gets MANAGER, the result of `render-context' or nil, and what went
-wrong or nil."
+  "Render the context named MANAGER, and call FUNCTION once.
+Its arguments are MANAGER, the result of `render-context' or nil, and
+the problem or nil."
   (let* ((done nil)
          (timer nil)
          (finish (lambda (rendered problem)
@@ -135,10 +135,11 @@ wrong or nil."
   (contexture--cancel connection id))
 
 (defun contexture-gptel--put (prompt manager rendered problem)
-  "Put RENDERED, the context named MANAGER, into the buffer PROMPT, and say so.
-Without it, say why: because of PROBLEM, or because there is nothing."
+  "Insert RENDERED, the context named MANAGER, into the buffer PROMPT.
+Tell the user so, or why there is nothing to insert: PROBLEM, or an empty
+context."
   (cond (problem
-         (contexture--message "Contexture: gptel's request goes without context: %s" problem))
+         (contexture--message "Contexture: gptel's request is sent without context: %s" problem))
         ((null (plist-get rendered :report))
          (contexture-gptel--tell-empty manager))
         (t
@@ -147,7 +148,7 @@ Without it, say why: because of PROBLEM, or because there is nothing."
          (contexture-gptel--tell-sent manager rendered))))
 
 (defun contexture-gptel--tell-empty (manager)
-  "Tell, once for each, that the context named MANAGER is empty."
+  "Tell the user once that the context named MANAGER is empty."
   (unless (member manager contexture-gptel--told)
     (push manager contexture-gptel--told)
     (contexture--message "Contexture: nothing sent with gptel: the context of %s is empty%s"
@@ -158,7 +159,7 @@ Without it, say why: because of PROBLEM, or because there is nothing."
                ""))))
 
 (defun contexture-gptel--tell-sent (manager rendered)
-  "Tell that RENDERED, the context named MANAGER, is sent, and what is not."
+  "Tell the user that RENDERED, the context named MANAGER, is sent."
   (let* ((fates (mapcar (lambda (item) (plist-get item :fate))
                         (plist-get rendered :report)))
          (cut (cl-count :cut fates))
@@ -176,16 +177,16 @@ Without it, say why: because of PROBLEM, or because there is nothing."
 
 (defun contexture-gptel--insert (text)
   "Insert TEXT into the request whose prompt is in the current buffer.
-It goes to the system message if gptel's context does and there can be
-one, else to the last thing that the user said."
+Put it into the system message if gptel's context goes there and there
+can be one, else before the user's last message."
   (unless (and (eq gptel-use-context 'system)
                (contexture-gptel--insert-in-system text))
     (contexture-gptel--insert-in-prompt text)))
 
 (defun contexture-gptel--insert-in-system (text)
-  "Append TEXT to the system message; return non-nil if that can be done.
-Instructions come first: they change less often, so that what a
-provider has cached of them holds."
+  "Append TEXT to the system message; return non-nil on success.
+Instructions come first: they change less often, so the provider's
+prompt cache stays valid for them."
   (when (and (boundp 'gptel-system-prompt)
              (not (memq 'nosystem (and (symbolp gptel-model)
                                        (get gptel-model :capabilities))))
@@ -198,10 +199,10 @@ provider has cached of them holds."
       t)))
 
 (defun contexture-gptel--insert-in-prompt (text)
-  "Insert TEXT before the last thing that the user said.
-What the model said has the text property `gptel'.  The mark before a
-prompt in a chat is no part of it, and gptel only takes it away at the
-very beginning."
+  "Insert TEXT before the user's last message.
+The model's text has the text property `gptel'.  The prefix of a prompt
+is not part of the message, and gptel removes it only at the very
+beginning."
   (goto-char (contexture-gptel--prompt-start))
   (let ((start (point))
         (prefix (if (fboundp 'gptel-prompt-prefix-string)
@@ -215,7 +216,7 @@ very beginning."
     (insert (if (bobp) "" "\n\n") text "\n\n")))
 
 (defun contexture-gptel--prompt-start ()
-  "Return the position where the last thing that the user said begins."
+  "Return the position where the user's last message begins."
   (let ((position (point-max)))
     (while (and (> position (point-min))
                 (not (get-text-property (1- position) 'gptel)))

@@ -1,4 +1,4 @@
-;;; contexture-info.el --- Tell what is connected  -*- lexical-binding: t; -*-
+;;; contexture-info.el --- Show what is connected  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The Contexture authors
 
@@ -10,8 +10,8 @@
 ;;; Commentary:
 
 ;; `contexture-info' shows the server that this Emacs is connected to,
-;; and what it holds.  It asks and shows the answers when they come; it
-;; starts no server and waits for none.
+;; and what it holds.  It shows answers as they come; it starts no server
+;; and never waits.
 
 ;;; Code:
 
@@ -32,9 +32,9 @@
   "Keymap of `contexture-info-mode'.")
 
 (define-derived-mode contexture-info-mode special-mode "Contexture-Info"
-  "Major mode for what `contexture-info' tells.
+  "Major mode for what `contexture-info' shows.
 \\<contexture-info-mode-map>\\[revert-buffer] asks again, and \
-\\[contexture-doctor] looks for what is wrong.
+\\[contexture-doctor] checks the set-up.
 
 \\{contexture-info-mode-map}"
   (setq-local truncate-lines t
@@ -50,7 +50,7 @@
   (contexture-info--ask))
 
 (defun contexture-info--ask ()
-  "Ask the server what it is and holds, and show that when it answers."
+  "Ask the server about itself, and show its answer."
   (require 'contexture-doctor)          ; for its option
   (let ((buffer (current-buffer)))
     (if (not (contexture-running-p))
@@ -71,15 +71,15 @@
 \\<contexture-info-mode-map>\\[contexture-doctor] looks for the reason.\n"))))))))
 
 (defun contexture-info--unconnected ()
-  "Return what to say when no server has been reached."
+  "Return the text to show when there is no connection."
   (substitute-command-keys
    (concat (if contexture--connection
                (contexture--format "The server cannot be reached: %s.\n"
                                    (or (oref contexture--connection reason)
-                                       "it has not answered yet"))
+                                       "no answer yet"))
              "This Emacs is not connected; the first command connects it.\n")
-           "\n\\<contexture-info-mode-map>\\[contexture-doctor] looks for what \
-is wrong.\n")))
+           "\n\\<contexture-info-mode-map>\\[contexture-doctor] checks the \
+set-up.\n")))
 
 (defun contexture-info--show-in (buffer text)
   "Show TEXT in BUFFER, if that is still there."
@@ -106,7 +106,7 @@ is wrong.\n")))
    (contexture-info--managers managers)))
 
 (defun contexture-info--rows (info managers)
-  "Return pairs of a name and a value for INFO and MANAGERS."
+  "Return pairs of a label and a value for INFO and MANAGERS."
   (let ((pid (plist-get info :pid)))
     `(("Server" . ,(format "%s %s" (plist-get info :name) (plist-get info :version)))
       ("Process" . ,(if-let ((seconds (contexture-info--uptime pid)))
@@ -125,7 +125,7 @@ is wrong.\n")))
       ("Contexts" . ,(contexture-info--sums managers)))))
 
 (defun contexture-info--transport (pid)
-  "Return how the server with process PID is reached."
+  "Return a phrase for the connection to the server with process PID."
   (pcase (oref contexture--connection target)
     (`(:unix ,path) (format "through the socket %s" (abbreviate-file-name path)))
     (`(:tcp ,host ,port) (format "by TCP, %s:%d" host port))
@@ -137,13 +137,13 @@ is wrong.\n")))
          (format "through process %s, to a server that runs already" own))))))
 
 (defun contexture-info--uptime (pid)
-  "Return for how long process PID has been running, or nil if not known."
+  "Return how long process PID has been running as text, or nil if unknown."
   (when-let ((elapsed (and (not (keywordp (car (oref contexture--connection target))))
                            (alist-get 'etime (process-attributes pid)))))
     (format-seconds "%dd %hh %mm %z%ss" elapsed)))
 
 (defun contexture-info--sums (managers)
-  "Return how much all MANAGERS hold, in words."
+  "Return a phrase for how much all MANAGERS hold."
   (let ((sum (lambda (key)
                (apply #'+ (mapcar (lambda (entry) (or (plist-get entry key) 0))
                                   managers)))))

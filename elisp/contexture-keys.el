@@ -9,9 +9,9 @@
 
 ;;; Commentary:
 
-;; The keymap of all commands, and which file has those that are not in
-;; contexture.el, for who loads that without the autoloads of a package.
-;; It is a part of contexture.el, which loads it.
+;; The keymap of all commands, and autoloads for those outside
+;; contexture.el, for users who load that file without a package's
+;; autoloads.  contexture.el loads this file.
 
 ;;; Code:
 

@@ -12,10 +12,10 @@
 ;; The error in a debugger with its backtrace, what an inspector shows,
 ;; and the notes of the compiler.
 ;;
-;; The image is asked for the frames, then for where they are, then for
-;; the variables of those whose source is here; the others are mostly the
-;; Lisp's own and would cost tokens.  The definitions of those frames are
-;; part of the text, as far as they are short.
+;; Asks the image for the frames, then for their places, then for the
+;; variables of frames whose source is here; the others are mostly the
+;; Lisp's own and would cost tokens.  Short definitions of those frames
+;; become part of the text.
 
 ;;; Code:
 
@@ -29,16 +29,16 @@
 (autoload 'contexture-sources--params "contexture-sources")
 
 (defconst contexture-lisp--frames 20
-  "How many frames of a backtrace are added unless asked for another number.")
+  "Number of frames of a backtrace to add by default.")
 
 (defconst contexture-lisp--definitions 5
-  "How many definitions of functions in a backtrace are added.")
+  "Maximum number of definitions to add with a backtrace.")
 
 (defconst contexture-lisp--longest-definition 60
-  "How many lines a definition may have to be added with a backtrace.")
+  "Maximum length in lines of a definition added with a backtrace.")
 
 (defconst contexture-lisp--longest-value 200
-  "How many characters of the value of a variable are added.")
+  "Maximum number of characters of a variable's value.")
 
 (defconst contexture-lisp--client-frame
   "\\`(\\(?:([^)\n]* :in \\)?\\(?:swank\\|slynk\\)[^ :]*:"
@@ -47,7 +47,7 @@
 ;;;; Errors
 
 (defun contexture-lisp--add-error (client frames)
-  "Add the error of a debugger of CLIENT, with that many FRAMES."
+  "Add the error of a debugger of CLIENT, with FRAMES frames."
   (let* ((frames (if (natnump frames) frames contexture-lisp--frames))
          (debugger (contexture-lisp--debugger client))
          (facts (with-current-buffer debugger
@@ -76,7 +76,7 @@
                   more)))))))))))
 
 (defun contexture-lisp--debugger (client)
-  "Return the debugger of CLIENT that is meant: this one, or the only one."
+  "Return the debugger of CLIENT: this buffer, or the only one."
   (let* ((mode (contexture-lisp--client-debugger-mode client))
          (all (cl-remove-if-not
                (lambda (buffer)
@@ -106,7 +106,7 @@
            (cdr frames)))))
 
 (defun contexture-lisp--for-each (client function frames)
-  "Return a form for a list of what FUNCTION of CLIENT says of FRAMES."
+  "Return a form that lists the values of CLIENT's FUNCTION for FRAMES."
   `(cl:list ,@(mapcar (lambda (frame)
                         (contexture-lisp--form client function
                                                (plist-get frame :number)))
@@ -137,8 +137,8 @@ Those have the form of CLIENT."
                        (buffer-substring-no-properties (car bounds) (cdr bounds)))))))))
 
 (defun contexture-lisp--with-locals (frames locals)
-  "Return FRAMES, those that have a file with what LOCALS says of each.
-An element of LOCALS is a list of variables, and tags that are left out."
+  "Return FRAMES, with the variables from LOCALS in frames with a file.
+An element of LOCALS is a list of variables, and tags, which are ignored."
   (cl-loop for frame in frames
            collect (if-let ((variables (and (plist-get frame :file)
                                             (car (pop locals)))))
@@ -153,7 +153,7 @@ An element of LOCALS is a list of variables, and tags that are left out."
                                     contexture-lisp--longest-value nil nil t)))
 
 (defun contexture-lisp--send-error (client facts frames more)
-  "Add the error with FACTS and FRAMES from CLIENT; MORE says there are others."
+  "Add the error with FACTS and FRAMES from CLIENT; MORE means more frames."
   (let ((place (cl-find-if (lambda (frame) (plist-get frame :file)) frames))
         (definitions (contexture-lisp--definitions-text frames))
         (connection (plist-get facts :connection)))
@@ -176,8 +176,8 @@ An element of LOCALS is a list of variables, and tags that are left out."
        '(:language "text"))))))
 
 (defun contexture-lisp--error-text (facts frames more)
-  "Return the error with FACTS, a plist, and FRAMES, as people read it.
-MORE says that there are other frames."
+  "Return the error with FACTS, a plist, and FRAMES as text for people.
+MORE non-nil means that there are more frames."
   (concat
    (plist-get facts :message) "\n"
    "  [" (plist-get facts :type) "]\n\nRestarts:\n"
@@ -199,7 +199,7 @@ MORE says that there are other frames."
             concat (format "       %s\n" variable))))
 
 (defun contexture-lisp--frame-facts (frame)
-  "Return FRAME, a plist, without what only its text is made of."
+  "Return FRAME, a plist, without the keys that only its text needs."
   (cl-loop for (key value) on frame by #'cddr
            unless (eq key :definition) nconc (list key value)))
 
@@ -224,14 +224,14 @@ Each is there once; long ones are left out."
 ;;;; Inspectors
 
 (defun contexture-lisp--add-inspector (client)
-  "Add what the inspector of CLIENT shows."
+  "Add the contents of the inspector of CLIENT."
   (let* ((mode (contexture-lisp--client-inspector-mode client))
          (buffer (if (derived-mode-p mode)
                      (current-buffer)
                    (or (cl-find mode (buffer-list)
                                 :key (lambda (buffer)
                                        (buffer-local-value 'major-mode buffer)))
-                       (contexture--user-error "%s inspects nothing"
+                       (contexture--user-error "%s has no inspector open"
                                    (contexture-lisp--client-name client))))))
     (contexture--add
      (with-current-buffer buffer
@@ -250,7 +250,7 @@ Each is there once; long ones are left out."
     (let ((overlays (or (contexture-lisp--notes client (point) (1+ (point)))
                         (contexture-lisp--notes client (line-beginning-position)
                                                 (line-end-position))
-                        (user-error "The compiler says nothing of this line"))))
+                        (user-error "The compiler has no note on this line"))))
       (contexture--add
        (contexture-sources--params
         :error :diagnostic
@@ -262,7 +262,7 @@ Each is there once; long ones are left out."
 
 (defun contexture-lisp--notes (client beg end)
   "Return the overlays of notes of CLIENT between BEG and END, in order.
-Of those around a whole definition, only the innermost count."
+Of notes around a whole definition, only the innermost count."
   (let* ((property (contexture-lisp--client-note-property client))
          (notes (sort (cl-remove-if-not
                        (lambda (overlay) (overlay-get overlay property))

@@ -9,12 +9,12 @@
 
 ;;; Commentary:
 
-;; What was typed into the REPL of a Lisp and what came of it, read from
-;; the REPL's buffer by the properties that the client puts on the text.
+;; Reads the input and output of a Lisp's REPL from its buffer, by the
+;; text properties that the client sets.
 ;;
-;; And what `contexture-slime-mode' and `contexture-sly-mode' do: keys
-;; behind the client's prefix and, in REPLs whose other end is Contexture,
-;; prose that can be typed: no argument lists, no shortcut at a comma.
+;; Also implements `contexture-slime-mode' and `contexture-sly-mode': keys
+;; behind the client's prefix and, in REPLs connected to Contexture, typing
+;; of prose, without argument lists or the comma shortcut.
 
 ;;; Code:
 
@@ -24,18 +24,18 @@
 (autoload 'contexture-sources--add-all "contexture-sources")
 
 (defconst contexture-lisp--no-value "\\`; No values?\\'"
-  "Matches what a client writes when there is no value.")
+  "Regexp for what a client prints when there is no value.")
 
 (defconst contexture-lisp--failure
   "^; \\(Evaluation aborted on\\|Debugger entered on\\) \\(.*?\\)\\.?$"
-  "Matches what a client writes when there was an error.")
+  "Regexp for what a client prints after an error.")
 
 ;;;; History
 
 (defun contexture-lisp--add-history (client count)
   "Add the last COUNT interactions of a REPL of CLIENT."
   (when (< count 1)
-    (user-error "At least one interaction must be asked for"))
+    (user-error "Ask for at least one interaction"))
   (let* ((connection (contexture-lisp--connection client))
          (lisp (contexture-lisp--implementation client connection))
          (interactions
@@ -44,7 +44,7 @@
                       (append interaction (list :buffer (buffer-name) :lisp lisp)))
                     (contexture-lisp--interactions client count)))))
     (unless interactions
-      (user-error "Nothing was evaluated in the REPL yet"))
+      (user-error "Nothing has been evaluated in the REPL yet"))
     (contexture-sources--add-all
      (mapcar (lambda (interaction)
                (cons 'add-context (contexture-lisp--interaction-params interaction)))
@@ -57,8 +57,8 @@
          (or (contexture-lisp--ask client 'repl connection)
              (contexture--user-error "%s has no REPL" (contexture-lisp--client-name client))))
         ((contexture-lisp--agent-p client)
-         (user-error "This conversation is Contexture's own; \
-its session has it already"))
+         (user-error "This REPL is a conversation with Contexture; \
+its session already has the text"))
         (t (current-buffer))))
 
 (defun contexture-lisp--interactions (client count)
@@ -94,7 +94,7 @@ Each is a plist of `:prompt', `:input', `:output', and `:value' or
 
 (defun contexture-lisp--interaction (client start end)
   "Return the interaction of CLIENT from START, a prompt, to END, or nil.
-It is nil if nothing was sent, or nothing came of it yet."
+It is nil if nothing was sent, or there is no result yet."
   (pcase-let* ((`(,prompt ,input ,output ,rest)
                 (contexture-lisp--parts client start end))
                (outcome (contexture-lisp--outcome client rest (= end (point-max)))))
@@ -109,8 +109,8 @@ It is nil if nothing was sent, or nothing came of it yet."
 
 (defun contexture-lisp--parts (client start end)
   "Return prompt, input, output and the rest between START and END, as texts.
-They are told apart as CLIENT does.
-What was typed later, for the program to read, is part of its output."
+CLIENT's text properties tell them apart.
+Input that the program read is part of its output."
   (let ((position start) seen prompt input output rest)
     (while (< position end)
       (let* ((next (next-property-change position nil end))
@@ -128,9 +128,9 @@ What was typed later, for the program to read, is part of its output."
             (list prompt input output rest))))
 
 (defun contexture-lisp--outcome (client text last)
-  "Return what TEXT, the rest of an interaction, says that came of it.
-That is a plist with `:value' or `:error', or nil if it is not known yet.
-LAST says that no prompt follows; then a debugger of CLIENT may know."
+  "Return the outcome that TEXT, the rest of an interaction, shows.
+It is a plist with `:value' or `:error', or nil if there is none yet.
+LAST non-nil means that no prompt follows; then ask CLIENT's debugger."
   (let ((text (string-trim text)))
     (cond ((string-match contexture-lisp--failure text)
            (list :error (match-string 2 text)))
@@ -158,7 +158,7 @@ LAST says that no prompt follows; then a debugger of CLIENT may know."
         :metadata `(:origin :repl :language "lisp" ,@interaction)))
 
 (defun contexture-lisp--interaction-text (interaction)
-  "Return INTERACTION, a plist, as one reads it in a REPL."
+  "Return INTERACTION, a plist, as text in the form of a REPL."
   (let ((output (plist-get interaction :output))
         (value (plist-get interaction :value)))
     (concat (plist-get interaction :prompt) " " (plist-get interaction :input) "\n"
@@ -177,7 +177,7 @@ LAST says that no prompt follows; then a debugger of CLIENT may know."
     (dolist (command '(slime-handle-repl-shortcut slime-space slime-autodoc-space
                        sly-mrepl-shortcut sly-autodoc-space))
       (define-key map (vector 'remap command) #'self-insert-command))
-    ;; To indent prose as Lisp fails where its parentheses do not match.
+    ;; Indenting prose as Lisp fails if its parentheses do not match.
     (dolist (command '(indent-for-tab-command
                        slime-fuzzy-indent-and-complete-symbol
                        sly-mrepl-indent-and-complete-symbol))
@@ -186,11 +186,11 @@ LAST says that no prompt follows; then a debugger of CLIENT may know."
   "Keymap of REPLs in which prose is written.")
 
 (defvar-local contexture-lisp--autodoc nil
-  "The client whose argument lists were shown here before.")
+  "Client whose argument lists were shown in this buffer before.")
 
 (define-minor-mode contexture-lisp--agent-mode
-  "Let prose be typed in this REPL, whose other end is Contexture.
-The comma and the space type themselves, TAB only completes, and no
+  "Minor mode for typing prose in a REPL connected to Contexture.
+The comma and the space insert themselves, TAB only completes, and no
 argument lists are shown."
   :init-value nil
   :interactive nil
@@ -206,8 +206,7 @@ argument lists are shown."
              (contexture-lisp--ask client 'autodoc nil))))))
 
 (defvar contexture-lisp--on nil
-  "The clients whose mode is on, as pairs with what that has changed.
-That is what the key was bound to before.")
+  "Alist from each client whose mode is on to the key's former binding.")
 
 (defun contexture-lisp--agent-client ()
   "Return the client whose mode is on and whose REPL this buffer is, or nil."
@@ -216,14 +215,14 @@ That is what the key was bound to before.")
               (mapcar #'car contexture-lisp--on)))
 
 (defun contexture-lisp--agent-p (client)
-  "Whether this buffer is a REPL of CLIENT whose other end is Contexture."
+  "Return non-nil if this is a REPL of CLIENT connected to Contexture."
   (and (derived-mode-p (contexture-lisp--client-repl-mode client))
        (when-let ((connection (contexture-lisp--ask client 'buffer-connection)))
          (and (process-live-p connection)
               (equal (contexture-lisp--ask client 'type connection) "Contexture")))))
 
 (defun contexture-lisp--free-agents ()
-  "Turn `contexture-lisp--agent-mode' on in the REPLs that it is for."
+  "Turn `contexture-lisp--agent-mode' on in the REPLs of Contexture."
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
       (when-let ((client (contexture-lisp--agent-client)))
@@ -238,7 +237,7 @@ That is what the key was bound to before.")
 ;;;; Modes
 
 (defun contexture-lisp--switch (client on map)
-  "Turn the mode of CLIENT with the keymap MAP on if ON, else off."
+  "Turn the mode of CLIENT, with the keymap MAP, on or off according to ON."
   (if on
       (unless (assq client contexture-lisp--on)
         (contexture-lisp--turn-on client map))
@@ -246,7 +245,7 @@ That is what the key was bound to before.")
       (contexture-lisp--turn-off client))))
 
 (defun contexture-lisp--turn-on (client map)
-  "Bind the key of the mode of CLIENT to MAP, and free its agents."
+  "Bind the key of the mode of CLIENT to MAP, and allow prose in its REPLs."
   (let* ((event (aref (kbd contexture-lisp-key) 0))
          (prefix-map (contexture-lisp--ask client 'prefix-map)))
     (push (list client event (lookup-key prefix-map (vector event)))

@@ -9,14 +9,13 @@
 
 ;;; Commentary:
 
-;; What `contexture-slime' and `contexture-sly' share: how a Lisp image is
-;; asked, where it says that its definitions are, and the commands that
-;; use whichever of the two clients is connected.  Neither client is
-;; needed to load this.
+;; What `contexture-slime' and `contexture-sly' share: calls to a Lisp
+;; image, the locations of its definitions, and the commands that use
+;; whichever client is connected.  Loading this needs neither client.
 ;;
-;; An image is only asked, never waited for, but for the completion of a
-;; name, which ends at the next key.  Whatever could signal an error in
-;; the image is kept from doing so: that would open a debugger.
+;; Calls to an image never wait, except the completion of a name, which
+;; ends at the next key.  Calls catch their errors in the image, since an
+;; error would open a debugger.
 
 ;;; Code:
 
@@ -38,17 +37,17 @@
 (defcustom contexture-lisp-key "C-a"
   "The key for adding to the context, behind the prefix of SLIME or SLY.
 It is bound while `contexture-slime-mode' or `contexture-sly-mode' is
-on: turn the mode off and on again after a change."
+on.  After a change, turn the mode off and on again."
   :type 'string
   :group 'contexture)
 
 (cl-defstruct (contexture-lisp--client (:constructor contexture-lisp--make-client)
                                        (:copier nil))
-  "A client of Lisp images: its names, and functions that reach it."
-  (feature nil :documentation "The feature that it provides, a symbol.")
-  (name nil :documentation "What people call it.")
-  (prefix nil :documentation "The package of its functions in the image.")
-  (completions nil :documentation "The function there that completes a symbol.")
+  "A client of Lisp images: its names and its functions."
+  (feature nil :documentation "Feature that it provides, a symbol.")
+  (name nil :documentation "Its name for people.")
+  (prefix nil :documentation "Package of its functions in the image.")
+  (completions nil :documentation "Function in the image that completes a symbol.")
   (connections nil :documentation "Returns all open connections.")
   (current nil :documentation "Returns the connection of this buffer, or nil.")
   (type nil :documentation "Returns the kind of Lisp of a connection.")
@@ -56,19 +55,19 @@ on: turn the mode off and on again after a change."
   (send nil :documentation "Sends (CONNECTION FORM PACKAGE THREAD CONTINUATION).")
   (package nil :documentation "Returns the package at point, or that of a connection.")
   (symbol nil :documentation "Returns the name of the symbol at point, or nil.")
-  (filename nil :documentation "Returns Emacs's name for a file of the image.")
+  (filename nil :documentation "Returns the name that Emacs has for a file of the image.")
   (offset nil :documentation "Returns the position of a location in this buffer.")
   (repl-mode nil :documentation "The major mode of its REPLs.")
   (repl nil :documentation "Returns the REPL of a connection, or nil.")
-  (kind nil :documentation "Returns what a REPL has at a position: \
+  (kind nil :documentation "Returns the kind of REPL text at a position: \
 `prompt', `input', `output' or nil.")
   (buffer-connection nil :documentation "Returns this buffer's own connection.")
   (debugger-mode nil :documentation "The major mode of its debuggers.")
-  (debugger nil :documentation "Returns what this debugger is about, a plist.")
+  (debugger nil :documentation "Returns the facts of this debugger's error, a plist.")
   (inspector-mode nil :documentation "The major mode of its inspectors.")
   (note-property nil :documentation "The property of overlays of compiler notes.")
   (prefix-map nil :documentation "Returns the keymap behind its prefix.")
-  (repl-hook nil :documentation "The hook that runs in new REPLs.")
+  (repl-hook nil :documentation "Hook that runs in new REPLs.")
   (autodoc nil :documentation "Returns whether argument lists are shown here, \
 and turns that on or off."))
 
@@ -79,7 +78,7 @@ and turns that on or off."))
 ;;;; Connections
 
 (defun contexture-lisp--real-p (client connection)
-  "Whether CONNECTION of CLIENT is to a Lisp, not to Contexture itself."
+  "Return non-nil if CONNECTION of CLIENT is to a Lisp, not to Contexture."
   (let ((type (and (process-live-p connection)
                    (contexture-lisp--ask client 'type connection))))
     (and type (not (equal type "Contexture")))))
@@ -91,7 +90,7 @@ and turns that on or off."))
                          (contexture-lisp--ask client 'connections))))
 
 (defun contexture-lisp--connection (client)
-  "Return the connection of CLIENT to a Lisp, if possible this buffer's."
+  "Return a connection of CLIENT to a Lisp, preferring this buffer's."
   (let ((name (contexture-lisp--client-name client))
         (lisps (contexture-lisp--connections client)))
     (cond ((null lisps)
@@ -115,16 +114,15 @@ It gives nil where FUNCTION signals an error."
      ,@arguments)))
 
 (defun contexture-lisp--call (client connection thread form then)
-  "Have THREAD of CONNECTION of CLIENT evaluate FORM; call THEN with the value.
-THEN is called later, in this buffer if it still lives, and with this
-buffer's context as the one to add to."
+  "Evaluate FORM in THREAD of CONNECTION of CLIENT; call THEN with the value.
+THEN runs later, in this buffer if it is still alive, and adds to this
+buffer's context."
   (let ((buffer (current-buffer))
         (manager (contexture-current-manager)))
     (contexture-lisp--ask
      client 'send connection form (contexture-lisp--ask client 'package connection) thread
      (lambda (result)
-       ;; This may be called by the filter of a process, which must not be
-       ;; held up, nor can it ask.
+       ;; A process filter may call this, which must not wait and cannot ask.
        (run-at-time 0 nil #'contexture-lisp--answered
                     buffer manager then result)))
     nil))
@@ -136,7 +134,7 @@ buffer's context as the one to add to."
       (condition-case problem
           (pcase result
             (`(:ok ,value) (funcall then value))
-            (_ (user-error "Nothing added: the Lisp gave no answer")))
+            (_ (user-error "Nothing added: the Lisp did not answer")))
         ((user-error quit)
          (contexture--message "%s" (error-message-string problem)))))))
 
@@ -154,9 +152,9 @@ buffer's context as the one to add to."
      nil nil nil nil default)))
 
 (defun contexture-lisp--completions (client connection package prefix)
-  "Return the symbols that PREFIX begins, as CONNECTION of CLIENT knows them.
-PACKAGE is where they are looked for.  A key that is typed meanwhile, or
-a second, ends it."
+  "Return the symbols that begin with PREFIX, from CONNECTION of CLIENT.
+They are looked up in PACKAGE.  A key press ends the wait, as does a
+second."
   (let ((deadline (+ (float-time) 1))
         completions done)
     (contexture-lisp--ask
@@ -175,8 +173,8 @@ a second, ends it."
 ;;;; Locations
 
 (defun contexture-lisp--at-location (client location function)
-  "Call FUNCTION where LOCATION is, and return its value.
-It is nil if the text is not here.  LOCATION is in the form of CLIENT.
+  "Call FUNCTION with point at LOCATION, and return its value.
+Return nil if the text is not here.  LOCATION is in the form of CLIENT.
 A file that is opened for this stays open; see
 `contexture-lisp--with-visits'."
   (when-let ((buffer (and (eq (car-safe location) :location)
@@ -208,8 +206,8 @@ A file that is opened for this stays open; see
 
 (defun contexture-lisp--visit (file)
   "Return a buffer that visits FILE, or nil if it cannot be read.
-One that is opened here asks nothing and runs no hooks: it is closed
-soon."
+A file that is opened here asks nothing and runs no hooks, since it is
+closed soon."
   (or (find-buffer-visiting file)
       (and (file-readable-p file)
            (not (file-directory-p file))
@@ -220,7 +218,7 @@ soon."
              (find-file-noselect file t)))))
 
 (defmacro contexture-lisp--with-visits (&rest body)
-  "Evaluate BODY, then close the files that were opened by it."
+  "Evaluate BODY, then close the files that it opened."
   (declare (indent 0) (debug t))
   `(let ((buffers (buffer-list)))
      (unwind-protect (progn ,@body)
@@ -251,7 +249,7 @@ soon."
            :lisp (contexture-lisp--implementation client connection))))))))
 
 (defun contexture-lisp--documentation (client name package)
-  "Return a form for what is documented of NAME in PACKAGE of CLIENT."
+  "Return a form for the documentation of NAME in PACKAGE of CLIENT."
   (let* ((prefix (contexture-lisp--client-prefix client))
          (symbol `(,(intern (concat prefix "::parse-symbol")) ,name
                    (,(intern (concat prefix "::guess-buffer-package")) ,package))))
@@ -262,8 +260,8 @@ soon."
 
 (defun contexture-lisp--add-definition (client name definitions known)
   "Add one of DEFINITIONS, pairs of name and location, of the symbol NAME.
-KNOWN is a plist of what else CLIENT says of it; where no source is
-here, that is what is added."
+KNOWN is a plist of what else CLIENT knows about it, which is added if
+the source is not here."
   (contexture-lisp--with-visits
     (let ((found (cl-loop for (label location) in definitions
                           for params = (contexture-lisp--capture client name location known)
@@ -272,13 +270,13 @@ here, that is what is added."
       (cond (found (contexture--add (contexture-lisp--choose found)))
             ((or (plist-get known :arglist) (plist-get known :docstring))
              (contexture--add (contexture-lisp--describe name known)))
-            (definitions (contexture--user-error "No source of %s is here, nor documentation" name))
+            (definitions (contexture--user-error "Neither source nor documentation of %s is here" name))
             (t (contexture--user-error "%s knows no definition of %s"
                            (plist-get known :lisp) name))))))
 
 (defun contexture-lisp--capture (client name location known)
   "Return parameters that add the definition of NAME at LOCATION, or nil.
-KNOWN is a plist of what else CLIENT says of it."
+KNOWN is a plist of what else CLIENT knows about it."
   (contexture-lisp--at-location
    client location
    (lambda ()
@@ -296,7 +294,7 @@ If there are several, the user chooses."
                 found))))
 
 (defun contexture-lisp--describe (name known)
-  "Return parameters that add what is KNOWN of NAME, whose source is not here."
+  "Return parameters that add what is KNOWN about NAME, without its source."
   (list :type :text
         :content (concat (or (plist-get known :arglist) name) "\n"
                          (when-let ((docstring (plist-get known :docstring)))
@@ -308,23 +306,23 @@ If there are several, the user chooses."
 (defconst contexture-lisp--commands
   '((add-symbol "s" (name)
      "Add the definition of NAME to this buffer's context, as the Lisp knows it.
-Interactively, that is the symbol at point, or one that you type.  The
-text is taken from where the image says that it is; if it is not here,
-the argument list and the documentation are added."
+Interactively, NAME is the symbol at point, or one that you type.  The
+image says where the source is; if it is not here, the argument list and
+the documentation are added."
      (list (contexture-lisp--read-symbol client)))
     (add-history "h" (count)
      "Add the last COUNT interactions of the REPL to this buffer's context.
-Interactively, that is the prefix argument, or one.  Each is an item
-with what was typed, what was printed, and the value or the error."
+COUNT is the prefix argument, 1 by default.  Each interaction becomes an
+item with its input, its output, and the value or the error."
      "p")
     (add-error "e" (&optional frames)
      "Add the error of the debugger to this buffer's context, as one item.
 It has the condition, the restarts, and the first frames of the
-backtrace, those in your sources with their line and variables.  FRAMES,
-interactively the prefix argument, says how many frames; 20 by default."
+backtrace; frames in your sources have their line and variables.
+FRAMES, the prefix argument, is the number of frames, 20 by default."
      (list (and current-prefix-arg (prefix-numeric-value current-prefix-arg))))
     (add-inspector "i" ()
-     "Add what the inspector of %s shows to this buffer's context.")
+     "Add the contents of the inspector of %s to this buffer's context.")
     (add-note "n" ()
      "Add the compiler's notes at point, or on this line, to the context.
 In the compilation log of %s, add the note at point."))
@@ -345,8 +343,8 @@ client itself that of `client' in INTERACTIVE.")
 
 (defmacro contexture-lisp--define-commands (feature name client)
   "Define the commands of CLIENT, and the keymap that its mode uses.
-FEATURE, a symbol, is a part of their names, and NAME is what people
-call it.  CLIENT is the variable with the `contexture-lisp--client'."
+FEATURE, a symbol, is part of their names, and NAME is the client's name
+for people.  CLIENT is the variable with the `contexture-lisp--client'."
   `(progn
      ,@(cl-loop for command in contexture-lisp--commands
                 collect (contexture-lisp--definition command feature name client))
@@ -370,7 +368,7 @@ FEATURE, NAME and CLIENT are as in `contexture-lisp--define-commands'."
         ,client ,@(remq '&optional arguments)))))
 
 (defun contexture-lisp--turn (mode client)
-  "Have CLIENT be as the value of MODE, the symbol of its mode, says."
+  "Turn CLIENT's integration on or off, as the value of the symbol MODE says."
   (let ((feature (contexture-lisp--client-feature client)))
     (when (and (symbol-value mode) (not (require feature nil t)))
       (set mode nil)
@@ -427,7 +425,7 @@ With a prefix argument, that many frames."
 
 ;;;###autoload
 (defun contexture-lisp-add-inspector ()
-  "Add what the inspector of the Lisp image shows to the context."
+  "Add the contents of the Lisp image's inspector to the context."
   (interactive)
   (contexture-lisp--dispatch 'add-inspector))
 

@@ -9,11 +9,10 @@
 
 ;;; Commentary:
 
-;; How the items that the buffer of a list knows get onto the screen.
-;; Only the lines that became different are drawn again, so marks,
-;; point and what each window shows stay where they are, and a change
-;; of one item among a thousand costs little.  This file knows neither
-;; the server nor any command.
+;; Draws the items of a list.  Only lines that changed are redrawn, so
+;; marks, point and the windows stay in place, and a change of one item
+;; among a thousand costs little.  This file knows neither the server nor
+;; any command.
 
 ;;; Code:
 
@@ -22,7 +21,7 @@
 (eval-when-compile (require 'subr-x))
 
 (defface contexture-list-marked '((t :inherit font-lock-constant-face))
-  "Face of the mark of an item that the next command is for."
+  "Face of the mark of an item that the next command applies to."
   :group 'contexture)
 
 (defface contexture-list-flagged '((t :inherit error))
@@ -33,32 +32,32 @@
   "The items of the context as plists, the oldest first.")
 
 (defvar-local contexture-list--capacity nil
-  "How many items the context can hold, or nil if it was never told.")
+  "Capacity of the context in items, or nil if unknown.")
 
 (defvar-local contexture-list--rows nil
-  "What is drawn, from top to bottom: pairs of an item's id and its line.")
+  "Drawn rows from top to bottom: pairs of an item's id and its line.")
 
 (defvar-local contexture-list--made nil
-  "What was made of the items that are shown, and what it depends on.
-The car is the minute and the columns; the cdr is a hash table from an
-item, as it was read, to its row and its pair of id and line.")
+  "Cache of the rows of the items shown.
+The car is what they depend on: the minute and the columns.  The cdr is
+a hash table from an item to its row and its pair of id and line.")
 
 (defvar-local contexture-list--width nil
-  "Width of the window that the columns were made for.")
+  "Width of the window that the columns were computed for.")
 
 (defvar-local contexture-list--filters nil
-  "What restricts the items shown: an alist of a kind and its value.")
+  "Filters on the items shown, an alist from a kind to its value.")
 
 (defvar-local contexture-list--tags nil
   "Hash table from an item's id to its mark, a character.")
 
 (defvar-local contexture-list--loaded nil
-  "Whether the items have been fetched since the list was opened.")
+  "Non-nil once the items have been fetched.")
 
 ;;;; Drawing
 
 (defun contexture-list--draw ()
-  "Show the items that are known, drawing only what became different."
+  "Show the items, redrawing only what changed."
   (let ((inhibit-read-only t)
         ;; Of 255 ms for a thousand items, 220 were collections of garbage.
         (gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024)))
@@ -75,7 +74,7 @@ item, as it was read, to its row and its pair of id and line.")
     (set-buffer-modified-p nil)))
 
 (defun contexture-list--shown-items ()
-  "Return the items to show, in the order in which they are shown."
+  "Return the items to show, in display order."
   (contexture-list--sort
    (if (null contexture-list--filters)
        contexture-list--items
@@ -86,7 +85,7 @@ item, as it was read, to its row and its pair of id and line.")
 
 (defun contexture-list--make-rows (items)
   "Return pairs of id and line for ITEMS, or one with a remark if it is nil.
-Items that were drawn before, in this minute, keep their lines."
+Items that were drawn in this minute keep their lines."
   (let* ((now (truncate (float-time)))
          (key (list (/ now 60) tabulated-list-format))
          (known (if (equal key (car contexture-list--made))
@@ -106,13 +105,14 @@ Items that were drawn before, in this minute, keep their lines."
         (list (cons nil (contexture-list--remark))))))
 
 (defun contexture-list--make-row (item now template)
-  "Return the row of ITEM at the time NOW, and id and line made with TEMPLATE."
+  "Return the row of ITEM at the time NOW, and its id and line.
+TEMPLATE is the format string of the line."
   (let ((row (contexture-list--row item now)))
     (cons row (cons (car row)
                     (contexture-list--line row tabulated-list-format template)))))
 
 (defun contexture-list--remark ()
-  "Return the line that stands where there are no items."
+  "Return the line to show when there are no items."
   (concat "  "
           (cond ((not contexture-list--loaded) "")
                 (contexture-list--items
@@ -124,7 +124,7 @@ removes them)"))
           "\n"))
 
 (defun contexture-list--draw-heading ()
-  "Draw the headings of the columns on the first line, if they changed."
+  "Draw the column headings on the first line, if they changed."
   (let ((width (window-width (get-buffer-window nil t))))
     (unless (eql width contexture-list--width)
       (setq contexture-list--width width
@@ -145,9 +145,9 @@ removes them)"))
       (goto-char (point-max)))))
 
 (defun contexture-list--draw-rows (rows)
-  "Make the lines below the heading those of ROWS.
-Lines at the beginning and at the end that stay are not touched, and
-each window stays on its items."
+  "Replace the lines below the heading with those of ROWS.
+Unchanged lines at the beginning and the end are not touched, and each
+window stays on its items."
   (let* ((old contexture-list--rows)
          (places (contexture-list--places))
          (same (contexture-list--same old rows))
@@ -165,7 +165,7 @@ each window stays on its items."
       (mapc #'contexture-list--restore-place places))))
 
 (defun contexture-list--same (a b)
-  "Return how many of the first elements of A and B are equal."
+  "Return the length of the common prefix of the lists A and B."
   (let ((count 0))
     (while (and a b (equal (car a) (car b)))
       (cl-incf count)
@@ -173,14 +173,14 @@ each window stays on its items."
     count))
 
 (defun contexture-list--row-position (number)
-  "Return where the row NUMBER, counted from 0, begins."
+  "Return the position where row NUMBER, counted from 0, begins."
   (save-excursion
     (goto-char (point-min))
     (forward-line (1+ number))
     (point)))
 
 (defun contexture-list--places ()
-  "Return where point and the top of each window are.
+  "Return the places of point and of the top of each window.
 Each place is a list (WINDOW ID LINE COLUMN START-ID START-LINE);
 WINDOW is nil for point itself."
   (cl-loop for window in (cons nil (get-buffer-window-list nil nil t))
@@ -194,8 +194,8 @@ WINDOW is nil for point itself."
                                          (line-number-at-pos)))))))
 
 (defun contexture-list--restore-place (place)
-  "Put point, and the top of its window, where PLACE says.
-That is on the same item, or if it is gone, on the same line."
+  "Move point, and the top of its window, to PLACE.
+That is the same item or, if it is gone, the same line."
   (pcase-let* ((`(,window ,id ,line ,column ,start-id ,start-line) place)
                (position (contexture-list--place-position id line column)))
     (if (null window)
@@ -249,7 +249,7 @@ That is on the same item, or if it is gone, on the same line."
      (_ (propertize (char-to-string tag) 'face 'contexture-list-marked)))))
 
 (defun contexture-list--drop-tags ()
-  "Forget the marks of items that have left."
+  "Forget the marks of items that left the context."
   (unless (zerop (hash-table-count contexture-list--tags))
     (let ((ids (mapcar (lambda (item) (plist-get item :id))
                        contexture-list--items)))

@@ -9,9 +9,9 @@
 
 ;;; Commentary:
 
-;; What the list does with the text of an item: show, copy and edit it,
-;; or go to where it came from.  The texts are fetched when they are
-;; wanted, without waiting, since the list itself has none.
+;; Showing, copying and editing the text of an item of the list, and
+;; visiting its source.  The list has no texts; these are fetched on
+;; demand, without waiting.
 
 ;;; Code:
 
@@ -27,14 +27,14 @@
 
 (defun contexture-list-item--fetch (ids function)
   "Call FUNCTION with the items IDS and their texts, in the context's order.
-It is called in this buffer.  Items that have left are not among them."
+It runs in this buffer.  Items that left the context are skipped."
   (contexture-list--call 'get-context (list :ids ids)
                          (lambda (items)
                            (if items (funcall function items)
                              (message "The item is gone")))))
 
 (defun contexture-list-copy ()
-  "Copy the text of the items in the region, the marked ones, or that at point."
+  "Copy the text of the items in the region, the marked ones, or the one at point."
   (interactive)
   (contexture-list-item--fetch
    (contexture-list--ids)
@@ -49,7 +49,7 @@ It is called in this buffer.  Items that have left are not among them."
   (setq deactivate-mark t))
 
 (defun contexture-list-item--join (texts)
-  "Return TEXTS as one, in which each but the first begins a line."
+  "Return TEXTS joined, each on a new line."
   (let ((result (car texts)))
     (dolist (text (cdr texts) result)
       (setq result (concat result
@@ -69,7 +69,7 @@ If that is gone, show the item's text instead."
     (if (null buffer)
         (contexture-list-item--show
          (lambda ()
-           (contexture--message "%s is gone; this is the text that was taken from it"
+           (contexture--message "%s is gone; this is the text taken from it"
                     (contexture--place metadata))))
       (pop-to-buffer buffer)
       (when-let ((line (plist-get metadata :start-line)))
@@ -101,7 +101,7 @@ If that is gone, show the item's text instead."
   (contexture-list-item--show #'ignore))
 
 (defun contexture-list-item--show (then)
-  "Show the text of the item at point, and call THEN."
+  "Show the text of the item at point, then call THEN."
   (contexture-list-item--fetch
    (list (plist-get (contexture-list--item) :id))
    (lambda (items)
@@ -136,7 +136,7 @@ If that is gone, show the item's text instead."
   (replace-regexp-in-string "%" "%%" (concat " " text)))
 
 (defun contexture-list-item--mode (metadata)
-  "Return the major mode that METADATA names, if it is fit to show a text."
+  "Return the major mode that METADATA names, if it is safe to show a text."
   (let* ((names (list (plist-get metadata :mode)
                       (plist-get metadata :language)
                       (contexture--file-mode
@@ -153,7 +153,7 @@ If that is gone, show the item's text instead."
 ;;;; Editing
 
 (defvar-local contexture-list-item--edited nil
-  "The item that is edited in this buffer, as it was when last seen.")
+  "Item that is edited in this buffer, as last seen.")
 
 (defvar-local contexture-list-item--saving nil
   "Non-nil while the text of this buffer is on its way to the server.")
@@ -167,20 +167,19 @@ If that is gone, show the item's text instead."
   "Keymap of `contexture-list-edit-mode'.")
 
 (define-minor-mode contexture-list-edit-mode
-  "Keys for editing the text of an item of a context.
-\\<contexture-list-edit-mode-map>\\[contexture-list-edit-finish] makes this buffer's text the item's, and
-\\[contexture-list-edit-abort] gives the change up.  The file that the item came from is not
-touched."
+  "Minor mode for editing the text of an item of a context.
+\\<contexture-list-edit-mode-map>\\[contexture-list-edit-finish] saves this buffer's text as the item's, and
+\\[contexture-list-edit-abort] discards the change.  The item's file is not touched."
   :lighter " Edit-Item")
 
 (defun contexture-list-edit ()
-  "Edit the text of the item at point in a buffer of its own.
-Only the item changes, not the file that it came from."
+  "Edit the text of the item at point in its own buffer.
+Only the item changes, not its file."
   (interactive)
   (let* ((item (contexture-list--item))
          (buffer (contexture-list-item--edit-buffer (plist-get item :id))))
     (when (plist-get item :live)
-      (user-error "This item is read anew from its file whenever it is used; \
+      (user-error "This item is read from its file whenever it is used; \
 edit the file"))
     (if buffer
         (pop-to-buffer buffer)
@@ -199,7 +198,7 @@ edit the file"))
 
 (defun contexture-list-item--edit (items)
   "Open a buffer to edit the first of ITEMS, unless there is one already.
-It is selected unless the user went elsewhere meanwhile."
+Select it unless the user went elsewhere meanwhile."
   (let* ((item (car items))
          (here (eq (window-buffer) (current-buffer)))
          (buffer (or (contexture-list-item--edit-buffer (plist-get item :id))
@@ -221,15 +220,15 @@ It is selected unless the user went elsewhere meanwhile."
              (concat (format "Editing %s" source)
                      (substitute-command-keys
                       "\\<contexture-list-edit-mode-map>: \
-\\[contexture-list-edit-finish] keeps the change, \
-\\[contexture-list-edit-abort] gives it up"))))
+\\[contexture-list-edit-finish] saves the change, \
+\\[contexture-list-edit-abort] discards it"))))
       (contexture-list-edit-mode)
       (current-buffer))))
 
 (defun contexture-list-edit-finish ()
-  "Make the text of this buffer that of the item, and leave.
-If the item was changed elsewhere meanwhile, nothing is overwritten;
-you are told, and can do it again."
+  "Save this buffer's text as the item's, and leave.
+If the item was changed elsewhere meanwhile, nothing is overwritten; a
+message says so, and you can repeat the command to overwrite it."
   (interactive)
   (contexture-list-item--check-editing)
   (cond ((not (buffer-modified-p))
@@ -245,18 +244,18 @@ you are told, and can do it again."
             #'contexture-list-item--not-saved))))
 
 (defun contexture-list-item--check-editing ()
-  "Complain unless this buffer's item is edited, and not being saved."
+  "Signal an error unless this buffer edits an item and is not being saved."
   (unless contexture-list-item--edited
     (user-error "No item is edited here"))
   (when contexture-list-item--saving
     (user-error "The server has not answered yet")))
 
 (defun contexture-list-item--save (current)
-  "Have the server keep this buffer's text, unless CURRENT forbids it.
-CURRENT is the item as it is now, or nil if it has left."
+  "Save this buffer's text unless the item changed meanwhile.
+CURRENT is the item as it is now, or nil if it is gone."
   (cond ((null current)
          (contexture-list-item--not-saved)
-         (message "The item was removed meanwhile, so nothing was kept; \
+         (message "The item was removed meanwhile, so nothing was saved; \
 your text is still here"))
         ((not (equal (plist-get current :content)
                      (plist-get contexture-list-item--edited :content)))
@@ -270,11 +269,11 @@ window; \\[contexture-list-edit-finish] again overwrites that")))
         (t (contexture-list-item--send))))
 
 (defun contexture-list-item--not-saved (&optional _problem)
-  "Let this buffer's text be saved another time."
+  "Allow this buffer's text to be saved again."
   (setq contexture-list-item--saving nil))
 
 (defun contexture-list-item--send ()
-  "Have the server keep this buffer's text, then leave it."
+  "Send this buffer's text to the server, then leave the buffer."
   (let ((tick (buffer-chars-modified-tick))
         (text (save-restriction
                 (widen)
@@ -286,7 +285,7 @@ window; \\[contexture-list-edit-finish] again overwrites that")))
        (setq contexture-list-item--saving nil
              contexture-list-item--edited item)
        (if (/= tick (buffer-chars-modified-tick))
-           (message "Kept, but not what you typed since")
+           (message "Saved, except what you typed since")
          (set-buffer-modified-p nil)
          (contexture-list-item--leave)
          (contexture--message "Changed %s (%s)" (contexture--source (plist-get item :metadata))
@@ -305,7 +304,7 @@ window; \\[contexture-list-edit-finish] again overwrites that")))
   (unless contexture-list-item--edited
     (user-error "No item is edited here"))
   (when (or (not (buffer-modified-p))
-            (y-or-n-p "Give up what you changed? "))
+            (y-or-n-p "Discard your change? "))
     (set-buffer-modified-p nil)
     (contexture-list-item--leave)))
 

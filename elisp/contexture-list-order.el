@@ -9,9 +9,9 @@
 
 ;;; Commentary:
 
-;; Which items the list shows and in which order, and the order of the
-;; context itself, which is what a model sees.  The first two change
-;; nothing but the list; moving an item changes the context.
+;; Sorting and filtering the list, and moving items.  Sorting and
+;; filtering change only the list; moving changes the order of the context
+;; itself, which is the order a model sees.
 
 ;;; Code:
 
@@ -21,9 +21,9 @@
 ;;;; Sorting
 
 (defun contexture-list-sort (column)
-  "Sort the list by COLUMN, a name: that at point, or one that you choose.
-The same column again reverses the order.  The context itself keeps its
-order, and \\<contexture-list-mode-map>\\[contexture-list-unsort] shows that again."
+  "Sort the list by COLUMN, a name: the one at point, or one that you choose.
+Sorting by the same column again reverses the order.  The context keeps
+its own order; \\<contexture-list-mode-map>\\[contexture-list-unsort] shows that again."
   (interactive (list (contexture-list-order--column last-input-event)))
   (setq tabulated-list-sort-key
         (cons column (and (equal column (car tabulated-list-sort-key))
@@ -35,7 +35,7 @@ order, and \\<contexture-list-mode-map>\\[contexture-list-unsort] shows that aga
            (substitute-command-keys "\\[contexture-list-unsort]")))
 
 (defun contexture-list-order--column (event)
-  "Return the column that EVENT clicked on, or point is in, or a chosen one."
+  "Return the column clicked by EVENT, or at point, or chosen by the user."
   (when (mouse-event-p event)
     (mouse-set-point event))
   (or (get-text-property (point) 'contexture-list-column)
@@ -49,7 +49,7 @@ order, and \\<contexture-list-mode-map>\\[contexture-list-unsort] shows that aga
                          nil t))))
 
 (defun contexture-list-unsort ()
-  "Show the items in the order of the context, which is what a model sees."
+  "Show the items in the order of the context, as a model sees them."
   (interactive)
   (setq tabulated-list-sort-key nil)
   (contexture-list--draw)
@@ -58,12 +58,12 @@ order, and \\<contexture-list-mode-map>\\[contexture-list-unsort] shows that aga
 ;;;; Moving
 
 (defun contexture-list-move-up ()
-  "Move the item at point before the one above it."
+  "Move the item at point up by one."
   (interactive)
   (contexture-list-order--move -1))
 
 (defun contexture-list-move-down ()
-  "Move the item at point behind the one below it."
+  "Move the item at point down by one."
   (interactive)
   (contexture-list-order--move 1))
 
@@ -71,7 +71,7 @@ order, and \\<contexture-list-mode-map>\\[contexture-list-unsort] shows that aga
   "Move the item at point by STEP lines, 1 or -1, in the context too.
 The list does not wait for the server, so that keys can follow fast."
   (when tabulated-list-sort-key
-    (contexture--user-error "The list is sorted by %s, so moving would not be seen; \
+    (contexture--user-error "The list is sorted by %s, so you would not see the move; \
 %s shows the context's order"
                 (downcase (car tabulated-list-sort-key))
                 (substitute-command-keys "\\[contexture-list-unsort]")))
@@ -90,7 +90,7 @@ The list does not wait for the server, so that keys can follow fast."
                                    (plist-get neighbour :id)))))
 
 (defun contexture-list-order--put (item neighbour after items)
-  "Return ITEMS with ITEM before NEIGHBOUR, or if AFTER is non-nil behind it."
+  "Return ITEMS with ITEM before NEIGHBOUR, or after it if AFTER is non-nil."
   (cl-loop for each in items
            if (eq each neighbour)
            append (if after (list neighbour item) (list item neighbour))
@@ -99,7 +99,7 @@ The list does not wait for the server, so that keys can follow fast."
 ;;;; Filtering
 
 (defun contexture-list-filter-type (type)
-  "Show only the items of TYPE, which may also be how they were taken.
+  "Show only the items of TYPE, a type or the way they were taken.
 Empty input shows all types."
   (interactive (list (contexture-list-order--choose
                       "type" #'contexture-list--kinds)))
@@ -113,13 +113,13 @@ Empty input shows all states."
   (contexture-list-order--filter 'state state))
 
 (defun contexture-list-filter-name (regexp)
-  "Show only the items whose source, as the list shows it, matches REGEXP.
+  "Show only the items whose source, as listed, matches REGEXP.
 Empty input shows all."
   (interactive (list (read-regexp "Show only sources that match: ")))
   (contexture-list-order--filter 'name (contexture-list-order--check regexp)))
 
 (defun contexture-list-filter-contents (regexp)
-  "Show only the items in whose text REGEXP matches.
+  "Show only the items whose text matches REGEXP.
 Empty input shows all."
   (interactive (list (read-regexp "Show only texts that match: ")))
   (contexture-list-order--filter 'contents (contexture-list-order--check regexp)))
@@ -132,8 +132,9 @@ Empty input shows all."
   (message "All items are shown"))
 
 (defun contexture-list-order--choose (noun values)
-  "Have the user choose among what VALUES returns for each item.
-NOUN says what that is; VALUES returns a list of strings."
+  "Ask the user for one of the values of the items.
+The function VALUES returns a list of strings for an item; NOUN names
+them in the prompt."
   (completing-read (format "Show only the %s: " noun)
                    (sort (delete-dups (mapcan (lambda (item)
                                                 (copy-sequence (funcall values item)))
@@ -142,14 +143,14 @@ NOUN says what that is; VALUES returns a list of strings."
                    nil t))
 
 (defun contexture-list-order--check (regexp)
-  "Return REGEXP, or complain of it."
+  "Return REGEXP, or signal an error if it is invalid."
   (condition-case problem
       (progn (string-match-p regexp "") regexp)
-    (invalid-regexp (contexture--user-error "That is no regexp: %s" (cadr problem)))))
+    (invalid-regexp (contexture--user-error "That is not a regexp: %s" (cadr problem)))))
 
 (defun contexture-list-order--filter (kind value)
-  "Show only the items that have VALUE of KIND, besides what other filters say.
-An empty VALUE takes the filter of that kind away."
+  "Show only the items whose KIND has VALUE, in addition to other filters.
+An empty VALUE removes the filter of that kind."
   (setq contexture-list--filters
         (append (unless (string-empty-p value) (list (cons kind value)))
                 (assq-delete-all kind contexture-list--filters)))

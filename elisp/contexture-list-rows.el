@@ -9,13 +9,12 @@
 
 ;;; Commentary:
 
-;; What the list shows of an item, in which columns, in which order,
-;; and which items a filter lets through.  All of it is computed from
-;; the items alone; this file changes no buffer and calls no server.
+;; Computes the columns, the order and the filtering of the list from the
+;; items alone; this file changes no buffer and calls no server.
 ;;
-;; A line is made by one call of `format', whose directives pad and cut
-;; by columns of the screen: a thousand lines cost some ten milliseconds,
-;; a tenth of what `tabulated-list-print' takes for them.
+;; One call of `format', whose directives pad and cut by screen columns,
+;; makes a line: a thousand lines take about ten milliseconds, a tenth of
+;; what `tabulated-list-print' takes.
 
 ;;; Code:
 
@@ -42,7 +41,7 @@
     (define-key map (kbd "RET") 'contexture-list-sort)
     (define-key map [follow-link] 'mouse-face)
     map)
-  "Keymap of the headings of the columns.")
+  "Keymap of the column headings.")
 
 ;;;; Cells
 
@@ -76,7 +75,7 @@ It is a list of the id and a vector with the text of each column."
   (if (plist-get item :pinned) (propertize "*" 'face 'contexture-list-pinned) ""))
 
 (defun contexture-list--kind (item)
-  "Return the words for ITEM's type and how it was taken."
+  "Return a phrase for ITEM's type and how it was taken."
   (contexture--visible (string-join (contexture-list--kinds item) " ")))
 
 (defun contexture-list--kinds (item)
@@ -86,7 +85,7 @@ It is a list of the id and a vector with the text of each column."
     (if (member origin (list "" type)) (list type) (list type origin))))
 
 (defun contexture-list--source (metadata)
-  "Return where METADATA says an item came from, on one line.
+  "Return the source of an item with METADATA, on one line.
 A symbol comes first, since a narrow column may cut the rest."
   (let* ((symbol (plist-get metadata :symbol))
          (place (contexture--place metadata))
@@ -118,8 +117,8 @@ A symbol comes first, since a narrow column may cut the rest."
 
 (defun contexture-list--format (width)
   "Return the columns for a window of WIDTH; the source gets what is left.
-Each is wide enough for its heading with an arrow behind it, and that of
-the types for all of them if there is room."
+Each column has room for its heading and an arrow; the column of types
+has room for the longest type if possible."
   (let ((types (if (< width 90) 13 17)))
     (vector '("" 1 nil)
             (list "Type" types t)
@@ -143,7 +142,7 @@ What is too long is cut, except for the number of tokens."
 
 (defun contexture-list--line (row columns template)
   "Return the line that shows ROW in COLUMNS, made with TEMPLATE.
-It carries the text properties by which `tabulated-list-mode' works."
+It has the text properties that `tabulated-list-mode' needs."
   (pcase-let* ((`(,id ,cells) row)
                (width (cadr (aref columns 2)))
                (source (aref cells 2))
@@ -188,7 +187,7 @@ SORT-KEY is as in the variable `tabulated-list-sort-key'."
     (if right (concat padding label) (concat label padding))))
 
 (defun contexture-list--column-at (column columns)
-  "Return the name of that of COLUMNS that is at the screen's COLUMN, or nil."
+  "Return the name of the one of COLUMNS at screen column COLUMN, or nil."
   (let ((start 2))
     (cl-loop for (name width sortable) across columns
              do (setq start (+ start width 1))
@@ -197,7 +196,7 @@ SORT-KEY is as in the variable `tabulated-list-sort-key'."
 ;;;; Order
 
 (defun contexture-list--sort (items sort-key)
-  "Return ITEMS in the order that SORT-KEY says, their own if it is nil.
+  "Return ITEMS sorted by SORT-KEY, or in their own order if it is nil.
 SORT-KEY is as in the variable `tabulated-list-sort-key'."
   (if (null sort-key)
       items
@@ -210,11 +209,11 @@ SORT-KEY is as in the variable `tabulated-list-sort-key'."
                           less)))))
 
 (defun contexture-list--less-p (a b)
-  "Whether A, a number or string, comes before B, of the same type."
+  "Return non-nil if A, a number or string, comes before B, of the same type."
   (if (numberp a) (< a b) (string-lessp a b)))
 
 (defun contexture-list--sort-value (column)
-  "Return a function from an item to what COLUMN, a name, sorts it by."
+  "Return a function from an item to its sort key in COLUMN, a name."
   (pcase column
     ("Type" #'contexture-list--kind)
     ("Source" (lambda (item) (contexture-list--source (plist-get item :metadata))))
@@ -228,7 +227,7 @@ SORT-KEY is as in the variable `tabulated-list-sort-key'."
 ;;;; Filters
 
 (defun contexture-list--passes-p (item filters)
-  "Whether ITEM passes all of FILTERS, an alist of a kind and its value."
+  "Return non-nil if ITEM passes all FILTERS, an alist from kind to value."
   (cl-loop for (kind . value) in filters
            always (pcase kind
                     ('type (member value (contexture-list--kinds item)))
@@ -240,12 +239,13 @@ SORT-KEY is as in the variable `tabulated-list-sort-key'."
                                 value (or (plist-get item :content) ""))))))
 
 (defun contexture-list--matches-p (regexp text)
-  "Whether REGEXP matches in TEXT; capitals count only if REGEXP has some."
+  "Return non-nil if REGEXP matches TEXT.
+Case matters only if REGEXP has capital letters."
   (let ((case-fold-search (isearch-no-upper-case-p regexp t)))
     (string-match-p regexp text)))
 
 (defun contexture-list--filters-text (filters)
-  "Return the words for FILTERS."
+  "Return a phrase for FILTERS."
   (mapconcat (pcase-lambda (`(,kind . ,value)) (format "%s %s" kind value))
              (reverse filters) ", "))
 
@@ -253,7 +253,7 @@ SORT-KEY is as in the variable `tabulated-list-sort-key'."
 
 (defun contexture-list--header (manager items capacity shown filters)
   "Return the header line for MANAGER with ITEMS, of at most CAPACITY.
-SHOWN says how many of them pass FILTERS."
+SHOWN is the number of items that pass FILTERS."
   (let ((tokens (cl-loop for item in items sum (or (plist-get item :tokens) 0))))
     (contexture-list--header-line
      (concat (format " %s: %s%s, %s" (contexture--capitalized
@@ -274,7 +274,7 @@ SHOWN says how many of them pass FILTERS."
            (contexture--capitalized (contexture--label manager)))))
 
 (defun contexture-list--header-line (text)
-  "Return TEXT as a header line takes it."
+  "Return TEXT quoted for a header line."
   (replace-regexp-in-string "%" "%%" (contexture--visible text)))
 
 (provide 'contexture-list-rows)

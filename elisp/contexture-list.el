@@ -10,11 +10,11 @@
 ;;; Commentary:
 
 ;; `contexture-list' shows the items of one context with their sources,
-;; lines and tokens, and changes them.  The list follows the context by
-;; itself, whoever changes it, and keeps point on the same item.
+;; lines and tokens, and has commands to change them.  The list updates
+;; itself when anybody changes the context, and keeps point on the item.
 ;;
-;; No command waits for the server: what it does is seen when the
-;; answer comes, and if that takes long the echo area says so.
+;; No command waits for the server: its effect shows when the answer
+;; comes, and if that takes long the echo area says so.
 
 ;;; Code:
 
@@ -65,7 +65,7 @@
     (define-key map "/n" #'contexture-list-filter-name)
     (define-key map "/c" #'contexture-list-filter-contents)
     (define-key map "//" #'contexture-list-unfilter)
-    ;; These set widths, which follow the window here.
+    ;; They set widths, but here widths follow the window.
     (define-key map "{" #'undefined)
     (define-key map "}" #'undefined)
     (define-key map [mouse-2] #'contexture-list-visit)
@@ -74,26 +74,26 @@
   "Keymap of `contexture-list-mode'.")
 
 (defvar-local contexture-list--updating nil
-  "Non-nil while an update is on its way.
+  "Non-nil during an update.
 The symbol `again' means that the context changed meanwhile, `outdated'
-that the list already shows something newer than what will come.")
+that the list already shows something newer than the coming answer.")
 
 ;;;; The list
 
 (define-derived-mode contexture-list-mode tabulated-list-mode "Contexture"
-  "Major mode for the items of one context, in the order that a model sees.
+  "Major mode for the items of one context, in the order a model sees.
 
 RET visits an item's source, SPC shows its text and `e' edits it.
 
-`m' marks items, and `D', `P' and `w' (remove, pin, copy) then are for
-all that are marked.  `d' flags items for removal and `x' removes what
-is flagged.  `u' takes mark and flag away, `U' from all items.  Every
-change of the context can be undone with \\[contexture-undo].
+`m' marks items, and `D', `P' and `w' (remove, pin, copy) then apply to
+all marked items.  `d' flags items for removal and `x' removes those
+flagged.  `u' removes mark and flag, `U' does so for all items.  You can
+undo every change of the context with \\[contexture-undo].
 
 \\[contexture-list-move-up] and \\[contexture-list-move-down] move an item.
 `S' sorts by a column and `o' goes back to the order of the context.
-The keys behind `/' restrict the list to a type, a state, or what
-matches in name or contents.
+The keys behind `/' restrict the list to a type, a state, or a match in
+name or contents.
 
 \\{contexture-list-mode-map}"
   (setq tabulated-list-padding 2
@@ -108,7 +108,7 @@ matches in name or contents.
 ;;;###autoload
 (defun contexture-list (manager)
   "List the items of the context named MANAGER.
-That is this buffer's; with a prefix argument, choose one."
+By default it is this buffer's; with a prefix argument, choose one."
   (interactive (list (contexture--manager-to-show current-prefix-arg)))
   (let ((buffer (get-buffer-create contexture-list-buffer)))
     (with-current-buffer buffer
@@ -129,7 +129,7 @@ That is this buffer's; with a prefix argument, choose one."
       (contexture-list--update t))))
 
 (defun contexture-list-help ()
-  "Show the menu of Contexture's commands, or else the keys of the list."
+  "Show the menu of Contexture's commands, or the keys of the list."
   (interactive)
   (let ((menu 'contexture-menu))        ; which needs a newer Emacs or transient
     (if (commandp menu)
@@ -139,7 +139,7 @@ That is this buffer's; with a prefix argument, choose one."
 ;;;; Following the context
 
 (defun contexture-list--watch ()
-  "Have this buffer follow its context."
+  "Make this buffer follow its context."
   (contexture-watch #'contexture-list--changed)
   (add-hook 'contexture-connected-hook #'contexture-list--update-buffer))
 
@@ -149,7 +149,7 @@ That is this buffer's; with a prefix argument, choose one."
   (remove-hook 'contexture-connected-hook #'contexture-list--update-buffer))
 
 (defun contexture-list--changed (method params)
-  "Update the list if METHOD and PARAMS tell that its context changed."
+  "Update the list if METHOD with PARAMS says that its context changed."
   (when-let ((buffer (and (eq method 'context-changed)
                           (get-buffer contexture-list-buffer))))
     (with-current-buffer buffer
@@ -161,19 +161,19 @@ That is this buffer's; with a prefix argument, choose one."
         (contexture-list--update)))))
 
 (defun contexture-list--update-buffer ()
-  "Update the list from wherever it is called."
+  "Update the list, whichever buffer is current."
   (when-let ((buffer (get-buffer contexture-list-buffer)))
     (with-current-buffer buffer
       (contexture-list--update-capacity)
       (contexture-list--update))))
 
 (defun contexture-list--update-capacity ()
-  "Ask how many items the context can hold; the next update shows it."
+  "Ask for the capacity of the context; the next update shows it."
   (let ((buffer (current-buffer))
         (manager contexture-manager))
     (contexture-request-async
      'list-managers nil
-     :error #'ignore                    ; the update that follows complains
+     :error #'ignore                    ; the update that follows shows the error
      :success
      (lambda (all)
        (when (buffer-live-p buffer)
@@ -186,9 +186,8 @@ That is this buffer's; with a prefix argument, choose one."
 
 (defun contexture-list--update (&optional tell)
   "Fetch this list's items and show them.
-With TELL, the user is told if they do not come soon.  While an update
-is on its way, changes are only noted, so that a burst of them costs
-two updates."
+With TELL, tell the user if they do not come soon.  During an update,
+changes are only noted, so that a burst of changes costs two updates."
   (if contexture-list--updating
       (unless (eq contexture-list--updating 'outdated)
         (setq contexture-list--updating 'again))
@@ -206,8 +205,8 @@ two updates."
                 (contexture-list--updated buffer nil nil))))))
 
 (defun contexture-list--updated (buffer manager items)
-  "Show in BUFFER the ITEMS that were fetched for MANAGER, nil if none were.
-They are not shown if the list is ahead of them."
+  "Show in BUFFER the ITEMS fetched for MANAGER; nil means they failed to come.
+Do not show them if the list is already newer."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
       (let* ((state contexture-list--updating)
@@ -221,9 +220,9 @@ They are not shown if the list is ahead of them."
           (contexture-list--update))))))
 
 (defun contexture-list--keep-same (items)
-  "Return ITEMS with those that did not change as the objects they were.
-What is drawn of these is not made anew.  What is drawn of text that was
-not saved depends on its file, too."
+  "Return ITEMS, reusing the old objects of unchanged items.
+Their lines need not be made again.  Lines of unsaved text depend on the
+file too, so these items are not reused."
   (let ((known (make-hash-table :test #'equal)))
     (dolist (item contexture-list--items)
       (puthash (plist-get item :id) item known))
@@ -236,7 +235,7 @@ not saved depends on its file, too."
             items)))
 
 (defun contexture-list--draw-ahead (items)
-  "Show ITEMS, which are newer than what an update may be about to bring."
+  "Show ITEMS, which are newer than the answer to a running update."
   (setq contexture-list--items items)
   (when contexture-list--updating
     (setq contexture-list--updating 'outdated))
@@ -246,8 +245,8 @@ not saved depends on its file, too."
 
 (cl-defun contexture-list--call (method params success &optional failure)
   "Call METHOD with PARAMS on this list's context.
-SUCCESS is called with the result in the list's buffer, FAILURE with
-the error after that was shown.  If neither comes soon, say so."
+SUCCESS is called with the result in the list's buffer; FAILURE is called
+with the error, after it was shown.  If no answer comes soon, say so."
   (let ((buffer (current-buffer)))
     (cl-flet ((back (function argument)
                 (when (buffer-live-p buffer)
@@ -260,7 +259,7 @@ the error after that was shown.  If neither comes soon, say so."
                 (back (or failure #'ignore) problem))))))
 
 (defun contexture-list--change (method params &optional tell)
-  "Call METHOD with PARAMS on this list's context, then show what became of it.
+  "Call METHOD with PARAMS on this list's context, then update the list.
 TELL is called with the result in the list's buffer."
   (contexture-list--call method params
                          (lambda (result)
@@ -294,8 +293,8 @@ TELL is called with the result in the list's buffer."
     (list (plist-get (contexture-list--item) :id))))
 
 (defun contexture-list--ids ()
-  "Return the ids of the items that a command is for.
-Those are the ones in the region, else the marked ones, else the one at
+  "Return the ids of the items that a command applies to.
+They are the ones in the region, else the marked ones, else the one at
 point."
   (or (and (not (use-region-p)) (contexture-list--tagged ?>))
       (contexture-list--ids-here)))
@@ -304,15 +303,15 @@ point."
 
 (defun contexture-list-refresh (&rest _)
   "Read the files of this context again and update the list.
-Items whose text moved in their file are found again; those whose file
-is gone are shown as missing."
+Text that moved within its file is found again; items whose file is gone
+are shown as missing."
   (interactive)
   (contexture-list--update-capacity)
   (contexture-list--change 'refresh-context nil
                            #'contexture-list--tell-refreshed))
 
 (defun contexture-list--tell-refreshed (result)
-  "Tell what RESULT of `refresh-context' says."
+  "Show a message about RESULT of `refresh-context'."
   (let* ((items (plist-get result :items))
          (stale (cl-count :stale items :key (lambda (it) (plist-get it :outcome))))
          (missing (cl-count :missing items
@@ -323,7 +322,7 @@ is gone are shown as missing."
              (if (> missing 0) (format "; the file of %d is gone" missing) ""))))
 
 (defun contexture-list--tag-here (tag)
-  "Give the item at point, or those in the region, TAG, and go on."
+  "Set the mark TAG on the item at point, or those in the region; move on."
   (contexture-list--tag (contexture-list--ids-here) tag)
   (if (use-region-p)
       (setq deactivate-mark t)
@@ -340,12 +339,12 @@ is gone are shown as missing."
   (contexture-list--tag-here ?D))
 
 (defun contexture-list-unmark ()
-  "Remove mark and flag of the item at point, or of those in the region."
+  "Remove mark and flag from the item at point, or those in the region."
   (interactive)
   (contexture-list--tag-here nil))
 
 (defun contexture-list-unmark-backward ()
-  "Go to the previous line and remove mark and flag of the item there."
+  "Go to the previous line and remove mark and flag from its item."
   (interactive)
   (forward-line -1)
   (contexture-list--tag (list (plist-get (contexture-list--item) :id)) nil))
@@ -365,7 +364,7 @@ is gone are shown as missing."
        (user-error "No item is flagged; `d' flags one"))))
 
 (defun contexture-list-remove ()
-  "Remove the items in the region, else the marked ones, else that at point.
+  "Remove the items in the region, else the marked ones, else the one at point.
 `contexture-undo' brings them back."
   (interactive)
   (contexture-list--remove (contexture-list--ids))
@@ -373,7 +372,7 @@ is gone are shown as missing."
 
 (defun contexture-list--remove (ids)
   "Remove the items IDS and say how to bring them back.
-Their lines go as soon as the server says that they are gone."
+Their lines vanish when the server has answered."
   (contexture-list--change
    'remove-context (list :ids ids)
    (lambda (result)
@@ -385,8 +384,8 @@ Their lines go as soon as the server says that they are gone."
               (substitute-command-keys "\\[contexture-undo]")))))
 
 (defun contexture-list-pin ()
-  "Pin the items in the region, else the marked ones, else that at point.
-A pinned item is never pushed out.  If all are pinned, unpin them."
+  "Pin the items in the region, else the marked ones, else the one at point.
+Pinned items are never evicted.  If all of them are pinned, unpin them."
   (interactive)
   (let* ((ids (contexture-list--ids))
          (pin (not (cl-every (lambda (id)

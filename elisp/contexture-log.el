@@ -9,9 +9,9 @@
 
 ;;; Commentary:
 
-;; The server's log is kept in a buffer, and the last line of it tells
-;; why a server did not start.  It must not come through the pipe of the
-;; protocol, which is where Emacs puts it unless told otherwise.
+;; Keeps the server's log in a buffer; its last line says why a server did
+;; not start.  The log needs its own pipe: by default Emacs would mix it
+;; into the pipe of the protocol.
 
 ;;; Code:
 
@@ -22,7 +22,7 @@
   "Name of the buffer that shows what the server writes to stderr.")
 
 (defconst contexture--log-size 65536
-  "Most characters kept of what the server writes to stderr.")
+  "Maximum size of the server's log, in characters.")
 
 (defun contexture--log-pipe ()
   "Return a pipe that collects what the server writes to stderr."
@@ -32,7 +32,7 @@
                      :filter #'contexture--log :sentinel #'ignore))
 
 (defun contexture--log (process text)
-  "Append TEXT, written by PROCESS, to the log; keep that small."
+  "Append TEXT, written by PROCESS, to the log, and trim that."
   (when (buffer-live-p (process-buffer process))
     (with-current-buffer (process-buffer process)
       (goto-char (point-max))

@@ -10,19 +10,19 @@
 ;;; Commentary:
 
 ;; The part of `contexture-mode' that marks lines.  Each item that came
-;; from a buffer has one overlay there, over whole lines.  The server
-;; says on which lines when the item is first seen; from then on Emacs
-;; moves the overlay with the text, and a later answer only changes
-;; what it says, unless the item's lines are other ones.
+;; from a buffer has one overlay there, over whole lines.  The server's
+;; first answer says on which lines; from then on Emacs moves the overlay
+;; with the text, and later answers only change its help text, unless the
+;; item's lines have changed.
 ;;
-;; Nothing runs when a command does.  An overlay's own hooks run for
-;; edits at its borders, to keep it to whole lines and to have undo
-;; bring back what a deletion took.
+;; No code runs after each command.  Only an overlay's own hooks run, for
+;; edits at its borders; they keep it to whole lines and let undo restore
+;; what a deletion took.
 ;;
 ;; The mark is a line prefix, so that one overlay marks all its lines.
-;; It needs no room in the text: it is drawn in the fringe, or on
-;; terminals in the margin, which is used only if nobody else does, and
-;; only while there are marks.
+;; It takes no room in the text: it is drawn in the fringe or, on
+;; terminals, in the margin, if nothing else uses that and while there are
+;; marks.
 
 ;;; Code:
 
@@ -34,8 +34,7 @@
 (defvar contexture-mode)
 
 (defcustom contexture-mark-face nil
-  "Face of text that is in the context, or nil to leave it as it is.
-It is used where `contexture-mode' is on."
+  "Face of text that is in the context, in buffers with `contexture-mode'."
   :type '(choice (const :tag "None" nil) face)
   :group 'contexture)
 
@@ -44,24 +43,24 @@ It is used where `contexture-mode' is on."
   :group 'contexture)
 
 (defface contexture-mark-stale '((t :inherit warning))
-  "Face of the mark of an item whose file says something else by now."
+  "Face of the mark of an item whose file has changed since."
   :group 'contexture)
 
 (defconst contexture-marks--lost-limit 20
-  "How many deletions an overlay remembers for undo.")
+  "Maximum number of deletions that an overlay remembers for undo.")
 
 (defvar contexture-marks--undo-moves-overlays (< emacs-major-version 29)
-  "Whether undo itself puts the borders of overlays back.
-It does where overlays are made of markers, which is up to Emacs 28.")
+  "Non-nil if undo itself restores the borders of overlays.
+It does up to Emacs 28, where overlays are made of markers.")
 
 (defvar contexture-marks--fetching (make-hash-table :test #'equal)
-  "From the name of a context that is being fetched to t.
-The symbol `again' means that it changed meanwhile.")
+  "Hash table from the name of each context that is being fetched to t.
+The value `again' means that it changed meanwhile.")
 
 (defvar-local contexture-marks--margin nil
-  "Non-nil while the left margin is ours: what to restore it to.
-That is a list of the former local value of `left-margin-width', empty
-if there was none.  It is wrapped in a list to be non-nil.")
+  "Former left margin while it is ours, else nil.
+It is a list of a list with the former local value of
+`left-margin-width'; the inner list is empty if there was none.")
 
 (defvar-local contexture-marks--eldoc-was-off nil
   "Non-nil if ElDoc was turned on here for our sake.")
@@ -87,7 +86,7 @@ if there was none.  It is wrapped in a list to be non-nil.")
   (contexture-marks--fetch))
 
 (defun contexture-marks--turn-off ()
-  "Undo all that `contexture-marks--turn-on' and the marks have done."
+  "Undo what `contexture-marks--turn-on' and the marks have done."
   (contexture-marks--clear)
   (remove-hook 'after-save-hook #'contexture-marks--fetch t)
   (remove-hook 'after-revert-hook #'contexture-marks--reverted t)
@@ -107,24 +106,24 @@ if there was none.  It is wrapped in a list to be non-nil.")
    (buffer-list)))
 
 (defun contexture-marks--clear-all ()
-  "Take all marks away, since there is no server to vouch for them."
+  "Remove all marks, since there is no server to vouch for them."
   (dolist (buffer (contexture-marks--buffers))
     (with-current-buffer buffer (contexture-marks--clear))))
 
 (defun contexture-marks--clear ()
-  "Take the marks of this buffer away."
+  "Remove the marks of this buffer."
   (mapc #'delete-overlay (contexture-marks--overlays))
   (contexture-marks--free-margin))
 
 (defun contexture-marks--reverted ()
-  "Mark this buffer anew, since its text was replaced."
+  "Mark this buffer again, since its text was replaced."
   (contexture-marks--clear)
   (contexture-marks--fetch))
 
 ;;;; Following the context
 
 (defun contexture-marks--changed (method params)
-  "Fetch a context that is shown if METHOD and PARAMS tell that it changed."
+  "Fetch a context that is shown if METHOD with PARAMS says that it changed."
   (when (eq method 'context-changed)
     (let ((manager (plist-get params :manager)))
       (when (or (gethash manager contexture-marks--fetching)
@@ -137,9 +136,9 @@ if there was none.  It is wrapped in a list to be non-nil.")
     (with-current-buffer buffer (contexture-marks--fetch))))
 
 (defun contexture-marks--fetch (&optional manager)
-  "Fetch the items of MANAGER, this buffer's unless given, and mark them.
-While they are on their way, a change is only noted, so that a burst of
-changes costs two calls.  No server is started."
+  "Fetch the items of MANAGER, by default this buffer's, and mark them.
+While that runs, a change is only noted, so that a burst of changes costs
+two calls.  No server is started."
   (when (contexture-running-p)
     (let ((manager (or manager (contexture--known-manager))))
       (if (gethash manager contexture-marks--fetching)
@@ -189,8 +188,8 @@ changes costs two calls.  No server is started."
 
 (defun contexture-marks--bounds (metadata)
   "Return the bounds of the lines that METADATA names, or nil.
-Of what is a whole buffer or file, that is the first line.  The buffer
-must be widened; point is moved."
+For a whole buffer or file, that is the first line.  The buffer must be
+widened; this moves point."
   (let* ((start (or (plist-get metadata :start-line) 1))
          (end (or (plist-get metadata :end-line) start)))
     (goto-char (point-min))
@@ -204,7 +203,7 @@ must be widened; point is moved."
         (cons beg (point))))))
 
 (defun contexture-marks--whole-p (metadata start)
-  "Whether METADATA is of a whole buffer, with lines from START to point."
+  "Return non-nil if METADATA names all lines from START to point."
   (and (= start 1)
        (memq (plist-get metadata :origin) '(:buffer :file))
        (or (eobp) (null (plist-get metadata :start-line)))))
@@ -212,7 +211,7 @@ must be widened; point is moved."
 ;;;; Overlays
 
 (defun contexture-marks--overlays ()
-  "Return the marks of this buffer, wherever they are in it."
+  "Return all marks of this buffer."
   (save-restriction
     (widen)
     (cl-remove-if-not (lambda (overlay) (overlay-get overlay 'contexture-mark))
@@ -220,7 +219,7 @@ must be widened; point is moved."
 
 (defun contexture-marks--show (manager items)
   "Mark in this buffer those ITEMS of MANAGER that came from it.
-Marks that are there already stay where the text took them."
+Existing marks stay where they are now."
   (let ((old (make-hash-table :test #'equal))
         (here (contexture-marks--items-here items)))
     (dolist (overlay (contexture-marks--overlays))
@@ -239,7 +238,7 @@ Marks that are there already stay where the text took them."
 
 (defun contexture-marks--place (item overlay)
   "Return the mark for ITEM, or nil if its lines do not exist.
-It is OVERLAY, if that is non-nil and ITEM's lines are still the same."
+Reuse OVERLAY if it is non-nil and ITEM's lines are still the same."
   (let* ((metadata (plist-get item :metadata))
          (lines (cons (plist-get metadata :start-line)
                       (plist-get metadata :end-line))))
@@ -257,9 +256,9 @@ It is OVERLAY, if that is non-nil and ITEM's lines are still the same."
           new)))))
 
 (defun contexture-marks--dress (overlay manager item)
-  "Make OVERLAY look and speak like ITEM of MANAGER."
-  ;; A prefix of ours would hide the indentation that others, such as
-  ;; `org-indent-mode', show by one.  The first line must do, there.
+  "Give OVERLAY the look and the help text of ITEM of MANAGER."
+  ;; Our prefix would hide one that shows indentation, such as that of
+  ;; `org-indent-mode'.  There, mark only the first line.
   (let ((glyph (contexture-marks--glyph item))
         (taken (text-property-not-all (overlay-start overlay)
                                       (overlay-end overlay)
@@ -284,7 +283,7 @@ It is OVERLAY, if that is non-nil and ITEM's lines are still the same."
                                      'face face)))))))
 
 (defun contexture-marks--help (manager item)
-  "Return what to say of ITEM of MANAGER."
+  "Return the help text for ITEM of MANAGER."
   (contexture--format "in context %s (%s, %s, %s)" manager (plist-get item :id)
           (contexture--count (or (plist-get item :tokens) 0) "token")
           (contexture-marks--state item)))
@@ -296,7 +295,7 @@ It is OVERLAY, if that is non-nil and ITEM's lines are still the same."
                           (plist-get item :timestamp)))
 
 (defun contexture-marks--eldoc (&rest _)
-  "Return what to say of the items that point's line belongs to, or nil."
+  "Return the help text for the items on point's line, or nil."
   (let* ((beg (line-beginning-position))
          (overlays (cl-remove-if-not
                     (lambda (overlay)
@@ -312,7 +311,7 @@ It is OVERLAY, if that is non-nil and ITEM's lines are still the same."
 ;;;; Edits at the border of a mark
 
 (defun contexture-marks--edited (overlay after beg end &optional length)
-  "Keep OVERLAY to whole lines, and have undo bring it back.
+  "Keep OVERLAY to whole lines, and let undo restore it.
 AFTER, BEG, END and LENGTH are those of overlay hooks."
   (cond ((and undo-in-progress contexture-marks--undo-moves-overlays))
         ((not after)
@@ -339,8 +338,8 @@ That text is about to be deleted."
                                  (1- contexture-marks--lost-limit))))))
 
 (defun contexture-marks--restored (overlay beg end)
-  "Whether undo, which inserted the text from BEG to END, restored OVERLAY.
-Two hooks may be called for one insertion; the second finds it done."
+  "Return non-nil if undo restored OVERLAY along with BEG to END.
+Two hooks may run for one insertion; the second finds it done."
   (let ((lost (and undo-in-progress
                    (assq (- end beg) (overlay-get overlay 'contexture-lost)))))
     (cond (lost
@@ -372,8 +371,8 @@ Two hooks may be called for one insertion; the second finds it done."
          (contexture-marks--set-margins 1))))
 
 (defun contexture-marks--free-margin ()
-  "Make the left margin what it was before the marks.
-If somebody made it wider meanwhile, it is left alone."
+  "Restore the left margin to what it was before the marks.
+If it was widened meanwhile, leave it alone."
   (when contexture-marks--margin
     (when (eql 1 left-margin-width)
       (if-let ((former (car contexture-marks--margin)))
@@ -385,14 +384,14 @@ If somebody made it wider meanwhile, it is left alone."
 
 (defun contexture-marks--set-margins (width)
   "Make the left margin of all windows on this buffer WIDTH columns wide.
-If it is not what we made it, it is left alone."
+If something else changed it, leave it alone."
   (dolist (window (get-buffer-window-list nil nil t))
     (pcase-let ((`(,left . ,right) (window-margins window)))
       (when (eql left (if width nil 1))
         (set-window-margins window width right)))))
 
 (defun contexture-marks--terminal-p ()
-  "Whether there is a frame that has no fringes."
+  "Return non-nil if there is a frame that has no fringes."
   (cl-some (lambda (frame)
              (not (or (display-graphic-p frame)
                       (and (daemonp) (eq frame terminal-frame)))))

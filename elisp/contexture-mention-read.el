@@ -30,8 +30,8 @@ that of what follows it.  KIND is
   `symbol'     and TARGET its name; whether there is such a symbol was
                not looked up
 
-Names of files are relative to DIRECTORY, or else to the root of the
-project around this buffer.  They are not looked for on other machines."
+Names of files are relative to DIRECTORY, by default the root of the
+project around this buffer.  Files on other machines are not looked up."
   (let ((root (file-name-as-directory
                (expand-file-name (or directory (contexture-mention--root)))))
         (regexp (concat contexture-mention--before
@@ -56,8 +56,8 @@ project around this buffer.  They are not looked for on other machines."
     name))
 
 (defun contexture-mention--target (name root quoted)
-  "Return (KIND TARGET . LINES) for what NAME, relative to ROOT, means.
-If it is QUOTED, it is the name of a file if it looks like no other."
+  "Return (KIND TARGET . LINES) for NAME, relative to ROOT.
+A QUOTED name that is nothing else counts as the name of a file."
   (let* ((case-fold-search nil)
          (colon (string-match ":\\([0-9]+\\)\\(?:-\\([0-9]+\\)\\)?\\'" name))
          (lines (and colon

@@ -15,15 +15,15 @@
 ;; to the context and stays in the text as "@src/main.rs".
 ;; `contexture-mention-mode' does this in one buffer,
 ;; `contexture-global-mention-mode' wherever `contexture-mention-modes'
-;; says.  What reads mentions is in contexture-mention-read.el.
+;; says.  contexture-mention-read.el parses mentions.
 ;;
 ;; A mention is `@' and a name without blanks, quotes, brackets, commas
 ;; and semicolons, or `@' and any name in double quotes.
 ;;
-;; Nothing here waits for a disk: contexture-files.el lists files, and
-;; the server is asked for items only if it runs, both on the side.  The
-;; first completion of a project waits for them a moment, which ends
-;; when a key is pressed; later ones take what is there.
+;; Nothing here waits for a disk: contexture-files.el lists files in the
+;; background, and a running server is asked for items.  The first
+;; completion of a project waits for them a moment, or until a key is
+;; pressed; later ones use what is there.
 
 ;;; Code:
 
@@ -38,35 +38,35 @@
 (defvar tags-table-list)
 
 (defcustom contexture-mention-modes '((not texinfo-mode) text-mode)
-  "Where `contexture-global-mention-mode' turns completion after `@' on.
-Each element is a major mode, which stands for those derived from it
-too, or (not MODE).  The first that fits a buffer decides."
+  "Major modes in which `contexture-global-mention-mode' completes after `@'.
+Each element is a major mode, which includes modes derived from it, or
+\(not MODE).  The first element that matches a buffer decides."
   :type '(repeat (choice (symbol :tag "Major mode")
                          (list :tag "Not in" (const not) (symbol :tag "Major mode"))))
   :group 'contexture)
 
 (defcustom contexture-mention-action 'add
-  "What accepting a file or symbol after `@' does besides inserting it.
-`add' adds it to the buffer's context, unless this mention has done so
-before; `insert' does nothing more."
+  "Action when you accept a file or symbol after `@'.
+`add' inserts it and adds it to the buffer's context, once for each
+mention; `insert' only inserts it."
   :type '(choice (const :tag "Add it to the context" add)
                  (const :tag "Only insert it" insert))
   :group 'contexture)
 
 (defcustom contexture-mention-limit 200
-  "How many candidates are shown at most after `@'.
+  "Maximum number of candidates to show after `@'.
 Type more of the name to see others."
   :type 'natnum
   :group 'contexture)
 
 (defconst contexture-mention--patience 0.03
-  "For how many seconds the first completion waits for names.")
+  "Maximum number of seconds that the first completion waits for names.")
 
 (defconst contexture-mention--symbols-fresh 5
-  "For how many seconds the symbols of a buffer are taken to be the same.")
+  "Number of seconds for which the symbols of a buffer are cached.")
 
 (defconst contexture-mention--largest-buffer 300000
-  "Most characters of a buffer that is searched for symbols.")
+  "Maximum size, in characters, of a buffer that is searched for symbols.")
 
 (defconst contexture-mention--plain "[^][ \t\r\n\"'`(){},;]"
   "Regexp for one character of a name that needs no quotes.")
@@ -75,24 +75,24 @@ Type more of the name to see others."
   "Regexp for what may be before the `@' of a mention.")
 
 (defvar contexture-mention--items (make-hash-table :test #'equal)
-  "From the name of a context to (TIME STATE . ITEMS).
+  "Hash table from the name of a context to (TIME STATE . ITEMS).
 TIME is when they were asked for, and STATE is `asked' or `known'.")
 
 (defvar contexture-mention--quoted nil
-  "The names of files that were wanted last, and them as candidates.")
+  "Names of files used last, and their candidates.")
 
 (defvar-local contexture-mention--symbols nil
   "The symbols of this buffer, as (TIME TICK . NAMES).")
 
 (defvar-local contexture-mention--from-global-mode nil
-  "Non-nil if it was the global mode that turned the mode on here.")
+  "Non-nil if the global mode turned the mode on in this buffer.")
 
-;; One types the name of a file, not that of the folder that it is in, and
-;; there may be so many that only the best should be made ready to be seen.
+;; Users type the name of a file, not of its folder, and there may be so
+;; many files that only the best should be prepared for display.
 (add-to-list 'completion-styles-alist
              '(contexture-mention contexture-mention--style-try
                                   contexture-mention--style-all
-                                  "Completion of what is after @, anywhere in a name."))
+                                  "Completion after @, matching anywhere in a name."))
 (add-to-list 'completion-category-defaults
              '(contexture-mention (styles contexture-mention)))
 
@@ -100,14 +100,14 @@ TIME is when they were asked for, and STATE is `asked' or `known'.")
                                            (:copier nil))
   "One completion: in BUFFER, after START, of what is below ROOT.
 FILES is a list of contexture-files.el, ITEMS a table from names to the
-items of MANAGER, and SYMBOLS are names.  TABLE keeps what was made of
-them, as (FILES INPUT . CANDIDATES)."
+items of MANAGER, and SYMBOLS are names.  TABLE caches the result, as
+(FILES INPUT . CANDIDATES)."
   buffer start root files manager items symbols table)
 
 (defmacro contexture-mention--giving-way (&rest body)
   "Return the value of BODY, or nil if a key is pressed meanwhile.
-When the user asked for completion, and not a package that shows what
-there is while one types, BODY is run to its end."
+If the user asked for completion, rather than a package that completes
+automatically, run BODY to its end."
   (declare (indent 0) (debug t))
   `(if (memq this-command '(completion-at-point indent-for-tab-command))
        (progn ,@body)
@@ -123,7 +123,7 @@ there is while one types, BODY is run to its end."
     (define-key map (kbd "TAB") complete)
     (define-key map (kbd "M-TAB") complete) ; in Text mode up to Emacs 29, Ispell's
     map)
-  "Keymap of `contexture-mention-mode', in force within a mention only.")
+  "Keymap of `contexture-mention-mode', active only within a mention.")
 
 (defun contexture-mention--if-at-point (command)
   "Return COMMAND if point is within a mention, else nil."
@@ -132,11 +132,10 @@ there is while one types, BODY is run to its end."
 ;;;###autoload
 (define-minor-mode contexture-mention-mode
   "Complete files, symbols and items after `@'.
-Type `@' at the beginning of a word, some of a name, and TAB; or have a
-package show what there is while you type.  In the buffer of a program
-this is done in comments and strings only.  A file or symbol that you
-accept is added to the buffer's context, see
-`contexture-mention-action'."
+Type `@' at the beginning of a word, part of a name, and TAB; or let a
+package show candidates while you type.  In a buffer with code this
+works only in comments and strings.  A file or symbol that you accept is
+added to the buffer's context; see `contexture-mention-action'."
   :lighter nil
   :group 'contexture
   (cond (contexture-mention-mode
@@ -155,7 +154,7 @@ accept is added to the buffer's context, see
 ;;;###autoload
 (define-minor-mode contexture-global-mention-mode
   "Turn `contexture-mention-mode' on wherever `contexture-mention-modes' says.
-Turned off, it goes off where this turned it on."
+Turning this off turns it off where this turned it on."
   :global t
   :group 'contexture
   (cond (contexture-global-mention-mode
@@ -170,7 +169,7 @@ Turned off, it goes off where this turned it on."
                (contexture-mention-mode -1)))))))
 
 (defun contexture-mention--turn-on ()
-  "Turn the mode on if this buffer is one for it."
+  "Turn the mode on if `contexture-mention-modes' includes this buffer."
   (when (and (not contexture-mention-mode)
              (not (string-prefix-p " " (buffer-name)))
              (contexture-mention--wanted-p contexture-mention-modes))
@@ -178,7 +177,7 @@ Turned off, it goes off where this turned it on."
     (setq contexture-mention--from-global-mode t)))
 
 (defun contexture-mention--wanted-p (modes)
-  "Whether the first of MODES that fits this buffer wants it."
+  "Return non-nil if the first match in MODES includes this buffer."
   (cl-loop for entry in modes
            for mode = (if (consp entry) (cadr entry) entry)
            when (derived-mode-p mode) return (symbolp entry)))
@@ -220,8 +219,8 @@ This is a function for `completion-at-point-functions'."
               (contexture-mention--plain-end))))))
 
 (defun contexture-mention--plain-end ()
-  "Return where the name around point ends.
-Punctuation behind it belongs to the sentence."
+  "Return the end of the name around point.
+Punctuation after it belongs to the sentence."
   (save-excursion
     (let ((point (point)))
       (while (looking-at-p contexture-mention--plain) (forward-char))
@@ -229,12 +228,12 @@ Punctuation behind it belongs to the sentence."
       (point))))
 
 (defun contexture-mention--root ()
-  "Return the folder that names of files are relative to."
+  "Return the folder to which file names are relative."
   (file-name-as-directory
    (or (contexture--project-root) (expand-file-name default-directory))))
 
 (defun contexture-mention--begin (start)
-  "Return what is known for completing the name at START."
+  "Return the data for completing the name at START."
   (let* ((root (contexture-mention--root))
          (manager (contexture-current-manager))
          (files (contexture-files--of root (not (contexture--project-root)))))
@@ -253,8 +252,8 @@ Punctuation behind it belongs to the sentence."
      :symbols (contexture-mention--symbols))))
 
 (defun contexture-mention--old-p (time)
-  "Whether TIME is so long ago that what was begun then is slow.
-Nobody waits for that a second time."
+  "Return non-nil if a wait that began at TIME has taken too long.
+Completion does not wait for it again."
   (> (float-time (time-subtract nil time)) 1))
 
 (defun contexture-mention--wait (done)
@@ -284,18 +283,18 @@ Nobody waits for that a second time."
              (contexture-mention--try session string candidates predicate))))))))
 
 (defun contexture-mention--try (session string candidates predicate)
-  "Return what `try-completion' should say of STRING in SESSION.
+  "Return the value of `try-completion' for STRING in SESSION.
 CANDIDATES and PREDICATE are its other arguments.  Emacs asks this to
-find out whether there is anything to complete, so what has STRING in
-the middle counts.  While files are still being found, nothing may be
-made of what the first of them have in common."
+find out whether there is anything to complete, so candidates with
+STRING in the middle count.  While files are still being found, the
+common prefix of the first ones must not be used."
   (cond ((and (not (contexture-mention--partial-p session))
               (try-completion string candidates predicate)))
         ((cl-some (lambda (candidate) (string-search string candidate)) candidates)
          string)))
 
 (defun contexture-mention--partial-p (session)
-  "Whether more files are still being found for SESSION."
+  "Return non-nil if more files are still being found for SESSION."
   (when-let ((list (contexture-mention--session-files session)))
     (not (contexture-files--list-done list))))
 
@@ -326,18 +325,18 @@ made of what the first of them have in common."
       (cl-remove-if (lambda (name) (gethash name items)) names))))
 
 (defun contexture-mention--quote (name)
-  "Return NAME with quotes if it needs them, or nil if it cannot be written."
+  "Return NAME, quoted if needed, or nil if no mention can express it."
   (cond ((not (string-match-p "[][ \t\r\n\"'`(){},;]" name)) name)
         ((string-match-p "[\"\n\r]" name) nil)
         (t (concat "\"" name "\""))))
 
 (defun contexture-mention--unquote (name)
-  "Return NAME, of a mention, without its quotes."
+  "Return NAME, from a mention, without its quotes."
   (string-trim name "\"" "\""))
 
 (defun contexture-mention--input (session)
-  "Return what has been typed after the `@' of SESSION, or the empty string.
-It is not known where completion is done in the minibuffer."
+  "Return the text typed after the `@' of SESSION, or the empty string.
+It is not known when completing in the minibuffer."
   (with-current-buffer (contexture-mention--session-buffer session)
     (let ((start (contexture-mention--session-start session)))
       (if (<= start (point) (line-end-position))
@@ -346,9 +345,9 @@ It is not known where completion is done in the minibuffer."
 
 (defun contexture-mention--best (session candidates)
   "Return the best of CANDIDATES of SESSION, the best first.
-Those are items, symbols, and files whose own name begins with what
-was typed; among equals, short ones.  There may be very many, so this
-sorts into buckets first."
+Items, symbols, and files whose own name begins with the input come
+first; among equals, shorter ones.  There may be very many, so this sorts
+into buckets first."
   (let* ((input (string-trim-left (contexture-mention--input session) "\""))
          (begins (if (string-empty-p input) ""
                    (concat "\\(?:\\`\"?\\|/\\)" (regexp-quote input) "[^/]*\\'")))
@@ -365,8 +364,8 @@ sorts into buckets first."
     (apply #'append (nreverse best))))
 
 (defun contexture-mention--rank (session candidate begins)
-  "Return 0 to 2 for CANDIDATE of SESSION.
-BEGINS is a regexp for files whose own names begin with what was typed."
+  "Return the rank of CANDIDATE of SESSION, from 0 (the best) to 2.
+BEGINS is a regexp for files whose own names begin with the input."
   (cond ((gethash candidate (contexture-mention--session-items session)) 0)
         ((or (get-text-property 0 'contexture-symbol candidate)
              (string-match-p begins candidate))
@@ -376,15 +375,15 @@ BEGINS is a regexp for files whose own names begin with what was typed."
 ;;;; Matching
 
 (defun contexture-mention--style-matches (string table predicate)
-  "Return the candidates of TABLE that have STRING in them and fit PREDICATE."
+  "Return the candidates of TABLE that contain STRING and fit PREDICATE."
   (let ((completion-regexp-list
          (cons (regexp-quote string) completion-regexp-list)))
     (all-completions "" table predicate)))
 
 (defun contexture-mention--style-try (string table predicate _point)
-  "Return what completion makes of STRING with TABLE and PREDICATE.
-As long as there are matches that do not begin with STRING, or more may
-come, it stays as it is."
+  "Return the completion of STRING with TABLE and PREDICATE.
+STRING stays as it is if some matches do not begin with it, or if more
+matches may come."
   (let ((matches (contexture-mention--style-matches string table predicate)))
     (cond ((null matches) nil)
           ((completion-metadata-get (completion-metadata string table predicate)
@@ -409,7 +408,7 @@ come, it stays as it is."
              0))))
 
 (defun contexture-mention--highlight (string candidate)
-  "Return CANDIDATE with STRING in it shown as what was typed."
+  "Return CANDIDATE with the match of STRING highlighted."
   (let ((copy (copy-sequence candidate))
         (start (string-search string candidate)))
     (when start
@@ -420,7 +419,7 @@ come, it stays as it is."
 ;;;; Items
 
 (defun contexture-mention--ask-items (manager)
-  "Have the items of MANAGER fetched, if a server runs."
+  "Fetch the items of MANAGER if a server runs."
   (pcase-let ((`(,time ,state . ,items)
                (gethash manager contexture-mention--items)))
     (when (and (contexture-running-p)
@@ -437,8 +436,8 @@ come, it stays as it is."
 
 (defun contexture-mention--name-items (root items)
   "Return a table from names to ITEMS.
-A file's name is relative to ROOT; what is not simply text of a file
-has its id for a name."
+A file's name is relative to ROOT; an item that is not simply a file is
+named by its id."
   (let ((table (make-hash-table :test #'equal)))
     (dolist (item items table)
       (let ((name (contexture-mention--item-name root item)))
@@ -458,7 +457,7 @@ has its id for a name."
 ;;;; Symbols
 
 (defun contexture-mention--symbols ()
-  "Return the names of the symbols of this buffer, as known."
+  "Return the names of the symbols of this buffer, as cached."
   (pcase-let ((`(,time ,tick . ,names) contexture-mention--symbols))
     (if (or (equal tick (buffer-chars-modified-tick))
             (and time (< (float-time (time-subtract nil time))
@@ -484,7 +483,7 @@ has its id for a name."
              collect (propertize name 'contexture-symbol t))))
 
 (defun contexture-mention--tags ()
-  "Return the names of all tags, if some command has read them before."
+  "Return the names of all tags, if a command has read them already."
   (cl-loop for file in (bound-and-true-p tags-table-list)
            for buffer = (get-file-buffer file)
            for table = (and buffer
@@ -493,16 +492,17 @@ has its id for a name."
            append (all-completions "" table)))
 
 (defun contexture-mention--symbol-prefix (session)
-  "Return what symbols of Emacs Lisp should begin with in SESSION, or nil.
-There are none outside of Emacs Lisp, and too many for one letter."
+  "Return the prefix to look up Emacs Lisp symbols with in SESSION, or nil.
+It is nil outside of Emacs Lisp, and for one letter, which matches too
+many."
   (when (with-current-buffer (contexture-mention--session-buffer session)
           (derived-mode-p 'emacs-lisp-mode 'inferior-emacs-lisp-mode))
     (let ((input (contexture-mention--input session)))
       (and (> (length input) 1) input))))
 
 (defun contexture-mention--lisp-symbols (session prefix)
-  "Return the symbols of Emacs Lisp that begin with PREFIX, unless it is nil.
-Those of SESSION's own buffer are left out."
+  "Return the symbols of Emacs Lisp that begin with PREFIX; none if it is nil.
+Leave out those of SESSION's own buffer."
   (when prefix
     (let ((own (contexture-mention--session-symbols session))
           (plain (concat "\\`" contexture-mention--plain "+\\'")))
@@ -521,7 +521,7 @@ Those of SESSION's own buffer are left out."
         (t 'file)))
 
 (defun contexture-mention--annotate (session candidate)
-  "Return what to show behind CANDIDATE of SESSION."
+  "Return the annotation of CANDIDATE of SESSION."
   (let ((item (gethash candidate (contexture-mention--session-items session))))
     (cond (item
            (format " in context%s, %s"
@@ -534,7 +534,7 @@ Those of SESSION's own buffer are left out."
           (t ""))))
 
 (defun contexture-mention--affixate (session candidates)
-  "Return CANDIDATES of SESSION with what to show before and behind each."
+  "Return CANDIDATES of SESSION, each with a prefix and a suffix to show."
   (let ((column (+ 2 (min 50 (cl-loop for candidate in candidates
                                       maximize (length candidate))))))
     (mapcar (lambda (candidate)
@@ -551,7 +551,7 @@ Those of SESSION's own buffer are left out."
 ;;;; Accepting
 
 (defun contexture-mention--accepted (session name status)
-  "Add NAME, which was chosen in SESSION, if STATUS says that it is final."
+  "Add NAME, chosen in SESSION, if STATUS says that it is final."
   (when (memq status '(finished sole))
     (with-current-buffer (contexture-mention--session-buffer session)
       (let ((start (- (point) (length name))))
@@ -576,7 +576,7 @@ Those of SESSION's own buffer are left out."
     (user-error (contexture--message "%s" (error-message-string problem)))))
 
 (defun contexture-mention--file-p (session name)
-  "Whether NAME is one of SESSION's files."
+  "Return non-nil if NAME is one of SESSION's files."
   (when-let ((list (contexture-mention--session-files session)))
     (member (contexture-mention--unquote name)
             (contexture-files--list-names list))))

@@ -9,11 +9,10 @@
 
 ;;; Commentary:
 
-;; `contexture-menu' shows what there is to do, with the keys that
-;; `contexture-command-map' has for it too, and which context all of it
-;; is about.  Its heading has the size that is known; if a server runs,
-;; it is asked for the present one, and the heading is corrected when
-;; the answer is there.  The menu never waits.
+;; `contexture-menu' shows the commands with their keys, which are those of
+;; `contexture-command-map', and the context they work on.  Its heading
+;; shows the size as last known; if a server runs, its answer updates the
+;; heading.  The menu never waits.
 ;;
 ;; Written for transient 0.3.7, which comes with Emacs 28, and later ones.
 
@@ -32,8 +31,8 @@
 ;;;###autoload (autoload 'contexture-menu "contexture-menu" nil t)
 (transient-define-prefix contexture-menu ()
   "Show the commands of Contexture, and the size of this buffer's context.
-They have the keys that they have in the keymap of the package, and a
-prefix argument can be typed before any of them."
+The keys are those of the variable `contexture-command-map'.  You can
+type a prefix argument before any of them."
   [:description contexture-menu--heading
    ["Add"
     ("a" "what is at hand" contexture-add-dwim)
@@ -103,9 +102,9 @@ prefix argument can be typed before any of them."
 
 ;;;###autoload (autoload 'contexture-session-menu "contexture-menu" nil t)
 (transient-define-prefix contexture-session-menu ()
-  "Show the commands for sessions, which are conversations that are kept.
-They have the keys that they have behind `n' in the keymap of the
-package, and a prefix argument can be typed before any of them."
+  "Show the commands for sessions, the conversations with models.
+The keys are those behind `n' in the variable `contexture-command-map'.
+You can type a prefix argument before any of them."
   [["Session"
     ("o" "open" contexture-session-open)
     ("n" "begin" contexture-session-new)
@@ -117,7 +116,7 @@ package, and a prefix argument can be typed before any of them."
    ["See"
     ("v" "dashboard" contexture-dashboard)
     ("e" "explain a window" contexture-explain)
-    ("V" "managed views" contexture-session-views)
+    ("V" "notes" contexture-session-views)
     ("t" "transcript" contexture-session-transcript)
     ("/" "search all" contexture-session-search)
     ("x" "export" contexture-session-export)
@@ -138,15 +137,15 @@ package, and a prefix argument can be typed before any of them."
 ;;;; The heading
 
 (defun contexture-menu--heading ()
-  "Return which context the commands work on, and its size if known."
+  "Return the heading: this buffer's context, and its size if known."
   (let ((manager (contexture--known-manager)))
     (format "Context of %s: %s" (contexture--label manager)
             (pcase (gethash manager contexture--totals)
               (`(,items . ,tokens) (contexture-menu--size items (or tokens 0)))
-              (_ "its size is known after the first command")))))
+              (_ "its size appears after the first command")))))
 
 (defun contexture-menu--size (items tokens)
-  "Return words for ITEMS with TOKENS, of the budget if there is one."
+  "Return a phrase for ITEMS with TOKENS, and the budget if there is one."
   (let ((budget (bound-and-true-p contexture-token-budget)))
     (if budget
         (format "%s, %d of %s (%d %%)" (contexture--count items "item") tokens
@@ -155,23 +154,23 @@ package, and a prefix argument can be typed before any of them."
       (contexture--size items tokens))))
 
 (defun contexture-menu--marks ()
-  "Return what turning the marks of this buffer on or off is called."
+  "Return the label for turning the marks of this buffer on or off."
   (if (bound-and-true-p contexture-mode) "hide marks" "show marks"))
 
 (defun contexture-menu--lisp-p ()
-  "Whether SLIME or SLY is connected to a Lisp.
-Nothing is loaded to find that they are not here."
+  "Return non-nil if SLIME or SLY is connected to a Lisp.
+Load nothing if neither is loaded."
   (and (or (featurep 'slime) (featurep 'sly))
        (contexture-lisp-connected-p)))
 
 (defun contexture-menu--walking-p ()
-  "Whether a directory is being added."
+  "Return non-nil if a directory is being added."
   (bound-and-true-p contexture-tree--walks))
 
 ;;;; The present size
 
 (defun contexture-menu--fetch (manager)
-  "Ask a server that runs for the size of MANAGER, and show that."
+  "Ask a running server for the size of MANAGER, and show that."
   (when (contexture-running-p)
     (contexture-request-async
      'context-summary (list :manager manager)
@@ -179,7 +178,7 @@ Nothing is loaded to find that they are not here."
      :error #'ignore)))
 
 (defun contexture-menu--fetched (manager summary)
-  "Note what SUMMARY says of MANAGER; draw the menu again if it shows."
+  "Note the size of MANAGER from SUMMARY; redraw the menu if it is shown."
   (let ((before (gethash manager contexture--totals)))
     (contexture--note-totals manager (plist-get summary :count)
                              (plist-get summary :tokens))
@@ -187,7 +186,7 @@ Nothing is loaded to find that they are not here."
       (contexture-menu--redraw))))
 
 (defun contexture-menu--redraw ()
-  "Draw the menu again if it is the one that shows."
+  "Redraw the menu if it is the one shown."
   (when (and (bound-and-true-p transient--prefix)
              (bound-and-true-p transient--showp)
              (eq (oref transient--prefix command) 'contexture-menu)

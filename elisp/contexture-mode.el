@@ -10,9 +10,9 @@
 ;;; Commentary:
 
 ;; `contexture-mode' shows the size of a buffer's context in the mode
-;; line, and marks what of the buffer is in it (contexture-marks.el).
-;; `contexture-global-mode' turns it on wherever a file is visited.
-;; Both only listen to a server that runs; neither starts one.
+;; line, and marks the lines that are in it (contexture-marks.el).
+;; `contexture-global-mode' turns it on in all buffers that visit files.
+;; Both only listen to a running server; neither starts one.
 
 ;;; Code:
 
@@ -20,9 +20,9 @@
 (require 'contexture-marks)
 
 (defcustom contexture-token-budget nil
-  "How many tokens a context should have at most, or nil for no budget.
-Nothing is cut; `contexture-mode' shows the tokens against it, in the
-face `contexture-over-budget' above 80 percent."
+  "Maximum number of tokens that a context should have, or nil for no budget.
+Nothing is cut; `contexture-mode' shows the tokens beside it, in the face
+`contexture-over-budget' above 80 percent."
   :type '(choice (const :tag "No budget" nil) (natnum :tag "Tokens"))
   :group 'contexture)
 
@@ -31,7 +31,7 @@ face `contexture-over-budget' above 80 percent."
   :group 'contexture)
 
 (defvar-local contexture--from-global-mode nil
-  "Non-nil if it was `contexture-global-mode' that turned the mode on here.")
+  "Non-nil if `contexture-global-mode' turned the mode on in this buffer.")
 
 ;; The mode survives a change of the major mode, as in `revert-buffer'.
 (put 'contexture-mode 'permanent-local t)
@@ -42,19 +42,18 @@ face `contexture-over-budget' above 80 percent."
 ;;;###autoload
 (define-minor-mode contexture-mode
   "Show the context of this buffer while you edit.
-The mode line has its items and tokens, as \"ctx:3/412\", with the
-context's name in brackets where that is not the buffer's own, and of the
-tokens in `contexture-token-budget', if that is set.  What of this
-buffer is in the context carries a mark in the fringe, or in the
-margin of a terminal; with point on such a line the echo area tells
-more.  All this appears once a command has reached the server, and
-follows every change, whoever makes it.
+The mode line shows its items and tokens, such as \"ctx:3/412\", the
+context's name in brackets if it is not the buffer's own, and
+`contexture-token-budget' if that is set.  Lines that are in the context
+have a mark in the fringe, or in the margin of a terminal; with point on
+such a line the echo area says more.  All this appears once a command has
+reached the server, and follows every change, whoever makes it.
 
 \\[contexture-add-dwim] adds what is at hand, \\[contexture-list] lists \
-what there is, \\[contexture-preview] shows
-what a model gets, and \\[contexture-menu] shows all commands.  These \
+the items, \\[contexture-preview] shows
+what a model gets, and \\[contexture-menu] shows all commands.  They \
 are behind
-the prefix that you bound the variable `contexture-command-map' to:
+the prefix to which you bound the variable `contexture-command-map':
 
 \\{contexture-command-map}"
   :lighter (:eval (contexture--lighter))
@@ -68,9 +67,9 @@ the prefix that you bound the variable `contexture-command-map' to:
       (contexture--mode-unwatch))))
 
 (defun contexture--mode-on ()
-  "Do what turning the mode on takes."
+  "Turn the mode on."
   (add-hook 'kill-buffer-hook #'contexture--mode-off nil t)
-  ;; The one place that looks for the project: the mode line must not.
+  ;; Only here look for the project: the mode line must not.
   (with-demoted-errors "Contexture: %S" (contexture-current-manager))
   (unless (memq #'contexture--totals-changed contexture-notification-functions)
     (contexture-watch #'contexture--totals-changed)
@@ -92,14 +91,14 @@ the prefix that you bound the variable `contexture-command-map' to:
   (contexture-mode -1))
 
 (defun contexture--mode-connected ()
-  "Show what the server that was just reached knows."
+  "Show the sizes from the server that was just connected."
   (contexture--fetch-totals)
   (contexture-marks--fetch-all))
 
 ;;;; The mode line
 
 (defun contexture--fetch-totals ()
-  "Ask a server that is already running for the sizes of all contexts."
+  "Ask a running server for the sizes of all contexts."
   (when (contexture-running-p)
     (contexture-request-async
      'list-managers nil
@@ -111,14 +110,14 @@ the prefix that you bound the variable `contexture-command-map' to:
                                            (plist-get entry :tokens)))))))
 
 (defun contexture--totals-changed (method params)
-  "Note what PARAMS say if METHOD tells of a changed context."
+  "Note the size in PARAMS if METHOD says that a context changed."
   (when (eq method 'context-changed)
     (contexture--note-totals (plist-get params :manager)
                              (plist-get params :count)
                              (plist-get params :tokens))))
 
 (defconst contexture--lighter-width 16
-  "How many columns of a context's name the mode line shows.")
+  "Maximum width of a context's name in the mode line.")
 
 (defun contexture--lighter ()
   "Return the mode line's text for this buffer."
@@ -131,8 +130,8 @@ the prefix that you bound the variable `contexture-command-map' to:
           (t (contexture--budget-lighter name items (or tokens 0))))))
 
 (defun contexture--lighter-name (manager)
-  "Return what the mode line calls the context named MANAGER.
-That of the buffer itself needs no name: the mode line has it."
+  "Return the label of the context named MANAGER in the mode line.
+The buffer's own context needs no name."
   (cond ((equal manager (buffer-name (contexture--base-buffer))) " ctx")
         ((equal manager contexture--shared) " ctx[shared]")
         (t (format " ctx[%s]"
@@ -142,7 +141,7 @@ That of the buffer itself needs no name: the mode line has it."
                     contexture--lighter-width nil nil t)))))
 
 (defun contexture--budget-lighter (name items tokens)
-  "Return the text for NAME and ITEMS with TOKENS of the budget.
+  "Return the text for NAME and ITEMS with TOKENS, and the budget.
 It is a list, since the mode line gives a string one face."
   (let ((text (format "%d/%d" tokens contexture-token-budget)))
     (list (format "%s:%d " name items)
@@ -155,8 +154,8 @@ It is a list, since the mode line gives a string one face."
 ;;;###autoload
 (define-minor-mode contexture-global-mode
   "Turn `contexture-mode' on in each buffer that visits a file.
-Turned off, it goes off where this turned it on, and stays where you
-did."
+Turning this off turns it off where this turned it on, and leaves it on
+where you did."
   :global t
   :group 'contexture
   (if contexture-global-mode
@@ -168,14 +167,14 @@ did."
         (when contexture--from-global-mode (contexture-mode -1))))))
 
 (defun contexture--global-on ()
-  "Turn the mode on in what visits a file, now and from now on."
+  "Turn the mode on in buffers that visit files, now and later."
   (add-hook 'find-file-hook #'contexture--turn-on)
   (add-hook 'after-set-visited-file-name-hook #'contexture--turn-on)
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer (contexture--turn-on))))
 
 (defun contexture--turn-on ()
-  "Turn the mode on if this buffer visits a file and has it not on."
+  "Turn the mode on if this buffer visits a file and the mode is off."
   (when (and buffer-file-name (not contexture-mode))
     (contexture-mode 1)
     (setq contexture--from-global-mode t)))

@@ -32,7 +32,7 @@
   "Keymap of `contexture-preview-mode'.")
 
 (define-minor-mode contexture-preview-mode
-  "Keys for looking at a context as the model gets it.
+  "Minor mode for viewing a context as the model gets it.
 The major mode is a Markdown mode, if one is installed.
 
 \\{contexture-preview-mode-map}"
@@ -45,7 +45,7 @@ The major mode is a Markdown mode, if one is installed.
 ;;;###autoload
 (defun contexture-preview (manager)
   "Show the context named MANAGER as the model gets it.
-That is this buffer's; with a prefix argument, choose one."
+By default it is this buffer's; with a prefix argument, choose one."
   (interactive (list (contexture--manager-to-show current-prefix-arg)))
   (let ((rendered (contexture--ask 'render-context (list :manager manager)))
         (buffer (get-buffer-create contexture-preview-buffer)))
@@ -84,7 +84,7 @@ That is this buffer's; with a prefix argument, choose one."
                                                "token"))))))
 
 (defun contexture-preview--changed (method params)
-  "Show the context again if METHOD and PARAMS tell that it changed."
+  "Show the context again if METHOD with PARAMS says that it changed."
   (when-let ((buffer (and (eq method 'context-changed)
                           (get-buffer contexture-preview-buffer))))
     (let ((manager (buffer-local-value 'contexture-manager buffer)))
@@ -101,7 +101,7 @@ That is this buffer's; with a prefix argument, choose one."
       (contexture-preview--show rendered))))
 
 (defun contexture-preview--unwatch ()
-  "Leave nothing behind when the preview is killed."
+  "Clean up when the preview is killed."
   (contexture-unwatch #'contexture-preview--changed))
 
 (defun contexture-preview--revert (&rest _)

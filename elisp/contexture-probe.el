@@ -9,14 +9,14 @@
 
 ;;; Commentary:
 
-;; What the doctor asks with: a program that should print something and
-;; end, a server that is dialled just for the question, and the
-;; connection in use.  Each question has a limit of time, never waits,
-;; and leaves no process behind.  This file knows nothing of findings.
+;; The doctor's questions: to a program that should print something and
+;; end, to a server connected just for the question, and to the connection
+;; in use.  Each question has a time limit, does not block Emacs, and
+;; leaves no process behind.  This file knows nothing about findings.
 ;;
-;; A question to a server ends in a call of a function with OUTCOME and
-;; VALUE: `answered' and what `server-info' returned; `stranger' and the
-;; line that is no such answer; `refused' and the reason; or `silent'.
+;; A question to a server ends with a call of a function with OUTCOME and
+;; VALUE: `answered' and the result of `server-info'; `stranger' and the
+;; line that is not such an answer; `refused' and the reason; or `silent'.
 
 ;;; Code:
 
@@ -24,10 +24,10 @@
 (eval-when-compile (require 'subr-x))
 
 (defvar contexture--probes nil
-  "Processes and timers of the questions under way.")
+  "Processes and timers of the pending questions.")
 
 (defun contexture--end-probes ()
-  "End all questions under way; nobody is called."
+  "End all pending questions without calling their functions."
   (dolist (probe contexture--probes)
     (if (timerp probe) (cancel-timer probe)
       (contexture--delete-process probe)))
@@ -35,8 +35,8 @@
 
 (defun contexture--probe-program (command timeout function)
   "Run COMMAND, a list, for at most TIMEOUT seconds, then call FUNCTION.
-It gets the exit status, or `silent', or a string if COMMAND could not
-be run; and the output, that to stderr included."
+Its arguments are the exit status, or `silent', or a string if COMMAND
+could not be run; and the output, including stderr."
   (condition-case problem
       (let ((output ""))
         (contexture--probe
@@ -54,9 +54,9 @@ be run; and the output, that to stderr included."
     (error (funcall function (error-message-string problem) ""))))
 
 (defun contexture--probe-server (target timeout function)
-  "Ask the server at TARGET what it is, within TIMEOUT seconds.
-A server that is a command is started for the question.  FUNCTION is
-called as the commentary of this file says."
+  "Ask the server at TARGET for `server-info', within TIMEOUT seconds.
+If TARGET is a command, start it for the question.  FUNCTION is called
+as the commentary of this file says."
   (condition-case problem
       (let ((heard "")
             (process (contexture--open target)))
@@ -76,8 +76,8 @@ called as the commentary of this file says."
                     (contexture--without-arguments problem)))))
 
 (defun contexture--judge-probe (heard process function)
-  "Call FUNCTION with what HEARD, the text that PROCESS said, comes to.
-PROCESS is nil if the time was over."
+  "Call FUNCTION with the outcome of HEARD, the output of PROCESS.
+PROCESS is nil if the time is over."
   (let* ((line (car (split-string heard "\n")))
          (message (ignore-errors (contexture--decode line)))
          (info (plist-get message :result)))
@@ -87,10 +87,10 @@ PROCESS is nil if the time was over."
           ((null process) (funcall function 'silent nil))
           (t (funcall function 'refused
                       (or (contexture--last-words process)
-                          "it hung up without a word"))))))
+                          "it closed the connection without an answer"))))))
 
 (defun contexture--probe-connection (timeout function)
-  "Ask the server in use what it is, within TIMEOUT seconds.
+  "Ask the server in use for `server-info', within TIMEOUT seconds.
 FUNCTION is called as the commentary of this file says."
   (contexture--probe-call 'server-info nil timeout function))
 
@@ -118,8 +118,8 @@ of METHOD for VALUE."
 
 (defun contexture--probe (process timeout filter end &optional begin)
   "Watch PROCESS until it ends or FILTER returns non-nil; then call END.
-FILTER gets PROCESS and a text.  END gets PROCESS, or nil when TIMEOUT
-seconds were over.  BEGIN is called with PROCESS once it is open."
+FILTER gets PROCESS and a text.  END gets PROCESS, or nil after TIMEOUT
+seconds.  BEGIN is called with PROCESS once it is open."
   (let* ((timer nil)
          (finish (lambda (ended)
                    (when (memq process contexture--probes)
@@ -148,11 +148,11 @@ seconds were over.  BEGIN is called with PROCESS once it is open."
     (contexture--end-process process)))
 
 (defun contexture--without-arguments (problem)
-  "Return what PROBLEM, a condition, says, without a process's arguments."
+  "Return the message of PROBLEM, a condition, without process arguments."
   (replace-regexp-in-string ", :name, .*\\'" "" (error-message-string problem)))
 
 (defun contexture--target-name (target)
-  "Return what to call the server at TARGET."
+  "Return a name for the server at TARGET."
   (pcase target
     (`(:unix ,path) path)
     (`(:tcp ,host ,port) (format "%s:%d" host port))

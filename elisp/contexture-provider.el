@@ -1,4 +1,4 @@
-;;; contexture-provider.el --- Models that Emacs tells the server of  -*- lexical-binding: t; -*-
+;;; contexture-provider.el --- Set up models from Emacs  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The Contexture authors
 
@@ -9,12 +9,12 @@
 
 ;;; Commentary:
 
-;; Tells each server that Emacs reaches of `contexture-providers', before
-;; the calls that wait for it, so that a server that was started again
-;; knows them too.  A key that `auth-source' has is looked up once Emacs
-;; is out of the filter that greets, since that may ask for a passphrase;
-;; from then on the function that gives it is kept, never the key.  What
-;; shows messages leaves keys out (see `contexture--redact').
+;; Sends `contexture-providers' to each server that Emacs connects to,
+;; before the waiting calls, so that a restarted server knows them too.
+;; Keys in `auth-source' are looked up outside of the process filter,
+;; since that may ask for a passphrase; Emacs then keeps the function that
+;; returns the key, never the key.  Buffers that show messages leave keys
+;; out (see `contexture--redact').
 
 ;;; Code:
 
@@ -35,42 +35,42 @@
     ("gemini" . "https://generativelanguage.googleapis.com")
     ("ollama" . "http://localhost:11434")
     ("scripted"))
-  "The kinds of providers, with their usual addresses.")
+  "Kinds of providers, with their usual addresses.")
 
 (defconst contexture-provider--keys
   '(:kind :model :base-url :auth-source :api-key-env :api-key-command :context
           :max-tokens :price-input :price-output :default :script)
-  "What `contexture-providers' may say of a provider.")
+  "Keys of a provider in `contexture-providers'.")
 
 (defvar contexture-provider--secrets (make-hash-table :test #'equal)
-  "From (HOST USER) to a function that gives the key.")
+  "Hash table from (HOST USER) to a function that returns the key.")
 
 (defvar contexture-provider--pending nil
   "Names of the providers whose keys are being looked up.")
 
 (defvar contexture-provider--waiting nil
-  "Functions to be called when no key is looked up any more.")
+  "Functions to call when no key is being looked up any more.")
 
 (defvar contexture-provider--awaited nil
   "Alist from the name of a provider that was just set up to its model.
-Once the server was told of it, the user is told that.")
+The user gets a message once the server knows the provider.")
 
 (defvar contexture-provider--entered nil
   "Names of providers whose settings the user has just entered.")
 
 (defvar contexture-provider--problems nil
-  "Alist from the name of a provider to why the server was not told of it.")
+  "Alist from the name of a provider to the reason why the server lacks it.")
 
 ;;;; Telling a server
 
 (defun contexture-provider--tell-all (connection)
-  "Tell CONNECTION's server of all providers, in order."
+  "Send all providers to CONNECTION's server, in order."
   (dolist (entry contexture-providers)
     (contexture-provider--tell connection entry)))
 
 (defun contexture-provider--tell (connection entry)
-  "Tell CONNECTION's server of ENTRY of `contexture-providers'.
-If its key is to be looked up first, that is done in a moment."
+  "Send ENTRY of `contexture-providers' to CONNECTION's server.
+If its key must be looked up first, that happens in a moment."
   (condition-case problem
       (let* ((params (contexture-provider--params entry))
              (place (contexture-provider--place entry))
@@ -84,13 +84,13 @@ If its key is to be looked up first, that is done in a moment."
                                         (error-message-string problem)))))
 
 (defun contexture-provider--params (entry)
-  "Return what to call `configure-provider' with for ENTRY, without a key."
+  "Return the parameters of `configure-provider' for ENTRY, without a key."
   (pcase-let ((`(,name . ,plist) entry))
     (unless (and (stringp name) (contexture-provider--plist-p plist))
-      (user-error "An entry of `contexture-providers' is (NAME . PLIST)"))
+      (user-error "An entry of `contexture-providers' must be (NAME . PLIST)"))
     (cl-loop for key in plist by #'cddr
              unless (memq key contexture-provider--keys)
-             do (contexture--user-error "`contexture-providers' knows no %s; it knows %s" key
+             do (contexture--user-error "`contexture-providers' takes no %s; it takes %s" key
                             (mapconcat #'symbol-name contexture-provider--keys " ")))
     (cons :name
           (cons name
@@ -102,12 +102,12 @@ If its key is to be looked up first, that is done in a moment."
 (declare-function contexture--name "contexture" (name))
 
 (defun contexture-provider--plist-p (value)
-  "Whether VALUE is a property list."
+  "Return non-nil if VALUE is a property list."
   (and (proper-list-p value) (cl-evenp (length value))))
 
 (defun contexture-provider--send (connection name params secret)
-  "Tell CONNECTION's server of the provider NAME with PARAMS.
-SECRET, a function that gives the key, or nil, is called for it now."
+  "Send the provider NAME with PARAMS to CONNECTION's server.
+SECRET is a function that returns the key, or nil."
   (let ((contexture--own-call t))
     (jsonrpc-async-request
      connection 'configure-provider
@@ -119,23 +119,23 @@ SECRET, a function that gives the key, or nil, is called for it now."
      :error-fn (lambda (problem)
                  (contexture-provider--failed
                   name (if (eql (plist-get problem :code) -32601)
-                           "this server takes none from Emacs; install a newer one"
+                           "this server accepts no providers from Emacs; install a newer one"
                          (plist-get problem :message)))))))
 
 (defun contexture-provider--told (name)
-  "Note that the server was told of the provider NAME.
-Tell that to the user who has just set it up."
+  "Note that the server knows the provider NAME.
+Tell the user, if the user has just set it up."
   (let ((awaited (assoc name contexture-provider--awaited)))
     (contexture-provider--settled name nil)
     (when awaited
       (contexture--later #'contexture--message
-                         "Contexture: provider %s: the server was told of %s"
+                         "Contexture: provider %s is set up with the model %s"
                          name (cdr awaited))
       (contexture-provider--try name))))
 
 (defun contexture-provider--try (name)
-  "Ask the provider NAME for its models, and tell the user if nobody answers.
-One who was just asked for its settings may correct them."
+  "Ask the provider NAME for its models, and tell the user if it fails.
+If the user has just entered its settings, offer to correct them."
   (let ((asked (member name contexture-provider--entered)))
     (setq contexture-provider--entered (remove name contexture-provider--entered))
     (contexture-request-async
@@ -150,19 +150,19 @@ One who was just asked for its settings may correct them."
   "Ask whether to keep the settings of the provider NAME, which failed for REASON."
   (pcase (car (read-multiple-choice
                (contexture--format "Provider %s does not answer: %s" name reason)
-               '((?k "keep" "Keep the settings; the provider may be started later")
+               '((?k "keep" "Keep the settings; you can start the provider later")
                  (?c "correct" "Enter the settings again"))))
     (?c (call-interactively #'contexture-configure-provider))
-    (_ (contexture--message "Contexture: provider %s is kept; start it, or correct it with \
-M-x contexture-configure-provider" name))))
+    (_ (contexture--message "Contexture: kept the settings of provider %s; start it, or \
+correct them with M-x contexture-configure-provider" name))))
 
 (defun contexture-provider--settled (name problem)
-  "Note that NAME was told of, or that PROBLEM, a string, kept it from that."
+  "Note that the server knows NAME, or PROBLEM, a string, if it does not."
   (setf (alist-get name contexture-provider--awaited nil t #'equal) nil
         (alist-get name contexture-provider--problems nil t #'equal) problem))
 
 (defun contexture-provider--failed (name reason)
-  "Tell the user that the server was not told of the provider NAME for REASON."
+  "Tell the user the REASON why the server lacks the provider NAME."
   (contexture-provider--settled name reason)
   (contexture--later #'contexture--message "Contexture: provider %s: %s" name reason))
 
@@ -170,7 +170,7 @@ M-x contexture-configure-provider" name))))
 
 (defun contexture-provider--place (entry)
   "Return (HOST USER) of the key of ENTRY in auth-source, or nil.
-USER may be nil, which is any."
+USER nil means any user."
   (let* ((plist (cdr entry))
          (source (plist-get plist :auth-source))
          (address (or (plist-get plist :base-url)
@@ -185,7 +185,7 @@ USER may be nil, which is any."
             (plist-get (and (listp source) source) :user)))))
 
 (defun contexture-provider--look-up (connection entry params place)
-  "Look up the key of ENTRY at PLACE, and tell CONNECTION's server with PARAMS."
+  "Look up the key of ENTRY at PLACE; send it with PARAMS to CONNECTION's server."
   (unwind-protect
       (condition-case problem
           (let ((secret (with-local-quit (contexture-provider--secret place))))
@@ -204,7 +204,7 @@ USER may be nil, which is any."
 
 (defun contexture-provider--go-on ()
   "Call the functions that waited for keys, in order.
-An error in one is told, and keeps none of the others waiting."
+Report an error in one and go on with the others."
   (dolist (function (nreverse (prog1 contexture-provider--waiting
                                 (setq contexture-provider--waiting nil))))
     (condition-case problem
@@ -212,9 +212,8 @@ An error in one is told, and keeps none of the others waiting."
       (error (contexture--message "Contexture: %s" (contexture--problem-text problem))))))
 
 (defun contexture-provider--secret (place)
-  "Return a function that gives the key at PLACE, or nil if there is none.
-Where a user is not asked for, that which other packages give to keys,
-\"apikey\", comes first."
+  "Return a function that returns the key at PLACE, or nil if there is none.
+If PLACE names no user, try \"apikey\" first, which other packages use."
   (require 'auth-source)
   (pcase-let* ((`(,host ,user) place)
                (search (lambda (&rest more)
@@ -227,13 +226,13 @@ Where a user is not asked for, that which other packages give to keys,
           ((stringp secret) (lambda () secret)))))
 
 (defun contexture-provider--no-key (place)
-  "Return words for there being no key at PLACE."
-  (format "auth-source has no key for host %s; put this line into ~/.authinfo.gpg: \
+  "Return the message that there is no key at PLACE."
+  (format "auth-source has no key for host %s; add this line to ~/.authinfo.gpg: \
 machine %s login %s password KEY"
           (car place) (car place) (or (cadr place) "apikey")))
 
 (defun contexture-provider--when-ready (function)
-  "Call FUNCTION when no key is being looked up: now, if none is."
+  "Call FUNCTION as soon as no key is being looked up, perhaps now."
   (if contexture-provider--pending
       (push function contexture-provider--waiting)
     (funcall function)))
@@ -242,10 +241,10 @@ machine %s login %s password KEY"
 
 ;;;###autoload
 (defun contexture-configure-provider (name settings &optional save)
-  "Have the server talk to a model, as the provider NAME with SETTINGS.
-You are asked for what is needed, and where the key is, never for the
-key itself.  SETTINGS are as in `contexture-providers', which this adds
-to; with SAVE, for later sessions of Emacs, too."
+  "Set up a model to talk to, as the provider NAME with SETTINGS.
+Interactively, you are asked for what is needed, and for the place of the
+key, never for the key itself.  This adds SETTINGS to
+`contexture-providers'; with SAVE, also for later sessions of Emacs."
   (interactive (contexture-provider--read))
   (let ((entry (cons name settings)))
     (contexture-provider--params entry) ; which checks it
@@ -258,25 +257,25 @@ to; with SAVE, for later sessions of Emacs, too."
     (setf (alist-get name contexture-provider--awaited nil nil #'equal)
           (concat (plist-get settings :model)
                   (if (and save (null (custom-file t)))
-                      "; not saved, since this Emacs has read no init file"
+                      "; not saved, since this Emacs read no init file"
                     "")))
     (if (contexture-running-p)
         (contexture-provider--tell contexture--connection entry)
       (contexture-request-async 'ping))))
 
 (defun contexture-provider--forget-key (place)
-  "Have the key at PLACE, which may be nil, looked up anew.
-What auth-source remembers of its host is forgotten, too."
+  "Look up the key at PLACE, which may be nil, again.
+Also clear what auth-source remembers about its host."
   (when place
     (require 'auth-source)
     (remhash place contexture-provider--secrets)
     (auth-source-forget+ :host (car place))))
 
 (defun contexture-provider--read ()
-  "Ask for a provider; return its name, settings, and whether to save it."
+  "Ask for a provider; return a list of its name, its settings, and SAVE."
   (let* ((kind (completing-read "Kind of provider: "
                                 (mapcar #'car contexture-provider--kinds) nil t))
-         (name (contexture-provider--read-text (format-prompt "Name for it" kind) kind))
+         (name (contexture-provider--read-text (format-prompt "Name of the provider" kind) kind))
          (usual (cdr (assoc kind contexture-provider--kinds)))
          (scripted (equal kind "scripted"))
          (url (and (not scripted)
@@ -295,17 +294,17 @@ What auth-source remembers of its host is forgotten, too."
           (y-or-n-p "Save it for later sessions of Emacs? "))))
 
 (defun contexture-provider--read-text (prompt default)
-  "Ask with PROMPT; return the text without blanks around it, or DEFAULT."
+  "Ask with PROMPT; return the trimmed text, or DEFAULT."
   (let ((text (string-trim (read-string prompt nil nil default))))
     (if (string-empty-p text) default text)))
 
 (defun contexture-provider--read-context ()
-  "Ask for how many tokens Ollama is to make room; return that as a setting.
-Its own default is often so small that it cuts what it is sent."
-  (list :context (truncate (read-number "Tokens that it makes room for: " 16384))))
+  "Ask for Ollama's context length; return it as a setting.
+Ollama's default is often so small that it cuts the request."
+  (list :context (truncate (read-number "Context length in tokens: " 16384))))
 
 (defun contexture-provider--read-key ()
-  "Ask where the key of a provider is; return what that is as settings."
+  "Ask for the place of a provider's key; return it as settings."
   (pcase (completing-read "Where is the key? "
                           '("auth-source" "environment variable" "command" "none needed")
                           nil t nil nil "auth-source")

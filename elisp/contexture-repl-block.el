@@ -9,11 +9,10 @@
 
 ;;; Commentary:
 
-;; Copying and inserting the code between the fences of an answer, and
-;; putting it in the place of the code that was asked about.  The latter
-;; is shown as differences first (`ediff-buffers'), one by one, between
-;; the buffer as it is, saved or not, and as it would become; it changes
-;; when the user says so, and one undo takes it back.
+;; Copies and inserts the code between the fences of an answer, and applies
+;; it to the code that was asked about.  Applying first shows with
+;; `ediff-buffers' what would change in the buffer, saved or not; the
+;; buffer changes only when you confirm, and one undo reverts it.
 
 ;;; Code:
 
@@ -23,27 +22,26 @@
 
 (cl-defstruct (contexture-repl--origin (:constructor contexture-repl--make-origin)
                                        (:copier nil))
-  "Where the code in a question came from.
-BUFFER and the markers BEG and END are where it is, FILE what BUFFER
-visited, and TEXT what it was then."
+  "Origin of the code in a question.
+The code is between the markers BEG and END in BUFFER, which visited
+FILE; TEXT is the code as it was then."
   buffer beg end file text)
 
 (defvar contexture-repl-compare-function #'contexture-repl--compare
   "Function that shows what applying a block would change.
-It is called with the buffer, a buffer with what it would become, and a
-function without arguments to be called when the user has looked.")
+It is called with the buffer, a buffer with its proposed text, and a
+function without arguments to call when the user is done.")
 
 ;;;; Blocks
 
 (defun contexture-repl--block-here ()
-  "Return where the block of code at point is, or else the last of an answer."
+  "Return the position of the block of code at point, or of the last one."
   (if (get-text-property (point) 'contexture-block) (point)
     (or (contexture-repl--last-block)
-        (user-error "No answer here has code between fences"))))
+        (user-error "No answer here has a block of code"))))
 
 (defun contexture-repl--last-block ()
-  "Return a position in the last block of code that a model wrote, or nil.
-What the user asked about is none."
+  "Return a position in the last block of code that a model wrote, or nil."
   (let ((position (marker-position contexture-repl--tail)) found)
     (while (and (not found) (> position (point-min)))
       (if (contexture-repl--answer-block-p (1- position))
@@ -53,7 +51,7 @@ What the user asked about is none."
     found))
 
 (defun contexture-repl--answer-block-p (position)
-  "Whether a block of code of an answer is at POSITION."
+  "Return non-nil if a block of code of an answer is at POSITION."
   (let ((message (get-text-property position 'contexture-message)))
     (and (get-text-property position 'contexture-block)
          message
@@ -69,8 +67,8 @@ What the user asked about is none."
 
 (defun contexture-repl-insert-block (buffer)
   "Insert the block of code at point, by default the last one, in BUFFER.
-Interactively, that is the buffer of another window, or one that you
-choose when there is none or with a prefix argument."
+Interactively, BUFFER is that of another window; with a prefix argument,
+or if there is no other window, choose one."
   (interactive (list (contexture-repl--other-buffer current-prefix-arg)))
   (let ((text (contexture-repl-markdown--block-text (contexture-repl--block-here))))
     (with-current-buffer buffer
@@ -83,7 +81,7 @@ choose when there is none or with a prefix argument."
     (contexture--message "Inserted in %s" (buffer-name (get-buffer buffer)))))
 
 (defun contexture-repl--other-buffer (ask)
-  "Return a buffer to insert code in, the user's choice if ASK."
+  "Return a buffer to insert code in; let the user choose if ASK."
   (let ((window (and (not ask)
                      (cl-find-if (lambda (window)
                                    (with-current-buffer (window-buffer window)
@@ -94,19 +92,19 @@ choose when there is none or with a prefix argument."
       (get-buffer (read-buffer "Insert in buffer: " (other-buffer) t)))))
 
 (defun contexture-repl-next-block (&optional count)
-  "Go to the next block of code, or the COUNTth one."
+  "Go to the next block of code, or COUNT blocks forward."
   (interactive "p")
   (let ((step (if (< (or count 1) 0) -1 1)))
     (dotimes (_ (abs (or count 1)))
       (contexture-repl--to-block step))))
 
 (defun contexture-repl-previous-block (&optional count)
-  "Go to the block of code before, or the COUNTth one before."
+  "Go to the previous block of code, or COUNT blocks back."
   (interactive "p")
   (contexture-repl-next-block (- (or count 1))))
 
 (defun contexture-repl--to-block (step)
-  "Go to the next block of code, or to that before if STEP is negative."
+  "Go to the next block of code, or the previous one if STEP is negative."
   (let* ((here (get-text-property (point) 'contexture-block))
          (starts (contexture-repl--block-starts))
          (place (if (> step 0)
@@ -119,7 +117,7 @@ choose when there is none or with a prefix argument."
     (goto-char (or place (user-error "There is no other code")))))
 
 (defun contexture-repl--block-starts ()
-  "Return where the blocks of code of this buffer begin."
+  "Return the start positions of the blocks of code in this buffer."
   (let ((position (point-min)) starts)
     (while (< position contexture-repl--tail)
       (when (get-text-property position 'contexture-block)
@@ -131,15 +129,15 @@ choose when there is none or with a prefix argument."
 ;;;; Applying
 
 (defun contexture-repl-apply ()
-  "Put the block of code at point, by default the last one, where it belongs.
-That is in the place of the code that the question was about.  Ediff
-shows the differences; there, \\`b' takes one over, and after \\`q' you
-are asked about the rest.  Nothing is saved."
+  "Apply the block of code at point, by default the last one.
+It replaces the code that the question was about.  Ediff shows the
+differences; there, \\`b' accepts one, and after \\`q' you are asked about
+the rest.  No file is saved."
   (interactive)
   (let* ((block (contexture-repl--block-here))
          (message (get-text-property block 'contexture-message))
          (origin (or (and message (contexture-repl--message-origin message))
-                     (user-error "It is not known where that code belongs; \
+                     (user-error "Contexture does not know where that code belongs; \
 copy or insert it")))
          (bounds (contexture-repl--locate origin))
          (buffer (contexture-repl--origin-buffer origin))
@@ -149,11 +147,11 @@ copy or insert it")))
     (with-current-buffer buffer (barf-if-buffer-read-only))
     (when (equal text (with-current-buffer buffer
                         (buffer-substring-no-properties (car bounds) (cdr bounds))))
-      (contexture--user-error "%s has that already" (buffer-name buffer)))
+      (contexture--user-error "%s already has that code" (buffer-name buffer)))
     (contexture-repl--propose buffer (car bounds) (cdr bounds) text)))
 
 (defun contexture-repl--locate (origin)
-  "Return the bounds of the text of ORIGIN, whose buffer is made ready."
+  "Return the bounds of the text of ORIGIN, and prepare its buffer."
   (let ((buffer (contexture-repl--origin-buffer origin))
         (file (contexture-repl--origin-file origin)))
     (cond ((buffer-live-p buffer)
@@ -166,16 +164,18 @@ copy or insert it")))
           (t (user-error "The buffer that the code came from is gone")))))
 
 (defun contexture-repl--find-text (text)
-  "Return the bounds of TEXT, which must be in this buffer once."
+  "Return the bounds of TEXT, which must occur once in this buffer."
   (save-excursion
     (save-restriction
       (widen)
       (goto-char (point-min))
       (let* ((case-fold-search nil)
              (end (or (search-forward text nil t)
-                      (contexture--user-error "%s has that code no more" (buffer-name)))))
+                      (contexture--user-error "%s no longer has the code you asked \
+about; copy or insert it" (buffer-name)))))
         (when (search-forward text nil t)
-          (contexture--user-error "%s has that code more than once" (buffer-name)))
+          (contexture--user-error "%s has the code you asked about more than \
+once; copy or insert it" (buffer-name)))
         (cons (copy-marker (- end (length text))) (copy-marker end t))))))
 
 (defun contexture-repl--fit (text old)
@@ -184,8 +184,8 @@ copy or insert it")))
     (if (string-suffix-p "\n" old) (concat bare "\n") bare)))
 
 (defun contexture-repl--propose (buffer beg end text)
-  "Show BUFFER with TEXT in the place of what is from BEG to END.
-When the user has looked, ask whether that is to be done."
+  "Show BUFFER with TEXT in place of the text from BEG to END.
+Then ask whether to apply that."
   (let* ((proposal (contexture-repl--make-proposal buffer beg end text))
          (done (lambda ()
                  (contexture-repl--decide buffer beg end text)
@@ -193,7 +193,7 @@ When the user has looked, ask whether that is to be done."
     (funcall contexture-repl-compare-function buffer proposal done)))
 
 (defun contexture-repl--make-proposal (buffer beg end text)
-  "Return a buffer as BUFFER would be with TEXT in place of BEG to END."
+  "Return a copy of BUFFER with TEXT in place of BEG to END."
   (let ((proposal (generate-new-buffer
                    (format "*contexture: proposal for %s*" (buffer-name buffer))))
         (mode (buffer-local-value 'major-mode buffer)))
@@ -210,8 +210,8 @@ When the user has looked, ask whether that is to be done."
     proposal))
 
 (defun contexture-repl--compare (buffer proposal done)
-  "Show how PROPOSAL differs from BUFFER with Ediff, then call DONE.
-Before that, windows are made as they were."
+  "Show with Ediff how PROPOSAL differs from BUFFER, then call DONE.
+Restore the windows before that call."
   (let* ((windows (current-window-configuration))
          (after (lambda ()
                   (when (frame-live-p (window-configuration-frame windows))
@@ -226,20 +226,20 @@ Before that, windows are made as they were."
                        t t))))))
 
 (defun contexture-repl--decide (buffer beg end text)
-  "Ask whether BUFFER is to have TEXT in the place of BEG to END, and do so.
-What the user took over in Ediff is there already."
+  "Ask whether to put TEXT in place of BEG to END in BUFFER, and do so.
+Changes accepted in Ediff are there already."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
       (cond ((equal text (buffer-substring-no-properties beg end))
-             (contexture--message "%s has all of it" (buffer-name)))
+             (contexture--message "%s has all of the proposal" (buffer-name)))
             ((y-or-n-p (contexture--format "Apply the proposal to %s? " (buffer-name)))
              (contexture-repl--replace beg end text)
-             (contexture--message "Applied to %s, which is not saved; undo takes it back"
+             (contexture--message "Applied to %s, which is not saved; undo reverts it"
                       (buffer-name)))
-            (t (contexture--message "%s stays as it is" (buffer-name)))))))
+            (t (contexture--message "%s is unchanged" (buffer-name)))))))
 
 (defun contexture-repl--replace (beg end text)
-  "Put TEXT in the place of what is from BEG to END, as one change."
+  "Replace the text from BEG to END with TEXT, as one change."
   (let ((source (generate-new-buffer " *contexture replacement*")))
     (unwind-protect
         (progn
@@ -249,7 +249,7 @@ What the user took over in Ediff is there already."
             (save-restriction
               (widen)
               (narrow-to-region beg end)
-              ;; Keeps markers and point where the text is the same.
+              ;; This keeps markers and point where the text is the same.
               (replace-buffer-contents source 1)))
           (undo-boundary))
       (kill-buffer source))))

@@ -1,4 +1,4 @@
-;;; contexture-repl-branch.el --- Ask again, otherwise, elsewhere  -*- lexical-binding: t; -*-
+;;; contexture-repl-branch.el --- Ask again, change a question, branch  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The Contexture authors
 
@@ -9,14 +9,14 @@
 
 ;;; Commentary:
 
-;; Asking the last question once more, changing an earlier one, and
-;; going on from an earlier turn in a session of its own.  All three go
-;; back to the checkpoint that was taken before a question.  What was
-;; said since leaves the conversation and stays in the session's log.
+;; Asking the last question again, changing an earlier one, and branching
+;; from an earlier turn into a new session.  All three go back to the
+;; checkpoint that was taken before a question.  Later messages leave the
+;; conversation and stay in the session's log.
 ;;
-;; A checkpoint has the items of the context, too.  Who asks again has
-;; perhaps just added what was missing, so what a rollback does to them
-;; is undone.
+;; A checkpoint also has the items of the context.  You may ask again
+;; because you have just added what was missing, so these commands keep the
+;; items as they are now.
 
 ;;; Code:
 
@@ -26,15 +26,15 @@
 (declare-function contexture-repl--fetch-items "contexture-repl" ())
 
 (defvar-local contexture-repl--editing nil
-  "The question that is being changed, or nil.")
+  "Question that is being changed, or nil.")
 
 (defvar-local contexture-repl--unanswered nil
-  "The question that went back behind the prompt last.")
+  "Question that last went back to the prompt.")
 
 ;;;; Commands
 
 (defun contexture-repl-retry ()
-  "Ask the last question again, in the place of its answer."
+  "Ask the last question again and replace its answer."
   (interactive)
   (contexture-repl--check-idle)
   (let ((question (contexture-repl--last :user))
@@ -42,15 +42,15 @@
     (cond ((and (not (string-blank-p text)) contexture-repl--unanswered
                 (equal (string-trim text) contexture-repl--unanswered))
            (contexture-repl--send-text (string-trim text)))
-          ((null question) (user-error "Nothing was asked yet"))
+          ((null question) (user-error "You have asked nothing yet"))
           (t (contexture-repl--ask-instead
               question (contexture-repl--message-text question))))))
 
 (defun contexture-repl-edit ()
-  "Change the question at point, by default the last one, and ask that.
-The question goes behind the prompt.  \\<contexture-repl-mode-map>\\[contexture-repl-send] \
-there sends it, in the place of
-the old one and all that followed, and \\[contexture-repl-cancel] leaves \
+  "Change the question at point, by default the last one, and ask it.
+The question moves to the prompt.  \\<contexture-repl-mode-map>\\[contexture-repl-send] \
+there sends it and replaces
+the old question and all that followed; \\[contexture-repl-cancel] leaves \
 everything as it was."
   (interactive)
   (contexture-repl--check-idle)
@@ -60,27 +60,27 @@ everything as it was."
     (setq contexture-repl--editing question)
     (contexture-repl--set-text (contexture-repl--message-text question))
     (message (substitute-command-keys
-              "\\[contexture-repl-send] asks this in the place of the question and \
-what followed, \\[contexture-repl-cancel] leaves them"))))
+              "\\[contexture-repl-send] replaces the question and what followed, \
+\\[contexture-repl-cancel] leaves them"))))
 
 (defun contexture-repl--question-at-point ()
-  "Return the question that point is in or whose answer it is in."
+  "Return the question at point, or the one whose answer is at point."
   (let* ((message (or (contexture-repl--message-at (point))
-                      (user-error "Nothing was asked yet")))
+                      (user-error "You have asked nothing yet")))
          (older (memq message contexture-repl--messages)))
     (or (cl-find :user older :key #'contexture-repl--message-role)
         (user-error "There is no question here"))))
 
 (defun contexture-repl-branch (&optional name)
-  "Go on from the message at point in a new session, by default the last.
-At a question, the new session ends before it, and the question is
-behind its prompt to be changed.  The new session is called NAME,
-interactively with a prefix argument; its items are those of then."
+  "Branch from the message at point, by default the last, into a new session.
+At a question, the new session ends before it and has the question at
+its prompt to be changed.  The new session is called NAME, which a
+prefix argument asks for; its items are those of that time."
   (interactive
    (list (and current-prefix-arg (read-string "Name of the new session: "))))
   (contexture-repl--check-idle)
   (let* ((message (or (contexture-repl--message-at (point))
-                      (user-error "Nothing was said yet")))
+                      (user-error "There is no message yet")))
          (questionp (and (eq (contexture-repl--message-role message) :user)
                          (< (point) contexture-repl--tail)))
          (name (and name (not (string-blank-p name)) (string-trim name)))
@@ -102,7 +102,7 @@ interactively with a prefix argument; its items are those of then."
 ;;;; Checkpoints
 
 (defun contexture-repl--find-checkpoint (question then)
-  "Call THEN with the checkpoint that was taken just before QUESTION, or nil."
+  "Call THEN with the checkpoint taken just before QUESTION, or nil."
   (let ((number (contexture-repl--number (contexture-repl--message-id question))))
     (cond ((contexture-repl--message-checkpoint question)
            (funcall then (contexture-repl--message-checkpoint question)))
@@ -118,7 +118,7 @@ interactively with a prefix argument; its items are those of then."
               (lambda (_) (funcall then nil)))))))
 
 (defun contexture-repl--go-back (checkpoint then failed)
-  "Go back to CHECKPOINT, and then call THEN; or FAILED with the problem.
+  "Go back to CHECKPOINT, then call THEN, or FAILED with the problem.
 The items of the context stay as they are."
   (let ((look (list :manager contexture-manager :brief t))
         (ids (lambda (items) (mapcar (lambda (it) (plist-get it :id)) items))))
@@ -152,7 +152,7 @@ FAILED gets the problem."
      (funcall failed problem))))
 
 (defun contexture-repl--ask-instead (question text)
-  "Ask TEXT in the place of QUESTION and all that followed."
+  "Replace QUESTION and all that followed by asking TEXT."
   (when (equal (string-trim (contexture-repl--text)) text)
     (contexture-repl--set-text ""))
   (let* ((mine (setq contexture-repl--preparing (cons 'back text)))
@@ -178,11 +178,11 @@ FAILED gets the problem."
               (funcall ask))
             failed)
          (contexture-repl--note "No checkpoint was taken before that question, \
-so what was said stays in the conversation.")
+so it and its answer stay in the conversation.")
          (funcall ask))))))
 
 (defun contexture-repl--replace-edited (text)
-  "Ask TEXT in the place of the question that is being changed."
+  "Replace the question that is being changed by asking TEXT."
   (let ((question contexture-repl--editing))
     (setq contexture-repl--editing nil)
     (if (memq question contexture-repl--messages)
@@ -190,8 +190,8 @@ so what was said stays in the conversation.")
       (contexture-repl--ask text))))
 
 (defun contexture-repl--withdraw (question)
-  "Have the server forget QUESTION, which was not answered, if it knows it.
-It is behind the prompt again, and would be in the conversation twice."
+  "Remove QUESTION, which was not answered, from the server's conversation.
+It is at the prompt again, and would be in the conversation twice."
   (setq contexture-repl--unanswered (contexture-repl--message-text question))
   (when-let ((checkpoint (contexture-repl--message-checkpoint question))
              ((contexture-running-p)))
@@ -209,7 +209,7 @@ It is behind the prompt again, and would be in the conversation twice."
 ;;;; New sessions
 
 (defun contexture-repl--fork (name checkpoint draft)
-  "Open a session called NAME that goes on from CHECKPOINT, with DRAFT.
+  "Open a session called NAME that branches from CHECKPOINT, with DRAFT.
 All three may be nil."
   (contexture-repl--request
    'fork-session
@@ -219,19 +219,19 @@ All three may be nil."
    (apply-partially #'contexture-repl--show-branch contexture-repl--settings draft)))
 
 (defun contexture-repl--show-branch (settings draft session)
-  "Show SESSION, a new one, with SETTINGS, and DRAFT behind the prompt."
+  "Show SESSION, a new one, with SETTINGS, and DRAFT at the prompt."
   (let ((buffer (contexture-repl--open session)))
     (with-current-buffer buffer
       (setq contexture-repl--settings (copy-sequence settings))
       (when draft (contexture-repl--set-text draft))
       (contexture-repl--draw-header))
     (pop-to-buffer buffer)
-    (contexture--message "This is session %s, which goes on from there"
+    (contexture--message "This is session %s, which continues from there"
              (plist-get session :session))))
 
 (defun contexture-repl--copy (name next draft)
-  "Open a session called NAME with copies of what was said before NEXT.
-There is no checkpoint from which it could go on.  DRAFT is as in
+  "Open a session called NAME with copies of the messages before NEXT.
+This is for turns without a checkpoint.  DRAFT is as in
 `contexture-repl--fork'."
   (let ((settings contexture-repl--settings)
         (manager (plist-get contexture-repl--session :manager))
@@ -254,7 +254,7 @@ There is no checkpoint from which it could go on.  DRAFT is as in
              (contexture-repl--show-branch settings draft session)))))))))
 
 (defun contexture-repl--copies (messages before)
-  "Return those of MESSAGES whose number is less than BEFORE, to be added."
+  "Return those of MESSAGES with numbers below BEFORE, in a form to add."
   (cl-loop for message in messages
            for number = (string-to-number (substring (plist-get message :id) 4))
            while (or (null before) (< number before))

@@ -1,4 +1,4 @@
-;;; contexture-repl-code.el --- Ask about code where it is  -*- lexical-binding: t; -*-
+;;; contexture-repl-code.el --- Ask about code from its buffer  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The Contexture authors
 
@@ -9,12 +9,11 @@
 
 ;;; Commentary:
 
-;; Commands for buffers with code that ask a model about the region or
-;; the definition around point: to explain, document, review, test,
-;; mend or rewrite it.  What is asked is made by templates of the
-;; server, which you can replace with your own of the same names.  The
-;; answer appears in the session; where it has the code as it should be,
-;; `contexture-repl-apply' there puts it back in place.
+;; Commands for buffers with code that ask a model to explain, document,
+;; review, test, fix or rewrite the region or the definition around point.
+;; Templates of the server make the questions; you can replace them with
+;; your own of the same names.  The answer appears in the session; if it
+;; has new code, `contexture-repl-apply' there applies it.
 
 ;;; Code:
 
@@ -33,8 +32,8 @@
         (t (user-error "Mark a region, or put point in a definition"))))
 
 (defun contexture-repl-code--take (bounds)
-  "Return (TEXT . ORIGIN) for what is between BOUNDS.
-TEXT is it between fences, below a line that tells where it is from."
+  "Return (TEXT . ORIGIN) for the code between BOUNDS.
+TEXT is the code between fences, below a line that names its source."
   (let* ((beg (car bounds)) (end (cdr bounds))
          (code (buffer-substring-no-properties beg end))
          (params (contexture--capture beg end :region))
@@ -59,7 +58,7 @@ TEXT is it between fences, below a line that tells where it is from."
     (make-string (1+ longest) ?`)))
 
 (defun contexture-repl-code--language ()
-  "Return what fences around code of this buffer name its language."
+  "Return the name of this buffer's language for a fence."
   (let ((name (replace-regexp-in-string "\\(-ts\\)?-mode\\'" ""
                                         (symbol-name major-mode))))
     (pcase name
@@ -69,7 +68,7 @@ TEXT is it between fences, below a line that tells where it is from."
       (_ name))))
 
 (defun contexture-repl-code--ask (template taken &rest fields)
-  "Ask what TEMPLATE says about TAKEN, with more FIELDS.
+  "Ask the question that TEMPLATE makes of TAKEN and FIELDS.
 TAKEN is what `contexture-repl-code--take' returned."
   (let* ((buffer (contexture-repl-code--session))
          (language (contexture-repl-code--language))
@@ -94,14 +93,14 @@ TAKEN is what `contexture-repl-code--take' returned."
     (display-buffer buffer)))
 
 (defun contexture-repl-code--session ()
-  "Return the buffer of the session to ask in; it must not be busy."
+  "Return the buffer of the session to ask in; signal an error if it is busy."
   (let ((buffer (save-window-excursion (contexture-repl) (current-buffer))))
     (with-current-buffer buffer (contexture-repl--check-idle))
     buffer))
 
 (defun contexture-repl-code--submit (text origin)
-  "Ask TEXT in this session's buffer; its code came from ORIGIN.
-If something else was asked meanwhile, put it behind the prompt."
+  "Ask TEXT, with code from ORIGIN, in this session's buffer.
+If something else was asked meanwhile, put TEXT at the prompt."
   (if (contexture-repl--busy-p)
       (contexture-repl--give-back text)
     (contexture-repl--ask text origin)))
@@ -111,7 +110,7 @@ If something else was asked meanwhile, put it behind the prompt."
 ;;;###autoload
 (defun contexture-explain-code (&optional question)
   "Have a model explain the region or the definition around point.
-With QUESTION, which a prefix argument asks for, it answers that."
+With a prefix argument, ask QUESTION about it instead."
   (interactive
    (list (and current-prefix-arg (read-string "What about it? "))))
   (contexture-repl-code--ask
@@ -142,10 +141,10 @@ With QUESTION, which a prefix argument asks for, it answers that."
 
 ;;;###autoload
 (defun contexture-fix-error (error)
-  "Have a model mend the region or the definition around point.
-ERROR is what is wrong with it.  Interactively, that is what Flymake
-says of the text at point; in a compilation, the error at point, and
-the code is where it leads; otherwise you are asked."
+  "Have a model fix the region or the definition around point.
+ERROR says what is wrong with it.  Interactively, it is Flymake's
+diagnostic at point; in a compilation, it is the error at point, for the
+code that it names; otherwise you are asked."
   (interactive (list nil))
   (if (and (null error) (derived-mode-p 'compilation-mode))
       (contexture-repl-code--fix-compilation)
@@ -155,7 +154,7 @@ the code is where it leads; otherwise you are asked."
      :error (or error (contexture-repl-code--error-here)))))
 
 (defun contexture-repl-code--error-here ()
-  "Return what is wrong at point: what Flymake says, or else the user."
+  "Return the error at point, from Flymake or else from the user."
   (let ((diagnostics (and (bound-and-true-p flymake-mode)
                           (contexture-sources--diagnostics nil))))
     (if diagnostics
@@ -166,13 +165,13 @@ the code is where it leads; otherwise you are asked."
           text)))))
 
 (defun contexture-repl-code--fix-compilation ()
-  "Have the error at point of this compilation mended where it leads."
+  "Have a model fix the error at point of this compilation."
   (let* ((position (or (contexture-sources--error-position)
                        (user-error "There is no error here")))
          (text (string-trim-right (contexture-sources--error-text position)))
          (place (contexture-sources--error-place position)))
     (unless (car place)
-      (user-error "This error names no file that is there"))
+      (user-error "This error names no file that exists"))
     (with-current-buffer (find-file-noselect (car place))
       (save-excursion
         (save-restriction
@@ -188,8 +187,8 @@ the code is where it leads; otherwise you are asked."
 ;;;###autoload
 (defun contexture-send-region (question)
   "Ask QUESTION about the region or the definition around point.
-If QUESTION is empty, the text goes behind the prompt of the session,
-where you can write more."
+If QUESTION is empty, the text goes to the prompt of the session, where
+you can write more."
   (interactive (list (read-string "Ask about it: ")))
   (let ((taken (contexture-repl-code--take (contexture-repl-code--bounds))))
     (if (string-blank-p question)
@@ -205,7 +204,7 @@ where you can write more."
 ;;;###autoload
 (defun contexture-rewrite-region (instruction)
   "Have a model rewrite the region or the definition around point.
-INSTRUCTION says how.  `contexture-repl-apply' in the session then shows
+INSTRUCTION says how.  Then `contexture-repl-apply' in the session shows
 what would change, and applies what you accept."
   (interactive (list (read-string "Rewrite it how? ")))
   (when (string-blank-p instruction)
@@ -223,7 +222,7 @@ the rewritten code, and nothing but it, in one fenced block.\n\n%s"
     (if (string-match-p "[.!?]\\'" text) text (concat text "."))))
 
 (defun contexture-repl-code--ask-plainly (text origin)
-  "Ask TEXT, whose code came from ORIGIN, in the session used last."
+  "Ask TEXT, with code from ORIGIN, in the session used last."
   (let ((buffer (contexture-repl-code--session)))
     (setq deactivate-mark t)
     (with-current-buffer buffer
@@ -233,8 +232,7 @@ the rewritten code, and nothing but it, in one fenced block.\n\n%s"
 ;;;###autoload
 (defun contexture-insert-last-response (&optional code-only)
   "Insert the last answer of the session used last at point.
-With CODE-ONLY, interactively the prefix argument, insert only the last
-code between fences."
+With CODE-ONLY, the prefix argument, insert only its last block of code."
   (interactive "*P")
   (unless (buffer-live-p contexture-repl--last-buffer)
     (user-error "No session is open; M-x contexture-repl opens one"))
@@ -242,7 +240,7 @@ code between fences."
                 (if code-only
                     (contexture-repl-markdown--block-text
                      (or (contexture-repl--last-block)
-                         (user-error "No answer has code between fences")))
+                         (user-error "No answer has a block of code")))
                   (contexture-repl--message-text
                    (or (cl-find-if
                         (lambda (it)

@@ -9,9 +9,9 @@
 
 ;;; Commentary:
 
-;; What can be written behind the prompt instead of a question: `/' and
-;; the name of a command, which completes, with what it is for beside
-;; it.  Each does what a command of Emacs does, too.
+;; Commands to type at the prompt instead of a question: `/' and a name,
+;; which completes with a description.  An Emacs command does the same as
+;; each of them.
 
 ;;; Code:
 
@@ -33,40 +33,40 @@
     ("add" "FILE or SYMBOL" "add a file or a definition" contexture-repl--do-add)
     ("drop" "ITEM" "remove an item of the context" contexture-repl--do-drop)
     ("clear" nil "remove all items; /undo brings them back" contexture-repl--do-clear)
-    ("undo" nil "take the last change of the context back" contexture-repl--do-undo)
-    ("stats" nil "tell how full the model is" contexture-repl--do-stats)
-    ("explain" nil "tell why each part was sent or not" contexture-repl--do-explain)
-    ("checkpoint" "WHY" "keep this state to come back to" contexture-repl--do-checkpoint)
+    ("undo" nil "undo the last change of the context" contexture-repl--do-undo)
+    ("stats" nil "show how full the model's window is" contexture-repl--do-stats)
+    ("explain" nil "show why each part was sent or not" contexture-repl--do-explain)
+    ("checkpoint" "WHY" "take a checkpoint to come back to" contexture-repl--do-checkpoint)
     ("rollback" "CHECKPOINT" "go back to a checkpoint" contexture-repl--do-rollback)
-    ("template" "NAME or off" "have a template manage the history"
+    ("template" "NAME or off" "choose the template that takes notes"
      contexture-repl--do-template)
-    ("views" nil "list what templates made of the history" contexture-repl--do-views)
-    ("tools" "on, off, allow NAME" "say what models may do"
+    ("views" nil "list the notes, turn by turn" contexture-repl--do-views)
+    ("tools" "on, off, allow NAME" "choose what models may do"
      contexture-repl--do-tools)
     ("model" "NAME" "choose the model" contexture-repl--do-model)
-    ("phase" "NAME or off" "say which phase the work is in" contexture-repl--do-phase)
-    ("session" "NAME" "switch to a session, or begin it" contexture-repl--do-session)
+    ("phase" "NAME or off" "set the phase of the work" contexture-repl--do-phase)
+    ("session" "NAME" "switch to a session, or start one" contexture-repl--do-session)
     ("dry-run" "QUESTION" "show what would be sent" contexture-repl--do-dry-run)
     ("retry" nil "ask the last question again" contexture-repl--do-retry)
     ("help" nil "list these commands" contexture-repl--do-help))
   "The commands, as (NAME ARGUMENT WHAT FUNCTION).
-FUNCTION is called with what follows the name, which may be empty.")
+FUNCTION is called with the text after the name, perhaps empty.")
 
 (defconst contexture-repl-dry-run-buffer "*contexture: dry run*"
   "Name of the buffer that shows what would be sent.")
 
 (defconst contexture-repl--phases '("planning" "interface" "implementation" "testing")
-  "The phases of work that the server knows.")
+  "Phases of work that the server knows.")
 
 ;;;; Running
 
 (defun contexture-repl--command-p (text)
-  "Whether TEXT is a command.  A path or a comment is none."
+  "Return non-nil if TEXT is a command, not a path or a comment."
   (string-match-p "\\`/[a-z-]*\\(?:[ \t]\\|[ \t\n]*\\'\\)" text))
 
 (defun contexture-repl--run-command (text)
-  "Run the command TEXT; if that fails, it goes back behind the prompt.
-It may also fail later, see `contexture-repl--running'."
+  "Run the command TEXT; if it fails, put it back at the prompt.
+It may also fail later; see `contexture-repl--running'."
   (string-match "\\`/\\([a-z-]*\\)[ \t\n]*" text)
   (let* ((name (match-string 1 text))
          (argument (string-trim (substring text (match-end 0))))
@@ -82,7 +82,7 @@ It may also fail later, see `contexture-repl--running'."
     (contexture-repl--remember (string-trim text))))
 
 (defun contexture-repl--given (argument function)
-  "Return ARGUMENT, or what FUNCTION, which asks the user, returns if empty."
+  "Return ARGUMENT or, if it is empty, the value of FUNCTION, which asks."
   (if (string-empty-p argument) (funcall function) argument))
 
 (defun contexture-repl--do-context (_)
@@ -103,7 +103,7 @@ It may also fail later, see `contexture-repl--running'."
 (declare-function contexture-add-symbol "contexture-symbol" (name))
 
 (defun contexture-repl--do-drop (name)
-  "Remove the item that is called NAME here, or one that the user chooses."
+  "Remove the item called NAME, or one that the user chooses."
   (if (string-empty-p name)
       (call-interactively #'contexture-remove)
     (let ((found (cl-remove-if-not
@@ -117,7 +117,7 @@ It may also fail later, see `contexture-repl--running'."
             'remove-context (list :manager contexture-manager
                                   :id (plist-get (car found) :id))
             (lambda (_) (contexture--message "Removed %s" name))))
-        (_ (contexture--user-error "%s are called %s; name one of %s"
+        (_ (contexture--user-error "%s are called %s; use one of the ids %s"
                        (length found) name
                        (mapconcat (lambda (it) (plist-get it :id)) found ", ")))))))
 
@@ -126,7 +126,7 @@ It may also fail later, see `contexture-repl--running'."
   (call-interactively #'contexture-clear))
 
 (defun contexture-repl--do-undo (_)
-  "Take the last change of the context back."
+  "Undo the last change of the context."
   (call-interactively #'contexture-undo))
 
 (defun contexture-repl--do-retry (_)
@@ -135,7 +135,7 @@ It may also fail later, see `contexture-repl--running'."
     (contexture-repl-retry)))
 
 (defun contexture-repl--do-stats (_)
-  "Tell how full the model is of the conversation."
+  "Show how full the model's window is."
   (contexture-repl--request
    'context-stats (contexture--plist :session (contexture-repl--session-id)
                                      :model (plist-get contexture-repl--settings :model))
@@ -145,7 +145,7 @@ It may also fail later, see `contexture-repl--running'."
      (contexture-repl--note (contexture-repl--stats-text stats)))))
 
 (defun contexture-repl--stats-text (stats)
-  "Return words for STATS."
+  "Return a phrase for STATS."
   (format "%s in view with %s of %d (%.1f %%), %s in the log, %s; %d pruned, \
 %d summarized, %d pinned"
           (contexture--count (or (plist-get stats :items) 0) "message")
@@ -158,11 +158,11 @@ It may also fail later, see `contexture-repl--running'."
           (or (plist-get stats :pinned) 0)))
 
 (defun contexture-repl--do-explain (_)
-  "Tell of the last window why each part was in or out."
+  "Show why each part of the last window was in or out."
   (contexture-explain nil (contexture-repl--session-id)))
 
 (defun contexture-repl--do-checkpoint (why)
-  "Take a checkpoint; WHY is its message."
+  "Take a checkpoint with the message WHY."
   (contexture-repl--request
    'checkpoint (append (contexture--plist
                         :session (contexture-repl--session-id)
@@ -173,11 +173,12 @@ It may also fail later, see `contexture-repl--running'."
       (if result
           (format "Checkpoint %s; /rollback %s comes back to here."
                   (plist-get result :checkpoint) (plist-get result :checkpoint))
-        "This session keeps no checkpoints.")))))
+        "This session keeps no checkpoints; M-x contexture-session-configure turns \
+versioning on.")))))
 
 (defun contexture-repl--do-rollback (name)
-  "Go back to the checkpoint NAME, an id or a message, or to one that is chosen.
-Of several with that message, it is the last."
+  "Go back to the checkpoint NAME, an id or a message, or to a chosen one.
+If several have that message, take the last."
   (contexture-repl--check-idle)
   (let ((name (contexture-repl--given name #'contexture-repl--read-checkpoint)))
     (if (string-match-p "\\`chk-[0-9]+\\'" name)
@@ -208,7 +209,7 @@ lists those there are" name))))))))))
                             (list :session (contexture-repl--session-id)))))
 
 (defun contexture-repl--read-checkpoint ()
-  "Ask for a checkpoint of the session, and return its id or its message."
+  "Ask for a checkpoint of the session; return its id or its message."
   (let* ((checkpoints (or (contexture-repl--checkpoints)
                           (user-error "This session has no checkpoint")))
          (completion-extra-properties
@@ -218,7 +219,7 @@ lists those there are" name))))))))))
                      nil t)))
 
 (defun contexture-repl--checkpoint-note (name checkpoints)
-  "Return the message of the one of CHECKPOINTS that NAME is the id of."
+  "Return the message of the one of CHECKPOINTS with the id NAME."
   (let ((found (cl-find name checkpoints :test #'equal
                         :key (lambda (it) (plist-get it :checkpoint)))))
     (if found (concat "  " (contexture--visible (plist-get found :message))) "")))
@@ -240,16 +241,16 @@ lists those there are" name))))))))))
                             string predicate))))
 
 (defun contexture-repl--do-template (name)
-  "Have the template NAME manage the history, or none if it is off."
+  "Have the template NAME take notes, or none if it is \"off\"."
   (if (string-empty-p name) (call-interactively #'contexture-repl-switch-template)
     (contexture-repl-switch-template name)))
 
 (defun contexture-repl--do-views (_)
-  "List the managed views of the session."
+  "List the notes of the session."
   (contexture-session-views (contexture-repl--session-id)))
 
 (defun contexture-repl--do-tools (text)
-  "Do as TEXT says: offer tools or not, list them, or allow one."
+  "Offer tools or not, list them, or allow one, as TEXT says."
   (let ((words (split-string text)))
     (if (member words '(nil ("list")))
         (contexture-repl--note (contexture-repl--tools-text))
@@ -261,7 +262,7 @@ lists those there are" name))))))))))
     (contexture-repl-switch-model name)))
 
 (defun contexture-repl--do-phase (name)
-  "Say that the work is in the phase NAME from now on, or in none if it is off."
+  "Set the phase of the work to NAME, or to none if it is \"off\"."
   (let ((name (contexture-repl--given
                name (lambda ()
                       (completing-read "Phase: " (cons "off" contexture-repl--phases)
@@ -271,7 +272,7 @@ lists those there are" name))))))))))
                   (mapconcat #'identity contexture-repl--phases ", ")))
     (contexture-repl--choose :phase (and (not (equal name "off"))
                                          (intern (concat ":" name))))
-    (message (if (equal name "off") "In no particular phase" "In the phase %s") name)))
+    (message (if (equal name "off") "No particular phase" "In the phase %s") name)))
 
 (defun contexture-repl--do-session (name)
   "Switch to the session NAME."
@@ -290,20 +291,20 @@ lists those there are" name))))))))))
     (substitute-command-keys
      "\n\\[contexture-repl-newline] begins a line, \\[contexture-repl-cancel] stops an \
 answer, \\[contexture-repl-retry] asks again,\n\\[contexture-repl-edit] changes a \
-question, \\[contexture-repl-branch] goes on from here elsewhere,\n\
-\\[contexture-repl-copy-block] copies code, \\[contexture-repl-apply] puts it where it \
-belongs; \\[describe-mode] tells all."))))
+question, \\[contexture-repl-branch] branches into a new session,\n\
+\\[contexture-repl-copy-block] copies code, \\[contexture-repl-apply] applies it; \
+\\[describe-mode] shows all keys."))))
 
 ;;;; What would be sent
 
 (defun contexture-repl--do-dry-run (text)
-  "Show what would be sent if TEXT were asked."
+  "Show what asking TEXT would send."
   (contexture-repl-dry-run (contexture-repl--given
                             text (lambda () (read-string "Question: ")))))
 
 (defun contexture-repl-dry-run (text)
-  "Show what would be sent to the model if TEXT were asked.
-Interactively, TEXT is what you are writing.  Nothing is sent."
+  "Show what asking TEXT would send to the model.
+Interactively, TEXT is the text at the prompt.  Nothing is sent."
   (interactive
    (list (if (string-blank-p (contexture-repl--text))
              (user-error "Write something first")
@@ -320,7 +321,7 @@ Interactively, TEXT is what you are writing.  Nothing is sent."
      (contexture-repl--give-back text))))
 
 (defun contexture-repl--show-dry-run (result)
-  "Show RESULT, what would be sent, in a buffer of its own."
+  "Show RESULT, of a dry run, in its own buffer."
   (let ((payload (plist-get result :payload)))
     (with-current-buffer (get-buffer-create contexture-repl-dry-run-buffer)
       (let ((inhibit-read-only t))
@@ -336,7 +337,7 @@ Interactively, TEXT is what you are writing.  Nothing is sent."
       (display-buffer (current-buffer)))))
 
 (defun contexture-repl--part-line (part)
-  "Return a line for PART of what would be sent: tokens, section, role and id."
+  "Return a line for PART of a request: tokens, section, role and id."
   (let ((section (contexture--name (plist-get part :section)))
         (role (contexture--name (plist-get part :role)))
         (id (plist-get part :id)))
@@ -348,7 +349,7 @@ Interactively, TEXT is what you are writing.  Nothing is sent."
 ;;;; Completion
 
 (defun contexture-repl--complete ()
-  "Complete the command behind the prompt, or what follows its name.
+  "Complete the command at the prompt, or its argument.
 This is a function for `completion-at-point-functions'."
   (when (and (>= (point) contexture-repl--input)
              (eq (char-after contexture-repl--input) ?/))
@@ -367,19 +368,19 @@ This is a function for `completion-at-point-functions'."
               (+ contexture-repl--input (match-beginning 2))))))))
 
 (defun contexture-repl--annotate (name)
-  "Return what to show behind the name of the command NAME."
+  "Return the annotation of the command NAME."
   (let ((entry (assoc name contexture-repl--commands)))
     (concat (if (nth 1 entry) (concat " " (nth 1 entry)) "") "  " (nth 2 entry))))
 
 (defun contexture-repl--command-chosen (name status)
-  "Insert a blank after the command NAME, if STATUS says that it is whole."
+  "Insert a space after the command NAME if STATUS says that it is complete."
   (when (and (memq status '(finished sole))
              (nth 1 (assoc name contexture-repl--commands))
              (not (eq (char-after) ?\s)))
     (insert " ")))
 
 (defun contexture-repl--complete-argument (command start)
-  "Complete from START on what the command called COMMAND takes."
+  "Complete the argument of COMMAND, which begins at START."
   (let ((table (pcase command
                  ("template" (cons "off" contexture-repl--templates))
                  ("model" (contexture-repl--await-models) (contexture-repl--model-table))
@@ -396,7 +397,7 @@ This is a function for `completion-at-point-functions'."
             (point) table :exclusive 'no))))
 
 (defun contexture-repl--tools-table (start)
-  "Return what completes after /tools, whose argument begins at START."
+  "Return the completion data of /tools, whose argument begins at START."
   (pcase (split-string (buffer-substring-no-properties start (point)) "[ \t]+")
     (`(,_) '("on" "off" "list" "allow" "ask"))
     (`(,(and what (or "allow" "ask")) ,_)

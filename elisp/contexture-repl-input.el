@@ -9,11 +9,10 @@
 
 ;;; Commentary:
 
-;; The text behind the prompt, the history of such texts, and the file
-;; that keeps that history, unsent texts, and what was chosen for each
-;; session, until Emacs is started again.  Only the user may read that
-;; file.  Another Emacs may write it, too, so it is read again before it
-;; is written.
+;; The text at the prompt, the history of such texts, and the file that
+;; keeps the history, drafts and choices of each session between sessions
+;; of Emacs.  Only the user can read that file.  Another Emacs may write it
+;; too, so it is read again before it is written.
 
 ;;; Code:
 
@@ -21,47 +20,47 @@
 
 (defcustom contexture-repl-history-file
   (locate-user-emacs-file "contexture-repl-history")
-  "File that keeps what was said and what is not sent yet; nil keeps nothing."
+  "File that keeps the input history and unsent drafts; nil keeps nothing."
   :type '(choice file (const :tag "Keep nothing" nil))
   :group 'contexture-repl)
 
 (defcustom contexture-repl-history-length 500
-  "How many texts the history keeps."
+  "Maximum number of texts in the history."
   :type 'natnum
   :group 'contexture-repl)
 
 (defconst contexture-repl--idle-seconds 2
-  "After how many seconds without a key an unsent text is kept.")
+  "Number of idle seconds after which an unsent text is saved.")
 
 (defvar contexture-repl--history nil
-  "What was said in any session, the newest first.")
+  "Texts sent in any session, the newest first.")
 
 (defvar contexture-repl--new-history nil
-  "What was said since the file was written, the newest first.")
+  "Texts sent since the file was written, the newest first.")
 
 (defvar contexture-repl--read nil
-  "Whether the history was read from its file.")
+  "Non-nil if the history was read from its file.")
 
 (defvar-local contexture-repl--place nil
-  "Which entry of the history the user looks at, or nil.")
+  "Index of the history entry that is shown, or nil.")
 
 (defvar-local contexture-repl--unfinished nil
-  "What the user was writing before looking at the history.")
+  "Draft that the user was writing before looking at the history.")
 
 (defvar-local contexture-repl--idle-timer nil
-  "Timer that keeps the unsent text.")
+  "Timer that saves the unsent text.")
 
 (defvar-local contexture-repl--kept nil
-  "The unsent text that was kept last.")
+  "Unsent text that was saved last.")
 
 ;;;; The text
 
 (defun contexture-repl--text ()
-  "Return what the user is writing."
+  "Return the text at the prompt."
   (buffer-substring-no-properties contexture-repl--input (point-max)))
 
 (defun contexture-repl--set-text (text)
-  "Put TEXT in the place of what the user is writing, with point behind it."
+  "Replace the text at the prompt with TEXT, and move point after it."
   (let ((inhibit-read-only t))
     (goto-char (point-max))
     (delete-region contexture-repl--input (point-max))
@@ -71,20 +70,20 @@
   (contexture-repl--show-end))
 
 (defun contexture-repl--give-back (text)
-  "Put TEXT, which could not be sent, back, before what is written since."
+  "Put TEXT, which could not be sent, back at the prompt, before newer text."
   (let ((since (contexture-repl--text)))
     (unless (string-prefix-p text since)
       (contexture-repl--set-text
        (if (string-blank-p since) text (concat text "\n\n" since))))))
 
 (defun contexture-repl-newline ()
-  "Begin a new line in what you are writing."
+  "Begin a new line in the text at the prompt."
   (interactive)
   (when (< (point) contexture-repl--input) (goto-char (point-max)))
   (insert "\n"))
 
 (defun contexture-repl--before-command ()
-  "Have text that is typed or yanked above the prompt go behind it."
+  "Move text that is typed or yanked above the prompt to the prompt."
   (when (and (< (point) contexture-repl--input)
              (memq this-command '(self-insert-command yank yank-pop)))
     (goto-char (point-max))))
@@ -92,7 +91,7 @@
 ;;;; History
 
 (defun contexture-repl--remember (text)
-  "Make TEXT the newest entry of the history."
+  "Add TEXT to the history as its newest entry."
   (contexture-repl--read-file-once)
   (setq contexture-repl--history (contexture-repl--with-newest text contexture-repl--history)
         contexture-repl--new-history (cons text contexture-repl--new-history)
@@ -100,20 +99,20 @@
         contexture-repl--unfinished nil))
 
 (defun contexture-repl--with-newest (text history)
-  "Return HISTORY with TEXT at its head, and nowhere else."
+  "Return HISTORY with TEXT at its head and without other copies of it."
   (let ((longer (cons text (delete text (copy-sequence history)))))
     (seq-take longer contexture-repl-history-length)))
 
 (defun contexture-repl-previous-input (count)
-  "Show what you said COUNT entries before, in the place of what is written.
-`\\[contexture-repl-next-input]' brings that back."
+  "Replace the text at the prompt with the input COUNT entries back.
+`\\[contexture-repl-next-input]' brings your text back."
   (interactive "p")
   (contexture-repl--read-file-once)
   (let ((place (+ (or contexture-repl--place -1) count)))
     (cond ((>= place (length contexture-repl--history))
-           (user-error "There is nothing before that in the history"))
+           (user-error "This is the oldest entry of the history"))
           ((< place -1)
-           (user-error "There is nothing after that in the history")))
+           (user-error "This is the newest entry of the history")))
     (unless contexture-repl--place
       (setq contexture-repl--unfinished (contexture-repl--text)))
     (setq contexture-repl--place (and (>= place 0) place))
@@ -121,30 +120,30 @@
                                  (or contexture-repl--unfinished "")))))
 
 (defun contexture-repl-next-input (count)
-  "Show what you said COUNT entries later."
+  "Show the input COUNT entries later."
   (interactive "p")
   (contexture-repl-previous-input (- count)))
 
 (defun contexture-repl-search-input (text)
-  "Choose TEXT from the history, in the place of what is written."
+  "Choose TEXT from the history, and replace the text at the prompt."
   (interactive
    (progn (contexture-repl--read-file-once)
           (unless contexture-repl--history
             (user-error "The history is empty"))
-          (list (completing-read "Said before: " contexture-repl--history nil t))))
+          (list (completing-read "Earlier input: " contexture-repl--history nil t))))
   (contexture-repl--set-text text))
 
 ;;;; The file
 
 (defun contexture-repl--read-file-once ()
-  "Read the history, unless that was done."
+  "Read the history, unless it has been read."
   (unless contexture-repl--read
     (setq contexture-repl--read t
           contexture-repl--history (plist-get (contexture-repl--file-contents) :history))))
 
 (defun contexture-repl--file-contents ()
-  "Return what the file keeps, a plist of :history, :drafts and :sessions.
-What cannot be read counts as nothing."
+  "Return the contents of the file, a plist of :history, :drafts and :sessions.
+What cannot be read counts as empty."
   (when (and contexture-repl-history-file (file-readable-p contexture-repl-history-file))
     (condition-case nil
         (with-temp-buffer
@@ -155,16 +154,16 @@ What cannot be read counts as nothing."
       (error nil))))
 
 (defun contexture-repl--save (&optional session draft settings)
-  "Write the history, and for SESSION, a name, its DRAFT and SETTINGS.
-A file that cannot be written is told of and does no other harm."
+  "Write the history and the DRAFT and SETTINGS of SESSION, a name.
+If the file cannot be written, only tell the user."
   (when contexture-repl-history-file
     (condition-case problem
         (contexture-repl--merge-and-write session draft settings)
-      (error (contexture--message "Contexture: cannot keep the history: %s"
+      (error (contexture--message "Contexture: cannot save the history: %s"
                       (error-message-string problem))))))
 
 (defun contexture-repl--merge-and-write (session draft settings)
-  "Do what `contexture-repl--save' says of SESSION, DRAFT and SETTINGS."
+  "Write SESSION, DRAFT and SETTINGS, as `contexture-repl--save' says."
   (let* ((contents (contexture-repl--file-contents))
          (history (plist-get contents :history))
          (drafts (plist-get contents :drafts))
@@ -180,7 +179,7 @@ A file that cannot be written is told of and does no other harm."
     (setq contexture-repl--new-history nil)))
 
 (defun contexture-repl--forget-kept (session)
-  "Keep nothing any more under SESSION, a name that no session has now."
+  "Forget what is kept for SESSION, a name that is no longer used."
   (contexture-repl--save session nil nil))
 
 (defun contexture-repl--with-entry (key value alist)
@@ -189,7 +188,7 @@ A file that cannot be written is told of and does no other harm."
     (seq-take (if value (cons (cons key value) rest) rest) 200)))
 
 (defun contexture-repl--write-file (contents)
-  "Write CONTENTS to the file, which nobody else may read."
+  "Write CONTENTS to the file, readable by the user only."
   (let* ((file (expand-file-name contexture-repl-history-file))
          (new (make-temp-file (concat file "."))) ; with mode 0600
          (coding-system-for-write 'utf-8-unix)
@@ -205,7 +204,7 @@ A file that cannot be written is told of and does no other harm."
 ;;;; What is not sent
 
 (defun contexture-repl--keep-draft ()
-  "Keep what is not sent yet, and what was chosen for the session."
+  "Save the draft and the settings of this session."
   (when-let ((name (plist-get contexture-repl--session :session)))
     (let ((state (list (contexture-repl--draft) contexture-repl--settings)))
       (unless (and (equal state contexture-repl--kept)
@@ -214,10 +213,10 @@ A file that cannot be written is told of and does no other harm."
         (contexture-repl--save name (car state) (cadr state))))))
 
 (defconst contexture-repl--kept-usages 50
-  "Of how many answers of a session what they took is kept.")
+  "Maximum number of a session's answers whose usage is saved.")
 
 (defun contexture-repl--keep-usage (id text)
-  "Keep TEXT, which tells what the answer with ID took; the log does not."
+  "Save TEXT, the usage of the answer with ID, which the log does not have."
   (when id
     (setq contexture-repl--settings
           (plist-put contexture-repl--settings :usage
@@ -226,18 +225,18 @@ A file that cannot be written is told of and does no other harm."
                                contexture-repl--kept-usages)))))
 
 (defun contexture-repl--usage-key (id)
-  "Return what the usage of the answer with ID in this session is kept under.
-A branch takes over what is kept, but has messages of its own."
+  "Return the key of the usage of the answer with ID in this session.
+A branch inherits saved usage, but has its own messages."
   (format "%s/%s" (plist-get contexture-repl--session :id) id))
 
 (defun contexture-repl--draw-kept-usage (id)
-  "Draw what the answer with ID took, if that was kept."
+  "Draw the usage of the answer with ID, if it was saved."
   (when-let ((text (cdr (assoc (contexture-repl--usage-key id)
                                (plist-get contexture-repl--settings :usage)))))
     (contexture-repl--note text)))
 
 (defun contexture-repl--draft ()
-  "Return what would be lost if this buffer went away."
+  "Return the text that would be lost if this buffer were killed."
   (if (contexture-repl--busy-p)
       (contexture-repl--unanswered-text)
     (contexture-repl--text)))
@@ -245,7 +244,7 @@ A branch takes over what is kept, but has messages of its own."
 (declare-function contexture-repl--unanswered-text "contexture-repl-turn" ())
 
 (defun contexture-repl--bring-back ()
-  "Insert the draft of this buffer's session, and choose what was chosen."
+  "Restore the draft and the settings of this buffer's session."
   (let* ((name (plist-get contexture-repl--session :session))
          (contents (contexture-repl--file-contents))
          (draft (cdr (assoc name (plist-get contents :drafts)))))
@@ -257,7 +256,7 @@ A branch takes over what is kept, but has messages of its own."
           (copy-tree (list (contexture-repl--text) contexture-repl--settings)))))
 
 (defun contexture-repl--text-changed (_beg end _length)
-  "Have what is written kept soon, when END is behind the prompt."
+  "Save the draft soon if END, the end of a change, is at the prompt."
   (when (and (>= end contexture-repl--input)
              (null contexture-repl--idle-timer))
     (setq contexture-repl--idle-timer
@@ -265,7 +264,7 @@ A branch takes over what is kept, but has messages of its own."
                                #'contexture-repl--idle (current-buffer)))))
 
 (defun contexture-repl--idle (buffer)
-  "Keep what is written in BUFFER."
+  "Save the draft of BUFFER."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
       (cancel-timer contexture-repl--idle-timer)

@@ -1,4 +1,4 @@
-;;; contexture-repl-markdown.el --- Markdown as it comes  -*- lexical-binding: t; -*-
+;;; contexture-repl-markdown.el --- Draw streamed Markdown  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The Contexture authors
 
@@ -9,18 +9,17 @@
 
 ;;; Commentary:
 
-;; Inserts a text that arrives in pieces and makes it look like what its
-;; Markdown means.  Each line is drawn for good once it is whole, and
-;; only the last one, while it is short, is drawn anew with each piece;
-;; so the work is in proportion to the text.  Code between fences gets
-;; the faces of its language from a hidden buffer in the major mode of
-;; that language, which takes the lines as they come.
+;; Inserts a text that arrives in pieces and fontifies its Markdown.  A
+;; complete line is drawn once; only the last line, while it is short, is
+;; redrawn with each piece, so the work is proportional to the text.  Code
+;; between fences gets the faces of its language from a hidden buffer in
+;; that language's major mode, which receives the lines as they come.
 ;;
-;; Emacs is slow at lines of many thousand characters, so these are
-;; broken where they are inserted.  `contexture-repl-markdown--text'
-;; gives a text back without these breaks.
+;; Emacs is slow with lines of many thousand characters, so such lines are
+;; broken on insertion.  `contexture-repl-markdown--text' returns a text
+;; without these breaks.
 ;;
-;; This file knows nothing of sessions, nor where in a buffer it draws.
+;; This file knows nothing about sessions or the layout of their buffers.
 
 ;;; Code:
 
@@ -45,32 +44,32 @@
     ("patch" . diff-mode) ("make" . makefile-mode) ("makefile" . makefile-mode)
     ("tex" . latex-mode) ("latex" . latex-mode) ("rs" . rust-mode)
     ("ts" . typescript-mode) ("yml" . yaml-mode) ("docker" . dockerfile-mode))
-  "Which major mode has the faces of a language after a fence.
-A language that is not here is taken to be NAME in NAME-mode, if files
-are opened in a major mode of that name."
+  "Alist from the language of a fence to the name of its major mode.
+For other languages NAME, NAME-mode is used if it is a major mode in
+which files are opened."
   :type '(alist :key-type (string :tag "Language") :value-type (function :tag "Mode")))
 
 (defface contexture-repl-heading '((t :inherit (bold font-lock-function-name-face)))
   "Face of headings in an answer.")
 
 (defface contexture-repl-code '((t :inherit fixed-pitch))
-  "Face of code between fences, beneath the faces of its language.")
+  "Face of code between fences, below the faces of its language.")
 
 (defface contexture-repl-inline-code '((t :inherit (fixed-pitch font-lock-constant-face)))
   "Face of code within a line.")
 
 (defface contexture-repl-markup '((t :inherit shadow))
-  "Face of fences, rules and what else is not text.")
+  "Face of fences, rules and other markup.")
 
 (defface contexture-repl-quote '((t :inherit (italic shadow)))
   "Face of quoted lines.")
 
 (defconst contexture-repl-markdown--longest 2000
-  "After how many characters a line is broken at the next blank.
-At twice as many it is broken anywhere.")
+  "Number of characters after which a line is broken at the next space.
+After twice as many it is broken anywhere.")
 
 (defconst contexture-repl-markdown--largest-code 200000
-  "Most characters of one block that get the faces of their language.")
+  "Maximum number of characters of a block that get their language's faces.")
 
 (defconst contexture-repl-markdown--fence
   "^[ \t]*\\(```+\\|~~~+\\)[ \t]*\\([^ \t`\n]*\\)[^`\n]*$"
@@ -78,30 +77,30 @@ At twice as many it is broken anywhere.")
 
 (cl-defstruct (contexture-repl--block (:constructor contexture-repl--make-block)
                                       (:copier nil))
-  "A block of code, which its text has as a property.
-MARK is its fence, INDENT how far that is indented, LANGUAGE what it
-says, MODE the major mode for that or nil.  There are no markers, as
-each of them makes all insertions slower."
+  "A block of code, stored as a property of its text.
+MARK is its fence, INDENT the indentation of the fence, LANGUAGE the word
+after it, and MODE the major mode for that or nil.  It has no markers,
+since each marker slows down all insertions."
   mark indent language mode)
 
 (cl-defstruct (contexture-repl-markdown--state
                (:constructor contexture-repl-markdown--make-state) (:copier nil))
-  "A text that is being inserted.
-DONE is a marker where the first line begins that is not drawn for
-good; COLUMN how long the last line is; OPEN the block that the text
-is in, or nil; CODE-AT where the hidden buffer has DONE, when there is
-such a buffer; PROPERTIES are those of all of the text."
+  "State of a text that is being inserted.
+DONE is a marker at the first line that is not final; COLUMN is the
+length of the last line; OPEN is the block that the text is in, or nil;
+CODE-AT is the position of DONE in the hidden buffer, if there is one;
+PROPERTIES are those of the whole text."
   done (column 0) open code-at properties)
 
 ;;;; Inserting
 
 (defun contexture-repl-markdown--begin (properties)
-  "Return the state of a text that begins at point and has PROPERTIES."
+  "Return the state of a new text at point with PROPERTIES."
   (contexture-repl-markdown--make-state :done (copy-marker (point))
                                         :properties properties))
 
 (defun contexture-repl-markdown--insert (state text)
-  "Insert TEXT, the next piece of STATE's, at point, and draw it."
+  "Insert TEXT, the next piece of STATE's text, at point, and draw it."
   (contexture-repl-markdown--insert-broken state text)
   (let ((end (point)))
     (contexture-repl-markdown--draw-lines state end)
@@ -109,7 +108,7 @@ such a buffer; PROPERTIES are those of all of the text."
     (goto-char end)))
 
 (defun contexture-repl-markdown--end (state)
-  "Draw what is left of STATE, whose text ends at point."
+  "Draw the rest of STATE's text, which ends at point."
   (let ((end (point)))
     (when (< (contexture-repl-markdown--state-done state) end)
       (contexture-repl-markdown--draw-line
@@ -118,7 +117,7 @@ such a buffer; PROPERTIES are those of all of the text."
     (goto-char end)))
 
 (defun contexture-repl-markdown--insert-broken (state text)
-  "Insert TEXT, the next piece of STATE's, with breaks in long lines."
+  "Insert TEXT, the next piece of STATE's text, breaking long lines."
   (let ((start (point)) (from 0) newline)
     (while (setq newline (string-search "\n" text from))
       (contexture-repl-markdown--insert-piece state (substring text from (1+ newline)))
@@ -129,7 +128,7 @@ such a buffer; PROPERTIES are those of all of the text."
     (contexture--show-hidden (max (point-min) (1- start)) (point))))
 
 (defun contexture-repl-markdown--insert-piece (state piece)
-  "Insert PIECE of one line of STATE's text, with breaks if that is long."
+  "Insert PIECE of one line of STATE's text, breaking the line if it is long."
   (let ((column (contexture-repl-markdown--state-column state))
         (from 0) (length (length piece)) at)
     (while (and (> (+ column (- length from)) contexture-repl-markdown--longest)
@@ -142,8 +141,9 @@ such a buffer; PROPERTIES are those of all of the text."
           (+ column (- length from)))))
 
 (defun contexture-repl-markdown--break (piece from column)
-  "Return where to break PIECE after FROM, which is at COLUMN of its line.
-That is the end of PIECE if there is no need yet."
+  "Return the index at which to break PIECE after FROM.
+FROM is at COLUMN of its line.  Return the end of PIECE if the line need
+not be broken yet."
   (let* ((longest contexture-repl-markdown--longest)
          (earliest (+ from (max 0 (- longest column))))
          (latest (+ from (max 1 (- (* 2 longest) column))))
@@ -152,7 +152,7 @@ That is the end of PIECE if there is no need yet."
          (length piece))))
 
 (defun contexture-repl-markdown--text (beg end)
-  "Return the text from BEG to END as it was before it was drawn."
+  "Return the original text of what is drawn from BEG to END."
   (let ((pieces nil) (position beg))
     (while (< position end)
       (let ((next (next-single-char-property-change position 'contexture-break nil end)))
@@ -164,7 +164,7 @@ That is the end of PIECE if there is no need yet."
 ;;;; Lines
 
 (defun contexture-repl-markdown--draw-lines (state end)
-  "Draw the whole lines of STATE's text, which is there up to END."
+  "Draw the complete lines of STATE's text, which ends at END."
   (let ((done (contexture-repl-markdown--state-done state)) code eol)
     (goto-char done)
     (while (search-forward "\n" end t)
@@ -182,7 +182,7 @@ That is the end of PIECE if there is no need yet."
     (when code (contexture-repl-markdown--draw-code state code (point)))))
 
 (defun contexture-repl-markdown--draw-rest (state end)
-  "Draw the last line of STATE's text for now; it goes up to END."
+  "Draw the last line of STATE's text, up to END, for now."
   (let ((beg (marker-position (contexture-repl-markdown--state-done state))))
     (when (< beg end (+ beg contexture-repl-markdown--longest))
       (remove-list-of-text-properties beg end '(face invisible display wrap-prefix))
@@ -205,13 +205,13 @@ That is the end of PIECE if there is no need yet."
         (t (contexture-repl-markdown--draw-prose beg end))))
 
 (defun contexture-repl-markdown--fence-p (beg end)
-  "Whether the line from BEG to END begins a block; its data match."
+  "Return non-nil if the line from BEG to END begins a block; set match data."
   (goto-char beg)
   (and (looking-at contexture-repl-markdown--fence)
        (<= (match-end 0) end)))
 
 (defun contexture-repl-markdown--closing-p (state beg end)
-  "Whether the line from BEG to END closes the block that STATE is in."
+  "Return non-nil if the line from BEG to END closes the block that STATE is in."
   (goto-char beg)
   (skip-chars-forward " \t" end)
   (let* ((mark (contexture-repl--block-mark (contexture-repl-markdown--state-open state)))
@@ -223,7 +223,7 @@ That is the end of PIECE if there is no need yet."
 ;;;; Code
 
 (defun contexture-repl-markdown--open (state beg end)
-  "Have STATE enter the block whose fence, just matched, is from BEG to END."
+  "Make STATE enter the block whose fence, just matched, is from BEG to END."
   (let ((language (downcase (match-string-no-properties 2))))
     (setf (contexture-repl-markdown--state-open state)
           (contexture-repl--make-block
@@ -235,14 +235,14 @@ That is the end of PIECE if there is no need yet."
     (put-text-property beg end 'face 'contexture-repl-markup)))
 
 (defun contexture-repl-markdown--close (state beg end)
-  "Have STATE leave its block, whose last fence is from BEG to END."
+  "Make STATE leave its block, whose closing fence is from BEG to END."
   (setf (contexture-repl-markdown--state-open state) nil)
   (put-text-property beg end 'face 'contexture-repl-markup))
 
 (defun contexture-repl-markdown--mode (language)
-  "Return the major mode for LANGUAGE, what follows a fence, or nil.
-Not every function whose name ends so may be called because a model
-says so; this must be one in which files are opened."
+  "Return the major mode for LANGUAGE, the word after a fence, or nil.
+It must be a mode in which files are opened: a model must not choose an
+arbitrary function to call."
   (let ((mode (or (cdr (assoc language contexture-repl-languages))
                   (intern-soft (concat language "-mode")))))
     (and mode
@@ -266,7 +266,7 @@ says so; this must be one in which files are opened."
         (error (setf (contexture-repl--block-mode block) nil))))))
 
 (defun contexture-repl-markdown--highlight (state block beg end)
-  "Give the code from BEG to END of BLOCK, STATE's, the faces of its language."
+  "Fontify the code from BEG to END of STATE's BLOCK in its language."
   (let ((target (current-buffer))
         (hidden (contexture-repl-markdown--hidden-buffer
                  (contexture-repl--block-mode block)
@@ -281,14 +281,14 @@ says so; this must be one in which files are opened."
           (contexture-repl-markdown--copy-faces at target beg))))))
 
 (defun contexture-repl-markdown--hidden-buffer (mode new)
-  "Return the buffer in which code of MODE gets its faces; empty it if NEW."
+  "Return the hidden buffer that fontifies code in MODE; empty it if NEW."
   (let* ((name (format " *contexture code: %s*" mode))
          (buffer (get-buffer name)))
     (unless (and buffer (eq (buffer-local-value 'major-mode buffer) mode))
       (setq buffer (get-buffer-create name))
       (with-current-buffer buffer
         (buffer-disable-undo)
-        ;; Nobody looks at it: what users have hooked in is of no use there.
+        ;; Nobody looks at this buffer, so users' hooks are of no use there.
         (delay-mode-hooks (let ((inhibit-message t)) (funcall mode)))
         (setq buffer-read-only nil)
         (font-lock-set-defaults)))
@@ -297,7 +297,7 @@ says so; this must be one in which files are opened."
     buffer))
 
 (defun contexture-repl-markdown--copy-faces (from target to)
-  "Give TARGET's text at TO the faces of this buffer's text from FROM on."
+  "Copy the faces of this buffer's text from FROM on to TARGET at TO."
   (let ((position from) (end (point-max)))
     (while (< position end)
       (let ((next (next-single-property-change position 'face nil end))
@@ -310,7 +310,7 @@ says so; this must be one in which files are opened."
         (setq position next)))))
 
 (defun contexture-repl-markdown--block-text (position)
-  "Return the code of the block at POSITION, without the indentation of its fence."
+  "Return the code of the block at POSITION without its fence's indentation."
   (let* ((block (get-text-property position 'contexture-block))
          (end (next-single-property-change position 'contexture-block nil (point-max)))
          (beg (previous-single-property-change end 'contexture-block nil (point-min)))
@@ -329,7 +329,7 @@ says so; this must be one in which files are opened."
     (contexture-repl-markdown--draw-inline beg end)))
 
 (defun contexture-repl-markdown--draw-kind (beg end)
-  "Draw what the line from BEG to END is: a heading, an entry, a quote."
+  "Draw the line from BEG to END as a heading, a list entry or a quote."
   (cond ((looking-at "#\\{1,6\\}[ \t]+")
          (contexture-repl-markdown--hide beg (min end (match-end 0)))
          (put-text-property (min end (match-end 0)) end 'face 'contexture-repl-heading))
@@ -346,11 +346,11 @@ says so; this must be one in which files are opened."
          (contexture-repl-markdown--indent beg end (match-end 0)))))
 
 (defun contexture-repl-markdown--indent (beg end to)
-  "Have the screen lines of BEG to END begin where the text at TO does."
+  "Indent the continuation lines of BEG to END to the column of TO."
   (put-text-property beg end 'wrap-prefix (make-string (min 40 (- to beg)) ?\s)))
 
 (defun contexture-repl-markdown--hide (beg end)
-  "Hide the markup from BEG to END, see `contexture-repl-hide-markup'."
+  "Hide the markup from BEG to END; see `contexture-repl-hide-markup'."
   (add-text-properties beg end '(face contexture-repl-markup
                                       invisible contexture-markup)))
 
@@ -361,8 +361,8 @@ says so; this must be one in which files are opened."
     ("*" "\\(?:^\\|[^*]\\)\\*\\([^ *\n][^*\n]*\\)\\*" italic)
     ("_" "\\_<_\\([^ _\n][^_\n]*\\)_\\_>" italic)
     ("~~" "~~\\([^ ~\n][^~\n]*\\)~~" (:strike-through t)))
-  "What is drawn within lines: (MARK REGEXP FACE).
-A line without MARK need not be searched for REGEXP, which takes longer.")
+  "Markup within lines, as (MARK REGEXP FACE).
+Only lines that contain MARK are searched for REGEXP, which takes longer.")
 
 (defun contexture-repl-markdown--draw-inline (beg end)
   "Draw code, emphasis and links between BEG and END."
@@ -386,8 +386,8 @@ A line without MARK need not be searched for REGEXP, which takes longer.")
                          (match-string-no-properties 2)))))
 
 (defun contexture-repl-markdown--each (regexp beg end face)
-  "Give group 1 of what REGEXP matches between BEG and END the FACE.
-What is around it is markup."
+  "Set FACE on group 1 of each match of REGEXP between BEG and END.
+The rest of the match is markup."
   (goto-char beg)
   (while (re-search-forward regexp end t)
     (let ((from (match-beginning 1)) (to (match-end 1)) (after (match-end 0)))
@@ -399,7 +399,7 @@ What is around it is markup."
       (goto-char after))))
 
 (defun contexture-repl-markdown--code-p (position)
-  "Whether the text at POSITION is code within a line."
+  "Return non-nil if the text at POSITION is code within a line."
   (let ((face (get-text-property position 'face)))
     (or (eq face 'contexture-repl-inline-code)
         (and (consp face) (memq 'contexture-repl-inline-code face)))))

@@ -1,4 +1,4 @@
-;;; contexture-repl-settings.el --- Who answers, and from what  -*- lexical-binding: t; -*-
+;;; contexture-repl-settings.el --- Choose models, notes and tools  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The Contexture authors
 
@@ -9,11 +9,11 @@
 
 ;;; Commentary:
 
-;; What is chosen for a session: the model, the template that manages its
-;; history, and the tools that models may use.  The server keeps the last
-;; two; the buffer shows a choice at once, tells the server, and goes by
-;; what that says is in effect.  So nothing here waits, also while an
-;; answer comes in.
+;; The settings of a session: the model, the template that takes notes on
+;; its history, and the tools that models may use.  The server stores the
+;; last two.  The buffer shows a choice at once, sends it to the server, and
+;; then shows the settings that the server reports.  So nothing here waits,
+;; even while an answer comes in.
 
 ;;; Code:
 
@@ -24,38 +24,38 @@
 (declare-function contexture-trust--ask "contexture-trust" (project templates then))
 
 (defvar contexture-repl-model-history nil
-  "Models that were chosen.")
+  "History of chosen models.")
 
 (defvar-local contexture-repl--templates nil
-  "Names of templates, as last heard.")
+  "Names of templates, as last reported.")
 
 (defvar-local contexture-repl--untrusted nil
-  "Alist from a name to the file of a template that does not count.
-They are the project's own, as last heard.")
+  "Alist from the name of each untrusted template to its file.
+They are the project's own, as last reported.")
 
 (defvar-local contexture-repl--models nil
-  "Alist from the name of a provider to its models.
-That is `asked' before they are known.")
+  "Alist from the name of a provider to its models, or `asked'.
+The value is `asked' until they are known.")
 
 (defconst contexture-repl--patience 0.5
-  "How many seconds completion waits for providers to name their models.")
+  "Maximum number of seconds that completion waits for lists of models.")
 
 (defvar-local contexture-repl--configuring 0
-  "How many calls that set or ask for settings have no answer yet.")
+  "Number of unanswered calls that set or fetch settings.")
 
 (defconst contexture-repl--questions
   '("document" "explain" "fix-error" "review" "write-tests")
-  "Templates that make questions and manage no history.")
+  "Templates that make questions rather than notes.")
 
 ;;;; What the server keeps
 
 (defun contexture-repl--configure (&rest settings)
-  "Have the server keep SETTINGS, a plist, for this session."
+  "Store SETTINGS, a plist, for this session on the server."
   (contexture-repl--configure-then settings #'ignore #'ignore))
 
 (defun contexture-repl--configure-then (settings done refused)
-  "Have the server keep SETTINGS, a plist, for this session.
-Then call DONE, or REFUSED, before what is in effect is asked for."
+  "Store SETTINGS, a plist, for this session on the server.
+Then call DONE, or REFUSED, before fetching the settings in effect."
   (cl-incf contexture-repl--configuring)
   (contexture-repl--request
    'configure-session
@@ -72,7 +72,7 @@ Then call DONE, or REFUSED, before what is in effect is asked for."
        (contexture-repl--fetch-settings)))))
 
 (defun contexture-repl--fetch-settings ()
-  "Ask what is in effect for this session, and show it."
+  "Fetch the settings in effect for this session, and show them."
   (contexture-repl--configure))
 
 (defun contexture-repl--configured (result)
@@ -90,22 +90,22 @@ Then call DONE, or REFUSED, before what is in effect is asked for."
     (contexture-repl--draw-header)))
 
 (defun contexture-repl--take (key value)
-  "Have VALUE in effect for KEY of what is chosen for this session."
+  "Set KEY of this session's settings to VALUE, in this buffer only."
   (setq contexture-repl--settings (plist-put contexture-repl--settings key value)))
 
 (defun contexture-repl--choose (key value)
-  "Set KEY of what is chosen for this session to VALUE, and keep that."
+  "Set KEY of this session's settings to VALUE, and save that."
   (contexture-repl--take key value)
   (contexture-repl--draw-header)
   (contexture-repl--keep-draft))
 
-;;;; Managing
+;;;; Notes
 
 (defun contexture-repl-switch-template (template)
-  "Have TEMPLATE manage the history from now on, or none if it is \"off\".
-What a model gets is then a summary of what was said, made as TEMPLATE
-says, and the last turns; all that was said is kept.  An answer that is
-coming in is not concerned, nor waited for."
+  "Have TEMPLATE take notes on the history, or none if it is \"off\".
+The model then gets these notes and the last turns instead of the whole
+history; the log keeps everything.  An answer that is coming in is not
+affected."
   (interactive
    (let ((names (cons "off" (contexture-repl--template-names))))
      (list (completing-read
@@ -120,26 +120,26 @@ coming in is not concerned, nor waited for."
      template (lambda () (contexture-repl--have-managed template)))))
 
 (defun contexture-repl--have-managed (template)
-  "Have TEMPLATE manage the history from now on."
+  "Have TEMPLATE take notes on the history from now on."
   (let ((before (copy-sequence contexture-repl--settings)))
     (contexture-repl--choose :template template)
     (contexture-repl--choose :manage t)
     (contexture-repl--configure-then
      (list :manage t :template template)
-     (lambda () (contexture--message "%s manages the history" template))
+     (lambda () (contexture--message "The template %s takes notes on the history" template))
      (lambda () (contexture-repl--keep-template before template)))))
 
 (defun contexture-repl--template-names ()
-  "Return the names of templates that can manage, once they are trusted."
+  "Return the names of templates that can take notes, once trusted."
   (delete-dups (append contexture-repl--templates
                        (cl-remove-if (lambda (name)
                                        (member name contexture-repl--questions))
                                      (mapcar #'car contexture-repl--untrusted)))))
 
 (defun contexture-repl--wanting (template then)
-  "Call THEN in this buffer, where TEMPLATE is wanted.
-If it is one of the project's own that do not count yet, ask about them
-before, once."
+  "Call THEN in this buffer once TEMPLATE may be used.
+If it is one of the project's own that is not trusted, ask about that
+first, once."
   (if (not (assoc template contexture-repl--untrusted)) (funcall then)
     (require 'contexture-trust)
     (let ((buffer (current-buffer)))
@@ -154,14 +154,14 @@ before, once."
              (funcall then))))))))
 
 (defun contexture-repl--keep-template (before refused)
-  "Choose what BEFORE, older settings, say of templates instead of REFUSED.
-Leave what was chosen since."
+  "Restore the templates of BEFORE, older settings, in place of REFUSED.
+Keep what was chosen since."
   (when (equal (plist-get contexture-repl--settings :template) refused)
     (contexture-repl--choose :template (plist-get before :template))
     (contexture-repl--choose :manage (plist-get before :manage))))
 
 (defun contexture-repl--other-template ()
-  "Return what one would switch to: \"off\", or a template if none manages."
+  "Return the setting to toggle to: \"off\", or a template if it is off."
   (if (plist-get contexture-repl--settings :manage) "off"
     (or (plist-get contexture-repl--settings :template)
         (car (member "freeform-chat" contexture-repl--templates))
@@ -169,19 +169,19 @@ Leave what was chosen since."
         "freeform-chat")))
 
 (defun contexture-repl-toggle-managing ()
-  "Have the history managed by the template chosen last, or not any more."
+  "Turn notes on, with the template chosen last, or off."
   (interactive)
   (contexture-repl-switch-template (contexture-repl--other-template)))
 
 (defun contexture-repl-choose-template (event)
-  "Choose in a menu, where EVENT clicked, what manages the history."
+  "Choose the template that takes notes in a menu at EVENT."
   (interactive "e")
   (with-current-buffer (window-buffer (posn-window (event-start event)))
     (popup-menu (easy-menu-create-menu "Template" (contexture-repl--template-menu))
                 event)))
 
 (defun contexture-repl--ask-templates ()
-  "Ask for the names of the templates that can manage a history."
+  "Fetch the names of the templates that can take notes."
   (contexture-repl--request
    'list-templates
    (contexture--plist :project (plist-get contexture-repl--session :project))
@@ -201,11 +201,11 @@ Leave what was chosen since."
    #'ignore))
 
 (defun contexture-repl--untrusted-p (template)
-  "Whether TEMPLATE, as listed, is of a project that is not trusted."
+  "Return non-nil if TEMPLATE, as listed, belongs to an untrusted project."
   (and (plist-member template :trusted) (not (plist-get template :trusted))))
 
 (defun contexture-repl--trust-changed (project)
-  "Ask anew which templates there are in conversations of PROJECT."
+  "Fetch the templates again in the conversations of PROJECT."
   (dolist (buffer (contexture-repl--buffers))
     (with-current-buffer buffer
       (let ((own (plist-get contexture-repl--session :project)))
@@ -213,14 +213,14 @@ Leave what was chosen since."
           (contexture-repl--ask-templates))))))
 
 (defun contexture-repl--management-failed (params)
-  "Show that managing failed as PARAMS tell, unless the turn's end will."
+  "Show that taking notes failed, from PARAMS, unless the turn's end will."
   (unless (contexture-repl--busy-p)
     (contexture-repl--note
      (contexture-repl--failed-managing-text params) 'contexture-repl-error)))
 
 (defun contexture-repl--failed-managing-text (management)
-  "Return words for the MANAGEMENT that failed."
-  (concat "Not managed, the whole history was sent: "
+  "Return a phrase for the notes that failed, from MANAGEMENT."
+  (concat "No notes were taken, so the whole history was sent: "
           (let ((step (plist-get management :step)))
             (if step (format "%s: " (contexture--name step)) ""))
           (or (plist-get management :reason) "no reason was given")
@@ -228,30 +228,30 @@ Leave what was chosen since."
             (if template (format " (template %s)" template) ""))))
 
 (defun contexture-repl--management-text (result)
-  "Return words for what became of the managing of RESULT's turn, or nil."
+  "Return a phrase for the notes of RESULT's turn, or nil."
   (let* ((management (plist-get result :management))
          (template (plist-get management :template)))
     (pcase (contexture--name (plist-get management :status))
-      ("managed" (concat (format "Managed with %s" template)
+      ("managed" (concat (format "Notes with %s" template)
                          (if (equal "project" (contexture--name
                                                (plist-get management :source)))
                              " of the project" "")
                          (contexture-repl--tokens-change management)
                          (if (plist-get management :cached)
-                             "; the summary was there already" "")))
+                             "; the notes were there already" "")))
       ("below-threshold"
-       (concat (format "Not managed with %s yet: the history%s is below its threshold"
+       (concat (format "No notes with %s yet: the history%s is below its threshold"
                        template
                        (let ((tokens (plist-get management :tokens-before)))
                          (if tokens (format ", %s," (contexture--count tokens "token"))
                            "")))))
-      ("disabled" (format "Not managed: %s"
+      ("disabled" (format "No notes: %s"
                           (or (plist-get management :reason)
-                              (format "%s looks at no runs" template))))
+                              (format "the template %s covers no runs" template))))
       ("failed" (contexture-repl--failed-managing-text management)))))
 
 (defun contexture-repl--tokens-change (management)
-  "Return words for how many tokens MANAGEMENT made of how many, or nothing."
+  "Return a phrase for the tokens before and after, from MANAGEMENT, or \"\"."
   (let ((before (plist-get management :tokens-before))
         (after (plist-get management :tokens-after)))
     (if (and before after) (format ": %d → %s" before (contexture--count after "token"))
@@ -260,10 +260,10 @@ Leave what was chosen since."
 ;;;; A template for one question
 
 (defconst contexture-repl--directive "@context-helper "
-  "What a question begins with that has a template of its own.")
+  "Prefix of a question that names its own template.")
 
 (defun contexture-repl--directive-p (text)
-  "Whether TEXT, a question, names a template for itself."
+  "Return non-nil if TEXT, a question, names its own template."
   (string-match-p "\\`[ \t]*@context-helper[ \t]+[^ \t\n]" text))
 
 (defun contexture-repl--complete-directive ()
@@ -282,11 +282,10 @@ This is a function for `completion-at-point-functions'."
 ;;;; Models
 
 (defun contexture-repl-switch-model (model &optional provider)
-  "Ask MODEL from now on, of PROVIDER.
-MODEL may be the name of a provider, and then stands for its model.
-Interactively, providers complete, and the models that they say they
-have; a prefix argument asks for the provider, too.  An empty name
-stands for what the server is set to."
+  "Use MODEL of PROVIDER from now on.
+MODEL may also be the name of a provider, which means its model.
+Interactively, providers and their models complete; a prefix argument
+asks for the provider, too.  An empty name means the server's default."
   (interactive
    (list (contexture-repl--read-model)
          (and current-prefix-arg (read-string "Provider: "))))
@@ -305,8 +304,8 @@ stands for what the server is set to."
 (declare-function contexture-repl--fetch-stats "contexture-repl" ())
 
 (defun contexture-repl--provider-with (model)
-  "Return the name of the provider that says it has MODEL, or nil.
-The one that is chosen already comes first."
+  "Return the name of a provider that lists MODEL, or nil.
+Prefer the one in use."
   (let ((having (cl-loop for (provider . models) in contexture-repl--models
                          when (and (listp models) (member model models))
                          collect provider)))
@@ -324,8 +323,8 @@ The one that is chosen already comes first."
                      (contexture-repl--model))))
 
 (defun contexture-repl--model-table ()
-  "Return a completion table of providers and their models, as far as known.
-It looks again each time, since models come in while one chooses."
+  "Return a completion table of providers and their known models.
+It is computed each time, since models come in while the user chooses."
   (let ((buffer (current-buffer)))
     (lambda (string predicate action)
       (complete-with-action
@@ -341,7 +340,7 @@ It looks again each time, since models come in while one chooses."
        string predicate))))
 
 (defun contexture-repl--annotate-model (name)
-  "Return what completion shows behind NAME, of a provider or a model."
+  "Return the annotation of NAME, a provider or a model."
   (let ((buffer (if (minibufferp) (window-buffer (minibuffer-selected-window))
                   (current-buffer))))
     (with-current-buffer buffer
@@ -351,8 +350,8 @@ It looks again each time, since models come in while one chooses."
           (if provider (contexture--format "  of %s" provider) ""))))))
 
 (defun contexture-repl--ask-models ()
-  "Ask each provider which models it has, unless that is known.
-Those that say nothing keep nobody waiting."
+  "Ask each provider for its models, unless they are known.
+Nothing waits for the answers."
   (dolist (provider (contexture-repl--known-providers))
     (let ((name (plist-get provider :name)))
       (unless (assoc name contexture-repl--models)
@@ -368,7 +367,7 @@ Those that say nothing keep nobody waiting."
                             :key #'car :test #'equal))))))))
 
 (defun contexture-repl--await-models ()
-  "Ask for models, and wait a little for them, unless the user types."
+  "Ask for models, and wait for them briefly, until the user types."
   (contexture-repl--ask-models)
   (let ((end (+ (float-time) contexture-repl--patience)))
     (while (and (rassq 'asked contexture-repl--models)
@@ -376,7 +375,7 @@ Those that say nothing keep nobody waiting."
       (accept-process-output nil 0.02))))
 
 (defun contexture-repl--ask-providers ()
-  "Ask which models can be talked to; if none, say how to set one up."
+  "Fetch the providers; if there are none, say how to set one up."
   (contexture-repl--request
    'list-providers nil
    (lambda (providers)
@@ -388,16 +387,16 @@ Those that say nothing keep nobody waiting."
    #'ignore))
 
 (defun contexture-repl--note-no-model ()
-  "If no model is set up, say how that is done."
+  "Say how to set up a model, if there is none."
   (when (eq contexture-repl--providers 'none)
     (contexture-repl--forget-no-model)
-    (contexture-repl--note "No model is set up yet: M-x contexture-configure-provider \
-does that, or a [[providers]] table in the server's configuration file. The rest works \
-without."
+    (contexture-repl--note "No model is set up yet: use M-x contexture-configure-provider, \
+or add a [[providers]] table to the server's configuration file. Everything else works \
+without one."
                            nil 'contexture-intro t 'contexture-no-model t)))
 
 (defun contexture-repl--forget-no-model ()
-  "Take off the screen that no model is set up."
+  "Remove the remark that no model is set up."
   (let ((at (text-property-any (point-min) contexture-repl--tail 'contexture-no-model t)))
     (when at
       (contexture-repl--changing
@@ -407,7 +406,7 @@ without."
 ;;;; The menu
 
 (defun contexture-repl--template-menu (&rest _)
-  "Return the entries of the menu that chooses a template."
+  "Return the entries of the menu of templates."
   (append
    (mapcar (lambda (name)
              (vector name (lambda () (interactive) (contexture-repl-switch-template name))
@@ -423,24 +422,24 @@ without."
 (defvar contexture-repl-mode-map)
 
 (defun contexture-repl--define-menu (map)
-  "Give MAP the menu of a conversation."
+  "Define the menu of a conversation in MAP."
   (easy-menu-define nil map "Menu of a conversation with a model."
     '("Chat"
       ["Send" contexture-repl-send]
       ["Stop the answer" contexture-repl-cancel :active (contexture-repl--busy-p)]
       ["Ask again" contexture-repl-retry]
       ["Change the question" contexture-repl-edit]
-      ["Go on from here elsewhere" contexture-repl-branch]
+      ["Branch into a new session" contexture-repl-branch]
       "--"
-      ["Have the history managed" contexture-repl-toggle-managing
+      ["Take notes on the history" contexture-repl-toggle-managing
        :style toggle :selected (plist-get contexture-repl--settings :manage)]
       ("Template" :filter contexture-repl--template-menu)
-      ["Managed views" (contexture-session-views (contexture-repl--session-id))]
+      ["Notes" (contexture-session-views (contexture-repl--session-id))]
       "--"
       ["Offer tools to the model"
        (contexture-repl-tools (if (plist-get contexture-repl--tool-settings :tools) 'off 'on))
        :style toggle :selected (plist-get contexture-repl--tool-settings :tools)]
-      ["Decide what the model asks" contexture-repl-approve
+      ["Decide what the model asks for" contexture-repl-approve
        :active contexture-repl--approvals]
       "--"
       ["Model..." contexture-repl-switch-model]

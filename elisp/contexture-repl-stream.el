@@ -9,12 +9,11 @@
 
 ;;; Commentary:
 
-;; Pieces of an answer may come by the thousand in a second.  They are
-;; only noted when they arrive, and drawn together some thirty times a
-;; second, and never for long, so that keys are answered in between.
-;; Nor is garbage collected meanwhile, until the user rests.  When the
-;; server goes away during a turn, the call is made again by the
-;; connection, and what was drawn is taken back.
+;; Thousands of pieces of an answer may arrive in a second.  They are only
+;; queued on arrival, and drawn together about thirty times a second, never
+;; for long, so that Emacs answers keys in between.  Garbage collection
+;; waits until the user pauses.  If the server goes away during a turn, the
+;; connection repeats the call, and the partial answer is removed.
 
 ;;; Code:
 
@@ -23,56 +22,55 @@
 (declare-function contexture-repl--send-cancel "contexture-repl-turn" (turn))
 
 (defcustom contexture-repl-show-reasoning t
-  "Whether to show what a model thinks before it answers."
+  "Non-nil means show what a model thinks before it answers."
   :type 'boolean
   :group 'contexture-repl)
 
 (defcustom contexture-repl-gc-threshold (* 64 1024 1024)
   "Value of `gc-cons-threshold' while an answer comes in; nil leaves it alone.
-An answer that comes fast leaves much garbage.  With Emacs's default
-that is collected several times a second, and each time the keys wait.
-With this it is collected when you type nothing for a second.  A larger
-value of yours is left as it is."
+A fast answer makes much garbage.  With its default threshold, Emacs
+collects it several times a second, and keys wait each time.  With this
+option Emacs collects it when you type nothing for a second.  If your own
+value is larger, it is kept."
   :type '(choice (const :tag "Leave it alone" nil) natnum)
   :group 'contexture-repl)
 
 (defconst contexture-repl--draw-seconds 0.03
-  "Pieces of an answer that arrive within so many seconds are drawn together.")
+  "Number of seconds between two drawings of the pieces of an answer.")
 
 (defconst contexture-repl--draw-at-once 0.01
-  "After how many seconds of drawing the keyboard is looked at.")
+  "Number of seconds of drawing after which to check for input.")
 
 (defconst contexture-repl--draw-characters 2000
-  "How many characters of an answer are drawn together.")
+  "Maximum number of characters of an answer to draw at once.")
 
 (cl-defstruct (contexture-repl--turn (:constructor contexture-repl--make-turn)
                                      (:copier nil))
   "A question that is being answered in BUFFER.
-TEXT is the question and QUESTION its message; KEY lets the server know
-it again; ID is the call's on CONNECTION, nil before it is made.
-ANSWER is the message, once something has come.  The use of a tool, or
-a wait, divides it into parts: EARLIER are the texts of those that are
-drawn, and STATE is how far the last one is, while its text begins at
-START.
-PIECES are what was drawn of that, PENDING what was not, (KIND . TEXT or
-PARAMS) each, all newest first; TIMER draws them.  NOTES are to be shown
-at the end.  ASKED tells that the server was asked to stop."
+TEXT is the question and QUESTION its message; KEY is its request key; ID
+is that of the call on CONNECTION, nil before it is made.  ANSWER is the
+message, once something has come.  The use of a tool, or a wait, divides
+it into parts: EARLIER are the texts of the finished parts, and STATE is
+the state of the last one, whose text begins at START.
+PIECES are its drawn pieces and PENDING those to draw, each (KIND . TEXT)
+or (KIND . PARAMS), the newest first; TIMER draws them.  NOTES are shown
+at the end.  ASKED is non-nil if the server was asked to stop."
   buffer text question key id connection answer earlier state start pieces
   pending timer notes asked)
 
 (defvar contexture-repl--turns nil
-  "The turns that are being answered, in all buffers.")
+  "Turns that are being answered, in all buffers.")
 
 (defvar contexture-repl--gc-before nil
-  "The value of `gc-cons-threshold' before it was raised, or nil.")
+  "Value of `gc-cons-threshold' before it was raised, or nil.")
 
 (defvar contexture-repl--gc-timer nil
-  "Timer that collects garbage when the user rests.")
+  "Timer that collects garbage when the user pauses.")
 
 ;;;; Garbage
 
 (defun contexture-repl--raise-gc-threshold ()
-  "Have garbage collected when the user rests, see the option."
+  "Put garbage collection off until the user pauses; see the option."
   (when (and contexture-repl-gc-threshold
              (null contexture-repl--gc-before)
              (< gc-cons-threshold contexture-repl-gc-threshold))
@@ -82,7 +80,7 @@ at the end.  ASKED tells that the server was asked to stop."
           (run-with-idle-timer 1 t #'contexture-repl--collect-garbage))))
 
 (defun contexture-repl--collect-garbage ()
-  "Collect garbage, and have Emacs do that if no answer comes in any more."
+  "Collect garbage, and restore the threshold if no answer is coming in."
   (garbage-collect)
   (unless contexture-repl--turns
     (contexture-repl--restore-gc-threshold)))
@@ -98,7 +96,7 @@ at the end.  ASKED tells that the server was asked to stop."
 ;;;; Pieces
 
 (defun contexture-repl--progress (method params)
-  "Note the piece of an answer that METHOD and PARAMS may tell of."
+  "Queue the piece of an answer that METHOD with PARAMS may carry."
   (when (eq method 'progress)
     (when-let ((turn (cl-find (plist-get params :id) contexture-repl--turns
                               :key #'contexture-repl--turn-id)))
@@ -114,14 +112,14 @@ at the end.  ASKED tells that the server was asked to stop."
         (:status (contexture-repl--tell turn (plist-get params :text)))))))
 
 (defun contexture-repl--tell-of-wait (turn params)
-  "Show at once what PARAMS tell of why TURN waits and is asked again."
+  "Show at once why TURN waits and is asked again, from PARAMS."
   (if (not (or (contexture-repl--turn-answer turn) (contexture-repl--turn-pending turn)))
       (contexture-repl--tell turn (plist-get params :text))
     (push (cons :retry params) (contexture-repl--turn-pending turn))
     (contexture-repl--draw-soon turn)))
 
 (defun contexture-repl--tell (turn text)
-  "Show TEXT, a remark about TURN: now, or after the answer that has begun."
+  "Show TEXT, a remark about TURN, now or after an answer that has begun."
   (let ((buffer (contexture-repl--turn-buffer turn)))
     (when (and text (buffer-live-p buffer))
       (with-current-buffer buffer
@@ -131,14 +129,14 @@ at the end.  ASKED tells that the server was asked to stop."
           (contexture-repl--note text))))))
 
 (defun contexture-repl--draw-soon (turn)
-  "Have the pieces of TURN drawn in a moment."
+  "Schedule drawing of the pieces of TURN."
   (unless (contexture-repl--turn-timer turn)
     (setf (contexture-repl--turn-timer turn)
           (run-at-time contexture-repl--draw-seconds nil
                        #'contexture-repl--draw-pending turn))))
 
 (defun contexture-repl--draw-pending (turn)
-  "Draw the pieces of TURN that were not drawn yet; if they are many, some."
+  "Draw the pending pieces of TURN, or some if they are many."
   (when-let ((timer (contexture-repl--turn-timer turn)))
     (cancel-timer timer)
     (setf (contexture-repl--turn-timer turn) nil))
@@ -155,14 +153,14 @@ at the end.  ASKED tells that the server was asked to stop."
         (contexture-repl--draw-soon turn)))))
 
 (defun contexture-repl--draw-some (turn pieces)
-  "Draw the first of PIECES, which are TURN's, and return the others."
+  "Draw the first of TURN's PIECES, and return the others."
   (if (stringp (cdar pieces))
       (contexture-repl--draw-texts turn pieces)
     (contexture-repl--draw-use turn (caar pieces) (cdar pieces))
     (cdr pieces)))
 
 (defun contexture-repl--draw-texts (turn pieces)
-  "Draw the first of PIECES, TURN's texts of one kind; return the others."
+  "Draw the first texts of one kind of TURN's PIECES; return the others."
   (let ((room contexture-repl--draw-characters) (kind (caar pieces)) texts)
     (while (and pieces (> room 0) (eq kind (caar pieces)))
       (let ((text (cdr (pop pieces))))
@@ -176,8 +174,8 @@ at the end.  ASKED tells that the server was asked to stop."
 
 (defun contexture-repl--when-drawn (turn function argument)
   "Call FUNCTION with TURN and ARGUMENT once all of TURN's pieces are drawn.
-There may be so many that keys should be answered in between.  Return
-non-nil if that is later."
+If there are many pieces, that happens later, so that Emacs answers keys
+in between; return non-nil in that case."
   (contexture-repl--draw-pending turn)
   (when (contexture-repl--turn-pending turn)
     (let ((buffer (current-buffer)))
@@ -189,7 +187,7 @@ non-nil if that is later."
                          (funcall function turn argument))))))))
 
 (defun contexture-repl--draw (turn kind text)
-  "Draw TEXT, the next piece of TURN, which is of KIND, in this buffer."
+  "Draw TEXT, the next piece of TURN, of KIND, in this buffer."
   (unless (or (string-empty-p text)
               (and (eq kind :reasoning) (not contexture-repl-show-reasoning)))
     (contexture-repl--begin-answer turn)
@@ -208,7 +206,7 @@ non-nil if that is later."
         (contexture-repl-markdown--insert (contexture-repl--turn-state turn) text)))))
 
 (defun contexture-repl--draw-use (turn kind params)
-  "Draw what PARAMS, of KIND, tell of a tool that TURN's model uses."
+  "Draw the use of a tool by TURN's model, from PARAMS of KIND."
   (contexture-repl--begin-answer turn)
   (contexture-repl--end-part turn)
   (funcall (pcase kind
@@ -219,12 +217,12 @@ non-nil if that is later."
            params 'contexture-message (contexture-repl--turn-answer turn)))
 
 (defun contexture-repl--draw-wait (params &rest properties)
-  "Draw what PARAMS tell of a wait within an answer, with PROPERTIES."
+  "Draw a wait within an answer, from PARAMS, with PROPERTIES."
   (when-let ((text (plist-get params :text)))
     (apply #'contexture-repl--note text nil properties)))
 
 (defun contexture-repl--end-part (turn)
-  "End the part of TURN's answer that is being drawn, if there is one."
+  "Finish the part of TURN's answer that is being drawn, if there is one."
   (when-let ((state (contexture-repl--turn-state turn)))
     (contexture-repl--changing
       (goto-char contexture-repl--tail)
@@ -234,17 +232,17 @@ non-nil if that is later."
           (contexture-repl--turn-pieces turn) nil)))
 
 (defun contexture-repl--last-part (turn)
-  "Return what was drawn of the last part of TURN's answer."
+  "Return the drawn text of the last part of TURN's answer."
   (apply #'concat (reverse (contexture-repl--turn-pieces turn))))
 
 (defun contexture-repl--begin-answer (turn)
-  "Draw the heading of TURN's answer, unless that was done."
+  "Draw the heading of TURN's answer, unless it is there."
   (unless (contexture-repl--turn-answer turn)
     (setf (contexture-repl--turn-answer turn)
           (contexture-repl--begin-message :assistant))))
 
 (defun contexture-repl--draw-reasoning (turn text)
-  "Draw TEXT, which is how the model of TURN thinks, before the answer."
+  "Draw TEXT, the thinking of TURN's model, before the answer."
   (unless (contexture-repl--turn-state turn)
     (insert (apply #'propertize (contexture--visible text t)
                    'face 'contexture-repl-reasoning
@@ -253,9 +251,9 @@ non-nil if that is later."
                                            (contexture-repl--turn-answer turn))))))
 
 (defun contexture-repl--asked-again ()
-  "Take back what was drawn of calls that were just made once more.
-The server that answered them is gone.  Those that were cancelled are
-cancelled again."
+  "Remove the partial answers of calls that were just repeated.
+The server that was answering them is gone.  Calls that were cancelled
+are cancelled again."
   (dolist (turn contexture-repl--turns)
     (when (contexture-repl--turn-id turn)
       (setf (contexture-repl--turn-pending turn) nil)
@@ -264,7 +262,7 @@ cancelled again."
         (contexture-repl--send-cancel turn)))))
 
 (defun contexture-repl--take-back (turn)
-  "Take the answer of TURN, as far as it is drawn, off the screen."
+  "Remove the drawn part of TURN's answer."
   (when (and (contexture-repl--turn-answer turn)
              (buffer-live-p (contexture-repl--turn-buffer turn)))
     (with-current-buffer (contexture-repl--turn-buffer turn)

@@ -9,11 +9,11 @@
 
 ;;; Commentary:
 
-;; A model may be allowed to look at the context and to change it.  Each
-;; call of such a tool, and what came of it, is one dim line of the
-;; conversation, whose details open.  Before a tool is used that the user
-;; has not allowed, the turn waits, and a block asks; it can be answered
-;; where it is, or from the prompt, or later: nothing else waits for it.
+;; You can allow a model to read and change the context.  Each call of such
+;; a tool, and its result, is one dim line of the conversation with details
+;; to unfold.  Before a model uses a tool that you have not allowed, the
+;; turn waits and a block asks you; you can answer there, from the prompt,
+;; or later: nothing else waits for it.
 
 ;;; Code:
 
@@ -28,31 +28,31 @@
 (declare-function json-pretty-print-buffer "json" (&optional minimize))
 
 (defface contexture-repl-tool '((t :inherit shadow))
-  "Face of the lines that tell which tools a model uses."
+  "Face of the lines that show which tools a model uses."
   :group 'contexture-repl)
 
 (defface contexture-repl-approval '((t :inherit warning))
-  "Face of what asks whether a model may use a tool."
+  "Face of the block that asks whether a model may use a tool."
   :group 'contexture-repl)
 
 (defface contexture-repl-button '((t :inherit link))
-  "Face of what can be clicked in a conversation."
+  "Face of buttons in a conversation."
   :group 'contexture-repl)
 
 (defconst contexture-repl--tools
   '("list_context" "read_context" "add_file" "add_text" "drop_context"
     "search_memory" "search_session")
-  "The tools that the server has for models.")
+  "Tools that the server has for models.")
 
 (cl-defstruct (contexture-repl--approval (:constructor contexture-repl--make-approval)
                                          (:copier nil))
-  "What a model wants to do: use TOOL with ARGUMENTS, in words TEXT.
-NUMBER is the server's; its block, or the line in place of it, has the
+  "A model's request to use TOOL with ARGUMENTS, described by TEXT.
+NUMBER is the server's.  The block, or the line that replaces it, has the
 text properties FIXED and is between the markers FROM and TO."
   number tool text arguments fixed from to)
 
 (defconst contexture-repl-approval-buffer "*contexture: approval*"
-  "Name of the buffer that shows all of what a model wants to do.")
+  "Name of the buffer that shows a model's request in full.")
 
 ;;;; Lines
 
@@ -65,7 +65,7 @@ text properties FIXED and is between the markers FROM and TO."
   "Keymap of lines with details.")
 
 (defun contexture-repl--draw-fold (line details &rest properties)
-  "Draw LINE below what was said, with DETAILS and PROPERTIES.
+  "Draw LINE below the conversation, with DETAILS and PROPERTIES.
 See `contexture-repl--fold'."
   (contexture-repl--changing
     (goto-char contexture-repl--tail)
@@ -73,8 +73,8 @@ See `contexture-repl--fold'."
     (insert (apply #'contexture-repl--fold line details properties))))
 
 (defun contexture-repl--fold (line details &rest properties)
-  "Return LINE, and below it DETAILS, which are hidden, both with PROPERTIES.
-Empty DETAILS, and those that LINE says already, are left out."
+  "Return LINE with hidden DETAILS below it, both with PROPERTIES.
+Leave out DETAILS that are empty or repeat LINE."
   (let* ((details (string-trim-right (or details "")))
          (foldp (not (or (string-empty-p details) (string-suffix-p details line))))
          (fixed (apply #'contexture-repl--fixed 'face 'contexture-repl-tool
@@ -92,11 +92,11 @@ Empty DETAILS, and those that LINE says already, are left out."
                  'invisible t 'contexture-details t fixed)))))
 
 (defconst contexture-repl--longest-details 20000
-  "How many characters of details a conversation shows.")
+  "Maximum number of characters of details in a conversation.")
 
 (defun contexture-repl--details (text)
-  "Return TEXT as details: indented, not too long, without long lines.
-Emacs is slow at long lines even where they are hidden."
+  "Return TEXT as details: indented, shortened, without long lines.
+Emacs is slow with long lines even if they are hidden."
   (let ((shown (contexture--visible
                 (substring text 0 (min (length text) contexture-repl--longest-details))
                 t)))
@@ -109,7 +109,7 @@ Emacs is slow at long lines even where they are hidden."
                                                           "character"))))))
 
 (defun contexture-repl-toggle-details (&optional event)
-  "Show the details of the line at point, or hide them again.
+  "Show or hide the details of the line at point.
 EVENT is the click, if there was one."
   (interactive (list last-nonmenu-event))
   (save-excursion
@@ -131,7 +131,7 @@ EVENT is the click, if there was one."
         (delete-region (1- (point)) (- (point) 2))))))
 
 (defun contexture-repl--pretty (arguments)
-  "Return ARGUMENTS, of a tool, in lines; JSON is laid out."
+  "Return the ARGUMENTS of a tool in lines, with JSON pretty-printed."
   (cond ((null arguments) "")
         ((not (stringp arguments)) (string-trim-right (pp-to-string arguments)))
         ((string-match-p "\\`[ \t\n]*{[ \t\n]*}?[ \t\n]*\\'" arguments) "")
@@ -154,7 +154,7 @@ EVENT is the click, if there was one."
                            (plist-get params :text) "a tool")))
 
 (defun contexture-repl--draw-tool-call (params &rest properties)
-  "Draw that the tool is called that PARAMS tell of, with PROPERTIES."
+  "Draw the call of a tool, from PARAMS, with PROPERTIES."
   (let* ((given (plist-get params :arguments))
          (arguments (if (stringp given) given (contexture-repl--pretty given))))
     (apply #'contexture-repl--draw-fold
@@ -164,8 +164,8 @@ EVENT is the click, if there was one."
            'contexture-used t properties)))
 
 (defun contexture-repl--draw-tool-result (params &rest properties)
-  "Draw what came of a tool as PARAMS tell, with PROPERTIES.
-Nobody waits any more for whether that tool may be used."
+  "Draw the result of a tool, from PARAMS, with PROPERTIES.
+Its request for approval, if any, is then settled."
   (dolist (approval contexture-repl--approvals)
     (when (equal (contexture-repl--approval-tool approval)
                  (contexture-repl--tool-name params))
@@ -175,7 +175,7 @@ Nobody waits any more for whether that tool may be used."
          'contexture-result t 'contexture-used t properties))
 
 (defun contexture-repl--tool-result-line (params)
-  "Return a line for what came of a tool as PARAMS tell."
+  "Return a line for the result of a tool, from PARAMS."
   (let ((name (contexture-repl--tool-name params))
         (text (or (plist-get params :text) "")))
     (contexture-repl--one-line
@@ -185,8 +185,8 @@ Nobody waits any more for whether that tool may be used."
      (- (contexture-repl--width) 4))))
 
 (defun contexture-repl--add-results (message calls)
-  "Give the lines of MESSAGE with what came of tools their details from CALLS.
-CALLS are those of the turn's result, in their order."
+  "Add details from CALLS to the lines of MESSAGE with tools' results.
+CALLS are those of the turn's result, in order."
   (let ((at (marker-position (contexture-repl--message-from message))))
     (while (and calls
                 (setq at (text-property-any at contexture-repl--tail
@@ -220,10 +220,10 @@ CALLS are those of the turn's result, in their order."
     (define-key map (kbd "RET") #'contexture-repl-approve)
     (define-key map [mouse-1] #'contexture-repl-approve-click)
     map)
-  "Keymap of what asks whether a model may use a tool.")
+  "Keymap of the block that asks whether a model may use a tool.")
 
 (defun contexture-repl--draw-approval (params &rest properties)
-  "Ask whether the model may do what PARAMS tell, in a block with PROPERTIES."
+  "Ask about the request in PARAMS, in a block with PROPERTIES."
   (let* ((approval (contexture-repl--make-approval
                     :number (plist-get params :approval)
                     :tool (contexture-repl--tool-name params)
@@ -247,7 +247,7 @@ CALLS are those of the turn's result, in their order."
              (substitute-command-keys "\\[contexture-repl-approve]"))))
 
 (defun contexture-repl--approval-words (params)
-  "Return what PARAMS ask to be allowed, and which place outside it reaches."
+  "Return the request in PARAMS as text, with any place outside the project."
   (let ((text (contexture-repl--one-line (or (plist-get params :text) "") 200))
         (outside (plist-get params :outside)))
     (if (member outside '(nil "")) text
@@ -274,7 +274,7 @@ CALLS are those of the turn's result, in their order."
     block))
 
 (defun contexture-repl--approval-details (approval)
-  "Return the arguments of APPROVAL, or their beginning, as lines to be shown."
+  "Return the arguments of APPROVAL, or their beginning, as lines."
   (let* ((text (contexture-repl--approval-arguments approval))
          (shown (contexture-repl--beginning text 12 (- (contexture-repl--width) 6))))
     (if (string-empty-p text) ""
@@ -291,7 +291,7 @@ CALLS are those of the turn's result, in their order."
              (seq-take (split-string text "\n") lines) "\n"))
 
 (defun contexture-repl-view-approval ()
-  "Show all of what the model asks for, in a buffer of its own."
+  "Show the model's request in full, in its own buffer."
   (interactive)
   (let ((approval (contexture-repl--approval-here)))
     (with-current-buffer (get-buffer-create contexture-repl-approval-buffer)
@@ -305,21 +305,21 @@ CALLS are those of the turn's result, in their order."
       (display-buffer (current-buffer)))))
 
 (defun contexture-repl--approval-button (label decision)
-  "Return LABEL as text that says DECISION when it is clicked."
+  "Return LABEL as a button for DECISION."
   (propertize label 'face 'contexture-repl-button 'mouse-face 'highlight
               'contexture-decision decision
               'help-echo (concat "mouse-1: " label)))
 
 (defun contexture-repl--approval-here ()
-  "Return what the block at point asks, or else what was asked first."
+  "Return the request at point, or else the oldest one."
   (or (get-text-property (point) 'contexture-approval)
       (car contexture-repl--approvals)
       (user-error "The model does not ask for anything")))
 
 (defun contexture-repl-approve (decision)
-  "Decide what the model may do: the block at point, or what it asked first.
-DECISION is `once', `always', which is for this tool in this session, or
-`refuse'.  Interactively, a button at point says it, or you are asked."
+  "Decide on the model's request at point, or else on the oldest one.
+DECISION is `once', `always' (for this tool in this session), or
+`refuse'.  Interactively, take it from the button at point, or ask."
   (interactive
    (list (or (get-text-property (point) 'contexture-decision)
              (contexture-repl--read-decision (contexture-repl--approval-here)))))
@@ -335,22 +335,22 @@ DECISION is `once', `always', which is for this tool in this session, or
     (?y 'once) (?a 'always) (_ 'refuse)))
 
 (defun contexture-repl-approve-once ()
-  "Let the model do what the block at point asks, this time."
+  "Allow the request at point this time."
   (interactive)
   (contexture-repl-approve 'once))
 
 (defun contexture-repl-approve-always ()
-  "Let the model use the tool that the block at point asks for, from now on."
+  "Allow the tool of the request at point from now on, in this session."
   (interactive)
   (contexture-repl-approve 'always))
 
 (defun contexture-repl-refuse ()
-  "Do not let the model do what the block at point asks."
+  "Refuse the request at point."
   (interactive)
   (contexture-repl-approve 'refuse))
 
 (defun contexture-repl-approve-click (event)
-  "Decide as the button says that EVENT clicked."
+  "Decide as the button clicked by EVENT says."
   (interactive "e")
   (with-current-buffer (window-buffer (posn-window (event-start event)))
     (let* ((position (posn-point (event-start event)))
@@ -362,12 +362,12 @@ DECISION is `once', `always', which is for this tool in this session, or
 (defvar contexture--own-call)
 
 (defun contexture-repl--rule (approval decision)
-  "Tell the server the DECISION on APPROVAL, and show it in place of the block.
-It is told as done once the server agrees.  The decision is for this
-server only: another one, after a crash, has the question asked again,
-and its numbers are not those of this one."
+  "Send the DECISION on APPROVAL, and show it in place of the block.
+It is shown as done once the server agrees.  The decision is valid for
+this server only: after a crash, a new server asks again, with other
+numbers."
   (unless (memq approval contexture-repl--approvals)
-    (user-error "That is decided already"))
+    (user-error "You have decided that already"))
   (pcase-let ((`(,telling ,told)
                (pcase decision
                  ('once '("allowing it once..." "allowed once"))
@@ -384,25 +384,25 @@ and its numbers are not those of this one."
        (apply-partially #'contexture-repl--not-ruled approval)))))
 
 (defun contexture-repl--not-ruled (approval problem)
-  "Show that the server took no decision on APPROVAL because of PROBLEM.
-Unless nobody waits for one any more, ask again."
+  "Show that PROBLEM kept the server from taking a decision on APPROVAL.
+Ask again, unless the server no longer waits for it."
   (if (or (null contexture-repl--turn)
           (eq (plist-get (plist-get problem :data) :kind) :no-such-approval))
       (contexture-repl--settle-approval
-       approval "not decided, the server does not wait for it any more")
+       approval "not decided; the server no longer waits for it")
     (contexture-repl--replace-block approval (contexture-repl--approval-block approval))
     (push approval contexture-repl--approvals)
     (contexture-repl--draw-header)
     (contexture-repl--show-problem problem)))
 
 (defun contexture-repl--settle-approval (approval outcome)
-  "Show OUTCOME in place of the block of APPROVAL for good."
+  "Replace the block of APPROVAL with OUTCOME."
   (contexture-repl--decided approval outcome)
   (set-marker (contexture-repl--approval-from approval) nil)
   (set-marker (contexture-repl--approval-to approval) nil))
 
 (defun contexture-repl--decided (approval words)
-  "Ask no more about APPROVAL, and show WORDS in place of its block."
+  "Stop asking about APPROVAL, and show WORDS in place of its block."
   (setq contexture-repl--approvals (delq approval contexture-repl--approvals))
   (contexture-repl--replace-block
    approval
@@ -413,7 +413,7 @@ Unless nobody waits for one any more, ask again."
   (contexture-repl--draw-header))
 
 (defun contexture-repl--replace-block (approval text)
-  "Show TEXT in place of what is shown of APPROVAL, if that is still there."
+  "Show TEXT in place of the block of APPROVAL, if that is still there."
   (let ((from (contexture-repl--approval-from approval))
         (to (contexture-repl--approval-to approval)))
     (when (and (marker-position from) (< from to))
@@ -423,17 +423,17 @@ Unless nobody waits for one any more, ask again."
         (delete-region (point) to)))))
 
 (defun contexture-repl--drop-approvals ()
-  "Ask no more what was not decided: nobody waits for it now."
+  "Stop asking about undecided requests, since the server no longer waits."
   (dolist (approval contexture-repl--approvals)
     (contexture-repl--settle-approval approval "not decided")))
 
 ;;;; Which tools there are
 
 (defun contexture-repl-tools (what &optional tool)
-  "Set what models may do in this session: WHAT is `on', `off', `allow' or `ask'.
-`on' offers them the tools of the context, each use of which asks you
-first; `off' offers none.  `allow' lets them use TOOL without asking,
-and `ask' has them ask again."
+  "Choose what models may do in this session.
+WHAT is `on', `off', `allow' or `ask'.  `on' offers the tools of the
+context and asks you before each use; `off' offers none.  `allow' lets
+models use TOOL without asking, and `ask' asks again."
   (interactive
    (let ((what (intern (completing-read "Tools: " '("on" "off" "allow" "ask") nil t))))
      (list what (when (memq what '(allow ask))
@@ -457,13 +457,13 @@ and `ask' has them ask again."
   (mapcar #'contexture--name (plist-get contexture-repl--tool-settings :allowed-tools)))
 
 (defun contexture-repl--tool-choices (what)
-  "Return the tools that WHAT, `allow' or `ask', can be said of."
+  "Return the tools to which WHAT, `allow' or `ask', can apply."
   (let ((allowed (contexture-repl--allowed-tools)))
     (if (eq what 'ask) allowed
       (cl-set-difference contexture-repl--tools allowed :test #'equal))))
 
 (defun contexture-repl--tools-text ()
-  "Return words for the tools of this session, and which need no approval."
+  "Return a phrase for the tools of this session, and which need no approval."
   (let ((tools (plist-get contexture-repl--tool-settings :tools))
         (allowed (contexture-repl--allowed-tools)))
     (mapconcat

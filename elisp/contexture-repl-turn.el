@@ -9,10 +9,9 @@
 
 ;;; Commentary:
 
-;; Sends what the user wrote, has the answer drawn while it comes, and
-;; ends the turn: with an answer, an error, or because it was cancelled.
-;; What was asked goes back behind the prompt whenever it was not
-;; answered.
+;; Sends the text at the prompt, has the answer drawn while it comes, and
+;; ends the turn with an answer, an error, or a cancellation.  A question
+;; that was not answered goes back to the prompt.
 
 ;;; Code:
 
@@ -23,8 +22,8 @@
 (declare-function jsonrpc-running-p "jsonrpc" (conn))
 
 (defcustom contexture-repl-checkpoints t
-  "Whether a checkpoint is taken before each question.
-They are what retrying, changing and branching go back to."
+  "Non-nil means take a checkpoint before each question.
+Retrying, changing a question and branching go back to checkpoints."
   :type 'boolean
   :group 'contexture-repl)
 
@@ -36,8 +35,8 @@ They are what retrying, changing and branching go back to."
 ;;;; Sending
 
 (defun contexture-repl-send ()
-  "Send what you wrote, or do it if it begins with `/'.
-Above the prompt, go there."
+  "Send the text at the prompt, or run it if it begins with `/'.
+Above the prompt, move point to the prompt."
   (interactive)
   (cond ((< (point) contexture-repl--input) (goto-char (point-max)))
         ((string-blank-p (contexture-repl--text))
@@ -60,7 +59,7 @@ Above the prompt, go there."
                 (substitute-command-keys "\\[contexture-repl-cancel]"))))
 
 (defun contexture-repl--send-text (text)
-  "Send TEXT, which was written behind the prompt."
+  "Send TEXT, which was written at the prompt."
   (contexture-repl--set-text "")
   (setq buffer-undo-list nil)
   (if (bound-and-true-p contexture-repl--editing)
@@ -68,7 +67,7 @@ Above the prompt, go there."
     (contexture-repl--ask text)))
 
 (defun contexture-repl--ask (text &optional origin)
-  "Ask TEXT, whose code came from ORIGIN, in the session of this buffer."
+  "Ask TEXT, with code from ORIGIN, in the session of this buffer."
   (contexture-repl--remember text)
   (contexture-repl--show-end)
   (let ((turn (contexture-repl--make-turn
@@ -81,7 +80,7 @@ Above the prompt, go there."
     (contexture-repl--take-checkpoint turn)))
 
 (defun contexture-repl--begin-turn (turn)
-  "Listen to what the server tells of TURN."
+  "Listen to the server's notifications about TURN."
   (push turn contexture-repl--turns)
   (contexture-repl--raise-gc-threshold)
   (add-hook 'contexture-notification-functions #'contexture-repl--progress)
@@ -89,8 +88,8 @@ Above the prompt, go there."
   (contexture-repl--draw-header))
 
 (defun contexture-repl--take-checkpoint (turn)
-  "Have TURN go on once there is a checkpoint before it, if there is one.
-That one cannot be taken is no reason not to go on."
+  "Take a checkpoint before TURN, then go on.
+Go on even if no checkpoint can be taken."
   (if (not contexture-repl-checkpoints)
       (contexture-repl--chat turn)
     (contexture-repl--request
@@ -112,13 +111,13 @@ That one cannot be taken is no reason not to go on."
                             50 nil nil "..."))
 
 (defun contexture-repl--session-id ()
-  "Return what calls name the session of this buffer."
+  "Return the parameter that names the session of this buffer."
   (or (plist-get contexture-repl--session :id)
       (plist-get contexture-repl--session :session)))
 
 (defun contexture-repl--chat (turn)
-  "Ask the model what TURN, this buffer's, is about.
-Do not if it was cancelled meanwhile."
+  "Ask the model the question of TURN, this buffer's.
+Do nothing if it was cancelled meanwhile."
   (cond ((not (memq turn contexture-repl--turns)))
         ((contexture-repl--turn-asked turn)
          (contexture-repl--failed turn '(:code -32800 :message "cancelled")))
@@ -139,13 +138,13 @@ Do not if it was cancelled meanwhile."
 (declare-function contexture-provider--when-ready "contexture-provider" (function))
 
 (defun contexture-repl--chat-in (buffer turn)
-  "Ask the model what TURN is about, in BUFFER if it is still there."
+  "Ask the model the question of TURN, in BUFFER if it is still there."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer (contexture-repl--chat turn))))
 
 (defun contexture-repl--chat-params (text &rest more)
-  "Return what to call `chat' with for TEXT in this buffer, with MORE.
-What this server does not know is left out."
+  "Return the parameters of `chat' for TEXT in this buffer, with MORE.
+Leave out those that the server does not know."
   (let ((settings contexture-repl--settings))
     (cl-loop for (key value) on
              (append (contexture--plist
@@ -160,9 +159,9 @@ What this server does not know is left out."
              unless (memq key contexture-repl--unknown) nconc (list key value))))
 
 (defun contexture-repl--managing-params (text)
-  "Return what to say of the managing of a turn with TEXT.
-That is what the header line shows, if anything was chosen, so that
-these agree; a template that TEXT names is the server's to see."
+  "Return the parameters about notes for a turn with TEXT.
+They agree with the header line, if anything was chosen there; the server
+itself handles a template that TEXT names."
   (let ((settings contexture-repl--settings))
     (when (and (plist-member settings :manage)
                (not (contexture-repl--directive-p text)))
@@ -177,7 +176,7 @@ these agree; a template that TEXT names is the server's to see."
   "Parameters of `chat' that the server does not know.")
 
 (defun contexture-repl--refused (turn problem)
-  "End TURN because of PROBLEM, or ask again without what was not understood."
+  "End TURN because of PROBLEM, or ask again without an unknown parameter."
   (let ((param (plist-get (plist-get problem :data) :param)))
     (if (not (and (eql (plist-get problem :code) -32602)
                   (memq turn contexture-repl--turns)
@@ -189,20 +188,20 @@ these agree; a template that TEXT names is the server's to see."
                   (and (eq param :manage)
                        (not (plist-get contexture-repl--settings :manage))))
         (contexture-repl--note
-         (format "This server takes no %s with a question; it is asked without."
+         (format "This server does not know the parameter %s; the question is sent without it."
                  (if (eq param :manage) "template" (contexture--name param)))))
       (contexture-repl--chat turn))))
 
 (defvar contexture-repl--running nil
-  "The command behind a slash that is being done, as (BUFFER . TEXT), or nil.
-It is that, too, while what the command asked for is answered, so that
-TEXT can go back behind the prompt of BUFFER if that fails.")
+  "The slash command that is running, as (BUFFER . TEXT), or nil.
+It stays set while the command's calls are answered, so that TEXT can go
+back to the prompt of BUFFER if one fails.")
 
 (defun contexture-repl--request (method params success &optional failure)
   "Call METHOD with PARAMS for this buffer; return the call's id.
-SUCCESS gets the result and FAILURE the problem, which is shown unless
-that is given, in this buffer if it is still there.  FAILURE is called
-at once, and nil returned, when the call cannot even be made."
+SUCCESS gets the result and FAILURE the problem, in this buffer if it is
+still there.  Without FAILURE, the problem is shown.  If the call cannot
+even be made, call FAILURE at once and return nil."
   (let* ((buffer (current-buffer))
          (running contexture-repl--running)
          (failure (or failure #'contexture-repl--show-problem))
@@ -220,8 +219,8 @@ at once, and nil returned, when the call cannot even be made."
        nil))))
 
 (defun contexture-repl--show-problem (problem)
-  "Show PROBLEM, the error of a call, below what was said.
-The command that made the call goes back behind the prompt."
+  "Show PROBLEM, the error of a call, below the conversation.
+The command that made the call goes back to the prompt."
   (contexture-repl--note (concat "Error: " (contexture--error-text problem))
                          'contexture-repl-error)
   (when (eq (car contexture-repl--running) (current-buffer))
@@ -266,13 +265,13 @@ The command that made the call goes back behind the prompt."
 (declare-function contexture-repl--fetch-stats "contexture-repl" ())
 
 (defun contexture-repl--so-far (turn)
-  "Return what was drawn of TURN's answer."
+  "Return the drawn text of TURN's answer."
   (string-join (delete "" (reverse (cons (contexture-repl--last-part turn)
                                          (contexture-repl--turn-earlier turn))))
                "\n\n"))
 
 (defun contexture-repl--drawn-p (turn content)
-  "Whether CONTENT is what was drawn of TURN's answer, or of its last part."
+  "Return non-nil if CONTENT is the drawn text of TURN's answer or its last part."
   (let ((squeeze (lambda (text) (replace-regexp-in-string "[ \t\n]+" "" text))))
     (or (equal content (contexture-repl--last-part turn))
         (and (contexture-repl--turn-earlier turn)
@@ -280,7 +279,7 @@ The command that made the call goes back behind the prompt."
                     (funcall squeeze (contexture-repl--so-far turn)))))))
 
 (defun contexture-repl--redraw-answer (turn content)
-  "Have CONTENT drawn in the place of what was drawn of TURN's answer."
+  "Replace the drawn text of TURN's answer with CONTENT."
   (when-let ((state (contexture-repl--turn-state turn)))
     (contexture-repl--changing
       (delete-region (contexture-repl--turn-start turn) contexture-repl--tail)))
@@ -304,13 +303,13 @@ The command that made the call goes back behind the prompt."
   (contexture-repl--draw-header))
 
 (defun contexture-repl--cost-text (cost)
-  "Return COST with four decimals, or two digits if that would show too little."
+  "Return COST as text with four decimals, or two digits if it is tiny."
   (if (or (zerop cost) (>= cost 0.001)) (format "%.4f" cost)
     (replace-regexp-in-string
      "\\.?0+\\'" "" (format (format "%%.%df" (min 12 (1+ (- (floor (log cost 10)))))) cost))))
 
 (defun contexture-repl--result-text (result)
-  "Return words for what the answer with RESULT took, as far as that is known."
+  "Return a phrase for the usage of the answer with RESULT, as far as known."
   (let* ((usage (plist-get result :usage))
          (cached (plist-get usage :cached))
          (cost (plist-get result :cost)))
@@ -323,7 +322,7 @@ The command that made the call goes back behind the prompt."
        "")
      (if cost (concat ", cost " (contexture-repl--cost-text cost)) "")
      (pcase (plist-get result :stop-reason)
-       (:length "; cut off at the most that the model may say: ask it to go on")
+       (:length "; cut off at the maximum length of an answer: ask the model to go on")
        (_ "")))))
 
 (declare-function contexture-repl--management-text "contexture-repl-settings" (result))
@@ -349,13 +348,13 @@ The command that made the call goes back behind the prompt."
       (contexture-repl--keep-draft))))
 
 (defun contexture-repl--problem-note (problem cancelled answer)
-  "Return what to show of PROBLEM, with what to do about it.
-CANCELLED tells that the user wanted it, ANSWER that some of an answer
+  "Return the message for PROBLEM, with advice.
+CANCELLED is non-nil if the user cancelled, ANSWER if part of an answer
 is there."
   (let ((retry (substitute-command-keys "\\[contexture-repl-retry]")))
     (cond ((and cancelled answer)
            (format "Cancelled; %s asks again." retry))
-          (cancelled "Cancelled; what you asked is behind the prompt.")
+          (cancelled "Cancelled; your question is back at the prompt.")
           (t
            (format "Error: %s\n%s" (plist-get problem :message)
                    (contexture-repl--advice
@@ -363,24 +362,24 @@ is there."
                     (plist-get problem :code)))))))
 
 (defun contexture-repl--advice (kind code)
-  "Return what to do after an error of KIND with CODE."
-  (let ((again "what you asked is behind the prompt, RET asks it again."))
+  "Return advice for an error of KIND with CODE."
+  (let ((again "RET asks the question at the prompt again."))
     (pcase (and kind (contexture--name kind))
       ((or "provider-unconfigured" "unconfigured")
-       (concat "No model is set up yet; M-x contexture-configure-provider does that, and \
-the rest works without. When one is, " again))
+       (concat "No model is set up yet; set one up with M-x contexture-configure-provider \
+(everything else works without one). Then, " again))
       ("authentication"
-       (concat "Give the provider a key that it takes; M-x contexture-configure-provider \
-looks up one that you changed. Then, " again))
+       (concat "The provider needs a valid key; after you change it, \
+M-x contexture-configure-provider looks it up again. Then, " again))
       ("session-busy"
-       (concat "Somebody else is being answered in this session; when that is over, "
+       (concat "Another client is being answered in this session; when that is over, "
                again))
       ("rate-limited" (concat "Wait a little; " again))
       ("quota-exhausted"
-       (concat "Look at the plan of the account, or choose another model with /model; "
+       (concat "Check the plan of your account, or choose another model with /model; "
                again))
       ("context-too-long"
-       (concat "/drop items, choose a /template, or ask a model that takes more; "
+       (concat "/drop items, choose a /template, or choose a /model with a larger window; "
                again))
       ("bad-request" (concat "/model chooses another model; " again))
       ((guard (eql code -32601))
@@ -389,7 +388,7 @@ looks up one that you changed. Then, " again))
       (_ (contexture--capitalized again)))))
 
 (defun contexture-repl--unanswered-text ()
-  "Return what would be lost with the turn of this buffer, and what is written."
+  "Return the text that would be lost with this buffer: question and draft."
   (concat (if contexture-repl--turn (contexture-repl--turn-text contexture-repl--turn)
             (cdr contexture-repl--preparing))
           (if (string-blank-p (contexture-repl--text)) ""
@@ -398,9 +397,9 @@ looks up one that you changed. Then, " again))
 ;;;; Cancelling
 
 (defun contexture-repl-cancel ()
-  "Stop the answer that is coming; what has come stays.
-Use it again to forget about a server that does not answer.  When you
-are changing an earlier question, leave that as it was."
+  "Stop the answer that is coming in; keep what has come.
+Use it again to give up on a server that does not answer.  While you are
+changing an earlier question, this leaves that as it was."
   (interactive)
   (let ((turn contexture-repl--turn))
     (cond ((bound-and-true-p contexture-repl--editing)

@@ -9,13 +9,12 @@
 
 ;;; Commentary:
 
-;; The buffer of a conversation, from top to bottom: what was said,
-;; which cannot be edited; a line with the items of the context and
-;; their tokens; and behind a prompt what the user is writing.  Whatever
-;; is inserted above the prompt leaves point, the text behind it, and
-;; its undo as they are.
+;; The buffer of a conversation, from top to bottom: the conversation,
+;; which cannot be edited; a line with the items of the context and their
+;; tokens; and the prompt with the user's text.  Insertions above the
+;; prompt leave point, the text at the prompt and its undo as they are.
 ;;
-;; This file draws and asks nobody.
+;; This file only draws; it calls no server.
 
 ;;; Code:
 
@@ -31,11 +30,11 @@
   :group 'contexture-repl)
 
 (defface contexture-repl-note '((t :inherit shadow))
-  "Face of remarks, such as what an answer cost."
+  "Face of remarks, such as the cost of an answer."
   :group 'contexture-repl)
 
 (defface contexture-repl-error '((t :inherit error))
-  "Face of what went wrong."
+  "Face of errors."
   :group 'contexture-repl)
 
 (defface contexture-repl-reasoning '((t :inherit (italic shadow)))
@@ -51,14 +50,14 @@
   :group 'contexture-repl)
 
 (defconst contexture-repl--prompt "> "
-  "What is before the text that the user is writing.")
+  "Prompt of a conversation.")
 
 (cl-defstruct (contexture-repl--message (:constructor contexture-repl--make-message)
                                         (:copier nil))
   "A message that is shown.
-ID is the server's, or nil while it is not known; ROLE a keyword; TEXT
-what was said.  FROM is a marker where it begins.  CHECKPOINT, of a
-question, is the id of one that was taken just before; ORIGIN tells
+ID is the server's, or nil while it is unknown; ROLE is a keyword and
+TEXT the message's text.  FROM is a marker where it begins.  CHECKPOINT,
+for a question, is the id of the checkpoint taken just before; ORIGIN is
 where the code in it came from, see contexture-repl-block.el."
   id role text from checkpoint origin)
 
@@ -66,50 +65,50 @@ where the code in it came from, see contexture-repl-block.el."
   "The session of this buffer, as the server describes it.")
 
 (defvar-local contexture-repl--messages nil
-  "The messages that are shown, the newest first.")
+  "Messages that are shown, the newest first.")
 
 (defvar-local contexture-repl--tail nil
-  "Marker where what was said ends.")
+  "Marker at the end of the conversation.")
 
 (defvar-local contexture-repl--input nil
-  "Marker where the text begins that the user is writing.")
+  "Marker at the start of the user's text.")
 
 (defvar-local contexture-repl--items nil
-  "The items of the context, as last heard.")
+  "Items of the context, as last reported.")
 
 (defvar-local contexture-repl--stats nil
-  "What the server said of the size of the session.")
+  "Size of the session, as last reported.")
 
 (defvar-local contexture-repl--answered-by nil
-  "The model that answered last, or nil.")
+  "Model that answered last, or nil.")
 
 (defvar-local contexture-repl--providers nil
-  "The models that can be talked to, as last heard, or `none'.")
+  "Providers, as last reported, or `none'.")
 
 (defvar-local contexture-repl--log-length 0
-  "How many messages the log of the session has, as last heard.")
+  "Number of messages in the session's log, as last reported.")
 
 (defvar-local contexture-repl--asking 0
-  "How often the length of the log was asked for without an answer yet.")
+  "Number of unanswered calls for the length of the log.")
 
 (defvar-local contexture-repl--own-rollbacks 0
-  "How many rollbacks made here the server has not told of yet.")
+  "Number of rollbacks made here that the server has not announced yet.")
 
 (defvar-local contexture-repl--settings nil
-  "Plist of :model, :provider, :template, :manage and :phase, as chosen here.")
+  "Plist of :model, :provider, :template, :manage and :phase chosen here.")
 
 (defvar-local contexture-repl--tool-settings nil
-  "Plist of :tools and :allowed-tools of the session, as last heard.")
+  "Plist of :tools and :allowed-tools of the session, as last reported.")
 
 (defvar-local contexture-repl--approvals nil
-  "What a model wants to do and nobody has decided yet, the oldest first.")
+  "Undecided requests of models, the oldest first.")
 
 (defvar-local contexture-repl--turn nil
-  "The turn that is being answered, or nil.")
+  "Turn that is being answered, or nil.")
 
 (defvar-local contexture-repl--preparing nil
-  "What is done before a turn, as (WHAT . QUESTION), or nil.
-Another value, when that is done, tells that it was cancelled.")
+  "Preparation of a turn, as (WHAT . QUESTION), or nil.
+If the value has changed when that is done, the turn was cancelled.")
 
 (declare-function contexture-repl-approve "contexture-repl-tool" (decision))
 (declare-function contexture-repl-tools "contexture-repl-tool" (what &optional tool))
@@ -130,12 +129,12 @@ Another value, when that is done, tells that it was cancelled.")
   (contexture-repl--draw-context))
 
 (defun contexture-repl--fixed (&rest properties)
-  "Return PROPERTIES with those of text that cannot be edited."
+  "Return PROPERTIES plus those that make text read-only."
   `(read-only t front-sticky (read-only) ,@properties))
 
 (defun contexture-repl--change (function)
-  "Call FUNCTION, which changes what is above the prompt.
-Point stays where it is in the text, and undo knows nothing of it."
+  "Call FUNCTION, which changes the text above the prompt.
+Point stays in place, and the change is not recorded for undo."
   (let ((before (marker-position contexture-repl--input)))
     (prog1 (let ((inhibit-read-only t)
                  (inhibit-modification-hooks t)
@@ -146,19 +145,19 @@ Point stays where it is in the text, and undo knows nothing of it."
        (- (marker-position contexture-repl--input) before)))))
 
 (defmacro contexture-repl--changing (&rest body)
-  "Run BODY, which changes what is above the prompt."
+  "Run BODY, which changes the text above the prompt."
   (declare (indent 0) (debug t))
   `(contexture-repl--change (lambda () ,@body)))
 
 (defun contexture-repl--shift-undo (by)
-  "Have undo find what it knows BY characters further on."
+  "Shift the positions in the undo list by BY characters."
   (unless (or (= by 0) (eq buffer-undo-list t))
     (setq buffer-undo-list
           (mapcar (lambda (entry) (contexture-repl--shift-entry entry by))
                   buffer-undo-list))))
 
 (defun contexture-repl--shift-entry (entry by)
-  "Return ENTRY of an undo list as it is BY characters further on."
+  "Return ENTRY of an undo list shifted by BY characters."
   (pcase entry
     ((pred integerp) (+ entry by))
     (`(,(and (pred integerp) beg) . ,(and (pred integerp) end))
@@ -170,7 +169,7 @@ Point stays where it is in the text, and undo knows nothing of it."
     (_ entry)))
 
 (defun contexture-repl--busy-p ()
-  "Whether a turn of this buffer is being answered, or soon will be."
+  "Return non-nil if a turn of this buffer is being answered or prepared."
   (and (or contexture-repl--turn contexture-repl--preparing) t))
 
 ;;;; Messages
@@ -183,7 +182,7 @@ SLOTS are more slots of the message."
     message))
 
 (defun contexture-repl--add-text (message text)
-  "Draw TEXT below what was said, as what MESSAGE, the last one, says."
+  "Draw TEXT below the conversation as the text of MESSAGE, the last one."
   (setf (contexture-repl--message-text message) text)
   (contexture-repl--changing
     (goto-char contexture-repl--tail)
@@ -214,7 +213,7 @@ SLOTS are more slots of the message."
     message))
 
 (defun contexture-repl--role-name (role)
-  "Return what the heading of a message of ROLE says."
+  "Return the heading of a message of ROLE."
   (pcase role
     (:user "You")
     (:assistant (contexture--visible (or (contexture-repl--model) "Model")))
@@ -222,11 +221,11 @@ SLOTS are more slots of the message."
     (_ (capitalize (contexture--name role)))))
 
 (defun contexture-repl--end-line ()
-  "Have point be at the beginning of a line."
+  "Insert a newline unless point is at the beginning of a line."
   (unless (bolp) (insert (apply #'propertize "\n" (contexture-repl--fixed)))))
 
 (defun contexture-repl--retitle (message name)
-  "Have the heading of MESSAGE say NAME."
+  "Set the heading of MESSAGE to NAME."
   (contexture-repl--changing
     (goto-char (contexture-repl--message-from message))
     (let ((properties (text-properties-at (point))))
@@ -237,7 +236,7 @@ SLOTS are more slots of the message."
                      (1+ (contexture-repl--message-from message))))))
 
 (defun contexture-repl--note (text &optional face &rest properties)
-  "Draw TEXT, a remark, below what was said, in FACE and with PROPERTIES."
+  "Draw TEXT, a remark, below the conversation, in FACE and with PROPERTIES."
   (contexture-repl--changing
     (goto-char contexture-repl--tail)
     (contexture-repl--end-line)
@@ -247,7 +246,7 @@ SLOTS are more slots of the message."
                    (apply #'contexture-repl--fixed properties)))))
 
 (defun contexture-repl--delete-from (message)
-  "Take MESSAGE and all that follows it off the screen."
+  "Remove MESSAGE and everything after it from the buffer."
   (contexture-repl--changing
     (delete-region (contexture-repl--message-from message) contexture-repl--tail)
     (goto-char contexture-repl--tail)
@@ -267,7 +266,7 @@ SLOTS are more slots of the message."
   (cl-find role contexture-repl--messages :key #'contexture-repl--message-role))
 
 (defun contexture-repl--number (id)
-  "Return the place in the log, from 1, of the message ID, which may be nil."
+  "Return the position in the log, from 1, of the message ID, or nil."
   (if (and id (string-match "\\`msg-\\([0-9]+\\)\\'" id))
       (string-to-number (match-string 1 id))))
 
@@ -279,7 +278,7 @@ SLOTS are more slots of the message."
 ;;;; The line with the context
 
 (defun contexture-repl--draw-context ()
-  "Draw the line above the prompt anew."
+  "Redraw the line above the prompt."
   (contexture-repl--changing
     (let ((start (marker-position contexture-repl--tail))
           (text (contexture-repl--context-text)))
@@ -296,7 +295,7 @@ SLOTS are more slots of the message."
                           sum (or (plist-get item :tokens) 0)))
          (total (if contexture-repl--items
                     (contexture--size (length contexture-repl--items) tokens)
-                  "nothing; @ or /add adds something"))
+                  "empty; @ or /add adds something"))
          (chips (contexture-repl--chips (- (contexture-repl--width) (length total) 14))))
     (propertize (concat "Context: " chips (if (string-empty-p chips) "" "  ") total)
                 'face 'contexture-repl-context
@@ -312,9 +311,9 @@ SLOTS are more slots of the message."
   "Keymap of the line with the context.")
 
 (defun contexture-repl--width ()
-  "Return how many columns a line of this buffer has.
-Point stays where it is: Emacs selects the window to find out, and with
-it that window's point."
+  "Return the width of a line in this buffer.
+Keep point in place: Emacs finds out by selecting the window, and with it
+that window's point."
   (if-let ((window (get-buffer-window nil t)))
       (save-excursion (window-max-chars-per-line window))
     80))
@@ -322,9 +321,9 @@ it that window's point."
 ;;;; What a window shows
 
 (defun contexture-repl--show-end ()
-  "Have windows that show only what is written, and have room, show more above.
-That is so when there was more than a window of it before, and little or
-nothing is left: what is drawn above then would not be seen."
+  "Scroll windows that show only the prompt although they have room above.
+That happens after a long text at the prompt was sent or deleted; without
+this, what is drawn above would not be visible."
   (dolist (window (get-buffer-window-list nil nil t))
     (when (> (window-start window) contexture-repl--tail)
       (let ((start (save-excursion
@@ -335,7 +334,7 @@ nothing is left: what is drawn above then would not be seen."
           (set-window-start window start t))))))
 
 (defun contexture-repl--chips (width)
-  "Return the items as text of at most WIDTH columns, and how many are left out."
+  "Return the items as text of at most WIDTH columns, with the number left out."
   (let ((items contexture-repl--items) (chips nil) (used 0) (more t))
     (while (and items more)
       (let ((chip (contexture-repl--chip (car items))))
@@ -347,7 +346,7 @@ nothing is left: what is drawn above then would not be seen."
             (if items (format " +%d" (length items)) ""))))
 
 (defun contexture-repl--chip (item)
-  "Return a few words for ITEM, with its tokens."
+  "Return a short description of ITEM with its tokens."
   (format "[%s%s %d]"
           (truncate-string-to-width
            (contexture--visible (contexture-repl--item-name item)) 30 nil nil "...")
@@ -385,16 +384,16 @@ nothing is left: what is drawn above then would not be seen."
         (and model (not (equal model "default")) model))))
 
 (defun contexture-repl--provider (name)
-  "Return what the server said of the provider called NAME, or nil."
+  "Return the server's entry for the provider called NAME, or nil."
   (cl-find name (contexture-repl--known-providers) :test #'equal
            :key (lambda (it) (plist-get it :name))))
 
 (defun contexture-repl--known-providers ()
-  "Return the models that can be talked to, as far as they are known."
+  "Return the known providers."
   (and (listp contexture-repl--providers) contexture-repl--providers))
 
 (defun contexture-repl--draw-header ()
-  "Draw the header line anew."
+  "Redraw the header line."
   (setq header-line-format
         (append
          (list " "
@@ -409,7 +408,7 @@ nothing is left: what is drawn above then would not be seen."
                (contexture-repl--header-part
                 (contexture-repl--template-text)
                 #'contexture-repl-toggle-managing
-                "have the history managed, or not; mouse-3: choose a template"
+                "turn notes on or off; mouse-3: choose a template"
                 #'contexture-repl-choose-template)
                "  ")
          (contexture-repl--header-tools)
@@ -419,7 +418,7 @@ nothing is left: what is drawn above then would not be seen."
   (force-mode-line-update))
 
 (defun contexture-repl--header-tools ()
-  "Return what the header line says of the tools that a model may use."
+  "Return the part of the header line about tools."
   (append
    (when (plist-get contexture-repl--tool-settings :tools)
      (list (contexture-repl--header-part "tools" #'contexture-repl-tools
@@ -429,7 +428,7 @@ nothing is left: what is drawn above then would not be seen."
      (list (propertize (contexture-repl--header-part
                         (substitute-command-keys
                          "may it? \\<contexture-repl-mode-map>\\[contexture-repl-approve]")
-                        #'contexture-repl-approve "decide what the model asks")
+                        #'contexture-repl-approve "decide what the model asks for")
                        'face 'warning)
            "  "))))
 
@@ -449,18 +448,18 @@ OTHER is a command for the third mouse button, which takes the event."
                         map)))
 
 (defun contexture-repl--escape (text)
-  "Return TEXT so that the header line shows it as it is."
+  "Return TEXT quoted for the header line."
   (replace-regexp-in-string "%" "%%" (contexture--visible text)))
 
 (defun contexture-repl--template-text ()
-  "Return what the header line says of templates."
+  "Return the part of the header line about templates."
   (let ((template (plist-get contexture-repl--settings :template)))
     (if (plist-get contexture-repl--settings :manage)
-        (format "managed: %s" (or template "default template"))
+        (format "notes: %s" (or template "default template"))
       "whole history")))
 
 (defun contexture-repl--tokens-text ()
-  "Return what the header line says of tokens."
+  "Return the part of the header line about tokens."
   (let ((tokens (plist-get contexture-repl--stats :tokens))
         (limit (plist-get contexture-repl--stats :limit)))
     (cond ((null tokens) "")

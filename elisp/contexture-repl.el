@@ -9,20 +9,18 @@
 
 ;;; Commentary:
 
-;; `contexture-repl' opens a session in a buffer: what was said, the
-;; items of the context with their tokens, and a prompt.  What you write
-;; there goes to the model together with the context, and the answer
-;; appears as it comes.  The session is kept by the server, so that it
-;; is there again after Emacs or the server was started anew; what you
-;; wrote and did not send is kept, too.
+;; `contexture-repl' opens a session in a buffer: the conversation, the
+;; items of the context with their tokens, and a prompt.  Your question
+;; goes to the model together with the context, and the answer appears as
+;; it comes.  The server keeps the session, so it is still there after
+;; Emacs or the server restarts; so are your unsent drafts.
 ;;
-;; The parts: contexture-repl-view.el draws, -markdown.el makes answers
-;; look like what they mean, -input.el keeps history and drafts,
-;; -turn.el asks, -stream.el draws what is answered, -tool.el what a
-;; model does and may do, -branch.el asks again, -settings.el chooses
-;; models and templates, -block.el uses code in answers, -command.el has
-;; the commands behind a slash, and contexture-repl-code.el asks from
-;; other buffers.
+;; The parts: contexture-repl-view.el draws, -markdown.el fontifies
+;; answers, -input.el keeps history and drafts, -turn.el asks, -stream.el
+;; draws answers as they come, -tool.el shows and approves tools,
+;; -branch.el asks again, -settings.el chooses models and templates,
+;; -block.el uses code in answers, -command.el has the slash commands, and
+;; contexture-repl-code.el asks from other buffers.
 
 ;;; Code:
 
@@ -31,31 +29,31 @@
 (eval-when-compile (require 'subr-x))
 
 (defcustom contexture-repl-own-context nil
-  "Whether a new session has a context of its own.
-Otherwise it has that of the buffer where it is begun, so that what you
-mark there is what the model sees."
+  "Non-nil means give each new session its own context.
+Otherwise it shares the context of the buffer where you start it, so that
+the model sees what you mark there."
   :type 'boolean
   :group 'contexture-repl)
 
 (defcustom contexture-repl-hide-markup t
-  "Whether the asterisks, backquotes and so on of an answer are hidden."
+  "Non-nil means hide the asterisks, backquotes and so on of answers."
   :type 'boolean
   :group 'contexture-repl)
 
 (defcustom contexture-repl-shown-messages 100
-  "How many messages are shown at first of a session that is opened.
+  "Maximum number of messages to show when a session is opened.
 `contexture-repl-redraw' with a prefix argument shows all."
   :type 'natnum
   :group 'contexture-repl)
 
 (defvar contexture-repl-session-history nil
-  "Sessions that were opened by name.")
+  "History of sessions opened by name.")
 
 (defvar contexture-repl--last-buffer nil
-  "The session's buffer that was opened or asked in last.")
+  "Buffer of the session that was opened or asked in last.")
 
 (defvar-local contexture-repl--items-timer nil
-  "Timer that asks for the items of the context.")
+  "Timer that fetches the items of the context.")
 
 (defvar contexture-repl-mode-map
   (let ((map (make-sparse-keymap)))
@@ -91,20 +89,20 @@ mark there is what the model sees."
 
 (define-derived-mode contexture-repl-mode nil "Chat"
   "Major mode for a session with a model.
-Write behind the prompt: \\<contexture-repl-mode-map>\\[contexture-repl-send] \
+Write at the prompt: \\<contexture-repl-mode-map>\\[contexture-repl-send] \
 sends it, \\[contexture-repl-newline] begins a new line,
 and `@' with \\[completion-at-point] names files, symbols and items and adds \
 them to the context.
 A line that begins with `/' is a command; /help lists them.  A first
-line \"@context-helper NAME\" has that template manage this turn.
+line \"@context-helper NAME\" makes that template take notes for this turn.
 
 \\[contexture-repl-cancel] stops an answer.  \\[contexture-repl-retry] asks the \
 last question again, \\[contexture-repl-edit] changes the
-one at point, and \\[contexture-repl-branch] goes on from there in a new \
+one at point, and \\[contexture-repl-branch] branches into a new \
 session.  \\[contexture-repl-copy-block]
 copies the code at point, by default the last, \\[contexture-repl-insert-block] \
 inserts it elsewhere,
-and \\[contexture-repl-apply] puts it in the place of the code that was asked about.
+and \\[contexture-repl-apply] applies it to the code that you asked about.
 
 \\{contexture-repl-mode-map}"
   (set-syntax-table text-mode-syntax-table)
@@ -139,9 +137,9 @@ and \\[contexture-repl-apply] puts it in the place of the code that was asked ab
 ;;;###autoload
 (defun contexture-repl (&optional session)
   "Talk with a model, in the session used last.
-If none was used since Emacs began, that is the last one of this
-project, or else a new one.  SESSION is another one, which interactively
-a prefix argument asks for; one that does not exist is begun."
+If none was used since Emacs started, use the last one of this project,
+or else a new one.  A prefix argument asks for another SESSION; one that
+does not exist is started."
   (interactive
    (list (and current-prefix-arg (contexture-repl--read-session))))
   (pop-to-buffer (cond (session (contexture-repl--open
@@ -159,7 +157,7 @@ a prefix argument asks for; one that does not exist is begun."
         (contexture-repl--make-session nil))))
 
 (defun contexture-repl--make-session (name)
-  "Return the session called NAME, begun if there is none; nil is a new one."
+  "Return the session called NAME, starting it if needed; nil means a new one."
   (contexture--ask
    'open-session
    (contexture--plist :name name
@@ -185,7 +183,7 @@ a prefix argument asks for; one that does not exist is begun."
     (and name (not (string-blank-p name)) (string-trim name))))
 
 (defun contexture-repl--open (session)
-  "Return a buffer with SESSION, an entry of the server; make it if needed."
+  "Return the buffer of SESSION, an entry of the server; create it if needed."
   (let* ((id (plist-get session :id))
          (buffer (or (contexture-repl--buffer-of id)
                      (generate-new-buffer (contexture-repl--buffer-name
@@ -220,7 +218,7 @@ a prefix argument asks for; one that does not exist is begun."
               (contexture-repl--buffers)))
 
 (defun contexture-repl--root ()
-  "Return the folder that names of files in this session are relative to."
+  "Return the folder to which file names in this session are relative."
   (file-name-as-directory
    (or (plist-get contexture-repl--session :project)
        (expand-file-name default-directory))))
@@ -228,9 +226,9 @@ a prefix argument asks for; one that does not exist is begun."
 ;;;; What was said
 
 (defun contexture-repl-redraw (&optional all)
-  "Draw the session anew, as the server has it.
-What you are writing stays.  With ALL, interactively the prefix
-argument, draw messages from the very first on."
+  "Redraw the session from the server's data.
+The text at the prompt stays.  With ALL, the prefix argument, show all
+messages."
   (interactive "P")
   (unless (contexture-repl--busy-p)
     (contexture-repl--request
@@ -244,7 +242,7 @@ argument, draw messages from the very first on."
   (contexture-repl--fetch-stats))
 
 (defun contexture-repl--draw-log (messages)
-  "Draw MESSAGES, as the server has them, in the place of all that is shown."
+  "Replace everything shown with MESSAGES, from the server."
   (contexture-repl--changing
     (delete-region (point-min) contexture-repl--tail))
   (setq contexture-repl--messages nil)
@@ -267,8 +265,8 @@ argument, draw messages from the very first on."
   (contexture-repl--draw-context))
 
 (defun contexture-repl--draw-logged (message)
-  "Draw MESSAGE, as the server has it.
-What a model says after the use of a tool belongs to the same answer."
+  "Draw MESSAGE, from the server.
+A model's text after the use of a tool belongs to the same answer."
   (let* ((role (plist-get message :role))
          (content (or (plist-get message :content) ""))
          (last (car contexture-repl--messages))
@@ -290,18 +288,18 @@ What a model says after the use of a tool belongs to the same answer."
       (contexture-repl--draw-tool-call call 'contexture-message last))))
 
 (defvar contexture-repl--called nil
-  "Alist from the ids of calls that are drawn from the log to names of tools.
-The newest are first, since some models use an id more than once.")
+  "Alist from the ids of calls drawn from the log to names of tools.
+The newest come first, since some models reuse ids.")
 
 (defun contexture-repl--after-tool-p ()
-  "Whether the use of a tool is what was drawn last."
+  "Return non-nil if the last thing drawn is the use of a tool."
   (and (> contexture-repl--tail (point-min))
        (get-text-property (1- contexture-repl--tail) 'contexture-used)))
 
 (defun contexture-repl--draw-logged-result (tool content message)
-  "Draw CONTENT, what TOOL gave, as part of MESSAGE.
-The server's own tools give JSON when they did something, else words.
-TOOL is nil when the call is not shown."
+  "Draw CONTENT, the result of TOOL, as part of MESSAGE.
+The server's own tools return JSON on success, else plain text.  TOOL is
+nil if the call is not shown."
   (contexture-repl--draw-fold
    (contexture-repl--one-line
     (format "%s: %s" (or tool "a tool")
@@ -313,19 +311,19 @@ TOOL is nil when the call is not shown."
    'contexture-message message 'contexture-used t))
 
 (defun contexture-repl-next-message (&optional count)
-  "Go to the next message, or the COUNTth one."
+  "Go to the next message, or COUNT messages forward."
   (interactive "p")
   (let ((step (if (< (or count 1) 0) -1 1)))
     (dotimes (_ (abs (or count 1)))
       (contexture-repl--to-message step))))
 
 (defun contexture-repl-previous-message (&optional count)
-  "Go to the beginning of the message before, or the COUNTth one before."
+  "Go to the beginning of the previous message, or COUNT messages back."
   (interactive "p")
   (contexture-repl-next-message (- (or count 1))))
 
 (defun contexture-repl--to-message (step)
-  "Go to the next message, or to that before if STEP is negative."
+  "Go to the next message, or the previous one if STEP is negative."
   (let ((starts (mapcar (lambda (it) (marker-position (contexture-repl--message-from it)))
                         contexture-repl--messages)))
     (goto-char (or (if (> step 0)
@@ -335,12 +333,12 @@ TOOL is nil when the call is not shown."
                      (user-error "This is the first message"))))))
 
 (defun contexture-repl--filter-substring (beg end &optional delete)
-  "Return the text from BEG to END as it was said; DELETE it if so wanted."
+  "Return the original text from BEG to END; if DELETE, delete it."
   (prog1 (contexture-repl-markdown--text (min beg end) (max beg end))
     (when delete (delete-region beg end))))
 
 (defun contexture-repl-toggle-markup ()
-  "Show the markup of answers, or hide it again."
+  "Show or hide the markup of answers."
   (interactive)
   (if (memq 'contexture-markup buffer-invisibility-spec)
       (remove-from-invisibility-spec 'contexture-markup)
@@ -350,14 +348,14 @@ TOOL is nil when the call is not shown."
 ;;;; What the server tells
 
 (defun contexture-repl--watch ()
-  "Listen to what concerns sessions."
+  "Listen to notifications about sessions."
   (contexture-watch #'contexture-repl--changed '(session-changed management-failed))
   (add-hook 'contexture-connected-hook #'contexture-repl--connected)
   (add-hook 'contexture-providers-hook #'contexture-repl--providers-changed)
   (add-hook 'kill-emacs-hook #'contexture-repl--keep-all))
 
 (defun contexture-repl--leave ()
-  "Keep what would be lost with this buffer, and stop what it waits for."
+  "Save what would be lost with this buffer, and cancel its calls."
   (contexture-repl--keep-draft)
   (dolist (timer (list contexture-repl--idle-timer contexture-repl--items-timer))
     (when timer (cancel-timer timer)))
@@ -374,12 +372,12 @@ TOOL is nil when the call is not shown."
     (remove-hook 'kill-emacs-hook #'contexture-repl--keep-all)))
 
 (defun contexture-repl--keep-all ()
-  "Keep what is not sent yet, in all sessions."
+  "Save the drafts of all sessions."
   (dolist (buffer (contexture-repl--buffers))
     (with-current-buffer buffer (contexture-repl--keep-draft))))
 
 (defun contexture-repl--connected ()
-  "Show what the server that was just reached knows."
+  "Update from the server that was just connected."
   (setq contexture-repl--unknown nil)
   (dolist (buffer (contexture-repl--buffers))
     (with-current-buffer buffer
@@ -388,12 +386,12 @@ TOOL is nil when the call is not shown."
       (contexture-repl--fetch-stats))))
 
 (defun contexture-repl--providers-changed ()
-  "Show which models can be talked to by now."
+  "Fetch the providers again and show them."
   (dolist (buffer (contexture-repl--buffers))
     (with-current-buffer buffer (contexture-repl--ask-providers))))
 
 (defun contexture-repl--changed (method params)
-  "Show what METHOD and PARAMS tell, if it concerns a session here."
+  "Handle METHOD with PARAMS, if it concerns a session shown here."
   (dolist (buffer (and (memq method '(context-changed session-changed management-failed))
                        (contexture-repl--buffers)))
     (with-current-buffer buffer
@@ -406,13 +404,13 @@ TOOL is nil when the call is not shown."
             (t (contexture-repl--session-changed params))))))
 
 (defun contexture-repl--of-this-p (params)
-  "Whether PARAMS, of a notification, are about the session of this buffer."
+  "Return non-nil if PARAMS, of a notification, concern this buffer's session."
   (if (plist-get params :id)
       (equal (plist-get params :id) (contexture-repl--session-id))
     (equal (plist-get params :session) (plist-get contexture-repl--session :session))))
 
 (defun contexture-repl--session-changed (params)
-  "Show that the session was changed as PARAMS tell."
+  "Show a change of the session, from PARAMS."
   (pcase (contexture--name (plist-get params :method))
     ("rename-session" (contexture-repl--renamed (plist-get params :session)))
     ("configure-session" (contexture-repl--fetch-settings)))
@@ -433,12 +431,12 @@ TOOL is nil when the call is not shown."
       (contexture-repl--draw-header))))
 
 (defun contexture-repl--buffer-name (name)
-  "Return what the buffer of the session NAME is called."
+  "Return the name of the buffer of the session NAME."
   (contexture--format "*contexture: %s*" name))
 
 (defun contexture-repl--news-p (params)
-  "Whether a change of this session, told with PARAMS, was made elsewhere.
-What is done here is shown without that."
+  "Return non-nil if the change of this session in PARAMS was made elsewhere.
+Changes made here are already shown."
   (let ((before contexture-repl--log-length))
     (setq contexture-repl--log-length (or (plist-get params :messages) before))
     (pcase (contexture--name (plist-get params :method))
@@ -451,7 +449,7 @@ What is done here is shown without that."
                           (> contexture-repl--log-length before))))))
 
 (defun contexture-repl--fetch-soon ()
-  "Ask for the items in a moment, once for many changes."
+  "Fetch the items in a moment, once for many changes."
   (unless contexture-repl--items-timer
     (let ((buffer (current-buffer)))
       (setq contexture-repl--items-timer
@@ -463,7 +461,7 @@ What is done here is shown without that."
                                (contexture-repl--fetch-items)))))))))
 
 (defun contexture-repl--fetch-items ()
-  "Ask for the items of the context, and show them."
+  "Fetch the items of the context, and show them."
   (contexture-repl--request
    'get-context (list :manager contexture-manager :brief t)
    (lambda (items)
@@ -472,9 +470,9 @@ What is done here is shown without that."
    #'ignore))
 
 (defun contexture-repl--fetch-stats ()
-  "Ask how full the model is, and show that.
-Until the answer is there, what the server tells of new messages may be
-about those of the last turn."
+  "Ask how full the model's window is, and show that.
+Until the answer is there, notifications about new messages may concern
+the last turn."
   (cl-incf contexture-repl--asking)
   (contexture-repl--request
    'context-stats (contexture--plist :session (contexture-repl--session-id)
@@ -488,13 +486,13 @@ about those of the last turn."
    (lambda (_) (cl-decf contexture-repl--asking))))
 
 (defun contexture-repl--resized (_window)
-  "Draw the line with the context for the width that the window has now."
+  "Redraw the line with the context for the width of the window."
   (contexture-repl--draw-context))
 
 ;;;; Choosing
 
 (defun contexture-repl-switch-session (session)
-  "Show SESSION in this window; one that does not exist is begun."
+  "Show SESSION in this window; start it if it does not exist."
   (interactive (list (contexture-repl--read-session)))
   (switch-to-buffer (contexture-repl--open (contexture-repl--make-session session))))
 

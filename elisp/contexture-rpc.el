@@ -9,23 +9,22 @@
 
 ;;; Commentary:
 
-;; How the rest of the package talks to the server:
-;; `contexture-request-async' for everything, `contexture-request' when
-;; the user waits for the answer, `contexture-notify' for what needs
-;; none.  The server is found and started on first use, or joined with
-;; `contexture-connect'.  This file knows nothing of items, buffers or
-;; commands that mark them, nor how a message travels.
+;; The package's interface to the server: `contexture-request-async' in
+;; general, `contexture-request' when the user waits for the answer, and
+;; `contexture-notify' when there is none.  The first use finds and starts
+;; the server; `contexture-connect' joins one.  This file knows nothing
+;; about items, buffers and commands, or about the transport of messages.
 ;;
-;; A call may reach the server twice (see contexture-connection.el),
-;; therefore every call that changes something carries a `:request-key'
-;; by which the server recognises it and answers as it did.
+;; A call may reach the server twice (see contexture-connection.el), so
+;; every call that changes something carries a `:request-key', by which the
+;; server recognises it and repeats its answer.
 
 ;;; Code:
 
 (require 'cl-lib)
 (require 'contexture-base)
 
-;; Loaded by the first call: jsonrpc.el takes longer than all the rest.
+;; The first call loads these: jsonrpc.el takes longer than all the rest.
 (autoload 'contexture--new-connection "contexture-connection")
 (autoload 'contexture--subscribe "contexture-connection")
 (autoload 'contexture--call "contexture-call")
@@ -34,35 +33,35 @@
 (autoload 'contexture--confirm-leaving "contexture-call")
 (autoload 'contexture-connect "contexture-call" nil t)
 
-;; There is no connection to call these on before that is loaded.
+;; These are called only on a connection, so after that file is loaded.
 (declare-function jsonrpc-notify "jsonrpc" (connection method params))
 (declare-function jsonrpc-running-p "jsonrpc" (conn))
 (declare-function jsonrpc-shutdown "jsonrpc" (conn &optional cleanup))
 
 (defcustom contexture-server-command nil
-  "The program that serves, as a string or a list of program and arguments.
-Nil means to look for it: first a binary built or installed beside the
-Emacs package, then `contexture' in the variable `exec-path', then in
-\"~/.local/bin\" and \"~/.cargo/bin\".  The arguments
-\"serve --stdio\" and those of `contexture-server-args' are added."
+  "The server's program, as a string or a list of program and arguments.
+Nil means look for it: first for a binary built or installed beside the
+Emacs package, then for `contexture' in the variable `exec-path', then in
+\"~/.local/bin\" and \"~/.cargo/bin\".  Emacs adds the arguments
+\"serve --stdio\" and those of `contexture-server-args'."
   :type '(choice (const :tag "Find it" nil)
                  (file :tag "Program")
                  (repeat :tag "Program and arguments" string))
   :group 'contexture-rpc)
 
 (defcustom contexture-server-args nil
-  "Further arguments for the server, after \"serve --stdio\"."
+  "Additional arguments for the server, after \"serve --stdio\"."
   :type '(repeat string)
   :group 'contexture-rpc)
 
 (defcustom contexture-request-timeout 10
-  "Seconds to wait for an answer that the user waits for."
+  "Number of seconds after which a command stops waiting for an answer."
   :type 'number
   :group 'contexture-rpc)
 
 (defconst contexture--directory
   (file-name-directory (or load-file-name buffer-file-name default-directory))
-  "Where this package is, with the server perhaps built beside it.")
+  "Folder of this package; the server may be built beside it.")
 
 (defconst contexture--changing-methods
   '(add-context add-file add-tree update-context remove-context move-context
@@ -74,21 +73,21 @@ Emacs package, then `contexture' in the variable `exec-path', then in
   "Methods that change the state, and so must not be applied twice.")
 
 (defvar contexture--connection nil
-  "The connection in use, or nil before the first call.")
+  "Connection in use, or nil before the first call.")
 
 (defvar contexture--watched-topics nil
-  "From a function that watches to what it wants to hear, an alist.")
+  "Alist from each function that watches notifications to its topics.")
 
 (defvar contexture--request-key-prefix nil
-  "What the request keys of this Emacs begin with.")
+  "Prefix of the request keys of this Emacs.")
 
 (defvar contexture--request-key-count 0
-  "How many request keys this Emacs has made.")
+  "Number of request keys that this Emacs has made.")
 
 ;;;; The connection in use
 
 (defun contexture-current-connection ()
-  "Return the connection in use, made on first use."
+  "Return the connection in use; create it on first use."
   (or contexture--connection
       (setq contexture--connection
             (contexture--new-connection (contexture--server-command)))))
@@ -103,28 +102,27 @@ Emacs package, then `contexture' in the variable `exec-path', then in
           contexture-server-args))
 
 (defun contexture--program (name)
-  "Return the absolute name of the program NAME, or say that there is none."
+  "Return the absolute name of the program NAME, or signal an error."
   (expand-file-name
    (or (executable-find name)
        (contexture--user-error "There is no program %s; set `contexture-server-command' \
-to the server's, or to nil to have it found" name))))
+to the server's program, or to nil so that Emacs finds it" name))))
 
 (defconst contexture--places-beside
   '("../target/release/contexture" "../target/debug/contexture" ; in the sources
     "../../../../bin/contexture")                               ; installed with it
-  "Where the server may be, relative to this package.
-There it is of the same version.")
+  "Places of a server of the same version, relative to this package.")
 
 (defconst contexture--places-at-home
   '("~/.local/bin/contexture" "~/.cargo/bin/contexture")
-  "Where the server may be if the variable `exec-path' does not lead there.")
+  "Places to look for the server that may not be in the variable `exec-path'.")
 
 (defun contexture--server-in (places)
-  "Return the file names of PLACES, relative to this package."
+  "Return the absolute file names of PLACES, relative to this package."
   (mapcar (lambda (place) (expand-file-name place contexture--directory)) places))
 
 (defun contexture--find-server ()
-  "Return the server's file name, or explain how to get it."
+  "Return the server's file name, or signal an error with advice."
   (or (cl-find-if #'file-executable-p (contexture--server-in contexture--places-beside))
       (executable-find "contexture")
       (cl-find-if #'file-executable-p (contexture--server-in contexture--places-at-home))
@@ -134,14 +132,14 @@ in its sources, or set `contexture-server-command'")))
 ;;;; Calls
 
 (defconst contexture--patience 0.5
-  "Seconds after which the user is told that the server has not answered.")
+  "Number of seconds after which to say that the server has not answered.")
 
 (cl-defun contexture-request-async (method &optional params &key success error)
   "Call METHOD, a symbol, with PARAMS, a plist, and return at once.
 SUCCESS is called with the result, ERROR with a plist of `:code',
 `:message' and `:data'; both outside of any process filter.  Without
-ERROR the message is shown.  The call is kept and made again for as
-long as the server cannot be reached.  Return the call's id."
+ERROR the message is shown.  While the server cannot be reached, the call
+is kept, and repeated later.  Return the call's id."
   (let ((success (or success #'ignore))
         (failure (or error #'contexture-show-error)))
     (contexture--call (contexture-current-connection)
@@ -151,8 +149,8 @@ long as the server cannot be reached.  Return the call's id."
 
 (cl-defun contexture--request-patiently (method params &key success error)
   "Call METHOD with PARAMS for a command, as `contexture-request-async' does.
-If neither SUCCESS nor ERROR is called soon, the user is told that it is
-still to come."
+If neither SUCCESS nor ERROR is called soon, a message says that the
+answer is still to come."
   (let (timer)
     (cl-flet ((back (function)
                 (lambda (answer)
@@ -166,16 +164,16 @@ still to come."
                                  #'contexture--tell-waiting))))))
 
 (defun contexture--tell-waiting ()
-  "Tell that the server has not answered yet, unless it is known to be away."
+  "Say that the server has not answered yet, unless it is known to be away."
   (when (contexture-running-p)
     (message "Contexture: waiting for the server; this is done when it answers")))
 
 (cl-defun contexture-request (method &optional params
                                      &key (timeout contexture-request-timeout))
   "Call METHOD, a symbol, with PARAMS, a plist, and return the result.
-Signal `contexture-error' with the server's message, or when there is
-no answer within TIMEOUT seconds.  Quitting cancels the call.  Not for
-timers and filters, where waiting holds up everything else."
+Signal `contexture-error' with the server's message, or if there is no
+answer within TIMEOUT seconds.  Quitting cancels the call.  Do not use
+this in timers and filters, where waiting blocks everything else."
   (let* ((connection (contexture-current-connection))
          (answer nil)
          (id (contexture--call connection
@@ -194,30 +192,30 @@ timers and filters, where waiting holds up everything else."
                      (plist-get problem :data)))))))
 
 (defun contexture-notify (method &optional params)
-  "Tell the server METHOD, a symbol, with PARAMS; nothing comes back.
-It is told only a server that has been reached."
+  "Send METHOD, a symbol, with PARAMS as a notification, without an answer.
+Do nothing if no server is connected."
   (jsonrpc-notify (contexture-current-connection) method params))
 
 (defun contexture-watch (function &optional topics)
-  "Call FUNCTION with what the server tells, now and after each reconnect.
-It gets METHOD, a symbol, and PARAMS, a plist.  TOPICS, a list of
-symbols, are what is to be told besides `context-changed'; all functions
-hear of what any of them wants.  No server is started."
+  "Call FUNCTION for the server's notifications, now and after reconnects.
+Its arguments are METHOD, a symbol, and PARAMS, a plist.  TOPICS is a
+list of symbols to subscribe to besides `context-changed'; every function
+gets the notifications that any of them wants.  No server is started."
   (setf (alist-get function contexture--watched-topics nil t) topics)
   (add-hook 'contexture-notification-functions function)
   (when contexture--connection
     (contexture--subscribe contexture--connection)))
 
 (defun contexture-unwatch (function)
-  "Call FUNCTION no more when the server tells something.
-What only FUNCTION wanted to hear the server tells no more."
+  "Stop calling FUNCTION for the server's notifications.
+End the subscriptions that only FUNCTION wanted."
   (remove-hook 'contexture-notification-functions function)
   (setf (alist-get function contexture--watched-topics nil t) nil)
   (when contexture--connection
     (contexture--subscribe contexture--connection)))
 
 (defun contexture--wanted-topics ()
-  "Return the names of the topics that anybody here wants to be told."
+  "Return the names of all topics that functions here watch."
   (when contexture-notification-functions
     (cons "context-changed"
           (sort (delete-dups
@@ -227,7 +225,7 @@ What only FUNCTION wanted to hear the server tells no more."
                 #'string<))))
 
 (defun contexture-running-p ()
-  "Whether a server has been reached and not been lost."
+  "Return non-nil if a server is connected."
   (and contexture--connection (jsonrpc-running-p contexture--connection)))
 
 (defun contexture--with-request-key (method params)
@@ -249,8 +247,8 @@ What only FUNCTION wanted to hear the server tells no more."
 ;;;; Leaving
 
 (defun contexture-disconnect ()
-  "Leave the server; the next call reaches it again.
-A server that was started by this Emacs ends; what it keeps is saved."
+  "Disconnect from the server; the next call connects again.
+A server that this Emacs started ends; its data are saved."
   (interactive (progn (contexture--confirm-leaving) nil))
   (when contexture--connection
     (jsonrpc-shutdown contexture--connection)

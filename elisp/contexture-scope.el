@@ -9,8 +9,8 @@
 
 ;;; Commentary:
 
-;; The name of the context that the commands in a buffer work on, what
-;; messages call it, and the project that it may depend on.
+;; The name of the context that the commands in a buffer work on, its name
+;; in messages, and the project that it may depend on.
 
 ;;; Code:
 
@@ -19,9 +19,9 @@
 (declare-function project-root "project" (project))
 
 (defcustom contexture-scope 'buffer
-  "Which context a command adds to, unless `contexture-manager' is set.
-`buffer' gives each buffer its own, `project' each project (and each
-buffer outside of one), `shared' is one for all.  A function is called
+  "Context that commands in a buffer use, unless `contexture-manager' is set.
+`buffer' means one for each buffer, `project' one for each project (and
+each buffer outside of one), `shared' one for all.  A function is called
 without arguments in the buffer and returns the context's name."
   :type '(choice (const :tag "One per buffer" buffer)
                  (const :tag "One per project" project)
@@ -31,14 +31,14 @@ without arguments in the buffer and returns the context's name."
 
 (defvar-local contexture-manager nil
   "Name of the context that this buffer's commands work on.
-Nil means that `contexture-scope' says.")
+Nil means that `contexture-scope' decides.")
 
 (defconst contexture--shared "*shared*"
   "Name of the context that belongs to no buffer.")
 
 (defvar contexture--project-roots (make-hash-table :test #'equal)
-  "From a directory to its project's root.
-Directories without a project are not kept: they may get one.")
+  "Hash table from a directory to its project's root.
+Directories without a project are not cached: they may get one.")
 
 ;;;; Which context
 
@@ -56,13 +56,13 @@ Directories without a project are not kept: they may get one.")
             (function (funcall function)))))))
 
 (defun contexture--asking-buffer ()
-  "Return the current buffer; in the minibuffer, the one that it asks for."
+  "Return the current buffer; in the minibuffer, the one it was called from."
   (if-let ((window (and (minibufferp) (minibuffer-selected-window))))
       (window-buffer window)
     (current-buffer)))
 
 (defun contexture--known-manager ()
-  "Return what `contexture-current-manager' does, without any search.
+  "Return the value of `contexture-current-manager' without any search.
 A mode line must not run version control programs."
   (if (or contexture-manager (not (eq contexture-scope 'project)))
       (contexture-current-manager)
@@ -84,7 +84,7 @@ Remote directories are not searched: that may take long."
                    contexture--project-roots)))))
 
 (defun contexture--label (manager)
-  "Return what messages call the context named MANAGER."
+  "Return the name of the context MANAGER for messages."
   (cond ((equal manager contexture--shared) "the shared context")
         ((get-buffer manager) (concat "buffer " (contexture--visible manager)))
         ((string-suffix-p "/" manager) (concat "project " (contexture--visible manager)))

@@ -1,4 +1,4 @@
-;;; contexture-session-edit.el --- Change a conversation, and take it back  -*- lexical-binding: t; -*-
+;;; contexture-session-edit.el --- Change a conversation, and undo it  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The Contexture authors
 
@@ -9,10 +9,9 @@
 
 ;;; Commentary:
 
-;; What changes a session: adding to it, taking checkpoints and going
-;; back to them, pruning and summarizing, and its settings.  Every
-;; command here calls and returns; only questions wait, for the names
-;; among which one chooses.
+;; Commands that change a session: adding to it, taking checkpoints and
+;; going back to them, pruning and summarizing, and its settings.  Commands
+;; do not wait for the server, except for the names to choose from.
 
 ;;; Code:
 
@@ -22,19 +21,19 @@
 ;;;; Adding
 
 (defconst contexture-session--roles '("user" "assistant" "system" "tool")
-  "Who can say a message, the usual one first.")
+  "Roles of messages, the usual one first.")
 
 (defun contexture-session--read-role (ask)
-  "Return who says a message: the user, unless ASK is non-nil."
+  "Return the role of a message: the user, or a chosen one if ASK."
   (if ask
-      (completing-read (format-prompt "Said by" "user") contexture-session--roles
+      (completing-read (format-prompt "Role" "user") contexture-session--roles
                        nil t nil nil "user")
     "user"))
 
 ;;;###autoload
 (defun contexture-session-add-message (text &optional role)
   "Append TEXT to the session as a message of the user.
-With a prefix argument, choose the ROLE of who says it."
+With a prefix argument, choose another ROLE."
   (interactive
    (let ((role (contexture-session--read-role current-prefix-arg)))
      (list (read-string (contexture--format "Message of the %s: " role)) role)))
@@ -50,9 +49,8 @@ With a prefix argument, choose the ROLE of who says it."
 ;;;###autoload
 (defun contexture-session-add-region (beg end &optional role)
   "Append the text between BEG and END to the session as a message.
-With a prefix argument, choose the ROLE of who says it; else that is the
-user.  The text has no reference to where it comes from:
-`contexture-add-region' keeps that."
+With a prefix argument, choose another ROLE than the user.  The message
+does not record its source; use `contexture-add-region' to keep that."
   (interactive
    (progn
      (unless (use-region-p)
@@ -66,8 +64,8 @@ user.  The text has no reference to where it comes from:
 
 ;;;###autoload
 (defun contexture-session-checkpoint (&optional text)
-  "Take a checkpoint of the session, to which one can go back.
-TEXT says what for."
+  "Take a checkpoint of the session, to which you can go back.
+TEXT describes it."
   (interactive (list (read-string "Checkpoint before: ")))
   (contexture-session--call
    'checkpoint
@@ -83,7 +81,7 @@ TEXT says what for."
 \"versioning\" is off (%s)" (contexture-session--key 'contexture-session-configure))))))
 
 (defun contexture-session--checkpoint-text (checkpoint turns)
-  "Return what completion shows of CHECKPOINT of a session of TURNS."
+  "Return the annotation of CHECKPOINT of a session with TURNS turns."
   (let ((lost (max 0 (- turns (plist-get checkpoint :turn)))))
     (format "turn %d, %s%s, %s" (plist-get checkpoint :turn)
             (contexture-session--time (plist-get checkpoint :created))
@@ -92,9 +90,9 @@ TEXT says what for."
               (concat "loses " (contexture--count lost "turn"))))))
 
 (defun contexture-session--choose-checkpoint (prompt checkpoints turns &optional default)
-  "Have the user choose one of CHECKPOINTS, asking PROMPT; return its id.
-They are in the order in which they were taken, in a session that has
-TURNS now.  DEFAULT is an id, the last one's unless given."
+  "Ask the user with PROMPT for one of CHECKPOINTS; return its id.
+They are in the order in which they were taken; the session has TURNS
+turns now.  DEFAULT is an id, by default the last one's."
   (let* ((alist (mapcar (lambda (it)
                           (cons (format "%s %s" (plist-get it :checkpoint)
                                         (plist-get it :message))
@@ -128,13 +126,13 @@ TURNS now.  DEFAULT is an id, the last one's unless given."
 ;;;###autoload
 (defun contexture-session-rollback (checkpoint)
   "Go back to CHECKPOINT, an id such as \"chk-3\".
-What was said since leaves the conversation and stays in the log;
-`contexture-session-undo-rollback' takes this back."
+Later messages leave the conversation and stay in the log;
+`contexture-session-undo-rollback' undoes this."
   (interactive (list (contexture-session--read-checkpoint "Go back to")))
   (contexture-session--call
    'rollback (contexture-session--params :checkpoint checkpoint)
    (lambda (result)
-     (contexture--message "Session %s is as at %s: %s, %s lost; %s takes this back"
+     (contexture--message "Session %s is back at %s: %s, %s lost; %s undoes this"
               (plist-get result :session) (plist-get result :commit-restored)
               (contexture--count (plist-get result :turns-lost) "turn")
               (contexture--count (plist-get result :messages-lost) "message")
@@ -142,13 +140,13 @@ What was said since leaves the conversation and stays in the log;
 
 ;;;###autoload
 (defun contexture-session-undo-rollback ()
-  "Take the last rollback of the session back.
-What was said since it leaves the conversation and stays in the log."
+  "Undo the last rollback of the session.
+Messages since it leave the conversation and stay in the log."
   (interactive)
   (contexture-session--call
    'undo-rollback (contexture-session--params)
    (lambda (result)
-     (contexture--message "The rollback of session %s is taken back: %s again%s"
+     (contexture--message "The rollback of session %s is undone: %s again%s"
               (plist-get result :session)
               (contexture--count (plist-get result :turns-restored) "turn")
               (let ((lost (or (plist-get result :turns-lost) 0)))
@@ -158,9 +156,9 @@ What was said since it leaves the conversation and stays in the log."
 
 ;;;###autoload
 (defun contexture-session-fork (name &optional checkpoint)
-  "Begin a session called NAME that goes on from where this one is.
-With a prefix argument, it goes on from a CHECKPOINT.  An empty NAME has
-the server choose one.  The new session is the current one."
+  "Start a session called NAME that continues from this one.
+With a prefix argument, it continues from a CHECKPOINT.  If NAME is
+empty, the server chooses one.  The new session becomes current."
   (interactive
    (let ((checkpoint (and current-prefix-arg
                           (contexture-session--read-checkpoint "Go on from"))))
@@ -171,7 +169,7 @@ the server choose one.  The new session is the current one."
     :name (unless (string-blank-p (or name "")) (string-trim name))
     :checkpoint checkpoint)
    (lambda (entry)
-     (contexture--message "Session %s goes on from %s (%s); it is the current one"
+     (contexture--message "Session %s continues from %s (%s); it is now the current one"
               (plist-get entry :session) (or checkpoint "there")
               (contexture-session--size entry)))))
 
@@ -180,9 +178,9 @@ the server choose one.  The new session is the current one."
 ;;;###autoload
 (defun contexture-session-prune (&optional tokens)
   "Take the least important messages of the session out of view.
-That is done until the rest has at most TOKENS, a prefix argument; by
-default 80 percent of what the model takes.  `contexture-session-undo'
-brings them back."
+Stop when the rest has at most TOKENS, a prefix argument, by default 80
+percent of the model's window.  `contexture-session-undo' brings them
+back."
   (interactive (list (and current-prefix-arg
                           (prefix-numeric-value current-prefix-arg))))
   (contexture-session--call
@@ -202,10 +200,9 @@ brings them back."
 
 ;;;###autoload
 (defun contexture-session-summarize (&optional keep)
-  "Put a summary in the place of the older messages of the session.
-The last KEEP messages, a prefix argument and 10 by default, stay as
-they are.  The summary is shown.  `contexture-session-undo' brings the
-messages back."
+  "Replace the older messages of the session with a summary.
+The last KEEP messages, a prefix argument and 10 by default, stay.  The
+summary is shown.  `contexture-session-undo' brings the messages back."
   (interactive (list (and current-prefix-arg
                           (prefix-numeric-value current-prefix-arg))))
   (contexture-session--call
@@ -221,7 +218,7 @@ messages back."
               (contexture-session--key 'contexture-session-undo)))))
 
 (defun contexture-session--show-summary (summary)
-  "Show SUMMARY, the text that is in the place of messages."
+  "Show SUMMARY, the text that replaces messages."
   (let ((buffer (get-buffer-create "*contexture: summary*")))
     (with-current-buffer buffer
       (special-mode)
@@ -235,12 +232,12 @@ messages back."
 ;;;; Going back to another view
 
 (defun contexture-session--revision-before (revision revisions)
-  "Return the number of the one before REVISION among REVISIONS."
+  "Return the number of the revision before REVISION in REVISIONS."
   (or (plist-get (cadr (member revision revisions)) :revision) 0))
 
 (defun contexture-session--undoable (revisions)
   "Return the newest of REVISIONS, newest first, that is not undone yet.
-Those that only note something, as a checkpoint does, are passed over."
+Skip those that change nothing in view, such as checkpoints."
   (let ((undone 0))
     (cl-dolist (revision revisions)
       (pcase (plist-get revision :method)
@@ -253,9 +250,9 @@ Those that only note something, as a checkpoint does, are passed over."
 
 ;;;###autoload
 (defun contexture-session-undo ()
-  "Undo what last changed the view of the session.
-That is a pruning, a summary or a rollback.  Repeat it to undo the one
-before, too.  `contexture-session-restore-revision' chooses which."
+  "Undo the last pruning, summary or rollback of the session.
+Repeat it to undo earlier ones.  To choose which to undo, use
+`contexture-session-restore-revision'."
   (interactive)
   (let ((params (contexture-session--params)))
     (contexture-session--call
@@ -271,37 +268,37 @@ before, too.  `contexture-session-restore-revision' chooses which."
              (contexture-session--deed method)))))))))
 
 (defun contexture-session--deed (method)
-  "Return what to call the change that METHOD, a keyword, made."
+  "Return a name for the change that METHOD, a keyword, made."
   (pcase method
     ((or :prune-context :auto-manage-context) "the pruning")
     (:summarize-context "the summary")
     (_ "what the last turn changed")))
 
 (defun contexture-session--undo-rollback-of (params)
-  "Take back the last rollback of the session that PARAMS name."
+  "Undo the last rollback of the session that PARAMS name."
   (let ((contexture-session--shown (plist-get params :session)))
     (contexture-session-undo-rollback)))
 
 (defun contexture-session--restore (params revision what)
-  "Have the session that PARAMS name show again what it did in REVISION.
+  "Restore the view of REVISION in the session that PARAMS name.
 WHAT names what that undoes, or is nil."
   (contexture-session--call
    'restore-revision (append params (list :revision revision))
    (lambda (result)
      (if what
          (contexture--message "Undid %s of session %s" what (plist-get result :session))
-       (contexture--message "Session %s shows again what it did in revision %d"
+       (contexture--message "Session %s shows again what was in view in revision %d"
                 (plist-get result :session) (plist-get result :restored))))))
 
 ;;;###autoload
 (defun contexture-session-restore-revision (revision)
   "Bring back what was in view in REVISION, a number; 0 is the beginning.
-So a pruning or a summary is undone.  What came into view since stays."
+This undoes prunings and summaries.  Newer messages stay in view."
   (interactive (list (contexture-session--read-revision)))
   (contexture-session--restore (contexture-session--params) revision nil))
 
 (defun contexture-session--read-revision ()
-  "Ask which change of the session to undo; return the revision before it."
+  "Ask for a change of the session to undo; return the revision before it."
   (let* ((revisions (or (contexture--ask 'list-revisions (contexture-session--params))
                         (user-error "Nothing has changed the view of this session")))
          (alist (mapcar (lambda (it)
@@ -328,20 +325,20 @@ So a pruning or a summary is undone.  What came into view since stays."
 ;;;; Settings
 
 (defconst contexture-session--more-settings
-  '((:model :type string :doc "the model that windows are for")
+  '((:model :type string :doc "the model that windows are made for")
     (:strategy :values ("tiered" "query" "sliding" "importance")
-               :doc "who chooses what is in a window" :default :tiered)
-    (:window-tokens :type integer :doc "how much a window may have")
-    (:archive-pruned :type boolean :doc "what is pruned becomes memories" :default t)
+               :doc "the strategy that chooses what is in a window" :default :tiered)
+    (:window-tokens :type integer :doc "maximum tokens of a window")
+    (:archive-pruned :type boolean :doc "pruned messages become memories" :default t)
     (:versioning :type boolean :doc "checkpoints are taken" :default t)
-    (:manage :type boolean :doc "a template manages the history")
-    (:template :type string :doc "which template that is")
-    (:recent-runs :type integer :doc "how many turns it is shown")
-    (:passthrough-runs :type integer :doc "how many turns are sent as they are")
-    (:token-threshold :type integer :doc "below how many tokens all is sent")
+    (:manage :type boolean :doc "a template takes notes on the history")
+    (:template :type string :doc "the template that takes notes")
+    (:recent-runs :type integer :doc "number of turns that the note-taker is shown")
+    (:passthrough-runs :type integer :doc "number of turns that are sent as they are")
+    (:token-threshold :type integer :doc "tokens of history below which all is sent")
     (:tools :type names :doc "the tools that models may use")
-    (:allowed-tools :type names :doc "those that need no approval"))
-  "The settings that the server tells beside those with a range.")
+    (:allowed-tools :type names :doc "the tools that need no approval"))
+  "Descriptions of the settings that have no range.")
 
 (defun contexture-session--settings (result)
   "Return all settings of RESULT, of `configure-session', as plists."
@@ -359,7 +356,7 @@ It is `boolean', `name', `names', `string', `integer' or `number'."
         (t 'number)))
 
 (defun contexture-session--setting-text (setting)
-  "Return what completion shows of SETTING: value, default and range."
+  "Return the annotation of SETTING: value, default and range."
   (let ((show (lambda (value)
                 (pcase (cons value (contexture-session--setting-type setting))
                   (`(t . boolean) "on")
@@ -381,7 +378,7 @@ It is `boolean', `name', `names', `string', `integer' or `number'."
      ", ")))
 
 (defun contexture-session--read-value (setting)
-  "Ask for a value of SETTING, and return it as the server wants it."
+  "Ask for a value of SETTING, and return it in the server's form."
   (let* ((name (contexture--name (plist-get setting :name)))
          (value (plist-get setting :value))
          (prompt (format "%s (%s): " name (contexture-session--setting-text setting))))
@@ -417,7 +414,7 @@ It is `boolean', `name', `names', `string', `integer' or `number'."
 ;;;###autoload
 (defun contexture-session-configure (name value)
   "Set the setting NAME, a keyword, of the session to VALUE.
-Completion shows the value, the default and the range of each."
+Completion shows the value, the default and the range of each setting."
   (interactive
    (let* ((settings (contexture-session--settings
                      (contexture--ask 'configure-session

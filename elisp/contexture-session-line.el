@@ -10,15 +10,15 @@
 ;;; Commentary:
 
 ;; `contexture-session-mode-line-mode' shows in the mode line whether the
-;; current session is idle, active or nearly full.  It listens to a
-;; server that runs, and starts none; nothing polls.
+;; current session is idle, active or nearly full.  It listens to a running
+;; server and starts none; nothing polls.
 
 ;;; Code:
 
 (require 'contexture-session)
 
 (defvar contexture-session-line--stats nil
-  "What `context-stats' told of the current session last, or nil.")
+  "Last result of `context-stats' for the current session, or nil.")
 
 (defvar contexture-session-line--asking nil
   "Non-nil while the server is asked; `again' if it changed meanwhile.")
@@ -26,10 +26,10 @@
 ;;;###autoload
 (define-minor-mode contexture-session-mode-line-mode
   "Show the state of the current session in the mode line.
-It is \"ses:idle\" while nothing is said in it, \"ses:45%\" while it is
+It is \"ses:idle\" while the session is idle, \"ses:45%\" while it is
 active, and \"ses:85%!\", in the face `contexture-session-warning', when
-it fills more of its model's window than it should.  Nothing is shown
-while no session is open."
+it fills more of its model's window than it should.  Without an open
+session, nothing is shown."
   :global t
   :group 'contexture-session
   :lighter (:eval (contexture-session-line--lighter))
@@ -54,9 +54,9 @@ while no session is open."
         (t 'idle)))
 
 (defun contexture-session-line--lighter ()
-  "Return what the mode line shows.
-It is a list where there is a face, since the mode line gives a string
-one face."
+  "Return the text for the mode line.
+It is a list if it has a face, since the mode line gives a string one
+face."
   (when-let ((stats contexture-session-line--stats))
     (let ((percent (plist-get stats :utilization-percent)))
       (pcase (contexture-session-state stats)
@@ -66,13 +66,13 @@ one face."
                                         'face 'contexture-session-warning)))))))
 
 (defun contexture-session-line--changed (method _params)
-  "Ask again if METHOD tells of sessions."
+  "Ask again if METHOD is about sessions."
   (when (memq method contexture-session--topics)
     (contexture-session-line--ask)))
 
 (defun contexture-session-line--ask ()
-  "Ask a server that runs how full the current session is.
-While it is asked, changes are only noted."
+  "Ask a running server how full the current session is.
+During that call, changes are only noted."
   (cond (contexture-session-line--asking
          (setq contexture-session-line--asking 'again))
         ((contexture-running-p)
@@ -93,7 +93,7 @@ While it is asked, changes are only noted."
         (contexture-session-line--ask)))))
 
 (defun contexture-session-line--forget ()
-  "Show nothing any more: the server is gone."
+  "Clear the mode line, since the server is gone."
   (setq contexture-session-line--stats nil)
   (force-mode-line-update t))
 

@@ -9,8 +9,8 @@
 
 ;;; Commentary:
 
-;; What shows sessions: the transcript of one, hits of a search through
-;; all, and exports, which `contexture-session-import' reads again.
+;; Shows sessions: the transcript of one, the hits of a search through all,
+;; and exports, which `contexture-session-import' reads.
 
 ;;; Code:
 
@@ -18,15 +18,15 @@
 (eval-when-compile (require 'subr-x))
 
 (defface contexture-session-role '((t :inherit font-lock-keyword-face :weight bold))
-  "Face of who says a message."
+  "Face of the role of a message."
   :group 'contexture-session)
 
 (defface contexture-session-out-of-view '((t :inherit shadow))
-  "Face of messages that a model is not shown any more."
+  "Face of messages that a model no longer sees."
   :group 'contexture-session)
 
 (defface contexture-session-heading '((t :inherit bold :underline t))
-  "Face of the headings in what shows sessions."
+  "Face of headings in buffers that show sessions."
   :group 'contexture-session)
 
 ;;;; Messages
@@ -50,7 +50,7 @@
     'face 'shadow)))
 
 (defun contexture-session--message-text (message)
-  "Return MESSAGE as a part of a transcript."
+  "Return MESSAGE as text for a transcript."
   (let ((body (concat
                (string-trim-right (plist-get message :content))
                (mapconcat (lambda (call)
@@ -83,16 +83,16 @@
   "Keymap of `contexture-session-transcript-mode'.")
 
 (defvar-local contexture-session--view :conversation
-  "What the transcript shows: `:conversation', or `:log' for all ever said.")
+  "View of the transcript: `:conversation', or `:log' for all messages.")
 
 (define-derived-mode contexture-session-transcript-mode special-mode "Transcript"
-  "Major mode for what was said in a session.
+  "Major mode for the transcript of a session.
 \\<contexture-session-transcript-mode-map>\
 \\[contexture-session-transcript-next] and \
 \\[contexture-session-transcript-previous] go from message to message,
 \\[contexture-session-transcript-pin] pins the one at point, so that it is
 never left out, and \\[contexture-session-transcript-copy] copies it.
-\\[contexture-session-transcript-toggle-log] shows what was rolled back, too,
+\\[contexture-session-transcript-toggle-log] also shows what was rolled back,
 and \\[revert-buffer] asks the server again.
 
 \\{contexture-session-transcript-mode-map}"
@@ -101,9 +101,9 @@ and \\[revert-buffer] asks the server again.
 
 ;;;###autoload
 (defun contexture-session-transcript (session &optional message)
-  "Show what was said in SESSION, by default the current one.
-With a prefix argument, choose one.  Point is at the MESSAGE with that
-id, if given, and else at the end."
+  "Show the transcript of SESSION, by default the current one.
+With a prefix argument, choose one.  Point goes to MESSAGE, an id, or to
+the end."
   (interactive
    (list (if current-prefix-arg
              (contexture-session--id (contexture-session--read "Transcript of"))
@@ -129,9 +129,9 @@ Point goes to MESSAGE, an id.  They are shown in BUFFER, if given."
                                              message buffer))))))
 
 (defun contexture-session-transcript--show (session stats view messages message buffer)
-  "Show MESSAGES of SESSION, whose STATS are known, in VIEW.
-Point goes to MESSAGE if it is there.  BUFFER is where they were shown
-before, or nil."
+  "Show MESSAGES and STATS of SESSION in VIEW.
+Point goes to MESSAGE if it is there.  BUFFER shows them already, or is
+nil."
   (let ((again buffer)
         (buffer (or buffer
                     (get-buffer-create
@@ -150,7 +150,7 @@ before, or nil."
         (contexture-session-transcript--goto message)))))
 
 (defun contexture-session-transcript--insert (stats messages)
-  "Show MESSAGES in this buffer, and what STATS tell above them."
+  "Show MESSAGES in this buffer, below a line from STATS."
   (let ((inhibit-read-only t))
     (erase-buffer)
     (setq header-line-format
@@ -165,7 +165,7 @@ before, or nil."
         (progn
           (apply #'insert (mapcar #'contexture-session--message-text messages))
           (contexture--show-hidden))
-      (insert "Nothing was said yet.  "
+      (insert "There is no message yet.  "
               (contexture-session--key 'contexture-session-add-message)
               " adds a message.\n"))))
 
@@ -181,7 +181,7 @@ before, or nil."
       (contexture-session-transcript-previous))))
 
 (defun contexture-session-transcript--position (id)
-  "Return where the message ID begins, or nil."
+  "Return the position where the message ID begins, or nil."
   (let ((position (point-min)) found)
     (while (and position (not found))
       (if (equal id (plist-get (get-text-property position 'contexture-session-message)
@@ -219,7 +219,7 @@ before, or nil."
       (user-error "There is no message here")))
 
 (defun contexture-session-transcript-pin ()
-  "Pin the message at point, so that no window leaves it out, or unpin it."
+  "Pin or unpin the message at point; windows never leave out pinned ones."
   (interactive)
   (let* ((message (contexture-session-transcript--message))
          (pin (not (plist-get message :pinned)))
@@ -243,7 +243,7 @@ before, or nil."
     (contexture--message "Copied %s" (plist-get message :id))))
 
 (defun contexture-session-transcript-toggle-log ()
-  "Show what was rolled back among the rest, or hide it again."
+  "Show or hide the messages that were rolled back."
   (interactive)
   (setq contexture-session--view
         (if (eq contexture-session--view :log) :conversation :log))
@@ -274,13 +274,13 @@ before, or nil."
 ;;;; Searching
 
 (defconst contexture-session-search-buffer "*contexture: search*"
-  "Name of the buffer that shows what was found in sessions.")
+  "Name of the buffer that shows the hits of a search in sessions.")
 
 (defvar contexture-session-search-history nil
-  "What was searched for in sessions.")
+  "History of searches in sessions.")
 
 (defvar-local contexture-session--query nil
-  "What was searched for in this buffer.")
+  "Query of this buffer.")
 
 (defvar contexture-session-search-mode-map
   (let ((map (make-sparse-keymap)))
@@ -295,7 +295,7 @@ before, or nil."
   "Keymap of `contexture-session-search-mode'.")
 
 (define-derived-mode contexture-session-search-mode special-mode "Search"
-  "Major mode for what was found in sessions.
+  "Major mode for the hits of a search in sessions.
 \\<contexture-session-search-mode-map>\
 \\[contexture-session-search-visit] shows the message in its session.
 
@@ -305,12 +305,12 @@ before, or nil."
 
 ;;;###autoload
 (defun contexture-session-search (query)
-  "Find the words of QUERY in the names and messages of all sessions.
-The hits are shown, the best first; RET shows one in its session."
+  "Search the names and messages of all sessions for the words of QUERY.
+The best hits come first; RET shows one in its session."
   (interactive (list (read-string "Search sessions for: " nil
                                   'contexture-session-search-history)))
   (when (string-blank-p query)
-    (user-error "Say what to search for"))
+    (user-error "Type some words to search for"))
   (contexture-session--call
    'search-sessions (list :query query :limit 100)
    (lambda (hits)
@@ -344,7 +344,7 @@ The hits are shown, the best first; RET shows one in its session."
     (goto-char (point-min))))
 
 (defun contexture-session-search--line (hit session role)
-  "Return the line of HIT, with SESSION and ROLE as they are shown."
+  "Return the line of HIT, with SESSION and ROLE as text."
   (propertize
    (concat (propertize session 'face 'bold) "  "
            (propertize role 'face 'contexture-session-role) " "
@@ -358,7 +358,7 @@ The hits are shown, the best first; RET shows one in its session."
   (truncate-string-to-width text width nil ?\s t))
 
 (defun contexture-session-search--revert (&rest _)
-  "Search for the same again."
+  "Repeat the search."
   (contexture-session-search contexture-session--query))
 
 (defun contexture-session-search-visit (&optional event)
@@ -374,7 +374,7 @@ The hits are shown, the best first; RET shows one in its session."
 
 ;;;###autoload
 (defun contexture-session-export (session &optional format file)
-  "Write down all that was said in SESSION, by default the current one.
+  "Export all messages of SESSION, by default the current one.
 FORMAT is `markdown', a transcript for people, or `json', which
 `contexture-session-import' reads.  The text is shown in a buffer; with
 a prefix argument it is written to FILE, as JSON if its name ends in
@@ -425,14 +425,14 @@ a prefix argument it is written to FILE, as JSON if its name ends in
 
 ;;;###autoload
 (defun contexture-session-import (file &optional name)
-  "Begin a session with what `contexture-session-export' wrote to FILE as JSON.
+  "Import a session that `contexture-session-export' wrote to FILE as JSON.
 With a prefix argument, give it another NAME.  Nothing is replaced: a
 name that is taken gets a number."
   (interactive
    (list (read-file-name "Import a session from file: " nil nil t)
          (and current-prefix-arg (read-string "Name of the session: "))))
   (unless (and (file-readable-p file) (not (file-directory-p file)))
-    (contexture--user-error "%s is no file that can be read" (abbreviate-file-name file)))
+    (contexture--user-error "Cannot read the file %s" (abbreviate-file-name file)))
   (contexture-session--call
    'import-session
    (contexture--plist

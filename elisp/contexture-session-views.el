@@ -1,4 +1,4 @@
-;;; contexture-session-views.el --- What templates made of a history  -*- lexical-binding: t; -*-
+;;; contexture-session-views.el --- Notes on the history, turn by turn  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The Contexture authors
 
@@ -9,10 +9,9 @@
 
 ;;; Commentary:
 
-;; When a template manages the history of a session, each turn has a
-;; managed view, also when managing was not needed or failed.  This lists
-;; them, the newest first, and shows of one what was asked of the model
-;; that made it, and what it answered.
+;; When a template takes notes on the history of a session, each turn has
+;; an entry, even if notes were not needed or failed.  This lists them, the
+;; newest first, and shows what the note-taker was asked and answered.
 
 ;;; Code:
 
@@ -21,13 +20,13 @@
 (eval-when-compile (require 'subr-x))
 
 (defconst contexture-session-views-buffer "*contexture: views*"
-  "Name of the buffer that lists the managed views of a session.")
+  "Name of the buffer that lists the notes of a session.")
 
 (defconst contexture-session-view-buffer "*contexture: view*"
-  "Name of the buffer that shows one managed view.")
+  "Name of the buffer that shows the notes of one turn.")
 
 (defconst contexture-session-views--limit 200
-  "How many views are listed at most.")
+  "Maximum number of entries listed.")
 
 (defvar contexture-session-views-mode-map
   (let ((map (make-sparse-keymap)))
@@ -38,13 +37,13 @@
   "Keymap of `contexture-session-views-mode'.")
 
 (defvar-local contexture-session-views--status nil
-  "Status of the views that are listed, a keyword, or nil for all.")
+  "Status of the listed entries, a keyword, or nil for all.")
 
 (define-derived-mode contexture-session-views-mode tabulated-list-mode "Views"
-  "Major mode for the managed views of a session.
-\\<contexture-session-views-mode-map>\\[contexture-session-views-show] shows what \
-was asked for one, and what came of it; \\[contexture-session-views-filter] lists
-only those of a status.
+  "Major mode for the notes of a session.
+\\<contexture-session-views-mode-map>\\[contexture-session-views-show] shows \
+what the note-taker was asked and answered; \\[contexture-session-views-filter] lists
+only those with a status.
 
 \\{contexture-session-views-mode-map}"
   (setq tabulated-list-format
@@ -57,11 +56,11 @@ only those of a status.
 
 ;;;###autoload
 (defun contexture-session-views (&optional session)
-  "List what templates made of the history of the session, turn by turn.
+  "List the notes that were taken on the history of the session.
 With a prefix argument, choose a SESSION."
   (interactive (list (if current-prefix-arg
                          (contexture-session--id
-                          (contexture-session--read "Managed views of"))
+                          (contexture-session--read "Notes of"))
                        (contexture-session-views--here))))
   (with-current-buffer (get-buffer-create contexture-session-views-buffer)
     (contexture-session-views-mode)
@@ -73,12 +72,12 @@ With a prefix argument, choose a SESSION."
 (defvar contexture-repl--session)
 
 (defun contexture-session-views--here ()
-  "Return the id of the session that this buffer shows or talks in, or nil."
+  "Return the id of the session of this buffer, or nil."
   (or contexture-session--shown
       (plist-get (bound-and-true-p contexture-repl--session) :id)))
 
 (defun contexture-session-views--revert (&rest _)
-  "Ask for the views of this buffer's session, and list them."
+  "Fetch the notes of this buffer's session, and list them."
   (let ((buffer (current-buffer)))
     (contexture-session--call
      'list-views
@@ -90,12 +89,12 @@ With a prefix argument, choose a SESSION."
            (contexture-session-views--draw views)))))))
 
 (defun contexture-session-views--params (&rest plist)
-  "Return PLIST for a call about the views that this buffer lists."
+  "Return PLIST with the session and status of this buffer's list."
   (append (contexture-session--params :status contexture-session-views--status)
           plist))
 
 (defun contexture-session-views--draw (views)
-  "List VIEWS, as the server has them."
+  "List VIEWS, from the server."
   (setq tabulated-list-entries
         (mapcar (lambda (view) (list view (contexture-session-views--row view)))
                 views)
@@ -105,9 +104,9 @@ With a prefix argument, choose a SESSION."
   (unless tabulated-list-entries
     (let ((inhibit-read-only t))
       (insert (if contexture-session-views--status
-                  "No view of this status; f lists others.\n"
-                "No template has managed this session yet; in a conversation, \
-C-c C-t chooses one.\n")))))
+                  "No notes with this status; f lists others.\n"
+                "No notes were taken in this session yet; in a conversation, \
+C-c C-t turns them on.\n")))))
 
 (defun contexture-session-views--row (view)
   "Return the columns for VIEW."
@@ -126,7 +125,7 @@ C-c C-t chooses one.\n")))))
                 (contexture--visible (or (plist-get view :model) "")))))))
 
 (defun contexture-session-views--tokens (view)
-  "Return words for how many tokens VIEW made of how many."
+  "Return a phrase for the tokens of VIEW before and after."
   (let ((before (plist-get view :tokens-before))
         (after (plist-get view :tokens-after)))
     (cond ((and before after) (contexture-session--many-of before after))
@@ -134,11 +133,11 @@ C-c C-t chooses one.\n")))))
           (t ""))))
 
 (defun contexture-session-views--by-turn (one other)
-  "Whether the entry ONE is of an earlier turn than OTHER."
+  "Return non-nil if the entry ONE has an earlier turn than OTHER."
   (< (or (plist-get (car one) :turn) 0) (or (plist-get (car other) :turn) 0)))
 
 (defun contexture-session-views-filter (status)
-  "List only the views of STATUS, a name; empty or \"all\" lists all."
+  "List only the notes with STATUS, a name; empty or \"all\" lists all."
   (interactive
    (list (completing-read "Status: " '("all" "managed" "below-threshold" "disabled"
                                        "failed")
@@ -150,9 +149,9 @@ C-c C-t chooses one.\n")))))
 ;;;; One view
 
 (defun contexture-session-views-show ()
-  "Show the view at point: what was asked, and what came of it."
+  "Show the notes at point: what was asked and what was answered."
   (interactive)
-  (let* ((view (or (tabulated-list-get-id) (user-error "There is no view here")))
+  (let* ((view (or (tabulated-list-get-id) (user-error "There are no notes here")))
          (place (cl-position view tabulated-list-entries :key #'car))
          (older (contexture-session-views--params
                  :limit (+ place 10)))  ; the newest first, and newer may have come
@@ -162,19 +161,19 @@ C-c C-t chooses one.\n")))))
      :success show
      :error (lambda (problem)
               (if (eql (plist-get problem :code) -32602)
-                  ;; A server of before `:view': all up to this one.
+                  ;; An older server without `:view' returns all up to this one.
                   (contexture-session--call 'list-views older show)
                 (contexture-session--show-error problem))))))
 
 (defun contexture-session-views--show-found (view views)
-  "Show that of VIEWS which is VIEW with its texts, or else VIEW."
+  "Show the one of VIEWS that is VIEW with its texts, or else VIEW."
   (contexture-session-views--show
    (or (cl-find (plist-get view :view) views :test #'equal
                 :key (lambda (it) (plist-get it :view)))
        view)))
 
 (defun contexture-session-views--show (view)
-  "Show VIEW in a buffer of its own."
+  "Show VIEW in its own buffer."
   (with-current-buffer (get-buffer-create contexture-session-view-buffer)
     (let ((inhibit-read-only t))
       (special-mode)
@@ -186,8 +185,8 @@ C-c C-t chooses one.\n")))))
     (display-buffer (current-buffer))))
 
 (defun contexture-session-views--insert (view)
-  "Insert all that is known of VIEW: what is short first, then its texts.
-What came of it is first of these, and what was sent last."
+  "Insert all data of VIEW: short values first, then its texts.
+Of the texts, the result comes first and the request last."
   (let (texts)
     (cl-loop for (key value) on view by #'cddr do
              (let ((name (capitalize (string-replace "-" " " (contexture--name key)))))
@@ -203,7 +202,7 @@ What came of it is first of these, and what was sent last."
       (insert "\n" (propertize name 'face 'bold) "\n\n" (string-trim-right text) "\n"))))
 
 (defun contexture-session-views--value (key value)
-  "Return words for VALUE, which is under KEY in a view."
+  "Return VALUE of KEY in a view as text."
   (cond ((and (eq key :created) (numberp value)) (contexture-session--time value))
         ((eq value t) "yes")
         ((keywordp value) (contexture--name value))

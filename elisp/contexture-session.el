@@ -1,4 +1,4 @@
-;;; contexture-session.el --- Conversations that are kept  -*- lexical-binding: t; -*-
+;;; contexture-session.el --- Open and name conversations  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The Contexture authors
 
@@ -9,16 +9,14 @@
 
 ;;; Commentary:
 
-;; A session is a conversation with a model: every message that was
-;; said, and what of it is in view.  The server keeps it.  One session is
-;; the current one; commands are about it, except in a buffer that shows
-;; another.
+;; A session is a conversation with a model: all its messages, and which of
+;; them are in view.  The server keeps it.  One session is the current one;
+;; commands act on it, except in a buffer that shows another.
 ;;
-;; This file opens, names, deletes and copies sessions; what changes one
-;; is in contexture-session-edit.el, what shows one in
-;; contexture-session-show.el.  Nothing here loses anything: what is
-;; deleted, pruned or rolled back can be had again, and the message says
-;; how.
+;; This file opens, names, deletes and restores sessions;
+;; contexture-session-edit.el changes them, and contexture-session-show.el
+;; shows them.  Nothing is lost: you can bring back whatever you delete,
+;; prune or roll back, and the message says how.
 
 ;;; Code:
 
@@ -27,23 +25,23 @@
 (eval-when-compile (require 'subr-x))
 
 (defgroup contexture-session nil
-  "Conversations with a model, and what of them it is shown."
+  "Conversations with a model."
   :group 'contexture
   :prefix "contexture-session-")
 
 (defface contexture-session-warning '((t :inherit warning))
-  "Face of what tells that a session fills most of its model's window."
+  "Face of warnings that a session fills most of its model's window."
   :group 'contexture-session)
 
 (defvar contexture-session-history nil
-  "Names of sessions that were chosen.")
+  "History of chosen sessions.")
 
 (defvar-local contexture-session--shown nil
   "Id of the session that this buffer shows; nil means the current one.")
 
 (defconst contexture-session--topics
   '(session-changed context-pruned context-summarized checkpoint-created)
-  "What the server tells of sessions.")
+  "Topics of notifications about sessions.")
 
 ;;;; Words
 
@@ -55,7 +53,7 @@
     text))
 
 (defun contexture-session--size (session)
-  "Return words for how much SESSION, an entry of the server, holds."
+  "Return a phrase for the size of SESSION, an entry of the server."
   (format "%s, %s"
           (contexture-session--many (plist-get session :messages) "message")
           (contexture-session--many (plist-get session :tokens) "token")))
@@ -66,14 +64,14 @@
           (if (eql number 1) "" "s")))
 
 (defun contexture-session--many-of (before after)
-  "Return words for BEFORE tokens, and AFTER if that is another number."
+  "Return a phrase for BEFORE tokens, and AFTER if it differs."
   (if (eql before after)
       (contexture-session--many after "token")
     (format "%s → %s" (contexture-session--number before)
             (contexture-session--many after "token"))))
 
 (defun contexture-session--time (seconds)
-  "Return words for SECONDS, Unix time, that stay true as time goes by."
+  "Return a phrase for SECONDS, Unix time, that stays true as time goes by."
   (format-time-string
    (if (equal (format-time-string "%F") (format-time-string "%F" seconds))
        "%R" "%F %R")
@@ -92,29 +90,29 @@
 
 (defun contexture-session--call (method params success)
   "Call METHOD with PARAMS; then call SUCCESS with the result.
-An error is shown, with the command that helps where there is one."
+An error is shown, with a command that helps if there is one."
   (contexture-request-async method params
                             :success success :error #'contexture-session--show-error))
 
 (defun contexture-session--show-error (problem)
-  "Show PROBLEM, the error of a call, and the command that helps."
+  "Show PROBLEM, the error of a call, and a command that helps."
   (contexture--message "Contexture: %s" (contexture-session--error-text problem)))
 
 (defun contexture-session--error-text (problem)
-  "Return what to tell the user of PROBLEM, the error of a call."
+  "Return the message for PROBLEM, the error of a call."
   (if (contexture-session--none-open-p problem)
       (format "no session is open; %s opens one"
               (contexture-session--key 'contexture-session-open))
     (contexture--error-text problem)))
 
 (defun contexture-session--none-open-p (problem)
-  "Whether PROBLEM, the error of a call, is that no session is open."
+  "Return non-nil if PROBLEM, the error of a call, is that no session is open."
   (and (eq (plist-get (plist-get problem :data) :kind) :no-such-session)
        (string-prefix-p "no session is open" (plist-get problem :message))))
 
 (defun contexture-session--announce (session method)
-  "Have all who watch know that METHOD changed SESSION, an entry.
-This is for what the server does not tell of itself."
+  "Notify all watching functions that METHOD changed SESSION, an entry.
+This is for changes that the server does not announce."
   (run-hook-with-args 'contexture-notification-functions 'session-changed
                       (list :session (plist-get session :session)
                             :id (plist-get session :id)
@@ -136,7 +134,7 @@ This is for what the server does not tell of itself."
             sessions)))
 
 (defun contexture-session--describe (session)
-  "Return what completion shows of SESSION."
+  "Return the annotation of SESSION."
   (format "%s, %s%s" (contexture-session--size session)
           (contexture-sets--age (or (plist-get session :deleted)
                                     (plist-get session :updated)))
@@ -145,9 +143,9 @@ This is for what the server does not tell of itself."
                 (t ""))))
 
 (defun contexture-session--choose (prompt sessions &optional default new)
-  "Have the user choose one of SESSIONS, asking PROMPT.
-DEFAULT is an id.  With NEW, another name can be given.  Return the
-session, or the name that none has."
+  "Ask the user with PROMPT for one of SESSIONS.
+DEFAULT is an id.  With NEW, allow a new name.  Return the session, or
+the new name."
   (let* ((alist (contexture-session--name-entries sessions))
          (known (make-hash-table :test #'equal))
          (default (or (car (cl-find default alist :test #'equal
@@ -177,11 +175,11 @@ session, or the name that none has."
        ""))))
 
 (defun contexture-session--read (prompt &optional new)
-  "Ask with PROMPT which session is meant, by default this buffer's.
-With NEW it may be the name of a new one."
+  "Ask with PROMPT for a session, by default this buffer's.
+With NEW, allow the name of a new one."
   (let ((sessions (contexture--ask 'list-sessions nil)))
     (unless (or sessions new)
-      (contexture--user-error "There is no session yet; %s makes one"
+      (contexture--user-error "There is no session yet; %s starts one"
                   (contexture-session--key 'contexture-session-new)))
     (contexture-session--choose
      prompt sessions
@@ -203,9 +201,9 @@ With NEW it may be the name of a new one."
 
 ;;;###autoload
 (defun contexture-session-open (session &optional manager)
-  "Make SESSION the current one; if there is none of that name, begin it.
-With a prefix argument, a new one shows the items of this buffer's
-context, which is MANAGER, and not of one of its own."
+  "Make SESSION the current one; start it if it does not exist.
+With a prefix argument, a new session shares this buffer's context,
+MANAGER, instead of getting its own."
   (interactive
    (list (contexture-session--name (contexture-session--read "Open session" t))
          (and current-prefix-arg (contexture-current-manager))))
@@ -216,10 +214,10 @@ context, which is MANAGER, and not of one of its own."
    #'contexture-session--tell-opened))
 
 (defun contexture-session--tell-opened (session)
-  "Tell that SESSION is the current one, and have it shown."
+  "Show SESSION as the current one, and say so."
   (contexture-session--announce session "open-session")
   (if (plist-get session :created-now)
-      (contexture--message "Began session %s%s" (plist-get session :session)
+      (contexture--message "Started session %s%s" (plist-get session :session)
                (if (string-prefix-p "*session " (plist-get session :manager)) ""
                  (concat ", which shows the items of "
                          (contexture--label (plist-get session :manager)))))
@@ -228,19 +226,19 @@ context, which is MANAGER, and not of one of its own."
 
 ;;;###autoload
 (defun contexture-session-new (&optional name manager)
-  "Begin a session called NAME and make it the current one.
-An empty NAME has the server choose one.  With a prefix argument, it
-shows the items of this buffer's context, which is MANAGER, and not of
-one of its own."
+  "Start a session called NAME and make it the current one.
+If NAME is empty, the server chooses one.  With a prefix argument, the
+session shares this buffer's context, MANAGER, instead of getting its
+own."
   (interactive
-   (list (read-string "Begin session (empty for any name): ")
+   (list (read-string "Start session (empty for any name): ")
          (and current-prefix-arg (contexture-current-manager))))
   (let ((name (string-trim (or name ""))))
     (contexture-session-open (unless (string-empty-p name) name) manager)))
 
 ;;;###autoload
 (defun contexture-session-switch (session)
-  "Make SESSION, which is there already, the current one."
+  "Make SESSION, which must exist, the current one."
   (interactive (list (contexture-session--id
                       (contexture-session--read "Switch to session"))))
   (contexture-session--call
@@ -263,7 +261,7 @@ one of its own."
   (contexture-session--call
    'rename-session (list :session session :name (string-trim name))
    (lambda (entry)
-     (contexture--message "The session is called %s now" (plist-get entry :session)))))
+     (contexture--message "The session is now called %s" (plist-get entry :session)))))
 
 ;;;; Deleting and bringing back
 
@@ -281,7 +279,7 @@ one of its own."
 
 ;;;###autoload
 (defun contexture-session-restore (session)
-  "Bring SESSION back, which was deleted."
+  "Bring back SESSION, which was deleted."
   (interactive
    (let ((deleted (cl-remove-if-not
                    (lambda (it) (plist-get it :deleted))

@@ -24,14 +24,14 @@
 (eval-when-compile (require 'subr-x))
 
 (defvar contexture-set-history nil
-  "Names of sets that were chosen.")
+  "History of chosen sets.")
 
 ;;;; Completion
 
 (defun contexture-sets--table (names category annotate)
   "Return a completion table of NAMES, in their order.
-CATEGORY is a symbol; ANNOTATE is called with a name and returns what
-to show behind it."
+CATEGORY is a symbol; ANNOTATE is called with a name and returns its
+annotation."
   (lambda (string predicate action)
     (if (eq action 'metadata)
         `(metadata (category . ,category)
@@ -51,7 +51,7 @@ DESCRIBE is called with what ALIST has for the name."
       "")))
 
 (defun contexture-sets--age (seconds)
-  "Return words for the age of what was made at SECONDS, Unix time."
+  "Return a phrase for the age of something made at SECONDS, Unix time."
   (let ((age (contexture-list--age
               (max 0 (- (truncate (float-time)) seconds)))))
     (if (equal age "now") "just now" (concat age " ago"))))
@@ -61,9 +61,9 @@ DESCRIBE is called with what ALIST has for the name."
 ;;;###autoload
 (defun contexture-remove (ids &optional name)
   "Remove the items IDS, a list, from this buffer's context.
-Interactively, that is the item of the text at point; if there is none
-or several, or with a prefix argument, choose one.  NAME is what to call
-the items when all is done."
+Interactively, remove the item of the text at point; if there is none or
+several, or with a prefix argument, choose one.  NAME names the items in
+the message."
   (interactive
    (let ((item (contexture-sets--read-item current-prefix-arg)))
      (list (list (plist-get item :id))
@@ -79,8 +79,8 @@ the items when all is done."
                          (substitute-command-keys "\\[contexture-undo]"))))))
 
 (defun contexture-sets--read-item (ask)
-  "Return the item at point; if that is unclear or with ASK, a chosen one.
-Items of these lines go before those of the whole file."
+  "Return the item at point, or a chosen one if that is unclear or ASK.
+Items of these lines come before those of the whole file."
   (let* ((manager (contexture-current-manager))
          (items (or (contexture--ask 'get-context
                                      (list :manager manager :brief t))
@@ -94,11 +94,11 @@ Items of these lines go before those of the whole file."
        (if ask items (or here items)) (car (last here))))))
 
 (defun contexture-sets--lines-p (item)
-  "Whether ITEM is of certain lines, not of a whole file or buffer."
+  "Return non-nil if ITEM is of certain lines, not of a whole file or buffer."
   (plist-get (plist-get item :metadata) :start-line))
 
 (defun contexture-sets--here-p (item)
-  "Whether ITEM is text of this buffer's file, or buffer, at point's line."
+  "Return non-nil if ITEM is from this buffer or its file, at point's line."
   (let* ((metadata (plist-get item :metadata))
          (base (contexture--base-buffer))
          (file (buffer-file-name base))
@@ -112,7 +112,7 @@ Items of these lines go before those of the whole file."
              (<= start line (or (plist-get metadata :end-line) start))))))
 
 (defun contexture-sets--choose-item (items default)
-  "Have the user choose one of ITEMS, by default DEFAULT or the newest."
+  "Ask the user for one of ITEMS, by default DEFAULT or the newest."
   (let* ((alist (contexture-sets--name-items (reverse items)))
          (default (or (car (rassq default alist)) (caar alist)))
          (name (completing-read
@@ -136,7 +136,7 @@ Items of these lines go before those of the whole file."
               alist)))))
 
 (defun contexture-sets--item-text (item)
-  "Return what completion shows of ITEM."
+  "Return the annotation of ITEM."
   (format "%s, %s, %s" (contexture-list--kind item)
           (contexture--count (or (plist-get item :tokens) 0) "token")
           (contexture-sets--age (plist-get item :timestamp))))
@@ -175,7 +175,7 @@ Repeat it to go further back."
                                            (plist-get result :total-tokens)))))))
 
 (defun contexture-sets--change (method)
-  "Return words for a change that METHOD made, a name from the server."
+  "Return a phrase for a change that METHOD made, a name from the server."
   (pcase (contexture--name method)
     ((or "add-context" "add-file" "add-tree") "an addition")
     ("remove-context" "a removal")
@@ -188,7 +188,7 @@ Repeat it to go further back."
     ("save-set" "the saving of a set")
     ("drop-set" "the dropping of a set")
     ("configure-manager" "a change of capacity")
-    ("drop-manager" "that it was dropped")
+    ("drop-manager" "the dropping of the context")
     (other other)))
 
 ;;;; Refreshing and making room
@@ -196,8 +196,8 @@ Repeat it to go further back."
 ;;;###autoload
 (defun contexture-refresh ()
   "Read the files of this buffer's context again.
-Text that moved in its file is found again; what is no longer there
-stays as it is and is shown as stale."
+Text that moved within its file is found again; text that is gone from
+its file stays as it is and is shown as stale."
   (interactive)
   (let ((manager (contexture-current-manager)))
     (contexture--request-patiently
@@ -206,7 +206,7 @@ stays as it is and is shown as stale."
                 (contexture--message "%s" (contexture-sets--refreshed-text manager result))))))
 
 (defun contexture-sets--refreshed-text (manager result)
-  "Return what to tell of RESULT, of reading the files of MANAGER again."
+  "Return the message for RESULT of refreshing MANAGER."
   (let* ((outcomes (mapcar (lambda (item) (plist-get item :outcome))
                            (plist-get result :items)))
          (count (lambda (&rest kinds)
@@ -222,7 +222,7 @@ stays as it is and is shown as stale."
 
 ;;;###autoload
 (defun contexture-set-capacity (items)
-  "Have this buffer's context hold at most ITEMS items, from 1 to 1000.
+  "Set the capacity of this buffer's context to ITEMS, from 1 to 1000.
 If it holds more, the oldest that are not pinned leave it;
 `contexture-undo' brings them back."
   (interactive (list (contexture-sets--read-capacity)))
@@ -238,7 +238,7 @@ If it holds more, the oldest that are not pinned leave it;
                   (contexture--capitalized (contexture--label manager))
                   (contexture--count items "item")
                   (if (> evicted 0)
-                      (format "; the oldest %s went, and %s brings them back"
+                      (format "; the oldest %s left it, and %s brings them back"
                               (contexture--count evicted "item")
                               (substitute-command-keys "\\[contexture-undo]"))
                     "")))))))
@@ -252,7 +252,7 @@ If it holds more, the oldest that are not pinned leave it;
          (now (or (plist-get entry :max-items)
                   (plist-get (plist-get (contexture--ask 'server-info nil) :limits)
                              :max-items))))
-    (read-number (contexture--format "Most items in %s (1 to %d): " (contexture--label manager)
+    (read-number (contexture--format "Maximum number of items in %s (1 to %d): " (contexture--label manager)
                          contexture--max-items)
                  now)))
 
@@ -260,8 +260,8 @@ If it holds more, the oldest that are not pinned leave it;
 
 ;;;###autoload
 (defun contexture-save-set (name)
-  "Keep a copy of this buffer's context as the set called NAME.
-A set of that name is replaced; `contexture-undo' brings it back."
+  "Save a copy of this buffer's context as the set called NAME.
+This replaces a set of that name; `contexture-undo' brings it back."
   (interactive
    (progn (contexture-sets--check-not-empty)
           (list (contexture-sets--read-set "Save as set" nil))))
@@ -279,9 +279,9 @@ A set of that name is replaced; `contexture-undo' brings it back."
 
 ;;;###autoload
 (defun contexture-load-set (name &optional append)
-  "Put copies of the items of the set NAME in place of this buffer's context.
-With APPEND, interactively the prefix argument, add them to it instead.
-`contexture-undo' brings back what was there."
+  "Replace this buffer's context with the items of the set NAME.
+With APPEND, the prefix argument, add them to the context instead.
+`contexture-undo' brings the old items back."
   (interactive (list (contexture-sets--read-set
                       (if current-prefix-arg "Append set" "Load set") t)
                      current-prefix-arg))
@@ -301,7 +301,7 @@ With APPEND, interactively the prefix argument, add them to it instead.
 
 ;;;###autoload
 (defun contexture-drop-set (name)
-  "Forget the set called NAME.  `contexture-undo' brings it back."
+  "Delete the set called NAME.  `contexture-undo' brings it back."
   (interactive (list (contexture-sets--read-set "Drop set" t)))
   (contexture--request-patiently
    'drop-set (list :manager (contexture-current-manager) :name name)
@@ -310,7 +310,7 @@ With APPEND, interactively the prefix argument, add them to it instead.
                        (substitute-command-keys "\\[contexture-undo]")))))
 
 (defun contexture-sets--check-not-empty ()
-  "Complain if this buffer's context holds nothing to save."
+  "Signal an error if this buffer's context has nothing to save."
   (let ((manager (contexture-current-manager)))
     (when (eql 0 (plist-get (contexture--ask 'context-summary
                                              (list :manager manager))
@@ -323,7 +323,7 @@ With APPEND, interactively the prefix argument, add them to it instead.
   (let* ((alist (mapcar (lambda (set) (cons (plist-get set :name) set))
                         (contexture--ask 'list-sets nil))))
     (when (and existing (null alist))
-      (user-error "There are no sets yet; `contexture-save-set' makes one"))
+      (user-error "There are no sets yet; `contexture-save-set' saves one"))
     (let ((name (minibuffer-with-setup-hook
                     (if existing #'ignore #'contexture-sets--allow-spaces)
                   (completing-read
@@ -337,8 +337,8 @@ With APPEND, interactively the prefix argument, add them to it instead.
         name))))
 
 (defun contexture-sets--allow-spaces ()
-  "Have the space and question mark keys insert themselves in this minibuffer.
-They are part of names, which complete with TAB."
+  "Let space and question mark insert themselves in this minibuffer.
+They may be part of names, which complete with TAB."
   (use-local-map
    (let ((map (make-sparse-keymap)))
      (define-key map " " #'self-insert-command)
@@ -346,7 +346,7 @@ They are part of names, which complete with TAB."
      (make-composed-keymap map (current-local-map)))))
 
 (defun contexture-sets--set-text (set)
-  "Return what completion shows of SET."
+  "Return the annotation of SET."
   (format "%s, %s" (contexture--size (plist-get set :count)
                                      (plist-get set :tokens))
           (contexture-sets--age (plist-get set :created))))
@@ -355,9 +355,9 @@ They are part of names, which complete with TAB."
 
 ;;;###autoload
 (defun contexture-switch (manager)
-  "Have this buffer's commands work on the context named MANAGER.
-It may be one that does not exist yet.  If MANAGER is nil, or empty
-input, or with a prefix argument, `contexture-scope' decides again."
+  "Make this buffer's commands work on the context named MANAGER.
+It need not exist yet.  If MANAGER is nil, or with empty input or a
+prefix argument, `contexture-scope' decides again."
   (interactive
    (progn (contexture-sets--check-buffer)
           (list (unless current-prefix-arg (contexture-sets--read-manager)))))
@@ -372,12 +372,12 @@ input, or with a prefix argument, `contexture-scope' decides again."
            (contexture--label (contexture-current-manager))))
 
 (defun contexture-sets--check-buffer ()
-  "Complain if this buffer shows a context, which is then its own."
+  "Signal an error if this buffer itself shows a context."
   (when (string-prefix-p "*contexture: " (buffer-name))
-    (user-error "This buffer shows a context; switch where the text is")))
+    (user-error "This buffer shows a context; switch in the buffer with the text instead")))
 
 (defun contexture-sets--read-manager ()
-  "Read the name of a context, or of a new one; the empty string resets."
+  "Read the name of a context, old or new; the empty string resets."
   (let* ((usual (let ((contexture-manager nil)) (contexture-current-manager)))
          (alist (mapcar (lambda (entry) (cons (plist-get entry :manager) entry))
                         (contexture-sets--managers))))
@@ -390,8 +390,8 @@ input, or with a prefix argument, `contexture-scope' decides again."
                        nil 'confirm)))) ; that a new one is meant
 
 (defun contexture-sets--managers ()
-  "Return what is known of all contexts, as a list of plists.
-Those of sessions, which may be empty, have the session's name too."
+  "Return the entries of all contexts, as plists.
+Contexts of sessions, which may be empty, have the session's name too."
   (let ((managers (contexture--ask 'list-managers nil)))
     (dolist (session (contexture--ask 'list-sessions nil) managers)
       (let* ((name (plist-get session :manager))
@@ -405,7 +405,7 @@ Those of sessions, which may be empty, have the session's name too."
                                    :session (plist-get session :session))))))))))
 
 (defun contexture-sets--manager-text (entry)
-  "Return what completion shows of ENTRY, one of `contexture-sets--managers'."
+  "Return the annotation of ENTRY, one of `contexture-sets--managers'."
   (concat (if-let ((session (plist-get entry :session)))
               (format "session %s, " session)
             "")

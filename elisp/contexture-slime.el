@@ -12,7 +12,7 @@
 ;; Definitions, interactions, errors, inspectors and compiler notes of a
 ;; Lisp that SLIME is connected to become context.  With
 ;; `contexture-slime-mode', the commands have keys behind SLIME's prefix,
-;; and prose can be typed in REPLs whose other end is Contexture.
+;; and you can type prose in REPLs connected to Contexture.
 ;;
 ;; Loading this does not load SLIME.  Written for SLIME 2.27.
 
@@ -54,7 +54,7 @@ CONTINUATION is called with (:ok VALUE) or (:abort REASON)."
     (slime-current-package)))
 
 (defun contexture-slime--kind (position)
-  "Return what the text of a REPL is at POSITION."
+  "Return the kind of a REPL's text at POSITION."
   (cond ((get-text-property position 'slime-repl-prompt) 'prompt)
         ((get-text-property position 'slime-repl-old-input) 'input)
         ((get-text-property position 'slime-repl-output) 'output)))
@@ -66,7 +66,7 @@ CONTINUATION is called with (:ok VALUE) or (:abort REASON)."
       (and (buffer-live-p buffer) buffer))))
 
 (defun contexture-slime--debugger ()
-  "Return what this debugger is about."
+  "Return the facts of this debugger's error."
   (list :message (substring-no-properties (nth 0 sldb-condition))
         :type (string-trim (substring-no-properties (nth 1 sldb-condition))
                            "[ \t]*\\[" "\\][ \t]*")
@@ -80,8 +80,8 @@ CONTINUATION is called with (:ok VALUE) or (:abort REASON)."
 
 (defun contexture-slime--autodoc (&rest switch)
   "Return whether argument lists are shown in this buffer.
-With SWITCH, a list of one element, turn that on or off.  SLIME's own
-mode, once on, says that it is on for ever."
+With SWITCH, a list of one element, turn them on or off.  The variable of
+SLIME's own mode stays non-nil once it was on."
   (when switch
     (slime-autodoc-mode (if (car switch) 1 0))
     (unless (car switch)
@@ -115,7 +115,7 @@ mode, once on, says that it is on for ever."
    :prefix-map (lambda () slime-prefix-map)
    :repl-hook 'slime-repl-mode-hook
    :autodoc #'contexture-slime--autodoc)
-  "SLIME, as the code that is shared with SLY uses it.")
+  "SLIME's names and functions, for the code shared with SLY.")
 
 ;;;; Commands
 
@@ -128,10 +128,10 @@ mode, once on, says that it is on for ever."
 
 ;;;###autoload
 (define-minor-mode contexture-slime-mode
-  "Add to the context with keys of SLIME, and write prose to Contexture.
-The commands are behind `contexture-lisp-key', behind SLIME's own
-prefix.  In REPLs whose other end is Contexture, and only there, a comma
-is a comma and no argument lists are shown.  Off, all is as it was."
+  "Add to the context with keys in SLIME, and write prose to Contexture.
+The commands are on SLIME's prefix followed by `contexture-lisp-key'.
+In REPLs connected to Contexture, and only there, a comma inserts itself
+and no argument lists are shown."
   :global t
   :group 'contexture
   (contexture-lisp--turn 'contexture-slime-mode contexture-slime--client))

@@ -12,7 +12,7 @@
 ;; Definitions, interactions, errors, inspectors and compiler notes of a
 ;; Lisp that SLY is connected to become context.  With
 ;; `contexture-sly-mode', the commands have keys behind SLY's prefix,
-;; and prose can be typed in REPLs whose other end is Contexture.
+;; and you can type prose in REPLs connected to Contexture.
 ;;
 ;; Loading this does not load SLY.  Written for SLY 1.0.43.
 
@@ -54,12 +54,12 @@ CONTINUATION is called with (:ok VALUE) or (:abort REASON)."
     (sly-current-package)))
 
 (defun contexture-sly--kind (position)
-  "Return what the text of a REPL is at POSITION."
+  "Return the kind of a REPL's text at POSITION."
   (pcase (get-text-property position 'field)
     ('sly-mrepl-input 'input)
-    ;; What a program has read is in no field.
+    ;; Input that a program has read is in no field.
     ((or 'sly-mrepl--output 'nil) 'output)
-    ;; What is typed behind a prompt has the property too, but not the field.
+    ;; Text typed at a prompt has the property too, but not the field.
     ((guard (get-text-property position 'sly-mrepl--prompt)) 'prompt)))
 
 (defun contexture-sly--repl (connection)
@@ -68,7 +68,7 @@ CONTINUATION is called with (:ok VALUE) or (:abort REASON)."
     (sly-mrepl--find-buffer connection)))
 
 (defun contexture-sly--debugger ()
-  "Return what this debugger is about."
+  "Return the facts of this debugger's error."
   (list :message (substring-no-properties (nth 0 sly-db-condition))
         :type (string-trim (substring-no-properties (nth 1 sly-db-condition))
                            "[ \t]*\\[" "\\][ \t]*")
@@ -82,7 +82,7 @@ CONTINUATION is called with (:ok VALUE) or (:abort REASON)."
 
 (defun contexture-sly--autodoc (&rest switch)
   "Return whether argument lists are shown in this buffer.
-With SWITCH, a list of one element, turn that on or off."
+With SWITCH, a list of one element, turn them on or off."
   (when switch
     (sly-autodoc-mode (if (car switch) 1 -1)))
   (bound-and-true-p sly-autodoc-mode))
@@ -113,7 +113,7 @@ With SWITCH, a list of one element, turn that on or off."
    :prefix-map (lambda () sly-prefix-map)
    :repl-hook 'sly-mrepl-hook
    :autodoc #'contexture-sly--autodoc)
-  "SLY, as the code that is shared with SLIME uses it.")
+  "SLY's names and functions, for the code shared with SLIME.")
 
 ;;;; Commands
 
@@ -126,10 +126,10 @@ With SWITCH, a list of one element, turn that on or off."
 
 ;;;###autoload
 (define-minor-mode contexture-sly-mode
-  "Add to the context with keys of SLY, and write prose to Contexture.
-The commands are behind `contexture-lisp-key', behind SLY's own
-prefix.  In REPLs whose other end is Contexture, and only there, a comma
-is a comma and no argument lists are shown.  Off, all is as it was."
+  "Add to the context with keys in SLY, and write prose to Contexture.
+The commands are on SLY's prefix followed by `contexture-lisp-key'.  In
+REPLs connected to Contexture, and only there, a comma inserts itself and
+no argument lists are shown."
   :global t
   :group 'contexture
   (contexture-lisp--turn 'contexture-sly-mode contexture-sly--client))

@@ -9,13 +9,13 @@
 
 ;;; Commentary:
 
-;; Commands that add text which is no part of the buffer as such: the
-;; latest kill, diagnostics of Flymake, differences from version
-;; control, the errors of a compilation, marked files and buffers.  And
-;; `contexture-add-dwim', which adds what is most likely meant.
+;; Commands that add text from elsewhere than the buffer: the latest kill,
+;; diagnostics of Flymake, differences from version control, the errors of
+;; a compilation, marked files and buffers.  Also `contexture-add-dwim',
+;; which adds what you most likely mean.
 ;;
-;; The name of a file that such an item has tells what it is about; the
-;; server does not compare its text with the file.
+;; Such an item may name a file that it is about; the server does not
+;; compare its text with that file.
 
 ;;; Code:
 
@@ -52,7 +52,7 @@
 
 (defun contexture-sources--params (type origin content metadata)
   "Return parameters that add CONTENT of TYPE, taken as ORIGIN says.
-METADATA is a plist of what else is known."
+METADATA is a plist of further facts."
   (list :type type
         :content (substring-no-properties content)
         :metadata (append (list :origin origin) metadata)))
@@ -77,7 +77,7 @@ METADATA is a plist of what else is known."
 (defun contexture-sources--capture-rectangle (beg end)
   "Return parameters that add the rectangle with corners at BEG and END.
 Its lines and columns, counted from 1 and inclusive, are in the
-metadata.  What fills up lines that are shorter is left out."
+metadata.  Padding of shorter lines is left out."
   (require 'rect)
   (let ((rows (list nil)) columns)
     (save-excursion
@@ -104,10 +104,10 @@ metadata.  What fills up lines that are shorter is left out."
 
 ;;;###autoload
 (defun contexture-add-dwim ()
-  "Add what is most likely meant to this buffer's context.
+  "Add what you most likely mean to this buffer's context.
 That is the region if it is active; in Dired and Ibuffer, the marked
-files or buffers, or the one at point; else the definition around
-point; else the buffer."
+files or buffers, or the one at point; else the definition around point;
+else the whole buffer."
   (interactive)
   (cond ((or (use-region-p) (contexture-sources--block-selection))
          (call-interactively #'contexture-add-region))
@@ -117,15 +117,16 @@ point; else the buffer."
         (t (contexture-add-buffer))))
 
 (defun contexture-sources--in-defun-p ()
-  "Whether there is a definition around point.
-Where no mode says what one is, any text that begins a line would do."
+  "Return non-nil if there is a definition around point.
+Without a mode that knows definitions, any text at the beginning of a
+line would count, so return nil there."
   (and (or (derived-mode-p 'prog-mode)
            beginning-of-defun-function)
        (contexture--defun-bounds)))
 
 (defun contexture-sources--add-dired ()
   "Add the marked files of this Dired buffer, or the one at point.
-Of directories, which the server walks, the user is asked what to take."
+For directories, which the server walks, ask what to take."
   (let ((files (or (ignore-errors (dired-get-marked-files))
                    (user-error "There is no file here")))
         mode)
@@ -152,8 +153,8 @@ Of directories, which the server walks, the user is asked what to take."
      "buffer")))
 
 (defun contexture-sources--add-all (calls noun)
-  "Make CALLS, pairs (METHOD . PARAMS), and tell once what came of them.
-NOUN says what each of them adds."
+  "Make CALLS, pairs (METHOD . PARAMS), and show one message about all.
+NOUN names what each of them adds."
   (if (and calls (null (cdr calls)))
       (contexture--add (cdar calls) (caar calls))
     (let ((manager (contexture-current-manager))
@@ -173,8 +174,8 @@ NOUN says what each of them adds."
                     (note-answer))))))))
 
 (defun contexture-sources--tell-all (manager noun items refusals)
-  "Tell that MANAGER has received ITEMS, the newest first, each a NOUN.
-REFUSALS are the messages for those that it did not receive."
+  "Say that ITEMS, the newest first, each a NOUN, were added to MANAGER.
+REFUSALS are the messages for those that were not."
   (let ((evicted (cl-loop for item in items
                           sum (length (plist-get item :evicted))))
         (refused (if refusals
@@ -190,7 +191,7 @@ REFUSALS are the messages for those that it did not receive."
                  (contexture--label manager)
                  (contexture--size count tokens)
                  (if (> evicted 0)
-                     (format "; it is full, so the oldest %s went"
+                     (format "; it is full, so the oldest %s left it"
                              (contexture--count evicted "item"))
                    "")
                  refused)))))
@@ -200,7 +201,7 @@ REFUSALS are the messages for those that it did not receive."
 ;;;###autoload
 (defun contexture-add-kill (text)
   "Add TEXT, the latest kill, to this buffer's context.
-With a prefix argument, choose one of the kill ring."
+With a prefix argument, choose one from the kill ring."
   (interactive
    (list (if current-prefix-arg
              (progn (contexture-sources--check-kills)
@@ -211,7 +212,7 @@ With a prefix argument, choose one of the kill ring."
   (contexture--add (contexture-sources--params :text :kill text nil)))
 
 (defun contexture-sources--check-kills ()
-  "Return the latest kill, or complain that there is none."
+  "Return the latest kill, or signal an error if there is none."
   (condition-case nil
       (current-kill 0 t)
     (error (user-error "Nothing was killed yet"))))
@@ -220,16 +221,16 @@ With a prefix argument, choose one of the kill ring."
 
 ;;;###autoload
 (defun contexture-add-diagnostics (&optional all)
-  "Add what Flymake says of the text at point to this buffer's context.
-With ALL, interactively the prefix argument, add what it says of the
-buffer, as one item."
+  "Add Flymake's diagnostics at point to this buffer's context.
+With ALL, the prefix argument, add all of the buffer's diagnostics as one
+item."
   (interactive "P")
   (unless (bound-and-true-p flymake-mode)
-    (user-error "Flymake is not on in this buffer"))
+    (user-error "Flymake is not on in this buffer; M-x flymake-mode turns it on"))
   (let ((diagnostics
          (sort (or (contexture-sources--diagnostics all)
-                   (user-error (if all "Flymake says nothing of this buffer"
-                                 "Flymake says nothing of this line")))
+                   (user-error (if all "Flymake has no diagnostics in this buffer"
+                                 "Flymake has no diagnostics on this line")))
                (lambda (a b) (< (flymake-diagnostic-beg a)
                                 (flymake-diagnostic-beg b))))))
     (contexture--add
@@ -242,13 +243,13 @@ buffer, as one item."
               '(:language "text"))))))
 
 (defun contexture-sources--diagnostics (all)
-  "Return Flymake's diagnostics at point or on its line, or ALL of them."
+  "Return Flymake's diagnostics at point or on its line, or all if ALL."
   (cond (all (flymake-diagnostics))
         ((flymake-diagnostics (point)))
         (t (flymake-diagnostics (line-beginning-position) (line-end-position)))))
 
 (defun contexture-sources--diagnostic-lines (diagnostics)
-  "Return the lines that DIAGNOSTICS, sorted, are about, as a plist."
+  "Return the lines of DIAGNOSTICS, sorted, as a plist."
   (when diagnostics
     (list :start-line (contexture-sources--diagnostic-line (car diagnostics))
           :end-line (contexture-sources--diagnostic-line
@@ -278,13 +279,13 @@ buffer, as one item."
 
 ;;;###autoload
 (defun contexture-add-diff (&optional whole)
-  "Add how this file differs from its last commit to this buffer's context.
-With WHOLE, interactively the prefix argument, add the differences of
-the whole project.  The version control program runs beside Emacs."
+  "Add this file's differences from its last commit to its buffer's context.
+With WHOLE, the prefix argument, add those of the whole project.  The
+version control program runs in the background."
   (interactive "P")
   (require 'vc)
   (when (file-remote-p default-directory)
-    (user-error "Differences of other machines' files are not taken"))
+    (user-error "Contexture cannot add differences of files on other machines"))
   (pcase-let* ((`(,backend ,target . ,metadata)
                 (if whole (contexture-sources--diff-of-project)
                   (contexture-sources--diff-of-file)))
@@ -302,8 +303,9 @@ the whole project.  The version control program runs beside Emacs."
              (contexture--user-error "%s" (error-message-string problem))))))
 
 (defun contexture-sources--start-diff (backend target buffer)
-  "Have BACKEND write into BUFFER how TARGET differs from its last commit.
-Git is run from here, since `vc-git-diff' waits for it."
+  "Write the differences of TARGET from its last commit into BUFFER.
+BACKEND does so, except that this runs Git itself, since `vc-git-diff'
+waits for it."
   (let ((coding-system-for-read (vc-coding-system-for-diff target)))
     (if (eq backend 'Git)
         (make-process :name "contexture diff" :buffer buffer :noquery t
@@ -317,7 +319,7 @@ Git is run from here, since `vc-git-diff' waits for it."
   "Return (BACKEND FILE . METADATA) for the differences of this file."
   (let* ((file (or (buffer-file-name (contexture--base-buffer))
                    (user-error "This buffer visits no file; \
-with a prefix argument, the whole project is taken")))
+with a prefix argument, this adds the whole project")))
          (backend (or (vc-backend file)
                       (contexture--user-error "%s is not under version control"
                                   (abbreviate-file-name file)))))
@@ -337,8 +339,8 @@ with a prefix argument, the whole project is taken")))
 
 (defun contexture-sources--when-finished (buffer function)
   "Call FUNCTION when the process of BUFFER, if it has one, has ended.
-A process may be dead with its output still unread: only its sentinel
-tells that all of it is here."
+A dead process may still have unread output: only its sentinel says that
+all of it is here."
   (let ((process (get-buffer-process buffer)))
     (if (null process)
         (funcall function)
@@ -364,7 +366,7 @@ tells that all of it is here."
             ((string-blank-p text)
              (contexture--message "%s has not changed since its last commit"
                       (contexture--place metadata)))
-            (t (contexture--message "Nothing added: version control says: %s"
+            (t (contexture--message "Nothing added; version control says: %s"
                         (string-trim text)))))))
 
 ;;;; Compilations
@@ -372,12 +374,12 @@ tells that all of it is here."
 ;;;###autoload
 (defun contexture-add-compilation (&optional all)
   "Add the error at point of a compilation to this buffer's context.
-It works in the buffers of `compile', `grep' and their like.  With ALL,
-interactively the prefix argument, add all errors, as one item."
+This works in buffers of `compile', `grep' and similar commands.  With
+ALL, the prefix argument, add all errors as one item."
   (interactive "P")
   (require 'compile)
   (unless (compilation-buffer-p (current-buffer))
-    (user-error "This buffer shows no compilation"))
+    (user-error "This is not a compilation buffer"))
   (save-restriction
     (widen)
     (compilation--ensure-parse (point-max))
@@ -386,10 +388,10 @@ interactively the prefix argument, add all errors, as one item."
       (contexture-sources--add-error))))
 
 (defun contexture-sources--add-error ()
-  "Add the error at point, with the file and line that it names."
+  "Add the error at point, with its file and line."
   (pcase-let* ((position (or (contexture-sources--error-position)
                              (user-error "There is no error here; \
-with a prefix argument, all are taken")))
+with a prefix argument, this adds all errors")))
                (`(,file . ,line) (contexture-sources--error-place position)))
     (contexture--add
      (contexture-sources--params
@@ -417,7 +419,7 @@ with a prefix argument, all are taken")))
 
 (defun contexture-sources--message-here ()
   "Return the compilation message that begins on this line, or nil.
-What is less than an error or warning belongs to the one before it."
+Anything less than an error or warning belongs to the message before it."
   (let* ((beg (line-beginning-position))
          (next (next-single-char-property-change
                 beg 'compilation-message nil (line-end-position)))
@@ -439,8 +441,8 @@ That is this line, or the nearest above it in the same paragraph."
 
 (defun contexture-sources--error-text (position)
   "Return the lines of the error that begins at POSITION.
-They go on until the next one or an empty line.  The line above is one
-of them if it can only belong here, as a headline."
+They end at the next error or an empty line.  The line above is one of
+them if it is the headline of the error."
   (save-excursion
     (goto-char position)
     (let ((beg (if (contexture-sources--headline-p)
@@ -454,9 +456,9 @@ of them if it can only belong here, as a headline."
         (if (string-suffix-p "\n" text) text (concat text "\n"))))))
 
 (defun contexture-sources--headline-p ()
-  "Whether the line above is the headline of the error on this one.
-It is if nothing between it and the last empty line is an error; the
-matches of `grep' have none."
+  "Return non-nil if the line above is the headline of this line's error.
+It is if no line since the last empty line is an error; the matches of
+`grep' have no headlines."
   (and (not (derived-mode-p 'grep-mode))
        (not (bobp))
        (save-excursion

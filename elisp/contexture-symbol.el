@@ -10,10 +10,9 @@
 ;;; Commentary:
 
 ;; `contexture-add-symbol' finds where a symbol is defined and adds that
-;; text.  It asks xref, if the buffer's backend can answer without
-;; asking the user for a tags table; then imenu; then, for symbols of
-;; Emacs Lisp, the Lisp's own records.  Buffers that had to be opened
-;; for the search are closed again.
+;; text.  It tries xref, if the buffer's backend can answer without asking
+;; the user for a tags table; then imenu; then, for symbols of Emacs Lisp,
+;; Emacs's own records.  Buffers opened for the search are closed again.
 
 ;;; Code:
 
@@ -49,7 +48,7 @@ Interactively, that is the symbol at point, or one that you type."
         (let ((marker (or (contexture-symbol--find name)
                           (user-error
                            (if (contexture-symbol--primitive-p name)
-                               "%s is written in C, and its source is not here"
+                               "%s is written in C, and its source is not on this machine"
                              "No definition of %s was found")
                            name))))
           (contexture--add (contexture-symbol--capture name marker)))
@@ -93,7 +92,7 @@ Interactively, that is the symbol at point, or one that you type."
                                  :symbol name :docstring docstring)))))))
 
 (defun contexture-symbol--primitive-p (name)
-  "Whether NAME is a function or variable of Emacs that is written in C."
+  "Return non-nil if NAME is an Emacs function or variable written in C."
   (when-let ((symbol (intern-soft name)))
     (or (subr-primitive-p (symbol-function symbol))
         ;; Documentation in Emacs's own file, and no Lisp file that defines it.
@@ -152,7 +151,7 @@ Interactively, that is the symbol at point, or one that you type."
 
 (defun contexture-symbol--marker (item)
   "Return the marker of the xref ITEM, or nil if its source is not here.
-For what is written in C, Emacs would ask where its sources are."
+For definitions in C, Emacs would ask for its sources, so return nil."
   (require 'find-func)
   (let ((find-function-C-source-directory
          (or find-function-C-source-directory "/nonexistent")))

@@ -9,11 +9,10 @@
 
 ;;; Commentary:
 
-;; `contexture-add-directory' and `contexture-add-project' have the
-;; server walk a directory.  Emacs goes on meanwhile: the echo area
-;; shows how far the walk is, `C-g' or `contexture-cancel' ends it, and
-;; at the end a message tells what was added and what was left out, and
-;; why.
+;; `contexture-add-directory' and `contexture-add-project' make the server
+;; walk a directory.  Emacs does not wait: the echo area shows the progress,
+;; `C-g' or `contexture-cancel' ends the walk, and at the end a message says
+;; what was added, what was left out, and why.
 
 ;;; Code:
 
@@ -25,15 +24,15 @@
 
 (cl-defstruct (contexture-tree--walk (:constructor contexture-tree--make-walk)
                                      (:copier nil))
-  "A directory that is on its way into a context.
-ASKED and FORGOTTEN tell how far cancelling it has come."
+  "A directory that is being added to a context.
+ASKED and FORGOTTEN are the states of cancelling it."
   connection id root manager unsaved asked forgotten)
 
 (defvar contexture-tree--walks nil
-  "The walks that have not ended, the newest first.")
+  "Walks that have not ended, the newest first.")
 
 (defvar contexture-tree--release nil
-  "Function that gives the key that quits back to Emacs.")
+  "Function that restores the quit key's usual meaning.")
 
 (defvar contexture-tree--map
   (let ((map (make-sparse-keymap)))
@@ -42,24 +41,24 @@ ASKED and FORGOTTEN tell how far cancelling it has come."
   "Keymap in force while a directory is being added.")
 
 (defconst contexture-tree--names 3
-  "How many of the files that were left out for one reason are named.")
+  "Maximum number of files named for each reason to leave files out.")
 
 ;;;; Commands
 
 ;;;###autoload
 (defun contexture-add-directory (directory &optional mode hidden)
   "Add the files below DIRECTORY to this buffer's context.
-The server reads them, without what ignore files name, hidden files
-and files that are no text.  MODE is `files', which makes each an
-item, or `listing', which makes one item of their names, sizes and
-tokens.  With HIDDEN, interactively the prefix argument, hidden files
-count, too.  Emacs does not wait; \\[contexture-cancel] cancels."
+The server reads them and skips ignored files, hidden files and files
+that are not text.  MODE is `files', which makes each file an item, or
+`listing', which makes one item of their names, sizes and tokens.  With
+HIDDEN, the prefix argument, include hidden files.  Emacs does not wait;
+\\[contexture-cancel] cancels."
   (interactive
    (list (read-directory-name "Add directory: " nil default-directory t)
          (contexture-tree--read-mode)
          current-prefix-arg))
   (when (file-remote-p directory)
-    (user-error "The server cannot read directories of other machines"))
+    (user-error "The server cannot read directories on other machines"))
   (let ((root (file-name-as-directory (expand-file-name directory))))
     (unless (file-directory-p root)
       (contexture--user-error "%s is not a directory" (abbreviate-file-name root)))
@@ -76,8 +75,8 @@ MODE and HIDDEN are as in `contexture-add-directory'."
 
 ;;;###autoload
 (defun contexture-cancel ()
-  "Stop adding directories; none of their files is then added.
-Call it again to forget about a server that does not answer."
+  "Stop adding directories; none of their files are added.
+Use it again to give up on a server that does not answer."
   (interactive)
   (unless contexture-tree--walks
     (user-error "No directory is being added"))
@@ -90,7 +89,7 @@ Call it again to forget about a server that does not answer."
       (user-error "There is no project around this buffer")))
 
 (defun contexture-tree--read-mode ()
-  "Ask what becomes of the files, and return that as a symbol."
+  "Ask how to add the files; return `files' or `listing'."
   (let ((completion-extra-properties
          (list :annotation-function
                (lambda (mode)
@@ -102,7 +101,7 @@ Call it again to forget about a server that does not answer."
 ;;;; A walk
 
 (defun contexture-tree--add (root mode hidden)
-  "Have the server walk ROOT; MODE and HIDDEN say what to take of it."
+  "Make the server walk ROOT with MODE and HIDDEN."
   (let* ((manager (contexture-current-manager))
          (walk (contexture-tree--make-walk
                 :root root :manager manager
@@ -141,7 +140,7 @@ Call it again to forget about a server that does not answer."
       (setq contexture-tree--release nil))))
 
 (defun contexture-tree--cancel (walk)
-  "Ask the server to stop WALK, or if it was asked, forget about WALK."
+  "Ask the server to stop WALK or, if it was asked already, forget WALK."
   (let ((connection (contexture-tree--walk-connection walk)))
     (if (and (jsonrpc-running-p connection)
              (not (contexture-tree--walk-asked walk)))
@@ -152,20 +151,20 @@ Call it again to forget about a server that does not answer."
 
 (defun contexture-tree--send-cancel (walk)
   "Ask the server to stop WALK.
-The answer to WALK's own call tells whether that came in time."
+The answer to WALK's own call shows whether that came in time."
   (jsonrpc-notify (contexture-tree--walk-connection walk) 'cancel
                   (list :id (contexture-tree--walk-id walk))))
 
 (defun contexture-tree--cancel-again ()
-  "Cancel what was cancelled before the server went away.
-The calls without an answer were just made once more."
+  "Cancel again what was cancelled before the server went away.
+The unanswered calls were just repeated."
   (dolist (walk contexture-tree--walks)
     (when (and (contexture-tree--walk-asked walk)
                (jsonrpc-running-p (contexture-tree--walk-connection walk)))
       (contexture-tree--send-cancel walk))))
 
 (defun contexture-tree--unsaved (root)
-  "Return how many files below ROOT have edits that are not saved."
+  "Return the number of files below ROOT with unsaved edits."
   (cl-count-if (lambda (buffer)
                  (and (buffer-modified-p buffer)
                       (buffer-file-name buffer)
@@ -173,7 +172,7 @@ The calls without an answer were just made once more."
                                              (buffer-file-name buffer)))))
                (buffer-list)))
 
-;;;; What the user is told
+;;;; Messages
 
 (defun contexture-tree--show (format &rest args)
   "Show FORMAT with ARGS in the echo area, unless the user types there."
@@ -182,7 +181,7 @@ The calls without an answer were just made once more."
       (apply #'message format args))))
 
 (defun contexture-tree--progress (method params)
-  "Show how far a walk is if METHOD and PARAMS tell that."
+  "Show the progress of a walk if METHOD with PARAMS reports it."
   (when (eq method 'progress)
     (when-let ((walk (cl-find (plist-get params :id) contexture-tree--walks
                               :key #'contexture-tree--walk-id)))
@@ -191,7 +190,7 @@ The calls without an answer were just made once more."
          "%s" (contexture-tree--progress-text walk params))))))
 
 (defun contexture-tree--progress-text (walk params)
-  "Return words for WALK, of which PARAMS, or nil, tell how far it is."
+  "Return a phrase for the progress of WALK, from PARAMS or nil."
   (format "Adding %s to %s%s (%s cancels)"
           (abbreviate-file-name (contexture-tree--walk-root walk))
           (contexture--label (contexture-tree--walk-manager walk))
@@ -205,7 +204,7 @@ The calls without an answer were just made once more."
           (substitute-command-keys "\\[keyboard-quit]")))
 
 (defun contexture-tree--added (walk result)
-  "Tell that WALK has ended with RESULT."
+  "Say that WALK has ended with RESULT."
   (contexture-tree--end walk)
   (let ((manager (contexture-tree--walk-manager walk)))
     (contexture-request-async
@@ -217,8 +216,8 @@ The calls without an answer were just made once more."
        (contexture--message "%s" (contexture-tree--added-text walk result summary))))))
 
 (defun contexture-tree--added-text (walk result summary)
-  "Return what to tell of WALK, which ended with RESULT.
-SUMMARY is what the context holds now."
+  "Return the message for WALK, which ended with RESULT.
+SUMMARY says what the context holds now."
   (let ((files (or (plist-get result :files) 0))
         (evicted (length (plist-get result :evicted)))
         (unsaved (contexture-tree--walk-unsaved walk)))
@@ -232,17 +231,17 @@ SUMMARY is what the context holds now."
              (contexture--size (plist-get summary :count)
                                (plist-get summary :tokens)))
      (if (> evicted 0)
-         (format "; it is full, so the oldest %s went"
+         (format "; it is full, so the oldest %s left it"
                  (contexture--count evicted "item"))
        "")
      (contexture-tree--skipped-text (plist-get result :skipped))
      (if (> unsaved 0)
-         (format "; edits of %s are not saved and not in it"
+         (format "; unsaved edits of %s are not included"
                  (contexture--count unsaved "file"))
        ""))))
 
 (defun contexture-tree--skipped-text (skipped)
-  "Return words for SKIPPED, what the server left out and why."
+  "Return a phrase for SKIPPED, the entries left out and the reasons."
   (let ((total (plist-get skipped :total))
         (named (plist-get skipped :named)))
     (if (null total) ""
@@ -256,7 +255,7 @@ SUMMARY is what the context holds now."
                (seq-partition total 2) ", ")))))
 
 (defun contexture-tree--names (reason number named)
-  "Return names of the NUMBER entries left out for REASON, some of NAMED."
+  "Return some names, from NAMED, of the NUMBER entries left out for REASON."
   (let ((names (cl-loop for entry in named
                         when (eq (plist-get entry :reason) reason)
                         collect (plist-get entry :path))))
@@ -267,12 +266,12 @@ SUMMARY is what the context holds now."
                ", ")))
 
 (defun contexture-tree--refused (walk problem)
-  "Tell that nothing of WALK was added, because of PROBLEM."
+  "Say that nothing of WALK was added because of PROBLEM."
   (contexture-tree--end walk)
   (let ((root (abbreviate-file-name (contexture-tree--walk-root walk)))
         (label (contexture--label (contexture-tree--walk-manager walk))))
     (cond ((contexture-tree--walk-forgotten walk)
-           (contexture--message "Forgot about %s; the server may yet add it to %s" root label))
+           (contexture--message "Gave up on %s; the server may still add it to %s" root label))
           ((eql (plist-get problem :code) -32800)
            (contexture--message "Cancelled: nothing of %s was added to %s" root label))
           (t (contexture--tell-refused (contexture-tree--walk-manager walk)

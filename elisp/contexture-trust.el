@@ -1,4 +1,4 @@
-;;; contexture-trust.el --- Projects whose own templates count  -*- lexical-binding: t; -*-
+;;; contexture-trust.el --- Trust the templates of a project  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The Contexture authors
 
@@ -9,11 +9,11 @@
 
 ;;; Commentary:
 
-;; Somebody else may have written a project, and its templates say what
-;; a model is told.  So they count only once the user has trusted the
-;; project: when a conversation first wants one of them, the user is
-;; asked, once in each Emacs, and can look at them first.  The server
-;; keeps the answer; `contexture-distrust-project' takes it back.
+;; Somebody else may have written a project, and its templates determine
+;; what a model is told.  So they are used only once you trust the project:
+;; when a conversation first needs one, you are asked, once in each Emacs,
+;; and can look at them first.  The server keeps the answer;
+;; `contexture-distrust-project' revokes it.
 
 ;;; Code:
 
@@ -31,18 +31,18 @@
 (defvar contexture-repl--session)
 
 (defconst contexture-trust-buffer "*contexture: templates*"
-  "Name of the buffer that shows what a project's templates say.")
+  "Name of the buffer that shows a project's templates.")
 
 (defconst contexture-trust--longest 20000
-  "How many bytes of a template are shown at most.")
+  "Maximum number of bytes of a template to show.")
 
 (defvar contexture-trust--asked nil
-  "The projects about which the user was asked in this Emacs.")
+  "Projects about which the user was asked in this Emacs.")
 
 ;;;; Commands
 
 (defun contexture-trust--project-here ()
-  "Return the project of this conversation or buffer, or the folder."
+  "Return the project of this conversation or buffer, or its folder."
   (directory-file-name
    (expand-file-name
     (or (plist-get (bound-and-true-p contexture-repl--session) :project)
@@ -51,10 +51,10 @@
 
 ;;;###autoload
 (defun contexture-trust-project (project)
-  "Trust PROJECT, a folder: its own templates count from now on.
-They are the files in its `.contexture/templates' and say what a model
-is told.  The trust is of the repository that is there now: one that is
-moved, or another at the same place, must be trusted again."
+  "Trust PROJECT, a folder, so that its own templates are used.
+They are the files in its `.contexture/templates', and determine what a
+model is told.  Only the repository that is there now is trusted: trust
+it again if it moves or is replaced."
   (interactive
    (list (read-directory-name "Trust the templates of project: "
                               (contexture-trust--project-here) nil t)))
@@ -62,12 +62,12 @@ moved, or another at the same place, must be trusted again."
 
 ;;;###autoload
 (defun contexture-distrust-project (project)
-  "Trust PROJECT, a folder, no longer: its own templates do not count."
+  "Stop trusting PROJECT, a folder, so that its own templates are not used."
   (interactive
    (let ((known (mapcar (lambda (trusted) (plist-get trusted :project))
                         (contexture-request 'list-trusted-projects))))
      (unless known (user-error "No project is trusted"))
-     (list (completing-read "Trust no longer: "
+     (list (completing-read "Stop trusting: "
                             (mapcar #'contexture--visible-candidate known) nil t nil nil
                             (car (member (contexture-trust--project-here) known))))))
   (let ((project (directory-file-name (expand-file-name project))))
@@ -82,12 +82,12 @@ moved, or another at the same place, must be trusted again."
                 (contexture-trust--changed project)))))
 
 (defun contexture-trust--changed (project)
-  "Let conversations know that PROJECT is trusted, or no longer."
+  "Update conversations after PROJECT became trusted or untrusted."
   (when (featurep 'contexture-repl)
     (contexture-repl--trust-changed project)))
 
 (defun contexture-trust--trust (project then)
-  "Trust PROJECT, and call THEN with non-nil once it is, or nil if it is not."
+  "Trust PROJECT, and call THEN with non-nil on success, else nil."
   (let ((project (directory-file-name (expand-file-name project))))
     (contexture-request-async
      'trust-project (list :project project)
@@ -95,7 +95,7 @@ moved, or another at the same place, must be trusted again."
                 (let ((templates (plist-get answer :templates)))
                   (contexture--message "%s is trusted; %s" (abbreviate-file-name project)
                            (if templates
-                               (format "its templates %s count"
+                               (format "its templates %s are used"
                                        (string-join templates ", "))
                              "it has no templates yet")))
                 (contexture-trust--changed project)
@@ -107,19 +107,19 @@ moved, or another at the same place, must be trusted again."
 ;;;; Asking
 
 (defun contexture-trust--ask (project templates then)
-  "Ask once whether PROJECT is trusted, whose own TEMPLATES are files.
+  "Ask once whether to trust PROJECT, which has TEMPLATES, files.
 Call THEN with non-nil once it is trusted, or nil if it is not."
   (if (member project contexture-trust--asked) (funcall then nil)
     (push project contexture-trust--asked)
     (if (contexture-trust--decide project templates)
         (contexture-trust--trust project then)
-      (contexture--message "Not trusted; %s does it later"
+      (contexture--message "Not trusted; %s trusts it later"
                (substitute-command-keys "\\[contexture-trust-project]"))
       (funcall then nil))))
 
 (defun contexture-trust--decide (project templates)
-  "Return non-nil if the user trusts PROJECT with its own TEMPLATES, files."
-  (let ((prompt (format "%s has templates of its own, which say what a model is told.  \
+  "Return non-nil if the user trusts PROJECT, which has TEMPLATES, files."
+  (let ((prompt (format "%s has its own templates, which determine what a model is told.  \
 Trust them? " (contexture--visible (abbreviate-file-name project))))
         answer)
     (save-window-excursion
@@ -130,14 +130,14 @@ Trust them? " (contexture--visible (abbreviate-file-name project))))
     (eq answer ?y)))
 
 (defun contexture-trust--show (templates)
-  "Show the text of TEMPLATES, files, without running anything of them."
+  "Show the text of TEMPLATES, files, without running any code in them."
   (with-current-buffer (get-buffer-create contexture-trust-buffer)
     (let ((inhibit-read-only t))
       (special-mode)
       (erase-buffer)
       (dolist (file templates)
         (insert (propertize (format "%s\n" (contexture--visible (file-truename file))) 'face 'bold))
-        (if (not (file-regular-p file)) (insert "This is no regular file.\n")
+        (if (not (file-regular-p file)) (insert "This is not a regular file.\n")
           (goto-char (+ (point) (cadr (insert-file-contents
                                        file nil 0 contexture-trust--longest))))
           (unless (bolp) (insert "\n")))
@@ -149,21 +149,21 @@ Trust them? " (contexture--visible (abbreviate-file-name project))))
 ;;;; The doctor
 
 (defun contexture-doctor--check-trust (then)
-  "Give THEN the projects whose own templates count."
+  "Call THEN with the findings on trusted projects."
   (if (or (not (contexture-running-p)) (bound-and-true-p contexture-doctor--address))
       (funcall then (list (contexture-doctor--finding
-                           'note "Trust is looked at once Emacs is connected")))
+                           'note "Trust is checked once Emacs is connected")))
     (contexture--probe-call
      'list-trusted-projects nil contexture-doctor-timeout
      (lambda (outcome projects)
        (funcall then
                 (cond ((not (eq outcome 'answered))
                        (list (contexture-doctor--finding
-                              'note "The server does not say which projects are trusted"
+                              'note "The server does not list trusted projects"
                               (and (stringp projects) projects))))
                       ((null projects)
                        (list (contexture-doctor--finding
-                              'ok "No project is trusted; templates of projects do not count")))
+                              'ok "No project is trusted; templates of projects are not used")))
                       (t (mapcar #'contexture-trust--finding projects))))))))
 
 (defun contexture-trust--finding (trusted)
@@ -173,17 +173,17 @@ Trust them? " (contexture--visible (abbreviate-file-name project))))
                 (format "%s%s" (abbreviate-file-name project)
                         (if-let ((remote (plist-get trusted :remote)))
                             (format " (%s)" remote) ""))))
-         (revoke (cons "Trust it no longer"
+         (revoke (cons "Stop trusting it"
                        (lambda () (contexture-distrust-project project)))))
     (pcase (contexture--name (plist-get trusted :standing))
       ("same" (contexture-doctor--finding
-               'ok (format "%s is trusted, its templates count" name) nil revoke))
+               'ok (format "%s is trusted; its templates are used" name) nil revoke))
       ("other" (contexture-doctor--finding
-                'note (format "%s was trusted; something else is there now, which is not"
+                'note (format "%s was trusted, but something else is there now; trust it again"
                               name)
                 nil revoke))
       (_ (contexture-doctor--finding
-          'note (format "%s was trusted, and is gone" name) nil revoke)))))
+          'note (format "%s was trusted, but is gone" name) nil revoke)))))
 
 (provide 'contexture-trust)
 ;;; contexture-trust.el ends here

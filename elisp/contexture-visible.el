@@ -9,13 +9,12 @@
 
 ;;; Commentary:
 
-;; A name may hold characters that nobody sees: controls, line ends,
-;; marks that reverse what follows, characters without width.  With them
-;; one file can look like another, and a model can ask for something
-;; else than what is read.  Wherever the package shows a name, those
-;; characters become escapes such as \u{202e}, in the form that the
-;; server uses too.  Where contents are shown, the text stays as it is
-;; and only looks that way.
+;; A name may contain invisible characters: controls, line ends, marks that
+;; reverse the text after them, characters without width.  With them one
+;; file can look like another, and a model can ask for something other than
+;; what you read.  Wherever the package shows a name, such characters become
+;; escapes such as \u{202e}, in the server's form.  Where contents are
+;; shown, they only look that way; the text stays as it is.
 ;;
 ;; `glyphless-display-mode' would show most of these characters, but
 ;; only in buffers, only where it is on, and the text would still be
@@ -30,13 +29,13 @@
            (#x200b . #x200f) (#x2028 . #x202e) (#x2060 . #x206f) #x3164
            (#xfe00 . #xfe0f) #xfeff #xffa0 (#xfff0 . #xfffb) (#x1bca0 . #x1bca3)
            (#x1d173 . #x1d17a) (#xe0000 . #xe0fff)))
-  "Matches a character beyond ASCII that shows nothing of itself.
+  "Regexp for a character beyond ASCII that is invisible.
 That is Default_Ignorable_Code_Point of Unicode's
 DerivedCoreProperties.txt, the separators of lines and paragraphs, and
 the marks of interlinear annotations.")
 
 (defconst contexture-visible--flags '("gbeng" "gbsct" "gbwls")
-  "What a black flag has behind it, as tags, to be another flag.")
+  "Tag sequences after a black flag that make another flag.")
 
 (defconst contexture-visible--cursive
   '(arabic syriac nko mandaic mongolian phags-pa manichaean adlam hanifi-rohingya)
@@ -45,8 +44,8 @@ the marks of interlinear annotations.")
 ;;;; Characters
 
 (defun contexture-visible--hidden-p (char)
-  "Whether CHAR, outside of any text, shows nothing of itself.
-Emacs shows bytes that are no text as they are."
+  "Return non-nil if CHAR, by itself, is invisible.
+Emacs shows bytes that are not text."
   (cond ((< char ?\s) t)
         ((< char #x7f) nil)
         ((< char #xa0) t)
@@ -59,26 +58,27 @@ Emacs shows bytes that are no text as they are."
   (get-char-code-property char 'general-category))
 
 (defun contexture-visible--escape (char &optional properties)
-  "Return the escape that stands for CHAR, which had PROPERTIES."
+  "Return the escape for CHAR, with the text PROPERTIES."
   (apply #'propertize (pcase char
                         (?\n "\\n") (?\r "\\r") (?\t "\\t")
                         (_ (format "\\u{%x}" char)))
          'face 'escape-glyph properties))
 
 (defun contexture-visible--picture-p (char)
-  "Whether CHAR, a character or nil, can be part of an emoji."
+  "Return non-nil if CHAR, a character or nil, can be part of an emoji."
   (and char (or (memq (contexture-visible--category char) '(So Sm))
                 (<= #x1f3fb char #x1f3ff)
                 (memq char '(#x203c #x2049 #x2139 #x3030)))))
 
 (defun contexture-visible--script-p (char &rest scripts)
-  "Whether CHAR, a character or nil, is of one of SCRIPTS."
+  "Return non-nil if CHAR, a character or nil, is of one of SCRIPTS."
   (and char (memq (aref char-script-table char) scripts)))
 
 (defun contexture-visible--right-p (text index)
-  "Whether the hidden character of TEXT at INDEX belongs there.
-It then changes how ordinary text looks: a joiner where letters join, a
-selector after what has variants, a part of an emoji."
+  "Return non-nil if the hidden character of TEXT at INDEX belongs there.
+It does if it changes how ordinary text looks: a joiner between letters
+that join, a selector after a character with variants, a part of an
+emoji."
   (let ((char (aref text index))
         (base (and (> index 0) (aref text (1- index))))
         (next (and (< (1+ index) (length text)) (aref text (1+ index)))))
@@ -105,7 +105,7 @@ selector after what has variants, a part of an emoji."
             (not (contexture-visible--hidden-p base)))))))
 
 (defun contexture-visible--in-flag-p (text index)
-  "Whether the tag of TEXT at INDEX is part of a flag."
+  "Return non-nil if the tag of TEXT at INDEX is part of a flag."
   (cl-some
    (lambda (letters)
      (let* ((tags (concat [#x1f3f4] (mapcar (lambda (it) (+ #xe0000 it)) letters)
@@ -135,15 +135,15 @@ With LINES non-nil, line ends and tabs stay."
 
 (defun contexture--visible-data (data)
   "Return DATA from the server with escapes in all its strings.
-It is for showing only: what is meant is known by the data themselves."
+Use the result for display only; keep the data themselves."
   (cond ((stringp data) (contexture--visible data))
         ((consp data) (cons (contexture--visible-data (car data))
                             (contexture--visible-data (cdr data))))
         (t data)))
 
 (defun contexture--visible-candidate (name)
-  "Return NAME, a candidate for completion, which then looks as it should.
-The text stays the same, so that it names the same."
+  "Return NAME, a completion candidate, displayed with escapes.
+Its text stays the same, so that it still names the same thing."
   (if (equal name (contexture--visible name)) name
     (let ((shown (copy-sequence name)))
       (dotimes (index (length shown))
@@ -155,9 +155,9 @@ The text stays the same, so that it names the same."
       shown)))
 
 (defun contexture--show-hidden (&optional beg end)
-  "Have the text from BEG to END show its hidden characters.
-They default to the whole buffer.  Controls are left to Emacs, which
-shows them as ^A or \\200.  The text does not change."
+  "Make the hidden characters from BEG to END visible.
+BEG and END default to the whole buffer.  Controls are left to Emacs,
+which shows them as ^A or \\200.  The text does not change."
   (save-excursion
     (goto-char (or beg (point-min)))
     (with-silent-modifications
@@ -172,17 +172,17 @@ shows them as ^A or \\200.  The text does not change."
                                (contexture-visible--escape (char-after at)))))))))
 
 (defun contexture--format (string &rest arguments)
-  "Like `format-message' of STRING, with escapes in ARGUMENTS."
+  "Return `format-message' of STRING, with escapes in ARGUMENTS."
   (apply #'format-message string
          (mapcar (lambda (it) (if (stringp it) (contexture--visible it) it))
                  arguments)))
 
 (defun contexture--message (string &rest arguments)
-  "Like `message' of STRING, with escapes in ARGUMENTS."
+  "Call `message' with STRING, and escapes in ARGUMENTS."
   (message "%s" (apply #'contexture--format string arguments)))
 
 (defun contexture--user-error (string &rest arguments)
-  "Like `user-error' of STRING, with escapes in ARGUMENTS."
+  "Signal `user-error' with STRING, and escapes in ARGUMENTS."
   (user-error "%s" (apply #'contexture--format string arguments)))
 
 (provide 'contexture-visible)

@@ -13,11 +13,10 @@
 ;; line.  This file turns a message into a line and back; it knows
 ;; nothing of processes, calls or the meaning of a message.
 ;;
-;; Three things that Emacs strings may hold do not travel: text
-;; properties are dropped; raw bytes and lone surrogates, which are no
-;; Unicode text, become U+FFFD and are counted; and a symbol with a
-;; newline in its name is refused, since `prin1' has no way to print it
-;; on one line.
+;; Three things cannot be sent: text properties are dropped; raw bytes and
+;; lone surrogates, which are not Unicode text, become U+FFFD and are
+;; counted; and a symbol with a newline in its name is an error, since
+;; `prin1' cannot print it on one line.
 
 ;;; Code:
 
@@ -29,14 +28,14 @@
 (defconst contexture--no-text
   (format "[%c-%c%c-%c%c-%c]" #xd800 #xdfff #x110000 #x3fff7f #x3fff80 #x3fffff)
   "Regexp for one character that UTF-8 cannot express.
-These are the surrogates, what follows the last Unicode character,
-and the raw bytes; the matcher wants a range of its own for those.")
+They are the surrogates, everything after the last Unicode character,
+and the raw bytes, which need their own range in a regexp.")
 
 (defvar contexture--replaced 0
-  "How many characters the encoding in progress has replaced.")
+  "Number of characters replaced by the encoding in progress.")
 
 (defun contexture--redact (line)
-  "Return LINE, a message, without the key that it may carry."
+  "Return LINE, a message, with any API key hidden."
   (if (string-search ":api-key \"" line)
       (replace-regexp-in-string ":api-key \"\\(?:[^\"\\\\]\\|\\\\.\\)*\""
                                 ":api-key \"(hidden)\"" line t t)
@@ -45,10 +44,10 @@ and the raw bytes; the matcher wants a range of its own for those.")
 (defun contexture--encode (message)
   "Return a pair (LINE . REPLACED) for MESSAGE, a property list.
 LINE ends in a newline and has no other.  REPLACED counts the
-characters that are no text and were replaced by U+FFFD.
+characters that are not text and were replaced by U+FFFD.
 
-A collection of garbage in the middle of this, for a large message,
-costs more than all of it, so callers let it wait."
+For a large message, a garbage collection in the middle of this costs
+more than all the rest, so callers put it off."
   (let* ((contexture--replaced 0)
          (print-escape-newlines t)
          (print-escape-control-characters nil)
@@ -68,9 +67,9 @@ costs more than all of it, so callers let it wait."
     (cons (concat line "\n") contexture--replaced)))
 
 (defun contexture--decode (line)
-  "Return the message that LINE, a string without its newline, holds.
+  "Return the message in LINE, a string without its newline.
 Return nil for a comment or an empty line.  Signal
-`contexture-unreadable' when LINE holds no message."
+`contexture-unreadable' if LINE has no message."
   (unless (string-match-p "\\`[ \t\r]*\\(?:;\\|\\'\\)" line)
     (let ((message (contexture--read line)))
       (unless (and (keywordp (car-safe message))
@@ -79,9 +78,8 @@ Return nil for a comment or an empty line.  Signal
       message)))
 
 (defun contexture--read (line)
-  "Read the one datum of LINE, letting garbage wait meanwhile.
-A collection in the middle of a large message costs more than the
-reading."
+  "Read the one datum of LINE without collecting garbage.
+For a large message, a collection costs more than the reading."
   (condition-case nil
       (let ((gc-cons-threshold most-positive-fixnum)
             (read-circle nil))
@@ -94,7 +92,7 @@ reading."
           (list (truncate-string-to-width line 80 nil nil "..."))))
 
 (defun contexture--plain (value)
-  "Return VALUE with every string in it made plain text."
+  "Return VALUE with all strings in it made plain text."
   (cond ((stringp value) (contexture--plain-string value))
         ((consp value) (contexture--plain-list value))
         ((vectorp value) (cl-map 'vector #'contexture--plain value))
@@ -108,8 +106,8 @@ reading."
     (nconc (nreverse result) (and list (contexture--plain list)))))
 
 (defun contexture--plain-string (string)
-  "Return STRING without text properties and without what is no text.
-Count the replaced characters in `contexture--replaced'."
+  "Return STRING as plain text, without text properties.
+Count the characters replaced in `contexture--replaced'."
   (let* ((text (if (or (next-property-change 0 string)
                        (and (> (length string) 0) (text-properties-at 0 string)))
                    (substring-no-properties string)
@@ -120,7 +118,7 @@ Count the replaced characters in `contexture--replaced'."
       (contexture--replace-no-text multibyte))))
 
 (defun contexture--replace-no-text (text)
-  "Return TEXT with U+FFFD for each character that is no text."
+  "Return TEXT with U+FFFD for each character that is not text."
   (if (string-match-p contexture--no-text text)
       (replace-regexp-in-string
        contexture--no-text

@@ -24,10 +24,10 @@
 
 ;;; Commentary:
 
-;; Contexture keeps what a language model needs to see: regions,
-;; definitions, buffers, files and symbols that you mark, kept per
-;; buffer by a small server and rendered as Markdown.  What you marked
-;; is still there next week.
+;; Contexture keeps what a language model needs to see: the regions,
+;; definitions, buffers, files and symbols that you mark.  A small server
+;; stores them for each buffer and renders them as Markdown.  They are
+;; still there next week.
 ;;
 ;; Bind the commands to a prefix of your own and start marking:
 ;;
@@ -46,17 +46,16 @@
 ;;     v  contexture-add-diff         D  contexture-drop-set
 ;;     o  contexture-add-compilation  m  contexture-switch
 ;;     g  contexture-refresh          C  contexture-set-capacity
-;;     n  the commands for sessions, conversations that are kept
+;;     n  the commands for sessions, which are conversations
 ;;     z  the commands for a Lisp that SLIME or SLY is connected to
 ;;     R  contexture-repl             E  contexture-explain-code
 ;;     ?  contexture-menu, which shows all of this
 ;;
-;; Nothing is added without one of these commands.  Each says what it
-;; added, where to, and what that costs in tokens.  The text is taken
-;; from the buffer, so edits that are not saved are part of it.  Where
-;; it goes is `contexture-scope': by default each buffer has a context
-;; of its own.  Under narrowing only what is visible is taken, with the
-;; line numbers that it has in the whole buffer.
+;; Only these commands add something.  Each says what it added, where to,
+;; and the cost in tokens.  The text comes from the buffer, so it includes
+;; unsaved edits.  `contexture-scope' says where it goes: by default each
+;; buffer has its own context.  Under narrowing only the visible text is
+;; taken, with its line numbers in the whole buffer.
 
 ;;; Code:
 
@@ -69,20 +68,20 @@
 (declare-function add-log-current-defun "add-log" ())
 
 (defgroup contexture nil
-  "Keep what a language model needs to see."
+  "Choose and keep what a language model sees."
   :group 'tools
   :group 'convenience
   :prefix "contexture-"
   :link '(url-link "https://github.com/contexture/contexture"))
 
 (defvar contexture--last-manager nil
-  "Name of the context that was added to last.")
+  "Name of the context to which something was added last.")
 
 (defvar contexture--totals (make-hash-table :test #'equal)
-  "From a context's name to (ITEMS . TOKENS), as last heard.")
+  "Hash table from a context's name to (ITEMS . TOKENS), as last reported.")
 
 (defun contexture--size (items tokens)
-  "Return words for the size of a context of ITEMS with TOKENS."
+  "Return a phrase for the size of a context of ITEMS with TOKENS."
   (format "%s, %s" (contexture--count (or items 0) "item")
           (contexture--count (or tokens 0) "token")))
 
@@ -95,12 +94,12 @@
 
 (defun contexture--capture (beg end origin &rest metadata)
   "Return parameters that add the text from BEG to END of this buffer.
-ORIGIN, a keyword, tells how it was chosen; METADATA is a plist of
-what else is known."
+ORIGIN, a keyword, says how it was chosen; METADATA is a plist of further
+facts."
   (when (string-prefix-p "*contexture: " (buffer-name))
-    (user-error "This buffer only shows context; mark text where it comes from"))
+    (user-error "This buffer only shows context; mark text in its own buffer"))
   (when (minibufferp)
-    (user-error "Leave the minibuffer first; its text is not kept"))
+    (user-error "Leave the minibuffer first; its text cannot be added"))
   (list :type (cond ((eq origin :file) :file)
                     ((derived-mode-p 'prog-mode) :code)
                     (t :text))
@@ -115,7 +114,7 @@ what else is known."
                                  metadata))))
 
 (defun contexture--buffer-metadata ()
-  "Return what this buffer says of any text in it, as a plist."
+  "Return the metadata of any text in this buffer, as a plist."
   (let* ((base (contexture--base-buffer))
          (file (buffer-file-name base))
          (mode (symbol-name major-mode)))
@@ -137,7 +136,7 @@ An END at the start of a line does not count that line."
 
 (defun contexture--whole-p (beg end origin)
   "Return non-nil if BEG to END, taken as ORIGIN says, is a whole file.
-It then has no lines of its own, and is read again as a whole."
+Such an item has no lines, and is refreshed as a whole."
   (and (memq origin '(:file :buffer))
        (save-restriction
          (widen)
@@ -145,7 +144,7 @@ It then has no lines of its own, and is read again as a whole."
 
 (defun contexture--partial-p (beg end)
   "Return non-nil if the text from BEG to END is not whole lines.
-The server then looks for it within lines, not only between them."
+The server then also looks for it within lines."
   (save-excursion
     (save-restriction
       (widen)
@@ -163,7 +162,7 @@ The server then looks for it within lines, not only between them."
           (match-string-no-properties 1))))))
 
 (defun contexture--description (metadata)
-  "Return what a text is that came from where METADATA says."
+  "Return a phrase for the kind of a text with METADATA."
   (concat (pcase (plist-get metadata :origin)
             (:diff "the diff of ")
             (:diagnostic "the diagnostics of ")
@@ -176,9 +175,8 @@ The server then looks for it within lines, not only between them."
           (contexture--named-source metadata)))
 
 (defun contexture--named-source (metadata)
-  "Return where METADATA says that a text came from.
-A symbol that was asked for by its name comes first, as that is how it
-is known."
+  "Return the source of a text with METADATA.
+A symbol that was added by name is shown by that name."
   (let ((symbol (plist-get metadata :symbol))
         (source (contexture--source metadata)))
     (if (and symbol (eq (plist-get metadata :origin) :symbol)
@@ -187,7 +185,7 @@ is known."
       source)))
 
 (defun contexture--source (metadata)
-  "Return where METADATA, a plist, says that a text came from."
+  "Return the source of a text with METADATA, a plist."
   (let ((place (contexture--place metadata))
         (start (plist-get metadata :start-line))
         (end (plist-get metadata :end-line)))
@@ -200,7 +198,7 @@ is known."
           (t (format "%s:%d-%d" place start end)))))
 
 (defun contexture--place (metadata)
-  "Return the file, or else the buffer, that METADATA names, for people."
+  "Return the file, or else the buffer, in METADATA, as text for people."
   (contexture--visible
    (if-let ((file (plist-get metadata :filename)))
        (contexture--short-name file (plist-get metadata :project))
@@ -220,17 +218,17 @@ is known."
 
 (defun contexture--item-state (state metadata timestamp)
   "Return the word for STATE of the item with METADATA, added at TIMESTAMP.
-Text that was never saved cannot be as its file is, and the server
-cannot look at files on other machines."
+Text that was never saved cannot match its file, and the server cannot
+look at files on other machines."
   (cond ((contexture--item-remote-p metadata) "remote")
         ((and (eq state :fresh) (contexture--item-unsaved-p metadata timestamp))
          "unsaved")
         (t (contexture--name state))))
 
 (defun contexture--item-unsaved-p (metadata timestamp)
-  "Whether the item with METADATA is text that its file never had.
-It was not saved when it was taken, at TIMESTAMP, nor was the file
-written since: then the server would find the text there."
+  "Return non-nil if the item with METADATA is text that was never saved.
+It was unsaved when it was taken, at TIMESTAMP, and the file has not been
+written since."
   (and (plist-get metadata :modified)
        (let ((attributes (file-attributes (plist-get metadata :filename))))
          (not (and attributes
@@ -238,15 +236,15 @@ written since: then the server would find the text there."
                                 (file-attribute-modification-time attributes)))))))
 
 (defun contexture--item-remote-p (metadata)
-  "Whether METADATA names a file on another machine."
+  "Return non-nil if METADATA names a file on another machine."
   (when-let ((file (plist-get metadata :filename)))
     (file-remote-p file)))
 
 ;;;; Adding
 
 (defun contexture--add (params &optional method)
-  "Have the server add what PARAMS say, by METHOD, and tell the user.
-METHOD is `add-context' unless given."
+  "Call METHOD with PARAMS to add something, and tell the user.
+METHOD is `add-context' by default."
   (let ((manager (contexture-current-manager)) replaced)
     (setq contexture--last-manager manager)
     (contexture--request-patiently
@@ -257,7 +255,7 @@ METHOD is `add-context' unless given."
     (setq replaced contexture--last-replaced)))
 
 (defun contexture--tell-added (manager item replaced)
-  "Tell that MANAGER has received ITEM, with REPLACED characters lost."
+  "Say that ITEM was added to MANAGER, with REPLACED characters lost."
   (contexture--note-totals manager (plist-get item :count)
                            (plist-get item :total-tokens))
   (contexture--message "Added %s to %s (%s)%s%s"
@@ -266,7 +264,7 @@ METHOD is `add-context' unless given."
            (contexture--size (plist-get item :count)
                              (plist-get item :total-tokens))
            (if-let ((evicted (plist-get item :evicted)))
-               (format "; it is full, so the oldest %s went"
+               (format "; it is full, so the oldest %s left it"
                        (contexture--count (length evicted) "item"))
              "")
            (if (> replaced 0)
@@ -274,12 +272,12 @@ METHOD is `add-context' unless given."
              "")))
 
 (defun contexture--tell-refused (manager problem)
-  "Tell that MANAGER has received nothing because of PROBLEM."
+  "Say that nothing was added to MANAGER because of PROBLEM."
   (contexture--message "Nothing added to %s: %s" (contexture--label manager)
            (contexture--error-text problem)))
 
 (defun contexture--note-totals (manager items tokens)
-  "Remember that MANAGER holds ITEMS with TOKENS, both numbers."
+  "Record that MANAGER holds ITEMS with TOKENS, both numbers."
   (puthash manager (cons items tokens) contexture--totals)
   (force-mode-line-update t))
 
@@ -287,8 +285,8 @@ METHOD is `add-context' unless given."
 (defun contexture-add-region (beg end &optional rectangle)
   "Add the text between BEG and END to this buffer's context.
 Interactively, that is the region.  With RECTANGLE non-nil, as when
-`rectangle-mark-mode' is on, it is what the rectangle with these corners
-has of each line."
+`rectangle-mark-mode' is on, add the text of the rectangle with these
+corners."
   (interactive
    (cond ((contexture-sources--block-selection))
          ((or (use-region-p) (and (mark t) (not transient-mark-mode)))
@@ -303,7 +301,7 @@ has of each line."
 ;;;###autoload
 (defun contexture-add-buffer ()
   "Add the text of this buffer to its context.
-Unsaved edits are part of it; under narrowing, what is hidden is not."
+Unsaved edits are included; under narrowing, hidden text is not."
   (interactive)
   (when (= (point-min) (point-max))
     (user-error "The buffer is empty"))
@@ -316,7 +314,7 @@ Unsaved edits are part of it; under narrowing, what is hidden is not."
   (let ((bounds (or (contexture--defun-bounds)
                     (contexture--user-error "There is no definition around point%s"
                                 (if (derived-mode-p 'prog-mode) ""
-                                  " that this major mode knows of")))))
+                                  " that this major mode knows")))))
     (contexture--add
      (contexture--capture (car bounds) (cdr bounds) :defun
                           :symbol (contexture--defun-name)))))
@@ -333,8 +331,8 @@ Unsaved edits are part of it; under narrowing, what is hidden is not."
 
 (defun contexture--defun-bounds-by-motion ()
   "Return the bounds of the definition that begins before point, or nil.
-Of a Python class that has methods, `bounds-of-thing-at-point' finds
-nothing, since it goes back from the end of the class, to a method."
+`bounds-of-thing-at-point' does not find a Python class with methods,
+since it goes back from the end of the class to a method."
   (let ((here (point)))
     (save-excursion
       (end-of-line)
@@ -355,8 +353,8 @@ nothing, since it goes back from the end of the class, to a method."
 ;;;###autoload
 (defun contexture-add-file (file &optional start end)
   "Add FILE, or its lines START to END, to this buffer's context.
-The server reads it, so its size does not matter to Emacs.  If it is
-being edited here, the text of its buffer is what is added."
+The server reads it, so its size does not matter to Emacs.  If a buffer
+has unsaved edits of FILE, the buffer's text is added instead."
   (interactive
    (list (read-file-name "Add file: " nil
                          (buffer-file-name (contexture--base-buffer)) t)))
@@ -399,7 +397,7 @@ being edited here, the text of its buffer is what is added."
 
 (defun contexture--capture-remote (file start end)
   "Return parameters that add lines START to END of FILE, read by Emacs.
-It is on another machine, where the server cannot read it."
+This is for files on other machines, which the server cannot read."
   (with-temp-buffer
     (insert-file-contents file)
     (let ((params (contexture--capture-file (current-buffer) start end)))
@@ -422,28 +420,28 @@ It is on another machine, where the server cannot read it."
 
 (defun contexture--ask (method params)
   "Return the result of METHOD with PARAMS while the user waits.
-What goes wrong is the user's business, not a bug."
+Signal errors as `user-error', since they are not bugs."
   (condition-case problem
       (contexture-request method params)
     (contexture-error
      (contexture--user-error "Contexture: %s" (contexture--problem-text problem)))))
 
 (defun contexture--read-manager (&optional ask)
-  "Return the name of a context that holds something.
+  "Return the name of a context that is not empty.
 That is this buffer's; if it is empty, or if ASK is non-nil, the user
-chooses among all."
+chooses one."
   (let* ((own (contexture-current-manager))
          (all (cl-remove-if (lambda (entry) (eql 0 (plist-get entry :count)))
                             (contexture--ask 'list-managers nil)))
          (names (mapcar (lambda (entry) (plist-get entry :manager)) all)))
     (cond ((null names)
-           (user-error "No context holds anything yet; add something first"))
+           (user-error "All contexts are empty; add something first"))
           ((and (not ask) (member own names)) own)
           (t (contexture--choose-manager all names own)))))
 
 (defun contexture--manager-to-show (ask)
   "Return the name of this buffer's context, or a chosen one if ASK.
-If this buffer has none, it is the one that was added to last."
+If this buffer has none, use the one to which something was added last."
   (let ((own (contexture-current-manager)))
     (cond (ask (contexture--read-manager t))
           ((or contexture-manager
@@ -454,9 +452,8 @@ If this buffer has none, it is the one that was added to last."
           (t contexture--last-manager))))
 
 (defun contexture--holds-anything-p (manager)
-  "Whether the context named MANAGER has items.
-A server that does not answer at once is not waited for; then what was
-heard last counts."
+  "Return non-nil if the context named MANAGER has items.
+If the server does not answer at once, use its last report."
   (< 0 (or (condition-case nil
                (plist-get (contexture-request 'context-summary
                                               (list :manager manager)
@@ -466,8 +463,8 @@ heard last counts."
            0)))
 
 (defun contexture--choose-manager (all names own)
-  "Have the user choose one of NAMES, described by the entries ALL.
-OWN is the name of the context of the current buffer."
+  "Ask the user for one of NAMES, described by the entries ALL.
+OWN is the name of the current buffer's context."
   (let ((default (car (or (member own names)
                           (member contexture--last-manager names)
                           names)))
@@ -488,8 +485,8 @@ OWN is the name of the context of the current buffer."
 ;;;###autoload
 (defun contexture-copy (manager)
   "Copy the context named MANAGER to the kill ring, as Markdown.
-That is this buffer's; with a prefix argument, or if it is empty,
-choose one."
+By default it is this buffer's; with a prefix argument, or if it is
+empty, choose one."
   (interactive (list (contexture--read-manager current-prefix-arg)))
   (let ((text (contexture--markdown manager)))
     (kill-new text)
@@ -499,8 +496,8 @@ choose one."
 ;;;###autoload
 (defun contexture-insert (manager)
   "Insert the context named MANAGER at point, as Markdown.
-That is this buffer's; with a prefix argument, or if it is empty,
-choose one."
+By default it is this buffer's; with a prefix argument, or if it is
+empty, choose one."
   (interactive
    (progn (barf-if-buffer-read-only)
           (list (contexture--read-manager current-prefix-arg))))

@@ -100,7 +100,7 @@
     (contexture-dashboard-tests--shows "Messages   0  all in view")
     (contexture-dashboard-tests--shows "Tokens     0 of 100,000")
     (contexture-dashboard-tests--shows "░\\{40\\} 0.0 %")
-    (contexture-dashboard-tests--shows "None was built")
+    (contexture-dashboard-tests--shows "None has been built")
     (contexture-dashboard-tests--shows "Checkpoints\n  None yet")))
 
 (ert-deftest contexture-dashboard-shows-an-active-session ()
@@ -241,7 +241,7 @@
     (contexture-request 'add-message '(:session "ses-1" :content "more"))
     (contexture-dashboard-tests--shows "Session one: active\nMessages   2")
     (contexture-request 'delete-session '(:session "ses-1"))
-    (contexture-dashboard-tests--shows "This session is deleted\n.*nothing of it is lost")
+    (contexture-dashboard-tests--shows "This session is deleted\n.*you can bring it back whole")
     (contexture-request 'restore-session '(:session "ses-1"))
     (contexture-dashboard-tests--shows "Session one: active\nMessages   2")
     (contexture-request 'delete-session '(:session "ses-1"))

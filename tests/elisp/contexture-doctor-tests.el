@@ -49,7 +49,7 @@
      "set-up: everything is in order"
      "ok    Emacs" "ok    .*contexture is version" "ok    tokens are counted"
      "state will be made" "ok    It answers; it is version"
-     "note  This Emacs is not connected" "note  The commands are on no key")
+     "note  This Emacs is not connected" "note  The commands are not bound to a key")
     (should-not contexture--connection)
     (contexture-request 'ping)
     (set-file-modes (concat contexture-test-directory "state") #o700)
@@ -86,13 +86,13 @@
   (contexture-doctor-test-with-program "/no/such/program"
     (contexture-doctor-test-says
      (contexture-doctor-test-run)
-     "fail  There is no program /no/such/program" "contexture-server-command says")))
+     "fail  The program /no/such/program does not exist" "contexture-server-command names it")))
 
 (ert-deftest contexture-doctor-sees-that-the-program-may-not-be-run ()
   (contexture-doctor-test-with-program (contexture-test-file "program" "x")
     (contexture-doctor-test-says
      (contexture-doctor-test-run)
-     "fail  .*/program may not be run" "chmod u\\+x .*/program")))
+     "fail  .*/program is not executable" "chmod u\\+x .*/program")))
 
 (ert-deftest contexture-doctor-knows-an-old-program ()
   (contexture-doctor-test-with-program
@@ -115,7 +115,7 @@
   (contexture-doctor-test-with-program "echo"
     (contexture-doctor-test-says
      (contexture-doctor-test-run)
-     "fail  .*echo is not Contexture's server; .* it said: ")))
+     "fail  .*echo is not Contexture's server; .* it printed: ")))
 
 (ert-deftest contexture-doctor-knows-a-program-that-says-nothing ()
   (contexture-doctor-test-with-program
@@ -173,7 +173,7 @@
   (contexture-test-with-server
     (contexture-doctor-test-says
      (contexture-doctor-test-folder (contexture-test-file "file" "x"))
-     "fail  .*/file is no folder" "--state")))
+     "fail  .*/file is not a folder" "--state")))
 
 (ert-deftest contexture-doctor-sees-that-the-state-is-closed ()
   (skip-unless (/= 0 (user-uid)))       ; to root nothing is closed
@@ -184,7 +184,7 @@
       (unwind-protect
           (contexture-doctor-test-says
            (contexture-doctor-test-folder folder)
-           "fail  .*closed may not be used" "chmod u\\+rwx .*closed")
+           "fail  You have no access to .*closed" "chmod u\\+rwx .*closed")
         (set-file-modes folder #o700)))))
 
 (ert-deftest contexture-doctor-sees-that-the-state-is-of-another-user ()
@@ -208,14 +208,14 @@
   (contexture-test-with-server
     (contexture-doctor-test-says
      (contexture-doctor-test-run "/no/such/socket")
-     "fail  There is no socket /no/such/socket" "serve --unix /no/such/socket"
+     "fail  The socket /no/such/socket" "serve --unix /no/such/socket"
      "M-x contexture-disconnect")))
 
 (ert-deftest contexture-doctor-knows-what-is-no-socket ()
   (contexture-test-with-server
     (contexture-doctor-test-says
      (contexture-doctor-test-run (contexture-test-file "file" "x"))
-     "fail  .*/file is no socket")))
+     "fail  .*/file is not a socket")))
 
 (ert-deftest contexture-doctor-knows-a-socket-nobody-listens-at ()
   (contexture-test-with-server
@@ -225,7 +225,7 @@
       (unless (file-exists-p path) (ert-skip "Emacs removes sockets here"))
       (contexture-doctor-test-says
        (contexture-doctor-test-run path)
-       "fail  Cannot reach .*/s: .*refused" "server that made this socket has ended"))))
+       "fail  Cannot reach .*/s: .*refused" "server that created this socket has ended"))))
 
 (ert-deftest contexture-doctor-knows-a-server-that-is-not-ours ()
   (contexture-test-with-server
@@ -236,7 +236,7 @@
                              (process-send-string process "220 mail.example\r\n")))))
       (contexture-doctor-test-says
        (contexture-doctor-test-run path)
-       "fail  Who listens at .*/s is not Contexture's server; it said: 220 mail"
+       "fail  The program that listens at .*/s is not Contexture's server; it said: 220 mail"
        "M-x contexture-connect")
       (delete-process other))))
 
@@ -270,7 +270,7 @@
        (contexture-doctor-test-run)
        (format "fail  The server (process %d) is stopped" pid)
        (format "kill -CONT %d" pid) (format "kill -KILL %d" pid)
-       (format "\\[Let process %d go on\\]" pid))
+       (format "\\[Resume process %d\\]" pid))
       (with-current-buffer contexture-doctor-buffer
         (goto-char (point-min))
         (search-forward "[Let process")
@@ -304,7 +304,7 @@
             (contexture-doctor-test-says
              (contexture-doctor-test-run)
              "In buffer main.rs, commands work on the context of buffer main.rs"
-             "contexture-mode, which shows it, is off"
+             "contexture-mode, which marks its lines, is off"
              "ok    contexture-add-dwim is on C-c x a"))
         (use-global-map map)))))
 

@@ -222,7 +222,7 @@
       (should (string-match-p
                "exchange.sexp:2: next comes .*ping.*, but Emacs said .*redo" other))
       (should (string-match-p
-               "exchange.sexp: nothing comes any more, but Emacs said .*ping"
+               "exchange.sexp: the recording ends here, but Emacs said .*ping"
                (cadr (should-error (contexture-ert-with-replay file
                                      (contexture-request 'ping)
                                      (contexture-request 'undo)

@@ -45,7 +45,7 @@
   (contexture-dashboard-tests--with
     (contexture-test-message "no session is open" (contexture-explain))
     (contexture-dashboard-tests--fill "work" 2)
-    (contexture-test-message "No window was built" (contexture-explain))
+    (contexture-test-message "No window of this session was built" (contexture-explain))
     (contexture-test-user-error "1 is the last window" (contexture-explain 0))))
 
 (ert-deftest contexture-explain-groups-by-section ()
@@ -153,7 +153,7 @@ messages")))
         (should (string-match-p "\\`user  msg-1,.*\n  step 1 about" (buffer-string))))
       (contexture-explain-tests--goto "^\\+ system-prompt")
       (contexture-test-user-error "no message" (contexture-explain-visit))
-      (contexture-test-user-error "nothing more to know" (contexture-explain-toggle))
+      (contexture-test-user-error "nothing more to show" (contexture-explain-toggle))
       (goto-char (point-min))
       (contexture-test-user-error "no part of the window" (contexture-explain-visit)))))
 

@@ -258,7 +258,7 @@ done, what they left is sent."
   (contexture-gptel-test-with-gptel
     (let ((contexture-server-command "/no/such/program"))
       (contexture-gptel-mode 1)
-      (contexture-test-message "goes without context: There is no program"
+      (contexture-test-message "is sent without context: There is no program"
         (contexture-gptel-test-request "Why?")
         (should (equal (contexture-gptel-test-sent) '("Be brief." . "Why?")))))))
 

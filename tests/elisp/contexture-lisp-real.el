@@ -276,7 +276,7 @@
                                 :input)
                      "(+ 1\n   2)"))
       (delete-char -9))
-    (contexture-test-user-error "At least one" (contexture-lisp-real-do 'add-history 0))))
+    (contexture-test-user-error "at least one" (contexture-lisp-real-do 'add-history 0))))
 
 (ert-deftest contexture-lisp-real-adds-what-was-read-and-what-failed ()
   (contexture-lisp-real-with-lisp
@@ -344,7 +344,7 @@
 
 (ert-deftest contexture-lisp-real-adds-what-is-inspected ()
   (contexture-lisp-real-with-lisp
-    (contexture-test-user-error "inspects nothing" (contexture-lisp-real-do 'add-inspector))
+    (contexture-test-user-error "has no inspector open" (contexture-lisp-real-do 'add-inspector))
     (contexture-lisp-real-call 'inspect "'(apple \"pear\")")
     (contexture-lisp-real-until
      (cl-find (contexture-lisp--client-inspector-mode contexture-lisp-real-client)
@@ -360,7 +360,7 @@
     (let ((file (contexture-test-file "odd.lisp" "(in-package :cl-user)" ""
                                       "(defun odd (x)" "  (+ x undefined-thing))")))
       (with-current-buffer (find-file-noselect file)
-        (contexture-test-user-error "says nothing" (contexture-lisp-real-do 'add-note))
+        (contexture-test-user-error "has no note on this line" (contexture-lisp-real-do 'add-note))
         (goto-char (point-max))
         (forward-line -1)
         (contexture-lisp-real-call 'compile-defun)

@@ -143,7 +143,7 @@
       (contexture-test-user-error "not answered yet" (contexture-list-edit-finish))
       (goto-char (point-max))
       (insert "later"))
-    (contexture-test-message "Changed a.el\\|Kept, but not what you typed since"
+    (contexture-test-message "Changed a.el\\|Saved, except what you typed since"
       (accept-process-output nil 0.01))))
 
 (ert-deftest contexture-list-edits-keep-what-is-typed-meanwhile ()
@@ -166,7 +166,7 @@
                                         :path (contexture-test-file "a.el" "x")))
     (contexture-list-tests--open
      (lambda ()
-       (contexture-test-user-error "read anew from its file" (contexture-list-edit))))))
+       (contexture-test-user-error "read from its file" (contexture-list-edit))))))
 
 (provide 'contexture-list-edit-tests)
 ;;; contexture-list-edit-tests.el ends here

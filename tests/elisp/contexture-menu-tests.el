@@ -76,7 +76,7 @@
 (ert-deftest contexture-menu-heading-shows-context-items-and-tokens ()
   (contexture-menu-tests--in-buffer
     (should (equal (contexture-menu--heading)
-                   "Context of buffer a.txt: its size is known after the first command"))
+                   "Context of buffer a.txt: its size appears after the first command"))
     (contexture--note-totals "a.txt" 3 412)
     (let ((contexture-token-budget nil))
       (should (equal (contexture-menu--heading)
@@ -146,7 +146,7 @@
     (should (equal (contexture-menu-tests--capacity) 200))
     (dotimes (line 3)
       (contexture-add-file buffer-file-name (1+ line) (1+ line)))
-    (contexture-test-message "at most 2 items; the oldest 1 item went"
+    (contexture-test-message "at most 2 items; the oldest 1 item left it"
       (contexture-set-capacity 2))
     (contexture-undo)
     (should (= (length (contexture-test-items)) 3))))
@@ -156,7 +156,7 @@
     (contexture-request 'configure-manager '(:manager "a.txt" :max-items 7))
     (cl-letf (((symbol-function 'read-number)
                (lambda (prompt &optional default &rest _)
-                 (should (equal prompt "Most items in buffer a.txt (1 to 1000): "))
+                 (should (equal prompt "Maximum number of items in buffer a.txt (1 to 1000): "))
                  (should (equal default 7))
                  9)))
       (contexture-test-message "at most 9 items"
@@ -174,20 +174,20 @@
     (contexture-add-file buffer-file-name 1 1)
     (contexture-request 'pin-context '(:manager "a.txt" :id "ctx-1"))
     (contexture-test-message
-        "^Nothing added to buffer a\\.txt: it is full, as it holds at most 1 (1 \
-pinned); unpin or remove some, or raise that with M-x contexture-set-capacity$"
+        "^Nothing added to buffer a\\.txt: it is full; it holds at most 1 (1 \
+pinned); unpin or remove some, or raise the limit with M-x contexture-set-capacity$"
       (contexture-add-file buffer-file-name 2 2))))
 
 (ert-deftest contexture-a-directory-that-does-not-fit-names-the-way-out ()
-  (dolist (case '((80 "; raise that to 82 or more with M-x contexture-set-capacity, \
+  (dolist (case '((80 "; raise the limit to 82 or more with M-x contexture-set-capacity, \
 or add a listing")
-                  (2000 ", and can never hold more than 1000; add a smaller directory \
+                  (2000 ", and no context can hold more than 1000; add a smaller directory \
 or a listing")))
     (pcase-let ((`(,count ,end) case))
       (should (equal (contexture--error-text
                       `( :message "…" :data ( :kind :capacity-full :count ,count
                                               :tokens 9 :capacity 50 :pinned 2)))
-                     (format "%d files (9 tokens) do not fit, as it holds at most 50 \
+                     (format "%d files (9 tokens) do not fit; it holds at most 50 \
 (2 pinned)%s" count end))))))
 
 (provide 'contexture-menu-tests)

@@ -266,7 +266,7 @@ this line into ~/.authinfo.gpg: machine api.anthropic.com login apikey password 
         (should-not (contexture-test--message-after start "told of")))
       (contexture-ert-wait-for
        (contexture-test--message-after
-        start "^Contexture: provider local: the server was told of llama$"))
+        start "^Contexture: provider local is set up with the model llama$"))
       (contexture-configure-provider "odd" '(:kind magic :model "m"))
       (contexture-ert-wait-for (contexture-test--message-after start "provider odd: .*kind"))
       (should-not (contexture-test--message-after start "odd: the server was told"))
@@ -397,14 +397,14 @@ this line into ~/.authinfo.gpg: machine api.anthropic.com login apikey password 
     (pcase-let ((`(,untold ,play ,gone) (contexture-provider-tests--doctor)))
       (should (equal (car untold) 'fail))
       (should (string-search "wrong: the server was not told of it" (cadr untold)))
-      (should (equal (seq-take play 2) '(ok "play: scripted, the one that is asked")))
+      (should (equal (seq-take play 2) '(ok "play: scripted, the default")))
       (should (equal (car gone) 'warn))
       (should (string-search "gone" (cadr gone))))))
 
 (ert-deftest contexture-provider-doctor-offers-to-set-one-up ()
   (contexture-provider-tests--with nil
     (should (equal (seq-take (car (contexture-provider-tests--doctor)) 2)
-                   '(note "No model is set up; everything but talking works without")))))
+                   '(note "No model is set up; you need one only to talk with it")))))
 
 (ert-deftest contexture-provider-doctor-knows-which-models-there-are ()
   (let ((judge (lambda (model outcome value)

@@ -164,7 +164,7 @@ Return the text that was proposed."
 
 (ert-deftest contexture-repl-block-copies-and-inserts ()
   (contexture-repl-test-with '(("One:\n```\na\n```\ntwo:\n```\nb\n```\n"))
-    (contexture-test-user-error "No answer here has code" (contexture-repl-copy-block))
+    (contexture-test-user-error "No answer here has a block of code" (contexture-repl-copy-block))
     (contexture-repl-test-send "Q")
     (contexture-repl-copy-block)
     (should (equal (current-kill 0) "b\n"))
@@ -186,9 +186,9 @@ Return the text that was proposed."
 (ert-deftest contexture-repl-block-is-never-that-of-the-question ()
   (contexture-repl-test-with '(("Only words.") ("So:\n```\nanswer\n```\n") ("Yes."))
     (contexture-repl-test-send "What of this?\n```\nquestion\n```")
-    (contexture-test-user-error "No answer here has code" (contexture-repl-copy-block))
+    (contexture-test-user-error "No answer here has a block of code" (contexture-repl-copy-block))
     (with-temp-buffer
-      (contexture-test-user-error "No answer has code" (contexture-insert-last-response t)))
+      (contexture-test-user-error "No answer has a block of code" (contexture-insert-last-response t)))
     (contexture-repl-test-send "And?")
     (contexture-repl-test-send "Rather this?\n```\nquestion\n```")
     (contexture-repl-copy-block)
@@ -236,7 +236,7 @@ Return the text that was proposed."
     (contexture-repl-code-tests--apply session t)
     (should (equal (buffer-string)
                    ";; new\n;; top\n\n(defun f (x)\n  (cdr x))\n\n;; end\n"))
-    (contexture-test-user-error "has that already"
+    (contexture-test-user-error "already has that code"
       (contexture-repl-code-tests--apply session t))))
 
 (ert-deftest contexture-repl-block-finds-code-in-a-file-opened-again ()
@@ -252,13 +252,13 @@ Return the text that was proposed."
         (set-buffer-modified-p nil)
         (kill-buffer))
       (with-temp-file file (insert "other\n"))
-      (contexture-test-user-error "has that code no more"
+      (contexture-test-user-error "no longer has the code you asked about"
         (contexture-repl-code-tests--apply session t)))))
 
 (ert-deftest contexture-repl-block-does-not-guess-where-code-belongs ()
   (contexture-repl-test-with (list (list contexture-repl-code-tests--cdr))
     (contexture-repl-test-send "Q")
-    (contexture-test-user-error "not known where" (contexture-repl-apply))))
+    (contexture-test-user-error "does not know where" (contexture-repl-apply))))
 
 (ert-deftest contexture-repl-block-respects-a-read-only-buffer ()
   (contexture-repl-code-tests--with (list (list contexture-repl-code-tests--cdr))

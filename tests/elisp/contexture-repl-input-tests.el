@@ -102,10 +102,10 @@
     (should (equal (contexture-repl--text) "Q2"))
     (contexture-repl-previous-input 1)
     (should (equal (contexture-repl--text) "Q1"))
-    (contexture-test-user-error "nothing before" (contexture-repl-previous-input 1))
+    (contexture-test-user-error "the oldest entry" (contexture-repl-previous-input 1))
     (contexture-repl-next-input 2)
     (should (equal (contexture-repl--text) "unfinished"))
-    (contexture-test-user-error "nothing after" (contexture-repl-next-input 1))
+    (contexture-test-user-error "the newest entry" (contexture-repl-next-input 1))
     (contexture-repl-search-input "Q1")
     (should (equal (contexture-repl--text) "Q1"))))
 
@@ -136,7 +136,7 @@
     (dolist (text '("" "(((" "42" "(1 2)" "#1=(#1#)"))
       (contexture-ert-write-file "history" text)
       (contexture-repl-input-tests--as-new-emacs
-        (contexture-test-user-error "nothing before" (contexture-repl-previous-input 1))))
+        (contexture-test-user-error "the oldest entry" (contexture-repl-previous-input 1))))
     (contexture-repl-test-send "Q1")
     (should (equal (plist-get (contexture-repl--file-contents) :history) '("Q1")))))
 
@@ -332,7 +332,7 @@
     (pcase-let ((`(,names . ,annotate) (contexture-repl-input-tests--completions)))
       (should (equal (sort names #'string<) '("checkpoint" "clear" "context")))
       (should (equal (funcall annotate "checkpoint")
-                     " WHY  keep this state to come back to")))
+                     " WHY  take a checkpoint to come back to")))
     (insert "x y")
     (should-not (contexture-repl--complete))
     (contexture-repl--set-text "what is /c")

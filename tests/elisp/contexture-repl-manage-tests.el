@@ -30,7 +30,7 @@
 (ert-deftest contexture-repl-manage-choice-is-kept-by-the-server ()
   (contexture-repl-test-with '(("A"))
     (contexture-repl-switch-template "goal-oriented")
-    (should (string-search "managed: goal-oriented" (contexture-repl-test-header)))
+    (should (string-search "notes: goal-oriented" (contexture-repl-test-header)))
     (let ((settings (contexture-repl-manage-tests--settings)))
       (should (plist-get settings :manage))
       (should (equal (plist-get settings :template) "goal-oriented")))
@@ -60,7 +60,7 @@
                                             (contexture-repl-test-shown)))
       (contexture-test-settle)
       (should-not (contexture-test--message-after start "nosuch manages")))
-    (should (string-search "managed: code-review" (contexture-repl-test-header)))
+    (should (string-search "notes: code-review" (contexture-repl-test-header)))
     (should (equal (plist-get contexture-repl--settings :template) "code-review"))
     (should (equal (contexture-repl--text) "/template nosuch"))))
 
@@ -70,7 +70,7 @@
     (contexture-repl-toggle-managing)
     (should (string-search "whole history" (contexture-repl-test-header)))
     (contexture-repl-toggle-managing)
-    (should (string-search "managed: code-review" (contexture-repl-test-header)))))
+    (should (string-search "notes: code-review" (contexture-repl-test-header)))))
 
 (ert-deftest contexture-repl-manage-header-has-a-button-and-a-menu ()
   (contexture-repl-test-with '(("A"))
@@ -94,7 +94,7 @@
     (kill-buffer)
     (delete-file contexture-repl-history-file)
     (contexture-repl-test-open "talk")
-    (contexture-test-until (string-search "managed: debug-error"
+    (contexture-test-until (string-search "notes: debug-error"
                                           (contexture-repl-test-header)))))
 
 (ert-deftest contexture-repl-manage-comes-back-after-the-server-was-killed ()
@@ -112,7 +112,7 @@
   (contexture-repl-test-with '(("A"))
     (contexture-request 'configure-session
                         '(:session "talk" :manage t :template "goal-oriented"))
-    (contexture-test-until (string-search "managed: goal-oriented"
+    (contexture-test-until (string-search "notes: goal-oriented"
                                           (contexture-repl-test-header)))))
 
 (ert-deftest contexture-repl-manage-is-switched-while-an-answer-comes ()
@@ -120,7 +120,7 @@
     (contexture-repl-test-begin "Count" "One")
     (contexture-test-at-once
       (contexture-repl-switch-template "goal-oriented"))
-    (should (string-search "managed: goal-oriented" (contexture-repl-test-header)))
+    (should (string-search "notes: goal-oriented" (contexture-repl-test-header)))
     (contexture-test-until
      (plist-get (contexture-request 'configure-session '(:session "talk")) :manage))
     (should (contexture-repl--busy-p))
@@ -137,9 +137,9 @@
         (contexture-repl-switch-template "goal-oriented")
         (contexture-repl-toggle-managing)
         (contexture-repl-toggle-managing))
-      (should (string-search "managed: goal-oriented" (contexture-repl-test-header))))
+      (should (string-search "notes: goal-oriented" (contexture-repl-test-header))))
     (should (plist-get (contexture-repl-manage-tests--settings) :manage))
-    (should (string-search "managed: goal-oriented" (contexture-repl-test-header)))))
+    (should (string-search "notes: goal-oriented" (contexture-repl-test-header)))))
 
 (ert-deftest contexture-repl-manage-last-choice-counts ()
   (contexture-repl-test-with '(("One"))
@@ -162,7 +162,7 @@
     (contexture-repl-switch-template "goal-oriented")
     (contexture-repl-test-send "And on")
     (should (string-match-p
-             "scripted: 2400 tokens in, .*\nManaged with goal-oriented: [0-9]+ → [0-9]+ tokens\n"
+             "scripted: 2400 tokens in, .*\nNotes with goal-oriented: [0-9]+ → [0-9]+ tokens\n"
              (contexture-repl-test-shown)))
     (should (equal (mapcar #'car (contexture-repl-test-log))
                    '(:user :assistant :user :assistant)))))
@@ -171,7 +171,7 @@
   (contexture-repl-test-with '(("One"))
     (contexture-repl-switch-template "goal-oriented")
     (contexture-repl-test-send "Count")
-    (should (string-match-p "Not managed with goal-oriented yet: the history, [0-9]+ tokens?, is"
+    (should (string-match-p "No notes with goal-oriented yet: the history, [0-9]+ tokens?, is"
                             (contexture-repl-test-shown)))))
 
 (ert-deftest contexture-repl-manage-turn-that-fails-goes-on-and-says-why ()
@@ -184,7 +184,7 @@
     (contexture-repl-switch-template "goal-oriented")
     (contexture-repl-test-send "And on")
     (should (string-match-p "scripted\nTwo\n" (contexture-repl-test-shown)))
-    (should (string-match-p "Not managed, the whole history was sent: .*no such words"
+    (should (string-match-p "No notes were taken, so the whole history was sent: .*no such words"
                             (contexture-repl-test-shown)))))
 
 (ert-deftest contexture-repl-manage-directive-is-for-one-turn ()
@@ -287,10 +287,10 @@
 (ert-deftest contexture-repl-manage-views-can-be-filtered ()
   (contexture-repl-test-with '(("One"))
     (contexture-session-views (contexture-repl--session-id))
-    (should (string-search "No template has managed" (contexture-repl-manage-tests--views)))
+    (should (string-search "No notes were taken in this session" (contexture-repl-manage-tests--views)))
     (contexture-session-views-filter "failed")
-    (should (string-search "No view of this status" (contexture-repl-manage-tests--views)))
-    (contexture-test-user-error "no view here" (contexture-session-views-show))))
+    (should (string-search "No notes with this status" (contexture-repl-manage-tests--views)))
+    (contexture-test-user-error "no notes here" (contexture-session-views-show))))
 
 (ert-deftest contexture-repl-manage-views-have-the-statuses-of-the-server ()
   (contexture-test-with-server
@@ -310,7 +310,7 @@
     (let ((id (contexture-repl--session-id)))
       (contexture-dashboard id)
       (contexture-test-until
-       (string-match-p "Managing +\\[All views\\]\n  The history is managed with goal-oriented\n\
+       (string-match-p "Notes +\\[All notes\\]\n  Notes are taken with the template goal-oriented\n\
   turn 1 +managed +goal-oriented +"
                        (buffer-substring-no-properties (point-min) (point-max)))))))
 

@@ -174,11 +174,11 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
                                            :tokens-before 30))))
         ("D" (result (:management (:status :disabled :template "freeform-chat")))))
     (contexture-repl-test-send "One")
-    (should (string-search "Managed with freeform-chat: 9000 → 700 tokens\n"
+    (should (string-search "Notes with freeform-chat: 9000 → 700 tokens\n"
                            (contexture-repl-test-shown)))
-    (dolist (text '("Not managed, the whole history was sent: ask: no model (template x)"
-                    "Not managed with freeform-chat yet: the history, 30 tokens, is below"
-                    "Not managed: freeform-chat looks at no runs"))
+    (dolist (text '("No notes were taken, so the whole history was sent: ask: no model (template x)"
+                    "No notes with freeform-chat yet: the history, 30 tokens, is below"
+                    "No notes: the template freeform-chat covers no runs"))
       (contexture-repl-test-send "Again")
       (should (string-search text (contexture-repl-test-shown))))))
 
@@ -337,12 +337,12 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
              (contexture-repl-test-header)))
     (contexture-repl-switch-model "50%er")
     (contexture-repl-switch-template "freeform-chat")
-    (should (string-match-p "50%%er  managed: freeform-chat" (contexture-repl-test-header)))))
+    (should (string-match-p "50%%er  notes: freeform-chat" (contexture-repl-test-header)))))
 
 (ert-deftest contexture-repl-context-line-follows-the-context ()
   (contexture-repl-test-with nil
     (should (equal (contexture-repl-test-context)
-                   "Context: nothing; @ or /add adds something"))
+                   "Context: empty; @ or /add adds something"))
     (contexture-request 'add-context
                         (list :manager contexture-manager :content "(car x)"
                               :metadata (list :filename "/x/a.el" :start-line 3 :end-line 3)))
@@ -407,7 +407,7 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
 
 (ert-deftest contexture-repl-says-at-once-that-no-model-is-set-up ()
   (contexture-repl-test-with nil
-    (contexture-test-until (string-search "No model is set up yet: M-x contexture-conf"
+    (contexture-test-until (string-search "No model is set up yet: use M-x contexture-conf"
                                           (contexture-repl-test-shown)))
     (setq contexture-repl--providers '((:name "play" :model "scripted")))
     (contexture-repl--forget-no-model)

@@ -170,7 +170,7 @@
     (contexture-repl-tool-tests--ask "Note it")
     (contexture-repl-approve 'once)
     (contexture-test-until
-     (string-search "  add_text: not decided, the server does not wait for it any more\n"
+     (string-search "  add_text: not decided; the server no longer waits for it\n"
                     (contexture-repl-test-shown)))
     (should-not contexture-repl--approvals)
     (should-not (string-search "allowed" (contexture-repl-test-shown)))

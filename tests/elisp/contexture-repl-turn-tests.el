@@ -34,13 +34,13 @@
 
 (ert-deftest contexture-repl-says-what-to-do-after-each-error ()
   (pcase-dolist (`(,kind ,advice)
-                 '((:authentication "Give the provider a key")
+                 '((:authentication "needs a valid key")
                    (:rate-limited "Wait a little")
-                   (:quota-exhausted "plan of the account")
+                   (:quota-exhausted "plan of your account")
                    (:context-too-long "/drop items")
                    (:bad-request "/model chooses")
-                   (:unavailable "What you asked is behind the prompt")
-                   (:malformed "What you asked is behind the prompt")))
+                   (:unavailable "RET asks the question at the prompt")
+                   (:malformed "RET asks the question at the prompt")))
     (should (string-match-p advice (contexture-repl--advice kind 1)))))
 
 (ert-deftest contexture-repl-shows-costs-with-the-digits-that-matter ()
@@ -104,7 +104,7 @@
     (contexture-repl-cancel)
     (contexture-repl-test-wait)
     (should (equal (contexture-repl--text) "Count"))
-    (should (string-search "what you asked is behind the prompt"
+    (should (string-search "the question at the prompt"
                            (contexture-repl-test-shown)))
     (contexture-test-until (null (contexture-repl-test-log)))))
 
@@ -173,7 +173,7 @@
 
 (ert-deftest contexture-repl-retry-needs-a-question ()
   (contexture-repl-test-with nil
-    (contexture-test-user-error "Nothing was asked" (contexture-repl-retry))))
+    (contexture-test-user-error "You have asked nothing" (contexture-repl-retry))))
 
 (ert-deftest contexture-repl-edit-replaces-a-question-and-what-followed ()
   (contexture-repl-test-with '(("A1") ("A2") ("A3"))

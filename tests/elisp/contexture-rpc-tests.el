@@ -130,7 +130,7 @@
 
 (ert-deftest contexture-rpc-replaces-raw-bytes-and-says-so ()
   (contexture-test-with-server
-    (contexture-test-message "2 characters that are no text were replaced"
+    (contexture-test-message "2 characters that are not text were replaced"
       (contexture-rpc-tests--add (concat "a" (unibyte-string 255) "b" (string #xd800))))
     (should (equal (contexture-rpc-tests--contents) '("a\ufffdb\ufffd")))))
 

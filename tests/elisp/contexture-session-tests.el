@@ -72,7 +72,7 @@ An answer that is nil takes the default."
 
 (ert-deftest contexture-session-open-begins-a-session ()
   (contexture-session-tests--with
-    (contexture-test-message "Began session work$"
+    (contexture-test-message "Started session work$"
       (contexture-session-tests--answering '("work")
         (call-interactively #'contexture-session-open)))
     (should (equal (plist-get (contexture-session-tests--current) :session) "work"))))
@@ -93,7 +93,7 @@ An answer that is nil takes the default."
 
 (ert-deftest contexture-session-new-lets-the-server-name-it ()
   (contexture-session-tests--with
-    (contexture-test-message "Began session conversation-1"
+    (contexture-test-message "Started session conversation-1"
       (contexture-session-tests--answering '("")
         (call-interactively #'contexture-session-new)))))
 
@@ -101,7 +101,7 @@ An answer that is nil takes the default."
   (contexture-session-tests--with
     (with-temp-buffer
       (rename-buffer "notes.txt")
-      (contexture-test-message "Began session n, which shows the items of buffer notes.txt"
+      (contexture-test-message "Started session n, which shows the items of buffer notes.txt"
         (let ((current-prefix-arg '(4)))
           (contexture-session-tests--answering '("n")
             (call-interactively #'contexture-session-new))))
@@ -110,7 +110,7 @@ An answer that is nil takes the default."
 
 (ert-deftest contexture-session-names-can-be-of-any-script ()
   (contexture-session-tests--with
-    (contexture-test-message "Began session Überblick 会話 🎉"
+    (contexture-test-message "Started session Überblick 会話 🎉"
       (contexture-session-new "Überblick 会話 🎉"))
     (contexture-test-message "Added msg-1 to session Überblick 会話 🎉"
       (contexture-session-add-message "grüße"))
@@ -154,7 +154,7 @@ An answer that is nil takes the default."
 (ert-deftest contexture-session-rename-keeps-all-of-it ()
   (contexture-session-tests--with
     (contexture-session-tests--fill "old" "a" "b")
-    (contexture-test-message "The session is called new now"
+    (contexture-test-message "The session is now called new"
       (contexture-session-tests--answering '("old" "new")
         (call-interactively #'contexture-session-rename)))
     (should (equal (plist-get (contexture-session-tests--current) :session) "new"))
@@ -224,11 +224,11 @@ An answer that is nil takes the default."
       (contexture-session-tests--answering '("the refactoring")
         (call-interactively #'contexture-session-checkpoint)))
     (contexture-session-tests--fill "work" "c" "d" "e")
-    (contexture-test-message "Session work is as at chk-1: 2 turns, 3 messages lost"
+    (contexture-test-message "Session work is back at chk-1: 2 turns, 3 messages lost"
       (contexture-session-tests--answering '("chk-1 the refactoring")
         (call-interactively #'contexture-session-rollback)))
     (should (= 2 (length (contexture-request 'get-messages))))
-    (contexture-test-message "The rollback of session work is taken back: 2 turns again"
+    (contexture-test-message "The rollback of session work is undone: 2 turns again"
       (contexture-session-undo-rollback))
     (should (= 5 (length (contexture-request 'get-messages))))))
 
@@ -271,7 +271,7 @@ An answer that is nil takes the default."
     (contexture-session-tests--fill "work" "a" "b")
     (contexture-request 'checkpoint '(:message "here"))
     (contexture-session-tests--fill "work" "c" "d")
-    (contexture-test-message "Session other goes on from chk-1 (2 messages"
+    (contexture-test-message "Session other continues from chk-1 (2 messages"
       (let ((current-prefix-arg '(4)))
         (contexture-session-tests--answering '(nil "other")
           (call-interactively #'contexture-session-fork))))
@@ -308,7 +308,7 @@ An answer that is nil takes the default."
     (contexture-request 'checkpoint)
     (contexture-session-tests--fill "work" "c" "d")
     (contexture-request 'rollback)
-    (contexture-test-message "is taken back: 1 turn again" (contexture-session-undo))
+    (contexture-test-message "is undone: 1 turn again" (contexture-session-undo))
     (should (= 4 (length (contexture-request 'get-messages))))
     (contexture-test-message "Nothing to undo" (contexture-session-undo))))
 
@@ -344,7 +344,7 @@ An answer that is nil takes the default."
       (call-interactively #'contexture-session-restore-revision))
     (contexture-request 'prune-context '(:max-tokens 300))
     (contexture-request 'checkpoint)
-    (contexture-test-message "Session work shows again what it did in revision 0"
+    (contexture-test-message "Session work shows again what was in view in revision 0"
       (contexture-session-tests--answering '(nil)
         (call-interactively #'contexture-session-restore-revision)))
     (should (= (contexture-session-tests--in-view) 20))))
@@ -453,7 +453,7 @@ An answer that is nil takes the default."
     (contexture-session-transcript nil)
     (contexture-test-until (get-buffer "*contexture: session work*"))
     (with-current-buffer "*contexture: session work*"
-      (should (string-match-p "Nothing was said yet" (buffer-string)))
+      (should (string-match-p "There is no message yet" (buffer-string)))
       (contexture-test-user-error "no message here"
         (contexture-session-transcript-pin)))))
 
@@ -480,7 +480,7 @@ An answer that is nil takes the default."
     (contexture-test-until (get-buffer "*contexture: session one*"))
     (with-current-buffer "*contexture: session one*"
       (should (looking-at "assistant  msg-2")))
-    (contexture-test-user-error "what to search for" (contexture-session-search " "))))
+    (contexture-test-user-error "words to search for" (contexture-session-search " "))))
 
 (ert-deftest contexture-session-search-finds-names ()
   (contexture-session-tests--with
@@ -526,7 +526,7 @@ An answer that is nil takes the default."
 (ert-deftest contexture-session-import-refuses-what-is-no-export ()
   (contexture-session-tests--with
     (contexture-ert-with-files '(("a.json" . "{\"a\": 1}"))
-      (contexture-test-user-error "no file that can be read"
+      (contexture-test-user-error "Cannot read the file"
         (contexture-session-import (expand-file-name "none.json")))
       (contexture-test-message "Contexture: "
         (contexture-session-import (expand-file-name "a.json"))))))

@@ -167,7 +167,7 @@ If CHOICE is a function it is called with the candidates and the table."
     (let ((root (contexture-test-tree)))
       (contexture-test-visiting (concat root "a.txt")
         (insert "more ")
-        (contexture-test-message "edits of 1 file are not saved and not in it"
+        (contexture-test-message "unsaved edits of 1 file are not included"
           (contexture-add-directory root))))))
 
 (ert-deftest contexture-tree-shows-a-refusal-whole ()
@@ -223,7 +223,7 @@ If CHOICE is a function it is called with the candidates and the table."
       (signal-process (contexture-test-process) 'SIGSTOP)
       (unwind-protect
           (progn
-            (contexture-test-message "^Forgot about .*/p/; the server may yet"
+            (contexture-test-message "^Gave up on .*/p/; the server may still"
               (contexture-add-directory root)
               (contexture-cancel)
               (contexture-cancel))
@@ -290,7 +290,7 @@ If CHOICE is a function it is called with the candidates and the table."
     (contexture-test-visiting (contexture-test-file "a.el" "(one)" "  (two)" "(three)")
       (contexture-test-flymake '(2 :error "two is wrong") '(3 :warning "three is odd"))
       (goto-char (point-min))
-      (contexture-test-user-error "nothing of this line" (contexture-add-diagnostics))
+      (contexture-test-user-error "no diagnostics on this line" (contexture-add-diagnostics))
       (forward-line)
       (contexture-test-message "^Added the diagnostics of .*a.el:2 to" (contexture-add-diagnostics))
       (let ((item (contexture-test-only-item)))
@@ -434,7 +434,7 @@ a.c:9:1: warning: unused\n"))))))
 (ert-deftest contexture-sources-compilation-needs-one ()
   (contexture-test-with-server
     (with-temp-buffer
-      (contexture-test-user-error "no compilation" (contexture-add-compilation)))
+      (contexture-test-user-error "not a compilation buffer" (contexture-add-compilation)))
     (with-current-buffer (contexture-test-compilation #'compilation-mode "fine")
       (contexture-test-user-error "has no errors" (contexture-add-compilation t)))))
 
@@ -585,7 +585,7 @@ a.c:9:1: warning: unused\n"))))))
     (save-window-excursion
       (contexture-list "m")
       (with-current-buffer contexture-list-buffer
-        (contexture-test-user-error "switch where the text is"
+        (contexture-test-user-error "switch in the buffer with the text"
           (contexture-switch "other"))
         (should (equal contexture-manager "m"))))))
 

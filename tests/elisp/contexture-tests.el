@@ -158,14 +158,14 @@
   (contexture-test-with-server
     (with-temp-buffer
       (insert "a" (unibyte-char-to-multibyte 255) "b")
-      (contexture-test-message "Added .*; 1 character that is no text was replaced"
+      (contexture-test-message "Added .*; 1 character that is not text was replaced"
         (contexture-add-region (point-min) (point-max))))))
 
 (ert-deftest contexture-add-region-tells-what-was-pushed-out ()
   (contexture-tests--with-elisp
     (contexture-request 'configure-manager '(:manager "a.el" :max-items 1))
     (contexture-tests--region 1 2)
-    (contexture-test-message "(1 item, .*; it is full, so the oldest 1 item went"
+    (contexture-test-message "(1 item, .*; it is full, so the oldest 1 item left it"
       (contexture-tests--region 3 6))))
 
 (ert-deftest contexture-add-region-tells-what-the-server-refuses ()

@@ -96,12 +96,12 @@ ANSWERS, a form, are the keys that are pressed in turn."
       (contexture-doctor--check-trust (lambda (findings) (setq found findings)))
       (contexture-test-until found)
       (should (string-search "No project is trusted" (plist-get (car found) :text)))
-      (contexture-test-message "its templates explain, goal-oriented, ours count"
+      (contexture-test-message "its templates explain, goal-oriented, ours are used"
         (contexture-trust-project project))
       (setq found nil)
       (contexture-doctor--check-trust (lambda (findings) (setq found findings)))
       (contexture-test-until found)
-      (should (string-match-p "theirs is trusted, its templates count\\'"
+      (should (string-match-p "theirs is trusted; its templates are used\\'"
                               (plist-get (car found) :text)))
       (funcall (cdar (plist-get (car found) :actions)))
       (contexture-test-until (null (contexture-trust-test-projects))))))
