@@ -433,7 +433,7 @@
     (contexture-dashboard-tests--shows "Turns      3")
     (cl-letf (((symbol-function 'completing-read)
                (lambda (_ table &rest _) (car (all-completions "" table)))))
-      (contexture-test-message "as at chk-1: 1 turn, 2 messages lost"
+      (contexture-test-message "back at chk-1: 1 turn, 2 messages lost"
         (contexture-dashboard-tests--press "chk-1")))
     (contexture-dashboard-tests--shows "Turns      2")))
 

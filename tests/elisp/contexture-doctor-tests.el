@@ -48,7 +48,7 @@
      (contexture-doctor-test-run)
      "set-up: everything is in order"
      "ok    Emacs" "ok    .*contexture is version" "ok    tokens are counted"
-     "state will be made" "ok    It answers; it is version"
+     "state will be created" "ok    It answers; it is version"
      "note  This Emacs is not connected" "note  The commands are not bound to a key")
     (should-not contexture--connection)
     (contexture-request 'ping)
@@ -200,7 +200,7 @@
 (ert-deftest contexture-doctor-says-that-nothing-is-kept ()
   (contexture-test-with-server
     (contexture-doctor-test-says
-     (contexture-doctor-test-run) "1 warning" "warn  Nothing is kept")))
+     (contexture-doctor-test-run) "1 warning" "warn  Nothing is saved")))
 
 ;;;; Sockets
 
@@ -273,7 +273,7 @@
        (format "\\[Resume process %d\\]" pid))
       (with-current-buffer contexture-doctor-buffer
         (goto-char (point-min))
-        (search-forward "[Let process")
+        (search-forward "[Resume process")
         (push-button (match-beginning 0)))
       (should (eq :pong (contexture-request 'ping)))
       (contexture-doctor-test-says (contexture-doctor-test-run) "It answers"))))

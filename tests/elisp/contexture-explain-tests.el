@@ -152,7 +152,7 @@ messages")))
       (with-current-buffer contexture-session--message-buffer
         (should (string-match-p "\\`user  msg-1,.*\n  step 1 about" (buffer-string))))
       (contexture-explain-tests--goto "^\\+ system-prompt")
-      (contexture-test-user-error "no message" (contexture-explain-visit))
+      (contexture-test-user-error "not a message" (contexture-explain-visit))
       (contexture-test-user-error "nothing more to show" (contexture-explain-toggle))
       (goto-char (point-min))
       (contexture-test-user-error "no part of the window" (contexture-explain-visit)))))

@@ -232,7 +232,7 @@ done, what they left is sent."
       (contexture-gptel-test-mark "marked")
       (contexture-gptel-mode 1)
       (let ((contexture-token-budget 2))
-        (contexture-test-message "goes without context: a budget of 2 tokens"
+        (contexture-test-message "is sent without context: a budget of 2 tokens"
           (contexture-gptel-test-request "Why?")
           (should (equal (contexture-gptel-test-sent) '("Be brief." . "Why?"))))))))
 
@@ -244,7 +244,7 @@ done, what they left is sent."
       (let ((contexture-gptel-timeout 0.2))
         (signal-process (contexture-test-process) 'SIGSTOP)
         (contexture-test-message
-            "goes without context: no answer within 0.2 s (see .contexture-gptel-timeout"
+            "is sent without context: no answer within 0.2 s (see .contexture-gptel-timeout"
           (contexture-gptel-test-request "Why?")
           (should-not contexture-gptel-test-sent) ; Emacs did not wait
           (should (equal (contexture-gptel-test-sent) '("Be brief." . "Why?"))))

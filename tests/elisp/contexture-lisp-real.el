@@ -489,7 +489,7 @@
     (contexture-lisp-real-with-agent
       (should (equal (contexture-lisp--connections contexture-lisp-real-client)
                      (list (contexture-lisp-real-connection))))
-      (contexture-test-user-error "Contexture.s own" (contexture-lisp-real-do 'add-history 1))
+      (contexture-test-user-error "conversation with Contexture" (contexture-lisp-real-do 'add-history 1))
       (contexture-lisp-real-do 'add-symbol "shapes::total")
       (contexture-lisp-real-added 1))))
 

@@ -43,7 +43,7 @@
 (ert-deftest contexture-list-does-not-move-what-is-sorted ()
   (contexture-list-tests--with-list
     (contexture-list-sort "Tokens")
-    (contexture-test-user-error "sorted by tokens, so moving would not be seen; o shows"
+    (contexture-test-user-error "sorted by tokens, so you would not see the move; o shows"
       (contexture-list-move-down))))
 
 (ert-deftest contexture-list-shows-the-servers-order-when-a-move-is-refused ()
@@ -70,7 +70,7 @@
 (ert-deftest contexture-list-edits-an-item ()
   (contexture-list-tests--editing
     (should (eq major-mode 'emacs-lisp-mode))
-    (should (string-match-p "C-c C-c keeps the change" header-line-format))
+    (should (string-match-p "C-c C-c saves the change" header-line-format))
     (goto-char (point-max))
     (insert (propertize "füür\n" 'face 'bold 'read-only t))
     (contexture-test-message "Changed a.el:2-3 ([0-9]+ tokens)"

@@ -88,7 +88,7 @@
             ("good" :kind ollama :model "a")))
     (contexture-test-message "provider odd: .*kind"
       (should (equal (contexture-provider-tests--names) '("good"))))
-    (should (string-match-p "knows no :modle; it knows :kind"
+    (should (string-match-p "takes no :modle; it takes :kind"
                             (cdr (assoc "bad" contexture-provider--problems))))))
 
 (ert-deftest contexture-provider-kinds-and-settings-are-those-of-the-server ()
@@ -167,7 +167,7 @@
 (ert-deftest contexture-provider-without-a-key-says-what-to-write-where ()
   (contexture-provider-tests--with ()
     (contexture-test-message "auth-source has no key for host api.anthropic.com; put \
-this line into ~/.authinfo.gpg: machine api.anthropic.com login apikey password KEY"
+this line to ~/.authinfo.gpg: machine api.anthropic.com login apikey password KEY"
       (should-not (contexture-provider-tests--heard
                    '("x" :kind anthropic :model "m" :auth-source t))))
     (should (assoc "x" contexture-provider--problems))))
@@ -295,7 +295,7 @@ this line into ~/.authinfo.gpg: machine api.anthropic.com login apikey password 
                  (lambda (prompt choices)
                    (push prompt asked)
                    (assq (pop answers) choices))))
-        (contexture-test-message "provider gone is kept"
+        (contexture-test-message "kept the settings of provider gone"
           (call-interactively #'contexture-configure-provider)
           (contexture-test-until (null answers)))
         (should-not entered)
@@ -321,7 +321,7 @@ this line into ~/.authinfo.gpg: machine api.anthropic.com login apikey password 
 (ert-deftest contexture-provider-command-says-when-nothing-is-saved ()
   (contexture-provider-tests--with nil
     (let ((user-init-file nil))
-      (contexture-test-message "told of scripted; not saved"
+      (contexture-test-message "set up with the model scripted; not saved"
         (contexture-configure-provider
          "play" (contexture-provider-tests--script '("A")) t)))
     (put 'contexture-providers 'saved-value nil)))
@@ -396,7 +396,7 @@ this line into ~/.authinfo.gpg: machine api.anthropic.com login apikey password 
                 '("wrong" :kind "magic" :model "m")))
     (pcase-let ((`(,untold ,play ,gone) (contexture-provider-tests--doctor)))
       (should (equal (car untold) 'fail))
-      (should (string-search "wrong: the server was not told of it" (cadr untold)))
+      (should (string-search "wrong: the server does not know it" (cadr untold)))
       (should (equal (seq-take play 2) '(ok "play: scripted, the default")))
       (should (equal (car gone) 'warn))
       (should (string-search "gone" (cadr gone))))))
@@ -424,7 +424,7 @@ this line into ~/.authinfo.gpg: machine api.anthropic.com login apikey password 
     (contexture-provider-tests--names)
     (let ((row (car (contexture-request 'list-providers))))
       (should (equal (plist-get (contexture-doctor--judge-provider row 'silent nil) :advice)
-                     "See whether http://localhost:1 can be reached.")))))
+                     "Check that you can reach http://localhost:1.")))))
 
 (provide 'contexture-provider-tests)
 ;;; contexture-provider-tests.el ends here

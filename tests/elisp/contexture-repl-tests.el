@@ -185,7 +185,7 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
 (ert-deftest contexture-repl-tells-of-an-answer-that-was-cut-off ()
   (contexture-repl-test-played '(("A" (result (:stop-reason :length :usage nil :cost nil))))
     (contexture-repl-test-send "One")
-    (should (string-search "scripted; cut off at the most" (contexture-repl-test-shown)))))
+    (should (string-search "scripted; cut off at the maximum length" (contexture-repl-test-shown)))))
 
 (ert-deftest contexture-repl-tells-only-numbers-that-are-known ()
   (dolist (usage '(nil (:input nil :output nil) (:input 3 :output nil)))
@@ -418,7 +418,7 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
       '(((error (:code -32602 :message "no" :data (:param :model)))) ("A"))
     (contexture-repl-switch-model "large")
     (contexture-repl-test-send "Q")
-    (should (string-search "takes no model with a question" (contexture-repl-test-shown)))
+    (should (string-search "does not know the parameter model" (contexture-repl-test-shown)))
     (should-not (plist-get (car contexture-repl-test-asked) :model))
     (should (equal (contexture-repl--text) ""))))
 

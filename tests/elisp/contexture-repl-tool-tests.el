@@ -201,7 +201,7 @@
       (contexture-test-until (and contexture-repl--approvals
                                   (not (eq before (car contexture-repl--approvals)))))
       (should (= (length contexture-repl--approvals) 1))
-      (contexture-test-user-error "decided already"
+      (contexture-test-user-error "have decided that already"
         (contexture-repl--rule before 'always)))
     (contexture-repl-approve 'once)
     (contexture-repl-test-wait)

@@ -104,7 +104,7 @@
     (contexture-repl-cancel)
     (contexture-repl-test-wait)
     (should (equal (contexture-repl--text) "Count"))
-    (should (string-search "the question at the prompt"
+    (should (string-search "your question is back at the prompt"
                            (contexture-repl-test-shown)))
     (contexture-test-until (null (contexture-repl-test-log)))))
 

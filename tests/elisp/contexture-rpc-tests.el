@@ -147,7 +147,7 @@
          (list "sh" "-c" "echo 'garbage ('; echo '; comment'; echo; exec \"$0\" \"$@\""
                contexture-test-binary)))
     (contexture-test-with-server
-      (contexture-test-message "no message: garbage ("
+      (contexture-test-message "not a message: garbage ("
         (should (eq (contexture-request 'ping) :pong))))))
 
 ;;;; Starting and finding
@@ -325,7 +325,7 @@ esac; done")))
         (contexture-request-async 'deadly nil :error (lambda (it) (setq problem it)))
         (contexture-request-async 'harmless nil :success (lambda (it) (setq answer it)))
         (contexture-test-until (and problem answer))
-        (should (string-match-p "went away 2 times.*deadly"
+        (should (string-match-p "died 2 times.*deadly"
                                 (plist-get problem :message)))
         (should (eq answer :fine))))))
 
