@@ -166,8 +166,7 @@
 
 (ert-deftest contexture-provider-without-a-key-says-what-to-write-where ()
   (contexture-provider-tests--with ()
-    (contexture-test-message "auth-source has no key for host api.anthropic.com; put \
-this line to ~/.authinfo.gpg: machine api.anthropic.com login apikey password KEY"
+    (contexture-test-message "auth-source has no key for host api.anthropic.com; add this line to ~/.authinfo.gpg: machine api.anthropic.com login apikey password KEY"
       (should-not (contexture-provider-tests--heard
                    '("x" :kind anthropic :model "m" :auth-source t))))
     (should (assoc "x" contexture-provider--problems))))
