@@ -1,8 +1,8 @@
-# What scripts/picture and scripts/screens share: an Emacs in a terminal of its own (tmux), into
-# which keys are typed. To be read by a shell script that has set $log, the file for what the
-# Emacs says on its standard error.
+# Shared by scripts/picture and scripts/screens: an Emacs in its own terminal (tmux), into which keys
+# are typed. Source it from a shell script that has set $log, the file for the standard error of
+# Emacs.
 
-# A server of tmux's own, so that no session of the user's is near.
+# A separate tmux server, so that no session of the user is affected.
 readonly tmux=(tmux -u -L "contexture-$(basename "$0")-$$" -f /dev/null)
 trap '"${tmux[@]}" kill-server 2>/dev/null || true' EXIT
 
