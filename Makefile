@@ -1,4 +1,4 @@
-# One target for each task; `make help` lists them.
+# One command for each thing; `make help` lists them.
 
 SHELL := /bin/bash
 PREFIX ?= $(HOME)/.local
@@ -21,13 +21,13 @@ setup-demo:
 build: ## compile the server for use, into target/release
 	cargo build --release --locked
 
-test: setup ## check and test everything; the last line has the counts
+test: setup ## check and test everything; ends with one line of counts
 	@scripts/test
 
 demo: setup-demo build ## show it on its own sources; opens Emacs if there is a terminal
 	@scripts/demo
 
-pictures: setup-demo build ## make the pictures and screens of the documentation again
+pictures: setup-demo build ## take the pictures and screens of the documentation again
 	@scripts/picture docs/images/session.svg
 	@scripts/screens
 	@scripts/screens-sessions
@@ -47,13 +47,13 @@ dist: setup ## pack the Emacs package into dist/, for package-install-file
 install: build docs ## install server, Emacs package and manual under PREFIX (~/.local)
 	@scripts/install '$(DESTDIR)$(PREFIX)'
 
-bench: setup-bench ## measure speed and memory against their targets, into build/bench.txt
+bench: setup-bench ## measure speed and memory beside their targets, into build/bench.txt
 	@scripts/bench
 
-bench-curation: ## measure what curation keeps and costs, against its targets
+bench-curation: ## measure what curation keeps, costs and takes, beside its targets
 	@cargo bench --locked --quiet --bench curation
 
-bench-hostile: ## measure how hostile clients affect others, and the memory they take
+bench-hostile: ## measure what others notice of hostile clients, and the memory that those take
 	@cargo bench --locked --quiet --bench hostile
 
 clean: ## remove everything that was built

@@ -103,7 +103,7 @@
   (contexture-demo--settle))
 
 (defun contexture-demo-return ()
-  "Find all items again after a restart of everything."
+  "Find again, after a restart of everything, what was marked."
   (contexture-demo-serve "state")
   (find-file (expand-file-name "elisp/contexture.el" contexture-demo-root))
   (contexture-demo--princ (contexture-demo--list-text 4))
@@ -131,7 +131,7 @@ text = [\"`contexture--count` \", \"returns a number \", \"with its noun, \", \"
         \"```elisp\\n(contexture--count 2 \\\"item\\\")\\n\", \"     ⇒ \\\"2 items\\\"\\n```\\n\"]
 usage = { input = 250, output = 52 }
 "
-  "Script of the model, which needs no key and no network.")
+  "What the model says: a script, as it needs no key and no network.")
 
 (defun contexture-demo--configuration ()
   "Return the arguments for a server with a model that plays the script."
@@ -305,15 +305,15 @@ your own Emacs you choose the prefix.
 
 4. \\`C-c x l' lists the context. There, \\`RET' goes to the
    source, \\`SPC' shows an item, \\`P' pins it, \\`d' and \\`x'
-   remove it, \\`C-/' undoes any change. \\`q' leaves.
+   remove it, \\`C-/' takes anything back. \\`q' leaves.
 
 5. \\`C-c x p' shows what a model would get. \\`C-c x w' copies
    it, \\`C-c x i' inserts it at point.
 
 6. \\`C-c x c' clears the context, \\`C-c x u' undoes that.
 
-7. \\`C-c x R' talks with a model about it. The model here plays a
-   script and always answers the same; \\`C-c x K' sets up another.
+7. \\`C-c x R' talks with a model about it. The one here plays a
+   script, and always says the same; \\`C-c x K' sets up another.
 
 Now leave Emacs with \\`C-x C-c' and run `make demo' again:
 everything that you marked is still there.
@@ -345,7 +345,7 @@ have any, is not touched. The manual: docs/contexture.texi, or
    (display-buffer (contexture-demo--tour-buffer)
                    '(display-buffer-in-direction (direction . right)))
    t)
-  ;; A running server can tell the mode line what is there already.
+  ;; A server that runs can tell the mode line what is there already.
   (contexture-request-async 'ping))
 
 (defun contexture-demo--tour-buffer ()
