@@ -304,7 +304,7 @@ fn the_doctor_repairs_and_says_each_step() {
     std::fs::write(home.database(), &bytes).unwrap();
     assert!(!home.run(&["doctor"]).status.success());
     let said = home.succeed(&["doctor", "--repair"]);
-    for part in ["mended from its second copy", "are kept in", "are sound", "is sound"] {
+    for part in ["repaired from its second copy", "are kept in", "are sound", "is sound"] {
         assert!(said.contains(part), "{part}: {said}");
     }
     assert!(!home.succeed(&["doctor"]).contains("BAD"));

@@ -142,7 +142,7 @@ fn a_damaged_database_does_not_keep_the_server_from_starting_whatever_was_logged
             told += &client.ok("server-info", "nil")["notices"].to_string();
             client.end();
         }
-        assert_eq!(told.matches("could not be mended").count(), 1, "{told}");
+        assert_eq!(told.matches("could not be repaired").count(), 1, "{told}");
         assert!(told.contains("lost"), "{told}");
         assert_eq!(home.stdio(&[]).add("*shared*", "d"), "ctx-4");
     }

@@ -163,7 +163,7 @@ fn the_doctor_finds_a_damaged_database_and_the_server_mends_it() {
     let mut client = home.stdio(&[]);
     assert_eq!(client.contents("*shared*"), ["x"]);
     let notices = client.ok("server-info", "nil")["notices"].to_string();
-    assert!(notices.contains("mended from its second copy"), "{notices}");
+    assert!(notices.contains("repaired from its second copy"), "{notices}");
     client.end();
     let kept = std::fs::read_dir(home.state().join("damaged")).unwrap().next().unwrap().unwrap();
     let kept = std::fs::read_to_string(kept.path().join("contexture.db")).unwrap();

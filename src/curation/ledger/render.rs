@@ -16,7 +16,7 @@ impl Ledger {
         }
         if self.left_out > 0 && !blocks.is_empty() {
             let entries = if self.left_out == 1 { "entry" } else { "entries" };
-            blocks.push(format!("{} more {entries} left out for room.", self.left_out));
+            blocks.push(format!("{} more {entries} left out for lack of room.", self.left_out));
         }
         blocks.join("\n\n")
     }
@@ -27,7 +27,7 @@ pub(super) fn heading(kind: Kind) -> &'static str {
     match kind {
         Kind::Constraint => "## Constraints",
         Kind::Decision => "## Decisions",
-        Kind::Request => "## Asked and told",
+        Kind::Request => "## Requests and remarks",
         Kind::Task => "## Open tasks",
         Kind::Number => "## Numbers",
         Kind::Error => "## Errors seen",

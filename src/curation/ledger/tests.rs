@@ -191,7 +191,7 @@ fn the_text_has_a_heading_for_each_kind() {
     let mut ledger = Ledger::of(&messages);
     ledger.left_out = 2;
     let expected = "## Constraints\n- You must not lie. (msg-1)\n\n## Files\n- src/a.rs (msg-2)\n\n\
-                    ## Commands\n- `make x` (msg-1)\n\n2 more entries left out for room.";
+                    ## Commands\n- `make x` (msg-1)\n\n2 more entries left out for lack of room.";
     assert_eq!(ledger.render(), expected);
     assert_eq!(Ledger::default().render(), "");
 }

@@ -166,7 +166,7 @@ impl State {
         }
         match &self.judged.verdict {
             Verdict::Mendable(pages) => findings.push(Finding::mended(format!(
-                "the database was damaged ({} bad pages); it was mended from its second copy",
+                "the database was damaged ({} bad pages); it was repaired from its second copy",
                 pages.len()
             ))),
             Verdict::Sound if self.judged.sums.is_none() && self.epoch() > 0 => {
@@ -352,7 +352,7 @@ fn good_backup(files: &Files) -> Option<backup::Backup> {
 }
 
 fn beyond(wrong: &str, backup: Option<&backup::Backup>) -> Finding {
-    let text = format!("the database was damaged and could not be mended ({wrong}); ");
+    let text = format!("the database was damaged and could not be repaired ({wrong}); ");
     Finding::lost(match backup {
         Some(backup) => {
             let at = jiff::Timestamp::from_second(backup.at).unwrap_or_default();
