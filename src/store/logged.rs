@@ -2,9 +2,8 @@
 //! store later.
 //!
 //! Common writes (changes to managers, answers to keyed requests) are only logged. Operations that
-//! need the other store's view (undo, sets, listings) first move everything there; the rest of that
-//! burst then goes there directly. Each burst's number is stored with it, so that a burst found in
-//! both places after a crash is applied once.
+//! need the other store's view (undo, sets, listings) move everything there first; the rest of the
+//! burst follows directly. Bursts are stored with numbers, so none is applied twice after a crash.
 
 mod memory;
 mod recover;
@@ -60,8 +59,7 @@ struct Beside {
 }
 
 impl Beside {
-    /// Writes the high-water mark. A failure is only reported in the log file: the burst itself is
-    /// stored already.
+    /// Writes the high-water mark. A failure only warns: the burst itself is stored.
     fn note(&mut self, counters: Counters, in_both: bool) {
         let mark = Mark { counters, extent: self.extent, opening: false };
         let noted = if in_both { self.marks.note_in_both(&mark) } else { self.marks.note(&mark) };
@@ -72,7 +70,7 @@ impl Beside {
 }
 
 impl<S: Store> LoggedStore<S> {
-    /// Wraps `inner` without any files, so pending entries do not outlive the process.
+    /// Wraps `inner` without files: pending entries do not outlive the process.
     ///
     /// # Errors
     /// Fails when `inner` cannot be read.
@@ -131,7 +129,7 @@ impl<S: Store> LoggedStore<S> {
         }
     }
 
-    /// Sends the rest of this burst to `inner`, after moving everything that came before it.
+    /// Sends the rest of this burst to `inner`, after everything before it.
     fn go_direct(&mut self) -> Result<&mut S, StoreError> {
         if !self.direct {
             let mut entries = self.pending.iter().chain(&self.staged);
