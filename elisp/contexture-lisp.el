@@ -270,7 +270,8 @@ the source is not here."
       (cond (found (contexture--add (contexture-lisp--choose found)))
             ((or (plist-get known :arglist) (plist-get known :docstring))
              (contexture--add (contexture-lisp--describe name known)))
-            (definitions (contexture--user-error "Neither source nor documentation of %s is here" name))
+            (definitions (contexture--user-error
+                          "Neither source nor documentation of %s is here" name))
             (t (contexture--user-error "%s knows no definition of %s"
                            (plist-get known :lisp) name))))))
 

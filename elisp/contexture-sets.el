@@ -252,8 +252,9 @@ If it holds more, the oldest that are not pinned leave it;
          (now (or (plist-get entry :max-items)
                   (plist-get (plist-get (contexture--ask 'server-info nil) :limits)
                              :max-items))))
-    (read-number (contexture--format "Maximum number of items in %s (1 to %d): " (contexture--label manager)
-                         contexture--max-items)
+    (read-number (contexture--format "Maximum number of items in %s (1 to %d): "
+                                     (contexture--label manager)
+                                     contexture--max-items)
                  now)))
 
 ;;;; Sets

@@ -151,7 +151,7 @@ Interactively, that is the symbol at point, or one that you type."
 
 (defun contexture-symbol--marker (item)
   "Return the marker of the xref ITEM, or nil if its source is not here.
-For definitions in C, Emacs would ask for its sources, so return nil."
+Never let Emacs ask where its own C sources are."
   (require 'find-func)
   (let ((find-function-C-source-directory
          (or find-function-C-source-directory "/nonexistent")))
