@@ -1,5 +1,6 @@
 //! The reasons why a turn, or a part of one, fails.
 
+use crate::curation::budget::Irreducible;
 use crate::curation::strategy;
 use crate::engine::EngineError;
 use crate::provider::ProviderError;
@@ -51,7 +52,36 @@ pub enum AgentError {
     /// The folder of a project is given relative to another.
     #[error("project must be an absolute folder name")]
     RelativeProject,
+    /// The model takes less than what can never be left out of its window.
+    #[error("{source}")]
+    NeverFits {
+        /// Name of the provider.
+        name: String,
+        /// The refusal.
+        source: ProviderError,
+        /// Tokens of the smallest window.
+        needed: u64,
+        /// The parts that cannot be left out.
+        parts: Vec<Irreducible>,
+    },
+    /// The turn failed when its question was in the log already.
+    #[error("{source}")]
+    InTurn {
+        /// Number of the question's message.
+        question: u64,
+        /// Beginning of an answer that broke off, if there was one.
+        answer: Option<BrokenOff>,
+        /// The reason.
+        source: Box<AgentError>,
+    },
     /// A defect in the part that is named.
     #[error("internal error in {0}")]
     Defect(&'static str),
+}
+
+/// An answer that broke off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BrokenOff {
+    /// Number of the message with its beginning; `None` if there was nothing to keep.
+    pub message: Option<u64>,
 }

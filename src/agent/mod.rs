@@ -5,20 +5,26 @@
 
 mod approvals;
 mod backfill;
+mod chat;
 mod embedding;
 mod error;
+mod event;
+pub mod notes;
 mod providers;
 pub mod refresh;
 mod rooms;
 mod services;
+pub mod tools;
 pub mod window;
 
 use std::pin::Pin;
 
 pub use self::approvals::{Approvals, Decision, Question};
 pub use self::backfill::backfill;
+pub use self::chat::{ChatRequest, Preview, Reply, chat, preview};
 pub use self::embedding::{Embedded, Embedding};
-pub use self::error::AgentError;
+pub use self::error::{AgentError, BrokenOff};
+pub use self::event::{Approval, EventSink, TurnEvent};
 pub use self::providers::{Configured, Providers};
 pub use self::rooms::Rooms;
 pub use self::services::{Job, Limits, Services, WantedCounter};

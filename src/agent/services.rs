@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{AgentError, Approvals, Embedding, Providers};
+use super::{AgentError, Approvals, Embedded, Embedding, Providers};
 use crate::engine::{Engine, EngineError, Handle};
 use crate::files::templates::TemplateFolders;
 use crate::files::{ReadOptions, Trust};
@@ -108,6 +108,19 @@ impl Job {
         operation: impl FnOnce(&mut Engine) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<T, AgentError> {
         Ok(self.services.engine.ask(operation).await?)
+    }
+}
+
+impl Job {
+    /// Makes the vector of a text, if something is configured to and the text says something.
+    ///
+    /// # Errors
+    /// [`EngineError::Cancelled`].
+    pub async fn embed(&self, text: &str) -> Result<Embedded, AgentError> {
+        let embedding = self.services.embedding.as_ref().filter(|_| !text.trim().is_empty());
+        let Some(embedding) = embedding else { return Ok(Embedded::default()) };
+        let embedded = self.cancelled.run_until_cancelled(embedding.embed(text.to_owned())).await;
+        embedded.ok_or_else(|| EngineError::Cancelled.into())
     }
 }
 

@@ -1,7 +1,7 @@
 //! How errors of the layers below become errors on the wire.
 
 use super::present::{entry, figure, keyword};
-use crate::agent::AgentError;
+use crate::agent::{AgentError, BrokenOff};
 use crate::context::manager::ManagerError;
 use crate::context::render::budget::BudgetTooSmall;
 use crate::curation::budget::Irreducible;
@@ -60,8 +60,28 @@ pub(super) fn agent_error(error: AgentError) -> WireError {
         AgentError::TooManyProviders { .. } => application("too-many-providers", text, vec![]),
         AgentError::NoSuchStrategy { .. } => named_param("strategy", text),
         AgentError::RelativeProject => named_param("project", text),
+        AgentError::NeverFits { name, source, needed, parts } => {
+            let parts = parts.iter().map(irreducible).collect();
+            let more = [entry("needed", figure(needed)), entry("parts", Value::List(parts))];
+            with_more(provider_error(&name, &source), more)
+        }
+        AgentError::InTurn { question, answer, source } => {
+            let error = with_more(agent_error(*source), [entry("question", MessageId(question))]);
+            let id = |BrokenOff { message }: BrokenOff| {
+                message.map_or(Value::Nil, |number| MessageId(number).into())
+            };
+            with_more(error, answer.map(|answer| entry("id", id(answer))))
+        }
         AgentError::Defect(what) => internal_error(what),
     }
+}
+
+/// Adds data to an error.
+fn with_more(mut error: WireError, more: impl IntoIterator<Item = (Box<str>, Value)>) -> WireError {
+    if let Value::Map(data) = &mut error.data {
+        data.extend(more);
+    }
+    error
 }
 
 /// The error of a defect in `what`. The log says it too, so that it can be looked into later.

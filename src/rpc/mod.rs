@@ -15,7 +15,6 @@ mod curate;
 mod embedding;
 mod error;
 mod files;
-mod manage;
 mod memories;
 mod messages;
 mod models;

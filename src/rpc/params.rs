@@ -244,9 +244,9 @@ impl<'de> Deserialize<'de> for Switch {
 pub(super) struct ToolNames(pub(super) Option<Vec<&'static ContextTool>>);
 
 impl ToolNames {
-    /// Of names that were stored, the tools that there are.
-    pub(super) fn known(names: &[String]) -> Vec<&'static ContextTool> {
-        names.iter().filter_map(|name| tools::find(name)).collect()
+    /// The names, as they are stored.
+    pub(super) fn names(self) -> Option<Vec<String>> {
+        Some(self.0?.into_iter().map(|tool| tool.name.to_owned()).collect())
     }
 }
 

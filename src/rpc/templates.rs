@@ -126,23 +126,6 @@ pub(super) fn usable(
     })))
 }
 
-/// Says where the template of this name would come from, or why it cannot be used.
-pub(super) async fn origin(
-    call: &Call,
-    project: Option<String>,
-    name: String,
-) -> Result<Vec<(Box<str>, Value)>, WireError> {
-    let folders = folders(&call.tools, project)?;
-    let found = tokio::task::spawn_blocking(move || folders.find(&name)).await;
-    Ok(match found.map_err(|_| internal_error("a template"))? {
-        Ok(template) => vec![
-            entry("template-source", keyword(template.source.kind())),
-            entry("template-path", template.source.path().map_or(Value::Nil, Value::from)),
-        ],
-        Err(error) => vec![entry("template-error", error.to_string())],
-    })
-}
-
 /// The folders for a call about a project.
 pub(super) fn folders(
     tools: &Tools,

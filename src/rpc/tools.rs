@@ -1,6 +1,8 @@
 //! The tools by which a model may look at its context and change it: the same methods that clients
 //! call, with the session filled in.
 
+mod table;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,24 +11,23 @@ use serde_json::json;
 use super::call::Call;
 use super::error::internal_error;
 use super::files::add_named;
-use super::present::{entry, figure};
+use super::present::entry;
 use super::{Finish, Step, find as find_method};
+use crate::agent::Later;
+use crate::agent::tools::{self, Tool};
 use crate::engine::Engine;
 use crate::files::{self, Named};
-use crate::ids::SessionId;
-use crate::provider::chat::Tool;
+use crate::provider::chat;
 use crate::store::session::SessionRow;
 use crate::value::Value;
 use crate::value::json::{from_json, json_text};
 use crate::visible::visible;
 use crate::wire::message::WireError;
 
+pub(super) use self::table::ALL;
+
 /// The longest result that a model is shown, in bytes.
-pub(super) const MAX_RESULT_BYTES: usize = 64 << 10;
-/// How many memories or messages a search gives.
-const FOUND: usize = 8;
-/// How many hits of all sessions are looked at for those of one.
-const HITS_LOOKED_AT: u64 = 200;
+const MAX_RESULT_BYTES: usize = 64 << 10;
 
 /// A parameter of a method with its name.
 type Entry = (Box<str>, Value);
@@ -55,124 +56,8 @@ struct Argument {
     required: bool,
 }
 
-const fn required(name: &'static str, kind: &'static str, meaning: &'static str) -> Argument {
-    Argument { name, kind, meaning, required: true }
-}
-
-const fn optional(name: &'static str, kind: &'static str, meaning: &'static str) -> Argument {
-    Argument { name, kind, meaning, required: false }
-}
-
-/// Every tool, in the order in which they are offered.
-pub(super) static ALL: &[ContextTool] = &[
-    ContextTool {
-        name: "list_context",
-        description: "Lists the items of your context with their ids, types, sources and tokens.",
-        arguments: &[],
-        method: "get-context",
-        phrase: "list the context",
-        params: |_, row| vec![manager(row), entry("brief", true)],
-        shown: as_it_is,
-    },
-    ContextTool {
-        name: "read_context",
-        description: "Gives the whole content of an item of your context.",
-        arguments: &[required("id", "string", "The item's id, such as ctx-7.")],
-        method: "get-context",
-        phrase: "read the item",
-        params: |request, row| {
-            let ids = request.argument("id").cloned().into_iter().collect();
-            vec![manager(row), entry("ids", Value::List(ids))]
-        },
-        shown: only_item,
-    },
-    ContextTool {
-        name: "add_file",
-        description: "Adds a file, or some of its lines, to your context; from now on you see it.",
-        arguments: &[
-            required("path", "string", "Its name, absolute or from the project's folder."),
-            optional("start_line", "integer", "The first line, from 1."),
-            optional("end_line", "integer", "The last line."),
-        ],
-        method: "add-file",
-        phrase: "add the file",
-        params: |request, row| {
-            vec![manager(row), entry("path", request.place()), entry("brief", true)]
-        },
-        shown: as_it_is,
-    },
-    ContextTool {
-        name: "add_text",
-        description: "Adds a text of your own to your context; from now on you see it.",
-        arguments: &[required("content", "string", "The text.")],
-        method: "add-context",
-        phrase: "add a text",
-        params: |_, row| vec![manager(row), entry("type", "text"), entry("brief", true)],
-        shown: as_it_is,
-    },
-    ContextTool {
-        name: "drop_context",
-        description: "Takes items out of your context; the user can bring them back.",
-        arguments: &[required("ids", "array", "The items' ids.")],
-        method: "remove-context",
-        phrase: "drop the items",
-        params: |_, row| vec![manager(row)],
-        shown: as_it_is,
-    },
-    ContextTool {
-        name: "search_memory",
-        description: "Finds what is remembered from earlier work that fits a text.",
-        arguments: &[required("query", "string", "The text.")],
-        method: "ground-query",
-        phrase: "search the memories for",
-        params: |_, row| vec![entry("session", session(row)), entry("limit", figure(FOUND as u64))],
-        shown: as_it_is,
-    },
-    ContextTool {
-        name: "search_session",
-        description: "Finds words in this conversation, also in messages that you do not see.",
-        arguments: &[required("query", "string", "The words.")],
-        method: "search-sessions",
-        phrase: "search the conversation for",
-        params: |_, _| vec![entry("limit", figure(HITS_LOOKED_AT))],
-        shown: own_hits,
-    },
-];
-
 /// What the model says that the method takes under the same name.
 const PASSED_ON: [&str; 5] = ["content", "ids", "query", "start-line", "end-line"];
-
-fn manager(row: &SessionRow) -> Entry {
-    entry("manager", row.manager_name())
-}
-
-fn session(row: &SessionRow) -> Value {
-    SessionId(row.id).into()
-}
-
-fn as_it_is(_: &ToolRequest, value: Value, _: &SessionRow) -> Result<Value, String> {
-    Ok(value)
-}
-
-/// Of a list of one item, that.
-fn only_item(request: &ToolRequest, value: Value, _: &SessionRow) -> Result<Value, String> {
-    let item = match value {
-        Value::List(mut items) => items.pop(),
-        _ => None,
-    };
-    item.ok_or_else(|| {
-        let id = request.argument("id").map(json_text).unwrap_or_default();
-        format!("there is no item {id} in the context; list_context lists what there is")
-    })
-}
-
-/// Of hits in all sessions, this one's.
-fn own_hits(_: &ToolRequest, value: Value, row: &SessionRow) -> Result<Value, String> {
-    let Value::List(hits) = value else { return Ok(value) };
-    let id = session(row);
-    let own = hits.into_iter().filter(|hit| hit.get("id") == Some(&id));
-    Ok(Value::List(own.take(FOUND).collect()))
-}
 
 /// The tool of this name.
 pub(super) fn find(name: &str) -> Option<&'static ContextTool> {
@@ -184,9 +69,64 @@ pub(super) fn names() -> Vec<&'static str> {
     ALL.iter().map(|tool| tool.name).collect()
 }
 
+/// The tools that there are, for the turn of a call.
+pub(super) fn toolbox(call: &Call) -> Vec<Arc<dyn Tool>> {
+    let tool = |tool| -> Arc<dyn Tool> { Arc::new(OfCall { tool, call: call.clone() }) };
+    ALL.iter().map(tool).collect()
+}
+
+/// A tool whose methods run for a call.
+struct OfCall {
+    tool: &'static ContextTool,
+    call: Call,
+}
+
+impl Tool for OfCall {
+    fn name(&self) -> &str {
+        self.tool.name
+    }
+
+    fn offered(&self) -> chat::Tool {
+        self.tool.offered()
+    }
+
+    fn understand<'a>(
+        &'a self,
+        arguments: &'a str,
+        session: &'a SessionRow,
+    ) -> Later<'a, Result<Box<dyn tools::ToolRequest>, String>> {
+        Box::pin(async move {
+            let mut request = self.tool.understood(arguments)?;
+            request.resolve(session).await?;
+            let request = RequestOfCall { request, call: self.call.clone() };
+            Ok(Box::new(request) as Box<dyn tools::ToolRequest>)
+        })
+    }
+}
+
+/// A request whose method runs for a call.
+struct RequestOfCall {
+    request: ToolRequest,
+    call: Call,
+}
+
+impl tools::ToolRequest for RequestOfCall {
+    fn phrase(&self) -> String {
+        self.request.phrase()
+    }
+
+    fn outside(&self) -> Option<String> {
+        self.request.reaches_out()
+    }
+
+    fn carry_out<'a>(&'a self, session: &'a SessionRow) -> Later<'a, Result<String, String>> {
+        Box::pin(self.request.carried_out(&self.call, session))
+    }
+}
+
 /// What a model asked for, understood.
-pub(super) struct ToolRequest {
-    pub(super) tool: &'static ContextTool,
+struct ToolRequest {
+    tool: &'static ContextTool,
     arguments: Value,
     /// The file that is meant, once it is resolved.
     file: Option<Arc<Named>>,
@@ -194,7 +134,7 @@ pub(super) struct ToolRequest {
 
 impl ContextTool {
     /// The tool as a provider is told of it.
-    pub(super) fn offered(&self) -> Tool {
+    fn offered(&self) -> chat::Tool {
         let property = |argument: &Argument| {
             let mut property = json!({ "type": argument.kind, "description": argument.meaning });
             if argument.kind == "array" {
@@ -206,7 +146,7 @@ impl ContextTool {
             self.arguments.iter().map(property).collect();
         let required = self.arguments.iter().filter(|argument| argument.required);
         let required: Vec<&str> = required.map(|argument| argument.name).collect();
-        Tool {
+        chat::Tool {
             name: self.name.to_owned(),
             description: self.description.to_owned(),
             schema: json!({
@@ -219,7 +159,7 @@ impl ContextTool {
     ///
     /// # Errors
     /// A phrase for the model.
-    pub(super) fn understood(&'static self, arguments: &str) -> Result<ToolRequest, String> {
+    fn understood(&'static self, arguments: &str) -> Result<ToolRequest, String> {
         let text = if arguments.trim().is_empty() { "{}" } else { arguments };
         let value = from_json(text.as_bytes())
             .map_err(|error| format!("the arguments are no JSON: {error}"))?;
@@ -254,7 +194,7 @@ impl ToolRequest {
     ///
     /// # Errors
     /// A phrase for the model, when the name can mean no file whoever allows it.
-    pub(super) async fn resolve(&mut self, row: &SessionRow) -> Result<(), String> {
+    async fn resolve(&mut self, row: &SessionRow) -> Result<(), String> {
         if self.tool.method != "add-file" {
             return Ok(());
         }
@@ -276,7 +216,7 @@ impl ToolRequest {
     }
 
     /// What is to be done, in a line for a person.
-    pub(super) fn phrase(&self) -> String {
+    fn phrase(&self) -> String {
         let Value::Map(given) = &self.arguments else { return self.tool.phrase.to_owned() };
         let shown = |value: &Value| match value {
             Value::Str(text) => visible(&one_line(text)).into_owned(),
@@ -288,7 +228,7 @@ impl ToolRequest {
 
     /// The place that it reaches out to from the session's project, which a person must allow each
     /// time.
-    pub(super) fn reaches_out(&self) -> Option<String> {
+    fn reaches_out(&self) -> Option<String> {
         let named = self.file.as_ref()?;
         (!named.is_inside).then(|| self.place())
     }
@@ -303,11 +243,7 @@ impl ToolRequest {
     ///
     /// # Errors
     /// A phrase for the model.
-    pub(super) async fn carried_out(
-        &self,
-        call: &Call,
-        row: &SessionRow,
-    ) -> Result<String, String> {
+    async fn carried_out(&self, call: &Call, row: &SessionRow) -> Result<String, String> {
         let mut params = (self.tool.params)(self, row);
         let given_as = |name: &str| self.argument(name).map(|value| entry(name, value.clone()));
         params.extend(PASSED_ON.into_iter().filter_map(given_as));

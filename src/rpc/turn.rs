@@ -219,13 +219,9 @@ pub(super) fn configure_session(call: Call, params: Value) -> Result<Step, WireE
                 managing.recent_runs = recent_runs.unwrap_or(managing.recent_runs);
                 managing.passthrough_runs = passthrough_runs.unwrap_or(managing.passthrough_runs);
                 managing.token_threshold = token_threshold.unwrap_or(managing.token_threshold);
-                if let Some(tools) = given.tools.0 {
-                    settings.tools = tools.iter().map(|tool| tool.name.to_owned()).collect();
-                }
-                if let Some(tools) = given.allowed_tools.0 {
-                    settings.allowed_tools =
-                        tools.iter().map(|tool| tool.name.to_owned()).collect();
-                }
+                settings.tools = given.tools.names().unwrap_or(settings.tools);
+                settings.allowed_tools =
+                    given.allowed_tools.names().unwrap_or(settings.allowed_tools);
                 match settings == before {
                     true => Ok(()),
                     false => engine.set_session_settings(row.id, &settings.print()?),

@@ -3,11 +3,12 @@
 use serde::Deserialize;
 
 use super::call::Call;
+use super::chat::managed as told;
 use super::error::{agent_error, engine_error};
-use super::manage::{self, Wish};
 use super::params::{Name, decode, not_negative};
 use super::present::{entry, figure, keyword, optional_figure, optional_keyword, optional_text};
 use super::{Step, messages};
+use crate::agent::notes::{self, Wish};
 use crate::curation::managed::{SaidSettings, Status};
 use crate::engine::Engine;
 use crate::ids::ViewId;
@@ -52,16 +53,17 @@ pub(super) fn manage_context(call: Call, params: Value) -> Result<Step, WireErro
         let (provider, model) = (provider.as_deref(), model.as_deref());
         let configured = call.tools.providers.chosen(provider, model, &settings);
         let configured = configured.map_err(agent_error)?;
+        let job = call.job();
         let managed = match dry_run {
-            true => manage::rehearse(&call, row.id, &wish, &configured).await?,
-            false => {
-                let mut managed = manage::manage(&call, row.id, &wish, &configured).await?;
-                managed.stand(&call.tools).await;
-                managed
-            }
+            true => notes::rehearse(&job, row.id, &wish, &configured).await,
+            false => notes::manage(&job, row.id, &wish, &configured).await,
         };
+        let mut managed = managed.map_err(agent_error)?;
+        if !dry_run {
+            managed.mark_used(&job.services).await;
+        }
         let mut map = vec![entry("session", row.name)];
-        if let Value::Map(told) = managed.told() {
+        if let Value::Map(told) = told(&managed) {
             map.extend(told);
         }
         let view = &managed.view;
@@ -117,7 +119,7 @@ pub(super) fn list_views(_: Call, params: Value) -> Result<Step, WireError> {
 fn view(session: &str, row: &ViewRow, brief: bool) -> Value {
     let made = &row.made;
     let mut map = vec![
-        entry("view", manage::name(row.id)),
+        entry("view", name(row.id)),
         entry("session", session),
         entry("turn", figure(made.turn)),
         entry("message", messages::name(made.message)),
@@ -151,6 +153,11 @@ fn view(session: &str, row: &ViewRow, brief: bool) -> Value {
         ]);
     }
     Value::Map(map)
+}
+
+/// The name of a view.
+pub(super) fn name(id: u64) -> Value {
+    ViewId(id).into()
 }
 
 fn sections(names: &str) -> Value {

@@ -1,35 +1,26 @@
-//! Talking to a model: one turn from the user's words to the answer in the log.
-//!
-//! A turn is processed as by `process-turn`, its history is managed if it is to be, a window is
-//! built, and the answer is streamed; calls of tools in it are carried out, and the model is asked
-//! again. Once the user's message is in the log, whatever fails leaves it there, and what came of
-//! an answer too.
+//! The method that talks to a model: its parameters, and how the turn's events become progress.
 
-mod calls;
-mod fit;
-mod log;
-mod told;
-mod turn;
+mod reply;
+
+use std::sync::Arc;
 
 use serde::Deserialize;
 
-use self::turn::Begun;
-use super::call::Call;
-use super::embedding::{Embedded, embedded};
-use super::error::{agent_error, engine_error, internal_error, param_error};
+use super::Step;
+use super::call::{Call, Peer};
+use super::error::{agent_error, param_error};
 use super::messages::MessageParam;
 use super::params::{Name, RequestKey, Switch, ToolNames, decode};
-use super::tools::ContextTool;
+use super::present::{entry, figure, keyword};
+use super::tools;
 use super::window::SectionTexts;
-use super::{Step, manage};
-use crate::agent::Configured;
-use crate::curation::managed::{SaidSettings, directive};
-use crate::curation::section::Sections;
-use crate::engine::{Engine, NewMessage, SessionSettings};
+use crate::agent::tools::Outcome;
+use crate::agent::{self, Approval, ChatRequest, EventSink, Later, TurnEvent};
 use crate::session::message::Phase;
-use crate::store::session::SessionRow;
 use crate::value::Value;
-use crate::wire::message::WireError;
+use crate::wire::message::{Id, WireError};
+
+pub(super) use self::reply::managed;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -51,41 +42,6 @@ struct ChatParams {
     request_key: Option<RequestKey>,
 }
 
-/// What is asked for of a turn.
-struct Asked {
-    message: NewMessage,
-    phase: Option<Phase>,
-    sections: Sections,
-    embedded: Embedded,
-    /// By which a call that is made again is known.
-    key: Option<String>,
-    session: Option<String>,
-    provider: Option<String>,
-    model: Option<String>,
-    manage: Option<bool>,
-    template: Option<String>,
-    tools: Option<Vec<&'static ContextTool>>,
-    allow: Vec<&'static ContextTool>,
-}
-
-/// A turn of a chat, with what the session's settings say of it.
-struct Chat {
-    call: Call,
-    configured: Configured,
-    row: SessionRow,
-    message: NewMessage,
-    phase: Option<Phase>,
-    sections: Sections,
-    embedded: Embedded,
-    key: Option<String>,
-    /// How the history is to be managed; `None` when it is not.
-    manage: Option<manage::Wish>,
-    /// What the model may call.
-    tools: Vec<&'static ContextTool>,
-    /// What it may call without being allowed to each time.
-    allowed: Vec<&'static ContextTool>,
-}
-
 pub(super) fn chat(call: Call, params: Value) -> Result<Step, WireError> {
     let given: ChatParams = decode(params)?;
     if given.content.trim().is_empty() {
@@ -93,120 +49,82 @@ pub(super) fn chat(call: Call, params: Value) -> Result<Step, WireError> {
     }
     let counter = &call.counter();
     let message = MessageParam::of_user(given.content, given.phase).counted(counter)?;
-    let asked = Asked {
+    let request = ChatRequest {
+        session: given.session.map(|Name(name)| name),
         message,
         phase: given.phase,
         sections: given.sections.unwrap_or_default().counted(counter),
-        embedded: Embedded::default(),
-        key: given.request_key.map(|key| key.to_string()),
-        session: given.session.map(|Name(name)| name),
         provider: given.provider.map(|Name(name)| name),
         model: given.model.map(|Name(name)| name),
         manage: given.manage.0,
         template: given.template.map(|Name(name)| name),
-        tools: given.tools.0,
-        allow: given.allow.0.unwrap_or_default(),
+        toolbox: tools::toolbox(&call),
+        tools: given.tools.names(),
+        allow: given.allow.names().unwrap_or_default(),
+        key: given.request_key.map(|key| key.to_string()),
     };
     // What is wrong with the names is said before anything is done.
-    let named = call.tools.providers.find(asked.provider.as_deref(), asked.model.as_deref());
-    named.map_err(agent_error)?;
+    let (provider, model) = (request.provider.as_deref(), request.model.as_deref());
+    call.tools.providers.find(provider, model).map_err(agent_error)?;
     let dry_run = given.dry_run.unwrap_or(false);
-    // A dry run looks for no memories.
-    let text = if dry_run { String::new() } else { asked.message.content.to_string() };
-    let next = call.clone();
-    embedded(&call, text, move |embedded| {
-        let asked = Asked { embedded, ..asked };
-        Ok(Step::AwaitEnd(Box::pin(async move {
-            let outcome = match dry_run {
-                true => Chat::to_rehearse(next, asked).await?.dry_run().await,
-                // A task of its own: when the call is cancelled, it still keeps what had come.
-                false => {
-                    let turns = next.tools.turns.clone();
-                    turns.spawn(hold(next, asked)).await.unwrap_or_else(|_| Err(broken()))
-                }
-            };
-            outcome.map(Step::Done)
-        })))
-    })
-}
-
-fn broken() -> WireError {
-    internal_error("chat; the server goes on")
-}
-
-/// The whole turn; other turns of the session are refused meanwhile.
-async fn hold(call: Call, asked: Asked) -> Result<Value, WireError> {
-    let (engine, session) = (call.tools.engine.clone(), asked.session.clone());
-    let begun = engine.ask(move |engine| engine.begin_turn(session.as_deref())).await;
-    let (row, settings) = begun.map_err(engine_error)?;
-    let id = row.id;
-    let outcome = match Chat::prepare(call, asked, row, &settings) {
-        Ok(chat) => tokio::spawn(chat.turn()).await.unwrap_or_else(|_| Err(broken())),
-        Err(error) => Err(error),
-    };
-    // A turn that succeeds has ended with its answer.
-    if outcome.is_err() {
-        let end = move |engine: &mut Engine| {
-            engine.end_turn(id);
-            Ok(())
+    let job = call.job();
+    let events = Arc::new(Progress { id: call.id, peer: call.peer });
+    Ok(Step::AwaitEnd(Box::pin(async move {
+        let answer = match dry_run {
+            true => agent::preview(job, request).await.map(reply::preview),
+            false => agent::chat(job, request, events).await.map(reply::reply),
         };
-        engine.ask(end).await.map_err(engine_error)?;
-    }
-    outcome
+        answer.map(Step::Done).map_err(agent_error)
+    })))
 }
 
-impl Chat {
-    async fn to_rehearse(call: Call, asked: Asked) -> Result<Self, WireError> {
-        let session = asked.session.clone();
-        let read = move |engine: &mut Engine| engine.find_with_settings(session.as_deref());
-        let (row, settings) = call.tools.engine.ask(read).await.map_err(engine_error)?;
-        Self::prepare(call, asked, row, &settings)
+/// Sends the events of a turn to the client as progress. A call without an id has none.
+struct Progress {
+    id: Option<Id>,
+    peer: Arc<dyn Peer>,
+}
+
+impl EventSink for Progress {
+    fn send(&self, event: TurnEvent) -> bool {
+        let Some(id) = self.id.clone() else { return false };
+        let (kind, text, more) = told(event);
+        let mut params =
+            vec![entry("id", Value::from(id)), entry("kind", keyword(kind)), entry("text", text)];
+        params.extend(more);
+        self.peer.progress(Value::Map(params))
     }
 
-    fn prepare(
-        call: Call,
-        asked: Asked,
-        row: SessionRow,
-        settings: &SessionSettings,
-    ) -> Result<Self, WireError> {
-        let (provider, model) = (asked.provider.as_deref(), asked.model.as_deref());
-        let configured = call.tools.providers.chosen(provider, model, settings);
-        let configured = configured.map_err(agent_error)?;
-        let directed = directive(&asked.message.content).map(|(name, _)| name.to_owned());
-        let managed = directed.is_some()
-            || asked.manage.unwrap_or(asked.template.is_some() || settings.manage);
-        let template = directed.or(asked.template);
-        let manage = managed.then(|| manage::Wish {
-            template: template.unwrap_or_else(|| settings.template_name().to_owned()),
-            said: SaidSettings::default(),
-        });
-        let tools = asked.tools.unwrap_or_else(|| ToolNames::known(&settings.tools));
-        let mut allowed = ToolNames::known(&settings.allowed_tools);
-        allowed.extend(asked.allow);
-        Ok(Self {
-            call,
-            configured,
-            row,
-            message: asked.message,
-            phase: asked.phase,
-            sections: asked.sections,
-            embedded: asked.embedded,
-            key: asked.key,
-            manage,
-            tools,
-            allowed,
-        })
+    fn room(&self) -> Later<'_, ()> {
+        self.peer.room()
     }
+}
 
-    /// Waits until nobody wants the turn any more: its caller, or a server that ends.
-    async fn given_up(&self) {
-        tokio::select! {
-            () = self.call.cancelled.cancelled() => {}
-            () = self.call.tools.ending.cancelled() => {}
+/// Returns the kind of an event, its text, and what else a client is told of it.
+fn told(event: TurnEvent) -> (&'static str, String, Vec<(Box<str>, Value)>) {
+    match event {
+        TurnEvent::Status(text) => ("status", text, vec![]),
+        TurnEvent::Retry(text) => ("retry", text, vec![]),
+        TurnEvent::Text(text) => ("text", text, vec![]),
+        TurnEvent::Reasoning(text) => ("reasoning", text, vec![]),
+        TurnEvent::ToolCall { tool, arguments } => {
+            ("tool-call", tool, vec![entry("arguments", arguments)])
         }
-    }
-
-    fn progress(&self, kind: &str, text: &str) {
-        self.tell(kind, text, vec![]);
+        TurnEvent::ToolResult { tool, outcome, text } => {
+            let line = match outcome {
+                Outcome::Done => format!("{tool}: {}", outcome.name()),
+                _ => format!("{tool}: {}: {text}", outcome.name()),
+            };
+            let more = vec![entry("tool", tool), entry("outcome", keyword(outcome.name()))];
+            ("tool-result", line, more)
+        }
+        TurnEvent::Approval(Approval { number, tool, arguments, phrase, outside }) => {
+            let mut more = vec![
+                entry("approval", figure(number)),
+                entry("tool", tool),
+                entry("arguments", arguments),
+            ];
+            more.extend(outside.map(|place| entry("outside", place)));
+            ("approval", phrase, more)
+        }
     }
 }

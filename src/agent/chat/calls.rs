@@ -3,64 +3,19 @@
 
 use std::time::Duration;
 
-use super::super::error::engine_error;
-use super::super::params::ToolNames;
-use super::super::present::{entry, figure, keyword};
-use super::super::tools::{ContextTool, ToolRequest};
 use super::Chat;
 use super::log::answer_message;
 use super::turn::{Begun, MAX_ROUNDS};
-use crate::agent::Decision;
+use crate::agent::tools::{CalledTool, Outcome, Tool, ToolRequest};
+use crate::agent::{AgentError, Approval, Decision, TurnEvent};
 use crate::engine::{EngineError, NewMessage, SessionSettings};
 use crate::provider::chat::Whole;
 use crate::session::message::{Role, ToolCall};
-use crate::value::Value;
-use crate::wire::message::WireError;
 
 /// How many calls of one answer are carried out; those beyond are refused.
 const MAX_CALLS: usize = 16;
 /// How long a person may take to allow a call; then it is refused.
 const PATIENCE: Duration = Duration::from_secs(600);
-
-/// What became of a call of a tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
-    Done,
-    /// It was not allowed.
-    Refused,
-    /// It could not be carried out.
-    Failed,
-}
-
-impl Outcome {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Refused => "refused",
-            Self::Failed => "failed",
-        }
-    }
-}
-
-/// A call of a tool, and what became of it.
-pub(super) struct Ran {
-    name: String,
-    arguments: String,
-    outcome: Outcome,
-    text: String,
-}
-
-impl Ran {
-    /// What a client is told of it.
-    pub(super) fn told(&self) -> Value {
-        Value::Map(vec![
-            entry("tool", &*self.name),
-            entry("arguments", &*self.arguments),
-            entry("outcome", keyword(self.outcome.name())),
-            entry("text", &*self.text),
-        ])
-    }
-}
 
 impl Chat {
     /// The tools that are offered, as they are counted.
@@ -81,13 +36,13 @@ impl Chat {
         &self,
         begun: &mut Begun,
         whole: &Whole,
-    ) -> Result<(), WireError> {
+    ) -> Result<(), AgentError> {
         let last = begun.rounds >= MAX_ROUNDS;
         let mut results = Vec::with_capacity(whole.calls.len());
         let mut always = Vec::new();
         for (at, called) in whole.calls.iter().enumerate() {
             let result = match () {
-                () if self.call.cancelled.is_cancelled() => {
+                () if self.job.cancelled.is_cancelled() => {
                     (Outcome::Refused, "the turn was cancelled".to_owned())
                 }
                 () if last => (
@@ -101,17 +56,14 @@ impl Chat {
                 }
                 () => self.carry_out_one(called, &mut always).await,
             };
-            let (outcome, text) = &result;
-            let line = format!("{}: {}", called.name, outcome.name());
-            let more =
-                vec![entry("tool", &*called.name), entry("outcome", keyword(outcome.name()))];
-            let line = if *outcome == Outcome::Done { line } else { format!("{line}: {text}") };
-            self.tell("tool-result", &line, more);
+            let (outcome, text) = result.clone();
+            let tool = called.name.clone();
+            self.events.send(TurnEvent::ToolResult { tool, outcome, text });
             results.push(result);
         }
         self.log_results(begun, whole, results).await?;
-        match self.call.cancelled.is_cancelled() {
-            true => Err(self.question_kept(begun, engine_error(EngineError::Cancelled))),
+        match self.job.cancelled.is_cancelled() {
+            true => Err(self.in_turn(begun, EngineError::Cancelled.into())),
             false => Ok(()),
         }
     }
@@ -119,29 +71,26 @@ impl Chat {
     async fn carry_out_one(
         &self,
         called: &ToolCall,
-        always: &mut Vec<&'static ContextTool>,
+        always: &mut Vec<String>,
     ) -> (Outcome, String) {
-        let offered = self.tools.iter().find(|tool| tool.name == called.name);
+        let offered = self.tools.iter().find(|tool| tool.name() == called.name);
         let Some(tool) = offered else {
-            let names: Vec<&str> = self.tools.iter().map(|tool| tool.name).collect();
+            let names: Vec<&str> = self.tools.iter().map(|tool| tool.name()).collect();
             let text = format!("there is no tool {}; there are {}", called.name, names.join(", "));
             return (Outcome::Failed, text);
         };
-        let mut asked = match tool.understood(&called.arguments) {
+        let asked = match tool.understand(&called.arguments, &self.row).await {
             Ok(asked) => asked,
             Err(text) => return (Outcome::Failed, text),
         };
-        if let Err(text) = asked.resolve(&self.row).await {
-            return (Outcome::Failed, text);
-        }
-        let named = |tools: &[&'static ContextTool]| tools.iter().any(|one| one.name == tool.name);
-        let allowed = (named(&self.allowed) || named(always)) && asked.reaches_out().is_none();
+        let named = |names: &[String]| names.iter().any(|name| name == tool.name());
+        let allowed = (named(&self.allowed) || named(always)) && asked.outside().is_none();
         if !allowed {
-            match self.decision(&asked, called).await {
+            match self.decision(&*asked, called).await {
                 Ok(Decision::Once) => {}
                 Ok(Decision::Always) => {
-                    always.push(tool);
-                    self.allow_always(tool).await;
+                    always.push(called.name.clone());
+                    self.allow_always(&**tool).await;
                 }
                 Ok(Decision::Refuse) => {
                     return (Outcome::Refused, "the user did not allow it".to_owned());
@@ -149,28 +98,32 @@ impl Chat {
                 Err(reason) => return (Outcome::Refused, reason),
             }
         }
-        match asked.carried_out(&self.call, &self.row).await {
+        match asked.carry_out(&self.row).await {
             Ok(text) => (Outcome::Done, text),
             Err(text) => (Outcome::Failed, text),
         }
     }
 
     /// Asks the person, who is told what is to be done. Who cannot be asked does not allow it.
-    async fn decision(&self, asked: &ToolRequest, called: &ToolCall) -> Result<Decision, String> {
+    async fn decision(
+        &self,
+        asked: &dyn ToolRequest,
+        called: &ToolCall,
+    ) -> Result<Decision, String> {
         let cancelled = || Err("the turn was cancelled".to_owned());
         tokio::select! {
-            () = self.call.peer.room() => {}
+            () = self.events.room() => {}
             () = self.given_up() => return cancelled(),
         }
-        let mut question = self.call.tools.approvals.ask();
-        let mut more = vec![
-            entry("approval", figure(question.number)),
-            entry("tool", asked.tool.name),
-            entry("arguments", &*called.arguments),
-        ];
-        more.extend(asked.reaches_out().map(|place| entry("outside", place)));
-        let is_told = self.tell("approval", &asked.phrase(), more);
-        if !is_told {
+        let mut question = self.job.services.approvals.ask();
+        let approval = Approval {
+            number: question.number,
+            tool: called.name.clone(),
+            arguments: called.arguments.clone(),
+            phrase: asked.phrase(),
+            outside: asked.outside(),
+        };
+        if !self.events.send(TurnEvent::Approval(approval)) {
             let why = "nobody could be asked: the client is told no progress, or does not read it; \
                        what :allow names needs no leave";
             return Err(why.to_owned());
@@ -185,18 +138,18 @@ impl Chat {
     }
 
     /// Writes into the session's settings that a tool needs no leave any more.
-    async fn allow_always(&self, tool: &'static ContextTool) {
-        let id = self.row.id;
-        let noted = self.call.tools.engine.ask(move |engine| {
+    async fn allow_always(&self, tool: &dyn Tool) {
+        let (id, name) = (self.row.id, tool.name().to_owned());
+        let noted = self.job.ask(move |engine| {
             let mut settings = SessionSettings::parse(&engine.row(id)?.settings)?;
-            if ToolNames::known(&settings.allowed_tools).iter().any(|one| one.name == tool.name) {
+            if settings.allowed_tools.contains(&name) {
                 return Ok(());
             }
-            settings.allowed_tools.push(tool.name.to_owned());
+            settings.allowed_tools.push(name);
             engine.set_session_settings(id, &settings.print()?)
         });
         if let Err(error) = noted.await {
-            tracing::warn!("that {} is always allowed was not kept: {error}", tool.name);
+            tracing::warn!("that {} is always allowed was not kept: {error}", tool.name());
         }
     }
 
@@ -206,8 +159,8 @@ impl Chat {
         begun: &mut Begun,
         whole: &Whole,
         results: Vec<(Outcome, String)>,
-    ) -> Result<(), WireError> {
-        let counter = &*self.call.tools.counter;
+    ) -> Result<(), AgentError> {
+        let counter = &*self.job.services.counter;
         let mut unit = vec![NewMessage { phase: self.phase, ..answer_message(whole, counter) }];
         for (called, (_, text)) in whole.calls.iter().zip(&results) {
             unit.push(NewMessage {
@@ -219,11 +172,13 @@ impl Chat {
         let numbers = self.log_unit(begun, unit).await?;
         begun.answer = numbers.first().copied();
         begun.opaque.extend(begun.answer.zip(whole.opaque.clone()));
-        begun.ran.extend(whole.calls.iter().zip(results).map(|(called, (outcome, text))| Ran {
-            name: called.name.clone(),
-            arguments: called.arguments.clone(),
-            outcome,
-            text,
+        begun.ran.extend(whole.calls.iter().zip(results).map(|(called, (outcome, text))| {
+            CalledTool {
+                tool: called.name.clone(),
+                arguments: called.arguments.clone(),
+                outcome,
+                text,
+            }
         }));
         Ok(())
     }

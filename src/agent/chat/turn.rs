@@ -3,29 +3,22 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::super::call::Tools;
-use super::super::curate::session_costs;
-use super::super::error::{agent_error, engine_error};
-use super::super::manage::{self, Managed};
-use super::super::messages;
-use super::super::present::entry;
-use super::calls::Ran;
 use super::fit::Refused;
-use super::{Chat, broken};
-use crate::agent::Configured;
+use super::{Chat, Reply, broken};
+use crate::agent::notes::{self, Managed};
+use crate::agent::tools::CalledTool;
 use crate::agent::window::{Built, Purpose, build};
+use crate::agent::{AgentError, Configured, TurnEvent};
 use crate::context::render::report::Verdict;
 use crate::curation::section::{Counted, Section};
 use crate::curation::summary::Extractive;
 use crate::curation::window::Window;
-use crate::engine::{AskedWindow, Engine, EngineError, Material, Turn, TurnDone};
+use crate::engine::{AskedWindow, Engine, EngineError, Material, SessionSettings, Turn, TurnDone};
 use crate::provider::ProviderError;
 use crate::provider::chat::{Piece, Request, Usage, Whole, cancelled, malformed};
-use crate::session::message::Message;
+use crate::session::message::{Message, ToolCall};
 use crate::store::session::Spent;
-use crate::value::Value;
 use crate::visible::visible;
-use crate::wire::message::WireError;
 
 /// How often the model is asked in one turn at most: once, and again after each answer that calls
 /// tools. The calls of the last are refused, and it is asked once more for an answer without any.
@@ -49,7 +42,7 @@ pub(super) struct Begun {
     /// How often the model was asked.
     pub(super) rounds: u64,
     /// What it called.
-    pub(super) ran: Vec<Ran>,
+    pub(super) ran: Vec<CalledTool>,
     /// The message of the last answer that called tools.
     pub(super) answer: Option<u64>,
     /// What the provider wants to have back with its answers in this turn, by message.
@@ -84,27 +77,24 @@ impl Begun {
 }
 
 impl Chat {
-    pub(super) async fn turn(self) -> Result<Value, WireError> {
+    pub(super) async fn turn(self) -> Result<Reply, AgentError> {
         self.configured.find_limit().await;
         let (mut begun, answered) = self.begin().await?;
         if let Some(said) = answered {
             let whole = Whole { text: said.content.to_string(), ..Whole::default() };
-            return Ok(self.told(&begun, &whole, Some(said.number)));
+            return Ok(self.reply(begun, whole, Some(said.number)));
         }
-        if let Some(Value::Str(why)) = &self.embedded.outcome {
-            self.progress("status", &format!("memories are found by their words alone: {why}"));
+        if let Some(why) = &self.embedded.failure {
+            self.status(format!("memories are found by their words alone: {why}"));
         }
         if begun.turn.summarized.is_some() {
-            self.progress("status", "older turns were summarized");
+            self.status("older turns were summarized".to_owned());
         }
-        if let Some(wish) = &self.manage {
-            self.progress(
-                "status",
-                &format!("the history is managed by {}", visible(&wish.template)),
-            );
-            let managed = manage::manage(&self.call, self.row.id, wish, &self.configured).await;
-            let managed = managed.map_err(|error| self.question_kept(&begun, error))?;
-            self.account_for_notes(&mut begun, &managed);
+        if let Some(wish) = &self.notes {
+            self.status(format!("the history is managed by {}", visible(&wish.template)));
+            let managed = notes::manage(&self.job, self.row.id, wish, &self.configured).await;
+            let managed = managed.map_err(|error| self.in_turn(&begun, error))?;
+            self.report_notes(&mut begun, &managed);
             begun.managed = Some(managed);
         }
         loop {
@@ -114,24 +104,29 @@ impl Chat {
                 whole.calls.clear();
             }
             if whole.calls.is_empty() || self.tools.is_empty() {
-                let answer = self.end_with(&mut begun, &whole).await?;
-                return Ok(self.told(&begun, &whole, answer.or(begun.answer)));
+                let answer = self.end_with(&mut begun, &whole).await?.or(begun.answer);
+                return Ok(self.reply(begun, whole, answer));
             }
             self.carry_out(&mut begun, &whole).await?;
         }
     }
 
-    /// The turn as `process-turn` does it, and the whole answer that a call of the same key has
-    /// brought already. A call that had brought none, or only a part of one, goes on.
-    async fn begin(&self) -> Result<(Begun, Option<Arc<Message>>), WireError> {
+    fn status(&self, phrase: String) {
+        self.events.send(TurnEvent::Status(phrase));
+    }
+
+    /// Puts the question into the log and processes the turn. Also returns the whole answer that a
+    /// request of the same key has brought already. One that had brought none, or only a part of one,
+    /// goes on.
+    async fn begin(&self) -> Result<(Begun, Option<Arc<Message>>), AgentError> {
         let (id, message) = (self.row.id, self.message.clone());
         let vector = self.embedded.vector.clone();
         let (key, configured) = (self.key.clone(), self.configured.clone());
         // A model that takes notes is asked first.
-        let is_window_next = self.manage.is_none();
-        let asked = self.call.tools.engine.ask(move |engine| {
-            let row = engine.row(id)?;
-            let costs = configured.with_room(session_costs(engine, &row.settings, None)?);
+        let is_window_next = self.notes.is_none();
+        let asked = self.job.ask(move |engine| {
+            let settings = SessionSettings::parse(&engine.row(id)?.settings)?;
+            let costs = configured.with_room(engine.costs(settings.model.as_deref())?);
             let turn = engine.once("chat", key.as_deref(), |engine| {
                 let turn = Turn { message, coherence: None, vector };
                 engine.process_turn(id, turn, &costs, &Extractive)
@@ -147,7 +142,7 @@ impl Chat {
             }
             Ok((turn, answered, material))
         });
-        let (turn, answered, material) = asked.await.map_err(engine_error)?;
+        let (turn, answered, material) = asked.await?;
         let begun = Begun {
             turn,
             material,
@@ -169,7 +164,7 @@ impl Chat {
     }
 
     /// The window, and the number of its line in the log of usage.
-    pub(super) async fn window(&self, begun: &mut Begun) -> Result<(Arc<Window>, u64), WireError> {
+    pub(super) async fn window(&self, begun: &mut Begun) -> Result<(Arc<Window>, u64), AgentError> {
         let built = match self.managed_window(begun).await? {
             Some(built) => built,
             None => self.build(self.material(begun).await?, begun).await?,
@@ -179,14 +174,13 @@ impl Chat {
         begun.items.clone_from(&items);
         let window = Arc::new(window);
         let (id, noted) = (self.row.id, Arc::clone(&window));
-        let note = self.call.tools.engine.ask(move |engine| engine.note_window(id, &noted, items));
-        let line = note.await.map_err(engine_error)?;
+        let line = self.job.ask(move |engine| engine.note_window(id, &noted, items)).await?;
         Ok((window, line))
     }
 
     /// The window with the managed view in the place of the history; when it cannot be built, the
     /// view is given up, and there is none.
-    async fn managed_window(&self, begun: &mut Begun) -> Result<Option<Built>, WireError> {
+    async fn managed_window(&self, begun: &mut Begun) -> Result<Option<Built>, AgentError> {
         if !begun.managed.as_ref().is_some_and(Managed::has_view) {
             return Ok(None);
         }
@@ -198,30 +192,29 @@ impl Chat {
         let Some(managed) = &mut begun.managed else { return Ok(None) };
         let reason = match built {
             Ok(built) if has_summary(&built.window) => {
-                managed.stand(&self.call.tools).await;
+                managed.mark_used(&self.job.services).await;
                 return Ok(Some(built));
             }
             Ok(_) => "the notes did not fit into the window beside the rest".to_owned(),
-            Err(error) => error.message,
+            Err(error) => error.to_string(),
         };
-        managed.give_up(&self.call.tools, reason).await;
+        managed.give_up(&self.job.services, reason).await;
         Ok(None)
     }
 
-    async fn material(&self, begun: &mut Begun) -> Result<Material, WireError> {
+    async fn material(&self, begun: &mut Begun) -> Result<Material, AgentError> {
         match begun.material.take() {
             Some(read) => Ok(read),
             None => self.read_material().await,
         }
     }
 
-    pub(super) async fn read_material(&self) -> Result<Material, WireError> {
+    pub(super) async fn read_material(&self) -> Result<Material, AgentError> {
         let (id, configured) = (self.row.id, self.configured.clone());
-        let asked = self.call.tools.engine.ask(move |engine| material(engine, id, &configured));
-        asked.await.map_err(engine_error)
+        self.job.ask(move |engine| material(engine, id, &configured)).await
     }
 
-    async fn build(&self, material: Material, begun: &mut Begun) -> Result<Built, WireError> {
+    async fn build(&self, material: Material, begun: &mut Begun) -> Result<Built, AgentError> {
         begun.is_budget_set = material.settings.max_tokens.is_some();
         begun.limit = material.costs.model.limit;
         let max_tokens = begun.refused.as_ref().map(|refused| refused.max_tokens);
@@ -234,22 +227,22 @@ impl Chat {
         material: Material,
         grounding: String,
         max_tokens: Option<u64>,
-    ) -> Result<Built, WireError> {
-        let tools: Arc<Tools> = Arc::clone(&self.call.tools);
+    ) -> Result<Built, AgentError> {
+        let services = Arc::clone(&self.job.services);
         let mut sections = self.sections.clone();
         if sections.grounding.is_none() && !grounding.is_empty() {
-            sections.grounding = Some(Counted::new(grounding, &*tools.counter));
+            sections.grounding = Some(Counted::new(grounding, &*services.counter));
         }
         if let Some(schemas) = self.schemas() {
             let said = sections.tool_schemas.map_or(String::new(), |said| said.text.to_string());
-            sections.tool_schemas = Some(Counted::new(said + &schemas, &*tools.counter));
+            sections.tool_schemas = Some(Counted::new(said + &schemas, &*services.counter));
         }
         let (phase, may_grow) = (self.phase, true);
         let purpose = Purpose { phase, max_tokens, may_grow, sections, ..Purpose::default() };
         let built = tokio::task::spawn_blocking(move || {
-            build(&*tools.counter, &tools.read_options(), material, purpose)
+            build(&*services.counter, &services.read_options(), material, purpose)
         });
-        built.await.map_err(|_| broken())?.map_err(agent_error)
+        built.await.unwrap_or_else(|_| Err(broken()))
     }
 
     /// Asks the model and passes on what it says, until the end or until nobody wants it.
@@ -271,14 +264,17 @@ impl Chat {
                 () = &mut gone => return Err(cancelled(provider)),
             };
             let Some(piece) = piece else { return Ok(()) };
-            match &piece {
-                Piece::Text(text) => self.progress("text", text),
-                Piece::Reasoning(text) => self.progress("reasoning", text),
-                Piece::Call(called) => {
-                    let more = vec![entry("arguments", &*called.arguments)];
-                    self.tell("tool-call", &called.name, more);
+            let event = match &piece {
+                Piece::Text(text) => Some(TurnEvent::Text(text.clone())),
+                Piece::Reasoning(text) => Some(TurnEvent::Reasoning(text.clone())),
+                Piece::Call(ToolCall { name, arguments, .. }) => {
+                    let (tool, arguments) = (name.clone(), arguments.clone());
+                    Some(TurnEvent::ToolCall { tool, arguments })
                 }
-                Piece::Usage(_) | Piece::Opaque(_) | Piece::Stopped(_) => {}
+                Piece::Usage(_) | Piece::Opaque(_) | Piece::Stopped(_) => None,
+            };
+            if let Some(event) = event {
+                self.events.send(event);
             }
             whole.add(piece);
             if whole.calls.len() > MAX_CALLS_HEARD {
@@ -286,22 +282,20 @@ impl Chat {
                 return Err(malformed(provider, &what));
             }
             tokio::select! {
-                () = self.call.peer.room() => {}
+                () = self.events.room() => {}
                 () = &mut gone => return Err(cancelled(provider)),
             }
         }
     }
 
-    /// An error that says under which name the question is in the log.
-    pub(super) fn question_kept(&self, begun: &Begun, mut error: WireError) -> WireError {
-        if let Value::Map(data) = &mut error.data {
-            data.push(entry("question", messages::name(begun.turn.message)));
-        }
-        error
+    /// Adds to an error that the question is in the log.
+    pub(super) fn in_turn(&self, begun: &Begun, error: AgentError) -> AgentError {
+        let (question, source) = (begun.turn.message, Box::new(error));
+        AgentError::InTurn { question, answer: None, source }
     }
 
     /// Reckons what the answer took; it is stored with the answer.
-    pub(super) fn account(&self, begun: &mut Begun, line: u64, window: &Window, whole: &Whole) {
+    pub(super) fn report(&self, begun: &mut Begun, line: u64, window: &Window, whole: &Whole) {
         let Usage { input, output, cache_read, .. } = whole.usage;
         let model = self.configured.provider.model().to_owned();
         let provider = self.configured.name.clone();
@@ -316,7 +310,7 @@ impl Chat {
     }
 
     /// Counts what the manager's notes took, unless they were there already.
-    fn account_for_notes(&self, begun: &mut Begun, managed: &Managed) {
+    fn report_notes(&self, begun: &mut Begun, managed: &Managed) {
         let view = &managed.view;
         let (provider, model) = (view.provider.as_deref(), view.model.as_deref());
         if managed.cached || view.payload.is_empty() {
@@ -324,7 +318,7 @@ impl Chat {
         }
         let (input, output) = (view.input_tokens, view.output_tokens);
         let usage = Usage { input, output, ..Usage::default() };
-        let manager = self.call.tools.providers.find(provider, model).ok();
+        let manager = self.job.services.providers.find(provider, model).ok();
         let cost = manager.and_then(|manager| manager.cost(&usage));
         begun.spend(usage, cost);
     }

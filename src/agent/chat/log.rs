@@ -2,18 +2,14 @@
 
 use std::sync::Arc;
 
-use super::super::error::{engine_error, provider_error};
-use super::super::messages;
-use super::super::present::entry;
 use super::turn::{Begun, material};
 use super::{Chat, broken};
+use crate::agent::{AgentError, BrokenOff};
 use crate::engine::{Engine, ModelAnswer, NewMessage};
 use crate::provider::ProviderError;
 use crate::provider::chat::Whole;
 use crate::session::message::Role;
 use crate::tokens::Counter;
-use crate::value::Value;
-use crate::wire::message::WireError;
 
 impl Chat {
     /// Ends the turn with what came of the answer, and gives its number.
@@ -21,21 +17,21 @@ impl Chat {
         &self,
         begun: &mut Begun,
         whole: &Whole,
-    ) -> Result<Option<u64>, WireError> {
+    ) -> Result<Option<u64>, AgentError> {
         let answer = self.counted(begun, whole).await?;
         let (id, key) = (self.row.id, self.key.clone());
         let end = move |engine: &mut Engine| engine.end_turn_with(id, answer, key.as_deref());
-        self.call.tools.engine.ask(end).await.map_err(engine_error)
+        self.job.ask(end).await
     }
 
     /// What came of an answer, as it is stored. It may be long, and counting it take a while.
-    async fn counted(&self, begun: &mut Begun, whole: &Whole) -> Result<ModelAnswer, WireError> {
+    async fn counted(&self, begun: &mut Begun, whole: &Whole) -> Result<ModelAnswer, AgentError> {
         let asked = begun.asked.take();
         if whole.text.is_empty() && whole.calls.is_empty() {
             return Ok(ModelAnswer { messages: Vec::new(), asked });
         }
-        let (tools, said) = (Arc::clone(&self.call.tools), whole.clone());
-        let count = move || answer_message(&said, &*tools.counter);
+        let (counter, said) = (Arc::clone(&self.job.services.counter), whole.clone());
+        let count = move || answer_message(&said, &*counter);
         let counted = tokio::task::spawn_blocking(count).await.map_err(|_| broken())?;
         Ok(ModelAnswer { messages: vec![NewMessage { phase: self.phase, ..counted }], asked })
     }
@@ -46,21 +42,19 @@ impl Chat {
         begun: &mut Begun,
         whole: Whole,
         error: ProviderError,
-    ) -> WireError {
+    ) -> AgentError {
         // A call without a result would make every later request one that models refuse.
         let whole = Whole { calls: Vec::new(), ..whole };
-        let kept = self.log(begun, &whole).await.ok().and_then(|numbers| numbers.last().copied());
-        let mut wire = self.question_kept(begun, provider_error(&self.configured.name, &error));
-        if let Value::Map(data) = &mut wire.data {
-            data.push(entry("id", kept.map_or(Value::Nil, messages::name)));
-        }
-        wire
+        let kept = self.log(begun, &whole).await.ok();
+        let message = kept.and_then(|numbers| numbers.last().copied());
+        let source = AgentError::Provider { name: self.configured.name.clone(), source: error };
+        let (question, answer) = (begun.turn.message, Some(BrokenOff { message }));
+        AgentError::InTurn { question, answer, source: Box::new(source) }
     }
 
-    async fn log(&self, begun: &mut Begun, whole: &Whole) -> Result<Vec<u64>, WireError> {
+    async fn log(&self, begun: &mut Begun, whole: &Whole) -> Result<Vec<u64>, AgentError> {
         let (id, answer) = (self.row.id, self.counted(begun, whole).await?);
-        let logged = self.call.tools.engine.ask(move |engine| engine.add_answer(id, answer));
-        logged.await.map_err(engine_error)
+        self.job.ask(move |engine| engine.add_answer(id, answer)).await
     }
 
     /// Puts an answer and the results of its calls into the log at once: a unit is never there in
@@ -69,14 +63,14 @@ impl Chat {
         &self,
         begun: &mut Begun,
         unit: Vec<NewMessage>,
-    ) -> Result<Vec<u64>, WireError> {
+    ) -> Result<Vec<u64>, AgentError> {
         let answer = ModelAnswer { messages: unit, asked: begun.asked.take() };
         let (id, configured) = (self.row.id, self.configured.clone());
-        let logged = self.call.tools.engine.ask(move |engine| {
+        let logged = self.job.ask(move |engine| {
             let numbers = engine.add_answer(id, answer)?;
             Ok((numbers, material(engine, id, &configured)?))
         });
-        let (numbers, material) = logged.await.map_err(engine_error)?;
+        let (numbers, material) = logged.await?;
         begun.material = Some(material);
         Ok(numbers)
     }

@@ -1,16 +1,14 @@
 //! Windows that the server of a model finds too long: fitted to what it says that it takes, and told
 //! in its own words when that cannot be done.
 
-use super::super::error::provider_error;
-use super::super::present::{entry, figure};
 use super::Chat;
 use super::turn::Begun;
+use crate::agent::{AgentError, TurnEvent};
 use crate::curation::budget::Budget;
 use crate::curation::window::Window;
+use crate::engine::EngineError;
 use crate::provider::chat::{Request, Whole};
 use crate::provider::{ErrorKind, Overflow, ProviderError};
-use crate::value::Value;
-use crate::wire::message::WireError;
 
 /// How often a window is built again for a model that found it too long.
 const MAX_FITTINGS: u32 = 3;
@@ -33,13 +31,13 @@ pub(super) struct Refused {
 
 impl Chat {
     /// Asks the model, with smaller windows if the first was too long for it.
-    pub(super) async fn answer(&self, begun: &mut Begun) -> Result<Whole, WireError> {
+    pub(super) async fn answer(&self, begun: &mut Begun) -> Result<Whole, AgentError> {
         begun.rounds += 1;
         let mut fittings = 0;
         loop {
             let (window, line) = match self.window(begun).await {
                 Ok(built) => built,
-                Err(error) => return Err(self.question_kept(begun, self.unfit(begun, error))),
+                Err(error) => return Err(self.in_turn(begun, self.unfit(begun, error))),
             };
             let mut whole = Whole::default();
             let without_calls = begun.is_last_word();
@@ -47,7 +45,7 @@ impl Chat {
             let outcome = self.stream(&request, &mut whole).await;
             let nothing_came = whole == Whole::default();
             if outcome.is_ok() || !nothing_came {
-                self.account(begun, line, &window, &whole);
+                self.report(begun, line, &window, &whole);
             }
             let Err(error) = outcome else { return Ok(whole) };
             let too_long = error.kind == ErrorKind::ContextTooLong && nothing_came;
@@ -59,7 +57,8 @@ impl Chat {
                 return Err(self.failed(begun, whole, error).await);
             }
             fittings += 1;
-            self.progress("retry", &format!("{}; trying a smaller window", error.what));
+            let why = format!("{}; trying a smaller window", error.what);
+            self.events.send(TurnEvent::Retry(why));
             self.learn_that_too_long(&window, &error).await;
             let max_tokens = self.fitted(window.tokens, error.overflow.as_deref());
             begun.refused = Some(Refused { error, max_tokens });
@@ -95,7 +94,7 @@ impl Chat {
         if let Some(input) = overflow.input {
             self.configured.rooms.compared(&model, counted, input);
         }
-        let learned = self.call.tools.engine.ask(move |engine| {
+        let learned = self.job.ask(move |engine| {
             let costs = engine.costs(Some(&model))?;
             let least =
                 || Some(costs.model.limit).filter(|limit| costs.model.known && counted < *limit);
@@ -109,23 +108,22 @@ impl Chat {
         }
     }
 
-    /// The error of a window that cannot be as small as the model wants it: nobody set its budget.
-    fn unfit(&self, begun: &Begun, error: WireError) -> WireError {
-        let Some(needed) = needed(&error).filter(|_| !begun.is_budget_set) else { return error };
-        let model = self.configured.provider.model();
-        let mut refused = match &begun.refused {
+    /// Returns the error of a window that cannot be as small as the model wants it, unless somebody
+    /// set its budget.
+    fn unfit(&self, begun: &Begun, error: AgentError) -> AgentError {
+        let error = match error {
+            AgentError::Engine(EngineError::BudgetTooSmall(error)) if !begun.is_budget_set => error,
+            error => return error,
+        };
+        let mut source = match &begun.refused {
             Some(refused) => refused.error.clone(),
             None => self.told_too_long(begun),
         };
-        refused.what =
-            format!("{}; what can never be left out needs {needed} tokens", refused.what);
-        refused.model = model.to_owned();
-        let mut wire = provider_error(&self.configured.name, &refused);
-        if let Value::Map(data) = &mut wire.data {
-            data.push(entry("needed", figure(needed)));
-            data.extend(error.data.get("parts").map(|parts| entry("parts", parts.clone())));
-        }
-        wire
+        let needed = error.needed;
+        source.what = format!("{}; what can never be left out needs {needed} tokens", source.what);
+        source.model = self.configured.provider.model().to_owned();
+        let name = self.configured.name.clone();
+        AgentError::NeverFits { name, source, needed, parts: error.parts }
     }
 
     /// What a server that has not refused yet would say.
@@ -139,15 +137,5 @@ impl Chat {
             retry_after: None,
             overflow: None,
         }
-    }
-}
-
-/// How many tokens the smallest window has, of an error that there was no room for it.
-fn needed(error: &WireError) -> Option<u64> {
-    let kind = error.data.get("kind");
-    let is_budget = matches!(kind, Some(Value::Keyword(kind)) if &**kind == "budget-too-small");
-    match error.data.get("needed").filter(|_| is_budget)? {
-        Value::Int(tokens) => u64::try_from(*tokens).ok(),
-        _ => None,
     }
 }

@@ -5,11 +5,9 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::super::call::Call;
-use super::super::templates;
+use super::super::{Configured, Job};
 use super::fit::{Fitted, Unfit, fit};
 use super::{View, Wish};
-use crate::agent::Configured;
 use crate::curation::budget::Budget;
 use crate::curation::managed::{
     ManageSettings, Managing, Plan, SaidSettings, Status, Step, plan, summary_message,
@@ -44,7 +42,7 @@ struct Planned {
 
 /// One managing on its way through its steps.
 pub(super) struct ManageRun<'a> {
-    pub(super) call: &'a Call,
+    pub(super) job: &'a Job,
     wish: &'a Wish,
     /// Who answers the user; makes the notes unless the template names another.
     configured: &'a Configured,
@@ -58,11 +56,11 @@ pub(super) struct ManageRun<'a> {
 }
 
 impl<'a> ManageRun<'a> {
-    pub(super) fn new(call: &'a Call, id: u64, wish: &'a Wish, configured: &'a Configured) -> Self {
+    pub(super) fn new(job: &'a Job, id: u64, wish: &'a Wish, configured: &'a Configured) -> Self {
         let template = wish.template.clone();
         let view = NewView { session: id, template, ..NewView::default() };
         let step = Step::History;
-        Self { call, wish, configured, view, step, stored: None, only_prompt: false }
+        Self { job, wish, configured, view, step, stored: None, only_prompt: false }
     }
 
     pub(super) async fn run(&mut self) -> Result<View, Stopped> {
@@ -90,8 +88,8 @@ impl<'a> ManageRun<'a> {
         question: impl FnOnce(&mut Engine) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<T, Stopped> {
         tokio::select! {
-            answer = self.call.tools.engine.ask(question) => answer.or_else(Stopped::failed),
-            () = self.call.cancelled.cancelled() => Err(Stopped::Cancelled),
+            answer = self.job.services.engine.ask(question) => answer.or_else(Stopped::failed),
+            () = self.job.cancelled.cancelled() => Err(Stopped::Cancelled),
         }
     }
 
@@ -101,7 +99,7 @@ impl<'a> ManageRun<'a> {
         &self,
         work: impl FnOnce(&CancellationToken) -> T + Send + 'static,
     ) -> Result<T, Stopped> {
-        let cancelled = self.call.cancelled.child_token();
+        let cancelled = self.job.cancelled.child_token();
         let seen = cancelled.clone();
         let _when_dropped = cancelled.clone().drop_guard();
         let working = tokio::task::spawn_blocking(move || work(&seen));
@@ -132,8 +130,8 @@ impl<'a> ManageRun<'a> {
 
     async fn template(&mut self, given: &ToManage) -> Result<Template, Stopped> {
         self.step = Step::Template;
-        let folders = templates::folders(&self.call.tools, given.row.project.clone());
-        let folders = folders.or_else(|error| Stopped::failed(error.message))?;
+        let folders = self.job.services.template_folders(given.row.project.clone());
+        let folders = folders.or_else(Stopped::failed)?;
         let name = self.view.template.clone();
         let template = self.aside(move |_| folders.find(&name)).await?.or_else(Stopped::failed)?;
         self.view.source = Some(template.source.kind().to_owned());
@@ -180,7 +178,7 @@ impl<'a> ManageRun<'a> {
     /// Who makes the notes.
     fn manager(&mut self, template: &Template) -> Result<Configured, Stopped> {
         self.step = Step::Answer;
-        let providers = &self.call.tools.providers;
+        let providers = &self.job.services.providers;
         let (answering, named) = (self.configured, template.front_matter.model.as_deref());
         let found = match (named, &template.source) {
             (None, _) => Ok(answering.clone()),

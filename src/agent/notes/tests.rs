@@ -2,8 +2,6 @@
 
 use tokio_util::sync::CancellationToken;
 
-use super::super::access::Access;
-use super::super::call::Peer;
 use super::*;
 use crate::agent::{Limits, Rooms};
 use crate::engine::Handle;
@@ -11,21 +9,12 @@ use crate::provider::scripted::Scripted;
 use crate::provider::settings::Origin;
 use crate::tokens::Estimate;
 
-struct Nobody;
-
-impl Peer for Nobody {
-    fn progress(&self, _: Value) -> bool {
-        false
-    }
-}
-
 /// What becomes of managing with an engine that never answers.
-fn stuck(deadline: Duration, cancelled: CancellationToken) -> Result<Managed, WireError> {
+fn stuck(deadline: Duration, cancelled: CancellationToken) -> Result<Managed, AgentError> {
     let (engine, _never_read) = Handle::channel();
     let limits = Limits { max_message_bytes: 1 << 20, max_file_bytes: 1 << 20, max_items: 50 };
-    let tools = Arc::new(Tools::new(engine, Arc::new(Estimate), limits));
-    let (peer, access) = (Arc::new(Nobody), Access::Local);
-    let call = Call { tools, peer, access, id: None, cancelled: Arc::new(cancelled) };
+    let services = Arc::new(Services::new(engine, Arc::new(Estimate), limits));
+    let job = Job { services, cancelled: Arc::new(cancelled) };
     let configured = Configured {
         name: "play".to_owned(),
         provider: Arc::new(Scripted::new("[[answer]]\ntext = \"x\"\n", "m-1").unwrap()),
@@ -35,7 +24,7 @@ fn stuck(deadline: Duration, cancelled: CancellationToken) -> Result<Managed, Wi
         rooms: Rooms::default(),
     };
     let wish = Wish { template: "freeform-chat".to_owned(), said: SaidSettings::default() };
-    let outcome = outcome_of(ManageRun::new(&call, 1, &wish, &configured), deadline);
+    let outcome = outcome_of(ManageRun::new(&job, 1, &wish, &configured), deadline);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(outcome)
 }

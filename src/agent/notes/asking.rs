@@ -1,7 +1,7 @@
 //! Asking the manager for its notes.
 
+use super::super::Configured;
 use super::run::{ManageRun, Stopped};
-use crate::agent::Configured;
 use crate::curation::managed::{Status, Step};
 use crate::provider::chat::{Request, Said, Stop, Whole, cancelled};
 use crate::session::message::Role;
@@ -46,7 +46,7 @@ impl ManageRun<'_> {
         whole: &mut Whole,
     ) -> Result<(), Stopped> {
         let provider = &*manager.provider;
-        let gone = self.call.cancelled.cancelled();
+        let gone = self.job.cancelled.cancelled();
         tokio::pin!(gone);
         let reading = async {
             let mut reply = provider.chat(request).await?;
@@ -67,7 +67,7 @@ impl ManageRun<'_> {
             Ok(true) => {
                 Stopped::failed(format!("the notes have more than {MAX_NOTES_BYTES} bytes"))
             }
-            Err(_) if self.call.cancelled.is_cancelled() => Err(Stopped::Cancelled),
+            Err(_) if self.job.cancelled.is_cancelled() => Err(Stopped::Cancelled),
             Err(error) => Stopped::failed(error),
         }
     }

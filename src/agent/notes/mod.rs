@@ -15,46 +15,40 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use self::run::{ManageRun, Stopped};
-use super::call::{Call, Tools};
-use super::error::engine_error;
-use super::present::{entry, figure, keyword, optional_text};
-use crate::agent::Configured;
+use super::{AgentError, Configured, Job, Services};
 use crate::curation::managed::{SaidSettings, Status, Step};
 use crate::engine::{EngineError, Material};
-use crate::ids::ViewId;
 use crate::store::view::NewView;
-use crate::value::Value;
-use crate::wire::message::WireError;
 
-/// How long managing may take: the user's answer waits for it. Long enough for a model that runs
-/// without a graphics card.
+/// Longest time for taking notes, while the user's answer waits. It is long enough for a model that
+/// runs without a graphics card.
 const DEADLINE: Duration = Duration::from_mins(10);
 
-/// How a turn is to be managed.
+/// Which notes are to be taken for a turn.
 #[derive(Debug, Clone)]
-pub(super) struct Wish {
+pub struct Wish {
     /// The template's name.
-    pub(super) template: String,
+    pub template: String,
     /// The settings that come before the session's and the template's.
-    pub(super) said: SaidSettings,
+    pub said: SaidSettings,
 }
 
-/// What became of the managing of a turn.
+/// The outcome of taking notes for a turn.
 #[derive(Clone)]
-pub(super) struct Managed {
-    /// What is stored of it.
-    pub(super) view: NewView,
+pub struct Managed {
+    /// The stored record.
+    pub view: NewView,
     /// The number under which it is stored.
-    pub(super) id: Option<u64>,
+    pub id: Option<u64>,
     /// Whether the notes had been made before, for the same turn.
-    pub(super) cached: bool,
+    pub cached: bool,
     /// Whether listeners know of it.
     is_told: bool,
     /// What takes the history's place.
     taken: Option<View>,
 }
 
-/// What takes the place of a history.
+/// The notes that take the place of a history.
 #[derive(Clone)]
 struct View {
     text: Arc<str>,
@@ -64,39 +58,39 @@ struct View {
 }
 
 /// Manages the present turn of a session; `configured` is the model that will see the view. Whoever
-/// uses the view says so with [`Managed::stand`].
+/// uses the view says so with [`Managed::mark_used`].
 ///
 /// # Errors
 /// Only when the call was cancelled: what fails is in the outcome.
-pub(super) async fn manage(
-    call: &Call,
+pub async fn manage(
+    job: &Job,
     id: u64,
     wish: &Wish,
     configured: &Configured,
-) -> Result<Managed, WireError> {
-    let mut managed = outcome_of(ManageRun::new(call, id, wish, configured), DEADLINE).await?;
+) -> Result<Managed, AgentError> {
+    let mut managed = outcome_of(ManageRun::new(job, id, wish, configured), DEADLINE).await?;
     if !managed.cached {
-        managed.keep(&call.tools).await;
+        managed.keep(&job.services).await;
     }
     Ok(managed)
 }
 
-/// The same without asking the manager or storing anything: the outcome has its prompt.
+/// Does the same without asking the note-taker or storing anything. The outcome has the prompt.
 ///
 /// # Errors
 /// Only when the call was cancelled.
-pub(super) async fn rehearse(
-    call: &Call,
+pub async fn rehearse(
+    job: &Job,
     id: u64,
     wish: &Wish,
     configured: &Configured,
-) -> Result<Managed, WireError> {
-    let mut run = ManageRun::new(call, id, wish, configured);
+) -> Result<Managed, AgentError> {
+    let mut run = ManageRun::new(job, id, wish, configured);
     run.only_prompt = true;
     outcome_of(run, DEADLINE).await
 }
 
-async fn outcome_of(mut run: ManageRun<'_>, deadline: Duration) -> Result<Managed, WireError> {
+async fn outcome_of(mut run: ManageRun<'_>, deadline: Duration) -> Result<Managed, AgentError> {
     let outcome = timeout(deadline, run.run()).await.unwrap_or_else(|_| {
         Stopped::failed(format!("it took longer than {} seconds", deadline.as_secs()))
     });
@@ -104,7 +98,7 @@ async fn outcome_of(mut run: ManageRun<'_>, deadline: Duration) -> Result<Manage
     let taken = match outcome {
         Ok(taken) => Some(taken),
         Err(Stopped::Raw) => None,
-        Err(Stopped::Cancelled) => return Err(engine_error(EngineError::Cancelled)),
+        Err(Stopped::Cancelled) => return Err(EngineError::Cancelled.into()),
         Err(Stopped::Failed(reason)) => {
             fail(&mut view, step, reason);
             None
@@ -131,36 +125,36 @@ impl Managed {
         material.summary = Some((Arc::clone(&taken.text), taken.tokens));
     }
 
-    /// Whether the history's place is taken.
+    /// Returns whether the notes take the history's place.
     pub(super) fn has_view(&self) -> bool {
         self.taken.is_some()
     }
 
-    /// The view is used: listeners are told, once.
-    pub(super) async fn stand(&mut self, tools: &Tools) {
+    /// Marks the view as used. Listeners are told of it, once.
+    pub async fn mark_used(&mut self, services: &Services) {
         if !self.is_told {
-            self.tell(tools).await;
+            self.tell(services).await;
         }
     }
 
-    /// The window could not be built with the view: from now on there is none.
-    pub(super) async fn give_up(&mut self, tools: &Tools, reason: String) {
+    /// Gives the view up, because the window could not be built with it.
+    pub(super) async fn give_up(&mut self, services: &Services, reason: String) {
         self.taken = None;
         fail(&mut self.view, Step::Window, reason);
         self.cached = false;
-        self.keep(tools).await;
+        self.keep(services).await;
     }
 
     /// Stores what became of it. A view that cannot be stored is given up, so that none is ever
     /// used of which nobody can see how it came about. Listeners are told of a view only when it
     /// is used, as it can still be given up.
-    async fn keep(&mut self, tools: &Tools) {
+    async fn keep(&mut self, services: &Services) {
         self.id = None;
-        match kept(tools, &self.view).await {
+        match kept(services, &self.view).await {
             Ok(id) => self.id = Some(id),
             Err(error) if self.taken.take().is_some() => {
                 fail(&mut self.view, Step::Store, error.to_string());
-                match kept(tools, &self.view).await {
+                match kept(services, &self.view).await {
                     Ok(id) => self.id = Some(id),
                     Err(error) => tracing::warn!("a failed view could not be stored: {error}"),
                 }
@@ -168,54 +162,29 @@ impl Managed {
             Err(error) => tracing::warn!("what became of a turn could not be stored: {error}"),
         }
         if self.taken.is_none() {
-            self.tell(tools).await;
+            self.tell(services).await;
         }
     }
 
-    async fn tell(&mut self, tools: &Tools) {
+    async fn tell(&mut self, services: &Services) {
         self.is_told = true;
         let view = self.view.clone();
-        if let Err(error) = tools.engine.ask(move |engine| engine.tell_of_view(view)).await {
+        if let Err(error) = services.engine.ask(move |engine| engine.tell_of_view(view)).await {
             tracing::warn!("nobody could be told of a managed turn: {error}");
         }
     }
 }
 
-async fn kept(tools: &Tools, view: &NewView) -> Result<u64, EngineError> {
+async fn kept(services: &Services, view: &NewView) -> Result<u64, EngineError> {
     let view = view.clone();
-    tools.engine.ask(move |engine| engine.keep_view(&view)).await
+    services.engine.ask(move |engine| engine.keep_view(&view)).await
 }
 
 impl Managed {
-    /// What a client is told of it.
-    pub(super) fn told(&self) -> Value {
-        let view = &self.view;
-        Value::Map(vec![
-            entry("status", keyword(&view.status)),
-            entry("step", view.step.as_deref().map_or(Value::Nil, keyword)),
-            entry("reason", optional_text(view.reason.as_deref())),
-            entry("template", &*view.template),
-            entry("source", view.source.as_deref().map_or(Value::Nil, keyword)),
-            entry("path", optional_text(view.path.as_deref())),
-            entry("sha256", optional_text(view.sha256.as_deref())),
-            entry("provider", optional_text(view.provider.as_deref())),
-            entry("model", optional_text(view.model.as_deref())),
-            entry("view", self.id.map_or(Value::Nil, name)),
-            entry("cached", self.cached),
-            entry("tokens-before", figure(view.tokens_before)),
-            entry("tokens-after", figure(view.tokens_after)),
-        ])
-    }
-
-    /// The text that takes the history's place, and which messages follow it, by number.
-    pub(super) fn shown(&self) -> Option<(&str, &BTreeSet<u64>)> {
+    /// Returns the text that takes the history's place, and the numbers of the messages after it.
+    pub fn shown(&self) -> Option<(&str, &BTreeSet<u64>)> {
         self.taken.as_ref().map(|taken| (&*taken.text, &*taken.kept))
     }
-}
-
-/// The name of a view.
-pub(super) fn name(id: u64) -> Value {
-    ViewId(id).into()
 }
 
 #[cfg(test)]

@@ -1,0 +1,163 @@
+//! The requests of a turn, its reply, and what would be sent for it.
+
+use std::sync::Arc;
+
+use super::Chat;
+use super::turn::{Begun, Opaque};
+use crate::agent::tools::CalledTool;
+use crate::agent::window::Built;
+use crate::agent::{AgentError, Embedded, TurnEvent, notes::Managed};
+use crate::context::render::report::{Fate, Verdict};
+use crate::curation::managed::without_directive;
+use crate::curation::section::Section;
+use crate::curation::window::Window;
+use crate::engine::TurnDone;
+use crate::files::templates::FindError;
+use crate::provider::chat::{OnWait, Request, Said, Stop, Usage, Whole};
+use crate::session::message::{Message, Role};
+use crate::template::Template;
+use crate::tokens::model::LimitFrom;
+
+/// The reply to a request: the answer, and what it took.
+pub struct Reply {
+    /// Name of the session.
+    pub session: String,
+    /// Number of the answer's message; `None` without an answer in the log.
+    pub answer: Option<u64>,
+    /// Number of the user's message.
+    pub question: u64,
+    /// Text of the answer.
+    pub text: String,
+    /// The reason why the answer ended.
+    pub stop: Option<Stop>,
+    /// Tokens of all requests and answers of the turn, as the provider counted them.
+    pub usage: Usage,
+    /// Cost of the turn; `None` if a price or a count is not known.
+    pub cost: Option<f64>,
+    /// Name of the provider.
+    pub provider: String,
+    /// The model.
+    pub model: String,
+    /// Tokens of the last window.
+    pub window_tokens: u64,
+    /// Items of which the model does not see all.
+    pub left_out: Vec<Verdict>,
+    /// Outcome of taking notes, if they were to be taken.
+    pub managed: Option<Managed>,
+    /// Number of times that the model was asked.
+    pub rounds: u64,
+    /// Tools that it called.
+    pub calls: Vec<CalledTool>,
+    /// What processing the turn brought about.
+    pub turn: TurnDone,
+    /// Outcome of embedding the user's message.
+    pub embedded: Embedded,
+}
+
+/// What would be sent for a request.
+pub struct Preview {
+    /// Name of the session.
+    pub session: String,
+    /// Name of the provider.
+    pub provider: String,
+    /// The model.
+    pub model: String,
+    /// Tokens that the model takes, and where that is known from.
+    pub limit: (u64, LimitFrom),
+    /// The window.
+    pub built: Built,
+    /// The request, as it would be sent.
+    pub payload: String,
+    /// Template by which notes would be taken. Nobody knows the notes before the model is asked.
+    pub managed_by: Option<String>,
+    /// That template, or the reason why it cannot be used.
+    pub template: Option<Result<Template, FindError>>,
+}
+
+impl Chat {
+    /// Returns what is asked of the model with a window.
+    pub(super) fn request(&self, window: &Window, opaque: &Opaque) -> Request {
+        let spoken = window.parts.iter().filter(|part| part.section != Section::ToolSchemas);
+        let messages: Vec<Said> = spoken
+            .map(|part| Said {
+                role: part.role,
+                content: Arc::clone(&part.content),
+                tool_calls: part.tool_calls.clone(),
+                tool_call_id: part.tool_call_id.clone(),
+                opaque: part.message.and_then(|number| opaque.get(&number)).cloned(),
+            })
+            .collect();
+        // What comes before the user's new message is the same in the next request, as far as the
+        // strategy lets it be; and so is all of it while calls are carried out.
+        let last = messages.iter().rev().find(|said| said.role != Role::System);
+        let stable = match last {
+            Some(last) if last.role == Role::Tool => messages.len(),
+            _ => messages.iter().rposition(|said| said.role == Role::User).unwrap_or(0),
+        };
+        let tools = self.tools.iter().map(|tool| tool.offered()).collect();
+        let max_tokens = self.configured.answer_tokens();
+        let events = Arc::clone(&self.events);
+        let on_wait = OnWait::new(move |phrase| {
+            events.send(TurnEvent::Retry(phrase.to_owned()));
+        });
+        Request { messages, stable, tools, max_tokens, on_wait, ..Request::default() }
+    }
+
+    /// Returns the reply to the request.
+    pub(super) fn reply(&self, begun: Begun, whole: Whole, answer: Option<u64>) -> Reply {
+        let in_part = begun.items.into_iter().filter(|verdict| verdict.fate != Fate::Kept);
+        Reply {
+            session: self.row.name.clone(),
+            answer,
+            question: begun.turn.message,
+            text: whole.text,
+            stop: whole.stop,
+            usage: begun.usage,
+            cost: begun.cost.filter(|_| begun.rounds > 0),
+            provider: self.configured.name.clone(),
+            model: self.configured.provider.model().to_owned(),
+            window_tokens: begun.window_tokens,
+            left_out: in_part.collect(),
+            managed: begun.managed,
+            rounds: begun.rounds,
+            calls: begun.ran,
+            turn: begun.turn,
+            embedded: self.embedded.clone(),
+        }
+    }
+
+    /// Returns what would be sent, without sending or changing anything.
+    pub(super) async fn preview(self) -> Result<Preview, AgentError> {
+        let (id, message) = (self.row.id, self.message.clone());
+        let managed_by = self.notes.as_ref().map(|wish| wish.template.clone());
+        let template = match managed_by.clone() {
+            Some(name) => Some(self.template(name).await?),
+            None => None,
+        };
+        self.configured.find_limit().await;
+        let mut material = self.read_material().await?;
+        let limit = (material.costs.model.limit, material.costs.model.limit_from);
+        let number = self.job.ask(move |engine| Ok(engine.session(id)?.length())).await? + 1;
+        let said: Message = message.into_message(number, 0);
+        material.messages.push(without_directive(&Arc::new(said)));
+        let built = self.build_with(material, String::new(), None).await?;
+        let request = self.request(&built.window, &Opaque::new());
+        Ok(Preview {
+            session: self.row.name.clone(),
+            provider: self.configured.name.clone(),
+            model: self.configured.provider.model().to_owned(),
+            limit,
+            payload: self.configured.provider.payload(&request),
+            built,
+            managed_by,
+            template,
+        })
+    }
+
+    /// Looks for the template of this name.
+    async fn template(&self, name: String) -> Result<Result<Template, FindError>, AgentError> {
+        let folders = self.job.services.template_folders(self.row.project.clone())?;
+        let found = tokio::task::spawn_blocking(move || folders.find(&name)).await;
+        found.map_err(|_| AgentError::Defect("a template"))
+    }
+}

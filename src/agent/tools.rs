@@ -1,0 +1,68 @@
+//! The tools that a model can call. Whoever takes a turn hands them over as [`Tool`]s.
+
+use super::Later;
+use crate::names::names;
+use crate::provider::chat;
+use crate::store::session::SessionRow;
+
+/// A tool that a model can call.
+pub trait Tool: Send + Sync {
+    /// Returns the name.
+    fn name(&self) -> &str;
+
+    /// Returns the tool as a provider is told of it.
+    fn offered(&self) -> chat::Tool;
+
+    /// Understands the arguments of a call, without doing anything yet.
+    ///
+    /// # Errors
+    /// A phrase for the model.
+    fn understand<'a>(
+        &'a self,
+        arguments: &'a str,
+        session: &'a SessionRow,
+    ) -> Later<'a, Result<Box<dyn ToolRequest>, String>>;
+}
+
+/// A call of a tool that was understood, and may have to be allowed.
+pub trait ToolRequest: Send + Sync {
+    /// Describes in a line for people what is to be done.
+    fn phrase(&self) -> String;
+
+    /// Returns the place outside the session's project that the call reaches. A person must allow
+    /// that each time.
+    fn outside(&self) -> Option<String> {
+        None
+    }
+
+    /// Does it. Returns the result as the model reads it.
+    ///
+    /// # Errors
+    /// A phrase for the model.
+    fn carry_out<'a>(&'a self, session: &'a SessionRow) -> Later<'a, Result<String, String>>;
+}
+
+names! {
+    /// The outcome of a call of a tool.
+    Outcome {
+        /// It was carried out.
+        Done => "done",
+        /// It was not allowed.
+        Refused => "refused",
+        /// It could not be carried out.
+        Failed => "failed",
+    }
+}
+
+/// A call of a tool, with its outcome.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CalledTool {
+    /// Name of the tool.
+    pub tool: String,
+    /// Arguments, as JSON.
+    pub arguments: String,
+    /// The outcome.
+    pub outcome: Outcome,
+    /// Text that the model was shown.
+    pub text: String,
+}
