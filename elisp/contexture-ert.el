@@ -127,6 +127,7 @@ STATE, ARGS and TIME are as in `contexture-ert-with-server'."
          (contexture--wire-functions (list #'contexture-ert--note-line))
          (contexture--connection nil)
          (contexture-reconnect-delay 0.02)
+         (contexture-request-timeout contexture-ert-timeout)
          (contexture-scope 'buffer)
          (contexture-providers nil)
          (contexture--last-manager nil)

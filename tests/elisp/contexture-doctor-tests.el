@@ -35,8 +35,7 @@
   (declare (indent 1) (debug t))
   `(contexture-test-with-server
      (let ((contexture-server-command ,program)
-           (contexture-server-args nil)
-           (contexture-doctor-timeout 2))
+           (contexture-server-args nil))
        ,@body
        (should-not contexture--probes))))
 
@@ -276,7 +275,8 @@
         (search-forward "[Resume process")
         (push-button (match-beginning 0)))
       (should (eq :pong (contexture-request 'ping)))
-      (contexture-doctor-test-says (contexture-doctor-test-run) "It answers"))))
+      (let ((contexture-doctor-timeout contexture-ert-timeout))
+        (contexture-doctor-test-says (contexture-doctor-test-run) "It answers")))))
 
 (ert-deftest contexture-doctor-knows-a-stopped-server-of-another-emacs ()
   (contexture-test-with-state

@@ -28,6 +28,7 @@
          (gptel-prompt-transform-functions (list #'ignore))
          (gptel-system-prompt "Be brief.")
          (gptel-use-context 'system)
+         (contexture-gptel-timeout contexture-ert-timeout)
          (contexture-gptel-test-sent nil))
      (cl-letf (((symbol-function 'gptel-fsm-info) #'identity)
                ((symbol-function 'gptel-prompt-prefix-string) (lambda () "### ")))

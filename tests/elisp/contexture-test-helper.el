@@ -20,6 +20,10 @@
 (require 'contexture-preview)
 (require 'contexture-symbol)
 
+(defvar contexture-doctor-timeout)
+;; Whoever tests what does not answer in time sets less.
+(setq contexture-doctor-timeout contexture-ert-timeout)
+
 (defconst contexture-test-binary
   (let ((root (expand-file-name "../.." (file-name-directory
                                          (or load-file-name buffer-file-name)))))
