@@ -48,7 +48,7 @@ names, or else the one that Contexture itself would find."
                  (file :tag "Program")
                  (repeat :tag "Program and arguments" string)))
 
-(defcustom contexture-ert-timeout 30
+(defcustom contexture-ert-timeout 60
   "Number of seconds after which a wait in a test fails."
   :type 'number)
 

@@ -182,7 +182,7 @@ fn no_web_page_executes_anything() {
     let url = format!("http://evil.test:{port}/");
     let mut browser = Process::start(chromium(&home.path("home"), &url));
 
-    let tried = tried.recv_timeout(2 * PATIENCE).expect("the page says that it is done");
+    let tried = tried.recv_timeout(10 * PATIENCE).expect("the page says that it is done");
     let tried = tried.as_array().unwrap();
     let of_each_way = rows_and_kinds * HOSTS.len();
     assert!(tried.len() >= 30 * of_each_way && tried.len() % of_each_way == 0, "{tried:?}");

@@ -14,7 +14,7 @@ const MEANINGS: &[&[&str]] = &[
 ];
 
 /// How long a memory may take to get its vector, and a call to give up.
-const TIMEOUT: &str = "timeout = 20";
+const TIMEOUT: &str = "timeout = 60";
 
 fn vector(text: &str) -> Vec<f32> {
     let counted = |words: &&[&str]| words.iter().filter(|word| text.contains(**word)).count();

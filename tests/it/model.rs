@@ -37,7 +37,7 @@ pub(crate) fn provider(family: Family, server: &Endpoint) -> String {
 
 /// The settings of embeddings from that server.
 pub(crate) fn embeddings(server: &Endpoint) -> String {
-    format!("[embeddings]\nurl = \"{}\"\nmodel = \"e\"\ntimeout = 20\n", server.url)
+    format!("[embeddings]\nurl = \"{}\"\nmodel = \"e\"\ntimeout = 60\n", server.url)
 }
 
 /// Writes the configuration.

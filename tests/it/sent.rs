@@ -95,7 +95,7 @@ fn nobody_else_moves_a_call_that_waits() {
         Answer::new(200, "{\"data\": [{\"embedding\": [1]}]}")
     });
     let home = configured(&format!(
-        "[embeddings]\nurl = \"{}\"\nmodel = \"e\"\ntimeout = 20\n",
+        "[embeddings]\nurl = \"{}\"\nmodel = \"e\"\ntimeout = 60\n",
         server.url
     ));
     let listening = home.listening(&[]);

@@ -17,7 +17,7 @@ use contexture::value::sexp;
 pub(crate) type Json = serde_json::Value;
 
 /// How long anything may take before a test fails; far more than it does take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Folders that a test has to itself, in place of the user's.
 pub(crate) struct Home {
