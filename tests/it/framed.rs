@@ -226,7 +226,7 @@ fn a_connection_keeps_the_dialect_of_its_first_message() {
     // Neither, in a payload.
     let mut raw = Raw::local(&server);
     raw.write(framed("(:id 1 :method ping)").as_bytes());
-    assert!(raw.payload().contains("one of EPC"));
+    assert!(raw.payload().contains("must be EPC"));
     raw.write(framed(epc).as_bytes());
     assert_eq!(raw.payload(), epc_pong);
 }
