@@ -399,6 +399,6 @@ fn that_a_busy_server_is_waited_for_is_told() {
     let told = client.message();
     assert_eq!(text(&told["params"]["kind"]), "retry", "{told}");
     let phrase = text(&told["params"]["text"]);
-    assert!(phrase.contains("slow down") && phrase.contains("asked again"), "{phrase}");
+    assert!(phrase.contains("slow down") && phrase.contains("trying again"), "{phrase}");
     assert_eq!(text(&client.message()["params"]["text"]), "at last");
 }
