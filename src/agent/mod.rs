@@ -9,6 +9,7 @@ mod chat;
 mod embedding;
 mod error;
 mod event;
+pub mod history;
 pub mod notes;
 mod providers;
 pub mod refresh;

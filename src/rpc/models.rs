@@ -4,18 +4,17 @@
 use std::path::PathBuf;
 
 use serde::de::Error;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Step;
 use super::call::Call;
 use super::error::{agent_error, application, param_error, provider_error};
 use super::params::{Name, decode};
-use super::present::{entry, figure, keyword};
 use super::query::Nothing;
 use crate::agent::{Configured, Decision};
 use crate::provider::secret::{KeySource, Secret};
 use crate::provider::settings::{BadSetting, Origin, ProviderSettings};
-use crate::value::Value;
+use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
 #[derive(Deserialize)]
@@ -101,37 +100,52 @@ pub(super) fn list_providers(call: Call, params: Value) -> Result<Step, WireErro
     Ok(Step::Done(Value::List(list)))
 }
 
+#[derive(Serialize)]
+struct ProviderResult<'a> {
+    name: &'a str,
+    kind: &'a str,
+    model: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base_url: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    script: Option<String>,
+    key: Keyword<&'static str>,
+    key_from: Option<Keyword<&'static str>>,
+    limit: Option<u64>,
+    limit_from: Option<Keyword<&'static str>>,
+    default: bool,
+    max_tokens: Option<u64>,
+    price_input: Option<f64>,
+    price_output: Option<f64>,
+}
+
 fn row(at: usize, configured: &Configured) -> Value {
-    let (input, output) = configured.price.unzip();
-    let price = |price: Option<f64>| price.map_or(Value::Nil, Value::from);
-    let mut map = vec![
-        entry("name", &*configured.name),
-        entry("kind", configured.from.kind()),
-        entry("model", configured.provider.model()),
-    ];
-    match &configured.from {
-        Origin::Server { url, key, context, .. } => {
-            let (state, from) = key_state(key);
-            map.push(entry("base-url", &**url));
-            map.extend(context.map(|tokens| entry("context", figure(tokens))));
-            map.extend([entry("key", keyword(state)), entry("key-from", from)]);
-        }
+    let (price_input, price_output) = configured.price.unzip();
+    let (limit, limit_from) = configured.rooms.of(configured.provider.model()).limit.unzip();
+    let (base_url, context, script, (key, key_from)) = match &configured.from {
+        Origin::Server { url, key, context, .. } => (Some(&**url), *context, None, key_state(key)),
         Origin::Script(path) => {
-            map.push(entry("script", path.to_string_lossy().into_owned()));
-            map.extend([entry("key", keyword(NONE_NEEDED)), entry("key-from", Value::Nil)]);
+            (None, None, Some(path.to_string_lossy().into_owned()), (NONE_NEEDED, None))
         }
-    }
-    let limit = configured.rooms.of(configured.provider.model()).limit;
-    let (tokens, from) = limit.unzip();
-    map.extend([
-        entry("limit", tokens.map_or(Value::Nil, figure)),
-        entry("limit-from", from.map_or(Value::Nil, |from| keyword(from.name()))),
-        entry("default", at == 0),
-        entry("max-tokens", configured.max_tokens.map_or(Value::Nil, figure)),
-        entry("price-input", price(input)),
-        entry("price-output", price(output)),
-    ]);
-    Value::Map(map)
+    };
+    Value::of(&ProviderResult {
+        name: &configured.name,
+        kind: configured.from.kind(),
+        model: configured.provider.model(),
+        base_url,
+        context,
+        script,
+        key: Keyword(key),
+        key_from: key_from.map(Keyword),
+        limit,
+        limit_from: limit_from.map(|from| Keyword(from.name())),
+        default: at == 0,
+        max_tokens: configured.max_tokens,
+        price_input,
+        price_output,
+    })
 }
 
 /// The state of a key that is not wanted.
@@ -139,13 +153,13 @@ const NONE_NEEDED: &str = "none-needed";
 
 /// Whether there is a key, and from where. A command is taken at its word, since running it may
 /// ask for a passphrase.
-fn key_state(key: &KeySource) -> (&'static str, Value) {
+fn key_state(key: &KeySource) -> (&'static str, Option<&'static str>) {
     let state = if key.check().is_ok() { "set" } else { "missing" };
     match key {
-        KeySource::None => (NONE_NEEDED, Value::Nil),
-        KeySource::Environment(_) => (state, keyword("environment")),
-        KeySource::Command(_) => (state, keyword("command")),
-        KeySource::Given(_) => (state, keyword("call")),
+        KeySource::None => (NONE_NEEDED, None),
+        KeySource::Environment(_) => (state, Some("environment")),
+        KeySource::Command(_) => (state, Some("command")),
+        KeySource::Given(_) => (state, Some("call")),
     }
 }
 
@@ -155,6 +169,12 @@ struct ModelsParams {
     provider: Option<Name>,
 }
 
+#[derive(Serialize)]
+struct ModelsResult<'a> {
+    provider: &'a str,
+    models: Vec<String>,
+}
+
 pub(super) fn list_models(call: Call, params: Value) -> Result<Step, WireError> {
     let given: ModelsParams = decode(params)?;
     let found = call.tools.providers.find(given.provider.as_deref(), None);
@@ -162,10 +182,8 @@ pub(super) fn list_models(call: Call, params: Value) -> Result<Step, WireError> 
     Ok(Step::Await(Box::pin(async move {
         let models = configured.provider.models().await;
         let models = models.map_err(|error| provider_error(&configured.name, &error))?;
-        Ok(Step::Done(Value::Map(vec![
-            entry("provider", &*configured.name),
-            entry("models", Value::List(models.into_iter().map(Value::from).collect())),
-        ])))
+        let result = ModelsResult { provider: &configured.name, models };
+        Ok(Step::Done(Value::of(&result)))
     })))
 }
 
@@ -176,10 +194,15 @@ struct Approve {
     decision: Decision,
 }
 
+#[derive(Serialize)]
+struct Approved {
+    approval: u64,
+}
+
 pub(super) fn approve(call: Call, params: Value) -> Result<Step, WireError> {
     let given: Approve = decode(params)?;
     match call.tools.approvals.answer(given.approval, given.decision) {
-        true => Ok(Step::Done(Value::Map(vec![entry("approval", figure(given.approval))]))),
+        true => Ok(Step::Done(Value::of(&Approved { approval: given.approval }))),
         false => {
             let message = format!(
                 "nothing waits for approval {}; it was answered, or its turn has ended",

@@ -115,21 +115,6 @@ pub(crate) fn figure(number: u64) -> Value {
     Value::Int(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
-/// A count that may be missing.
-pub(super) fn optional_figure(number: Option<u64>) -> Value {
-    number.map_or(Value::Nil, figure)
-}
-
-/// A text that may be missing.
-pub(super) fn optional_text(text: Option<&str>) -> Value {
-    text.map_or(Value::Nil, Value::from)
-}
-
-/// A keyword that may be missing.
-pub(super) fn optional_keyword(name: Option<&str>) -> Value {
-    name.map_or(Value::Nil, keyword)
-}
-
 fn metadata_map(metadata: &Metadata) -> Value {
     match metadata.0.as_slice() {
         [] => Value::Nil,

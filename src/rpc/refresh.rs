@@ -9,12 +9,11 @@ use super::call::Call;
 use super::error::engine_error;
 use super::files::read_options;
 use super::params::{ManagerName, RequestKey, decode};
-use super::present::{entry, figure, keyword};
 use crate::agent::refresh::{Reread, reread};
 use crate::context::item::{Item, ItemId};
 use crate::engine::{Engine, EngineError, Revision, Selection, View};
 use crate::files::ReadOptions;
-use crate::value::Value;
+use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
 #[derive(Deserialize)]
@@ -63,11 +62,9 @@ pub(super) fn refresh_context(call: Call, params: Value) -> Result<Step, WireErr
     Step::state(move |engine| {
         let told = engine
             .once("refresh-context", key.as_deref(), |engine| keep(engine, &manager, found?))?;
-        let updated = told.iter().filter(|told| told.changed).count();
-        Ok(Value::Map(vec![
-            entry("updated", figure(updated as u64)),
-            entry("items", Value::List(told.into_iter().map(told_value).collect())),
-        ]))
+        let updated = told.iter().filter(|told| told.changed).count() as u64;
+        let items = told.iter().map(told_value).collect();
+        Ok(Value::of(&Refreshed { updated, items }))
     })
 }
 
@@ -123,11 +120,25 @@ fn revision(item: &Item) -> Revision {
     }
 }
 
-fn told_value(told: Told) -> Value {
-    Value::Map(vec![
-        entry("id", ItemId(told.id).to_string()),
-        entry("outcome", keyword(&told.outcome)),
-        entry("reason", told.reason.map_or(Value::Nil, Value::from)),
-        entry("tokens", figure(told.tokens)),
-    ])
+#[derive(Serialize)]
+struct Refreshed<'a> {
+    updated: u64,
+    items: Vec<ItemOutcome<'a>>,
+}
+
+#[derive(Serialize)]
+struct ItemOutcome<'a> {
+    id: ItemId,
+    outcome: Keyword<&'a str>,
+    reason: Option<&'a str>,
+    tokens: u64,
+}
+
+fn told_value(told: &Told) -> ItemOutcome<'_> {
+    ItemOutcome {
+        id: ItemId(told.id),
+        outcome: Keyword(&told.outcome),
+        reason: told.reason.as_deref(),
+        tokens: told.tokens,
+    }
 }

@@ -1,149 +1,263 @@
-//! How the account of a window looks on the wire.
+//! The results about windows: their reports, and the log of what they took.
 
-use super::present::{entry, figure, keyword, money};
-use crate::curation::report::{Entry, Report, Run, What};
+use serde::Serialize;
+
+use super::present::money;
+use crate::context::render::report::Verdict as ItemVerdict;
+use crate::curation::report::{Entry, Report, Run, Stable, What};
+use crate::curation::section::Section;
 use crate::curation::strategy::{Fate, Score};
-use crate::ids::SessionId;
+use crate::ids::{MessageId, SessionId};
+use crate::session::message::Phase;
 use crate::store::session::{PhaseUsage, Spent, UsageRow};
-use crate::value::Value;
+use crate::value::{Keyword, Value};
 
-/// The account of a window: every part when it is to be `whole`, else with neighbours of one
-/// fate told in one line.
-pub(super) fn window(report: &Report, whole: bool) -> Value {
-    let parts = match whole {
-        true => report.entries.iter().map(part).collect(),
-        false => report.condensed().iter().map(run).collect(),
-    };
-    let sections = report.sections.iter().map(|section| {
-        Value::Map(vec![
-            entry("section", keyword(section.section.name())),
-            entry("before", figure(section.before)),
-            entry("after", figure(section.after)),
-        ])
-    });
-    let missing = report.missing.iter().map(|section| keyword(section.name()));
-    let mut map = vec![
-        entry("strategy", keyword(report.strategy)),
-        entry("phase", report.phase.map_or(Value::Nil, |phase| keyword(phase.name()))),
-        entry("max-tokens", figure(report.max_tokens)),
-        entry("tokens-before", figure(report.tokens_before)),
-        entry("tokens-after", figure(report.tokens_after)),
-        entry("exact", report.exact),
-        entry("sections", Value::List(sections.collect())),
-        entry("missing", Value::List(missing.collect())),
-        entry("parts", Value::List(parts)),
-    ];
-    if let Some(stable) = report.stable {
-        map.push(entry(
-            "stable",
-            Value::Map(vec![
-                entry("bytes", figure(stable.bytes)),
-                entry("tokens", figure(stable.tokens)),
-                entry("first-difference", stable.first_difference.map_or(Value::Nil, figure)),
-                entry("section", stable.section.map_or(Value::Nil, |s| keyword(s.name()))),
-            ]),
-        ));
-    }
-    Value::Map(map)
+/// The report of a window, with all its parts or with neighbours of one fate in one line.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct WindowReport<'a> {
+    strategy: Keyword<&'a str>,
+    phase: Option<Phase>,
+    max_tokens: u64,
+    tokens_before: u64,
+    tokens_after: u64,
+    exact: bool,
+    sections: Vec<SectionResult>,
+    missing: &'a [Section],
+    parts: Vec<Part<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stable: Option<StableResult>,
 }
 
-fn part(part: &Entry) -> Value {
-    let mut map = vec![
-        entry("section", keyword(part.section.name())),
-        entry("what", part.what.label(part.section)),
-        entry("fate", fate(part.fate)),
-        entry("reason", part.reason),
-        entry("before", figure(part.before)),
-        entry("after", figure(part.after)),
-    ];
-    if let What::Messages(numbers) = &part.what {
-        map.push(entry("ids", super::messages::names(numbers)));
-    }
-    map.extend(part.score.as_ref().map(|score| entry("score", scored(score))));
-    Value::Map(map)
+#[derive(Serialize)]
+struct SectionResult {
+    section: Section,
+    before: u64,
+    after: u64,
 }
 
-fn run(run: &Run) -> Value {
-    let mut map = vec![
-        entry("section", keyword(run.section.name())),
-        entry("what", &*run.label),
-        entry("fate", fate(run.fate)),
-        entry("reason", run.reason),
-        entry("units", figure(run.units)),
-        entry("before", figure(run.before)),
-        entry("after", figure(run.after)),
-    ];
-    if let Some((lowest, highest)) = run.scores {
-        map.push(entry("lowest-score", lowest));
-        map.push(entry("highest-score", highest));
-    }
-    Value::Map(map)
+#[derive(Serialize)]
+struct StableResult {
+    bytes: u64,
+    tokens: u64,
+    first_difference: Option<u64>,
+    section: Option<Section>,
+}
+
+/// A part of a window, or a run of parts.
+#[derive(Serialize)]
+struct Part<'a> {
+    section: Section,
+    what: String,
+    fate: Keyword<&'static str>,
+    reason: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    units: Option<u64>,
+    before: u64,
+    after: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lowest_score: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    highest_score: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ids: Option<Vec<MessageId>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    score: Option<ScoreResult>,
 }
 
 /// A score with its parts.
-pub(super) fn scored(score: &Score) -> Value {
-    let parts = score.parts.iter().map(|(name, value)| entry(name, *value)).collect();
-    Value::Map(vec![entry("total", score.total), entry("parts", Value::Map(parts))])
+#[derive(Serialize)]
+pub(super) struct ScoreResult {
+    total: f64,
+    parts: Value,
 }
 
-fn fate(fate: Fate) -> Value {
-    keyword(match fate {
+impl<'a> WindowReport<'a> {
+    pub(super) fn of(report: &'a Report, is_whole: bool) -> Self {
+        let parts = match is_whole {
+            true => report.entries.iter().map(part).collect(),
+            false => report.condensed().into_iter().map(run).collect(),
+        };
+        let sections = report.sections.iter().map(|costs| SectionResult {
+            section: costs.section,
+            before: costs.before,
+            after: costs.after,
+        });
+        Self {
+            strategy: Keyword(report.strategy),
+            phase: report.phase,
+            max_tokens: report.max_tokens,
+            tokens_before: report.tokens_before,
+            tokens_after: report.tokens_after,
+            exact: report.exact,
+            sections: sections.collect(),
+            missing: &report.missing,
+            parts,
+            stable: report.stable.map(stable),
+        }
+    }
+}
+
+fn stable(Stable { first_difference, section, bytes, tokens }: Stable) -> StableResult {
+    StableResult { bytes, tokens, first_difference, section }
+}
+
+fn part(part: &Entry) -> Part<'_> {
+    let ids = match &part.what {
+        What::Messages(numbers) => Some(MessageId::all(numbers)),
+        _ => None,
+    };
+    Part {
+        section: part.section,
+        what: part.what.label(part.section),
+        fate: fate(part.fate),
+        reason: part.reason,
+        units: None,
+        before: part.before,
+        after: part.after,
+        lowest_score: None,
+        highest_score: None,
+        ids,
+        score: part.score.as_ref().map(ScoreResult::of),
+    }
+}
+
+fn run<'a>(run: Run) -> Part<'a> {
+    let (lowest_score, highest_score) = run.scores.unzip();
+    Part {
+        section: run.section,
+        what: run.label,
+        fate: fate(run.fate),
+        reason: run.reason,
+        units: Some(run.units),
+        before: run.before,
+        after: run.after,
+        lowest_score,
+        highest_score,
+        ids: None,
+        score: None,
+    }
+}
+
+impl ScoreResult {
+    pub(super) fn of(score: &Score) -> Self {
+        let parts = score.parts.iter().map(|(name, value)| ((*name).into(), Value::from(*value)));
+        Self { total: score.total, parts: Value::Map(parts.collect()) }
+    }
+}
+
+fn fate(fate: Fate) -> Keyword<&'static str> {
+    Keyword(match fate {
         Fate::Kept => "kept",
         Fate::Shortened => "shortened",
         Fate::Dropped => "dropped",
     })
 }
 
-/// A line of the usage log.
-pub(super) fn usage(row: &UsageRow) -> Value {
-    let mut map = vec![
-        entry("session", row.session.map_or(Value::Nil, |id| SessionId(id).into())),
-        entry("at", Value::Int(row.at)),
-        entry("phase", row.phase.map_or(Value::Nil, |phase| keyword(phase.name()))),
-        entry("strategy", keyword(&row.strategy)),
-        entry("system-prompt", figure(row.system)),
-        entry("design-doc", figure(row.design)),
-        entry("types", figure(row.types)),
-        entry("current-context", figure(row.current)),
-        entry("messages", figure(row.messages)),
-        entry("total", figure(row.total)),
-        entry("budget", figure(row.budget)),
-    ];
-    map.extend(row.spent.iter().flat_map(spent));
-    Value::Map(map)
+/// Returns the outcomes of items as clients are told them.
+pub(super) fn verdicts(items: &[ItemVerdict]) -> Vec<Value> {
+    items.iter().map(super::query::verdict).collect()
 }
 
-/// What asking a model took; what its provider did not tell is nil.
-fn spent(spent: &Spent) -> [(Box<str>, Value); 6] {
-    let count = |count: Option<u64>| count.map_or(Value::Nil, figure);
-    [
-        entry("provider", &*spent.provider),
-        entry("model", &*spent.model),
-        entry("input", count(spent.input)),
-        entry("output", count(spent.output)),
-        entry("cached", count(spent.cached)),
-        entry("cost", spent.cost.map_or(Value::Nil, money)),
-    ]
+/// A line of the usage log.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct UsageResult<'a> {
+    session: Option<SessionId>,
+    at: i64,
+    phase: Option<Phase>,
+    strategy: Keyword<&'a str>,
+    system_prompt: u64,
+    design_doc: u64,
+    types: u64,
+    current_context: u64,
+    messages: u64,
+    total: u64,
+    budget: u64,
+    #[serde(flatten)]
+    spent: Option<SpentResult<'a>>,
+}
+
+/// The cost of asking a model. What its provider did not tell is nil.
+#[derive(Serialize)]
+struct SpentResult<'a> {
+    provider: &'a str,
+    model: &'a str,
+    input: Option<u64>,
+    output: Option<u64>,
+    cached: Option<u64>,
+    cost: Option<Value>,
+}
+
+impl<'a> UsageResult<'a> {
+    pub(super) fn of(row: &'a UsageRow) -> Self {
+        Self {
+            session: row.session.map(SessionId),
+            at: row.at,
+            phase: row.phase,
+            strategy: Keyword(&row.strategy),
+            system_prompt: row.system,
+            design_doc: row.design,
+            types: row.types,
+            current_context: row.current,
+            messages: row.messages,
+            total: row.total,
+            budget: row.budget,
+            spent: row.spent.as_ref().map(spent),
+        }
+    }
+}
+
+fn spent(spent: &Spent) -> SpentResult<'_> {
+    SpentResult {
+        provider: &spent.provider,
+        model: &spent.model,
+        input: spent.input,
+        output: spent.output,
+        cached: spent.cached,
+        cost: spent.cost.map(money),
+    }
 }
 
 /// A line of the table by phase.
-pub(super) fn phase_usage(row: &PhaseUsage) -> Value {
-    Value::Map(vec![
-        entry("phase", row.phase.map_or(Value::Nil, |phase| keyword(phase.name()))),
-        entry("windows", figure(row.windows)),
-        entry("system-prompt", figure(row.system)),
-        entry("design-doc", figure(row.design)),
-        entry("types", figure(row.types)),
-        entry("current-context", figure(row.current)),
-        entry("messages", figure(row.messages)),
-        entry("total", figure(row.total)),
-        entry("budget", figure(row.budget)),
-        entry("reported", figure(row.reported)),
-        entry("input", figure(row.input)),
-        entry("output", figure(row.output)),
-        entry("cached", figure(row.cached)),
-        entry("priced", figure(row.priced)),
-        // Without a price there is no cost, not one of nothing.
-        entry("cost", if row.priced > 0 { money(row.cost) } else { Value::Nil }),
-    ])
+#[derive(Serialize)]
+pub(super) struct PhaseResult {
+    phase: Option<Phase>,
+    windows: u64,
+    system_prompt: u64,
+    design_doc: u64,
+    types: u64,
+    current_context: u64,
+    messages: u64,
+    total: u64,
+    budget: u64,
+    reported: u64,
+    input: u64,
+    output: u64,
+    cached: u64,
+    priced: u64,
+    cost: Option<Value>,
+}
+
+impl PhaseResult {
+    pub(super) fn of(row: &PhaseUsage) -> Self {
+        Self {
+            phase: row.phase,
+            windows: row.windows,
+            system_prompt: row.system,
+            design_doc: row.design,
+            types: row.types,
+            current_context: row.current,
+            messages: row.messages,
+            total: row.total,
+            budget: row.budget,
+            reported: row.reported,
+            input: row.input,
+            output: row.output,
+            cached: row.cached,
+            priced: row.priced,
+            // Without a price there is no cost, not one of nothing.
+            cost: (row.priced > 0).then(|| money(row.cost)),
+        }
+    }
 }

@@ -2,19 +2,18 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::call::Call;
 use super::error::{agent_error, engine_error};
 use super::params::{Name, decode, not_negative, yes};
-use super::present::{self, entry, figure, keyword};
-use super::{Finish, Step, report};
+use super::report::{PhaseResult, UsageResult, WindowReport, verdicts};
+use super::{Finish, Step, present};
 use crate::agent::window::{Purpose, build, named_strategy};
-use crate::context::render::report::Verdict;
-use crate::curation::section::{CodeUnit, Counted, Failure, Sections};
+use crate::curation::section::{CodeUnit, Counted, Failure, Section, Sections};
 use crate::curation::window::Part;
 use crate::ids::MessageId;
-use crate::session::message::Phase;
+use crate::session::message::{Phase, Role};
 use crate::tokens::Counter;
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -134,41 +133,58 @@ pub(super) fn build_context(call: Call, params: Value) -> Result<Step, WireError
             let (noted, items) = (Arc::clone(&window), built.items.clone());
             let note = call.tools.engine.ask_blocking(move |e| e.note_window(id, &noted, items));
             note.map_err(engine_error)?;
-            let mut map = vec![
-                entry("session", name),
-                entry("tokens", figure(window.tokens)),
-                entry("max-tokens", figure(window.report.max_tokens)),
-                entry("model", &*model.name),
-                entry("model-known", model.known),
-            ];
-            if !brief {
-                map.push(entry("parts", Value::List(window.parts.iter().map(part).collect())));
-            }
-            map.push(entry("report", report::window(&window.report, explain)));
-            map.push(entry("items", verdicts(&built.items)));
-            Ok(Value::Map(map))
+            Ok(Value::of(&WindowResult {
+                session: &name,
+                tokens: window.tokens,
+                max_tokens: window.report.max_tokens,
+                model: &model.name,
+                model_known: model.known,
+                parts: (!brief).then(|| window.parts.iter().map(part).collect()),
+                report: WindowReport::of(&window.report, explain),
+                items: verdicts(&built.items),
+            }))
         })))
     })
 }
 
-/// What became of items, as a client is told it.
-pub(super) fn verdicts(items: &[Verdict]) -> Value {
-    Value::List(items.iter().map(super::query::verdict).collect())
+#[derive(Serialize)]
+struct WindowResult<'a> {
+    session: &'a str,
+    tokens: u64,
+    max_tokens: u64,
+    model: &'a str,
+    model_known: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parts: Option<Vec<PartResult<'a>>>,
+    report: WindowReport<'a>,
+    items: Vec<Value>,
 }
 
-fn part(part: &Part) -> Value {
-    let mut map = vec![
-        entry("section", keyword(part.section.name())),
-        entry("role", keyword(part.role.name())),
-        entry("content", &*part.content),
-        entry("tokens", figure(part.tokens)),
-    ];
-    map.extend(part.message.map(|number| entry("id", MessageId(number))));
-    if !part.tool_calls.is_empty() {
-        map.push(entry("tool-calls", present::tool_calls(&part.tool_calls)));
+#[derive(Serialize)]
+struct PartResult<'a> {
+    section: Section,
+    role: Role,
+    content: &'a str,
+    tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<MessageId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_calls: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<&'a str>,
+}
+
+fn part(part: &Part) -> PartResult<'_> {
+    let calls = Some(&part.tool_calls).filter(|calls| !calls.is_empty());
+    PartResult {
+        section: part.section,
+        role: part.role,
+        content: &part.content,
+        tokens: part.tokens,
+        id: part.message.map(MessageId),
+        tool_calls: calls.map(|calls| present::tool_calls(calls)),
+        tool_call_id: part.tool_call_id.as_deref(),
     }
-    map.extend(part.tool_call_id.as_ref().map(|id| entry("tool-call-id", &**id)));
-    Value::Map(map)
 }
 
 #[derive(Deserialize)]
@@ -177,6 +193,16 @@ struct Explain {
     session: Option<Name>,
     limit: Option<i64>,
     explain: Option<bool>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct ExplainedWindow<'a> {
+    session: &'a str,
+    at: i64,
+    #[serde(flatten)]
+    report: WindowReport<'a>,
+    items: Vec<Value>,
 }
 
 /// How many windows are explained unless more are asked for.
@@ -189,15 +215,13 @@ pub(super) fn explain_context(_: Call, params: Value) -> Result<Step, WireError>
     Step::state(move |engine| {
         let row = engine.find_session(given.session.as_deref())?;
         let windows = engine.windows(row.id);
-        let told = windows.iter().take(limit).map(|noted| {
-            let mut map = vec![entry("session", &*row.name), entry("at", Value::Int(noted.at))];
-            if let Value::Map(more) = report::window(&noted.report, whole) {
-                map.extend(more);
-            }
-            map.push(entry("items", verdicts(&noted.items)));
-            Value::Map(map)
+        let explained = windows.iter().take(limit).map(|noted| ExplainedWindow {
+            session: &row.name,
+            at: noted.at,
+            report: WindowReport::of(&noted.report, whole),
+            items: verdicts(&noted.items),
         });
-        Ok(Value::List(told.collect()))
+        Ok(Value::of(&explained.collect::<Vec<_>>()))
     })
 }
 
@@ -207,6 +231,12 @@ struct UsageLog {
     session: Option<Name>,
     phase: Option<Phase>,
     limit: Option<i64>,
+}
+
+#[derive(Serialize)]
+struct UsageLogResult<'a> {
+    windows: Vec<UsageResult<'a>>,
+    phases: Vec<PhaseResult>,
 }
 
 /// How many windows the usage log gives unless more are asked for.
@@ -222,9 +252,9 @@ pub(super) fn usage_log(_: Call, params: Value) -> Result<Step, WireError> {
         };
         let rows = engine.usage_log(session, given.phase, limit)?;
         let sums = engine.usage_by_phase(session)?;
-        Ok(Value::Map(vec![
-            entry("windows", Value::List(rows.iter().map(report::usage).collect())),
-            entry("phases", Value::List(sums.iter().map(report::phase_usage).collect())),
-        ]))
+        Ok(Value::of(&UsageLogResult {
+            windows: rows.iter().map(UsageResult::of).collect(),
+            phases: sums.iter().map(PhaseResult::of).collect(),
+        }))
     })
 }

@@ -20,8 +20,6 @@ use crate::session::message::Phase;
 use crate::value::Value;
 use crate::wire::message::{Id, WireError};
 
-pub(super) use self::reply::managed;
-
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct ChatParams {
@@ -71,8 +69,8 @@ pub(super) fn chat(call: Call, params: Value) -> Result<Step, WireError> {
     let events = Arc::new(Progress { id: call.id, peer: call.peer });
     Ok(Step::AwaitEnd(Box::pin(async move {
         let answer = match dry_run {
-            true => agent::preview(job, request).await.map(reply::preview),
-            false => agent::chat(job, request, events).await.map(reply::reply),
+            true => agent::preview(job, request).await.map(|preview| reply::preview(&preview)),
+            false => agent::chat(job, request, events).await.map(|reply| reply::reply(&reply)),
         };
         answer.map(Step::Done).map_err(agent_error)
     })))

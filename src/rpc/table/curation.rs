@@ -3,7 +3,7 @@
 use super::session::{PHASE, SESSION};
 use super::{KEY, Method, Pace, Param, lacks, optional, required};
 use crate::curation::strategy;
-use crate::rpc::{curate, tools, turn, window};
+use crate::rpc::{configure, history, summarize, tools, turn, window};
 
 const MODEL: Param = optional(
     "model",
@@ -122,7 +122,7 @@ pub(super) static METHODS: &[Method] = &[
                  :exact`; for a session also `:log :turns :pruned :summarized :summaries :pinned \
                  :revision`, and the `:summary` in view, or `nil`.",
         pace: Pace::InOrder,
-        run: curate::context_stats,
+        run: history::context_stats,
     },
     Method {
         name: "prune-context",
@@ -147,7 +147,7 @@ pub(super) static METHODS: &[Method] = &[
                  :items-removed :items-kept)`; for a session `:archived`; for a history `:pruned`, \
                  the remaining messages, and `:units` with their scores.",
         pace: Pace::InOrder,
-        run: curate::prune_context,
+        run: history::prune_context,
     },
     Method {
         name: "auto-manage-context",
@@ -162,7 +162,7 @@ pub(super) static METHODS: &[Method] = &[
         ],
         result: "Same as `prune-context`.",
         pace: Pace::InOrder,
-        run: curate::auto_manage_context,
+        run: history::auto_manage_context,
     },
     Method {
         name: "summarize-context",
@@ -183,7 +183,7 @@ pub(super) static METHODS: &[Method] = &[
                  `:summarized`, the new history. The error `not-summarized` says why a summary would \
                  not help.",
         pace: Pace::InOrder,
-        run: curate::summarize_context,
+        run: summarize::summarize_context,
     },
     Method {
         name: "process-turn",
@@ -288,7 +288,7 @@ pub(super) static METHODS: &[Method] = &[
                  :template :recent-runs :passthrough-runs :token-threshold :tools :allowed-tools`, and \
                  `:settings`, each `:name :value :default :least :most`.",
         pace: Pace::InOrder,
-        run: turn::configure_session,
+        run: configure::configure_session,
     },
     Method {
         name: "report-usage",

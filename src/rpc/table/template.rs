@@ -2,7 +2,7 @@
 
 use super::session::SESSION;
 use super::{Method, Pace, Param, optional, required};
-use crate::rpc::{templates, trust, views};
+use crate::rpc::{notes, templates, trust};
 
 const PROJECT: Param = optional(
     "project",
@@ -119,7 +119,7 @@ pub(super) static METHODS: &[Method] = &[
                  is `:managed`, `:below-threshold`, `:disabled`, or `:failed` with the step and the \
                  reason.",
         pace: Pace::Aside,
-        run: views::manage_context,
+        run: notes::manage_context,
     },
     Method {
         name: "list-views",
@@ -127,7 +127,7 @@ pub(super) static METHODS: &[Method] = &[
         doc: "Lists the outcomes of managing turns, newest first.",
         params: &[
             optional("session", "string", "List only this session's."),
-            optional("status", "name", "List only those with this status.").of(views::status_names),
+            optional("status", "name", "List only those with this status.").of(notes::status_names),
             optional("view", "string", "List only the one with this id, `view-N`."),
             optional("limit", "integer", "Maximum number, up to 250; defaults to 20."),
             optional("brief", "boolean", "Leave out `:prompt`, `:payload` and `:output`."),
@@ -138,6 +138,6 @@ pub(super) static METHODS: &[Method] = &[
                  :output-tokens :tokens-before :tokens-after :prompt :payload :output`; \
                  `:runs-shown` is the number of `:recent-runs` that the prompt had room for.",
         pace: Pace::Prompt,
-        run: views::list_views,
+        run: notes::list_views,
     },
 ];

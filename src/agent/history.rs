@@ -1,0 +1,74 @@
+//! Histories that a client keeps itself: messages in, and what curation makes of them out.
+
+use crate::curation::summary::{Extractive, Source, folding, folding_messages, summarize};
+use crate::curation::unit::History;
+use crate::engine::{Costs, EngineError, Keep, NewMessage};
+use crate::session::message::{Message, Role, Signals};
+
+use super::AgentError;
+
+/// Share of a history's tokens that the ledger of its summary may have.
+const LEDGER_SHARE: f64 = 0.2;
+
+/// A history of which older messages were summarized.
+pub struct SummarizedHistory {
+    /// The messages that stay, oldest first.
+    pub kept: Vec<Message>,
+    /// Number of kept messages before the place of the note: the system prompts.
+    pub prompts: usize,
+    /// The note that takes the place of the others.
+    pub note: String,
+    /// Cost of the note, in tokens.
+    pub tokens: u64,
+    /// Number of messages that were summarized.
+    pub summarized: u64,
+}
+
+/// Returns a client's own history as messages, numbered from 1.
+pub fn messages(new: Vec<NewMessage>) -> Vec<Message> {
+    let message = |(number, new): (u64, NewMessage)| Message {
+        number,
+        signals: Signals::of(new.role, &new.content, &new.tool_calls),
+        role: new.role,
+        content: new.content,
+        timestamp: new.timestamp.unwrap_or_default(),
+        phase: new.phase,
+        tool_calls: new.tool_calls,
+        tool_call_id: new.tool_call_id,
+        pinned: new.pinned,
+        tokens: new.tokens,
+        counted_by: new.counted_by,
+    };
+    (1..).zip(new).map(message).collect()
+}
+
+/// Summarizes the older messages of a history.
+///
+/// # Errors
+/// [`EngineError::NotSummarized`] if that would not help.
+pub fn summarized(
+    messages: Vec<Message>,
+    keep: Keep,
+    costs: &Costs,
+) -> Result<SummarizedHistory, AgentError> {
+    let history = History::new(messages.iter().collect(), &costs.measure);
+    let folding = match keep {
+        Keep::Messages(count) => folding_messages(&history, count),
+        Keep::Turns(count) => folding(&history, count),
+    };
+    let folded = folding.messages(&history);
+    let source = Source {
+        prior: None,
+        messages: &folded,
+        turns: folding.turns,
+        measure: &costs.measure,
+        ledger_tokens: (history.tokens() as f64 * LEDGER_SHARE) as u64,
+    };
+    let note = summarize(&source, &Extractive).map_err(EngineError::NotSummarized)?.render();
+    let folded: Vec<u64> = folded.iter().map(|message| message.number).collect();
+    let tokens = costs.measure.note(&note);
+    let stays = |message: &Message| folded.binary_search(&message.number).is_err();
+    let kept: Vec<Message> = messages.into_iter().filter(stays).collect();
+    let prompts = kept.iter().take_while(|message| message.role == Role::System).count();
+    Ok(SummarizedHistory { kept, prompts, note, tokens, summarized: folded.len() as u64 })
+}

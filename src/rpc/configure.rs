@@ -1,0 +1,217 @@
+//! The method that decides how a session's turns are processed.
+
+use serde::{Deserialize, Serialize};
+
+use super::Step;
+use super::call::Call;
+use super::error::{agent_error, param_error};
+use super::params::{Name, RequestKey, Short, Switch, ToolNames, decode, stored_count};
+use super::templates;
+use crate::agent::window::named_strategy;
+use crate::curation::config::{Range, Setting, TurnConfig, Value as Figure, WINDOW};
+use crate::curation::strategy;
+use crate::engine::SessionSettings;
+use crate::value::{Keyword, Value};
+use crate::wire::message::WireError;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Configure {
+    session: Option<Name>,
+    model: Option<Short>,
+    strategy: Option<String>,
+    window_tokens: Option<i64>,
+    #[serde(default)]
+    archive_pruned: Switch,
+    #[serde(default)]
+    versioning: Switch,
+    max_tokens: Option<Value>,
+    summarize_at_ratio: Option<Value>,
+    quality_threshold: Option<Value>,
+    checkpoint_interval: Option<Value>,
+    grounding_memories: Option<Value>,
+    recent_turns_to_keep: Option<Value>,
+    #[serde(default)]
+    auto_summarize: Switch,
+    #[serde(default)]
+    auto_checkpoint: Switch,
+    #[serde(default)]
+    auto_rollback: Switch,
+    #[serde(default)]
+    manage: Switch,
+    template: Option<String>,
+    recent_runs: Option<i64>,
+    passthrough_runs: Option<i64>,
+    token_threshold: Option<i64>,
+    #[serde(default)]
+    tools: ToolNames,
+    #[serde(default)]
+    allowed_tools: ToolNames,
+    request_key: Option<RequestKey>,
+}
+
+pub(super) fn configure_session(call: Call, params: Value) -> Result<Step, WireError> {
+    let given: Configure = decode(params)?;
+    if let Some(name) = &given.strategy {
+        named_strategy(name).map_err(agent_error)?;
+    }
+    let window_tokens = given.window_tokens.map(window_size).transpose()?;
+    let recent_runs = stored_count("recent-runs", given.recent_runs)?;
+    let passthrough_runs = stored_count("passthrough-runs", given.passthrough_runs)?;
+    let token_threshold = stored_count("token-threshold", given.token_threshold)?;
+    // Checked here, so that the error names the parameter.
+    let changes = given.changes();
+    changes.iter().try_fold(TurnConfig::default(), |config, (name, value)| {
+        let number = number(name, value)?;
+        config.with(name, number).map_err(|error| setting_error(name, &error.to_string()))
+    })?;
+    let (template, session) = (given.template.clone(), given.session.clone().map(|name| name.0));
+    templates::usable(&call, template, session, None, move || {
+        Step::state(move |engine| {
+            let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
+            let (row, ()) = engine.once_in("configure-session", key, session, |engine, row| {
+                let mut settings = SessionSettings::parse(&row.settings)?;
+                let before = settings.clone();
+                for (name, value) in changes {
+                    if let Ok(number) = number(name, &value) {
+                        settings.turn = settings.turn.with(name, number)?;
+                    }
+                }
+                // What is empty or 0 is the default again.
+                let model = given.model.map(|Short(model)| model);
+                settings.model = model.or(settings.model).filter(|name| !name.is_empty());
+                settings.strategy = given.strategy.or(settings.strategy);
+                settings.max_tokens =
+                    window_tokens.or(settings.max_tokens).filter(|most| *most > 0);
+                settings.archive_pruned = given.archive_pruned.0.unwrap_or(settings.archive_pruned);
+                settings.versioning = given.versioning.0.unwrap_or(settings.versioning);
+                settings.manage = given.manage.0.unwrap_or(settings.manage);
+                settings.template =
+                    given.template.or(settings.template).filter(|name| !name.is_empty());
+                let managing = &mut settings.managing;
+                managing.recent_runs = recent_runs.unwrap_or(managing.recent_runs);
+                managing.passthrough_runs = passthrough_runs.unwrap_or(managing.passthrough_runs);
+                managing.token_threshold = token_threshold.unwrap_or(managing.token_threshold);
+                settings.tools = given.tools.names().unwrap_or(settings.tools);
+                settings.allowed_tools =
+                    given.allowed_tools.names().unwrap_or(settings.allowed_tools);
+                match settings == before {
+                    true => Ok(()),
+                    false => engine.set_session_settings(row.id, &settings.print()?),
+                }
+            })?;
+            Ok(effective(&row.name, &SessionSettings::parse(&row.settings)?))
+        })
+    })
+}
+
+impl Configure {
+    /// The settings of turns that are to change.
+    fn changes(&self) -> Vec<(&'static str, Value)> {
+        let switch = |on: Switch| on.0.map(Value::Bool);
+        let all = [
+            ("max-tokens", self.max_tokens.clone()),
+            ("summarize-at-ratio", self.summarize_at_ratio.clone()),
+            ("quality-threshold", self.quality_threshold.clone()),
+            ("checkpoint-interval", self.checkpoint_interval.clone()),
+            ("grounding-memories", self.grounding_memories.clone()),
+            ("recent-turns-to-keep", self.recent_turns_to_keep.clone()),
+            ("auto-summarize", switch(self.auto_summarize)),
+            ("auto-checkpoint", switch(self.auto_checkpoint)),
+            ("auto-rollback", switch(self.auto_rollback)),
+        ];
+        all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+}
+
+/// How many tokens a window may have, as a client says it; 0 is the default.
+fn window_size(tokens: i64) -> Result<u64, WireError> {
+    match u64::try_from(tokens) {
+        Ok(size) if size == 0 || WINDOW.has(Figure::Count(size)) => Ok(size),
+        _ => {
+            let message = format!("is {tokens}, but must be {WINDOW}, or 0 for the default");
+            Err(param_error("window-tokens", &message))
+        }
+    }
+}
+
+fn number(name: &str, value: &Value) -> Result<Figure, WireError> {
+    match value {
+        Value::Int(count @ 0..) => Ok(Figure::Count(count.unsigned_abs())),
+        Value::Int(negative) => Ok(Figure::Ratio(*negative as f64)),
+        Value::Float(ratio) => Ok(Figure::Ratio(*ratio)),
+        Value::Bool(on) => Ok(Figure::Switch(*on)),
+        Value::Nil => Ok(Figure::Switch(false)),
+        _ => Err(param_error(name, "must be a number")),
+    }
+}
+
+fn setting_error(name: &str, message: &str) -> WireError {
+    // The message names the setting itself; the parameter's name is not to be said twice.
+    param_error(name, message.strip_prefix(name).map_or(message, str::trim_start))
+}
+
+/// Every setting in effect.
+#[derive(Serialize)]
+struct SettingsResult<'a> {
+    session: &'a str,
+    model: Option<&'a str>,
+    strategy: Keyword<&'a str>,
+    window_tokens: Option<u64>,
+    archive_pruned: bool,
+    versioning: bool,
+    manage: bool,
+    template: &'a str,
+    recent_runs: Option<u64>,
+    passthrough_runs: Option<u64>,
+    token_threshold: Option<u64>,
+    tools: &'a [String],
+    allowed_tools: &'a [String],
+    settings: Vec<SettingResult>,
+}
+
+/// A setting of turns, with its default and its range.
+#[derive(Serialize)]
+struct SettingResult {
+    name: Keyword<&'static str>,
+    value: Value,
+    default: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    least: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    most: Option<Value>,
+}
+
+fn effective(session: &str, settings: &SessionSettings) -> Value {
+    Value::of(&SettingsResult {
+        session,
+        model: settings.model.as_deref(),
+        strategy: Keyword(settings.strategy.as_deref().unwrap_or(strategy::ALL[0].name())),
+        window_tokens: settings.max_tokens,
+        archive_pruned: settings.archive_pruned,
+        versioning: settings.versioning,
+        manage: settings.manage,
+        template: settings.template_name(),
+        recent_runs: settings.managing.recent_runs,
+        passthrough_runs: settings.managing.passthrough_runs,
+        token_threshold: settings.managing.token_threshold,
+        tools: &settings.tools,
+        allowed_tools: &settings.allowed_tools,
+        settings: settings.turn.settings().iter().map(setting).collect(),
+    })
+}
+
+fn setting(setting: &Setting) -> SettingResult {
+    let value = |value: Figure| match value {
+        Figure::Count(count) => Value::from(count),
+        Figure::Ratio(ratio) => Value::Float(ratio),
+        Figure::Switch(on) => Value::Bool(on),
+    };
+    let (least, most) = match setting.range {
+        Range::Count(least, most) => (Some(Value::from(least)), Some(Value::from(most))),
+        Range::Ratio(least, most) => (Some(Value::from(least)), Some(Value::from(most))),
+        Range::Switch => (None, None),
+    };
+    let (given, default) = (value(setting.value), value(setting.default));
+    SettingResult { name: Keyword(setting.name), value: given, default, least, most }
+}

@@ -1,0 +1,301 @@
+//! Methods that prune and measure: a session, or a history that a client keeps itself.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::call::Call;
+use super::error::{engine_error, param_error};
+use super::messages::{MessageParam, counted, names};
+use super::params::{Name, RequestKey, decode, not_negative};
+use super::report::ScoreResult;
+use super::{Finish, Step, present};
+use crate::agent::history;
+use crate::curation::prune::{
+    HistoryStats, PruneStats as PruneFigures, Pruned, auto_manage, prune, stats,
+};
+use crate::curation::strategy::Fate;
+use crate::curation::unit::History;
+use crate::engine::{Costs, Engine, EngineError, PrunedView, SessionSettings};
+use crate::ids::MessageId;
+use crate::session::message::Message;
+use crate::value::{Keyword, Value};
+use crate::wire::message::WireError;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Prune {
+    session: Option<Name>,
+    messages: Option<Vec<MessageParam>>,
+    max_tokens: Option<i64>,
+    model: Option<String>,
+    brief: Option<bool>,
+    request_key: Option<RequestKey>,
+}
+
+pub(super) fn prune_context(call: Call, params: Value) -> Result<Step, WireError> {
+    let given: Prune = decode(params)?;
+    let max_tokens = not_negative("max-tokens", given.max_tokens)?;
+    prune_by(
+        "prune-context",
+        call,
+        given,
+        move |engine, id, costs| engine.prune_session(id, max_tokens, costs, "prune-context"),
+        move |history, costs| prune(history, max_tokens, &costs.model),
+    )
+}
+
+pub(super) fn auto_manage_context(call: Call, params: Value) -> Result<Step, WireError> {
+    let AutoManage { session, messages, model, brief, request_key } = decode(params)?;
+    let given = Prune { session, messages, max_tokens: None, model, brief, request_key };
+    prune_by(
+        "auto-manage-context",
+        call,
+        given,
+        |engine, id, costs| engine.auto_manage_session(id, costs),
+        |history, costs| auto_manage(history, &costs.model),
+    )
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct AutoManage {
+    session: Option<Name>,
+    messages: Option<Vec<MessageParam>>,
+    model: Option<String>,
+    brief: Option<bool>,
+    request_key: Option<RequestKey>,
+}
+
+/// Prunes the session by `of_session`, or the messages that were given by `of_history`.
+fn prune_by(
+    method: &'static str,
+    call: Call,
+    given: Prune,
+    of_session: impl FnOnce(&mut Engine, u64, &Costs) -> Result<PrunedView, EngineError>
+    + Send
+    + 'static,
+    of_history: impl FnOnce(
+        &History<'_>,
+        &Costs,
+    ) -> Result<Pruned, crate::curation::budget::BudgetTooSmall>
+    + Send
+    + 'static,
+) -> Result<Step, WireError> {
+    let Prune { session, messages, model, brief, request_key, .. } = given;
+    let brief = brief.unwrap_or(false);
+    if let Some(messages) = messages {
+        not_beside_session(session.as_ref())?;
+        let messages = history::messages(counted(messages, &call.counter())?);
+        return Step::then(move |engine| {
+            let costs = engine.costs(model.as_deref())?;
+            Ok(Finish::Later(Box::new(move || {
+                let history = History::new(messages.iter().collect(), &costs.measure);
+                let pruned = of_history(&history, &costs);
+                let pruned = pruned.map_err(|error| engine_error(EngineError::from(error)))?;
+                Ok(pruned_history(&history, &pruned, brief))
+            })))
+        });
+    }
+    Step::state(move |engine| {
+        let (session, key) = (session.as_deref(), request_key.as_deref());
+        let (row, done) = engine.once_in(method, key, session, |engine, row| {
+            let costs = session_costs(engine, &row.settings, model.as_deref())?;
+            of_session(engine, row.id, &costs)
+        })?;
+        let removed = messages_of(engine, row.id, &done.removed)?;
+        let (count, session) = (done.removed.len() as u64, &*row.name);
+        Ok(Value::of(&PrunedSession {
+            session,
+            removed: told(&removed, brief),
+            stats: PruneStats::of(done.original, done.remaining, count, done.kept),
+            archived: done.archived,
+        }))
+    })
+}
+
+/// What things cost for a session's model, unless another is named.
+pub(super) fn session_costs(
+    engine: &mut Engine,
+    settings: &str,
+    model: Option<&str>,
+) -> Result<Costs, EngineError> {
+    let settings = SessionSettings::parse(settings)?;
+    engine.costs(model.or(settings.model.as_deref()))
+}
+
+fn messages_of(
+    engine: &mut Engine,
+    id: u64,
+    numbers: &[u64],
+) -> Result<Vec<Arc<Message>>, EngineError> {
+    let log = engine.session(id)?.log();
+    let at = |number: &u64| log.get(usize::try_from(number - 1).ok()?).cloned();
+    Ok(numbers.iter().filter_map(at).collect())
+}
+
+fn told<M: std::ops::Deref<Target = Message>>(messages: &[M], brief: bool) -> Value {
+    match brief {
+        true => names(&messages.iter().map(|message| message.number).collect::<Vec<_>>()),
+        false => Value::List(messages.iter().map(|message| present::message(message)).collect()),
+    }
+}
+
+fn pruned_history(history: &History<'_>, pruned: &Pruned, brief: bool) -> Value {
+    let of = |numbers: &[u64]| -> Vec<&Message> {
+        let wanted = |message: &&&Message| numbers.binary_search(&message.number).is_ok();
+        history.messages.iter().filter(wanted).copied().collect()
+    };
+    let units = history.units.iter().zip(&pruned.verdicts).map(|(unit, verdict)| {
+        let numbers: Vec<u64> = history.members(unit).map(|message| message.number).collect();
+        UnitResult {
+            ids: MessageId::all(&numbers),
+            fate: Keyword(if verdict.fate == Fate::Dropped { "dropped" } else { "kept" }),
+            reason: verdict.reason,
+            tokens: unit.tokens,
+            score: verdict.score.as_ref().map(ScoreResult::of),
+        }
+    });
+    let PruneFigures { original, remaining, items_removed, items_kept } = pruned.stats;
+    Value::of(&PrunedHistory {
+        pruned: told(&of(&pruned.kept), brief),
+        removed: told(&of(&pruned.removed), brief),
+        stats: PruneStats::of(original, remaining, items_removed, items_kept),
+        units: units.collect(),
+    })
+}
+
+#[derive(Serialize)]
+struct PrunedSession<'a> {
+    session: &'a str,
+    removed: Value,
+    stats: PruneStats,
+    archived: u64,
+}
+
+#[derive(Serialize)]
+struct PrunedHistory<'a> {
+    pruned: Value,
+    removed: Value,
+    stats: PruneStats,
+    units: Vec<UnitResult<'a>>,
+}
+
+#[derive(Serialize)]
+struct UnitResult<'a> {
+    ids: Vec<MessageId>,
+    fate: Keyword<&'static str>,
+    reason: &'a str,
+    tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    score: Option<ScoreResult>,
+}
+
+#[derive(Serialize)]
+struct PruneStats {
+    original: u64,
+    r#final: u64,
+    token_reduction: u64,
+    items_removed: u64,
+    items_kept: u64,
+}
+
+impl PruneStats {
+    fn of(original: u64, r#final: u64, items_removed: u64, items_kept: u64) -> Self {
+        let token_reduction = original.saturating_sub(r#final);
+        Self { original, r#final, token_reduction, items_removed, items_kept }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct StatsOf {
+    session: Option<Name>,
+    messages: Option<Vec<MessageParam>>,
+    model: Option<String>,
+}
+
+pub(super) fn context_stats(call: Call, params: Value) -> Result<Step, WireError> {
+    let given: StatsOf = decode(params)?;
+    if let Some(messages) = given.messages {
+        not_beside_session(given.session.as_ref())?;
+        let messages = history::messages(counted(messages, &call.counter())?);
+        return Step::state(move |engine| {
+            let costs = engine.costs(given.model.as_deref())?;
+            let history = History::new(messages.iter().collect(), &costs.measure);
+            Ok(Value::of(&StatsResult::of(&stats(&history, &costs.model), &costs)))
+        });
+    }
+    Step::state(move |engine| {
+        let row = engine.find_session(given.session.as_deref())?;
+        let costs = session_costs(engine, &row.settings, given.model.as_deref())?;
+        let stats = engine.session_stats(row.id, &costs)?;
+        let session = engine.session(row.id)?;
+        let state = session.state();
+        let summary = state.summary.as_ref();
+        Ok(Value::of(&SessionStats {
+            session: &row.name,
+            stats: StatsResult::of(&stats, &costs),
+            log: session.length(),
+            turns: session.turns(),
+            pruned: state.pruned.len(),
+            summarized: summary.map_or(0, |summary| summary.covers.len()),
+            summaries: state.summaries,
+            summary: summary.map(|summary| &*summary.text),
+            pinned: state.pinned.len(),
+            revision: session.revision(),
+        }))
+    })
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct SessionStats<'a> {
+    session: &'a str,
+    #[serde(flatten)]
+    stats: StatsResult<'a>,
+    log: u64,
+    turns: u64,
+    pruned: u64,
+    summarized: u64,
+    summaries: u64,
+    summary: Option<&'a str>,
+    pinned: u64,
+    revision: u64,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct StatsResult<'a> {
+    items: u64,
+    tokens: u64,
+    limit: u64,
+    utilization_percent: f64,
+    needs_pruning: bool,
+    model: &'a str,
+    model_known: bool,
+    exact: bool,
+}
+
+impl<'a> StatsResult<'a> {
+    fn of(stats: &HistoryStats, costs: &'a Costs) -> Self {
+        Self {
+            items: stats.items,
+            tokens: stats.tokens,
+            limit: stats.limit,
+            utilization_percent: stats.utilization_percent,
+            needs_pruning: stats.needs_pruning,
+            model: &costs.model.name,
+            model_known: costs.model.known,
+            exact: stats.exact,
+        }
+    }
+}
+
+/// A history is no session's: whoever names one beside it means something else.
+pub(super) fn not_beside_session(session: Option<&Name>) -> Result<(), WireError> {
+    match session {
+        None => Ok(()),
+        Some(_) => Err(param_error("messages", "cannot be given beside session")),
+    }
+}

@@ -1,0 +1,146 @@
+//! The method that summarizes: a session, or a history that a client keeps itself.
+
+use serde::{Deserialize, Serialize};
+
+use super::call::Call;
+use super::error::{agent_error, param_error};
+use super::history::{not_beside_session, session_costs};
+use super::messages::{MessageParam, counted};
+use super::params::{Name, RequestKey, decode, not_negative};
+use super::{Finish, Step, present};
+use crate::agent::history::{self, SummarizedHistory};
+use crate::curation::prune::SUMMARIZED_BUT;
+use crate::curation::summary::{Ahead, Prepared};
+use crate::engine::{Engine, EngineError, Keep, SessionSettings};
+use crate::ids::MemoryId;
+use crate::session::message::Role;
+use crate::value::Value;
+use crate::wire::message::WireError;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct SummarizeContext {
+    session: Option<Name>,
+    messages: Option<Vec<MessageParam>>,
+    max_items: Option<i64>,
+    keep_turns: Option<i64>,
+    model: Option<String>,
+    request_key: Option<RequestKey>,
+}
+
+pub(super) fn summarize_context(call: Call, params: Value) -> Result<Step, WireError> {
+    let given: SummarizeContext = decode(params)?;
+    let items = not_negative("max-items", given.max_items)?;
+    let turns = not_negative("keep-turns", given.keep_turns)?;
+    if items.is_some() && turns.is_some() {
+        return Err(param_error("keep-turns", "cannot be given beside max-items"));
+    }
+    let keep = turns.map_or(Keep::Messages(items.unwrap_or(SUMMARIZED_BUT)), Keep::Turns);
+    if let Some(messages) = given.messages {
+        not_beside_session(given.session.as_ref())?;
+        let messages = history::messages(counted(messages, &call.counter())?);
+        return Step::then(move |engine| {
+            let costs = engine.costs(given.model.as_deref())?;
+            Ok(Finish::Later(Box::new(move || {
+                let summarized = history::summarized(messages, keep, &costs);
+                summarized.map(|done| summarized_history(&done)).map_err(agent_error)
+            })))
+        });
+    }
+    let (session, model) = (given.session.clone(), given.model.clone());
+    let ahead = move |engine: &mut Engine| {
+        let row = engine.find_session(session.as_deref())?;
+        let costs = session_costs(engine, &row.settings, model.as_deref())?;
+        let max_tokens = SessionSettings::parse(&row.settings)?.turn.max_tokens;
+        engine.summary_ahead(row.id, keep, max_tokens, &costs)
+    };
+    prepared(&call, ahead, move |prepared| summarize_session(given, keep, prepared))
+}
+
+/// Makes what a long summary needs beside the engine, and goes on with it. A summary for which that
+/// does not fit, because the session changed since, is made without.
+pub(super) fn prepared(
+    call: &Call,
+    ahead: impl FnOnce(&mut Engine) -> Result<Option<Ahead>, EngineError> + Send + 'static,
+    then: impl FnOnce(Prepared) -> Result<Step, WireError> + Send + 'static,
+) -> Result<Step, WireError> {
+    let engine = call.tools.engine.clone();
+    Ok(Step::Await(Box::pin(async move {
+        // What is wrong, the call itself says.
+        let ahead = engine.ask(ahead).await.ok().flatten();
+        let prepare = || ahead.map(Ahead::prepare).unwrap_or_default();
+        then(tokio::task::spawn_blocking(prepare).await.unwrap_or_default())
+    })))
+}
+
+fn summarize_session(
+    given: SummarizeContext,
+    keep: Keep,
+    prepared: Prepared,
+) -> Result<Step, WireError> {
+    Step::state(move |engine| {
+        let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
+        let (row, done) = engine.once_in("summarize-context", key, session, |engine, row| {
+            let costs = session_costs(engine, &row.settings, given.model.as_deref())?;
+            let max_tokens = SessionSettings::parse(&row.settings)?.turn.max_tokens;
+            engine.summarize_session(row.id, keep, max_tokens, &costs, &prepared)
+        })?;
+        let stats = SummaryStats { summarized_items: done.messages, kept_items: done.kept };
+        Ok(Value::of(&SummarizedSession {
+            session: &row.name,
+            tokens_before: done.tokens_before,
+            tokens_after: done.tokens_after,
+            turns_summarized: done.turns,
+            stats,
+            summary: &done.text,
+            memory: done.memory.map(MemoryId),
+        }))
+    })
+}
+
+#[derive(Serialize)]
+struct SummarizedSession<'a> {
+    session: &'a str,
+    tokens_before: u64,
+    tokens_after: u64,
+    turns_summarized: u64,
+    stats: SummaryStats,
+    summary: &'a str,
+    memory: Option<MemoryId>,
+}
+
+fn summarized_history(summarized: &SummarizedHistory) -> Value {
+    let note = Value::of(&NoteResult {
+        role: Role::System,
+        content: &summarized.note,
+        tokens: summarized.tokens,
+    });
+    // The note stands behind the system prompts, before what comes after them.
+    let mut shown: Vec<Value> = summarized.kept.iter().map(present::message).collect();
+    shown.insert(summarized.prompts, note.clone());
+    let stats = SummaryStats {
+        summarized_items: summarized.summarized,
+        kept_items: summarized.kept.len() as u64,
+    };
+    Value::of(&SummarizedResult { summarized: shown, summary: note, stats })
+}
+
+#[derive(Serialize)]
+struct NoteResult<'a> {
+    role: Role,
+    content: &'a str,
+    tokens: u64,
+}
+
+#[derive(Serialize)]
+struct SummarizedResult {
+    summarized: Vec<Value>,
+    summary: Value,
+    stats: SummaryStats,
+}
+
+#[derive(Serialize)]
+struct SummaryStats {
+    summarized_items: u64,
+    kept_items: u64,
+}
