@@ -4,7 +4,7 @@ use super::AgentError;
 use super::refresh::current;
 use crate::context::render::Format;
 use crate::context::render::budget::{Piece, fit};
-use crate::context::render::report::{Fate, Verdict};
+use crate::context::render::report::{ItemFate, ItemVerdict};
 use crate::curation::budget::Budget;
 use crate::curation::section::{Counted, Sections};
 use crate::curation::strategy::{self, Strategy};
@@ -43,7 +43,7 @@ pub struct Built {
     /// The window.
     pub window: Window,
     /// Outcome of each item.
-    pub items: Vec<Verdict>,
+    pub items: Vec<ItemVerdict>,
 }
 
 /// Returns the strategy of this name.
@@ -132,7 +132,7 @@ fn items_text(
     items: Vec<View>,
     max_tokens: u64,
     measure: &Measure,
-) -> (Option<Counted>, Vec<Verdict>) {
+) -> (Option<Counted>, Vec<ItemVerdict>) {
     if items.is_empty() {
         return (None, Vec::new());
     }
@@ -150,7 +150,7 @@ fn items_text(
     }
 }
 
-fn no_room(piece: &Piece<'_>) -> Verdict {
+fn no_room(piece: &Piece<'_>) -> ItemVerdict {
     let reason = "no room for items in this window".to_owned();
-    Verdict { id: piece.item.id, tokens: 0, fate: Fate::Dropped, reason }
+    ItemVerdict { id: piece.item.id, tokens: 0, fate: ItemFate::Dropped, reason }
 }

@@ -10,7 +10,7 @@ use crate::context::filter::{TypeName, select};
 use crate::context::item::{Item, ItemId, Kind, Metadata};
 use crate::context::render::Format;
 use crate::context::render::budget::{Piece, fit};
-use crate::context::render::report::Fate;
+use crate::context::render::report::ItemFate;
 use crate::files::{self, ReadOptions};
 use crate::value::Value;
 
@@ -65,7 +65,7 @@ impl Render {
         let fitted = fit(&pieces, self.format, self.max_tokens, &*counter)?;
         say(&fitted.text)?;
         for (verdict, piece) in fitted.report.iter().zip(&pieces) {
-            if verdict.fate != Fate::Kept {
+            if verdict.fate != ItemFate::Kept {
                 let name = piece.item.metadata.display_name().unwrap_or_default();
                 complain(&format!("contexture: {name}: {}", verdict.reason));
             }

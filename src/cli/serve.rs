@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use super::host::{Setup, runtime};
 use super::{Common, inferior, say};
-use crate::server::auth::{Admission, Secret, read_secret};
+use crate::server::auth::{Admission, SecretHash, read_secret};
 use crate::server::folder::{FolderError, Owned, make_private, owner};
 use crate::server::listen::{UnixSocket, serve_tcp};
 use crate::server::{Server, stdio};
@@ -164,7 +164,7 @@ impl Serve {
         (self.stdio || self.inferior) && self.unix.is_none() && self.tcp.is_none()
     }
 
-    fn secret(&self, setup: &Setup) -> anyhow::Result<Option<Secret>> {
+    fn secret(&self, setup: &Setup) -> anyhow::Result<Option<SecretHash>> {
         if self.tcp.is_none() && !self.inferior {
             return Ok(None);
         }

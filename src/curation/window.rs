@@ -47,7 +47,7 @@ pub struct Window {
     /// Report of what was kept and left out, with the reasons.
     pub report: Report,
     /// Costs for the usage log.
-    pub usage: Usage,
+    pub usage: WindowUsage,
 }
 
 /// A part of a window: one message to the model.
@@ -71,7 +71,7 @@ pub struct Part {
 
 /// The costs of a window by purpose, in tokens, as the usage log stores them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Usage {
+pub struct WindowUsage {
     /// Phase of the work.
     pub phase: Option<Phase>,
     /// Cost of the system prompt.
@@ -104,7 +104,7 @@ pub fn build(request: &Request<'_>) -> Result<Window, BudgetTooSmall> {
     let chosen = guard::mended(history, budget, request.strategy.project(history, &aim));
     let parts = parts(&offer, history, &chosen);
     let tokens = parts.iter().map(|part| part.tokens).sum();
-    let usage = Usage::of(&parts, request.phase);
+    let usage = WindowUsage::of(&parts, request.phase);
     let report = report::build::report(request, &offer, chosen, &parts);
     Ok(Window { parts, tokens, report, usage })
 }
@@ -243,7 +243,7 @@ pub(super) fn fingerprint(parts: &[Part]) -> Fingerprint {
     Fingerprint { prints: parts.iter().map(print).collect() }
 }
 
-impl Usage {
+impl WindowUsage {
     fn of(parts: &[Part], phase: Option<Phase>) -> Self {
         let of = |sections: &[Section]| {
             let spent = parts.iter().filter(|part| sections.contains(&part.section));

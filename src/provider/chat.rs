@@ -39,17 +39,17 @@ pub trait Provider: Send + Sync {
 
 /// An answer in progress.
 pub trait Reply: Send {
-    /// Returns the next piece, or `None` after [`Piece::Stopped`], which ends every complete
+    /// Returns the next piece, or `None` after [`StreamEvent::Stopped`], which ends every complete
     /// answer.
     ///
     /// # Errors
     /// Fails if the answer breaks off. After an error, every call returns an error.
-    fn next(&mut self) -> Answer<'_, Option<Piece>>;
+    fn next(&mut self) -> Answer<'_, Option<StreamEvent>>;
 }
 
 /// A part of an answer.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Piece {
+pub enum StreamEvent {
     /// More of the text.
     Text(String),
     /// More of the model's reasoning.
@@ -58,14 +58,14 @@ pub enum Piece {
     Call(ToolCall),
     /// Usage so far, as far as it is known. Later reports take precedence.
     Usage(Usage),
-    /// Data that the provider wants back as [`Said::opaque`], together with the results of its
+    /// Data that the provider wants back as [`ChatMessage::opaque`], together with the results of its
     /// calls. Comes only with calls, and before the end.
     Opaque(serde_json::Value),
     /// End of the answer.
     Stopped(Stop),
 }
 
-impl Piece {
+impl StreamEvent {
     /// Returns the number of bytes of text, reasoning and calls in the piece.
     pub(super) fn said(&self) -> usize {
         match self {
@@ -110,7 +110,7 @@ pub enum Stop {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Request {
     /// Messages of the conversation, oldest first.
-    pub messages: Vec<Said>,
+    pub messages: Vec<ChatMessage>,
     /// Number of leading messages that the next request will repeat. Providers with explicit
     /// caching are told to cache these.
     pub stable: usize,
@@ -137,7 +137,7 @@ type Hear = dyn Fn(&str) + Send + Sync;
 
 /// One message of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
+pub struct ChatMessage {
     /// Speaker.
     pub role: Role,
     /// Text of the message.
@@ -146,7 +146,7 @@ pub struct Said {
     pub tool_calls: Vec<ToolCall>,
     /// Id of the call that this message answers.
     pub tool_call_id: Option<String>,
-    /// Data that came as [`Piece::Opaque`], such as signatures of reasoning. Several providers
+    /// Data that came as [`StreamEvent::Opaque`], such as signatures of reasoning. Several providers
     /// refuse the rest of a turn without it. No provider needs it after the turn, so it is not
     /// stored.
     pub opaque: Option<serde_json::Value>,
@@ -189,7 +189,7 @@ impl PartialEq for OnWait {
     }
 }
 
-impl Said {
+impl ChatMessage {
     /// Creates a message with text and no calls.
     pub fn new(role: Role, content: &str) -> Self {
         Self {
@@ -202,7 +202,7 @@ impl Said {
     }
 }
 
-impl From<&Message> for Said {
+impl From<&Message> for ChatMessage {
     fn from(message: &Message) -> Self {
         Self {
             role: message.role,
@@ -214,7 +214,7 @@ impl From<&Message> for Said {
     }
 }
 
-impl Said {
+impl ChatMessage {
     /// Returns the opaque data, if this family of providers sent it.
     pub(super) fn kept(&self, family: &str) -> Option<&serde_json::Value> {
         self.opaque.as_ref()?.get(family)
@@ -229,8 +229,8 @@ impl Request {
     }
 
     /// Returns the latest message that contains the call with this id.
-    pub(super) fn caller(&self, id: &str) -> Option<&Said> {
-        let calls = |said: &&Said| said.tool_calls.iter().any(|call| call.id == id);
+    pub(super) fn caller(&self, id: &str) -> Option<&ChatMessage> {
+        let calls = |said: &&ChatMessage| said.tool_calls.iter().any(|call| call.id == id);
         self.messages.iter().rev().find(calls)
     }
 }
@@ -267,7 +267,7 @@ impl Usage {
 
 /// A complete answer, assembled from its pieces.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Whole {
+pub struct Response {
     /// Text of the answer.
     pub text: String,
     /// Reasoning of the model.
@@ -282,16 +282,16 @@ pub struct Whole {
     pub stop: Option<Stop>,
 }
 
-impl Whole {
+impl Response {
     /// Adds a piece.
-    pub fn add(&mut self, piece: Piece) {
+    pub fn add(&mut self, piece: StreamEvent) {
         match piece {
-            Piece::Text(text) => self.text += &text,
-            Piece::Reasoning(text) => self.reasoning += &text,
-            Piece::Call(call) => self.calls.push(call),
-            Piece::Opaque(opaque) => self.opaque = Some(opaque),
-            Piece::Usage(usage) => self.usage = self.usage.with(usage),
-            Piece::Stopped(stop) => self.stop = Some(stop),
+            StreamEvent::Text(text) => self.text += &text,
+            StreamEvent::Reasoning(text) => self.reasoning += &text,
+            StreamEvent::Call(call) => self.calls.push(call),
+            StreamEvent::Opaque(opaque) => self.opaque = Some(opaque),
+            StreamEvent::Usage(usage) => self.usage = self.usage.with(usage),
+            StreamEvent::Stopped(stop) => self.stop = Some(stop),
         }
     }
 
@@ -331,8 +331,8 @@ mod tests {
     #[test]
     fn counts_that_nobody_can_have_meant_do_not_overflow() {
         let told = |tokens: u64| Usage { input: Some(tokens), ..Usage::default() };
-        let mut whole = Whole::default();
-        whole.add(Piece::Usage(told(u64::MAX)));
+        let mut whole = Response::default();
+        whole.add(StreamEvent::Usage(told(u64::MAX)));
         assert_eq!(whole.usage, told(MOST_TOKENS));
         assert_eq!(told(u64::MAX).plus(told(u64::MAX)), told(MOST_TOKENS));
         assert_eq!(told(1).plus(told(2)).plus(Usage::default()), told(3));

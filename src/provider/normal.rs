@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use self::call::{Ids, name, object};
-use super::chat::{Request, Said};
+use super::chat::{ChatMessage, Request};
 use crate::session::message::Role;
 
 /// Filler for a message that must exist but has no text.
@@ -69,7 +69,7 @@ struct Results {
 }
 
 impl Results {
-    fn of(said: &[Said]) -> Self {
+    fn of(said: &[ChatMessage]) -> Self {
         let mut calls: HashMap<&str, Vec<Place>> = HashMap::new();
         let mut found = Self { of_calls: HashMap::new(), placed: vec![false; said.len()] };
         for (at, said) in said.iter().enumerate() {
@@ -104,18 +104,18 @@ impl Results {
 
 /// A message under construction, and the last message of the request that went into it.
 struct Turn {
-    said: Said,
+    said: ChatMessage,
     texts: Vec<Arc<str>>,
     until: usize,
 }
 
 impl Turn {
     fn new(at: usize, role: Role) -> Self {
-        Self { said: Said::new(role, ""), texts: Vec::new(), until: at }
+        Self { said: ChatMessage::new(role, ""), texts: Vec::new(), until: at }
     }
 
-    fn of(at: usize, said: &Said) -> Self {
-        let own = Said { content: "".into(), ..said.clone() };
+    fn of(at: usize, said: &ChatMessage) -> Self {
+        let own = ChatMessage { content: "".into(), ..said.clone() };
         let mut turn = Self { said: own, ..Self::new(at, said.role) };
         turn.add(at, &said.content);
         turn
@@ -128,14 +128,14 @@ impl Turn {
         self.until = self.until.max(at);
     }
 
-    fn spoken(self) -> Said {
+    fn spoken(self) -> ChatMessage {
         let content = match &*self.texts {
             [] if self.said.tool_calls.is_empty() => NOTHING.into(),
             [] => "".into(),
             [text] => Arc::clone(text),
             texts => texts.join(BETWEEN).into(),
         };
-        Said { content, ..self.said }
+        ChatMessage { content, ..self.said }
     }
 }
 
@@ -147,7 +147,7 @@ struct Speakers {
 }
 
 impl Speakers {
-    fn add(&mut self, at: usize, said: &Said, results: &Results, all: &[Said]) {
+    fn add(&mut self, at: usize, said: &ChatMessage, results: &Results, all: &[ChatMessage]) {
         let is_empty = is_blank(&said.content);
         match said.role {
             Role::Assistant if !said.tool_calls.is_empty() => self.calls(at, said, results, all),
@@ -161,7 +161,7 @@ impl Speakers {
     }
 
     /// Adds an answer with tool calls, and their results.
-    fn calls(&mut self, at: usize, said: &Said, results: &Results, all: &[Said]) {
+    fn calls(&mut self, at: usize, said: &ChatMessage, results: &Results, all: &[ChatMessage]) {
         let is_kept = said.kept(self.form.family).is_some();
         let mut own = said.clone();
         for call in &mut own.tool_calls {
@@ -184,7 +184,7 @@ impl Speakers {
         }
     }
 
-    fn assistant(&mut self, at: usize, said: &Said) {
+    fn assistant(&mut self, at: usize, said: &ChatMessage) {
         match self.turns.last_mut() {
             None => self.turns.push(Turn::new(at, Role::User)),
             Some(last) if last.said.role == Role::Assistant => {

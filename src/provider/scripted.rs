@@ -48,7 +48,7 @@ use std::time::Duration;
 use rustix::fs::OFlags;
 use serde::Deserialize;
 
-use super::chat::{Piece, Provider, Reply, Request, Said, Stop, Usage};
+use super::chat::{ChatMessage, Provider, Reply, Request, Stop, StreamEvent, Usage};
 use super::normal::{Form, normal};
 use super::{Answer, ErrorKind, Overflow, ProviderError};
 use crate::session::message::ToolCall;
@@ -113,7 +113,7 @@ enum Ends {
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Text {
-    Whole(String),
+    Response(String),
     Pieces(Vec<String>),
 }
 
@@ -235,7 +235,7 @@ impl Provider for Scripted {
     }
 
     fn payload(&self, request: &Request) -> String {
-        let said = |said: &Said| {
+        let said = |said: &ChatMessage| {
             let mut map = serde_json::json!({"role": said.role.name(), "content": &*said.content});
             if let Some(opaque) = &said.opaque {
                 map["opaque"] = opaque.clone();
@@ -272,7 +272,9 @@ impl Provider for Scripted {
             let cut = "the answer broke off in the middle, as the script says";
             let mut pieces = line.pieces(before, || self.payload(request));
             if request.without_calls {
-                pieces.retain(|piece| !matches!(piece, Piece::Call(_) | Piece::Opaque(_)));
+                pieces.retain(|piece| {
+                    !matches!(piece, StreamEvent::Call(_) | StreamEvent::Opaque(_))
+                });
             }
             let reply: Box<dyn Reply> = Box::new(Playing {
                 pieces: pieces.into(),
@@ -286,52 +288,57 @@ impl Provider for Scripted {
 }
 
 impl Line {
-    fn pieces(&self, before: usize, payload: impl FnOnce() -> String) -> Vec<Piece> {
+    fn pieces(&self, before: usize, payload: impl FnOnce() -> String) -> Vec<StreamEvent> {
         let texts = match &self.text {
-            Text::Whole(text) => std::slice::from_ref(text),
+            Text::Response(text) => std::slice::from_ref(text),
             Text::Pieces(texts) => texts,
         };
-        let mut pieces: Vec<Piece> = Vec::new();
-        pieces.extend(self.reasoning.clone().map(Piece::Reasoning));
-        pieces.extend(texts.iter().cloned().map(Piece::Text));
-        pieces.extend(self.echo.then(|| Piece::Text(payload())));
+        let mut pieces: Vec<StreamEvent> = Vec::new();
+        pieces.extend(self.reasoning.clone().map(StreamEvent::Reasoning));
+        pieces.extend(texts.iter().cloned().map(StreamEvent::Text));
+        pieces.extend(self.echo.then(|| StreamEvent::Text(payload())));
         let call = |(at, call): (usize, &Call)| {
             // Ids differ from those of earlier plays of the same answer.
             let numbered = || format!("call-{before}-{at}");
             let id = call.id.clone().unwrap_or_else(numbered);
             let Call { name, arguments, .. } = call;
-            Piece::Call(ToolCall { id, name: name.clone(), arguments: arguments.clone() })
+            StreamEvent::Call(ToolCall { id, name: name.clone(), arguments: arguments.clone() })
         };
         pieces.extend(self.calls.iter().enumerate().map(call));
         if !self.cut && !self.hang {
-            pieces.extend(self.opaque.clone().map(Piece::Opaque));
+            pieces.extend(self.opaque.clone().map(StreamEvent::Opaque));
             let Used { input, output, cached: cache_read } = self.usage;
-            pieces.push(Piece::Usage(Usage { input, output, cache_read, ..Usage::default() }));
+            pieces.push(StreamEvent::Usage(Usage {
+                input,
+                output,
+                cache_read,
+                ..Usage::default()
+            }));
             let stop = match self.stop {
                 Some(Ends::Length) => Stop::Length,
                 Some(Ends::Refused) => Stop::Refused,
                 None if self.calls.is_empty() => Stop::Finished,
                 None => Stop::Calls,
             };
-            pieces.push(Piece::Stopped(stop));
+            pieces.push(StreamEvent::Stopped(stop));
         }
         pieces
     }
 }
 
 struct Playing {
-    pieces: VecDeque<Piece>,
+    pieces: VecDeque<StreamEvent>,
     delay: Duration,
     cut: Option<ProviderError>,
     hang: bool,
 }
 
 impl Reply for Playing {
-    fn next(&mut self) -> Answer<'_, Option<Piece>> {
+    fn next(&mut self) -> Answer<'_, Option<StreamEvent>> {
         Box::pin(async move {
             let waits = matches!(
                 self.pieces.front(),
-                Some(Piece::Text(_) | Piece::Reasoning(_) | Piece::Call(_))
+                Some(StreamEvent::Text(_) | StreamEvent::Reasoning(_) | StreamEvent::Call(_))
             );
             if waits && !self.delay.is_zero() {
                 tokio::time::sleep(self.delay).await;

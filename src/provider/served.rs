@@ -9,7 +9,7 @@ use reqwest::Response;
 use tokio::time::{Instant, timeout};
 
 use super::Answer;
-use super::chat::{OnWait, Piece, Provider, Reply, Request};
+use super::chat::{OnWait, Provider, Reply, Request, StreamEvent};
 use super::error::{ErrorKind, ProviderError};
 use super::family::{Broken, Decoder, Family};
 use super::http::Endpoint;
@@ -204,7 +204,7 @@ struct HttpReply {
     key: Option<Secret>,
     unframer: Unframer,
     decoder: Box<dyn Decoder>,
-    pieces: VecDeque<Piece>,
+    pieces: VecDeque<StreamEvent>,
     silence: Duration,
     bytes: usize,
     /// Bytes said so far; at most [`MOST_SAID`].
@@ -216,7 +216,7 @@ struct HttpReply {
 }
 
 impl Reply for HttpReply {
-    fn next(&mut self) -> Answer<'_, Option<Piece>> {
+    fn next(&mut self) -> Answer<'_, Option<StreamEvent>> {
         Box::pin(async move {
             loop {
                 // Pieces that came before a failure are returned first.
@@ -291,8 +291,8 @@ impl HttpReply {
             }
             (outcome, _) => outcome,
         };
-        self.said += pieces.iter().map(Piece::said).sum::<usize>();
-        self.stopped = pieces.iter().any(|piece| matches!(piece, Piece::Stopped(_)));
+        self.said += pieces.iter().map(StreamEvent::said).sum::<usize>();
+        self.stopped = pieces.iter().any(|piece| matches!(piece, StreamEvent::Stopped(_)));
         if chunk.is_none() {
             self.response = None;
         }
@@ -312,7 +312,7 @@ impl HttpReply {
 fn decode_text(
     decoder: &mut dyn Decoder,
     text: &str,
-    pieces: &mut Vec<Piece>,
+    pieces: &mut Vec<StreamEvent>,
 ) -> Result<(), Broken> {
     if decoder.is_end(text, pieces) {
         return Ok(());

@@ -13,7 +13,7 @@ use super::{Finish, Step};
 use crate::agent::refresh;
 use crate::context::item::{Item, ItemId, Kind, State};
 use crate::context::render::budget::{Fitted, Piece, fit};
-use crate::context::render::report::{Fate, Verdict};
+use crate::context::render::report::{ItemFate, ItemVerdict};
 use crate::context::render::{Format, render};
 use crate::engine::{Reach, Selection, View};
 use crate::files;
@@ -125,12 +125,12 @@ fn rendered(
     fit(&pieces, format, budget, &*tools.counter).map_err(|error| budget_error(&error))
 }
 
-pub(super) fn verdict(verdict: &Verdict) -> Value {
+pub(super) fn verdict(verdict: &ItemVerdict) -> Value {
     let mut map = vec![entry("id", verdict.id.to_string())];
     match verdict.fate {
-        Fate::Kept => map.push(entry("fate", keyword("kept"))),
-        Fate::Dropped => map.push(entry("fate", keyword("dropped"))),
-        Fate::Cut { lines_kept, lines_total } => map.extend([
+        ItemFate::Kept => map.push(entry("fate", keyword("kept"))),
+        ItemFate::Dropped => map.push(entry("fate", keyword("dropped"))),
+        ItemFate::Cut { lines_kept, lines_total } => map.extend([
             entry("fate", keyword("cut")),
             entry("lines-kept", figure(lines_kept)),
             entry("lines-total", figure(lines_total)),

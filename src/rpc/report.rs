@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::present::money;
-use crate::context::render::report::Verdict as ItemVerdict;
+use crate::context::render::report::ItemVerdict;
 use crate::curation::report::{Entry, Report, Run, Stable, What};
 use crate::curation::section::Section;
 use crate::curation::strategy::{Fate, Score};

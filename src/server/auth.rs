@@ -19,24 +19,24 @@ pub enum Admission {
     /// Nothing: the client came over stdio, or over a Unix socket as the same user.
     Granted,
     /// Nothing: the client came over TCP as the same user. It may still send this secret first.
-    Offered(Option<Secret>),
+    Offered(Option<SecretHash>),
     /// This secret, as the first message.
-    Demanded(Secret),
+    Demanded(SecretHash),
     /// No proof is accepted.
     Refused,
 }
 
 /// Hash of a secret. Never printed.
 #[derive(Clone)]
-pub struct Secret(blake3::Hash);
+pub struct SecretHash(blake3::Hash);
 
-impl std::fmt::Debug for Secret {
+impl std::fmt::Debug for SecretHash {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Secret(…)")
+        f.write_str("SecretHash(…)")
     }
 }
 
-impl Secret {
+impl SecretHash {
     /// Hashes the first line of `text`, which is what clients send.
     pub fn new(text: &str) -> Self {
         Self(blake3::hash(text.lines().next().unwrap_or_default().as_bytes()))
@@ -66,7 +66,7 @@ impl Admission {
     }
 
     /// Returns the secret that may or must come first.
-    pub(super) fn secret(&self) -> Option<Secret> {
+    pub(super) fn secret(&self) -> Option<SecretHash> {
         match self {
             Self::Offered(secret) => secret.clone(),
             Self::Demanded(secret) => Some(secret.clone()),
@@ -124,7 +124,7 @@ pub enum SecretError {
 pub fn read_secret(
     chosen: Option<&Path>,
     usual: &[PathBuf],
-) -> Result<Option<Secret>, SecretError> {
+) -> Result<Option<SecretHash>, SecretError> {
     let path = match chosen {
         Some(path) => path.to_owned(),
         None => match usual.iter().find(|path| path.exists()) {
@@ -136,7 +136,7 @@ pub fn read_secret(
     let text = read_private(&path)?;
     match text.lines().next() {
         None | Some("") => Err(SecretError::Empty { path }),
-        Some(_) => Ok(Some(Secret::new(&text))),
+        Some(_) => Ok(Some(SecretHash::new(&text))),
     }
 }
 
@@ -185,7 +185,11 @@ fn own_user() -> u32 {
 
 /// Decides what a TCP client must prove: nothing if it runs on this machine as the same user, else
 /// the secret.
-pub fn tcp_admission(peer: SocketAddr, local: SocketAddr, secret: Option<&Secret>) -> Admission {
+pub fn tcp_admission(
+    peer: SocketAddr,
+    local: SocketAddr,
+    secret: Option<&SecretHash>,
+) -> Admission {
     let same_user = local.ip().is_loopback()
         && peer.ip().is_loopback()
         && peer_user(peer, local) == Some(own_user());
@@ -243,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_demanded_secret_must_come_first_and_only_once() {
-        let secret = Secret::new("s3cret pässword\nmore");
+        let secret = SecretHash::new("s3cret pässword\nmore");
         let mut admission = Admission::Demanded(secret.clone());
         assert_eq!(admission.admit("s3cret pässword".as_bytes()), Some(false));
         assert_eq!(admission.admit(b"(:id 1 :method ping)"), Some(true));
@@ -251,7 +255,7 @@ mod tests {
         assert_eq!(Admission::Refused.admit(b"anything"), None);
         let mut offered = Admission::Offered(Some(secret));
         assert_eq!(offered.admit(b"(:id 1 :method ping)"), Some(true));
-        assert_eq!(format!("{:?}", Secret::new("x")), "Secret(…)");
+        assert_eq!(format!("{:?}", SecretHash::new("x")), "SecretHash(…)");
     }
 
     #[test]
@@ -286,7 +290,7 @@ mod tests {
             check("x\n", mode, "chmod 600");
         }
         check("\nx", 0o600, "empty line");
-        check("x\n", 0o600, "Some(Secret(…))");
+        check("x\n", 0o600, "Some(SecretHash(…))");
         assert!(read_secret(None, &[dir.path().join("none")]).unwrap().is_none());
         assert!(read_secret(Some(&dir.path().join("none")), &[]).is_err());
         assert!(read_secret(Some(dir.path()), &[]).is_err());

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::auth::{Admission, Secret};
+use super::auth::{Admission, SecretHash};
 use crate::rpc::Access;
 
 /// Time in which a client must show a secret that is required.
@@ -67,7 +67,7 @@ impl Door {
     }
 
     /// Returns the secret that may or must come first.
-    pub(super) fn secret(&self) -> Option<Secret> {
+    pub(super) fn secret(&self) -> Option<SecretHash> {
         self.admission.secret()
     }
 
@@ -113,8 +113,8 @@ mod tests {
 
     #[test]
     fn who_showed_the_secret_has_shown_it_and_nobody_else() {
-        let offered = || Admission::Offered(Some(Secret::new("s3cret")));
-        let demanded = || Admission::Demanded(Secret::new("s3cret"));
+        let offered = || Admission::Offered(Some(SecretHash::new("s3cret")));
+        let demanded = || Admission::Demanded(SecretHash::new("s3cret"));
         check(offered(), &["s3cret"], Entry::Secret, Access::TcpWithSecret);
         check(demanded(), &["s3cret"], Entry::Secret, Access::TcpWithSecret);
         check(demanded(), &["wrong"], Entry::Stranger, Access::Tcp);
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_silent_client_is_kept_as_long_as_it_may_take() {
-        let mut door = Door::new(Admission::Demanded(Secret::new("s3cret")));
+        let mut door = Door::new(Admission::Demanded(SecretHash::new("s3cret")));
         assert_eq!(door.patience(), Some(ADMISSION_TIME));
         door.enter(b"s3cret", false);
         assert_eq!(door.patience(), Some(FIRST_MESSAGE_TIME));

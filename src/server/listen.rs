@@ -9,7 +9,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use super::Server;
-use super::auth::{Admission, Secret, tcp_admission};
+use super::auth::{Admission, SecretHash, tcp_admission};
 use super::folder::make_private;
 use super::hangup::{hung_up, keep_asking};
 use crate::visible::visible_path;
@@ -88,7 +88,7 @@ fn serve_unix(server: &Server, stream: UnixStream) {
 }
 
 /// Accepts and serves TCP clients until the server ends.
-pub async fn serve_tcp(listener: TcpListener, server: Server, secret: Option<Secret>) {
+pub async fn serve_tcp(listener: TcpListener, server: Server, secret: Option<SecretHash>) {
     loop {
         let accepted = tokio::select! {
             () = server.ending().cancelled() => return,
@@ -101,7 +101,7 @@ pub async fn serve_tcp(listener: TcpListener, server: Server, secret: Option<Sec
     }
 }
 
-fn serve_stream(server: &Server, stream: TcpStream, peer: SocketAddr, secret: Option<&Secret>) {
+fn serve_stream(server: &Server, stream: TcpStream, peer: SocketAddr, secret: Option<&SecretHash>) {
     let Ok(local) = stream.local_addr() else { return };
     // Without it an answer may wait 40 ms for the client's acknowledgement of the previous one.
     if let Err(error) = stream.set_nodelay(true) {

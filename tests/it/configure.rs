@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use contexture::server::auth::{Admission, Secret};
+use contexture::server::auth::{Admission, SecretHash};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 use crate::endpoint::{Answer, Asked, Body, Endpoint};
@@ -169,8 +169,8 @@ fn the_servers_environment_commands_and_files_are_not_for_clients_over_tcp() {
     let call = |more: &str| {
         format!("(:id 1 :method configure-provider :params {})\n", params("http://h/v1", more))
     };
-    let offered = || Admission::Offered(Some(Secret::new("s3cret")));
-    let demanded = || Admission::Demanded(Secret::new("s3cret"));
+    let offered = || Admission::Offered(Some(SecretHash::new("s3cret")));
+    let demanded = || Admission::Demanded(SecretHash::new("s3cret"));
     for (more, param) in [
         (":api-key-command \"id\"", "api-key-command"),
         (":api-key-env \"HOME\"", "api-key-env"),
@@ -198,7 +198,7 @@ fn providers_change_over_tcp_only_for_who_showed_the_secret() {
     let call =
         format!("(:id 1 :method configure-provider :params {})\n", params("http://h/v1", more));
     let shown = format!("s3cret\n{call}");
-    let secret = || Secret::new("s3cret");
+    let secret = || SecretHash::new("s3cret");
     for (admission, said) in [
         (Admission::Granted, &call),
         (Admission::Offered(Some(secret())), &shown),

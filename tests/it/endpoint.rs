@@ -30,7 +30,7 @@ pub(crate) struct Answer {
 }
 
 pub(crate) enum Body {
-    Whole(String),
+    Response(String),
     /// Each is sent for itself, and then the end as it should be.
     Chunks(Vec<Vec<u8>>),
     /// The connection is closed without a word.
@@ -46,7 +46,7 @@ pub(crate) enum Body {
 impl Answer {
     pub(crate) fn new(status: u16, body: impl Into<String>) -> Self {
         let (after, headers) = (Duration::ZERO, String::new());
-        Self { after, status, headers, body: Body::Whole(body.into()) }
+        Self { after, status, headers, body: Body::Response(body.into()) }
     }
 
     pub(crate) fn streaming(body: Body) -> Self {
@@ -189,20 +189,20 @@ fn say(mut stream: &TcpStream, answer: &Answer) -> std::io::Result<()> {
         return Err(std::io::ErrorKind::BrokenPipe.into());
     }
     let framing = match body {
-        Body::Whole(text) => format!("Content-Length: {}\r\n", text.len()),
+        Body::Response(text) => format!("Content-Length: {}\r\n", text.len()),
         _ => "Transfer-Encoding: chunked\r\n".to_owned(),
     };
     let begin = match body {
         Body::Closed => Vec::new(),
-        Body::Whole(text) => text.clone().into_bytes(),
+        Body::Response(text) => text.clone().into_bytes(),
         Body::Chunks(chunks) => chunks.iter().flat_map(|bytes| chunk(bytes)).collect(),
         Body::Cut(bytes) | Body::Endless(bytes) | Body::Silent(bytes) => chunk(bytes),
     };
     // In one piece, since who waits for no pause may not find one between the head and the body.
-    let head = format!("HTTP/1.1 {status} Said\r\n{framing}{headers}\r\n").into_bytes();
+    let head = format!("HTTP/1.1 {status} ChatMessage\r\n{framing}{headers}\r\n").into_bytes();
     stream.write_all(&[head, begin].concat())?;
     match body {
-        Body::Closed | Body::Whole(_) => Ok(()),
+        Body::Closed | Body::Response(_) => Ok(()),
         Body::Chunks(_) => stream.write_all(b"0\r\n\r\n"),
         Body::Cut(_) => stream.shutdown(std::net::Shutdown::Both),
         Body::Endless(bytes) => loop {

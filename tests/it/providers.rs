@@ -6,7 +6,7 @@ mod families;
 use std::time::Duration;
 
 use contexture::provider::chat::{
-    OnWait, Piece, Provider, Request, Said, Stop, Tool, Usage, Whole,
+    ChatMessage, OnWait, Provider, Request, Response, Stop, StreamEvent, Tool, Usage,
 };
 use contexture::provider::secret::KeySource;
 use contexture::provider::{ErrorKind, Family, HttpProvider, ProviderError, Times};
@@ -31,16 +31,18 @@ fn request() -> Request {
         name: "read_file".to_owned(),
         arguments: "{\"path\":\"a.rs\"}".to_owned(),
     };
-    let calls = Said { tool_calls: vec![call], ..Said::new(Role::Assistant, "") };
-    let result =
-        Said { tool_call_id: Some("call_1".to_owned()), ..Said::new(Role::Tool, "fn a()") };
+    let calls = ChatMessage { tool_calls: vec![call], ..ChatMessage::new(Role::Assistant, "") };
+    let result = ChatMessage {
+        tool_call_id: Some("call_1".to_owned()),
+        ..ChatMessage::new(Role::Tool, "fn a()")
+    };
     Request {
         messages: vec![
-            Said::new(Role::System, "Be brief."),
-            Said::new(Role::User, "What is in a.rs?"),
+            ChatMessage::new(Role::System, "Be brief."),
+            ChatMessage::new(Role::User, "What is in a.rs?"),
             calls,
             result,
-            Said::new(Role::User, "Go on."),
+            ChatMessage::new(Role::User, "Go on."),
         ],
         stable: 2,
         tools: vec![Tool {
@@ -59,8 +61,8 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 /// What came, and the error with which it ended.
-async fn asked(provider: &dyn Provider) -> (Whole, Option<ProviderError>) {
-    let mut whole = Whole::default();
+async fn asked(provider: &dyn Provider) -> (Response, Option<ProviderError>) {
+    let mut whole = Response::default();
     let failure = async {
         let request = request();
         let mut reply = provider.chat(&request).await?;
@@ -75,21 +77,21 @@ async fn asked(provider: &dyn Provider) -> (Whole, Option<ProviderError>) {
 fn ask(
     kind: &Kind,
     answer: impl Fn() -> Answer + Send + Sync + 'static,
-) -> (Whole, Option<ProviderError>) {
+) -> (Response, Option<ProviderError>) {
     let server = Endpoint::new(move |_, _| answer());
     runtime().block_on(asked(&provider(kind, &server)))
 }
 
 /// Ids that a server does not give are made up anew each time.
-fn without_made_up_ids(mut whole: Whole) -> Whole {
+fn without_made_up_ids(mut whole: Response) -> Response {
     let made_up = |call: &&mut ToolCall| call.id.starts_with("call-");
     whole.calls.iter_mut().filter(made_up).for_each(|call| call.id = "made-up".to_owned());
     whole
 }
 
-fn expected(kind: &Kind) -> Whole {
+fn expected(kind: &Kind) -> Response {
     let id = if kind.gives_ids { "call_2" } else { "made-up" };
-    Whole {
+    Response {
         text: "Grüße 😀, done.".to_owned(),
         reasoning: if kind.reasons { "Hmm, é.".to_owned() } else { String::new() },
         calls: vec![ToolCall {
@@ -151,10 +153,14 @@ fn requests_are_what_the_documentation_says() {
 
 /// The answer as it is sent back with a result of its call.
 fn sent_back(kind: &Kind, opaque: Option<Json>) -> Json {
-    let Whole { text, calls, .. } = expected(kind);
-    let result = Said { tool_call_id: Some(calls[0].id.clone()), ..Said::new(Role::Tool, "fn") };
-    let answer = Said { tool_calls: calls, opaque, ..Said::new(Role::Assistant, &text) };
-    let messages = vec![Said::new(Role::User, "What is in ä.rs?"), answer, result];
+    let Response { text, calls, .. } = expected(kind);
+    let result = ChatMessage {
+        tool_call_id: Some(calls[0].id.clone()),
+        ..ChatMessage::new(Role::Tool, "fn")
+    };
+    let answer =
+        ChatMessage { tool_calls: calls, opaque, ..ChatMessage::new(Role::Assistant, &text) };
+    let messages = vec![ChatMessage::new(Role::User, "What is in ä.rs?"), answer, result];
     let server = Endpoint::new(|_, _| Answer::new(500, ""));
     let payload = provider(kind, &server).payload(&Request { messages, ..Request::default() });
     let payload: Json = serde_json::from_str(&payload).unwrap();
@@ -181,7 +187,7 @@ fn check_refused(kind: &Kind, status: u16, body: &str, expected: ErrorKind) {
     let (whole, failure) =
         ask(kind, move || Answer::new(status, text.clone()).header("Retry-After", "3600"));
     let failure = failure.unwrap();
-    assert_eq!((failure.kind, whole), (expected, Whole::default()), "{failure}");
+    assert_eq!((failure.kind, whole), (expected, Response::default()), "{failure}");
     let said = failure.to_string();
     assert!(said.starts_with("here with the model \"test-model\": "), "{said}");
     assert!(!said.contains("k-123"), "{said}");
@@ -290,7 +296,7 @@ fn a_connection_that_the_server_closed_between_turns_is_opened_again() {
                 heard.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
             });
             let request = Request { on_wait, ..request() };
-            let mut whole = Whole::default();
+            let mut whole = Response::default();
             let mut reply = provider.chat(&request).await.unwrap();
             whole.read(&mut *reply).await.unwrap();
             assert!(whole.stop.is_some());
@@ -349,7 +355,7 @@ fn what_came_before_a_failure_is_kept() {
     for kind in FAMILIES {
         let begun = kind.stream.as_bytes()[..kind.stream.find(kind.after_text).unwrap()].to_vec();
         let (cut, silent) = (begun.clone(), begun.clone());
-        let check = |(whole, failure): (Whole, Option<ProviderError>), expected, said: &str| {
+        let check = |(whole, failure): (Response, Option<ProviderError>), expected, said: &str| {
             let failure = failure.unwrap();
             assert_eq!((&*whole.text, whole.stop), ("Grüße 😀, done.", None), "{failure}");
             assert_eq!(failure.kind, expected, "{:?}: {failure}", kind.family);
@@ -384,7 +390,7 @@ fn servers_that_are_none_are_told() {
     for kind in FAMILIES {
         let check = |answer: fn() -> Answer, expected| {
             let (whole, failure) = ask(kind, answer);
-            assert_eq!((whole, failure.unwrap().kind), (Whole::default(), expected));
+            assert_eq!((whole, failure.unwrap().kind), (Response::default(), expected));
         };
         check(|| Answer::new(200, "<html>hello</html>"), ErrorKind::Malformed);
         check(|| Answer::new(200, ""), ErrorKind::Unavailable);
@@ -407,7 +413,7 @@ fn dropping_an_answer_stops_it() {
         runtime().block_on(async {
             let request = request();
             let mut reply = provider.chat(&request).await.unwrap();
-            while !matches!(reply.next().await.unwrap(), Some(Piece::Text(_))) {}
+            while !matches!(reply.next().await.unwrap(), Some(StreamEvent::Text(_))) {}
             assert_eq!(server.left(), 0);
             drop(reply);
             // The runtime closes the connection.
@@ -544,7 +550,7 @@ fn ollama_is_told_for_how_many_tokens_to_make_room() {
 }
 
 /// Whatever may be in a log, in any order.
-fn any_history(random: &mut Random) -> Vec<Said> {
+fn any_history(random: &mut Random) -> Vec<ChatMessage> {
     let texts = ["", " \n", "a text", "{\"a\": 1}", "λ 😀"];
     let ids = ["", "a", "call_1", "abcDEF123", "toolu_01", "a b/ä"];
     let arguments = ["", "{}", "{\"a\":", "[1]", "null", "words"];
@@ -558,10 +564,10 @@ fn any_history(random: &mut Random) -> Vec<Said> {
         };
         let calls = if role == Role::Assistant { random.below(3) } else { 0 };
         let id = (role == Role::Tool).then(|| ids[random.below(ids.len())].to_owned());
-        Said {
+        ChatMessage {
             tool_calls: (0..calls).map(|_| call(random)).collect(),
             tool_call_id: id,
-            ..Said::new(role, text)
+            ..ChatMessage::new(role, text)
         }
     };
     (0..random.below(16)).map(|_| said(random)).collect()

@@ -8,7 +8,7 @@ use contexture::context::change::Settings;
 use contexture::engine::Engine;
 use contexture::rpc::{Limits, Tools};
 use contexture::server::Server;
-use contexture::server::auth::{Admission, Secret};
+use contexture::server::auth::{Admission, SecretHash};
 use contexture::store::sqlite::SqliteStore;
 use contexture::tokens::TokenizerName;
 use rustix::process::Signal;
@@ -193,7 +193,7 @@ fn told(admission: Admission, said: &str) -> String {
 
 #[test]
 fn a_demanded_secret_must_come_first() {
-    let demanded = || Admission::Demanded(Secret::new("s3cret"));
+    let demanded = || Admission::Demanded(SecretHash::new("s3cret"));
     let ping = "(:id 1 :method ping)\n";
     let pong = "(:id 1 :result :pong)\n";
     assert_eq!(told(demanded(), &format!("s3cret\n{ping}")), pong);

@@ -9,7 +9,7 @@ use super::turn::{Begun, MAX_ROUNDS};
 use crate::agent::tools::{CalledTool, Outcome, Tool, ToolRequest};
 use crate::agent::{AgentError, Approval, Decision, TurnEvent};
 use crate::engine::{EngineError, NewMessage, SessionSettings};
-use crate::provider::chat::Whole;
+use crate::provider::chat::Response;
 use crate::session::message::{Role, ToolCall};
 
 /// How many calls of one answer are carried out; those beyond are refused.
@@ -35,7 +35,7 @@ impl Chat {
     pub(super) async fn carry_out(
         &self,
         begun: &mut Begun,
-        whole: &Whole,
+        whole: &Response,
     ) -> Result<(), AgentError> {
         let last = begun.rounds >= MAX_ROUNDS;
         let mut results = Vec::with_capacity(whole.calls.len());
@@ -157,7 +157,7 @@ impl Chat {
     async fn log_results(
         &self,
         begun: &mut Begun,
-        whole: &Whole,
+        whole: &Response,
         results: Vec<(Outcome, String)>,
     ) -> Result<(), AgentError> {
         let counter = &*self.job.services.counter;

@@ -7,7 +7,7 @@ use crate::agent::{AgentError, TurnEvent};
 use crate::curation::budget::Budget;
 use crate::curation::window::Window;
 use crate::engine::EngineError;
-use crate::provider::chat::{Request, Whole};
+use crate::provider::chat::{Request, Response};
 use crate::provider::{ErrorKind, Overflow, ProviderError};
 
 /// How often a window is built again for a model that found it too long.
@@ -31,7 +31,7 @@ pub(super) struct Refused {
 
 impl Chat {
     /// Asks the model, with smaller windows if the first was too long for it.
-    pub(super) async fn answer(&self, begun: &mut Begun) -> Result<Whole, AgentError> {
+    pub(super) async fn answer(&self, begun: &mut Begun) -> Result<Response, AgentError> {
         begun.rounds += 1;
         let mut fittings = 0;
         loop {
@@ -39,11 +39,11 @@ impl Chat {
                 Ok(built) => built,
                 Err(error) => return Err(self.in_turn(begun, self.unfit(begun, error))),
             };
-            let mut whole = Whole::default();
+            let mut whole = Response::default();
             let without_calls = begun.is_last_word();
             let request = Request { without_calls, ..self.request(&window, &begun.opaque) };
             let outcome = self.stream(&request, &mut whole).await;
-            let nothing_came = whole == Whole::default();
+            let nothing_came = whole == Response::default();
             if outcome.is_ok() || !nothing_came {
                 self.report(begun, line, &window, &whole);
             }

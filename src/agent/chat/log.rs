@@ -7,7 +7,7 @@ use super::{Chat, broken};
 use crate::agent::{AgentError, BrokenOff};
 use crate::engine::{Engine, ModelAnswer, NewMessage};
 use crate::provider::ProviderError;
-use crate::provider::chat::Whole;
+use crate::provider::chat::Response;
 use crate::session::message::Role;
 use crate::tokens::Counter;
 
@@ -16,7 +16,7 @@ impl Chat {
     pub(super) async fn end_with(
         &self,
         begun: &mut Begun,
-        whole: &Whole,
+        whole: &Response,
     ) -> Result<Option<u64>, AgentError> {
         let answer = self.counted(begun, whole).await?;
         let (id, key) = (self.row.id, self.key.clone());
@@ -25,7 +25,11 @@ impl Chat {
     }
 
     /// What came of an answer, as it is stored. It may be long, and counting it take a while.
-    async fn counted(&self, begun: &mut Begun, whole: &Whole) -> Result<ModelAnswer, AgentError> {
+    async fn counted(
+        &self,
+        begun: &mut Begun,
+        whole: &Response,
+    ) -> Result<ModelAnswer, AgentError> {
         let asked = begun.asked.take();
         if whole.text.is_empty() && whole.calls.is_empty() {
             return Ok(ModelAnswer { messages: Vec::new(), asked });
@@ -40,11 +44,11 @@ impl Chat {
     pub(super) async fn failed(
         &self,
         begun: &mut Begun,
-        whole: Whole,
+        whole: Response,
         error: ProviderError,
     ) -> AgentError {
         // A call without a result would make every later request one that models refuse.
-        let whole = Whole { calls: Vec::new(), ..whole };
+        let whole = Response { calls: Vec::new(), ..whole };
         let kept = self.log(begun, &whole).await.ok();
         let message = kept.and_then(|numbers| numbers.last().copied());
         let source = AgentError::Provider { name: self.configured.name.clone(), source: error };
@@ -52,7 +56,7 @@ impl Chat {
         AgentError::InTurn { question, answer, source: Box::new(source) }
     }
 
-    async fn log(&self, begun: &mut Begun, whole: &Whole) -> Result<Vec<u64>, AgentError> {
+    async fn log(&self, begun: &mut Begun, whole: &Response) -> Result<Vec<u64>, AgentError> {
         let (id, answer) = (self.row.id, self.counted(begun, whole).await?);
         self.job.ask(move |engine| engine.add_answer(id, answer)).await
     }
@@ -77,6 +81,6 @@ impl Chat {
 }
 
 /// An answer as a message of the log.
-pub(super) fn answer_message(whole: &Whole, counter: &dyn Counter) -> NewMessage {
+pub(super) fn answer_message(whole: &Response, counter: &dyn Counter) -> NewMessage {
     NewMessage::counted(Role::Assistant, &whole.text, whole.calls.clone(), counter)
 }

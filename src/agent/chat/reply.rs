@@ -7,13 +7,13 @@ use super::turn::{Begun, Opaque};
 use crate::agent::tools::CalledTool;
 use crate::agent::window::Built;
 use crate::agent::{AgentError, Embedded, TurnEvent, notes::Managed};
-use crate::context::render::report::{Fate, Verdict};
+use crate::context::render::report::{ItemFate, ItemVerdict};
 use crate::curation::managed::without_directive;
 use crate::curation::section::Section;
 use crate::curation::window::Window;
 use crate::engine::TurnDone;
 use crate::files::templates::FindError;
-use crate::provider::chat::{OnWait, Request, Said, Stop, Usage, Whole};
+use crate::provider::chat::{ChatMessage, OnWait, Request, Response, Stop, Usage};
 use crate::session::message::{Message, Role};
 use crate::template::Template;
 use crate::tokens::model::LimitFrom;
@@ -41,7 +41,7 @@ pub struct Reply {
     /// Tokens of the last window.
     pub window_tokens: u64,
     /// Items of which the model does not see all.
-    pub left_out: Vec<Verdict>,
+    pub left_out: Vec<ItemVerdict>,
     /// Outcome of taking notes, if they were to be taken.
     pub managed: Option<Managed>,
     /// Number of times that the model was asked.
@@ -78,8 +78,8 @@ impl Chat {
     /// Returns what is asked of the model with a window.
     pub(super) fn request(&self, window: &Window, opaque: &Opaque) -> Request {
         let spoken = window.parts.iter().filter(|part| part.section != Section::ToolSchemas);
-        let messages: Vec<Said> = spoken
-            .map(|part| Said {
+        let messages: Vec<ChatMessage> = spoken
+            .map(|part| ChatMessage {
                 role: part.role,
                 content: Arc::clone(&part.content),
                 tool_calls: part.tool_calls.clone(),
@@ -104,8 +104,8 @@ impl Chat {
     }
 
     /// Returns the reply to the request.
-    pub(super) fn reply(&self, begun: Begun, whole: Whole, answer: Option<u64>) -> Reply {
-        let in_part = begun.items.into_iter().filter(|verdict| verdict.fate != Fate::Kept);
+    pub(super) fn reply(&self, begun: Begun, whole: Response, answer: Option<u64>) -> Reply {
+        let in_part = begun.items.into_iter().filter(|verdict| verdict.fate != ItemFate::Kept);
         Reply {
             session: self.row.name.clone(),
             answer,

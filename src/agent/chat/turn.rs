@@ -9,13 +9,13 @@ use crate::agent::notes::{self, Managed};
 use crate::agent::tools::CalledTool;
 use crate::agent::window::{Built, Purpose, build};
 use crate::agent::{AgentError, Configured, TurnEvent};
-use crate::context::render::report::Verdict;
+use crate::context::render::report::ItemVerdict;
 use crate::curation::section::{Counted, Section};
 use crate::curation::summary::Extractive;
 use crate::curation::window::Window;
 use crate::engine::{AskedWindow, Engine, EngineError, Material, SessionSettings, Turn, TurnDone};
 use crate::provider::ProviderError;
-use crate::provider::chat::{Piece, Request, Usage, Whole, cancelled, malformed};
+use crate::provider::chat::{Request, Response, StreamEvent, Usage, cancelled, malformed};
 use crate::session::message::{Message, ToolCall};
 use crate::store::session::Spent;
 use crate::visible::visible;
@@ -54,7 +54,7 @@ pub(super) struct Begun {
     /// What the last window had.
     pub(super) window_tokens: u64,
     /// What became of the items in it.
-    pub(super) items: Vec<Verdict>,
+    pub(super) items: Vec<ItemVerdict>,
     /// The last refusal of a window that was too long for the model.
     pub(super) refused: Option<Refused>,
     /// Whether the session sets how many tokens a window may have.
@@ -81,7 +81,7 @@ impl Chat {
         self.configured.find_limit().await;
         let (mut begun, answered) = self.begin().await?;
         if let Some(said) = answered {
-            let whole = Whole { text: said.content.to_string(), ..Whole::default() };
+            let whole = Response { text: said.content.to_string(), ..Response::default() };
             return Ok(self.reply(begun, whole, Some(said.number)));
         }
         if let Some(why) = &self.embedded.failure {
@@ -249,7 +249,7 @@ impl Chat {
     pub(super) async fn stream(
         &self,
         request: &Request,
-        whole: &mut Whole,
+        whole: &mut Response,
     ) -> Result<(), ProviderError> {
         let provider = &*self.configured.provider;
         let gone = self.given_up();
@@ -265,13 +265,13 @@ impl Chat {
             };
             let Some(piece) = piece else { return Ok(()) };
             let event = match &piece {
-                Piece::Text(text) => Some(TurnEvent::Text(text.clone())),
-                Piece::Reasoning(text) => Some(TurnEvent::Reasoning(text.clone())),
-                Piece::Call(ToolCall { name, arguments, .. }) => {
+                StreamEvent::Text(text) => Some(TurnEvent::Text(text.clone())),
+                StreamEvent::Reasoning(text) => Some(TurnEvent::Reasoning(text.clone())),
+                StreamEvent::Call(ToolCall { name, arguments, .. }) => {
                     let (tool, arguments) = (name.clone(), arguments.clone());
                     Some(TurnEvent::ToolCall { tool, arguments })
                 }
-                Piece::Usage(_) | Piece::Opaque(_) | Piece::Stopped(_) => None,
+                StreamEvent::Usage(_) | StreamEvent::Opaque(_) | StreamEvent::Stopped(_) => None,
             };
             if let Some(event) = event {
                 self.events.send(event);
@@ -295,7 +295,7 @@ impl Chat {
     }
 
     /// Reckons what the answer took; it is stored with the answer.
-    pub(super) fn report(&self, begun: &mut Begun, line: u64, window: &Window, whole: &Whole) {
+    pub(super) fn report(&self, begun: &mut Begun, line: u64, window: &Window, whole: &Response) {
         let Usage { input, output, cache_read, .. } = whole.usage;
         let model = self.configured.provider.model().to_owned();
         let provider = self.configured.name.clone();

@@ -3,7 +3,7 @@
 use super::super::Configured;
 use super::run::{ManageRun, Stopped};
 use crate::curation::managed::{Status, Step};
-use crate::provider::chat::{Request, Said, Stop, Whole, cancelled};
+use crate::provider::chat::{ChatMessage, Request, Response, Stop, cancelled};
 use crate::session::message::Role;
 use crate::template::TASK;
 
@@ -14,15 +14,17 @@ impl ManageRun<'_> {
     /// The manager's notes.
     pub(super) async fn notes(&mut self, manager: &Configured) -> Result<String, Stopped> {
         self.step = Step::Answer;
-        let messages =
-            vec![Said::new(Role::System, TASK), Said::new(Role::User, &self.view.prompt)];
+        let messages = vec![
+            ChatMessage::new(Role::System, TASK),
+            ChatMessage::new(Role::User, &self.view.prompt),
+        ];
         let request = Request { messages, max_tokens: manager.max_tokens, ..Request::default() };
         self.view.payload = manager.provider.payload(&request);
         if self.only_prompt {
             self.view.status = Status::Managed.name().to_owned();
             return Err(Stopped::Raw);
         }
-        let mut whole = Whole::default();
+        let mut whole = Response::default();
         let asked = self.listen(manager, &request, &mut whole).await;
         self.view.output = whole.text.trim().to_owned();
         self.view.input_tokens = whole.usage.input;
@@ -43,7 +45,7 @@ impl ManageRun<'_> {
         &self,
         manager: &Configured,
         request: &Request,
-        whole: &mut Whole,
+        whole: &mut Response,
     ) -> Result<(), Stopped> {
         let provider = &*manager.provider;
         let gone = self.job.cancelled.cancelled();

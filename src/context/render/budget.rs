@@ -5,7 +5,7 @@
 //! may span two sections), so every promise is about the count of the whole text.
 
 use super::cut::{self, Around};
-use super::report::{Fate, Reason, Verdict};
+use super::report::{ItemFate, ItemVerdict, Reason};
 use super::{Format, footer, header, section, separator};
 use crate::context::item::Item;
 use crate::tokens::Counter;
@@ -27,7 +27,7 @@ pub struct Fitted {
     /// Exact number of tokens of `text`, by the given counter.
     pub tokens: u64,
     /// Outcome for each piece, in the order of the pieces.
-    pub report: Vec<Verdict>,
+    pub report: Vec<ItemVerdict>,
 }
 
 /// The error for a budget that cannot even hold the smallest part of the items.
@@ -196,10 +196,10 @@ impl<'a> Draft<'a> {
         };
         let mut report = self.report(kept, kept + 1, Some(max_tokens));
         let reason = if kept == 0 { Reason::TooBig } else { Reason::TooBigBesidePinned };
-        report[index] = Verdict {
+        report[index] = ItemVerdict {
             id: item.id,
             tokens: self.counter.count(&cut.section),
-            fate: Fate::Cut { lines_kept: cut.lines_kept, lines_total: cut.lines_total },
+            fate: ItemFate::Cut { lines_kept: cut.lines_kept, lines_total: cut.lines_total },
             reason: reason.phrase(Some(max_tokens)),
         };
         Some(Ok(Fitted { text: cut.text, tokens: cut.tokens, report }))
@@ -227,7 +227,7 @@ impl<'a> Draft<'a> {
 
     /// Reports the outcome for each piece if the first `kept` ones of [`Draft::keeping`] are whole
     /// in the text, and the first `shown` ones at least in part.
-    fn report(&mut self, kept: usize, shown: usize, budget: Option<u64>) -> Vec<Verdict> {
+    fn report(&mut self, kept: usize, shown: usize, budget: Option<u64>) -> Vec<ItemVerdict> {
         let mut is_kept = vec![false; self.pieces.len()];
         for index in &self.keeping[..kept] {
             is_kept[*index] = true;
@@ -236,8 +236,11 @@ impl<'a> Draft<'a> {
         let mut report = Vec::with_capacity(self.pieces.len());
         for (index, kept) in is_kept.into_iter().enumerate() {
             let Piece { item, pinned } = self.pieces[index];
-            let (tokens, fate) =
-                if kept { (self.section(index).tokens, Fate::Kept) } else { (0, Fate::Dropped) };
+            let (tokens, fate) = if kept {
+                (self.section(index).tokens, ItemFate::Kept)
+            } else {
+                (0, ItemFate::Dropped)
+            };
             let reason = match (kept, pinned) {
                 (true, _) if budget.is_none() => Reason::NoBudget,
                 (true, true) => Reason::Pinned,
@@ -246,7 +249,7 @@ impl<'a> Draft<'a> {
                 (false, false) if unpinned_kept => Reason::Older,
                 (false, false) => Reason::NoRoomBesidePinned,
             };
-            report.push(Verdict { id: item.id, tokens, fate, reason: reason.phrase(budget) });
+            report.push(ItemVerdict { id: item.id, tokens, fate, reason: reason.phrase(budget) });
         }
         report
     }

@@ -4,20 +4,20 @@ use crate::context::item::ItemId;
 
 /// The outcome for one item.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
+pub struct ItemVerdict {
     /// Id of the item.
     pub id: ItemId,
     /// Tokens of its section, counted by itself; 0 if it is not in the text.
     pub tokens: u64,
     /// Outcome for the item.
-    pub fate: Fate,
+    pub fate: ItemFate,
     /// Reason, as a phrase for people.
     pub reason: String,
 }
 
 /// The part of an item that is in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum ItemFate {
     /// All of it, verbatim.
     Kept,
     /// Its beginning, and a line that says how much is missing.

@@ -200,7 +200,7 @@ fn tools_are_counted_and_never_go() {
 fn usage_is_reported_by_purpose() {
     let all = "sp10 dd20 td30 cu40 rt50 ci60 s70 1 2 3 pu101 pu102 pu103 g80";
     let window = check(Some(Phase::Implementation), "u a u", 9_999, all);
-    let expected = Usage {
+    let expected = WindowUsage {
         phase: Some(Phase::Implementation),
         system: 10,
         design: 20,

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::super::{Engine, EngineError, Selection, View};
 use super::settings::SessionSettings;
-use crate::context::render::report::Verdict;
+use crate::context::render::report::ItemVerdict;
 use crate::curation::managed::without_directive;
 use crate::curation::report::{Fingerprint, Report};
-use crate::curation::window::{Usage, Window};
+use crate::curation::window::{Window, WindowUsage};
 use crate::engine::Costs;
 use crate::session::message::Message;
 use crate::session::message::Phase;
@@ -45,7 +45,7 @@ pub struct Noted {
     /// Costs, and the reasons for its content.
     pub report: Arc<Report>,
     /// Outcome for each item offered.
-    pub items: Vec<Verdict>,
+    pub items: Vec<ItemVerdict>,
     fingerprint: Fingerprint,
 }
 
@@ -85,7 +85,7 @@ impl Engine {
         &mut self,
         id: u64,
         window: &Window,
-        items: Vec<Verdict>,
+        items: Vec<ItemVerdict>,
     ) -> Result<u64, EngineError> {
         let at = self.now();
         let line = self.store.log_usage(&usage_row(id, at, &window.usage, &window.report))?;
@@ -140,7 +140,7 @@ impl Windows {
     }
 }
 
-fn usage_row(session: u64, at: i64, usage: &Usage, report: &Report) -> UsageRow {
+fn usage_row(session: u64, at: i64, usage: &WindowUsage, report: &Report) -> UsageRow {
     UsageRow {
         session: Some(session),
         at,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::{Broken, Decoder, add_text, append, arguments, set};
-use crate::provider::chat::{Piece, Request, Said, Stop, Tool, Usage};
+use crate::provider::chat::{ChatMessage, Request, Stop, StreamEvent, Tool, Usage};
 use crate::provider::error::ErrorKind;
 use crate::session::message::{Role, ToolCall};
 
@@ -66,7 +66,7 @@ pub(super) fn body(model: &str, request: &Request) -> Value {
 
 /// Names the tools that were called earlier and forbids calling them. This interface accepts
 /// messages with calls only if their tools are defined, even if no tool is offered now.
-fn forbid_what_was_called(body: &mut Value, said: &[Said]) {
+fn forbid_what_was_called(body: &mut Value, said: &[ChatMessage]) {
     let calls = said.iter().flat_map(|said| &said.tool_calls);
     let names: BTreeSet<&str> = calls.map(|call| &*call.name).collect();
     if !names.is_empty() {
@@ -85,7 +85,7 @@ fn role(role: Role) -> &'static str {
     }
 }
 
-fn blocks(said: &Said) -> Vec<Value> {
+fn blocks(said: &ChatMessage) -> Vec<Value> {
     if let Some(Value::Array(kept)) = said.kept(FAMILY) {
         return kept
             .iter()
@@ -104,7 +104,7 @@ fn blocks(said: &Said) -> Vec<Value> {
 }
 
 /// Builds a text block. Empty ones are not allowed.
-fn text_block(said: &Said) -> Option<Value> {
+fn text_block(said: &ChatMessage) -> Option<Value> {
     let text = &*said.content;
     (!text.trim().is_empty()).then(|| json!({"type": "text", "text": text}))
 }
@@ -142,7 +142,7 @@ pub(super) struct Decode {
 }
 
 impl Decoder for Decode {
-    fn take(&mut self, said: &Value, pieces: &mut Vec<Piece>) -> Result<(), Broken> {
+    fn take(&mut self, said: &Value, pieces: &mut Vec<StreamEvent>) -> Result<(), Broken> {
         let index = said["index"].as_u64().unwrap_or_default();
         match said["type"].as_str() {
             Some("message_start") => self.report(&said["message"]["usage"], pieces),
@@ -153,15 +153,15 @@ impl Decoder for Decode {
                 if let (Some(call), Some(block)) = (&call, self.blocks.get_mut(&index)) {
                     block["input"] = arguments(&call.arguments);
                 }
-                pieces.extend(call.map(Piece::Call));
+                pieces.extend(call.map(StreamEvent::Call));
             }
             Some("message_delta") => {
                 self.stop = said["delta"]["stop_reason"].as_str().map(stop);
                 self.report(&said["usage"], pieces);
             }
             Some("message_stop") => {
-                pieces.extend(self.kept().map(Piece::Opaque));
-                pieces.push(Piece::Stopped(self.stop.take().unwrap_or(Stop::Finished)));
+                pieces.extend(self.kept().map(StreamEvent::Opaque));
+                pieces.push(StreamEvent::Stopped(self.stop.take().unwrap_or(Stop::Finished)));
                 self.ended = true;
             }
             Some("error") => return Err(failure(&said["error"])),
@@ -172,7 +172,7 @@ impl Decoder for Decode {
         Ok(())
     }
 
-    fn closed(&mut self, _: &mut Vec<Piece>) -> bool {
+    fn closed(&mut self, _: &mut Vec<StreamEvent>) -> bool {
         self.ended
     }
 }
@@ -184,7 +184,7 @@ impl Decode {
         (calls && blocks.iter().any(is_thought)).then(|| json!({ FAMILY: blocks }))
     }
 
-    fn begin(&mut self, index: u64, block: &Value, pieces: &mut Vec<Piece>) {
+    fn begin(&mut self, index: u64, block: &Value, pieces: &mut Vec<StreamEvent>) {
         if block.is_object() {
             self.blocks.insert(index, block.clone());
         }
@@ -194,19 +194,19 @@ impl Decode {
                 let (id, name) = (text("id"), text("name"));
                 self.calls.insert(index, ToolCall { id, name, arguments: String::new() });
             }
-            Some("thinking") => add_text(pieces, &block["thinking"], Piece::Reasoning),
-            _ => add_text(pieces, &block["text"], Piece::Text),
+            Some("thinking") => add_text(pieces, &block["thinking"], StreamEvent::Reasoning),
+            _ => add_text(pieces, &block["text"], StreamEvent::Text),
         }
     }
 
-    fn go_on(&mut self, index: u64, delta: &Value, pieces: &mut Vec<Piece>) {
+    fn go_on(&mut self, index: u64, delta: &Value, pieces: &mut Vec<StreamEvent>) {
         match delta["type"].as_str() {
             Some("text_delta") => {
-                add_text(pieces, &delta["text"], Piece::Text);
+                add_text(pieces, &delta["text"], StreamEvent::Text);
                 self.keep(index, "text", delta);
             }
             Some("thinking_delta") => {
-                add_text(pieces, &delta["thinking"], Piece::Reasoning);
+                add_text(pieces, &delta["thinking"], StreamEvent::Reasoning);
                 self.keep(index, "thinking", delta);
             }
             Some("signature_delta") => self.keep(index, "signature", delta),
@@ -219,13 +219,13 @@ impl Decode {
         }
     }
 
-    fn report(&mut self, said: &Value, pieces: &mut Vec<Piece>) {
+    fn report(&mut self, said: &Value, pieces: &mut Vec<StreamEvent>) {
         for (name, value) in said.as_object().into_iter().flatten() {
             if !value.is_null() {
                 self.usage[&**name] = value.clone();
             }
         }
-        pieces.push(Piece::Usage(usage(&self.usage)));
+        pieces.push(StreamEvent::Usage(usage(&self.usage)));
     }
 
     /// Appends a delta to a kept block.
@@ -290,7 +290,7 @@ mod tests {
         }
         let mut whole = Usage::default();
         for piece in pieces {
-            if let Piece::Usage(usage) = piece {
+            if let StreamEvent::Usage(usage) = piece {
                 whole = whole.with(usage);
             }
         }
@@ -310,7 +310,7 @@ mod tests {
         ] {
             decoder.take(&said, &mut pieces).unwrap();
         }
-        assert_eq!(pieces, [Piece::Text("a".into()), Piece::Stopped(Stop::Finished)]);
+        assert_eq!(pieces, [StreamEvent::Text("a".into()), StreamEvent::Stopped(Stop::Finished)]);
     }
 
     #[test]
@@ -336,12 +336,12 @@ mod tests {
         let thought = json!({"type": "thinking", "thinking": "t", "signature": "s"});
         let call = json!({"type": "tool_use", "id": "1", "name": "f", "input": {}});
         let blank = json!({"type": "text", "text": " \n"});
-        let kept = |blocks: Vec<&Value>| Said {
+        let kept = |blocks: Vec<&Value>| ChatMessage {
             opaque: Some(json!({ FAMILY: blocks })),
-            ..Said::new(Role::Assistant, "unused")
+            ..ChatMessage::new(Role::Assistant, "unused")
         };
         let answer = |blocks: Vec<&Value>| {
-            let messages = vec![Said::new(Role::User, "q"), kept(blocks)];
+            let messages = vec![ChatMessage::new(Role::User, "q"), kept(blocks)];
             let request = Request { messages, stable: 2, ..Request::default() };
             body("m", &request)["messages"][1]["content"].clone()
         };

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Broken, CallIds, Decoder, add_text, append, arguments, set};
-use crate::provider::chat::{Piece, Request, Said, Stop, Tool, Usage};
+use crate::provider::chat::{ChatMessage, Request, Stop, StreamEvent, Tool, Usage};
 use crate::provider::error::ErrorKind;
 use crate::session::message::{Role, ToolCall};
 
@@ -31,7 +31,7 @@ pub(super) fn body(request: &Request) -> Value {
     let content = |(role, parts): (&str, Vec<Value>)| json!({"role": role, "parts": parts});
     let mut body = json!({"contents": contents.into_iter().map(content).collect::<Vec<_>>()});
     if leading > 0 {
-        let part = |said: &Said| json!({"text": &*said.content});
+        let part = |said: &ChatMessage| json!({"text": &*said.content});
         body["systemInstruction"] =
             json!({"parts": instructions.iter().map(part).collect::<Vec<_>>()});
     }
@@ -52,7 +52,7 @@ pub(super) fn body(request: &Request) -> Value {
     body
 }
 
-fn parts(said: &Said, request: &Request) -> Vec<Value> {
+fn parts(said: &ChatMessage, request: &Request) -> Vec<Value> {
     if let (Role::Tool, Some(id)) = (said.role, &said.tool_call_id) {
         // A result is identified by the name of its function.
         let name = request.called(id).unwrap_or(id);
@@ -86,7 +86,7 @@ pub(super) struct Decode {
 }
 
 impl Decoder for Decode {
-    fn take(&mut self, said: &Value, pieces: &mut Vec<Piece>) -> Result<(), Broken> {
+    fn take(&mut self, said: &Value, pieces: &mut Vec<StreamEvent>) -> Result<(), Broken> {
         if let Some(error) = said.get("error") {
             return Err(failure(error));
         }
@@ -99,7 +99,7 @@ impl Decoder for Decode {
             self.add_part(part, pieces);
         }
         if said["usageMetadata"].is_object() {
-            pieces.push(Piece::Usage(usage(&said["usageMetadata"])));
+            pieces.push(StreamEvent::Usage(usage(&said["usageMetadata"])));
         }
         if let Some(reason) = candidate["finishReason"].as_str() {
             self.stop = Some(stop(reason));
@@ -110,11 +110,11 @@ impl Decoder for Decode {
         Ok(())
     }
 
-    fn closed(&mut self, pieces: &mut Vec<Piece>) -> bool {
+    fn closed(&mut self, pieces: &mut Vec<StreamEvent>) -> bool {
         if let Some(stop) = self.stop.take() {
             let calls = stop == Stop::Finished && self.ids.calls > 0;
-            pieces.extend(self.kept().map(Piece::Opaque));
-            pieces.push(Piece::Stopped(if calls { Stop::Calls } else { stop }));
+            pieces.extend(self.kept().map(StreamEvent::Opaque));
+            pieces.push(StreamEvent::Stopped(if calls { Stop::Calls } else { stop }));
             self.ended = true;
         }
         self.ended
@@ -127,9 +127,13 @@ impl Decode {
         Self { ids, parts: Vec::new(), stop: None, ended: false }
     }
 
-    fn add_part(&mut self, part: &Value, pieces: &mut Vec<Piece>) {
+    fn add_part(&mut self, part: &Value, pieces: &mut Vec<StreamEvent>) {
         let thought = part["thought"].as_bool().unwrap_or_default();
-        add_text(pieces, &part["text"], if thought { Piece::Reasoning } else { Piece::Text });
+        add_text(
+            pieces,
+            &part["text"],
+            if thought { StreamEvent::Reasoning } else { StreamEvent::Text },
+        );
         let call = &part["functionCall"];
         if let Some(name) = call["name"].as_str() {
             // Most calls have only a name; an id distinguishes two calls of the same function.
@@ -138,7 +142,7 @@ impl Decode {
                 Value::Null => "{}".to_owned(),
                 arguments => arguments.to_string(),
             };
-            pieces.push(Piece::Call(ToolCall { id, name: name.to_owned(), arguments }));
+            pieces.push(StreamEvent::Call(ToolCall { id, name: name.to_owned(), arguments }));
         }
         self.keep(part, thought);
     }
@@ -212,7 +216,7 @@ mod tests {
         decoder.stop = Some(Stop::Finished);
         assert!(decoder.closed(&mut pieces));
         pieces.into_iter().find_map(|piece| match piece {
-            Piece::Opaque(kept) => Some(kept),
+            StreamEvent::Opaque(kept) => Some(kept),
             _ => None,
         })
     }
@@ -253,14 +257,15 @@ mod tests {
     fn an_id_that_the_provider_gave_goes_back_to_it() {
         let opaque = kept(&json!([{"functionCall": {"name": "f", "args": {}, "id": "f-1"}}]));
         let call = |id: &str| ToolCall { id: id.into(), name: "f".into(), arguments: "{}".into() };
-        let answer = |id: &str| Said {
+        let answer = |id: &str| ChatMessage {
             tool_calls: vec![call(id)],
             opaque: opaque.clone(),
-            ..Said::new(Role::Assistant, "")
+            ..ChatMessage::new(Role::Assistant, "")
         };
         let response = |id: &str| {
-            let result = Said { tool_call_id: Some(id.into()), ..Said::new(Role::Tool, "x") };
-            let messages = vec![Said::new(Role::User, "q"), answer(id), result];
+            let result =
+                ChatMessage { tool_call_id: Some(id.into()), ..ChatMessage::new(Role::Tool, "x") };
+            let messages = vec![ChatMessage::new(Role::User, "q"), answer(id), result];
             let body = body(&Request { messages, ..Request::default() });
             body["contents"][2]["parts"][0]["functionResponse"].clone()
         };

@@ -8,7 +8,7 @@ mod openai;
 
 use serde_json::Value;
 
-use super::chat::{Piece, Request};
+use super::chat::{Request, StreamEvent};
 use super::error::ErrorKind;
 use super::http::KeyHeader;
 use super::lines::Framing;
@@ -34,17 +34,17 @@ names! {
 /// Turns a server's stream into pieces of an answer.
 pub(super) trait Decoder: Send {
     /// Decodes one JSON text.
-    fn take(&mut self, said: &Value, pieces: &mut Vec<Piece>) -> Result<(), Broken>;
+    fn take(&mut self, said: &Value, pieces: &mut Vec<StreamEvent>) -> Result<(), Broken>;
 
     /// Handles the word with which some servers end, which is not JSON. Returns whether `text` was
     /// that word.
-    fn is_end(&mut self, _text: &str, _pieces: &mut Vec<Piece>) -> bool {
+    fn is_end(&mut self, _text: &str, _pieces: &mut Vec<StreamEvent>) -> bool {
         false
     }
 
     /// Handles a regular end of the connection. Returns whether the answer is complete, and if so
     /// adds its last pieces.
-    fn closed(&mut self, pieces: &mut Vec<Piece>) -> bool;
+    fn closed(&mut self, pieces: &mut Vec<StreamEvent>) -> bool;
 }
 
 /// Error in an answer that had begun.
@@ -189,7 +189,7 @@ impl CallIds {
 }
 
 /// Adds a text, unless it is missing or empty.
-fn add_text(pieces: &mut Vec<Piece>, text: &Value, piece: fn(String) -> Piece) {
+fn add_text(pieces: &mut Vec<StreamEvent>, text: &Value, piece: fn(String) -> StreamEvent) {
     if let Some(text) = text.as_str().filter(|text| !text.is_empty()) {
         pieces.push(piece(text.to_owned()));
     }
@@ -226,7 +226,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::provider::chat::{Said, Whole};
+    use crate::provider::chat::{ChatMessage, Response};
     use crate::session::message::Role;
 
     /// Keys and values that the decoders look for, so that random data reach deep code paths.
@@ -322,14 +322,14 @@ mod tests {
                 }
                 decoder.is_end("[DONE]", &mut pieces);
                 decoder.closed(&mut pieces);
-                let mut whole = Whole::default();
+                let mut whole = Response::default();
                 pieces.into_iter().for_each(|piece| whole.add(piece));
-                let answer = Said {
+                let answer = ChatMessage {
                     tool_calls: whole.calls,
                     opaque: whole.opaque,
-                    ..Said::new(Role::Assistant, &whole.text)
+                    ..ChatMessage::new(Role::Assistant, &whole.text)
                 };
-                let messages = vec![Said::new(Role::User, "q"), answer];
+                let messages = vec![ChatMessage::new(Role::User, "q"), answer];
                 let request = Request { messages, stable: 2, ..Request::default() };
                 for opaque in std::iter::once(None).chain(said.iter().cloned().map(Some)) {
                     let mut request = request.clone();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Broken, CallIds, Decoder, add_text, append, arguments, set};
-use crate::provider::chat::{Piece, Request, Said, Stop, Tool, Usage};
+use crate::provider::chat::{ChatMessage, Request, Stop, StreamEvent, Tool, Usage};
 use crate::provider::error::ErrorKind;
 use crate::session::message::ToolCall;
 
@@ -30,7 +30,7 @@ pub(super) fn body(model: &str, request: &Request, context: Option<u64>) -> Valu
     body
 }
 
-fn message(said: &Said, request: &Request) -> Value {
+fn message(said: &ChatMessage, request: &Request) -> Value {
     let mut message = json!({"role": said.role.name(), "content": &*said.content});
     if !said.tool_calls.is_empty() {
         let call = |call: &ToolCall| json!({"function": {"name": call.name, "arguments": arguments(&call.arguments)}});
@@ -50,7 +50,7 @@ pub(super) struct Decode {
 }
 
 impl Decoder for Decode {
-    fn take(&mut self, said: &Value, pieces: &mut Vec<Piece>) -> Result<(), Broken> {
+    fn take(&mut self, said: &Value, pieces: &mut Vec<StreamEvent>) -> Result<(), Broken> {
         if let Some(error) = said["error"].as_str() {
             return Err(Broken::told(ErrorKind::Unavailable, error));
         }
@@ -58,28 +58,28 @@ impl Decoder for Decode {
         if !message.is_object() && said["done"].as_bool().is_none() {
             return Err(Broken::malformed("the answer has no message"));
         }
-        add_text(pieces, &message["thinking"], Piece::Reasoning);
+        add_text(pieces, &message["thinking"], StreamEvent::Reasoning);
         append(&mut self.thinking, &message["thinking"]);
-        add_text(pieces, &message["content"], Piece::Text);
+        add_text(pieces, &message["content"], StreamEvent::Text);
         for call in message["tool_calls"].as_array().into_iter().flatten() {
             let id = self.ids.next(&call["id"]);
             let function = &call["function"];
             let name = function["name"].as_str().unwrap_or_default().to_owned();
             let arguments = function["arguments"].to_string();
-            pieces.push(Piece::Call(ToolCall { id, name, arguments }));
+            pieces.push(StreamEvent::Call(ToolCall { id, name, arguments }));
         }
         if said["done"].as_bool() == Some(true) {
             self.ended = true;
             if self.ids.calls > 0 && self.thinking.is_string() {
-                pieces.push(Piece::Opaque(json!({ FAMILY: self.thinking.take() })));
+                pieces.push(StreamEvent::Opaque(json!({ FAMILY: self.thinking.take() })));
             }
-            pieces.push(Piece::Usage(usage(said)));
-            pieces.push(Piece::Stopped(self.stop(&said["done_reason"])));
+            pieces.push(StreamEvent::Usage(usage(said)));
+            pieces.push(StreamEvent::Stopped(self.stop(&said["done_reason"])));
         }
         Ok(())
     }
 
-    fn closed(&mut self, _: &mut Vec<Piece>) -> bool {
+    fn closed(&mut self, _: &mut Vec<StreamEvent>) -> bool {
         self.ended
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{Broken, CallIds, Decoder, add_text, append, set};
-use crate::provider::chat::{Piece, Request, Said, Stop, Usage};
+use crate::provider::chat::{ChatMessage, Request, Stop, StreamEvent, Usage};
 use crate::provider::error::ErrorKind;
 use crate::session::message::{Role, ToolCall};
 
@@ -40,7 +40,7 @@ pub(super) fn body(base: &str, model: &str, request: &Request) -> Value {
     body
 }
 
-fn message(base: &str, said: &Said) -> Value {
+fn message(base: &str, said: &ChatMessage) -> Value {
     let kept = said.kept(FAMILY);
     let mut message = json!({"role": said.role.name(), "content": &*said.content});
     if !said.tool_calls.is_empty() {
@@ -130,7 +130,7 @@ pub(super) struct Decode {
 }
 
 impl Decoder for Decode {
-    fn take(&mut self, said: &Value, pieces: &mut Vec<Piece>) -> Result<(), Broken> {
+    fn take(&mut self, said: &Value, pieces: &mut Vec<StreamEvent>) -> Result<(), Broken> {
         if let Some(error) = said.get("error").filter(|error| !error.is_null()) {
             return Err(failure(error));
         }
@@ -141,14 +141,14 @@ impl Decoder for Decode {
         let delta = &choice["delta"];
         let said_so = |name: &&str| delta[*name].as_str().is_some_and(|text| !text.is_empty());
         if let Some(name) = REASONING.into_iter().find(said_so) {
-            add_text(pieces, &delta[name], Piece::Reasoning);
+            add_text(pieces, &delta[name], StreamEvent::Reasoning);
             append(&mut self.kept.message[name], &delta[name]);
         }
         for detail in delta["reasoning_details"].as_array().into_iter().flatten() {
             self.kept.add_detail(detail);
         }
-        add_text(pieces, &delta["content"], Piece::Text);
-        add_text(pieces, &delta["refusal"], Piece::Text);
+        add_text(pieces, &delta["content"], StreamEvent::Text);
+        add_text(pieces, &delta["refusal"], StreamEvent::Text);
         for (at, part) in delta["tool_calls"].as_array().into_iter().flatten().enumerate() {
             self.add_call(at as u64, part);
         }
@@ -156,12 +156,12 @@ impl Decoder for Decode {
             self.stop = Some(stop(reason));
         }
         if said["usage"].is_object() {
-            pieces.push(Piece::Usage(usage(&said["usage"])));
+            pieces.push(StreamEvent::Usage(usage(&said["usage"])));
         }
         Ok(())
     }
 
-    fn is_end(&mut self, text: &str, pieces: &mut Vec<Piece>) -> bool {
+    fn is_end(&mut self, text: &str, pieces: &mut Vec<StreamEvent>) -> bool {
         let is_end = text.trim() == "[DONE]";
         if is_end {
             self.stop = self.stop.take().or(Some(Stop::Finished));
@@ -171,7 +171,7 @@ impl Decoder for Decode {
     }
 
     /// Ends the answer even if the server omitted the final `[DONE]`.
-    fn closed(&mut self, pieces: &mut Vec<Piece>) -> bool {
+    fn closed(&mut self, pieces: &mut Vec<StreamEvent>) -> bool {
         if self.ended {
             return true;
         }
@@ -183,9 +183,9 @@ impl Decoder for Decode {
             call.id = self.ids.next(&Value::from(&*call.id));
         }
         let kept = std::mem::take(&mut self.kept).opaque(&calls);
-        pieces.extend(calls.into_values().map(Piece::Call));
-        pieces.extend(kept.map(Piece::Opaque));
-        pieces.push(Piece::Stopped(stop));
+        pieces.extend(calls.into_values().map(StreamEvent::Call));
+        pieces.extend(kept.map(StreamEvent::Opaque));
+        pieces.push(StreamEvent::Stopped(stop));
         true
     }
 }
@@ -273,11 +273,12 @@ mod tests {
         }
         assert!(decoder.is_end("[DONE]", &mut pieces));
         let kept = pieces.iter().find_map(|piece| match piece {
-            Piece::Opaque(kept) => Some(kept[FAMILY]["message"].clone()),
+            StreamEvent::Opaque(kept) => Some(kept[FAMILY]["message"].clone()),
             _ => None,
         });
         assert_eq!(kept.unwrap_or_default(), *message);
-        let made_up = |piece: &Piece| matches!(piece, Piece::Call(call) if call.id == "call-1-1");
+        let made_up =
+            |piece: &StreamEvent| matches!(piece, StreamEvent::Call(call) if call.id == "call-1-1");
         assert!(pieces.iter().any(made_up), "{pieces:?}");
     }
 
@@ -317,7 +318,10 @@ mod tests {
     #[test]
     fn deepseek_wants_reasoning_with_every_answer() {
         let request = Request {
-            messages: vec![Said::new(Role::User, "a"), Said::new(Role::Assistant, "b")],
+            messages: vec![
+                ChatMessage::new(Role::User, "a"),
+                ChatMessage::new(Role::Assistant, "b"),
+            ],
             ..Request::default()
         };
         let reasoning =

@@ -8,20 +8,20 @@ use crate::session::message::ToolCall;
 const STRICT: Form = Form { family: "openai", joins_results: false };
 const JOINED: Form = Form { family: "anthropic", joins_results: true };
 
-fn said(role: Role, content: &str) -> Said {
-    Said::new(role, content)
+fn said(role: Role, content: &str) -> ChatMessage {
+    ChatMessage::new(role, content)
 }
 
-fn calls(content: &str, ids: &[&str]) -> Said {
+fn calls(content: &str, ids: &[&str]) -> ChatMessage {
     let call = |id: &&str| ToolCall { id: (*id).into(), name: "f".into(), arguments: "{}".into() };
-    Said { tool_calls: ids.iter().map(call).collect(), ..said(Role::Assistant, content) }
+    ChatMessage { tool_calls: ids.iter().map(call).collect(), ..said(Role::Assistant, content) }
 }
 
-fn result(id: &str, content: &str) -> Said {
-    Said { tool_call_id: Some(id.into()), ..said(Role::Tool, content) }
+fn result(id: &str, content: &str) -> ChatMessage {
+    ChatMessage { tool_call_id: Some(id.into()), ..said(Role::Tool, content) }
 }
 
-fn request(messages: Vec<Said>, stable: usize) -> Request {
+fn request(messages: Vec<ChatMessage>, stable: usize) -> Request {
     Request { messages, stable, ..Request::default() }
 }
 
@@ -42,7 +42,7 @@ fn lines(request: &Request) -> Vec<String> {
 }
 
 #[track_caller]
-fn check(messages: Vec<Said>, expected: &[&str]) {
+fn check(messages: Vec<ChatMessage>, expected: &[&str]) {
     let normal = normal(&request(messages, 0), STRICT);
     assert_eq!(lines(&normal), expected);
     check_form(&normal, STRICT);
@@ -73,7 +73,7 @@ fn check_form(request: &Request, form: Form) {
         };
         assert!(fits, "{said:?} in {shown:#?}");
     }
-    let empty = |said: &Said| is_blank(&said.content) && said.tool_calls.is_empty();
+    let empty = |said: &ChatMessage| is_blank(&said.content) && said.tool_calls.is_empty();
     assert!(!said.iter().any(empty), "{shown:#?}");
     assert!(request.stable <= said.len());
 }
@@ -184,7 +184,7 @@ fn results_are_behind_their_calls() {
 #[test]
 fn what_must_go_back_as_it_came_does() {
     let opaque = || Some(serde_json::json!({"openai": {"message": {"reasoning_content": "t"}}}));
-    let kept = Said { opaque: opaque(), ..calls("b", &["toolu_1"]) };
+    let kept = ChatMessage { opaque: opaque(), ..calls("b", &["toolu_1"]) };
     let messages = vec![
         said(Role::User, "a"),
         said(Role::Assistant, "x"),
@@ -203,7 +203,7 @@ const IDS: &[&str] = &["", "a", "call_1", "abcDEF123", "a b"];
 const ARGUMENTS: &[&str] = &["", "{\"a\": 1}", "{\"a\":", "[]", "null", "text"];
 
 /// An arbitrary log in any order. Each text occurs once.
-fn any_history() -> impl Strategy<Value = Vec<Said>> {
+fn any_history() -> impl Strategy<Value = Vec<ChatMessage>> {
     let id = || proptest::sample::select(IDS);
     let call =
         (id(), id(), proptest::sample::select(ARGUMENTS)).prop_map(|(id, name, arguments)| {
@@ -218,7 +218,7 @@ fn any_history() -> impl Strategy<Value = Vec<Said>> {
             3 => said(Role::Assistant, content),
             4 | 5 => {
                 let opaque = (more % 3 == 0).then(|| serde_json::json!({"openai": {}}));
-                Said { tool_calls: calls, opaque, ..said(Role::Assistant, content) }
+                ChatMessage { tool_calls: calls, opaque, ..said(Role::Assistant, content) }
             }
             6 => said(Role::Tool, content),
             _ => result(id, content),
@@ -233,7 +233,7 @@ fn any_history() -> impl Strategy<Value = Vec<Said>> {
 }
 
 /// A log as turns produce it: questions, rounds of calls, system notes, and answers.
-fn orderly_history() -> impl Strategy<Value = Vec<Said>> {
+fn orderly_history() -> impl Strategy<Value = Vec<ChatMessage>> {
     let turn = (0..3_usize, any::<bool>(), any::<bool>(), any::<bool>());
     proptest::collection::vec(turn, 1..6).prop_map(|turns| {
         let mut history = vec![said(Role::System, "be brief")];
@@ -272,7 +272,7 @@ proptest! {
             for said in history.iter().filter(|said| !is_blank(&said.content)) {
                 prop_assert_eq!(texts.matches(&*said.content).count(), 1, "{}", said.content);
             }
-            let calls = |said: &[Said]| said.iter().map(|said| said.tool_calls.len()).sum::<usize>();
+            let calls = |said: &[ChatMessage]| said.iter().map(|said| said.tool_calls.len()).sum::<usize>();
             prop_assert_eq!(calls(&made.messages), calls(&history));
             // The stable part stays the same whatever follows; only its last message may grow.
             let mut other = history[..stable].to_vec();

@@ -1,16 +1,16 @@
 //! Tests of scripts and their effects.
 
-use super::super::chat::{Said, Whole};
+use super::super::chat::{ChatMessage, Response};
 use super::*;
 use crate::session::message::Role;
 
 fn request(text: &str) -> Request {
-    Request { messages: vec![Said::new(Role::User, text)], ..Request::default() }
+    Request { messages: vec![ChatMessage::new(Role::User, text)], ..Request::default() }
 }
 
 /// Returns the answer, and the error that ended it.
-fn played(provider: &Scripted, text: &str) -> (Whole, Option<ProviderError>) {
-    let mut whole = Whole::default();
+fn played(provider: &Scripted, text: &str) -> (Response, Option<ProviderError>) {
+    let mut whole = Response::default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let failure = runtime.block_on(async {
         let mut reply = provider.chat(&request(text)).await?;
@@ -45,7 +45,7 @@ fn an_answer_can_stop_coming() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let mut reply = provider.chat(&request("x")).await.unwrap();
-        assert_eq!(reply.next().await.unwrap(), Some(Piece::Text("a".to_owned())));
+        assert_eq!(reply.next().await.unwrap(), Some(StreamEvent::Text("a".to_owned())));
         let next = tokio::time::timeout(Duration::from_millis(5), reply.next());
         assert!(next.await.is_err());
     });
@@ -59,7 +59,7 @@ fn answers_take_turns_and_those_that_fit_go_first() {
     let texts: Vec<String> =
         ["a", "it fits", "b", "c"].iter().map(|text| played(&provider, text).0.text).collect();
     assert_eq!(texts, ["1", "3", "2", "1"]);
-    let id = |whole: Whole| whole.calls[0].id.clone();
+    let id = |whole: Response| whole.calls[0].id.clone();
     assert_ne!(id(played(&provider, "fit").0), id(played(&provider, "fit").0));
 }
 

@@ -26,7 +26,7 @@ fn check(pinned: &[u64], max_tokens: Option<u64>, kept: &[u64]) -> Fitted {
     assert_eq!(fitted.text, render(whole, Format::Markdown));
     assert_eq!(fitted.tokens, Estimate.count(&fitted.text));
     let reported: Vec<ItemId> =
-        fitted.report.iter().filter(|v| v.fate == Fate::Kept).map(|v| v.id).collect();
+        fitted.report.iter().filter(|v| v.fate == ItemFate::Kept).map(|v| v.id).collect();
     assert_eq!(reported, kept.iter().map(|id| ItemId(*id)).collect::<Vec<_>>());
     fitted
 }
@@ -39,7 +39,7 @@ fn check_cut(item: &Item, format: Format, max_tokens: u64, expected: &str, lines
     assert_eq!(fitted.text, expected);
     assert!(fitted.tokens <= max_tokens);
     let (lines_kept, lines_total) = lines;
-    assert_eq!(fitted.report[0].fate, Fate::Cut { lines_kept, lines_total });
+    assert_eq!(fitted.report[0].fate, ItemFate::Cut { lines_kept, lines_total });
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn the_newest_item_is_cut_beside_pinned_ones() {
     let reasons = fitted.report.iter().map(|verdict| verdict.reason.as_str()).collect::<Vec<_>>();
     assert_eq!(reasons[0], "older than the items that fit 60 tokens");
     assert_eq!(reasons[2], "too big for what the pinned items leave of 60 tokens");
-    assert_eq!(fitted.report[2].fate, Fate::Cut { lines_kept: 9, lines_total: 300 });
+    assert_eq!(fitted.report[2].fate, ItemFate::Cut { lines_kept: 9, lines_total: 300 });
 }
 
 #[test]
@@ -194,19 +194,19 @@ fn check_promises(items: &[Item], pins: &[bool], format: Format, max: u64, count
     assert!(fitted.tokens <= max, "{} of {max} tokens", fitted.tokens);
     assert_eq!(fitted.tokens, counter.count(&fitted.text));
     assert_eq!(fitted.report.len(), items.len());
-    let with = |fate: fn(Fate) -> bool| {
+    let with = |fate: fn(ItemFate) -> bool| {
         let verdicts = fitted.report.iter().zip(&pieces);
         verdicts.filter(move |(verdict, _)| fate(verdict.fate)).map(|(_, piece)| *piece)
     };
-    let kept: Vec<Piece<'_>> = with(|fate| fate == Fate::Kept).collect();
-    let cut = with(|fate| matches!(fate, Fate::Cut { .. })).count();
+    let kept: Vec<Piece<'_>> = with(|fate| fate == ItemFate::Kept).collect();
+    let cut = with(|fate| matches!(fate, ItemFate::Cut { .. })).count();
     if cut == 0 {
         assert_eq!(fitted.text, render(kept.iter().map(|piece| piece.item), format));
     } else {
         assert_eq!(cut, 1, "only one is cut");
         assert!(kept.iter().all(|piece| piece.pinned), "it is the last or stands beside pins");
     }
-    for dropped in with(|fate| fate == Fate::Dropped) {
+    for dropped in with(|fate| fate == ItemFate::Dropped) {
         let goes_later =
             |other: &Piece<'_>| (dropped.pinned, dropped.item.id) < (other.pinned, other.item.id);
         assert!(kept.iter().all(goes_later), "{} went too early", dropped.item.id);
