@@ -114,7 +114,7 @@ impl Providers {
 
     /// Whether a name or model is that of another provider than this one. What nobody was configured
     /// with is of none.
-    pub(crate) fn is_of_another(&self, model: &str, than: &Configured) -> bool {
+    pub(super) fn is_of_another(&self, model: &str, than: &Configured) -> bool {
         let known = self.known();
         let mut others = known.iter().filter(|one| one.name != than.name);
         let is_asked_for = |one: &Configured| one.name == model || one.provider.model() == model;
@@ -194,7 +194,7 @@ impl Configured {
     }
 
     /// How many tokens an answer may have: at most half of what the server is known to take.
-    pub(crate) fn answer_tokens(&self) -> Option<u64> {
+    pub(super) fn answer_tokens(&self) -> Option<u64> {
         let limit = self.rooms.of(self.provider.model()).limit;
         let half = limit.map_or(u64::MAX, |(tokens, _)| (tokens / 2).max(1));
         self.max_tokens.map(|tokens| tokens.min(half))

@@ -66,13 +66,13 @@ impl Rooms {
     }
 
     /// Notes the limit that a refusal named.
-    pub(crate) fn refused(&self, model: &str, limit: u64) {
+    pub(super) fn refused(&self, model: &str, limit: u64) {
         let mut rooms = self.rooms();
         rooms.entry(model.to_owned()).or_default().limit = Some((limit, LimitFrom::Refusal));
     }
 
     /// Notes that the server counted `reported` tokens where we had counted `counted`.
-    pub(crate) fn compared(&self, model: &str, counted: u64, reported: u64) {
+    pub(super) fn compared(&self, model: &str, counted: u64, reported: u64) {
         if counted < TOO_FEW || reported < TOO_FEW {
             return;
         }

@@ -30,7 +30,7 @@ use crate::agent::window::{self, Built};
 use crate::curation::config::ConfigError;
 use crate::curation::prune::HistoryStats;
 use crate::curation::quality::Quality;
-use crate::curation::section::{Counted, Sections};
+use crate::curation::section::Counted;
 use crate::curation::strategy::{self, Strategy};
 use crate::curation::summary::Summarizer;
 use crate::curation::window::Window;
@@ -49,6 +49,7 @@ use crate::store::session::CheckpointRow;
 use crate::tokens::Counter;
 
 pub use self::builder::Builder;
+pub use crate::agent::window::Purpose;
 
 /// A conversation, with everything that keeps its context good.
 pub struct Conversation {
@@ -77,19 +78,6 @@ pub struct Utterance {
     pub phase: Option<Phase>,
     /// Never left out of a window if true.
     pub pinned: bool,
-}
-
-/// The purpose of a window; see [`Conversation::window_for`].
-#[derive(Clone, Default)]
-pub struct Purpose<'a> {
-    /// Texts besides the conversation.
-    pub sections: Sections,
-    /// Phase of the work, which decides on the sections.
-    pub phase: Option<Phase>,
-    /// Current question, for strategies that use it.
-    pub query: Option<&'a str>,
-    /// Maximum cost in tokens; by default the `max_tokens` of the conversation's settings.
-    pub max_tokens: Option<u64>,
 }
 
 /// The reason why an operation failed. Nothing was changed.
@@ -191,20 +179,14 @@ impl Conversation {
     ///
     /// # Errors
     /// [`EngineError::BudgetTooSmall`].
-    pub fn window_for(&mut self, purpose: Purpose<'_>) -> Result<Window, ConversationError> {
+    pub fn window_for(&mut self, mut purpose: Purpose) -> Result<Window, ConversationError> {
         let material = self.engine.material(Some(&SessionId(self.id).to_string()), None)?;
-        let mut sections = purpose.sections;
-        if sections.grounding.is_none() && !self.grounding.is_empty() {
-            sections.grounding = Some(Counted::new(&*self.grounding, &*self.counter));
+        purpose.strategy = purpose.strategy.or(Some(self.strategy));
+        purpose.max_tokens = purpose.max_tokens.or(Some(material.settings.turn.max_tokens));
+        if !self.grounding.is_empty() {
+            let grounding = || Counted::new(&*self.grounding, &*self.counter);
+            purpose.sections.grounding.get_or_insert_with(grounding);
         }
-        let purpose = window::Purpose {
-            phase: purpose.phase,
-            strategy: Some(self.strategy),
-            max_tokens: purpose.max_tokens.or(Some(material.settings.turn.max_tokens)),
-            may_grow: false,
-            query: purpose.query.map(str::to_owned),
-            sections,
-        };
         let options = ReadOptions { max_bytes: DEFAULT_MAX_FILE_BYTES };
         let Built { window, items } = window::build(&*self.counter, &options, material, purpose)?;
         let id = self.id;

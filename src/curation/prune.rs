@@ -1,5 +1,7 @@
 //! Pruning by importance: trims a history to a number of tokens, and tells when that is due.
 
+use serde::Serialize;
+
 use super::budget::{BudgetTooSmall, Irreducible};
 use super::report::What;
 use super::section::Section;
@@ -40,7 +42,8 @@ pub struct PruneStats {
 }
 
 /// The share of a model's limit that a history fills.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct HistoryStats {
     /// Number of messages.
     pub items: u64,

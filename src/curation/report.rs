@@ -5,6 +5,8 @@ pub(super) mod build;
 
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use super::section::Section;
 use super::strategy::{Fate, Score};
 use crate::ids::MessageId;
@@ -36,7 +38,7 @@ pub struct Report {
 }
 
 /// The costs of a section.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct SectionTokens {
     /// The section.
     pub section: Section,
@@ -80,16 +82,16 @@ pub enum What {
 
 /// The common beginning of two windows. Bytes are those of the parts' contents, one after the
 /// other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Stable {
-    /// Offset of the first byte that differs, from 0. `None` when the windows are equal.
-    pub first_difference: Option<u64>,
-    /// Section in which the new window differs. Also `None` when the new window only ends earlier.
-    pub section: Option<Section>,
     /// Number of bytes in common.
     pub bytes: u64,
     /// Cost of the parts that are equal as a whole.
     pub tokens: u64,
+    /// Offset of the first byte that differs, from 0. `None` when the windows are equal.
+    pub first_difference: Option<u64>,
+    /// Section in which the new window differs. Also `None` when the new window only ends earlier.
+    pub section: Option<Section>,
 }
 
 /// Neighbouring units with the same outcome for the same reason.

@@ -223,7 +223,10 @@ pub(super) fn context_stats(call: Call, params: Value) -> Result<Step, WireError
         return Step::state(move |engine| {
             let costs = engine.costs(given.model.as_deref())?;
             let history = History::new(messages.iter().collect(), &costs.measure);
-            Ok(Value::of(&StatsResult::of(&stats(&history, &costs.model), &costs)))
+            Ok(Value::of(&StatsResult {
+                stats: &stats(&history, &costs.model),
+                model: &costs.model.name,
+            }))
         });
     }
     Step::state(move |engine| {
@@ -235,7 +238,7 @@ pub(super) fn context_stats(call: Call, params: Value) -> Result<Step, WireError
         let summary = state.summary.as_ref();
         Ok(Value::of(&SessionStats {
             session: &row.name,
-            stats: StatsResult::of(&stats, &costs),
+            stats: StatsResult { stats: &stats, model: &costs.model.name },
             log: session.length(),
             turns: session.turns(),
             pruned: state.pruned.len(),
@@ -267,29 +270,9 @@ struct SessionStats<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct StatsResult<'a> {
-    items: u64,
-    tokens: u64,
-    limit: u64,
-    utilization_percent: f64,
-    needs_pruning: bool,
+    #[serde(flatten)]
+    stats: &'a HistoryStats,
     model: &'a str,
-    model_known: bool,
-    exact: bool,
-}
-
-impl<'a> StatsResult<'a> {
-    fn of(stats: &HistoryStats, costs: &'a Costs) -> Self {
-        Self {
-            items: stats.items,
-            tokens: stats.tokens,
-            limit: stats.limit,
-            utilization_percent: stats.utilization_percent,
-            needs_pruning: stats.needs_pruning,
-            model: &costs.model.name,
-            model_known: costs.model.known,
-            exact: stats.exact,
-        }
-    }
 }
 
 /// A history is no session's: whoever names one beside it means something else.

@@ -10,7 +10,7 @@ use crate::agent::notes::{self, Managed, Wish};
 use crate::curation::managed::{SaidSettings, Status};
 use crate::engine::Engine;
 use crate::ids::{MessageId, ViewId};
-use crate::store::view::{ViewQuery, ViewRow};
+use crate::store::view::{NewView, ViewQuery, ViewRow};
 use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
@@ -95,42 +95,46 @@ pub(super) fn list_views(_: Call, params: Value) -> Result<Step, WireError> {
     })
 }
 
+/// Fields of stored notes that tell how taking them went.
+const OUTCOME: [&str; 9] =
+    ["status", "step", "reason", "template", "source", "path", "sha256", "provider", "model"];
+/// Long fields of stored notes, which a brief list leaves out.
+const LONG: [&str; 3] = ["prompt", "payload", "output"];
+
+/// Returns the wanted fields of stored notes, as clients are told them.
+fn fields(view: &NewView, is_wanted: impl Fn(&str) -> bool) -> Value {
+    let Value::Map(mut fields) = Value::of(view) else { return Value::Nil };
+    fields.retain(|(name, _)| is_wanted(name));
+    for (name, value) in &mut fields {
+        *value = match (&**name, std::mem::take(value)) {
+            ("status" | "step" | "source", Value::Str(text)) => Value::Keyword(text.into()),
+            ("sections", Value::Str(names)) => Value::of(&sections(&names)),
+            (_, value) => value,
+        };
+    }
+    Value::Map(fields)
+}
+
 /// The outcome of taking notes, as clients are told it.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) struct NotesResult<'a> {
-    status: Keyword<&'a str>,
-    step: Option<Keyword<&'a str>>,
-    reason: Option<&'a str>,
-    template: &'a str,
-    source: Option<Keyword<&'a str>>,
-    path: Option<&'a str>,
-    sha256: Option<&'a str>,
-    provider: Option<&'a str>,
-    model: Option<&'a str>,
+pub(super) struct NotesResult {
+    #[serde(flatten)]
+    made: Value,
     view: Option<ViewId>,
     cached: bool,
     tokens_before: u64,
     tokens_after: u64,
 }
 
-impl<'a> NotesResult<'a> {
-    pub(super) fn of(managed: &'a Managed) -> Self {
-        let view = &managed.view;
+impl NotesResult {
+    pub(super) fn of(managed: &Managed) -> Self {
         Self {
-            status: Keyword(&view.status),
-            step: view.step.as_deref().map(Keyword),
-            reason: view.reason.as_deref(),
-            template: &view.template,
-            source: view.source.as_deref().map(Keyword),
-            path: view.path.as_deref(),
-            sha256: view.sha256.as_deref(),
-            provider: view.provider.as_deref(),
-            model: view.model.as_deref(),
+            made: fields(&managed.view, |name| OUTCOME.contains(&name)),
             view: managed.id.map(ViewId),
             cached: managed.cached,
-            tokens_before: view.tokens_before,
-            tokens_after: view.tokens_after,
+            tokens_before: managed.view.tokens_before,
+            tokens_after: managed.view.tokens_after,
         }
     }
 }
@@ -140,7 +144,7 @@ impl<'a> NotesResult<'a> {
 struct ManagedResult<'a> {
     session: &'a str,
     #[serde(flatten)]
-    notes: NotesResult<'a>,
+    notes: NotesResult,
     text: Option<&'a str>,
     messages: Vec<MessageId>,
     sections: Vec<Keyword<&'a str>>,
@@ -174,68 +178,15 @@ struct ViewResult<'a> {
     session: &'a str,
     turn: u64,
     message: MessageId,
-    created: i64,
-    status: Keyword<&'a str>,
-    step: Option<Keyword<&'a str>>,
-    reason: Option<&'a str>,
-    template: &'a str,
-    source: Option<Keyword<&'a str>>,
-    path: Option<&'a str>,
-    sha256: Option<&'a str>,
-    provider: Option<&'a str>,
-    model: Option<&'a str>,
-    recent_runs: Option<u64>,
-    passthrough_runs: Option<u64>,
-    token_threshold: Option<u64>,
-    runs_shown: Option<u64>,
-    sections: Vec<Keyword<&'a str>>,
-    budget: Option<u64>,
-    prompt_tokens: Option<u64>,
-    input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-    tokens_before: u64,
-    tokens_after: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    prompt: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    payload: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    output: Option<&'a str>,
+    #[serde(flatten)]
+    made: Value,
 }
 
 fn view(session: &str, row: &ViewRow, brief: bool) -> Value {
-    let made = &row.made;
-    let text = |text| Some(text).filter(|_| !brief);
-    Value::of(&ViewResult {
-        view: ViewId(row.id),
-        session,
-        turn: made.turn,
-        message: MessageId(made.message),
-        created: made.created,
-        status: Keyword(&made.status),
-        step: made.step.as_deref().map(Keyword),
-        reason: made.reason.as_deref(),
-        template: &made.template,
-        source: made.source.as_deref().map(Keyword),
-        path: made.path.as_deref(),
-        sha256: made.sha256.as_deref(),
-        provider: made.provider.as_deref(),
-        model: made.model.as_deref(),
-        recent_runs: made.recent_runs,
-        passthrough_runs: made.passthrough_runs,
-        token_threshold: made.token_threshold,
-        runs_shown: made.runs_shown,
-        sections: sections(&made.sections),
-        budget: made.budget,
-        prompt_tokens: made.prompt_tokens,
-        input_tokens: made.input_tokens,
-        output_tokens: made.output_tokens,
-        tokens_before: made.tokens_before,
-        tokens_after: made.tokens_after,
-        prompt: text(&*made.prompt),
-        payload: text(&*made.payload),
-        output: text(&*made.output),
-    })
+    let ViewRow { id, made } = row;
+    let is_wanted = |name: &str| !brief || !LONG.contains(&name);
+    let (view, turn, message) = (ViewId(*id), made.turn, MessageId(made.message));
+    Value::of(&ViewResult { view, session, turn, message, made: fields(made, is_wanted) })
 }
 
 fn sections(names: &str) -> Vec<Keyword<&str>> {

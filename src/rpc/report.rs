@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::present::money;
 use crate::context::render::report::ItemVerdict;
-use crate::curation::report::{Entry, Report, Run, Stable, What};
+use crate::curation::report::{Entry, Report, Run, SectionTokens, Stable, What};
 use crate::curation::section::Section;
 use crate::curation::strategy::{Fate, Score};
 use crate::ids::{MessageId, SessionId};
@@ -22,26 +22,11 @@ pub(super) struct WindowReport<'a> {
     tokens_before: u64,
     tokens_after: u64,
     exact: bool,
-    sections: Vec<SectionResult>,
+    sections: &'a [SectionTokens],
     missing: &'a [Section],
     parts: Vec<Part<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    stable: Option<StableResult>,
-}
-
-#[derive(Serialize)]
-struct SectionResult {
-    section: Section,
-    before: u64,
-    after: u64,
-}
-
-#[derive(Serialize)]
-struct StableResult {
-    bytes: u64,
-    tokens: u64,
-    first_difference: Option<u64>,
-    section: Option<Section>,
+    stable: Option<Stable>,
 }
 
 /// A part of a window, or a run of parts.
@@ -78,11 +63,6 @@ impl<'a> WindowReport<'a> {
             true => report.entries.iter().map(part).collect(),
             false => report.condensed().into_iter().map(run).collect(),
         };
-        let sections = report.sections.iter().map(|costs| SectionResult {
-            section: costs.section,
-            before: costs.before,
-            after: costs.after,
-        });
         Self {
             strategy: Keyword(report.strategy),
             phase: report.phase,
@@ -90,16 +70,12 @@ impl<'a> WindowReport<'a> {
             tokens_before: report.tokens_before,
             tokens_after: report.tokens_after,
             exact: report.exact,
-            sections: sections.collect(),
+            sections: &report.sections,
             missing: &report.missing,
             parts,
-            stable: report.stable.map(stable),
+            stable: report.stable,
         }
     }
-}
-
-fn stable(Stable { first_difference, section, bytes, tokens }: Stable) -> StableResult {
-    StableResult { bytes, tokens, first_difference, section }
 }
 
 fn part(part: &Entry) -> Part<'_> {
@@ -167,13 +143,8 @@ pub(super) struct UsageResult<'a> {
     at: i64,
     phase: Option<Phase>,
     strategy: Keyword<&'a str>,
-    system_prompt: u64,
-    design_doc: u64,
-    types: u64,
-    current_context: u64,
-    messages: u64,
-    total: u64,
-    budget: u64,
+    #[serde(flatten)]
+    tokens: &'a UsageRow,
     #[serde(flatten)]
     spent: Option<SpentResult<'a>>,
 }
@@ -196,13 +167,7 @@ impl<'a> UsageResult<'a> {
             at: row.at,
             phase: row.phase,
             strategy: Keyword(&row.strategy),
-            system_prompt: row.system,
-            design_doc: row.design,
-            types: row.types,
-            current_context: row.current,
-            messages: row.messages,
-            total: row.total,
-            budget: row.budget,
+            tokens: row,
             spent: row.spent.as_ref().map(spent),
         }
     }
@@ -221,43 +186,15 @@ fn spent(spent: &Spent) -> SpentResult<'_> {
 
 /// A line of the table by phase.
 #[derive(Serialize)]
-pub(super) struct PhaseResult {
-    phase: Option<Phase>,
-    windows: u64,
-    system_prompt: u64,
-    design_doc: u64,
-    types: u64,
-    current_context: u64,
-    messages: u64,
-    total: u64,
-    budget: u64,
-    reported: u64,
-    input: u64,
-    output: u64,
-    cached: u64,
-    priced: u64,
+pub(super) struct PhaseResult<'a> {
+    #[serde(flatten)]
+    sums: &'a PhaseUsage,
     cost: Option<Value>,
 }
 
-impl PhaseResult {
-    pub(super) fn of(row: &PhaseUsage) -> Self {
-        Self {
-            phase: row.phase,
-            windows: row.windows,
-            system_prompt: row.system,
-            design_doc: row.design,
-            types: row.types,
-            current_context: row.current,
-            messages: row.messages,
-            total: row.total,
-            budget: row.budget,
-            reported: row.reported,
-            input: row.input,
-            output: row.output,
-            cached: row.cached,
-            priced: row.priced,
-            // Without a price there is no cost, not one of nothing.
-            cost: (row.priced > 0).then(|| money(row.cost)),
-        }
+impl<'a> PhaseResult<'a> {
+    pub(super) fn of(sums: &'a PhaseUsage) -> Self {
+        // Without a price there is no cost, not one of nothing.
+        Self { sums, cost: (sums.priced > 0).then(|| money(sums.cost)) }
     }
 }

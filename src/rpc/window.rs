@@ -160,11 +160,13 @@ struct WindowResult<'a> {
     items: Vec<Value>,
 }
 
+/// A part of a window, as clients are told it.
 #[derive(Serialize)]
-struct PartResult<'a> {
+pub(super) struct PartResult<'a> {
     section: Section,
     role: Role,
-    content: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<&'a str>,
     tokens: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<MessageId>,
@@ -174,16 +176,22 @@ struct PartResult<'a> {
     tool_call_id: Option<&'a str>,
 }
 
+impl<'a> PartResult<'a> {
+    /// Returns the part without its content.
+    pub(super) fn brief(part: &Part) -> Self {
+        let id = part.message.map(MessageId);
+        let (section, role, tokens) = (part.section, part.role, part.tokens);
+        Self { section, role, content: None, tokens, id, tool_calls: None, tool_call_id: None }
+    }
+}
+
 fn part(part: &Part) -> PartResult<'_> {
     let calls = Some(&part.tool_calls).filter(|calls| !calls.is_empty());
     PartResult {
-        section: part.section,
-        role: part.role,
-        content: &part.content,
-        tokens: part.tokens,
-        id: part.message.map(MessageId),
+        content: Some(&part.content),
         tool_calls: calls.map(|calls| present::tool_calls(calls)),
         tool_call_id: part.tool_call_id.as_deref(),
+        ..PartResult::brief(part)
     }
 }
 
@@ -236,7 +244,7 @@ struct UsageLog {
 #[derive(Serialize)]
 struct UsageLogResult<'a> {
     windows: Vec<UsageResult<'a>>,
-    phases: Vec<PhaseResult>,
+    phases: Vec<PhaseResult<'a>>,
 }
 
 /// How many windows the usage log gives unless more are asked for.

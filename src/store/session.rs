@@ -2,6 +2,8 @@
 //!
 //! Plain data and a trait. A session is a number; its settings and states are opaque here.
 
+use serde::Serialize;
+
 use super::StoreError;
 use super::view::{NewView, Notes, ViewQuery, ViewRow};
 use crate::session::message::{Message, Phase, Role};
@@ -142,24 +144,32 @@ pub struct SearchHit {
     pub score: f64,
 }
 
-/// Composition of a window, in tokens.
-#[derive(Debug, Clone, PartialEq, Default)]
+/// Composition of a window, in tokens. Serialized, it has the counts, with the names that clients
+/// know.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct UsageRow {
     /// The session, if there is one.
+    #[serde(skip)]
     pub session: Option<u64>,
     /// Unix seconds.
+    #[serde(skip)]
     pub at: i64,
     /// Phase of the work, if known.
+    #[serde(skip)]
     pub phase: Option<Phase>,
     /// Name of the strategy.
+    #[serde(skip)]
     pub strategy: String,
     /// Tokens of the system prompt.
+    #[serde(rename = "system-prompt")]
     pub system: u64,
     /// Tokens of the design document.
+    #[serde(rename = "design-doc")]
     pub design: u64,
     /// Tokens of the type definitions.
     pub types: u64,
     /// Tokens of the current unit and other context of the moment.
+    #[serde(rename = "current-context")]
     pub current: u64,
     /// Tokens of the messages.
     pub messages: u64,
@@ -168,6 +178,7 @@ pub struct UsageRow {
     /// Token budget.
     pub budget: u64,
     /// Cost of asking a model with this window; `None` when none was asked.
+    #[serde(skip)]
     pub spent: Option<Spent>,
 }
 
@@ -188,20 +199,24 @@ pub struct Spent {
     pub cost: Option<f64>,
 }
 
-/// Sums over the windows of a phase, in tokens.
-#[derive(Debug, Clone, PartialEq, Default)]
+/// Sums over the windows of a phase, in tokens. Serialized, it has the counts, with the names that
+/// clients know.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct PhaseUsage {
     /// The phase; `None` for the windows without one.
     pub phase: Option<Phase>,
     /// Number of windows.
     pub windows: u64,
     /// Tokens of the system prompts.
+    #[serde(rename = "system-prompt")]
     pub system: u64,
     /// Tokens of the design documents.
+    #[serde(rename = "design-doc")]
     pub design: u64,
     /// Tokens of the type definitions.
     pub types: u64,
     /// Tokens of the current units and other context of the moment.
+    #[serde(rename = "current-context")]
     pub current: u64,
     /// Tokens of the messages.
     pub messages: u64,
@@ -220,6 +235,7 @@ pub struct PhaseUsage {
     /// Number of windows with a known cost.
     pub priced: u64,
     /// Total cost of these windows, in the currency of the configured prices.
+    #[serde(skip)]
     pub cost: f64,
 }
 

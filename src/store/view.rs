@@ -1,18 +1,25 @@
 //! Stored notes of turns. Plain data; the names are opaque here.
 
+use serde::Serialize;
+
 /// Minimum number of views that are kept, over all sessions. The last successful view of each
 /// session is always kept.
 pub const VIEWS_KEPT: u64 = 10_000;
 
 /// The outcome of writing notes for a turn. When it failed, the fields of steps that were not
 /// reached are `None` or empty.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+///
+/// Serialized, it has the fields that stand for themselves, with the names that clients know.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct NewView {
     /// Number of the session.
+    #[serde(skip)]
     pub session: u64,
     /// Number of the user message that began the turn.
+    #[serde(skip)]
     pub message: u64,
     /// Number of the turn in the session, counted from 1.
+    #[serde(skip)]
     pub turn: u64,
     /// Creation time in Unix seconds.
     pub created: i64,
@@ -48,12 +55,6 @@ pub struct NewView {
     pub budget: Option<u64>,
     /// Tokens of the prompt.
     pub prompt_tokens: Option<u64>,
-    /// The prompt.
-    pub prompt: String,
-    /// Request body sent for the prompt.
-    pub payload: String,
-    /// Answer of the model.
-    pub output: String,
     /// Input tokens as counted by the provider.
     pub input_tokens: Option<u64>,
     /// Output tokens as counted by the provider.
@@ -62,6 +63,12 @@ pub struct NewView {
     pub tokens_before: u64,
     /// Tokens of the view; those of the history when there is no view.
     pub tokens_after: u64,
+    /// The prompt.
+    pub prompt: String,
+    /// Request body sent for the prompt.
+    pub payload: String,
+    /// Answer of the model.
+    pub output: String,
 }
 
 /// A stored [`NewView`].

@@ -4,20 +4,19 @@ mod reply;
 
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::Step;
 use super::call::{Call, Peer};
 use super::error::{agent_error, param_error};
 use super::messages::MessageParam;
 use super::params::{Name, RequestKey, Switch, ToolNames, decode};
-use super::present::{entry, figure, keyword};
 use super::tools;
 use super::window::SectionTexts;
 use crate::agent::tools::Outcome;
 use crate::agent::{self, Approval, ChatRequest, EventSink, Later, TurnEvent};
 use crate::session::message::Phase;
-use crate::value::Value;
+use crate::value::{Keyword, Value};
 use crate::wire::message::{Id, WireError};
 
 #[derive(Deserialize)]
@@ -86,10 +85,8 @@ impl EventSink for Progress {
     fn send(&self, event: TurnEvent) -> bool {
         let Some(id) = self.id.clone() else { return false };
         let (kind, text, more) = told(event);
-        let mut params =
-            vec![entry("id", Value::from(id)), entry("kind", keyword(kind)), entry("text", text)];
-        params.extend(more);
-        self.peer.progress(Value::Map(params))
+        let params = ProgressParams { id: id.into(), kind: Keyword(kind), text, more };
+        self.peer.progress(Value::of(&params))
     }
 
     fn room(&self) -> Later<'_, ()> {
@@ -97,32 +94,51 @@ impl EventSink for Progress {
     }
 }
 
-/// Returns the kind of an event, its text, and what else a client is told of it.
-fn told(event: TurnEvent) -> (&'static str, String, Vec<(Box<str>, Value)>) {
+#[derive(Serialize)]
+struct ProgressParams {
+    id: Value,
+    kind: Keyword<&'static str>,
+    text: String,
+    #[serde(flatten)]
+    more: More,
+}
+
+/// The fields that only some events have.
+#[derive(Serialize, Default)]
+struct More {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approval: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<Outcome>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arguments: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outside: Option<String>,
+}
+
+/// Returns the kind of an event, its text, and its other fields.
+fn told(event: TurnEvent) -> (&'static str, String, More) {
+    let more = More::default();
     match event {
-        TurnEvent::Status(text) => ("status", text, vec![]),
-        TurnEvent::Retry(text) => ("retry", text, vec![]),
-        TurnEvent::Text(text) => ("text", text, vec![]),
-        TurnEvent::Reasoning(text) => ("reasoning", text, vec![]),
+        TurnEvent::Status(text) => ("status", text, more),
+        TurnEvent::Retry(text) => ("retry", text, more),
+        TurnEvent::Text(text) => ("text", text, more),
+        TurnEvent::Reasoning(text) => ("reasoning", text, more),
         TurnEvent::ToolCall { tool, arguments } => {
-            ("tool-call", tool, vec![entry("arguments", arguments)])
+            ("tool-call", tool, More { arguments: Some(arguments), ..more })
         }
         TurnEvent::ToolResult { tool, outcome, text } => {
             let line = match outcome {
                 Outcome::Done => format!("{tool}: {}", outcome.name()),
                 _ => format!("{tool}: {}: {text}", outcome.name()),
             };
-            let more = vec![entry("tool", tool), entry("outcome", keyword(outcome.name()))];
-            ("tool-result", line, more)
+            ("tool-result", line, More { tool: Some(tool), outcome: Some(outcome), ..more })
         }
         TurnEvent::Approval(Approval { number, tool, arguments, phrase, outside }) => {
-            let mut more = vec![
-                entry("approval", figure(number)),
-                entry("tool", tool),
-                entry("arguments", arguments),
-            ];
-            more.extend(outside.map(|place| entry("outside", place)));
-            ("approval", phrase, more)
+            let (approval, tool, arguments) = (Some(number), Some(tool), Some(arguments));
+            ("approval", phrase, More { approval, tool, arguments, outside, outcome: None })
         }
     }
 }

@@ -7,13 +7,11 @@ use super::super::notes::NotesResult;
 use super::super::present::money;
 use super::super::query::verdict;
 use super::super::turn::TurnResult;
+use super::super::window::PartResult;
 use crate::agent::tools::Outcome;
 use crate::agent::{Preview, Reply};
-use crate::curation::section::Section;
-use crate::curation::window::Part;
 use crate::ids::MessageId;
 use crate::provider::chat::Stop;
-use crate::session::message::Role;
 use crate::template::Source;
 use crate::value::{Keyword, Value};
 
@@ -30,7 +28,7 @@ struct ChatResult<'a> {
     model: &'a str,
     window_tokens: u64,
     left_out: Vec<Value>,
-    management: Option<NotesResult<'a>>,
+    management: Option<NotesResult>,
     rounds: u64,
     tool_calls: Vec<CallResult<'a>>,
     turn: TurnResult<'a>,
@@ -95,7 +93,7 @@ struct PreviewResult<'a> {
     tokens: u64,
     limit: u64,
     limit_from: Keyword<&'static str>,
-    parts: Vec<PartResult>,
+    parts: Vec<PartResult<'a>>,
     items: Vec<Value>,
     payload: &'a str,
     managed_by: Option<&'a str>,
@@ -107,24 +105,9 @@ struct PreviewResult<'a> {
     template_error: Option<String>,
 }
 
-#[derive(Serialize)]
-struct PartResult {
-    section: Section,
-    role: Role,
-    tokens: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<MessageId>,
-}
-
 /// Returns the answer to a call that sends nothing.
 pub(super) fn preview(preview: &Preview) -> Value {
     let window = &preview.built.window;
-    let part = |part: &Part| PartResult {
-        section: part.section,
-        role: part.role,
-        tokens: part.tokens,
-        id: part.message.map(MessageId),
-    };
     let (limit, limit_from) = preview.limit;
     let (found, error) = match &preview.template {
         Some(Ok(template)) => (Some(&template.source), None),
@@ -138,7 +121,7 @@ pub(super) fn preview(preview: &Preview) -> Value {
         tokens: window.tokens,
         limit,
         limit_from: Keyword(limit_from.name()),
-        parts: window.parts.iter().map(part).collect(),
+        parts: window.parts.iter().map(PartResult::brief).collect(),
         items: preview.built.items.iter().map(verdict).collect(),
         payload: &preview.payload,
         managed_by: preview.managed_by.as_deref(),
