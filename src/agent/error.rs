@@ -17,7 +17,7 @@ pub enum AgentError {
         /// Name of the provider.
         name: String,
         /// The reason.
-        source: ProviderError,
+        source: Box<ProviderError>,
     },
     /// There is no model to talk to.
     #[error(
@@ -58,7 +58,7 @@ pub enum AgentError {
         /// Name of the provider.
         name: String,
         /// The refusal.
-        source: ProviderError,
+        source: Box<ProviderError>,
         /// Tokens of the smallest window.
         needed: u64,
         /// The parts that cannot be left out.

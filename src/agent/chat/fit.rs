@@ -123,7 +123,7 @@ impl Chat {
         source.what = format!("{}; what can never be left out needs {needed} tokens", source.what);
         source.model = self.configured.provider.model().to_owned();
         let name = self.configured.name.clone();
-        AgentError::NeverFits { name, source, needed, parts: error.parts }
+        AgentError::NeverFits { name, source: Box::new(source), needed, parts: error.parts }
     }
 
     /// What a server that has not refused yet would say.

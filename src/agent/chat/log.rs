@@ -51,7 +51,8 @@ impl Chat {
         let whole = Response { calls: Vec::new(), ..whole };
         let kept = self.log(begun, &whole).await.ok();
         let message = kept.and_then(|numbers| numbers.last().copied());
-        let source = AgentError::Provider { name: self.configured.name.clone(), source: error };
+        let (name, source) = (self.configured.name.clone(), Box::new(error));
+        let source = AgentError::Provider { name, source };
         let (question, answer) = (begun.turn.message, Some(BrokenOff { message }));
         AgentError::InTurn { question, answer, source: Box::new(source) }
     }
