@@ -1,4 +1,4 @@
-//! What a model wants to do and a person must allow: questions that wait for their answers.
+//! Calls of tools that a person must allow: questions that wait for their answers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -55,8 +55,8 @@ impl Approvals {
         waiting.is_some_and(|waiting| waiting.send(decision).is_ok())
     }
 
-    /// What a panic left behind is whole: every change is one insertion or removal.
     fn open(&self) -> MutexGuard<'_, Open> {
+        // A panic leaves nothing in part: every change is one insertion or removal.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -9,12 +9,13 @@ use crate::provider::embed::BATCH;
 use crate::provider::{ErrorKind, ProviderError};
 use crate::store::memory::{MemoryFilter, MemoryRow};
 
-/// How long a batch may take.
+/// Maximum time for a batch.
 const BATCH_TIME: Duration = Duration::from_secs(60);
-/// How long to wait after a failure: twice as long after each, up to the most.
+/// Wait after a failure. Each further failure doubles it, up to [`LONGEST_WAIT`].
 const FIRST_WAIT: Duration = Duration::from_secs(5);
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
-/// When so many texts of a batch are refused one by one, and none is taken, it is not the texts.
+/// Number of refused texts after which a batch is given up if none of it was taken: then the texts
+/// are not the reason.
 const REFUSED_AT_MOST: usize = 3;
 
 /// Runs for as long as it is polled; sends memories to whatever is configured, and to nobody else.

@@ -9,15 +9,15 @@ use crate::engine::Event;
 use crate::provider::ProviderError;
 use crate::provider::embed::Embedder;
 
-/// What makes vectors of texts. Clones are the same.
+/// A maker of vectors for texts. Clones share it.
 #[derive(Clone)]
 pub struct Embedding {
     embedder: Arc<dyn Embedder>,
-    /// How long a call waits.
+    /// Maximum wait of a call.
     time: Duration,
     /// Set when memories may lack vectors.
     lacking: Arc<Notify>,
-    /// Under which name vectors are kept, once one was made.
+    /// Name under which vectors are kept, once one was made.
     name: Arc<watch::Sender<Option<String>>>,
 }
 

@@ -43,7 +43,7 @@ pub struct Approval {
     pub tool: String,
     /// Arguments, as JSON.
     pub arguments: String,
-    /// What is to be done, in a line for people.
+    /// Description of the call, in a line for people.
     pub phrase: String,
     /// Place outside the session's project that the call reaches, if it does.
     pub outside: Option<String>,

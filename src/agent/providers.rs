@@ -9,23 +9,23 @@ use crate::provider::chat::{Provider, Usage};
 use crate::provider::settings::{self, BadSetting, Origin};
 use crate::tokens::model::{LimitFrom, Model};
 
-/// How many providers there can be.
+/// Maximum number of providers.
 const MOST_PROVIDERS: usize = 100;
 
 /// A model that can be talked to.
 #[derive(Clone)]
 pub struct Configured {
-    /// What it is called.
+    /// Name of the provider.
     pub name: String,
     /// The model itself.
     pub provider: Arc<dyn Provider>,
-    /// How many tokens an answer may have.
+    /// Maximum length of an answer, in tokens.
     pub max_tokens: Option<u64>,
-    /// What a million tokens of input and of output cost, when that is known.
+    /// Price of a million tokens of input and of output, if known.
     pub price: Option<(f64, f64)>,
-    /// What is asked, and whence the key is.
+    /// Server or script that answers, and source of its key.
     pub from: Origin,
-    /// How much its models take, as its server tells or shows it.
+    /// Limits of its models, as its server tells or shows them.
     pub rooms: Rooms,
 }
 
@@ -40,7 +40,7 @@ impl Providers {
         Self(Arc::new(RwLock::new(configured)))
     }
 
-    /// Whether there is no model to talk to.
+    /// Returns whether there is no model to talk to.
     pub fn is_empty(&self) -> bool {
         self.known().is_empty()
     }
@@ -112,8 +112,8 @@ impl Providers {
         }
     }
 
-    /// Whether a name or model is that of another provider than this one. What nobody was configured
-    /// with is of none.
+    /// Returns whether a name or model is that of another provider than this one. One that nobody
+    /// was configured with is of none.
     pub(super) fn is_of_another(&self, model: &str, than: &Configured) -> bool {
         let known = self.known();
         let mut others = known.iter().filter(|one| one.name != than.name);
@@ -193,7 +193,7 @@ impl Configured {
         costs
     }
 
-    /// How many tokens an answer may have: at most half of what the server is known to take.
+    /// Returns how many tokens an answer may have: at most half of what the server is known to take.
     pub(super) fn answer_tokens(&self) -> Option<u64> {
         let limit = self.rooms.of(self.provider.model()).limit;
         let half = limit.map_or(u64::MAX, |(tokens, _)| (tokens / 2).max(1));
@@ -217,7 +217,7 @@ impl Configured {
         self.rooms.told(model, told.ok());
     }
 
-    /// What a request and its answer cost; `None` when a price or a count is not known.
+    /// Returns the cost of a request and its answer; `None` if a price or a count is not known.
     pub fn cost(&self, usage: &Usage) -> Option<f64> {
         let (input, output) = self.price?;
         Some((usage.input? as f64 * input + usage.output? as f64 * output) / 1_000_000.0)

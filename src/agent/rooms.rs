@@ -1,4 +1,4 @@
-//! How much the models of a provider take, as its server tells or shows it. Kept in memory, until the
+//! The limits of a provider's models, as its server tells or shows them. Kept in memory, until the
 //! server ends or the provider is configured anew: a server of models may be started again with
 //! another window.
 
@@ -9,25 +9,25 @@ use std::time::Duration;
 use crate::provider::{Limit, ProviderError};
 use crate::tokens::model::{LimitFrom, Model};
 
-/// How long a turn waits for a server to tell how much its model takes.
+/// Maximum wait of a turn for a server to tell its model's limit.
 pub(super) const LIMIT_TIME: Duration = Duration::from_secs(1);
 
 /// Windows of fewer tokens say little about how a server counts.
 const TOO_FEW: u64 = 200;
 
-/// By how much a server's count of a window can differ from ours before it is not believed.
+/// Ratios of a server's count of a window to ours that are believed.
 const RATIOS: std::ops::RangeInclusive<f64> = 1.0..=8.0;
 
-/// What is known of the models of one provider, by their names. Clones are the same.
+/// The known limits of one provider's models, by their names. Clones share them.
 #[derive(Clone, Default)]
 pub struct Rooms(Arc<Mutex<HashMap<String, Room>>>);
 
-/// What is known of one model.
+/// The known limit of one model.
 #[derive(Debug, Clone, Copy)]
 pub struct Room {
-    /// How many tokens of its own it takes, and who says so.
+    /// Maximum number of its own tokens, and the source of that figure.
     pub limit: Option<(u64, LimitFrom)>,
-    /// By how much the last count of a window by the server was above ours.
+    /// Ratio of the server's last count of a window to ours.
     ratio: f64,
     /// The server was asked.
     asked: bool,
@@ -40,12 +40,12 @@ impl Default for Room {
 }
 
 impl Rooms {
-    /// What is known of a model.
+    /// Returns what is known of a model.
     pub fn of(&self, model: &str) -> Room {
         self.rooms().get(model).copied().unwrap_or_default()
     }
 
-    /// Whether the server is still to be asked about a model.
+    /// Returns whether the server is still to be asked about a model.
     pub(super) fn is_to_be_asked(&self, model: &str) -> bool {
         !self.of(model).asked
     }

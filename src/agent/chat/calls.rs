@@ -1,4 +1,4 @@
-//! What a model calls: allowed by a person, carried out, and logged as one unit with the answer
+//! Calls of tools: allowed by a person, carried out, and logged as one unit with the answer
 //! that called it.
 
 use std::time::Duration;
@@ -12,9 +12,9 @@ use crate::engine::{EngineError, NewMessage, SessionSettings};
 use crate::provider::chat::Response;
 use crate::session::message::{Role, ToolCall};
 
-/// How many calls of one answer are carried out; those beyond are refused.
+/// Maximum number of calls of one answer that are carried out; further ones are refused.
 const MAX_CALLS: usize = 16;
-/// How long a person may take to allow a call; then it is refused.
+/// Maximum time for a person to allow a call; then it is refused.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 impl Chat {

@@ -24,7 +24,7 @@ impl Chat {
         self.job.ask(end).await
     }
 
-    /// What came of an answer, as it is stored. It may be long, and counting it take a while.
+    /// Returns what came of an answer, as it is stored. Counting a long one takes a while.
     async fn counted(
         &self,
         begun: &mut Begun,

@@ -23,7 +23,7 @@ use crate::engine::{Engine, NewMessage, SessionSettings};
 use crate::session::message::Phase;
 use crate::store::session::SessionRow;
 
-/// What is asked of a model.
+/// A request to a model, with all that decides on the turn.
 pub struct ChatRequest {
     /// Name of the session; the current one by default.
     pub session: Option<String>,
@@ -37,7 +37,7 @@ pub struct ChatRequest {
     pub provider: Option<String>,
     /// The model.
     pub model: Option<String>,
-    /// Whether notes are taken; by default what the session says.
+    /// Turns notes on or off for this turn; by default the session decides.
     pub manage: Option<bool>,
     /// Template for the notes.
     pub template: Option<String>,

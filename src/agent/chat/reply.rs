@@ -48,13 +48,13 @@ pub struct Reply {
     pub rounds: u64,
     /// Tools that it called.
     pub calls: Vec<CalledTool>,
-    /// What processing the turn brought about.
+    /// Outcome of processing the turn.
     pub turn: TurnDone,
     /// Outcome of embedding the user's message.
     pub embedded: Embedded,
 }
 
-/// What would be sent for a request.
+/// A request as it would be sent.
 pub struct Preview {
     /// Name of the session.
     pub session: String,
@@ -70,7 +70,7 @@ pub struct Preview {
     pub payload: String,
     /// Template by which notes would be taken. Nobody knows the notes before the model is asked.
     pub managed_by: Option<String>,
-    /// That template, or the reason why it cannot be used.
+    /// The template itself, or the reason why it cannot be used.
     pub template: Option<Result<Template, FindError>>,
 }
 

@@ -1,4 +1,4 @@
-//! How much of a conversation a manager is shown: as many of the last runs as its model takes.
+//! The part of a conversation that a note-taker is shown: as many of the last runs as its model takes.
 //!
 //! Pure, and not quick: a long conversation is written out and its tokens are counted.
 
@@ -6,7 +6,7 @@ use crate::curation::managed::Managing;
 use crate::template::{Conversation, ManagerPrompt, TASK, Template};
 use crate::tokens::Measure;
 
-/// How many bytes of runs are tried at most; no model takes as much.
+/// Maximum size of the runs that are tried, in bytes; no model takes as much.
 const MAX_RECENT_BYTES: usize = 2 << 20;
 
 /// A prompt that fits.
@@ -14,14 +14,14 @@ const MAX_RECENT_BYTES: usize = 2 << 20;
 pub(super) struct Fitted {
     pub(super) prompt: ManagerPrompt,
     pub(super) tokens: u64,
-    /// How many of the last runs it has.
+    /// Number of the last runs in it.
     pub(super) runs: u64,
 }
 
-/// Why there is none.
+/// The reason why no prompt fits.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unfit {
-    /// Of the template, nothing can be made.
+    /// The template cannot be rendered.
     Broken(String),
     /// It has so many tokens even without any run.
     TooLong(u64),
@@ -65,7 +65,7 @@ pub(super) fn fit(
     Ok(best)
 }
 
-/// How many of the last runs have no more bytes than are tried.
+/// Returns how many of the last runs have at most [`MAX_RECENT_BYTES`].
 fn worth_trying(runs: &[String]) -> usize {
     let mut bytes = 0;
     let newest_first = runs.iter().rev();

@@ -1,8 +1,8 @@
-//! Managing a turn: a model makes notes of the conversation by a template, and they take the
-//! history's place.
+//! Note-taking: a model makes notes of the conversation by a template, and they take the history's
+//! place in the window.
 //!
-//! Whatever fails, the outcome says at which step and why, and the caller goes on with the raw
-//! history. What became of it is stored and told.
+//! If a step fails, the outcome says which and why, and the caller goes on with the plain history.
+//! Every outcome is stored, and listeners are told of it.
 
 mod asking;
 mod fit;
@@ -24,7 +24,7 @@ use crate::store::view::NewView;
 /// runs without a graphics card.
 const DEADLINE: Duration = Duration::from_mins(10);
 
-/// Which notes are to be taken for a turn.
+/// The notes that are wanted for a turn.
 #[derive(Debug, Clone)]
 pub struct Wish {
     /// The template's name.
@@ -40,11 +40,11 @@ pub struct Managed {
     pub view: NewView,
     /// The number under which it is stored.
     pub id: Option<u64>,
-    /// Whether the notes had been made before, for the same turn.
+    /// True if the notes had been made before, for the same turn.
     pub cached: bool,
-    /// Whether listeners know of it.
+    /// True once listeners were told.
     is_told: bool,
-    /// What takes the history's place.
+    /// The notes that take the history's place.
     taken: Option<View>,
 }
 

@@ -1,4 +1,4 @@
-//! The steps of managing a turn, each of which can fail.
+//! The steps of taking notes, each of which can fail.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use crate::engine::{Engine, EngineError, ToManage};
 use crate::store::view::NewView;
 use crate::template::{Source, Template};
 
-/// Why managing came to an end without a view.
+/// The reason why there are no notes.
 pub(super) enum Stopped {
-    /// None is to be made.
+    /// None are to be taken.
     Raw,
     /// The step that it had come to failed.
     Failed(String),
@@ -33,25 +33,25 @@ impl Stopped {
     }
 }
 
-/// What is to be asked, and what will stay beside the notes.
+/// The input of the note-taker, and the messages that stay beside the notes.
 struct Planned {
     managing: Managing,
     kept: BTreeSet<u64>,
     kept_tokens: u64,
 }
 
-/// One managing on its way through its steps.
+/// Note-taking on its way through its steps.
 pub(super) struct ManageRun<'a> {
     pub(super) job: &'a Job,
     wish: &'a Wish,
-    /// Who answers the user; makes the notes unless the template names another.
+    /// Model that answers the user. It also takes the notes unless the template names another.
     configured: &'a Configured,
     pub(super) view: NewView,
     /// The step that it has come to.
     pub(super) step: Step,
     /// The number of the view that was made of the same turn before.
     pub(super) stored: Option<u64>,
-    /// Whether the manager is not to be asked.
+    /// True if the note-taker is not to be asked.
     pub(super) only_prompt: bool,
 }
 
@@ -109,7 +109,7 @@ impl<'a> ManageRun<'a> {
         }
     }
 
-    /// What is to be managed, and what it costs as it is.
+    /// Reads the history, and counts what it costs.
     async fn history(&mut self) -> Result<ToManage, Stopped> {
         let (id, model) = (self.view.session, self.configured.provider.model().to_owned());
         let given = self.ask(move |engine| engine.to_manage(id, &model)).await?;
@@ -140,7 +140,7 @@ impl<'a> ManageRun<'a> {
         Ok(template)
     }
 
-    /// What was noted for the turn before; without such notes, the summary that stands in the
+    /// Returns the notes of the turn before; without such notes, the summary that stands in the
     /// place of messages that are no longer in view.
     async fn prior(&mut self, given: &ToManage) -> Result<String, Stopped> {
         self.step = Step::PriorSummary;
@@ -149,7 +149,7 @@ impl<'a> ManageRun<'a> {
         Ok(noted.or_else(|| given.summary.as_deref().map(str::to_owned)).unwrap_or_default())
     }
 
-    /// What the manager is to be shown, which messages follow its notes, and what those cost.
+    /// Decides what the note-taker is shown, which messages follow its notes, and what those cost.
     async fn plan(
         &mut self,
         given: &Arc<ToManage>,
@@ -175,7 +175,7 @@ impl<'a> ManageRun<'a> {
         })
     }
 
-    /// Who makes the notes.
+    /// Finds the model that takes the notes.
     fn manager(&mut self, template: &Template) -> Result<Configured, Stopped> {
         self.step = Step::Answer;
         let providers = &self.job.services.providers;
@@ -247,7 +247,7 @@ impl<'a> ManageRun<'a> {
     }
 }
 
-/// What the manager is to be shown and what stays beside its notes, or why nothing is managed.
+/// Returns the input of the note-taker and what stays beside its notes, or why no notes are taken.
 fn planned(
     given: &ToManage,
     settings: &ManageSettings,

@@ -9,7 +9,7 @@ use crate::provider::scripted::Scripted;
 use crate::provider::settings::Origin;
 use crate::tokens::Estimate;
 
-/// What becomes of managing with an engine that never answers.
+/// Takes notes with an engine that never answers.
 fn stuck(deadline: Duration, cancelled: CancellationToken) -> Result<Managed, AgentError> {
     let (engine, _never_read) = Handle::channel();
     let limits = Limits { max_message_bytes: 1 << 20, max_file_bytes: 1 << 20, max_items: 50 };
