@@ -125,7 +125,10 @@ fn the_problem_with_embeddings_is_reported() {
     let both = "api-key-env = \"A\"\napi-key-command = \"pass a\"";
     refused(&with(both), "api-key-env cannot be combined with api-key-command; keep one");
     let error = in_file(&with("url = \"https://me:k3y@h/v1\"")).unwrap_err();
-    assert!(error.contains("no key") && !error.contains("k3y"), "{error}");
+    assert!(
+        error.contains("must not contain a user or a key") && !error.contains("k3y"),
+        "{error}"
+    );
 }
 
 #[test]

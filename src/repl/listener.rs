@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::lisp::{keyword, list, number, text};
 use super::session::{Place, Session};
 use super::{PACKAGE, Shared, WAITING_INPUTS, command, locked};
-use crate::rpc::{Approval, Decision, Later, Listener, Turn};
+use crate::rpc::{Approval, Decision, LONGEST_END, Later, Listener, Turn};
 use crate::value::Value;
 use crate::wire::message::WireError;
 
@@ -168,9 +168,13 @@ impl ReplInput {
         };
         let begun = cancelled.run_until_cancelled(beginning).await.transpose()?.flatten();
         let Some(Session { name: session, .. }) = begun else { return Ok(()) };
-        // It ends by itself when it is cancelled, so that the session is free for the next input.
-        let turn = Turn { session, text, cancelled };
-        output.shared.agent().take_turn(turn, &*output.shared.caller, &*output).await
+        let turn = Turn { session, text, cancelled: cancelled.clone() };
+        let mut answering = output.shared.agent().take_turn(turn, &*output.shared.caller, &*output);
+        if let Some(outcome) = cancelled.run_until_cancelled(&mut answering).await {
+            return outcome;
+        }
+        // The session is free for the next input once the turn has ended.
+        tokio::time::timeout(LONGEST_END, answering).await.unwrap_or(Ok(()))
     }
 
     /// Returns the REPL's session. Opens it when it is first needed.

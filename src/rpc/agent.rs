@@ -4,6 +4,7 @@
 //! [`Listener`]; it knows neither connection nor dialect.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -65,9 +66,14 @@ pub struct Turn {
     pub session: String,
     /// The text as it was typed.
     pub text: String,
-    /// Set when the person no longer wants the answer; the turn must then end by itself, soon.
+    /// Set when the person no longer wants the answer. The turn must then end by itself; it is
+    /// dropped after [`LONGEST_END`].
     pub cancelled: CancellationToken,
 }
+
+/// Maximum time from cancelling a call or a turn until nobody waits for it any more. One that stores
+/// what it has so far needs much less, unless the disk or the engine is slow.
+pub const LONGEST_END: Duration = Duration::from_secs(5);
 
 /// Takes turns with a person.
 pub trait Agent: Send + Sync {

@@ -38,7 +38,7 @@ mod turn;
 mod window;
 
 pub use self::access::Access;
-pub use self::agent::{Agent, Approval, Caller, Listener, Model, NoModel, Turn};
+pub use self::agent::{Agent, Approval, Caller, LONGEST_END, Listener, Model, NoModel, Turn};
 pub use self::backup::{back_up_if_due, keep_backups};
 pub use self::call::{Call, Peer, ReplSettings, Tools, Topic};
 pub use self::error::{engine_error, internal_error};

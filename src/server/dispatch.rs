@@ -3,7 +3,6 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -31,10 +30,6 @@ const CALLS_ELSEWHERE: usize = 256;
 /// Maximum number of large answers of one client that are in progress or unread: one is written
 /// while the next is made. Further calls wait, and hold no copy of any content.
 const LARGE_ANSWERS: usize = 2;
-
-/// Maximum time from cancelling a call until it is answered. A call that stores what it has so far
-/// needs much less, unless the disk or the engine is slow.
-const LONGEST_END: Duration = Duration::from_secs(5);
 
 /// Result of a call.
 pub(super) type Outcome = Result<Value, WireError>;
@@ -305,7 +300,7 @@ async fn settle(server: &Server, step: Result<Step, WireError>, reply: Reply) {
 }
 
 /// Waits for outside work until a step needs none; one result may call for more. If the call is
-/// cancelled, drops the work, or lets it end by itself for up to [`LONGEST_END`] if it must. A panic
+/// cancelled, drops the work, or lets it end by itself for up to [`rpc::LONGEST_END`] if it must. A panic
 /// in the work fails only this call.
 async fn awaited(
     mut step: Result<Step, WireError>,
@@ -323,7 +318,7 @@ async fn awaited(
             biased;
             () = cancelled.cancelled() => {
                 let end = match ends_itself {
-                    true => tokio::time::timeout(LONGEST_END, &mut work).await.ok(),
+                    true => tokio::time::timeout(rpc::LONGEST_END, &mut work).await.ok(),
                     false => None,
                 };
                 end.map_or(Err(engine_error(EngineError::Cancelled)), |end| end.unwrap_or_else(panicked))

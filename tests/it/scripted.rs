@@ -45,7 +45,7 @@ impl Agent for Scripted {
                 "big" => listener.say(&"λ".repeat(100_000)),
                 "wait" => {
                     listener.say("waiting\n");
-                    std::future::pending::<()>().await;
+                    turn.cancelled.cancelled().await;
                 }
                 "ask" => {
                     let details = vec!["in /tmp".to_owned(), "it's \"irrevocable\"".to_owned()];
