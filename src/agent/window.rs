@@ -10,7 +10,7 @@ use crate::curation::section::{Counted, Sections};
 use crate::curation::strategy::{self, Strategy};
 use crate::curation::unit::History;
 use crate::curation::window::{self, Request, Window};
-use crate::engine::{EngineError, Material, View};
+use crate::engine::{EngineError, Material, SessionContext, View};
 use crate::files::ReadOptions;
 use crate::session::message::Phase;
 use crate::tokens::{Counter, Measure};
@@ -65,7 +65,8 @@ pub fn build(
     material: Material,
     purpose: Purpose,
 ) -> Result<Built, AgentError> {
-    let Material { settings, costs, messages, summary, items, previous, .. } = material;
+    let Material { context, messages, summary, items, previous } = material;
+    let SessionContext { settings, costs, .. } = context;
     let measure = &costs.measure;
     let budget = Budget::default().within(costs.model.limit).usable();
     let wished = purpose.max_tokens.or(settings.max_tokens).unwrap_or(budget);

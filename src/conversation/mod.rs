@@ -36,10 +36,9 @@ use crate::curation::summary::Summarizer;
 use crate::curation::window::Window;
 use crate::engine::{
     Costs, Engine, EngineError, Grounded, Keep, NewMessage, PrunedView, Query, RollbackUndone,
-    RolledBack, SessionSettings, Summarized, Turn, TurnDone, memories_for,
+    RolledBack, SessionContext, SessionSettings, Summarized, Turn, TurnDone, memories_for,
 };
 use crate::files::{DEFAULT_MAX_FILE_BYTES, ReadOptions};
-use crate::ids::SessionId;
 use crate::server::folder::{FolderError, Owned};
 use crate::session::Session;
 use crate::session::message::{Phase, Role, ToolCall};
@@ -140,10 +139,9 @@ impl Conversation {
     ) -> Result<TurnDone, ConversationError> {
         let message = self.counted(Utterance::of(Role::User, input));
         let turn = Turn { message, coherence, vector: None };
-        let (id, costs) = (self.id, self.costs()?);
-        let summarizer = &*self.summarizer;
+        let (context, summarizer) = (self.context()?, &*self.summarizer);
         let done =
-            self.engine.run_alone(|engine| engine.process_turn(id, turn, &costs, summarizer))?;
+            self.engine.run_alone(|engine| engine.process_turn(&context, turn, summarizer))?;
         self.grounding.clone_from(&done.grounding);
         Ok(done)
     }
@@ -180,9 +178,11 @@ impl Conversation {
     /// # Errors
     /// [`EngineError::BudgetTooSmall`].
     pub fn window_for(&mut self, mut purpose: Purpose) -> Result<Window, ConversationError> {
-        let material = self.engine.material(Some(&SessionId(self.id).to_string()), None)?;
+        let row = self.engine.row(self.id)?;
+        let context = self.engine.context_of(row, None)?;
+        let material = self.engine.material(context)?;
         purpose.strategy = purpose.strategy.or(Some(self.strategy));
-        purpose.max_tokens = purpose.max_tokens.or(Some(material.settings.turn.max_tokens));
+        purpose.max_tokens = purpose.max_tokens.or(Some(material.context.settings.turn.max_tokens));
         if !self.grounding.is_empty() {
             let grounding = || Counted::new(&*self.grounding, &*self.counter);
             purpose.sections.grounding.get_or_insert_with(grounding);
@@ -208,8 +208,8 @@ impl Conversation {
     /// # Errors
     /// [`ConversationError::Engine`].
     pub fn quality(&mut self) -> Result<Quality, ConversationError> {
-        let costs = self.costs()?;
-        Ok(self.engine.quality_score(self.id, &costs)?)
+        let context = self.context()?;
+        Ok(self.engine.quality_score(&context)?)
     }
 
     /// Summarizes all turns except the last `keep_turns` now.
@@ -306,6 +306,11 @@ impl Conversation {
 
     fn settings(&mut self) -> Result<SessionSettings, ConversationError> {
         Ok(SessionSettings::parse(&self.engine.row(self.id)?.settings)?)
+    }
+
+    fn context(&mut self) -> Result<SessionContext, ConversationError> {
+        let row = self.engine.row(self.id)?;
+        Ok(self.engine.context_of(row, self.model.as_deref())?)
     }
 
     fn costs(&mut self) -> Result<Costs, ConversationError> {

@@ -32,10 +32,7 @@ struct Guard<'b, 'a> {
 
 impl<'b, 'a> Guard<'b, 'a> {
     fn new(history: &'b History<'a>, mut projection: Projection) -> Self {
-        let mut unit_of = vec![0; history.messages.len()];
-        for (at, unit) in history.units.iter().enumerate() {
-            unit.members.iter().for_each(|index| unit_of[*index] = at);
-        }
+        let unit_of = history.unit_of_each_message();
         let no_reason = || Verdict { fate: Fate::Dropped, reason: NO_REASON, score: None };
         projection.verdicts.resize_with(history.units.len(), no_reason);
         Self { history, projection, unit_of }

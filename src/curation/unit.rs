@@ -53,6 +53,15 @@ impl<'a> History<'a> {
         Self { messages, units, measure }
     }
 
+    /// Returns the index of each message's unit.
+    pub fn unit_of_each_message(&self) -> Vec<usize> {
+        let mut units = vec![0; self.messages.len()];
+        for (at, unit) in self.units.iter().enumerate() {
+            unit.members.iter().for_each(|member| units[*member] = at);
+        }
+        units
+    }
+
     /// Returns the cost of the whole history, in tokens.
     pub fn tokens(&self) -> u64 {
         self.units.iter().map(|unit| unit.tokens).sum()

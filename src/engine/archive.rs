@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use super::archiving::Archiving;
 use super::memory::ARCHIVED;
 use super::{Engine, EngineError};
 use crate::session::message::Message;
@@ -17,28 +18,6 @@ use crate::store::memory::{MemoryOrigin, MemoryScope, NewMemory, ToArchive};
 const ARCHIVED_BYTES: usize = 8 << 10;
 /// Maximum number of messages to archive in one step.
 const STEP: usize = 128;
-
-/// Progress of the postponed work.
-#[derive(Default)]
-pub(super) struct Archiving {
-    /// True if there may be work left.
-    is_due: bool,
-    /// True if the last step failed. The loop then leaves the rest to the next search for memories.
-    is_stalled: bool,
-    /// The oldest stored piece of work, if it was read.
-    oldest: Option<ToArchive>,
-}
-
-impl Archiving {
-    pub(super) fn new(is_due: bool) -> Self {
-        Self { is_due, ..Self::default() }
-    }
-
-    /// Drops what was read, after requests were undone.
-    pub(super) fn forget(&mut self) {
-        *self = Self { is_due: true, is_stalled: self.is_stalled, oldest: None };
-    }
-}
 
 impl Engine {
     /// Turns each message with text into a memory, now or later. Returns their number.
@@ -52,12 +31,12 @@ impl Engine {
             messages.iter().copied().filter(|message| says_something(message)).collect();
         if telling.len() > STEP || (self.archiving.is_due && !telling.is_empty()) {
             let numbers: Spans = telling.iter().map(|message| message.number).collect();
-            self.store.put_off_archive(session, &numbers, created)?;
+            self.store.change()?.put_off_archive(session, &numbers, created)?;
             self.archiving.is_due = true;
             self.archiving.is_stalled = false;
         } else {
             for message in &telling {
-                self.store.add_memory(&memory_of(session, message, created))?;
+                self.store.change()?.add_memory(&memory_of(session, message, created))?;
             }
         }
         Ok(telling.len() as u64)
@@ -97,7 +76,7 @@ impl Engine {
     fn archive_step(&mut self) -> Result<(), EngineError> {
         let read = match self.archiving.oldest.take() {
             Some(read) => Some(read),
-            None => self.store.next_to_archive()?,
+            None => self.store.read().next_to_archive()?,
         };
         let Some(work) = read else {
             self.archiving = Archiving::default();
@@ -106,10 +85,10 @@ impl Engine {
         let left = work.messages.iter().skip_while(|number| *number <= work.done);
         let now: Spans = left.take(STEP).collect();
         for message in self.messages_to_archive(work.session, &now)? {
-            self.store.add_memory(&memory_of(work.session, &message, work.created))?;
+            self.store.change()?.add_memory(&memory_of(work.session, &message, work.created))?;
         }
         let done = now.last().filter(|last| Some(*last) < work.messages.last());
-        self.store.note_archived(work.id, done)?;
+        self.store.change()?.note_archived(work.id, done)?;
         self.archiving.oldest = done.map(|done| ToArchive { done, ..work });
         self.archiving.is_stalled = false;
         Ok(())
@@ -123,7 +102,7 @@ impl Engine {
     ) -> Result<Vec<Message>, EngineError> {
         let mut messages = Vec::new();
         for &(first, last) in numbers.ranges() {
-            match self.store.messages(session, first, last) {
+            match self.store.read().messages(session, first, last) {
                 Ok(read) => messages.extend(read),
                 Err(StoreError::Damaged(why)) => {
                     tracing::error!(

@@ -75,7 +75,7 @@ impl Engine {
             content: content.to_owned(),
             created: self.now(),
         };
-        let id = self.store.add_memory(&new)?;
+        let id = self.store.change()?.add_memory(&new)?;
         if let Some((model, vector)) = vector {
             self.set_memory_vector(id, model, vector)?;
         }
@@ -89,7 +89,7 @@ impl Engine {
     pub fn ground(&mut self, query: &Query) -> Result<Grounded, EngineError> {
         self.finish_put_off()?;
         let now = self.now();
-        let hits = self.store.search_memories(&query.text, &query.filter, LOOKED_AT)?;
+        let hits = self.store.read().search_memories(&query.text, &query.filter, LOOKED_AT)?;
         let by_words: Vec<u64> = hits.iter().map(|(row, _)| row.id).collect();
         let mut rows: HashMap<u64, MemoryRow> =
             hits.into_iter().map(|(row, _)| (row.id, row)).collect();
@@ -97,7 +97,7 @@ impl Engine {
         let best_found = by_words.iter().take(NEIGHBOURS_OF);
         let best_found: Vec<u64> =
             best_found.chain(by_vectors.iter().take(NEIGHBOURS_OF)).copied().collect();
-        let beside = self.store.memories_beside(&best_found, &query.filter)?;
+        let beside = self.store.read().memories_beside(&best_found, &query.filter)?;
         rows.extend(beside.into_iter().map(|row| (row.id, row)));
         rows.retain(|_, row| !query.is_in_view(row));
         let candidates: Vec<Candidate> = rows.values().map(candidate).collect();
@@ -114,7 +114,9 @@ impl Engine {
             })
             .collect();
         let grounding = Grounding::of(&remembered);
-        self.store.touch_memories(&grounding.ids, now)?;
+        if let Some(store) = self.store.note()? {
+            store.touch_memories(&grounding.ids, now)?;
+        }
         Ok(Grounded { memories, grounding })
     }
 
@@ -128,7 +130,7 @@ impl Engine {
         limit: u64,
     ) -> Result<Vec<MemoryRow>, EngineError> {
         self.finish_put_off()?;
-        Ok(self.store.memories(filter, limit)?)
+        Ok(self.store.read().memories(filter, limit)?)
     }
 
     /// Forgets a memory, or restores it.
@@ -140,7 +142,7 @@ impl Engine {
             return Err(EngineError::NoSuchMemory(id));
         }
         let at = forgotten.then(|| self.now());
-        match self.store.set_memory_forgotten(id, at)? {
+        match self.store.change()?.set_memory_forgotten(id, at)? {
             true => self.memory(id),
             false => Err(EngineError::NoSuchMemory(id)),
         }
@@ -151,7 +153,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NoSuchMemory`].
     pub fn memory(&mut self, id: u64) -> Result<MemoryRow, EngineError> {
-        self.store.memory(id)?.ok_or(EngineError::NoSuchMemory(id))
+        self.store.read().memory(id)?.ok_or(EngineError::NoSuchMemory(id))
     }
 
     /// Lists memories without a vector of this model, newest first.
@@ -165,7 +167,7 @@ impl Engine {
     ) -> Result<Vec<MemoryRow>, EngineError> {
         loop {
             let filter = MemoryFilter::default();
-            let rows = self.store.memories_without_vector(&filter, model, limit)?;
+            let rows = self.store.read().memories_without_vector(&filter, model, limit)?;
             if rows.len() as u64 >= limit || !self.do_one_put_off()? {
                 return Ok(rows);
             }
@@ -182,7 +184,7 @@ impl Engine {
         model: &str,
         vector: &[f32],
     ) -> Result<(), EngineError> {
-        self.store.set_memory_vector(id, model, vector)?;
+        self.store.change()?.set_memory_vector(id, model, vector)?;
         self.vectors.set(id, model, vector);
         Ok(())
     }
@@ -195,17 +197,17 @@ impl Engine {
         let Some((model, vector)) = &query.vector else { return Ok(Vec::new()) };
         let mut found = match self.vectors.of(model, &mut *self.store)? {
             Some(known) => {
-                let ids = self.store.memory_ids(&query.filter)?;
+                let ids = self.store.read().memory_ids(&query.filter)?;
                 similar(vector, ids.iter().filter_map(|id| Some((*id, &**known.get(id)?))))
             }
             None => {
-                let read = self.store.memory_vectors(&query.filter, model)?;
+                let read = self.store.read().memory_vectors(&query.filter, model)?;
                 similar(vector, read.iter().map(|(id, vector)| (*id, &**vector)))
             }
         };
         found.truncate(LOOKED_AT as usize);
         for &id in &found {
-            if let Some(row) = self.store.memory(id)? {
+            if let Some(row) = self.store.read().memory(id)? {
                 rows.insert(id, row);
             }
         }

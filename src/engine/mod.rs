@@ -4,293 +4,38 @@
 //! they are applied, and a request that fails or panics leaves no trace.
 
 mod archive;
+mod archiving;
 mod clock;
 mod context;
+mod core;
+mod costs;
 mod error;
 mod event;
 mod lend;
 mod memory;
 mod models;
 mod queue;
+mod reach;
 mod run;
 mod session;
 mod sets;
 mod vectors;
 
-use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-
-use self::archive::Archiving;
 pub use self::context::{Added, Listed, NewItem, Removed, Revision, Selection, Undone, View};
+pub use self::core::{Clock, Engine, SHARED_MANAGER};
 pub use self::error::EngineError;
 pub use self::event::{Event, SessionName, Statistics};
 pub use self::memory::{ARCHIVED, Grounded, NOTE, Query, SUMMARY, memories_for};
 pub use self::models::{Costs, Models};
-pub use self::queue::{Caller, Reach, Task};
+pub use self::queue::{Caller, Task};
+pub use self::reach::Reach;
 pub use self::run::{Handle, MAX_BURST, QUEUE_LENGTH, run};
 pub use self::session::{
     AskedWindow, DEFAULT_TEMPLATE, Keep, Material, ModelAnswer, NewMessage, Noted, Opened,
-    PrunedView, RollbackUndone, RolledBack, Said, SessionSettings, Summarized, ToManage, Turn,
-    TurnDone, quality_parts,
+    PrunedView, RollbackUndone, RolledBack, Said, SessionContext, SessionSettings, Summarized,
+    ToManage, Turn, TurnDone, quality_parts,
 };
-use self::session::{Sessions, Windows};
 pub use self::sets::{Loaded, Saved};
-use self::vectors::Vectors;
-use crate::context::change::{Change, Settings};
-use crate::context::manager::Manager;
-use crate::store::recovery::backup::Snapshot;
-use crate::store::{Counters, Store, StoreError};
-
-/// Manager used by calls that name none.
-pub const SHARED_MANAGER: &str = "*shared*";
-
-/// Number of managers in memory above which empty ones are dropped.
-const MANAGERS_KEPT: usize = 1024;
-
-/// Returns the time in Unix milliseconds.
-pub type Clock = Box<dyn Fn() -> i64 + Send>;
-
-/// State and store.
-pub struct Engine {
-    store: Box<dyn Store>,
-    clock: Clock,
-    defaults: Settings,
-    counters: Counters,
-    managers: HashMap<String, Manager>,
-    /// Managers changed since the last commit. If it fails, they are read again from the store.
-    touched: Vec<String>,
-    /// Events of the running request.
-    events: Vec<Event>,
-    statistics: Statistics,
-    sessions: Sessions,
-    models: Models,
-    windows: Windows,
-    vectors: Vectors,
-    archiving: Archiving,
-}
-
-impl Engine {
-    /// Creates an engine on `store`. `defaults` apply to managers without a configuration.
-    ///
-    /// # Errors
-    /// [`EngineError::Store`] if the store cannot be read.
-    pub fn new(
-        mut store: Box<dyn Store>,
-        clock: Clock,
-        defaults: Settings,
-    ) -> Result<Self, EngineError> {
-        let counters = store.counters()?;
-        let archiving = Archiving::new(store.next_to_archive()?.is_some());
-        Ok(Self {
-            store,
-            clock,
-            defaults,
-            counters,
-            managers: HashMap::new(),
-            touched: Vec::new(),
-            events: Vec::new(),
-            statistics: Statistics::default(),
-            sessions: Sessions::default(),
-            models: Models::default(),
-            windows: Windows::default(),
-            vectors: Vectors::default(),
-            archiving,
-        })
-    }
-
-    /// Returns totals since the start.
-    pub fn statistics(&self) -> Statistics {
-        self.statistics
-    }
-
-    /// Runs `operation`, unless a request with this method and key was answered before; then
-    /// returns the earlier outcome. Clients can thus safely repeat a call whose answer they lost.
-    ///
-    /// # Errors
-    /// Those of the operation and [`EngineError::Store`].
-    pub fn once<T: Serialize + DeserializeOwned>(
-        &mut self,
-        method: &str,
-        key: Option<&str>,
-        operation: impl FnOnce(&mut Self) -> Result<T, EngineError>,
-    ) -> Result<T, EngineError> {
-        let Some(key) = key else { return operation(self) };
-        if let Some(outcome) = self.recall(method, key)? {
-            return Ok(outcome);
-        }
-        let outcome = operation(self)?;
-        let text = serde_json::to_string(&outcome);
-        let text = text.map_err(|error| StoreError::Damaged(error.to_string()))?;
-        self.store.remember(&format!("{method} {key}"), &text)?;
-        Ok(outcome)
-    }
-
-    /// Returns the stored outcome of an earlier request with this method and key.
-    fn recall<T: DeserializeOwned>(
-        &mut self,
-        method: &str,
-        key: &str,
-    ) -> Result<Option<T>, EngineError> {
-        let outcome = self.store.recall(&format!("{method} {key}"))?;
-        let read = |outcome: String| serde_json::from_str(&outcome);
-        let outcome = outcome.map(read).transpose();
-        Ok(outcome.map_err(|error| StoreError::Damaged(error.to_string()))?)
-    }
-
-    /// Runs one request and commits it, for programs that own the engine without the loop.
-    ///
-    /// # Errors
-    /// Returns errors of the operation or the commit; nothing is stored then.
-    pub fn run_alone<T>(
-        &mut self,
-        operation: impl FnOnce(&mut Self) -> Result<T, EngineError>,
-    ) -> Result<T, EngineError> {
-        let outcome = self.request(|engine| {
-            let outcome = operation(engine)?;
-            engine.finish_put_off()?;
-            Ok(outcome)
-        });
-        let events = std::mem::take(&mut self.events);
-        self.commit()?;
-        events.iter().for_each(|event| self.statistics.note(event));
-        outcome
-    }
-
-    /// Runs one request. Its writes are kept together or not at all.
-    fn request<T>(
-        &mut self,
-        operation: impl FnOnce(&mut Self) -> Result<T, EngineError>,
-    ) -> Result<T, EngineError> {
-        let touched_before = self.touched.len();
-        let sessions_before = self.sessions.touched();
-        let outcome = catch_unwind(AssertUnwindSafe(|| operation(self)))
-            .unwrap_or_else(|panic| Err(EngineError::Panicked(panic_text(&*panic))))
-            .and_then(|value| Ok(self.store.keep().map(|()| value)?));
-        if outcome.is_err() {
-            self.events.clear();
-            for name in self.touched.drain(touched_before..) {
-                self.managers.remove(&name);
-            }
-            self.sessions.forget_touched(sessions_before);
-            self.models.forget();
-            self.vectors.forget_unsure();
-            self.archiving.forget();
-            if let Err(error) = self.store.abandon() {
-                tracing::error!("cannot undo a failed request: {error}");
-            }
-        }
-        outcome
-    }
-
-    /// Commits the requests so far. If that fails, restores the state before all of them.
-    fn commit(&mut self) -> Result<(), EngineError> {
-        let committed = self.store.commit(self.counters);
-        if committed.is_err() {
-            self.store.roll_back();
-            self.managers.clear();
-            self.sessions.forget_all();
-            self.models.forget();
-            self.vectors.forget_unsure();
-            self.archiving.forget();
-        }
-        self.vectors.settle();
-        self.sessions.tidy();
-        if self.managers.len() > MANAGERS_KEPT {
-            self.managers.retain(|_, manager| !manager.is_empty());
-        }
-        self.touched.clear();
-        committed?;
-        Ok(())
-    }
-
-    /// Returns why changes are refused or why the last one failed to be stored; `None` if all is
-    /// well.
-    pub fn refusal(&self) -> Option<String> {
-        self.store.refusal()
-    }
-
-    /// Settles the store and returns the source of a backup; `None` if nothing is stored in files.
-    ///
-    /// # Errors
-    /// [`EngineError::Store`].
-    pub fn snapshot(&mut self) -> Result<Option<Snapshot>, EngineError> {
-        self.store.keep()?;
-        self.store.commit(self.counters)?;
-        Ok(self.store.snapshot()?)
-    }
-
-    /// Does the work that the store postponed to a quiet moment.
-    pub fn settle(&mut self) {
-        let failed_before = self.store.refusal().is_some();
-        if let Err(error) = self.store.settle()
-            && !failed_before
-        {
-            tracing::error!("cannot move the log to the database yet: {error}");
-        }
-    }
-
-    /// Returns the time in Unix seconds.
-    fn now(&self) -> i64 {
-        (self.clock)().div_euclid(1000)
-    }
-
-    /// Returns whether the state that a request reaches is small and in memory, so that it is
-    /// quick.
-    fn is_at_hand(&mut self, reach: &Reach) -> bool {
-        match reach {
-            Reach::Anything => false,
-            Reach::Manager(name) => self.managers.contains_key(name),
-            Reach::Session(name) => self.is_short_session(name.as_deref()),
-        }
-    }
-
-    /// Returns a manager, reading it from the store on first use.
-    fn manager(&mut self, name: &str) -> Result<&Manager, EngineError> {
-        if !self.managers.contains_key(name) {
-            let manager = self.read_manager(name)?;
-            self.managers.insert(name.to_owned(), manager);
-        }
-        Ok(&self.managers[name])
-    }
-
-    fn read_manager(&mut self, name: &str) -> Result<Manager, EngineError> {
-        let stored = self.store.load(name)?;
-        let settings = stored.as_ref().and_then(|stored| stored.settings);
-        let mut manager = Manager::new(settings.unwrap_or(self.defaults));
-        let mut change = Change::default();
-        stored.into_iter().flat_map(|stored| stored.slots).for_each(|slot| change.enter(slot));
-        manager.apply(&change);
-        Ok(manager)
-    }
-
-    /// Stores a planned change, applies it, and records its event.
-    fn carry_out(&mut self, name: &str, change: Change) -> Result<(), EngineError> {
-        if change.is_empty() {
-            return Ok(());
-        }
-        self.touched.push(name.to_owned());
-        self.store.record(name, &change)?;
-        self.apply(name, &change)
-    }
-
-    fn apply(&mut self, name: &str, change: &Change) -> Result<(), EngineError> {
-        self.manager(name)?;
-        if let Some(manager) = self.managers.get_mut(name) {
-            manager.apply(change);
-            self.events.push(Event::changed(name, manager, change));
-        }
-        Ok(())
-    }
-}
-
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("no message").to_owned()
-}
 
 #[cfg(test)]
 mod tests;

@@ -5,8 +5,12 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use super::Engine;
-use super::run::Work;
+use super::reach::Reach;
+use super::{Engine, EngineError};
+
+/// Sends the answer, given whether the commit succeeded.
+pub(super) type Deliver = Box<dyn FnOnce(Result<(), EngineError>) + Send>;
+pub(super) type Work = Box<dyn FnOnce(&mut Engine) -> Deliver + Send>;
 
 /// Origin of a request. Requests of one connection run in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -15,17 +19,6 @@ pub enum Caller {
     Connection(u64),
     /// A caller that waits for each outcome before the next request.
     Nobody,
-}
-
-/// Part of the state that a request touches. It tells the loop whether the request is quick.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reach {
-    /// A few items of one manager.
-    Manager(String),
-    /// A few messages of one session; `None` means the current one.
-    Session(Option<String>),
-    /// Anything; the request may take long.
-    Anything,
 }
 
 /// A queued request.
@@ -62,7 +55,7 @@ impl Waiting {
 
     /// Takes the next burst: up to `most` quick requests with no earlier one of the same caller
     /// before them, or one long request if there are none.
-    pub(super) fn burst(&mut self, engine: &mut Engine, most: usize) -> Burst {
+    pub(super) fn burst(&mut self, engine: &Engine, most: usize) -> Burst {
         let mut blocked = HashSet::new();
         let mut left = VecDeque::new();
         let mut works = Vec::with_capacity(self.tasks.len().min(most));

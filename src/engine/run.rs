@@ -8,8 +8,8 @@ use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::lend::Lender;
-use super::queue::{Burst, Caller, Reach, Task, Waiting};
-use super::{Engine, EngineError, Event};
+use super::queue::{Burst, Caller, Deliver, Task, Waiting, Work};
+use super::{Engine, EngineError, Event, Reach};
 
 /// Maximum number of queued requests. Beyond it, connections wait.
 pub const QUEUE_LENGTH: usize = 1024;
@@ -17,10 +17,6 @@ pub const QUEUE_LENGTH: usize = 1024;
 pub const MAX_BURST: usize = 1024;
 /// Idle time after which the store does its postponed work.
 const QUIET: std::time::Duration = std::time::Duration::from_millis(200);
-
-/// Sends the answer, given whether the commit succeeded.
-pub(super) type Deliver = Box<dyn FnOnce(Result<(), EngineError>) + Send>;
-pub(super) type Work = Box<dyn FnOnce(&mut Engine) -> Deliver + Send>;
 
 /// Sends requests to the loop. The loop ends when the last handle is dropped.
 #[derive(Clone)]
@@ -112,7 +108,7 @@ pub async fn run(
         }
         // While commits fail, a read must not fail together with a change.
         let together = if engine.refusal().is_some() { 1 } else { MAX_BURST };
-        let Burst { works, is_quick } = waiting.burst(&mut engine, together);
+        let Burst { works, is_quick } = waiting.burst(&engine, together);
         let done = match is_quick {
             true => carry_out(&mut engine, works),
             false => {

@@ -3,8 +3,10 @@
 use std::cell::Cell;
 
 use super::*;
+use crate::context::change::Settings;
 use crate::context::item::{ItemId, Kind, Metadata};
 use crate::context::manager::{ManagerError, Place};
+use crate::store::Store;
 use crate::store::recovery::Files;
 use crate::store::sqlite::SqliteStore;
 

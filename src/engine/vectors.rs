@@ -33,7 +33,7 @@ impl Vectors {
     ) -> Result<Option<&Known>, StoreError> {
         if self.model.as_deref() != Some(model) {
             let all = MemoryFilter { with_forgotten: true, ..MemoryFilter::default() };
-            let read = store.memory_vectors(&all, model)?;
+            let read = store.read().memory_vectors(&all, model)?;
             self.numbers = read.iter().map(|(_, vector)| vector.len()).sum();
             let few = self.numbers <= MOST_NUMBERS;
             self.known =

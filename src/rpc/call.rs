@@ -9,6 +9,7 @@ use super::access::Access;
 use super::agent::{Agent, NoModel};
 use crate::agent::{Job, Later, Limits, Services, WantedCounter};
 use crate::engine::Handle;
+use crate::names::names;
 use crate::tokens::Counter;
 use crate::value::Value;
 use crate::wire::message::Id;
@@ -122,48 +123,22 @@ pub trait Peer: Send + Sync {
     }
 }
 
-/// What a client can be notified of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Topic {
-    /// A manager's items or settings changed.
-    ContextChanged,
-    /// A session's window was pruned.
-    ContextPruned,
-    /// A session's older messages were summarized.
-    ContextSummarized,
-    /// A checkpoint was taken.
-    CheckpointCreated,
-    /// A session was opened, renamed, deleted or got a message.
-    SessionChanged,
-    /// A managed view could not be made.
-    ManagementFailed,
-    /// The sums over all events.
-    Stats,
-}
-
-impl Topic {
-    /// Every topic.
-    pub const ALL: &'static [Self] = &[
-        Self::ContextChanged,
-        Self::ContextPruned,
-        Self::ContextSummarized,
-        Self::CheckpointCreated,
-        Self::SessionChanged,
-        Self::ManagementFailed,
-        Self::Stats,
-    ];
-
-    /// The notification's name on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ContextChanged => "context-changed",
-            Self::ContextPruned => "context-pruned",
-            Self::ContextSummarized => "context-summarized",
-            Self::CheckpointCreated => "checkpoint-created",
-            Self::SessionChanged => "session-changed",
-            Self::ManagementFailed => "management-failed",
-            Self::Stats => "stats",
-        }
+names! {
+    /// What a client can be notified of.
+    Topic {
+        /// A manager's items or settings changed.
+        ContextChanged => "context-changed",
+        /// A session's window was pruned.
+        ContextPruned => "context-pruned",
+        /// A session's older messages were summarized.
+        ContextSummarized => "context-summarized",
+        /// A checkpoint was taken.
+        CheckpointCreated => "checkpoint-created",
+        /// A session was opened, renamed, deleted or got a message.
+        SessionChanged => "session-changed",
+        /// A managed view could not be made.
+        ManagementFailed => "management-failed",
+        /// The sums over all events.
+        Stats => "stats",
     }
 }

@@ -16,7 +16,7 @@ use crate::curation::prune::{
 };
 use crate::curation::strategy::Fate;
 use crate::curation::unit::History;
-use crate::engine::{Costs, Engine, EngineError, PrunedView, SessionSettings};
+use crate::engine::{Costs, Engine, EngineError, PrunedView, SessionContext};
 use crate::ids::MessageId;
 use crate::session::message::Message;
 use crate::value::{Keyword, Value};
@@ -100,8 +100,8 @@ fn prune_by(
     Step::state(move |engine| {
         let (session, key) = (session.as_deref(), request_key.as_deref());
         let (row, done) = engine.once_in(method, key, session, |engine, row| {
-            let costs = session_costs(engine, &row.settings, model.as_deref())?;
-            of_session(engine, row.id, &costs)
+            let context = engine.context_of(row.clone(), model.as_deref())?;
+            of_session(engine, row.id, &context.costs)
         })?;
         let removed = messages_of(engine, row.id, &done.removed)?;
         let (count, session) = (done.removed.len() as u64, &*row.name);
@@ -112,16 +112,6 @@ fn prune_by(
             archived: done.archived,
         }))
     })
-}
-
-/// What things cost for a session's model, unless another is named.
-pub(super) fn session_costs(
-    engine: &mut Engine,
-    settings: &str,
-    model: Option<&str>,
-) -> Result<Costs, EngineError> {
-    let settings = SessionSettings::parse(settings)?;
-    engine.costs(model.or(settings.model.as_deref()))
 }
 
 fn messages_of(
@@ -230,8 +220,8 @@ pub(super) fn context_stats(call: Call, params: Value) -> Result<Step, WireError
         });
     }
     Step::state(move |engine| {
-        let row = engine.find_session(given.session.as_deref())?;
-        let costs = session_costs(engine, &row.settings, given.model.as_deref())?;
+        let (session, model) = (given.session.as_deref(), given.model.as_deref());
+        let SessionContext { row, costs, .. } = engine.session_context(session, model)?;
         let stats = engine.session_stats(row.id, &costs)?;
         let session = engine.session(row.id)?;
         let state = session.state();

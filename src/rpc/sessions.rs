@@ -13,6 +13,7 @@ use super::query::Nothing;
 use super::{Finish, Step, templates, transcript};
 use crate::engine::{Engine, EngineError, SessionSettings};
 use crate::ids::{MessageId, SessionId};
+use crate::session::state::Revision;
 use crate::store::session::{NewSession, SearchHit, SessionRow};
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -219,9 +220,10 @@ pub(super) fn export_session(_: Call, params: Value) -> Result<Step, WireError> 
     Step::then(move |engine| {
         let row = engine.find_session(given.session.as_deref())?;
         let session = engine.session(row.id)?;
-        let (log, state) = (session.log().to_vec(), session.state().clone());
+        let (state, learned) = (session.state().clone(), session.learned());
+        let (log, revision) = (session.log().to_vec(), Revision { state, learned });
         Ok(Finish::Later(Box::new(move || {
-            let text = transcript::write(format, &row, &log, &state);
+            let text = transcript::write(format, &row, &log, &revision);
             Ok(Value::Map(vec![
                 entry("session", &*row.name),
                 entry("messages", figure(log.len() as u64)),

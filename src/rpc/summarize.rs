@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use super::call::Call;
 use super::error::{agent_error, param_error};
-use super::history::{not_beside_session, session_costs};
+use super::history::not_beside_session;
 use super::messages::{MessageParam, counted};
 use super::params::{Name, RequestKey, decode, not_negative};
 use super::{Finish, Step, present};
 use crate::agent::history::{self, SummarizedHistory};
 use crate::curation::prune::SUMMARIZED_BUT;
 use crate::curation::summary::{Ahead, Prepared};
-use crate::engine::{Engine, EngineError, Keep, SessionSettings};
+use crate::engine::{Engine, EngineError, Keep};
 use crate::ids::MemoryId;
 use crate::session::message::Role;
 use crate::value::Value;
@@ -49,10 +49,9 @@ pub(super) fn summarize_context(call: Call, params: Value) -> Result<Step, WireE
     }
     let (session, model) = (given.session.clone(), given.model.clone());
     let ahead = move |engine: &mut Engine| {
-        let row = engine.find_session(session.as_deref())?;
-        let costs = session_costs(engine, &row.settings, model.as_deref())?;
-        let max_tokens = SessionSettings::parse(&row.settings)?.turn.max_tokens;
-        engine.summary_ahead(row.id, keep, max_tokens, &costs)
+        let context = engine.session_context(session.as_deref(), model.as_deref())?;
+        let max_tokens = context.settings.turn.max_tokens;
+        engine.summary_ahead(context.row.id, keep, max_tokens, &context.costs)
     };
     prepared(&call, ahead, move |prepared| summarize_session(given, keep, prepared))
 }
@@ -81,9 +80,9 @@ fn summarize_session(
     Step::state(move |engine| {
         let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
         let (row, done) = engine.once_in("summarize-context", key, session, |engine, row| {
-            let costs = session_costs(engine, &row.settings, given.model.as_deref())?;
-            let max_tokens = SessionSettings::parse(&row.settings)?.turn.max_tokens;
-            engine.summarize_session(row.id, keep, max_tokens, &costs, &prepared)
+            let context = engine.context_of(row.clone(), given.model.as_deref())?;
+            let max_tokens = context.settings.turn.max_tokens;
+            engine.summarize_session(row.id, keep, max_tokens, &context.costs, &prepared)
         })?;
         let stats = SummaryStats { summarized_items: done.messages, kept_items: done.kept };
         Ok(Value::of(&SummarizedSession {

@@ -12,7 +12,7 @@ use crate::curation::summary;
 use crate::engine::NewMessage;
 use crate::ids::MessageId;
 use crate::session::message::{Message, Role};
-use crate::session::state::State;
+use crate::session::state::{Revision, State};
 use crate::store::session::SessionRow;
 use crate::tokens::Counter;
 use crate::value::Value;
@@ -38,7 +38,7 @@ pub(super) struct Read {
     pub(super) project: Option<String>,
     pub(super) messages: Vec<NewMessage>,
     /// What of them is in view, if that was written.
-    pub(super) view: Option<State>,
+    pub(super) view: Option<Revision>,
 }
 
 /// Writes a session's whole log.
@@ -46,11 +46,11 @@ pub(super) fn write(
     format: Format,
     row: &SessionRow,
     log: &[Arc<Message>],
-    state: &State,
+    revision: &Revision,
 ) -> String {
     match format {
-        Format::Markdown => markdown(row, log, state),
-        Format::Json => json(row, log, state),
+        Format::Markdown => markdown(row, log, &revision.state),
+        Format::Json => json(row, log, revision),
     }
 }
 
@@ -89,16 +89,17 @@ pub(super) fn read(text: &str, counter: &dyn Counter) -> Result<Read, String> {
     Ok(Read { name, project: file.project, messages, view })
 }
 
-fn view(text: &str) -> Result<State, String> {
+fn view(text: &str) -> Result<Revision, String> {
     let wrong = |error: serde_json::Error| format!("has a state that cannot be read: {error}");
-    let state: State = serde_json::from_str(text).map_err(wrong)?;
-    if let Some(summary) = &state.summary {
+    let revision = Revision::parse(text).map_err(wrong)?;
+    if let Some(summary) = &revision.state.summary {
         serde_json::from_value::<summary::Summary>(summary.source.clone()).map_err(wrong)?;
     }
-    Ok(state)
+    Ok(revision)
 }
 
-fn json(row: &SessionRow, log: &[Arc<Message>], state: &State) -> String {
+fn json(row: &SessionRow, log: &[Arc<Message>], revision: &Revision) -> String {
+    let state = &revision.state;
     let message = |message: &Arc<Message>| {
         let mut value = present::message(message);
         if let (Value::Map(map), Some(fate)) = (&mut value, fate(message, state)) {
@@ -114,13 +115,13 @@ fn json(row: &SessionRow, log: &[Arc<Message>], state: &State) -> String {
         entry("summary", state.summary.as_ref().map_or(Value::Nil, |s| Value::from(&*s.text))),
         entry("messages", Value::List(log.iter().map(message).collect())),
         // As text, since its names are the program's and not the wire's.
-        entry("state", state_text(state, log.len() as u64)),
+        entry("state", state_text(revision, log.len() as u64)),
     ]);
     json_text(&value) + "\n"
 }
 
-fn state_text(state: &State, length: u64) -> Value {
-    serde_json::to_string(&state.clone().of_log(length)).map_or(Value::Nil, Value::Str)
+fn state_text(revision: &Revision, length: u64) -> Value {
+    serde_json::to_string(&revision.clone().of_log(length)).map_or(Value::Nil, Value::Str)
 }
 
 fn markdown(row: &SessionRow, log: &[Arc<Message>], state: &State) -> String {

@@ -6,7 +6,6 @@ use super::Step;
 use super::call::Call;
 use super::embedding::{Embedded, embedded};
 use super::error::param_error;
-use super::history::session_costs;
 use super::messages::MessageParam;
 use super::params::{Name, RequestKey, Short, decode};
 use super::summarize::prepared;
@@ -41,9 +40,8 @@ pub(super) fn process_turn(call: Call, params: Value) -> Result<Step, WireError>
         let (session, model) = (given.session.clone(), given.model.clone());
         let new = message.clone();
         let ahead = move |engine: &mut Engine| {
-            let row = engine.find_session(session.as_deref())?;
-            let costs = session_costs(engine, &row.settings, model.as_deref())?;
-            engine.turn_ahead(row.id, &new, &costs)
+            let context = engine.session_context(session.as_deref(), model.as_deref())?;
+            engine.turn_ahead(&context, &new)
         };
         prepared(&after, ahead, move |prepared| turn(given, message, embedded, prepared))
     })
@@ -58,9 +56,9 @@ fn turn(
     Step::state(move |engine| {
         let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
         let (row, done) = engine.once_in("process-turn", key, session, |engine, row| {
-            let costs = session_costs(engine, &row.settings, given.model.as_deref())?;
+            let context = engine.context_of(row.clone(), given.model.as_deref())?;
             let turn = Turn { message, coherence: given.coherence, vector };
-            engine.process_turn(row.id, turn, &costs, &prepared)
+            engine.process_turn(&context, turn, &prepared)
         })?;
         let turn = TurnResult::of(&done, outcome);
         Ok(Value::of(&ProcessedTurn { session: &row.name, turn }))
@@ -176,12 +174,12 @@ struct QualityScore {
 pub(super) fn quality_score(_: Call, params: Value) -> Result<Step, WireError> {
     let given: QualityScore = decode(params)?;
     Step::state(move |engine| {
-        let row = engine.find_session(given.session.as_deref())?;
-        let costs = session_costs(engine, &row.settings, given.model.as_deref())?;
-        let quality = engine.quality_score(row.id, &costs)?;
+        let (session, model) = (given.session.as_deref(), given.model.as_deref());
+        let context = engine.session_context(session, model)?;
+        let quality = engine.quality_score(&context)?;
         let quality_parts = quality_parts(&quality);
         Ok(Value::of(&QualityResult {
-            session: &row.name,
+            session: &context.row.name,
             quality_score: quality.score,
             quality: parts(&quality_parts),
         }))

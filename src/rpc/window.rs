@@ -12,6 +12,7 @@ use super::{Finish, Step, present};
 use crate::agent::window::{Purpose, build, named_strategy};
 use crate::curation::section::{CodeUnit, Counted, Failure, Section, Sections};
 use crate::curation::window::Part;
+use crate::engine::SessionContext;
 use crate::ids::MessageId;
 use crate::session::message::{Phase, Role};
 use crate::tokens::Counter;
@@ -119,14 +120,15 @@ pub(super) fn build_context(call: Call, params: Value) -> Result<Step, WireError
     };
     let (brief, explain) = (given.brief.unwrap_or(false), given.explain.unwrap_or(false));
     Step::then(move |engine| {
-        let mut material = engine.material(given.session.as_deref(), given.model.as_deref())?;
+        let (session, model) = (given.session.as_deref(), given.model.as_deref());
+        let context = engine.session_context(session, model)?;
+        let mut material = engine.material(context)?;
         if !given.items {
             material.items.clear();
         }
         Ok(Finish::Later(Box::new(move || {
-            let id = material.row.id;
-            let name = material.row.name.clone();
-            let model = material.costs.model.clone();
+            let SessionContext { row, costs, .. } = &material.context;
+            let (id, name, model) = (row.id, row.name.clone(), costs.model.clone());
             let (counter, options) = (&*call.tools.counter, call.tools.read_options());
             let built = build(counter, &options, material, purpose).map_err(agent_error)?;
             let window = Arc::new(built.window);

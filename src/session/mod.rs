@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use self::message::{Message, Role};
-use self::state::State;
+use self::state::{Learned, State};
 
 /// A session's log and its current state.
 #[derive(Debug, Clone, Default)]
@@ -20,16 +20,18 @@ pub struct Session {
     log: Vec<Arc<Message>>,
     state: State,
     revision: u64,
+    learned: Learned,
     /// Ids of all tool calls in the log.
     calls: HashSet<String>,
 }
 
 impl Session {
-    /// Restores a session from its log, starting with the first message, and its newest revision.
-    pub fn new(log: Vec<Message>, state: State, revision: u64) -> Self {
+    /// Restores a session from its log, starting with the first message, its newest revision with
+    /// that one's number, and what was learned of it.
+    pub fn new(log: Vec<Message>, state: State, revision: u64, learned: Learned) -> Self {
         let calls = log.iter().flat_map(call_ids).collect();
         let log = log.into_iter().map(Arc::new).collect();
-        let mut session = Self { log, state: State::default(), revision, calls };
+        let mut session = Self { log, state: State::default(), revision, learned, calls };
         session.set_state(state, revision);
         session
     }
@@ -52,6 +54,16 @@ impl Session {
     /// Returns the number of the current revision; 0 before the first.
     pub fn revision(&self) -> u64 {
         self.revision
+    }
+
+    /// Returns what turns have found out about the session.
+    pub fn learned(&self) -> Learned {
+        self.learned
+    }
+
+    /// Replaces what turns have found out about the session.
+    pub fn set_learned(&mut self, learned: Learned) {
+        self.learned = learned;
     }
 
     /// Returns the message with this number.

@@ -25,25 +25,40 @@ pub struct State {
     /// Number of summaries made.
     #[serde(default)]
     pub summaries: u64,
-    /// Number of summaries in a row that did not help.
-    #[serde(default)]
-    pub futile: u64,
-    /// Turn in which a summary was last tried.
-    #[serde(default)]
-    pub tried_in_turn: u64,
     /// Turn before which the last checkpoint was taken.
     #[serde(default)]
     pub checkpoint_turn: u64,
-    /// Mean relevance of the memories found in the last turn, from 0 to 1.
-    #[serde(default)]
-    pub relevance: f64,
-    /// Coherence of the last answer, from 0 to 1, if it was rated.
-    #[serde(default)]
-    pub coherence: Option<f64>,
     /// Moment before the last rollback, to which `undo-rollback` returns. `None` if there is no
     /// rollback to undo.
     #[serde(default)]
     pub before_rollback: Option<Moment>,
+}
+
+/// Figures that turns have found out about a session. They are no part of the view, so a turn that
+/// changes nothing else makes no revision.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct Learned {
+    /// Number of summaries in a row that did not help.
+    pub futile: u64,
+    /// Turn in which a summary was last tried.
+    pub tried_in_turn: u64,
+    /// Mean relevance of the memories found in the last turn, from 0 to 1.
+    pub relevance: f64,
+    /// Coherence of the last answer, from 0 to 1, if it was rated.
+    pub coherence: Option<f64>,
+}
+
+/// A revision as it is stored and exported: with the figures of that time, to which going back to
+/// the revision returns.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Revision {
+    /// The visible part.
+    #[serde(flatten)]
+    pub state: State,
+    /// The figures.
+    #[serde(flatten)]
+    pub learned: Learned,
 }
 
 /// A moment of a session that it can go back to.
@@ -73,6 +88,29 @@ pub struct Summary {
     /// defines it.
     #[serde(default)]
     pub source: serde_json::Value,
+}
+
+impl Revision {
+    /// Parses the JSON of a revision.
+    ///
+    /// # Errors
+    /// Those of the JSON.
+    pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
+        // Not by `flatten`, which cannot read the numbers of a program that keeps all their digits.
+        Ok(Self { state: serde_json::from_str(text)?, learned: serde_json::from_str(text)? })
+    }
+
+    /// Adapts the revision of another session as [`State::of_log`] does.
+    #[must_use]
+    pub fn of_log(self, length: u64) -> Self {
+        let share = |share: f64| if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) };
+        let learned = Learned {
+            relevance: share(self.learned.relevance),
+            coherence: self.learned.coherence.map(share),
+            ..self.learned
+        };
+        Self { state: self.state.of_log(length), learned }
+    }
 }
 
 impl State {
@@ -110,7 +148,6 @@ impl State {
     #[must_use]
     pub fn of_log(self, length: u64) -> Self {
         let within = |spans: &Spans| spans.within(length);
-        let share = |share: f64| if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) };
         let mut active = within(&self.active);
         active.insert(self.base.saturating_add(1), length);
         let summary = self.summary.map(|summary| Summary {
@@ -125,8 +162,6 @@ impl State {
             summary,
             pinned: within(&self.pinned),
             checkpoint_turn: 0,
-            relevance: share(self.relevance),
-            coherence: self.coherence.map(share),
             before_rollback: None,
             ..self
         }

@@ -5,16 +5,18 @@
 //! need the other store's view (undo, sets, listings) move everything there first; the rest of the
 //! burst follows directly. Bursts are stored with numbers, so none is applied twice after a crash.
 
-mod memory;
+mod beside;
 mod recover;
-mod session;
 
 use std::mem;
 
-use super::log::{Entry, Log};
-use super::recovery::backup::Snapshot;
-use super::recovery::marks::{Mark, Marks};
-use super::{Counters, Extent, ManagerSummary, SetSummary, Store, StoreError, StoredManager};
+use self::beside::Beside;
+use super::log::Entry;
+use super::recovery::snapshot::Snapshot;
+use super::{
+    Counters, Extent, ManagerSummary, Reading, SetSummary, Store, StoreError, StoredManager,
+    Writing,
+};
 use crate::context::change::{Change, Slot};
 
 /// Number of pending entries at which they are moved to the other store.
@@ -48,25 +50,6 @@ pub struct LoggedStore<S> {
     refusal: Option<(String, Reopen<S>)>,
     /// Reason why the last commit failed, until one succeeds.
     trouble: Option<String>,
-}
-
-/// The files of a [`LoggedStore`].
-struct Beside {
-    log: Log,
-    marks: Marks,
-    /// Extent of the other store after its last burst or checkpoint.
-    extent: Extent,
-}
-
-impl Beside {
-    /// Writes the high-water mark. A failure only warns: the burst itself is stored.
-    fn note(&mut self, counters: Counters, in_both: bool) {
-        let mark = Mark { counters, extent: self.extent, opening: false };
-        let noted = if in_both { self.marks.note_in_both(&mark) } else { self.marks.note(&mark) };
-        if let Err(error) = noted {
-            tracing::warn!("the high-water mark cannot be written: {error}");
-        }
-    }
 }
 
 impl<S: Store> LoggedStore<S> {
@@ -232,6 +215,21 @@ impl<S: Store> LoggedStore<S> {
 }
 
 impl<S: Store> Store for LoggedStore<S> {
+    fn read(&mut self) -> &mut dyn Reading {
+        self.inner.read()
+    }
+
+    fn change(&mut self) -> Result<&mut dyn Writing, StoreError> {
+        self.changing()?.change()
+    }
+
+    fn note(&mut self) -> Result<Option<&mut dyn Writing>, StoreError> {
+        match self.noting()? {
+            Some(inner) => inner.note(),
+            None => Ok(None),
+        }
+    }
+
     fn counters(&mut self) -> Result<Counters, StoreError> {
         Ok(self.counters)
     }

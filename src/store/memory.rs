@@ -60,7 +60,7 @@ pub struct MemoryRow {
 /// Messages waiting to become memories.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToArchive {
-    /// Number to pass to [`MemoryStore::note_archived`].
+    /// Number to pass to [`WriteMemories::note_archived`].
     pub id: u64,
     /// The session.
     pub session: u64,
@@ -86,11 +86,8 @@ pub struct MemoryFilter {
     pub with_forgotten: bool,
 }
 
-/// The part of a [`Store`](super::Store) that keeps memories. Writes belong to the running request.
-pub trait MemoryStore {
-    /// Adds a memory and returns its number.
-    fn add_memory(&mut self, memory: &NewMemory) -> Result<u64, StoreError>;
-
+/// Reads memories.
+pub trait ReadMemories {
     /// Returns a memory, forgotten or not.
     fn memory(&mut self, id: u64) -> Result<Option<MemoryRow>, StoreError>;
 
@@ -116,11 +113,6 @@ pub trait MemoryStore {
         filter: &MemoryFilter,
     ) -> Result<Vec<MemoryRow>, StoreError>;
 
-    /// Stores the vector that an embedding model computed for a memory, in place of the model's
-    /// earlier one.
-    fn set_memory_vector(&mut self, id: u64, model: &str, vector: &[f32])
-    -> Result<(), StoreError>;
-
     /// Returns the numbers of the memories that match the filter, in ascending order.
     fn memory_ids(&mut self, filter: &MemoryFilter) -> Result<Vec<u64>, StoreError>;
 
@@ -141,6 +133,20 @@ pub trait MemoryStore {
         limit: u64,
     ) -> Result<Vec<MemoryRow>, StoreError>;
 
+    /// Returns the messages that were queued first.
+    fn next_to_archive(&mut self) -> Result<Option<ToArchive>, StoreError>;
+}
+
+/// Changes memories. Writes belong to the running request.
+pub trait WriteMemories: ReadMemories {
+    /// Adds a memory and returns its number.
+    fn add_memory(&mut self, memory: &NewMemory) -> Result<u64, StoreError>;
+
+    /// Stores the vector that an embedding model computed for a memory, in place of the model's
+    /// earlier one.
+    fn set_memory_vector(&mut self, id: u64, model: &str, vector: &[f32])
+    -> Result<(), StoreError>;
+
     /// Counts one more use of each of these memories, at this time in Unix seconds.
     fn touch_memories(&mut self, ids: &[u64], at: i64) -> Result<(), StoreError>;
 
@@ -155,9 +161,6 @@ pub trait MemoryStore {
         messages: &Spans,
         created: i64,
     ) -> Result<(), StoreError>;
-
-    /// Returns the messages that were queued first.
-    fn next_to_archive(&mut self) -> Result<Option<ToArchive>, StoreError>;
 
     /// Records the last message that became a memory; `None` when all of them did.
     fn note_archived(&mut self, id: u64, done: Option<u64>) -> Result<(), StoreError>;

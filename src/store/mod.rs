@@ -3,6 +3,7 @@
 //! The engine is the only caller, from one thread. Writes gather in one transaction until
 //! [`Store::commit`]; the writes of each request can be undone separately.
 
+mod error;
 mod log;
 pub mod logged;
 pub mod memory;
@@ -11,16 +12,14 @@ pub mod recovery;
 pub mod session;
 pub mod sqlite;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub mod view;
 
-use std::path::PathBuf;
-
-use self::memory::MemoryStore;
-use self::recovery::backup::Snapshot;
-use self::session::SessionStore;
+pub use self::error::StoreError;
+use self::memory::{ReadMemories, WriteMemories};
+use self::recovery::snapshot::Snapshot;
+use self::session::{ReadSessions, WriteSessions};
 use crate::context::change::{Change, Settings, Slot};
-use crate::visible::visible_path;
 
 /// Minimum number of changes per manager that can be undone, across restarts.
 pub const UNDO_DEPTH: u64 = 100;
@@ -98,8 +97,28 @@ pub struct SetSummary {
     pub created: i64,
 }
 
+/// Sessions and memories, for reading.
+pub trait Reading: ReadSessions + ReadMemories {}
+impl<T: ReadSessions + ReadMemories> Reading for T {}
+
+/// Sessions and memories, for changing.
+pub trait Writing: WriteSessions + WriteMemories {}
+impl<T: WriteSessions + WriteMemories> Writing for T {}
+
 /// Storage for the whole state.
-pub trait Store: SessionStore + MemoryStore + Send {
+pub trait Store: Send {
+    /// Gives what reads sessions and memories.
+    fn read(&mut self) -> &mut dyn Reading;
+
+    /// Gives what changes sessions and memories.
+    ///
+    /// # Errors
+    /// [`StoreError::ReadOnly`].
+    fn change(&mut self) -> Result<&mut dyn Writing, StoreError>;
+
+    /// Gives what notes something that may be lost; `None` while nothing can be written.
+    fn note(&mut self) -> Result<Option<&mut dyn Writing>, StoreError>;
+
     /// Returns the counters as last committed.
     fn counters(&mut self) -> Result<Counters, StoreError>;
 
@@ -196,107 +215,6 @@ pub trait Store: SessionStore + MemoryStore + Send {
     /// files.
     fn snapshot(&mut self) -> Result<Option<Snapshot>, StoreError> {
         Ok(None)
-    }
-}
-
-/// Error from a store.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// The database was written by a newer program.
-    #[error(
-        "{} has format {found}, but this program knows formats up to {known}; use a newer \
-         contexture, or another folder with --state",
-        crate::visible::visible_path(path)
-    )]
-    Newer {
-        /// Path of the database.
-        path: PathBuf,
-        /// Number of its format.
-        found: i64,
-        /// Newest format that this program knows.
-        known: i64,
-    },
-    /// The file could not be opened or created.
-    #[error("cannot open {}: {cause}", crate::visible::visible_path(path))]
-    Open {
-        /// Path of the database.
-        path: PathBuf,
-        /// Message of the system.
-        cause: String,
-    },
-    /// SQLite could not read or write: the disk is full, the file is read-only, or the like.
-    #[error("the state could not be read or stored ({0}); the call changed nothing")]
-    Write(#[source] rusqlite::Error),
-    /// The database rolled back a burst of requests because one of them failed.
-    #[error(
-        "another call of the same batch could not be stored, so this one was undone too; repeat it"
-    )]
-    Lost,
-    /// The log could not be read or written.
-    #[error("cannot use the log {}: {cause}", crate::visible::visible_path(path))]
-    Log {
-        /// Path of the log.
-        path: PathBuf,
-        /// Message of the system.
-        cause: String,
-    },
-    /// A file of the state is a link.
-    #[error(
-        "{} is a link; the state is kept in plain files, so remove it, or use another folder with \
-         --state",
-        visible_path(path)
-    )]
-    Link {
-        /// Path of the link.
-        path: PathBuf,
-    },
-    /// A file was removed while the server was running.
-    #[error(
-        "{} was removed while the server runs, so nothing can be stored; stop the server, put the \
-         state folder or a backup back, and start it again",
-        visible_path(path)
-    )]
-    Removed {
-        /// Path of the file.
-        path: PathBuf,
-    },
-    /// The state is read-only.
-    #[error(
-        "the state can only be read now ({why}), so nothing was changed; free disk space or make \
-         the state folder writable, then repeat the call"
-    )]
-    ReadOnly {
-        /// Message of the system.
-        why: String,
-    },
-    /// A file beside the database could not be read or written.
-    #[error("cannot use a file beside the database: {cause}")]
-    Beside {
-        /// Message of the system.
-        cause: String,
-    },
-    /// A backup could not be written or used.
-    #[error("cannot use the backup {}: {cause}", visible_path(path))]
-    Backup {
-        /// Path of the backup.
-        path: PathBuf,
-        /// Description of the problem.
-        cause: String,
-    },
-    /// The session to be changed does not exist.
-    #[error("there is no session {0}")]
-    NoSuchSession(u64),
-    /// Another live session has this name.
-    #[error("there is already a session named {0:?}; choose another name")]
-    NameTaken(String),
-    /// Stored data cannot be parsed.
-    #[error("the stored state is damaged: {0}")]
-    Damaged(String),
-}
-
-impl From<rusqlite::Error> for StoreError {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Write(error)
     }
 }
 

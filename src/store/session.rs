@@ -58,6 +58,8 @@ pub struct SessionRow {
     pub turns: u64,
     /// Total tokens of the messages.
     pub tokens: u64,
+    /// What turns have found out about it, JSON; empty when that stands in its newest state.
+    pub learned: String,
 }
 
 impl SessionRow {
@@ -239,14 +241,8 @@ pub struct PhaseUsage {
     pub cost: f64,
 }
 
-/// The part of a [`Store`](super::Store) that keeps sessions. Writes belong to the running request.
-pub trait SessionStore {
-    /// Creates a session and returns its number.
-    ///
-    /// # Errors
-    /// [`StoreError::NameTaken`].
-    fn create_session(&mut self, session: &NewSession) -> Result<u64, StoreError>;
-
+/// Reads sessions.
+pub trait ReadSessions {
     /// Returns a session, deleted or not.
     fn session(&mut self, id: u64) -> Result<Option<SessionRow>, StoreError>;
 
@@ -256,37 +252,12 @@ pub trait SessionStore {
     /// Returns the live sessions, or all, by time of the last message, newest first.
     fn sessions(&mut self, with_deleted: bool) -> Result<Vec<SessionRow>, StoreError>;
 
-    /// Renames a session.
-    ///
-    /// # Errors
-    /// [`StoreError::NameTaken`] when another live session has the name, even if the renamed one is
-    /// deleted.
-    fn rename_session(&mut self, id: u64, name: &str) -> Result<(), StoreError>;
-
-    /// Replaces the settings of a session.
-    fn set_session_settings(&mut self, id: u64, settings: &str) -> Result<(), StoreError>;
-
-    /// Marks a session as deleted at this time in Unix seconds, or restores it when `at` is `None`.
-    ///
-    /// # Errors
-    /// [`StoreError::NameTaken`] when it would be restored but another live session has its name.
-    fn set_session_deleted(&mut self, id: u64, at: Option<i64>) -> Result<(), StoreError>;
-
-    /// Appends messages to the log. Their numbers must continue those of the log.
-    ///
-    /// # Errors
-    /// [`StoreError::Damaged`] when the numbers do not continue the log; then nothing is appended.
-    fn append_messages(&mut self, session: u64, messages: &[Message]) -> Result<(), StoreError>;
-
     /// Returns the messages numbered `from` to `to`, both included, in order. Missing ones are left
     /// out.
     fn messages(&mut self, session: u64, from: u64, to: u64) -> Result<Vec<Message>, StoreError>;
 
     /// Returns the number of messages of a session; 0 when there is no such session.
     fn message_count(&mut self, session: u64) -> Result<u64, StoreError>;
-
-    /// Adds a state of the session's view.
-    fn append_state(&mut self, session: u64, state: &StateRow) -> Result<(), StoreError>;
 
     /// Returns the state with the highest number.
     fn newest_state(&mut self, session: u64) -> Result<Option<StateRow>, StoreError>;
@@ -296,13 +267,6 @@ pub trait SessionStore {
 
     /// Returns at most `limit` states, newest first.
     fn states(&mut self, session: u64, limit: u64) -> Result<Vec<StateSummary>, StoreError>;
-
-    /// Adds a checkpoint and returns its number.
-    fn add_checkpoint(
-        &mut self,
-        session: u64,
-        checkpoint: &NewCheckpoint,
-    ) -> Result<u64, StoreError>;
 
     /// Returns the checkpoints of a session, oldest first.
     fn checkpoints(&mut self, session: u64) -> Result<Vec<CheckpointRow>, StoreError>;
@@ -321,13 +285,6 @@ pub trait SessionStore {
         with_deleted: bool,
     ) -> Result<Vec<SearchHit>, StoreError>;
 
-    /// Records the usage of a window and returns the number of its row.
-    fn log_usage(&mut self, usage: &UsageRow) -> Result<u64, StoreError>;
-
-    /// Adds the cost of asking a model to the row with this number and to the sums. Does nothing
-    /// when the row is no longer kept.
-    fn add_spent(&mut self, number: u64, spent: &Spent) -> Result<(), StoreError>;
-
     /// Returns the usage of at most `limit` windows of a session and a phase (`None`: of all),
     /// oldest first.
     fn usage(
@@ -340,9 +297,6 @@ pub trait SessionStore {
     /// Returns the sums over all windows of a session, or of all sessions, in the order of the
     /// phases.
     fn usage_by_phase(&mut self, session: Option<u64>) -> Result<Vec<PhaseUsage>, StoreError>;
-
-    /// Records the notes of a turn and returns their number.
-    fn add_view(&mut self, view: &NewView) -> Result<u64, StoreError>;
 
     /// Returns the stored notes that match the query, newest first.
     fn views(&mut self, wanted: &ViewQuery<'_>) -> Result<Vec<ViewRow>, StoreError>;
@@ -361,6 +315,60 @@ pub trait SessionStore {
 
     /// Returns the calibration of a model's token counts, as text of the engine.
     fn calibration(&mut self, model: &str) -> Result<Option<String>, StoreError>;
+}
+
+/// Changes sessions. Writes belong to the running request.
+pub trait WriteSessions: ReadSessions {
+    /// Creates a session and returns its number.
+    ///
+    /// # Errors
+    /// [`StoreError::NameTaken`].
+    fn create_session(&mut self, session: &NewSession) -> Result<u64, StoreError>;
+
+    /// Renames a session.
+    ///
+    /// # Errors
+    /// [`StoreError::NameTaken`] when another live session has the name, even if the renamed one is
+    /// deleted.
+    fn rename_session(&mut self, id: u64, name: &str) -> Result<(), StoreError>;
+
+    /// Replaces the settings of a session.
+    fn set_session_settings(&mut self, id: u64, settings: &str) -> Result<(), StoreError>;
+
+    /// Replaces what turns have found out about a session.
+    fn set_learned(&mut self, id: u64, learned: &str) -> Result<(), StoreError>;
+
+    /// Marks a session as deleted at this time in Unix seconds, or restores it when `at` is `None`.
+    ///
+    /// # Errors
+    /// [`StoreError::NameTaken`] when it would be restored but another live session has its name.
+    fn set_session_deleted(&mut self, id: u64, at: Option<i64>) -> Result<(), StoreError>;
+
+    /// Appends messages to the log. Their numbers must continue those of the log.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] when the numbers do not continue the log; then nothing is appended.
+    fn append_messages(&mut self, session: u64, messages: &[Message]) -> Result<(), StoreError>;
+
+    /// Adds a state of the session's view.
+    fn append_state(&mut self, session: u64, state: &StateRow) -> Result<(), StoreError>;
+
+    /// Adds a checkpoint and returns its number.
+    fn add_checkpoint(
+        &mut self,
+        session: u64,
+        checkpoint: &NewCheckpoint,
+    ) -> Result<u64, StoreError>;
+
+    /// Records the usage of a window and returns the number of its row.
+    fn log_usage(&mut self, usage: &UsageRow) -> Result<u64, StoreError>;
+
+    /// Adds the cost of asking a model to the row with this number and to the sums. Does nothing
+    /// when the row is no longer kept.
+    fn add_spent(&mut self, number: u64, spent: &Spent) -> Result<(), StoreError>;
+
+    /// Records the notes of a turn and returns their number.
+    fn add_view(&mut self, view: &NewView) -> Result<u64, StoreError>;
 
     /// Stores the calibration of a model's token counts.
     fn set_calibration(&mut self, model: &str, text: &str) -> Result<(), StoreError>;

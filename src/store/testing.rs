@@ -1,5 +1,7 @@
 //! Helpers for the tests of stores: a store of every kind, and messages.
 
+use std::cell::Cell;
+
 use super::logged::LoggedStore;
 use super::sqlite::SqliteStore;
 use super::{Counters, Store};
@@ -33,4 +35,18 @@ pub(super) fn message(number: u64, role: Role, content: &str) -> Message {
         counted_by: "o200k",
         signals: Default::default(),
     }
+}
+
+thread_local! {
+    static ROWS_READ: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Counts a session's row that was read on this thread.
+pub(super) fn note_row_read() {
+    ROWS_READ.set(ROWS_READ.get() + 1);
+}
+
+/// Returns how many rows of sessions were read on this thread.
+pub(crate) fn rows_read() -> u64 {
+    ROWS_READ.get()
 }

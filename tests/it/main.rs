@@ -15,6 +15,7 @@ mod door;
 mod durability;
 mod embeddings;
 mod endpoint;
+mod facts;
 mod files;
 mod framed;
 mod hidden;

@@ -18,7 +18,7 @@
 > (:id 9 :method prune-context :params (:max-tokens 30))
 < (:id 9 :result (:session "parser" :removed ((:id "msg-3" :role :assistant :content "" :timestamp 1700000000 :phase nil :tokens 6 :token-counter :estimate :pinned nil :tool-calls ((:id "call-1" :name "run" :arguments "{\"cmd\":\"make test\"}"))) (:id "msg-4" :role :tool :content "error: unknown token at src/parse.rs:12" :timestamp 1700000000 :phase nil :tokens 10 :token-counter :estimate :pinned nil :tool-call-id "call-1")) :stats (:original 40 :final 24 :token-reduction 16 :items-removed 2 :items-kept 5) :archived 1))
 > (:id 10 :method context-stats)
-< (:id 10 :result (:session "parser" :items 5 :tokens 24 :limit 100000 :utilization-percent 0.024 :needs-pruning nil :model "default" :model-known nil :exact nil :log 7 :turns 2 :pruned 2 :summarized 0 :summaries 0 :summary nil :pinned 0 :revision 3))
+< (:id 10 :result (:session "parser" :items 5 :tokens 24 :limit 100000 :utilization-percent 0.024 :needs-pruning nil :model "default" :model-known nil :exact nil :log 7 :turns 2 :pruned 2 :summarized 0 :summaries 0 :summary nil :pinned 0 :revision 2))
 > (:id 11 :method rollback)
 < (:id 11 :result (:session "parser" :commit-restored "chk-1" :turns-lost 0 :messages-lost 1))
 > (:id 12 :method undo-rollback)

@@ -73,7 +73,8 @@ impl Chat {
         let (id, configured) = (self.row.id, self.configured.clone());
         let logged = self.job.ask(move |engine| {
             let numbers = engine.add_answer(id, answer)?;
-            Ok((numbers, material(engine, id, &configured)?))
+            let row = engine.row(id)?;
+            Ok((numbers, material(engine, row, &configured)?))
         });
         let (numbers, material) = logged.await?;
         begun.material = Some(material);

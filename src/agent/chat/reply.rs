@@ -136,7 +136,8 @@ impl Chat {
         };
         self.configured.find_limit().await;
         let mut material = self.read_material().await?;
-        let limit = (material.costs.model.limit, material.costs.model.limit_from);
+        let model = &material.context.costs.model;
+        let limit = (model.limit, model.limit_from);
         let number = self.job.ask(move |engine| Ok(engine.session(id)?.length())).await? + 1;
         let said: Message = message.into_message(number, 0);
         material.messages.push(without_directive(&Arc::new(said)));

@@ -13,11 +13,11 @@ use crate::context::render::report::ItemVerdict;
 use crate::curation::section::{Counted, Section};
 use crate::curation::summary::Extractive;
 use crate::curation::window::Window;
-use crate::engine::{AskedWindow, Engine, EngineError, Material, SessionSettings, Turn, TurnDone};
+use crate::engine::{AskedWindow, Engine, EngineError, Material, Turn, TurnDone};
 use crate::provider::ProviderError;
 use crate::provider::chat::{Request, Response, StreamEvent, Usage, cancelled, malformed};
 use crate::session::message::{Message, ToolCall};
-use crate::store::session::Spent;
+use crate::store::session::{SessionRow, Spent};
 use crate::visible::visible;
 
 /// How often the model is asked in one turn at most: once, and again after each answer that calls
@@ -125,18 +125,20 @@ impl Chat {
         // A model that takes notes is asked first.
         let is_window_next = self.notes.is_none();
         let asked = self.job.ask(move |engine| {
-            let settings = SessionSettings::parse(&engine.row(id)?.settings)?;
-            let costs = configured.with_room(engine.costs(settings.model.as_deref())?);
+            let row = engine.row(id)?;
+            let mut context = engine.context_of(row, None)?;
+            context.costs = configured.with_room(context.costs);
             let turn = engine.once("chat", key.as_deref(), |engine| {
                 let turn = Turn { message, coherence: None, vector };
-                engine.process_turn(id, turn, &costs, &Extractive)
+                engine.process_turn(&context, turn, &Extractive)
             })?;
             let answered = match key {
                 Some(key) => engine.answered(id, turn.message, &key)?,
                 None => None,
             };
             let is_window_next = is_window_next && answered.is_none();
-            let material = is_window_next.then(|| material(engine, id, &configured)).transpose()?;
+            let material =
+                is_window_next.then(|| material(engine, context.row, &configured)).transpose()?;
             if answered.is_some() {
                 engine.end_turn(id);
             }
@@ -211,12 +213,16 @@ impl Chat {
 
     pub(super) async fn read_material(&self) -> Result<Material, AgentError> {
         let (id, configured) = (self.row.id, self.configured.clone());
-        self.job.ask(move |engine| material(engine, id, &configured)).await
+        let read = move |engine: &mut Engine| {
+            let row = engine.row(id)?;
+            material(engine, row, &configured)
+        };
+        self.job.ask(read).await
     }
 
     async fn build(&self, material: Material, begun: &mut Begun) -> Result<Built, AgentError> {
-        begun.is_budget_set = material.settings.max_tokens.is_some();
-        begun.limit = material.costs.model.limit;
+        begun.is_budget_set = material.context.settings.max_tokens.is_some();
+        begun.limit = material.context.costs.model.limit;
         let max_tokens = begun.refused.as_ref().map(|refused| refused.max_tokens);
         self.build_with(material, begun.turn.grounding.clone(), max_tokens).await
     }
@@ -327,12 +333,12 @@ impl Chat {
 /// What the session puts into a window for the model that answers.
 pub(super) fn material(
     engine: &mut Engine,
-    id: u64,
+    row: SessionRow,
     configured: &Configured,
 ) -> Result<Material, EngineError> {
-    let material =
-        engine.material(Some(&format!("ses-{id}")), Some(configured.provider.model()))?;
-    Ok(Material { costs: configured.with_room(material.costs), ..material })
+    let mut context = engine.context_of(row, Some(configured.provider.model()))?;
+    context.costs = configured.with_room(context.costs);
+    engine.material(context)
 }
 
 fn has_summary(window: &Window) -> bool {

@@ -76,8 +76,9 @@ impl<'a> ManageRun<'a> {
         };
         let text: Arc<str> = summary_message(&notes).into();
         let (counted, measuring) = (Arc::clone(&text), Arc::clone(&given));
-        let tokens = self.aside(move |_| measuring.costs.measure.counter().count(&counted)).await?;
-        self.view.tokens_after = given.costs.measure.message(tokens) + kept_tokens;
+        let tokens =
+            self.aside(move |_| measuring.context.costs.measure.counter().count(&counted)).await?;
+        self.view.tokens_after = given.context.costs.measure.message(tokens) + kept_tokens;
         self.view.status = Status::Managed.name().to_owned();
         Ok(View { text, tokens, kept: Arc::new(kept) })
     }
@@ -116,7 +117,7 @@ impl<'a> ManageRun<'a> {
         self.view.message = given.message;
         self.view.turn = given.turn;
         let measured = self.aside(move |_| {
-            let measure = &given.costs.measure;
+            let measure = &given.context.costs.measure;
             let messages = given.messages.iter().map(|message| &**message).collect();
             let summary = given.summary.as_deref().map_or(0, |text| measure.note(text));
             let tokens = History::new(messages, measure).tokens() + summary;
@@ -130,7 +131,7 @@ impl<'a> ManageRun<'a> {
 
     async fn template(&mut self, given: &ToManage) -> Result<Template, Stopped> {
         self.step = Step::Template;
-        let folders = self.job.services.template_folders(given.row.project.clone());
+        let folders = self.job.services.template_folders(given.context.row.project.clone());
         let folders = folders.or_else(Stopped::failed)?;
         let name = self.view.template.clone();
         let template = self.aside(move |_| folders.find(&name)).await?.or_else(Stopped::failed)?;
@@ -144,7 +145,7 @@ impl<'a> ManageRun<'a> {
     /// place of messages that are no longer in view.
     async fn prior(&mut self, given: &ToManage) -> Result<String, Stopped> {
         self.step = Step::PriorSummary;
-        let (id, message) = (given.row.id, given.message);
+        let (id, message) = (given.context.row.id, given.message);
         let noted = self.ask(move |engine| engine.prior_notes(id, message)).await?;
         Ok(noted.or_else(|| given.summary.as_deref().map(str::to_owned)).unwrap_or_default())
     }
@@ -163,7 +164,8 @@ impl<'a> ManageRun<'a> {
             passthrough_runs: front.passthrough_runs,
             token_threshold: front.token_threshold,
         };
-        let settings = self.wish.said.or(given.settings.managing).or(of_template).in_effect();
+        let settings =
+            self.wish.said.or(given.context.settings.managing).or(of_template).in_effect();
         self.view.recent_runs = Some(settings.recent_runs);
         self.view.passthrough_runs = Some(settings.passthrough_runs);
         self.view.token_threshold = Some(settings.token_threshold);
@@ -255,7 +257,7 @@ fn planned(
     tokens: u64,
 ) -> Result<Planned, Status> {
     let messages = given.messages.iter().map(|message| &**message).collect();
-    let history = History::new(messages, &given.costs.measure);
+    let history = History::new(messages, &given.context.costs.measure);
     let prior = Some(prior).filter(|prior| !prior.is_empty());
     let managing = match plan(&history, settings, prior, tokens) {
         Plan::Raw(status) => return Err(status),

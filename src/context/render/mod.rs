@@ -15,10 +15,9 @@ mod xml;
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use serde::{Deserialize, Serialize};
-
 use super::item::Item;
 use super::language;
+use crate::names::names;
 use crate::visible::visible;
 
 pub use self::markdown::fence;
@@ -26,38 +25,24 @@ pub use self::markdown::fence;
 /// Usual maximum of the bytes that a section adds to its content: heading, file name, fences.
 const OVERHEAD: usize = 160;
 
-/// The format of the rendered text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Format {
-    /// Headings and fenced blocks, byte for byte as in the protocol.
-    #[default]
-    Markdown,
-    /// One `<item>` per item, with an escaped body.
-    Xml,
-    /// Headings and source blocks.
-    Org,
-    /// One object with an array of items, for programs.
-    Json,
+names! {
+    /// The format of the rendered text.
+    Format {
+        /// Headings and fenced blocks, byte for byte as in the protocol.
+        Markdown => "markdown",
+        /// One `<item>` per item, with an escaped body.
+        Xml => "xml",
+        /// Headings and source blocks.
+        Org => "org",
+        /// One object with an array of items, for programs.
+        Json => "json",
+    }
 }
 
-impl Format {
-    /// All formats, in the order in which errors list them.
-    pub const ALL: &'static [Self] = &[Self::Markdown, Self::Xml, Self::Org, Self::Json];
-
-    /// Returns the name on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Markdown => "markdown",
-            Self::Xml => "xml",
-            Self::Org => "org",
-            Self::Json => "json",
-        }
-    }
-
-    /// Returns the format with this wire name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|format| format.name() == name)
+impl Default for Format {
+    /// Returns the first format.
+    fn default() -> Self {
+        Self::ALL[0]
     }
 }
 

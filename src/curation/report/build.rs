@@ -63,10 +63,7 @@ fn entry_of(offered: &Offered) -> Entry {
 
 /// Lists one entry for each unit and one for each note, a note right after the unit it follows.
 fn entries_of_messages(history: &History<'_>, chosen: Projection) -> Vec<Entry> {
-    let mut unit_of = vec![0; history.messages.len()];
-    for (at, unit) in history.units.iter().enumerate() {
-        unit.members.iter().for_each(|index| unit_of[*index] = at);
-    }
+    let unit_of = history.unit_of_each_message();
     let mut after = vec![0; history.units.len()];
     let mut notes: Vec<(usize, u64)> = Vec::new();
     let mut place = 0;

@@ -2,6 +2,7 @@
 //!
 //! A strategy is one file that implements [`Strategy`], and one line in [`ALL`].
 
+mod choice;
 pub mod importance;
 mod query;
 mod rank;
@@ -13,93 +14,7 @@ mod tiered;
 use importance::Importance;
 use sliding::Sliding;
 
-use super::unit::History;
-
-/// Chooses the part of a history to show.
-pub trait Strategy: Sync {
-    /// Returns the name on the wire.
-    fn name(&self) -> &'static str;
-
-    /// Describes the strategy in a sentence, for the documentation.
-    fn doc(&self) -> &'static str;
-
-    /// Chooses the messages to show. The result costs at most [`Aim::budget`]. Every unit of the
-    /// history has a verdict in [`Projection::verdicts`], and units that cannot be left out are
-    /// shown unchanged. The caller makes sure that those fit.
-    fn project(&self, history: &History<'_>, aim: &Aim<'_>) -> Projection;
-}
-
-/// The constraints for a strategy.
-#[derive(Debug, Clone, Copy)]
-pub struct Aim<'a> {
-    /// Maximum cost of the projection, in tokens.
-    pub budget: u64,
-    /// Current question, if there is one.
-    pub query: Option<&'a str>,
-}
-
-/// A choice of messages from a history.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Projection {
-    /// Messages and notes to show, in order.
-    pub shown: Vec<Shown>,
-    /// Verdict on each unit of the history, in order.
-    pub verdicts: Vec<Verdict>,
-}
-
-/// Something that is shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Shown {
-    /// A whole message, by its index in the history.
-    Whole(usize),
-    /// A message with shorter content that says where the original is.
-    Shortened {
-        /// Index of the message in the history.
-        index: usize,
-        /// Text that replaces its content.
-        content: String,
-        /// Cost of the shortened message, in tokens.
-        tokens: u64,
-    },
-    /// A system message that replaces left-out messages.
-    Note {
-        /// Text of the note.
-        content: String,
-        /// Cost of the note, in tokens.
-        tokens: u64,
-    },
-}
-
-/// The outcome for a unit, with the reason.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Verdict {
-    /// Outcome for the unit.
-    pub fate: Fate,
-    /// Reason, in a few words.
-    pub reason: &'static str,
-    /// Score with its named parts, if the strategy gives scores. The parts add up to the score.
-    pub score: Option<Score>,
-}
-
-/// The outcome for a unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
-    /// Shown unchanged.
-    Kept,
-    /// Shown with shortened content.
-    Shortened,
-    /// Not shown.
-    Dropped,
-}
-
-/// A score with its parts.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Score {
-    /// Sum of the parts.
-    pub total: f64,
-    /// Parts by name.
-    pub parts: Vec<(&'static str, f64)>,
-}
+pub use self::choice::{Aim, Fate, Projection, Score, Shown, Strategy, Verdict};
 
 /// All strategies, in the order in which errors list them. The first is the default.
 pub static ALL: &[&dyn Strategy] = &[&tiered::Tiered, &query::Query, &Sliding, &Importance];

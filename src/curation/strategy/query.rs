@@ -53,7 +53,7 @@ fn choose(history: &History<'_>, order: &[usize], budget: u64) -> (Vec<bool>, u6
 /// Puts the chosen units in the order of the log. The rest of the budget goes to marks for the gaps
 /// between them, the longest gaps first, so that a mark never costs a unit its place.
 fn in_order(history: &History<'_>, chosen: &[bool], mut left: u64) -> Vec<Shown> {
-    let unit_of = show::unit_of_each_message(history);
+    let unit_of = history.unit_of_each_message();
     let shown: Vec<bool> = unit_of.iter().map(|unit| chosen[*unit]).collect();
     let gaps = gaps(&shown);
     let mut order: Vec<usize> = (0..gaps.len()).collect();

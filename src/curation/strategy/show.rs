@@ -16,15 +16,6 @@ pub(super) fn everything(history: &History<'_>, reason: &'static str) -> Project
     }
 }
 
-/// Returns the index of each message's unit.
-pub(super) fn unit_of_each_message(history: &History<'_>) -> Vec<usize> {
-    let mut units = vec![0; history.messages.len()];
-    for (at, unit) in history.units.iter().enumerate() {
-        unit.members.iter().for_each(|member| units[*member] = at);
-    }
-    units
-}
-
 /// Returns the verdict on a ranked unit.
 pub(super) fn ranked(kept: Option<Kept>, fate: Fate, score: Score) -> Verdict {
     let reason = match (kept, fate) {

@@ -51,7 +51,7 @@ fn prune(engine: &mut Engine) -> PrunedView {
 
 /// Returns the memories in the store, oldest first.
 fn stored(engine: &mut Engine) -> Vec<u64> {
-    let rows = engine.store.memories(&MemoryFilter::default(), u64::MAX).unwrap();
+    let rows = engine.store.read().memories(&MemoryFilter::default(), u64::MAX).unwrap();
     rows.iter().rev().map(|row| row.made.origin.unwrap().first).collect()
 }
 

@@ -125,7 +125,9 @@ impl Engine {
 
     fn note_usage(&mut self, asked: AskedWindow) -> Result<(), EngineError> {
         let AskedWindow { line, counted, spent } = asked;
-        self.store.add_spent(line, &spent)?;
+        if let Some(store) = self.store.note()? {
+            store.add_spent(line, &spent)?;
+        }
         if let Some(reported) = spent.input {
             self.report_usage(&spent.model, counted, reported)?;
         }

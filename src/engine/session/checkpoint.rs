@@ -8,7 +8,7 @@ use super::super::{Engine, EngineError, Event};
 use super::{Opened, SessionSettings};
 use crate::context::change::Slot;
 use crate::context::manager::Arrival;
-use crate::session::state::{Moment, State};
+use crate::session::state::{Moment, Revision, State};
 use crate::store::session::{CheckpointRow, NewCheckpoint, NewSession};
 
 /// Result of a rollback.
@@ -49,7 +49,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Store`].
     pub fn list_checkpoints(&mut self, id: u64) -> Result<Vec<CheckpointRow>, EngineError> {
-        Ok(self.store.checkpoints(id)?)
+        Ok(self.store.read().checkpoints(id)?)
     }
 
     /// Restores the view, pins and items of a checkpoint, by default the last one. The checkpoint
@@ -67,6 +67,7 @@ impl Engine {
             return Err(EngineError::NoVersioning { session: self.row(id)?.name });
         }
         let target = self.find_checkpoint(id, checkpoint)?;
+        self.settle_learned(id, "rollback")?;
         let before = self.moment(id)?;
         let (turns, messages) = self.size_of(id)?;
         let made = target.made;
@@ -113,15 +114,19 @@ impl Engine {
     ) -> Result<Opened, EngineError> {
         self.check_name_is_free(&new.name, 0)?;
         let from = match checkpoint {
-            None => self.moment(id)?,
+            None => {
+                self.settle_learned(id, "fork-session")?;
+                self.moment(id)?
+            }
             Some(_) => {
                 let made = self.find_checkpoint(id, checkpoint)?.made;
                 Moment { revision: made.state, position: made.position, items: made.items }
             }
         };
-        let state = self.revision(id, from.revision)?;
+        let Revision { state, learned } = self.revision(id, from.revision)?;
         let parent = Some((id, from.position));
         let fork = self.create_session(NewSession { parent, ..new }, "fork-session")?;
+        self.learn(fork, learned)?;
         let state = State::back_at(&state, from.position, from.position);
         self.revise(fork, "fork-session", State { before_rollback: None, ..state })?;
         if let Some(set) = from.items {
@@ -157,7 +162,7 @@ impl Engine {
             created: self.now(),
             items: moment.items,
         };
-        let checkpoint = self.store.add_checkpoint(id, &made)?;
+        let checkpoint = self.store.change()?.add_checkpoint(id, &made)?;
         let session = self.session_name(id)?;
         let message = made.message;
         self.events.push(Event::CheckpointCreated {
@@ -186,13 +191,14 @@ impl Engine {
         let found = match checkpoint {
             // Larger numbers do not fit the store.
             Some(number) if i64::try_from(number).is_err() => None,
-            Some(number) => self.store.checkpoint(id, number)?,
-            None => self.store.checkpoints(id)?.pop(),
+            Some(number) => self.store.read().checkpoint(id, number)?,
+            None => self.store.read().checkpoints(id)?.pop(),
         };
         match found {
             Some(row) => Ok(row),
             None => {
-                let known = self.store.checkpoints(id)?.into_iter().map(|row| row.id).collect();
+                let known =
+                    self.store.read().checkpoints(id)?.into_iter().map(|row| row.id).collect();
                 Err(EngineError::NoCheckpoint { session: self.row(id)?.name, known })
             }
         }
@@ -217,7 +223,8 @@ impl Engine {
         to: Moment,
         from: Option<Moment>,
     ) -> Result<(), EngineError> {
-        let then = self.revision(id, to.revision)?;
+        let Revision { state: then, learned } = self.revision(id, to.revision)?;
+        self.learn(id, learned)?;
         let length = self.session(id)?.length();
         let state = State { before_rollback: from, ..State::back_at(&then, to.position, length) };
         self.revise(id, method, state)?;

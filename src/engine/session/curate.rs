@@ -287,7 +287,7 @@ impl Engine {
             content: format!("[context-summary] {text}"),
             created: self.now(),
         };
-        Ok(self.store.add_memory(&new)?)
+        Ok(self.store.change()?.add_memory(&new)?)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::{Engine, EngineError};
 use super::{NewMessage, Opened};
-use crate::session::state::State;
+use crate::session::state::Revision;
 use crate::store::session::NewSession;
 
 impl Engine {
@@ -15,11 +15,11 @@ impl Engine {
         &mut self,
         mut new: NewSession,
         messages: Vec<NewMessage>,
-        view: Option<State>,
+        view: Option<Revision>,
     ) -> Result<Opened, EngineError> {
         let wanted = new.name.clone();
         for number in 2.. {
-            if self.store.session_named(&new.name)?.is_none() {
+            if self.store.read().session_named(&new.name)?.is_none() {
                 break;
             }
             new.name = format!("{wanted} ({number})");
@@ -27,7 +27,8 @@ impl Engine {
         let id = self.create_session(new, "import-session")?;
         self.append(id, messages)?;
         if let Some(view) = view {
-            let state = view.of_log(self.session(id)?.length());
+            let Revision { state, learned } = view.of_log(self.session(id)?.length());
+            self.learn(id, learned)?;
             self.revise(id, "import-session", state)?;
         }
         self.session_changed(id, "import-session")?;

@@ -3,21 +3,15 @@
 use std::sync::Arc;
 
 use super::super::{Engine, EngineError, Event};
-use super::SessionSettings;
+use super::SessionContext;
 use crate::curation::managed::{Status, Step, without_directive};
-use crate::engine::Costs;
 use crate::session::message::{Message, Role};
-use crate::store::session::SessionRow;
 use crate::store::view::{NewView, ViewQuery, ViewRow};
 
 /// Input for managing a turn.
 pub struct ToManage {
-    /// The session.
-    pub row: SessionRow,
-    /// Settings of the session.
-    pub settings: SessionSettings,
-    /// Token costs for the model that will see the view.
-    pub costs: Costs,
+    /// The session, with its settings and the token costs for the model that will see the view.
+    pub context: SessionContext,
     /// Messages in view, oldest first.
     pub messages: Vec<Arc<Message>>,
     /// Summary of the messages before them.
@@ -35,15 +29,14 @@ impl Engine {
     /// [`EngineError::NoSuchSession`].
     pub fn to_manage(&mut self, id: u64, model: &str) -> Result<ToManage, EngineError> {
         let row = self.row(id)?;
-        let settings = SessionSettings::parse(&row.settings)?;
-        let costs = self.costs(Some(model))?;
+        let context = self.context_of(row, Some(model))?;
         let session = self.session(id)?;
         let messages: Vec<_> = session.in_view().map(without_directive).collect();
         let last_said = messages.iter().rfind(|message| message.role == Role::User);
         let message = last_said.map_or(0, |message| message.number);
         let summary = session.state().summary.as_ref().map(|summary| Arc::from(&*summary.text));
         let turn = session.turns();
-        Ok(ToManage { row, settings, costs, messages, summary, message, turn })
+        Ok(ToManage { context, messages, summary, message, turn })
     }
 
     /// Returns the latest notes for a turn before message `before`, from this session or those it
@@ -54,7 +47,7 @@ impl Engine {
     pub fn prior_notes(&mut self, id: u64, before: u64) -> Result<Option<String>, EngineError> {
         let (mut of, mut before, mut newest) = (id, before, u64::MAX);
         loop {
-            if let Some(notes) = self.store.notes_before(of, before, newest)? {
+            if let Some(notes) = self.store.read().notes_before(of, before, newest)? {
                 if self.session(id)?.state().is_active(notes.message) {
                     return Ok(Some(notes.output));
                 }
@@ -75,7 +68,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Store`].
     pub fn view_like(&mut self, view: &NewView) -> Result<Option<ViewRow>, EngineError> {
-        Ok(self.store.view_like(view)?)
+        Ok(self.store.read().view_like(view)?)
     }
 
     /// Stores the outcome of managing a turn without an event. Returns the view's number.
@@ -84,7 +77,7 @@ impl Engine {
     /// [`EngineError::Store`].
     pub fn keep_view(&mut self, view: &NewView) -> Result<u64, EngineError> {
         let created = self.now();
-        Ok(self.store.add_view(&NewView { created, ..view.clone() })?)
+        Ok(self.store.change()?.add_view(&NewView { created, ..view.clone() })?)
     }
 
     /// Announces the outcome of managing a turn with an event.
@@ -109,6 +102,6 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Store`].
     pub fn views(&mut self, wanted: &ViewQuery<'_>) -> Result<Vec<ViewRow>, EngineError> {
-        Ok(self.store.views(wanted)?)
+        Ok(self.store.read().views(wanted)?)
     }
 }

@@ -92,24 +92,24 @@ impl Engine {
                 new.into_message(number, newest)
             })
             .collect();
-        self.store.append_messages(id, &messages)?;
-        self.touch_session(id);
-        let session = self.session_mut(id)?;
+        self.store.change()?.append_messages(id, &messages)?;
+        self.sessions.touch(id);
+        let loaded = self.loaded(id)?;
         let mut said = Said { numbers: Vec::new(), orphans: Vec::new() };
         let mut pinned = Vec::new();
         for message in messages {
             said.numbers.push(message.number);
-            let answers = |call: &str| session.has_call(call);
+            let answers = |call: &str| loaded.session.has_call(call);
             if message.role == Role::Tool && !message.tool_call_id.as_deref().is_some_and(answers) {
                 said.orphans.push(message.number);
             }
             if message.pinned {
                 pinned.push(message.number);
             }
-            session.append(message);
+            loaded.append(message);
         }
         if !pinned.is_empty() {
-            let mut state = session.state().rebased(session.length());
+            let mut state = loaded.session.state().rebased(loaded.session.length());
             pinned.iter().for_each(|&number| state.pinned.insert(number, number));
             self.revise(id, "add-message", state)?;
         }

@@ -1,16 +1,17 @@
 //! Operations on sessions: open, list, search, rename and delete.
 
-mod at_hand;
 mod chat;
 mod checkpoint;
 mod curate;
 mod import;
+mod loaded;
 mod manage;
 mod messages;
 mod revision;
 mod settings;
 mod turn;
 mod window;
+mod windows;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -18,34 +19,21 @@ use serde::{Deserialize, Serialize};
 pub use self::chat::{AskedWindow, ModelAnswer};
 pub use self::checkpoint::{RolledBack, Undone as RollbackUndone};
 pub use self::curate::{Keep, PrunedView, Summarized};
+use self::loaded::Loaded;
+pub(super) use self::loaded::Sessions;
 pub use self::manage::ToManage;
 pub use self::messages::{NewMessage, Said};
-pub use self::settings::{DEFAULT_TEMPLATE, SessionSettings};
+pub use self::settings::{DEFAULT_TEMPLATE, SessionContext, SessionSettings};
 pub use self::turn::{Turn, TurnDone, quality_parts};
-pub(super) use self::window::Windows;
-pub use self::window::{Material, Noted};
+pub use self::window::Material;
+pub use self::windows::Noted;
+pub(super) use self::windows::Windows;
 use super::{Engine, EngineError, Event, SessionName};
 use crate::ids::SessionId;
 use crate::session::Session;
 use crate::session::message::Message;
-use crate::session::state::State;
+use crate::session::state::Revision;
 use crate::store::session::{NewSession, SearchHit, SessionRow};
-
-/// Maximum number of messages in memory, not counting those of the session used last.
-const MESSAGES_KEPT: u64 = 100_000;
-
-/// The sessions in memory.
-#[derive(Default)]
-pub(super) struct Sessions {
-    /// Loaded sessions, least recently used first.
-    loaded: Vec<(u64, Session)>,
-    /// Sessions changed since the last commit. If it fails, they are read again from the store.
-    touched: Vec<u64>,
-    /// Session used by calls that name none, once one was chosen.
-    current: Option<u64>,
-    /// Sessions in which a model is answering.
-    answering: Vec<u64>,
-}
 
 /// Result of opening a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,7 +68,7 @@ impl Engine {
     }
 
     fn find_or_create(&mut self, new: NewSession) -> Result<Opened, EngineError> {
-        Ok(match self.store.session_named(&new.name)? {
+        Ok(match self.store.read().session_named(&new.name)? {
             Some(row) => Opened { id: row.id, created: false },
             None => Opened { id: self.create_session(new, "open-session")?, created: true },
         })
@@ -118,7 +106,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Store`].
     pub fn list_sessions(&mut self, deleted: bool) -> Result<Vec<SessionRow>, EngineError> {
-        Ok(self.store.sessions(deleted)?)
+        Ok(self.store.read().sessions(deleted)?)
     }
 
     /// Searches the names and messages of sessions for the words of a text. Returns the best hits
@@ -132,7 +120,7 @@ impl Engine {
         limit: u64,
         deleted: bool,
     ) -> Result<Vec<SearchHit>, EngineError> {
-        Ok(self.store.search_sessions(text, limit, deleted)?)
+        Ok(self.store.read().search_sessions(text, limit, deleted)?)
     }
 
     /// Returns the first unused name of the form `conversation-N`.
@@ -140,9 +128,9 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Store`].
     pub fn free_session_name(&mut self) -> Result<String, EngineError> {
-        for number in self.store.sessions(true)?.len() + 1.. {
+        for number in self.store.read().sessions(true)?.len() + 1.. {
             let name = format!("conversation-{number}");
-            if self.store.session_named(&name)?.is_none() {
+            if self.store.read().session_named(&name)?.is_none() {
                 return Ok(name);
             }
         }
@@ -156,7 +144,8 @@ impl Engine {
     pub fn rename_session(&mut self, name: &str, to: &str) -> Result<SessionRow, EngineError> {
         let row = self.find_session(Some(name))?;
         self.check_name_is_free(to, row.id)?;
-        self.store.rename_session(row.id, to)?;
+        self.store.change()?.rename_session(row.id, to)?;
+        self.sessions.change_row(row.id, |row| to.clone_into(&mut row.name));
         self.session_changed(row.id, "rename-session")?;
         self.row(row.id)
     }
@@ -168,7 +157,8 @@ impl Engine {
     pub fn delete_session(&mut self, name: &str) -> Result<SessionRow, EngineError> {
         let row = self.find_session(Some(name))?;
         let now = self.now();
-        self.store.set_session_deleted(row.id, Some(now))?;
+        self.store.change()?.set_session_deleted(row.id, Some(now))?;
+        self.sessions.change_row(row.id, |row| row.deleted = Some(now));
         if self.sessions.current == Some(row.id) {
             self.sessions.current = None;
         }
@@ -183,7 +173,7 @@ impl Engine {
     /// [`EngineError::NotDeleted`]; [`EngineError::SessionExists`] if its name has been taken
     /// since.
     pub fn restore_session(&mut self, name: &str) -> Result<SessionRow, EngineError> {
-        let rows = self.store.sessions(true)?;
+        let rows = self.store.read().sessions(true)?;
         let is_meant =
             |row: &&SessionRow| row.name == name || name.parse() == Ok(SessionId(row.id));
         let deleted = rows.iter().filter(|row| row.deleted.is_some());
@@ -194,7 +184,8 @@ impl Engine {
             return live.ok_or_else(|| EngineError::NotDeleted { name: name.to_owned(), known });
         };
         self.check_name_is_free(&row.name, row.id)?;
-        self.store.set_session_deleted(row.id, None)?;
+        self.store.change()?.set_session_deleted(row.id, None)?;
+        self.sessions.change_row(row.id, |row| row.deleted = None);
         self.session_changed(row.id, "restore-session")?;
         self.row(row.id)
     }
@@ -204,7 +195,8 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Store`].
     pub fn set_session_settings(&mut self, id: u64, settings: &str) -> Result<(), EngineError> {
-        self.store.set_session_settings(id, settings)?;
+        self.store.change()?.set_session_settings(id, settings)?;
+        self.sessions.change_row(id, |row| settings.clone_into(&mut row.settings));
         self.session_changed(id, "configure-session")
     }
 
@@ -241,7 +233,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NoSuchSession`].
     pub fn row(&mut self, id: u64) -> Result<SessionRow, EngineError> {
-        match self.store.session(id)? {
+        match self.row_if_any(id)? {
             Some(row) => Ok(row),
             None => Err(self.no_such_session(Some(&SessionId(id).to_string()))),
         }
@@ -252,27 +244,25 @@ impl Engine {
         new: NewSession,
         method: &'static str,
     ) -> Result<u64, EngineError> {
-        let id = self.store.create_session(&NewSession { created: self.now(), ..new })?;
+        let new = NewSession { created: self.now(), ..new };
+        let id = self.store.change()?.create_session(&new)?;
+        self.sessions.touch(id);
         self.session_changed(id, method)?;
         Ok(id)
     }
 
-    /// Returns a session for a change that the store already has.
-    pub(super) fn session_mut(&mut self, id: u64) -> Result<&mut Session, EngineError> {
-        let loaded = match self.sessions.loaded.iter().position(|(known, _)| *known == id) {
-            Some(at) => self.sessions.loaded.remove(at).1,
-            None => self.read_session(id)?,
-        };
-        self.sessions.loaded.push((id, loaded));
-        match self.sessions.loaded.last_mut() {
-            Some((_, session)) => Ok(session),
-            None => Err(EngineError::Ended),
-        }
+    /// Returns the session, to be changed by what the store has been told already.
+    fn session_mut(&mut self, id: u64) -> Result<&mut Session, EngineError> {
+        Ok(&mut self.loaded(id)?.session)
     }
 
-    /// Marks a session as changed since the last commit.
-    pub(super) fn touch_session(&mut self, id: u64) {
-        self.sessions.touched.push(id);
+    /// Returns the session and its row, to be changed by what the store has been told already.
+    fn loaded(&mut self, id: u64) -> Result<&mut Loaded, EngineError> {
+        let loaded = match self.sessions.take(id) {
+            Some(loaded) => loaded,
+            None => self.read_session(id)?,
+        };
+        self.sessions.put(loaded).ok_or(EngineError::Ended)
     }
 
     pub(super) fn session_changed(
@@ -291,7 +281,7 @@ impl Engine {
     }
 
     pub(super) fn check_name_is_free(&mut self, name: &str, of: u64) -> Result<(), EngineError> {
-        match self.store.session_named(name)? {
+        match self.store.read().session_named(name)? {
             Some(other) if other.id != of => {
                 Err(EngineError::SessionExists { name: name.to_owned() })
             }
@@ -299,8 +289,9 @@ impl Engine {
         }
     }
 
-    fn read_session(&mut self, id: u64) -> Result<Session, EngineError> {
-        let mut log = self.store.messages(id, 1, u64::MAX)?;
+    fn read_session(&mut self, id: u64) -> Result<Loaded, EngineError> {
+        let row = self.row(id)?;
+        let mut log = self.store.read().messages(id, 1, u64::MAX)?;
         let counter = self.counter();
         // Counts are stored with the messages; they are made again only for another tokenizer.
         for message in log.iter_mut().filter(|message| message.counted_by != counter.name()) {
@@ -308,71 +299,56 @@ impl Engine {
             message.tokens = NewMessage::tokens_of(&*counter, content, tool_calls);
             message.counted_by = counter.name();
         }
-        let newest = self.store.newest_state(id)?;
-        let (state, revision) = match newest {
-            Some(row) => (revision::parse(&row.state)?, row.number),
-            None => (State::default(), 0),
+        let (Revision { state, learned }, number) = match self.store.read().newest_state(id)? {
+            Some(newest) => (revision::parse(&newest.state)?, newest.number),
+            None => (Revision::default(), 0),
         };
-        Ok(Session::new(log, state, revision))
+        let learned = match row.learned.is_empty() {
+            true => learned,
+            false => revision::parse_learned(&row.learned)?,
+        };
+        Ok(Loaded { row, session: Session::new(log, state, number, learned) })
     }
 
     fn session_called(&mut self, name: &str) -> Result<Option<SessionRow>, EngineError> {
-        if let Some(row) = self.store.session_named(name)? {
+        if let Some(row) = self.sessions.row_named(name) {
+            return Ok(Some(row.clone()));
+        }
+        let named = self.store.read().session_named(name)?;
+        if let Some(row) = self.sessions.note_found(named) {
             return Ok(Some(row));
         }
         let Ok(SessionId(number)) = name.parse() else { return Ok(None) };
-        Ok(self.store.session(number)?.filter(|row| row.deleted.is_none()))
+        Ok(self.row_if_any(number)?.filter(|row| row.deleted.is_none()))
     }
 
     fn current_session(&mut self) -> Result<Option<SessionRow>, EngineError> {
         if let Some(id) = self.sessions.current {
             // A session that was not stored, or was deleted, is no longer current.
-            if let Some(row) = self.store.session(id)?.filter(|row| row.deleted.is_none()) {
+            if let Some(row) = self.row_if_any(id)?.filter(|row| row.deleted.is_none()) {
                 return Ok(Some(row));
             }
         }
-        Ok(self.store.sessions(false)?.into_iter().next())
+        Ok(self.store.read().sessions(false)?.into_iter().next())
+    }
+
+    fn row_if_any(&mut self, id: u64) -> Result<Option<SessionRow>, EngineError> {
+        match self.sessions.row(id) {
+            Some(row) => Ok(Some(row.clone())),
+            None => {
+                let row = self.store.read().session(id)?;
+                Ok(self.sessions.note_found(row))
+            }
+        }
     }
 
     fn no_such_session(&mut self, name: Option<&str>) -> EngineError {
-        match self.store.sessions(false) {
+        match self.store.read().sessions(false) {
             Err(error) => error.into(),
             Ok(rows) => EngineError::NoSuchSession {
                 name: name.map(str::to_owned),
                 known: rows.into_iter().map(|row| row.name).collect(),
             },
-        }
-    }
-}
-
-impl Sessions {
-    /// Returns the number of sessions changed since the last commit.
-    pub(super) fn touched(&self) -> usize {
-        self.touched.len()
-    }
-
-    /// Drops the sessions changed since then, so that they are read again.
-    pub(super) fn forget_touched(&mut self, since: usize) {
-        for id in self.touched.drain(since..) {
-            self.loaded.retain(|(known, _)| *known != id);
-        }
-    }
-
-    /// Drops everything after a failed commit.
-    pub(super) fn forget_all(&mut self) {
-        self.loaded.clear();
-        self.touched.clear();
-    }
-
-    /// Drops the least recently used sessions after a commit if there are too many messages in
-    /// memory.
-    pub(super) fn tidy(&mut self) {
-        self.touched.clear();
-        let length = |loaded: &(u64, Session)| loaded.1.length();
-        while self.loaded.len() > 1
-            && self.loaded.iter().rev().skip(1).map(length).sum::<u64>() > MESSAGES_KEPT
-        {
-            self.loaded.remove(0);
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Revisions of a session's view: each change makes one, and each can be restored.
 
+use serde::Serialize;
+
 use super::super::{Engine, EngineError};
-use crate::session::state::State;
+use crate::session::state::{Learned, Revision, State};
 use crate::store::StoreError;
 use crate::store::session::{StateRow, StateSummary};
 
@@ -16,17 +18,42 @@ impl Engine {
         let created = self.now();
         let session = self.session(id)?;
         let number = session.revision() + 1;
+        let revision = Revision { state, learned: session.learned() };
         let row = StateRow {
             number,
             kind: method.to_owned(),
-            base: state.base,
+            base: revision.state.base,
             created,
-            state: print(&state)?,
+            state: print(&revision)?,
         };
-        self.store.append_state(id, &row)?;
-        self.touch_session(id);
-        self.session_mut(id)?.set_state(state, number);
+        self.store.change()?.append_state(id, &row)?;
+        self.sessions.touch(id);
+        self.session_mut(id)?.set_state(revision.state, number);
         Ok(())
+    }
+
+    /// Stores what was learned of a session, which makes no revision.
+    pub(super) fn learn(&mut self, id: u64, learned: Learned) -> Result<(), EngineError> {
+        if self.session(id)?.learned() == learned {
+            return Ok(());
+        }
+        let text = print(&learned)?;
+        self.store.change()?.set_learned(id, &text)?;
+        self.sessions.change_row(id, |row| row.learned = text);
+        self.session_mut(id)?.set_learned(learned);
+        Ok(())
+    }
+
+    /// Makes sure that going back to the newest revision brings back all of the present.
+    pub(super) fn settle_learned(&mut self, id: u64, method: &str) -> Result<(), EngineError> {
+        let session = self.session(id)?;
+        let (number, learned) = (session.revision(), session.learned());
+        if self.revision(id, number)?.learned == learned {
+            return Ok(());
+        }
+        let session = self.session(id)?;
+        let state = session.state().rebased(session.length());
+        self.revise(id, method, state)
     }
 
     /// Lists the newest revisions of a session, newest first, at most `limit`.
@@ -38,7 +65,7 @@ impl Engine {
         id: u64,
         limit: u64,
     ) -> Result<Vec<StateSummary>, EngineError> {
-        Ok(self.store.states(id, limit)?)
+        Ok(self.store.read().states(id, limit)?)
     }
 
     /// Restores the view of a revision as a new revision. Messages added since then stay in view.
@@ -46,8 +73,8 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NoSuchRevision`].
     pub fn restore_revision(&mut self, id: u64, number: u64) -> Result<(), EngineError> {
-        let then = self.revision(id, number)?;
-        let until = self.store.state(id, number + 1)?.map(|next| next.base);
+        let then = self.revision(id, number)?.state;
+        let until = self.store.read().state(id, number + 1)?.map(|next| next.base);
         let session = self.session(id)?;
         let mut state = session.state().rebased(session.length());
         state.active.extend(&then.rebased(until.unwrap_or(state.base)).active);
@@ -58,11 +85,11 @@ impl Engine {
         self.session_changed(id, "restore-revision")
     }
 
-    pub(super) fn revision(&mut self, id: u64, number: u64) -> Result<State, EngineError> {
+    pub(super) fn revision(&mut self, id: u64, number: u64) -> Result<Revision, EngineError> {
         if number == 0 {
-            return Ok(State::default());
+            return Ok(Revision::default());
         }
-        match self.store.state(id, number)? {
+        match self.store.read().state(id, number)? {
             Some(row) => parse(&row.state),
             None => {
                 let newest = self.session(id)?.revision();
@@ -72,13 +99,17 @@ impl Engine {
     }
 }
 
-/// Serializes a state for the store.
-pub(super) fn print(state: &State) -> Result<String, EngineError> {
+fn print(state: &impl Serialize) -> Result<String, EngineError> {
     serde_json::to_string(state).map_err(damaged)
 }
 
-/// Parses a stored state.
-pub(super) fn parse(text: &str) -> Result<State, EngineError> {
+/// Parses a stored revision.
+pub(super) fn parse(text: &str) -> Result<Revision, EngineError> {
+    Revision::parse(text).map_err(damaged)
+}
+
+/// Parses what was learned of a session, as it is stored.
+pub(super) fn parse_learned(text: &str) -> Result<Learned, EngineError> {
     serde_json::from_str(text).map_err(damaged)
 }
 

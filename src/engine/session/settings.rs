@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::{Engine, EngineError};
+use super::super::{Costs, Engine, EngineError};
 use crate::curation::config::TurnConfig;
 use crate::curation::managed::SaidSettings;
 use crate::store::StoreError;
@@ -86,7 +86,47 @@ impl SessionSettings {
     }
 }
 
+/// A session as a request finds it. It is loaded once and passed on to whatever the request does.
+#[derive(Clone)]
+pub struct SessionContext {
+    /// The session's row.
+    pub row: SessionRow,
+    /// Its settings.
+    pub settings: SessionSettings,
+    /// The costs of things for the model that the request is about.
+    pub costs: Costs,
+}
+
 impl Engine {
+    /// Loads a session as [`find_session`](Self::find_session) finds it, for its own model unless
+    /// another is named.
+    ///
+    /// # Errors
+    /// [`EngineError::NoSuchSession`], and [`StoreError::Damaged`] settings.
+    pub fn session_context(
+        &mut self,
+        name: Option<&str>,
+        model: Option<&str>,
+    ) -> Result<SessionContext, EngineError> {
+        let row = self.find_session(name)?;
+        self.context_of(row, model)
+    }
+
+    /// Loads what else a request needs of the session with this row, for its own model unless
+    /// another is named.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] settings, [`EngineError::Store`].
+    pub fn context_of(
+        &mut self,
+        row: SessionRow,
+        model: Option<&str>,
+    ) -> Result<SessionContext, EngineError> {
+        let settings = SessionSettings::parse(&row.settings)?;
+        let costs = self.costs(model.or(settings.model.as_deref()))?;
+        Ok(SessionContext { row, settings, costs })
+    }
+
     /// Finds a session like [`find_session`](Self::find_session), and returns its settings too.
     ///
     /// # Errors

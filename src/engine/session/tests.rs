@@ -6,11 +6,15 @@ use std::sync::Arc;
 use super::*;
 use crate::context::change::Settings;
 use crate::context::item::{Kind, Metadata};
+use crate::curation::config::TurnConfig;
 use crate::curation::ledger::Ledger;
-use crate::curation::summary::{Ahead, Prepared, Source, Summarizer, SummaryError};
+use crate::curation::summary::{Ahead, Extractive, Prepared, Source, Summarizer, SummaryError};
 use crate::engine::NewItem;
 use crate::session::message::Role;
+use crate::session::state::Learned;
+use crate::store::session::StateRow;
 use crate::store::sqlite::SqliteStore;
+use crate::store::testing::rows_read;
 
 fn engine() -> Engine {
     let store = Box::new(SqliteStore::in_memory().unwrap());
@@ -261,11 +265,16 @@ fn asked() -> Turn {
     Turn { message, coherence: None, vector: None }
 }
 
+fn context(engine: &mut Engine, id: u64) -> SessionContext {
+    let row = engine.row(id).unwrap();
+    engine.context_of(row, None).unwrap()
+}
+
 #[track_caller]
 fn check_turn(engine: &mut Engine, id: u64, prepared: &Prepared, expected: bool) {
     let watched = Watched(prepared, Cell::new(None));
-    let costs = engine.costs(None).unwrap();
-    let done = engine.run_alone(|e| e.process_turn(id, asked(), &costs, &watched)).unwrap();
+    let context = context(engine, id);
+    let done = engine.run_alone(|e| e.process_turn(&context, asked(), &watched)).unwrap();
     assert!(done.summarized.is_some(), "{:?}", done.not_summarized);
     assert_eq!(watched.1.get(), Some(expected));
 }
@@ -273,17 +282,18 @@ fn check_turn(engine: &mut Engine, id: u64, prepared: &Prepared, expected: bool)
 #[test]
 fn what_is_prepared_for_a_turn_is_what_its_summary_needs() {
     let mut engine = engine();
-    let costs = engine.costs(None).unwrap();
     let id = long_talk(&mut engine, "long");
-    let ahead = engine.turn_ahead(id, &asked().message, &costs).unwrap().unwrap();
+    let context = context(&mut engine, id);
+    let ahead = engine.turn_ahead(&context, &asked().message).unwrap().unwrap();
     check_turn(&mut engine, id, &ahead.prepare(), true);
     // The next turn has little in view.
-    assert!(engine.turn_ahead(id, &asked().message, &costs).unwrap().is_none());
+    assert!(engine.turn_ahead(&context, &asked().message).unwrap().is_none());
 
     // Equal message numbers of another session are other messages.
     let ahead = {
         let like = long_talk(&mut engine, "like");
-        engine.turn_ahead(like, &asked().message, &costs).unwrap().unwrap()
+        let context = self::context(&mut engine, like);
+        engine.turn_ahead(&context, &asked().message).unwrap().unwrap()
     };
     let id = long_talk(&mut engine, "other");
     check_turn(&mut engine, id, &ahead.prepare(), false);
@@ -345,4 +355,118 @@ fn an_answer_is_stored_with_the_end_of_its_turn_or_not_at_all() {
     let whole = engine.answered(id, question, "key").unwrap().unwrap();
     assert_eq!((whole.number, &*whole.content), (3, "because"));
     assert!(engine.begin_turn(Some("a")).is_ok(), "the turn has ended");
+}
+
+/// Returns how many rows of sessions `operation` reads.
+fn reads<T>(
+    engine: &mut Engine,
+    operation: impl FnOnce(&mut Engine) -> Result<T, EngineError>,
+) -> (u64, T) {
+    let before = rows_read();
+    let outcome = engine.run_alone(operation).unwrap();
+    (rows_read() - before, outcome)
+}
+
+/// A turn as `process-turn` does it.
+fn process(engine: &mut Engine, coherence: f64) -> Result<TurnDone, EngineError> {
+    let turn = Turn { coherence: Some(coherence), ..asked() };
+    let done = engine.once_in("process-turn", None, Some("a"), |engine, row| {
+        let context = engine.context_of(row.clone(), None)?;
+        engine.process_turn(&context, turn, &Extractive)
+    });
+    Ok(done?.1)
+}
+
+#[test]
+fn a_turn_reads_the_row_of_its_session_once_at_most() {
+    let mut engine = engine();
+    let id = open(&mut engine, "a");
+    let interval = TurnConfig::default().checkpoint_interval;
+    for _ in 0..interval + 2 {
+        reread(&mut engine);
+        assert_eq!(reads(&mut engine, |engine| process(engine, 0.9)).0, 1, "from the store");
+        assert_eq!(reads(&mut engine, |engine| process(engine, 0.8)).0, 0, "in memory");
+    }
+    assert!(!engine.list_checkpoints(id).unwrap().is_empty());
+
+    // As a chat does it: begin, process and collect, note the window, end with the answer.
+    let (begun, (row, _)) = reads(&mut engine, |engine| engine.begin_turn(Some("a")));
+    let (processed, _) = reads(&mut engine, |engine| {
+        let context = engine.context_of(row, None)?;
+        engine.process_turn(&context, asked(), &Extractive)?;
+        engine.material(context)
+    });
+    let (ended, _) = reads(&mut engine, |e| e.end_turn_with(id, answer("so"), Some("key")));
+    assert_eq!((begun, processed, ended), (0, 0, 0));
+    let row = engine.row(id).unwrap();
+    reread(&mut engine);
+    assert_eq!(engine.row(id).unwrap(), row, "the row in memory is that of the store");
+}
+
+#[test]
+fn a_turn_that_changes_only_figures_makes_no_revision() {
+    let mut engine = engine();
+    let id = open(&mut engine, "a");
+    engine.run_alone(|engine| engine.pin_messages(id, &[], true)).unwrap();
+    for coherence in [0.9, 0.4, 0.7] {
+        engine.run_alone(|engine| process(engine, coherence)).unwrap();
+        let session = engine.session(id).unwrap();
+        assert_eq!((session.revision(), session.learned().coherence), (1, Some(coherence)));
+        reread(&mut engine);
+        assert_eq!(engine.session(id).unwrap().learned().coherence, Some(coherence));
+    }
+    let failed: Result<(), _> = engine.run_alone(|engine| {
+        process(engine, 0.1)?;
+        Err(EngineError::Cancelled)
+    });
+    assert!(failed.is_err());
+    assert_eq!(engine.session(id).unwrap().learned().coherence, Some(0.7));
+}
+
+#[test]
+fn going_back_brings_the_figures_of_then_back() {
+    let mut engine = engine();
+    let id = open(&mut engine, "a");
+    engine.run_alone(|engine| process(engine, 0.9)).unwrap();
+    engine.run_alone(|engine| engine.checkpoint(id, "good")).unwrap();
+    engine.run_alone(|engine| process(engine, 0.2)).unwrap();
+    let coherence = |engine: &mut Engine| {
+        reread(engine);
+        engine.session(id).unwrap().learned().coherence
+    };
+    engine.run_alone(|engine| engine.rollback(id, None)).unwrap();
+    assert_eq!(coherence(&mut engine), Some(0.9));
+    engine.run_alone(|engine| engine.undo_rollback(id)).unwrap();
+    assert_eq!(coherence(&mut engine), Some(0.2));
+    let new = NewSession { name: "b".into(), ..NewSession::default() };
+    let fork = engine.run_alone(|engine| engine.fork_session(id, Some(1), new)).unwrap().id;
+    reread(&mut engine);
+    assert_eq!(engine.session(fork).unwrap().learned().coherence, Some(0.9));
+}
+
+#[test]
+fn what_older_programs_learned_is_read_from_the_revision_that_had_it() {
+    let mut engine = engine();
+    let id = open(&mut engine, "a");
+    turn(&mut engine, id, "one");
+    let state = r#"{"base":2,"active":[[1,2]],"pruned":[],"summary":null,"pinned":[],"summaries":1,
+        "futile":2,"tried-in-turn":1,"checkpoint-turn":0,"relevance":0.25,"coherence":0.5,
+        "before-rollback":null}"#;
+    let (kind, state) = ("process-turn".to_owned(), state.to_owned());
+    engine
+        .run_alone(|e| {
+            Ok(e.store
+                .change()
+                .unwrap()
+                .append_state(id, &StateRow { number: 1, kind, base: 2, created: 0, state })?)
+        })
+        .unwrap();
+    reread(&mut engine);
+    let session = engine.session(id).unwrap();
+    let old = Learned { futile: 2, tried_in_turn: 1, relevance: 0.25, coherence: Some(0.5) };
+    assert_eq!((session.learned(), session.state().summaries, session.revision()), (old, 1, 1));
+    engine.run_alone(|engine| process(engine, 0.75)).unwrap();
+    reread(&mut engine);
+    let learned = engine.session(id).unwrap().learned();
+    assert_eq!(learned, Learned { relevance: 0.0, coherence: Some(0.75), ..old });
 }

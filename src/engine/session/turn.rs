@@ -9,14 +9,15 @@ use super::super::{Costs, Engine, EngineError};
 use super::checkpoint::RolledBack;
 use super::curate::{Keep, Summarized, ahead, most_ledger_tokens, references};
 use super::messages::NewMessage;
-use super::settings::SessionSettings;
+use super::settings::SessionContext;
 use crate::curation::config::TurnConfig;
 use crate::curation::quality::{Observed, Quality};
 use crate::curation::summary::{Ahead, Summarizer};
 use crate::curation::unit::History;
 use crate::memory::grounding::Grounding;
 use crate::session::message::{Message, Role};
-use crate::session::state::State;
+use crate::session::state::Learned;
+use crate::store::session::SessionRow;
 
 /// Stop summarizing for a while after this many unhelpful attempts in a row.
 const FUTILE_AT_MOST: u64 = 2;
@@ -75,18 +76,17 @@ impl Engine {
     /// Returns errors of these steps. A failed summary is not an error; the result reports it.
     pub fn process_turn(
         &mut self,
-        id: u64,
+        context: &SessionContext,
         turn: Turn,
-        costs: &Costs,
         summarizer: &dyn Summarizer,
     ) -> Result<TurnDone, EngineError> {
-        let settings = SessionSettings::parse(&self.row(id)?.settings)?;
-        let config = settings.turn;
+        let SessionContext { row, settings, costs } = context;
+        let (id, config) = (row.id, settings.turn);
         let before = self.session(id)?;
         let (position, turns_before) = (before.length(), before.turns());
         let message = turn.message.clone();
         let mut said = self.append(id, vec![turn.message])?.numbers;
-        let grounded = self.ground_turn(id, &message.content, turn.vector, &config)?;
+        let grounded = self.ground_turn(row, &message.content, turn.vector, &config)?;
         let (summarized, not_summarized) =
             self.keep_small(id, &grounded.grounding, &config, costs, summarizer)?;
         let due = turns_before.saturating_sub(self.session(id)?.state().checkpoint_turn)
@@ -136,18 +136,18 @@ impl Engine {
     /// [`EngineError::Store`].
     pub fn turn_ahead(
         &mut self,
-        id: u64,
+        context: &SessionContext,
         message: &NewMessage,
-        costs: &Costs,
     ) -> Result<Option<Ahead>, EngineError> {
-        let config = SessionSettings::parse(&self.row(id)?.settings)?.turn;
+        let SessionContext { row, settings, costs } = context;
+        let (id, config) = (row.id, settings.turn);
         let nothing = Grounding::default();
         let tokens = self.view_tokens(id, costs, &nothing)? + costs.measure.message(message.tokens);
         let session = self.session(id)?;
         let turns = session.turns() + u64::from(message.role == Role::User);
         if !config.auto_summarize
             || tokens <= config.summarize_at()
-            || turns_to_wait(session.state(), turns).is_some()
+            || turns_to_wait(session.learned(), turns).is_some()
         {
             return Ok(None);
         }
@@ -162,15 +162,15 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::Store`].
-    pub fn quality_score(&mut self, id: u64, costs: &Costs) -> Result<Quality, EngineError> {
-        let settings = SessionSettings::parse(&self.row(id)?.settings)?;
-        let tokens = self.view_tokens(id, costs, &Grounding::default())?;
-        self.quality(id, settings.turn.max_tokens, tokens)
+    pub fn quality_score(&mut self, context: &SessionContext) -> Result<Quality, EngineError> {
+        let SessionContext { row: SessionRow { id, .. }, settings, costs } = context;
+        let tokens = self.view_tokens(*id, costs, &Grounding::default())?;
+        self.quality(*id, settings.turn.max_tokens, tokens)
     }
 
     fn ground_turn(
         &mut self,
-        id: u64,
+        row: &SessionRow,
         text: &str,
         vector: Option<(String, Vec<f32>)>,
         config: &TurnConfig,
@@ -179,9 +179,9 @@ impl Engine {
         if limit == 0 {
             return Ok(Grounded::default());
         }
-        let filter = memories_for(&self.row(id)?);
-        let in_view = self.session(id)?.in_view().map(|message| message.number).collect();
-        let in_view = Some((id, in_view));
+        let filter = memories_for(row);
+        let in_view = self.session(row.id)?.in_view().map(|message| message.number).collect();
+        let in_view = Some((row.id, in_view));
         self.ground(&Query { text: text.to_owned(), vector, filter, limit, in_view })
     }
 
@@ -199,9 +199,9 @@ impl Engine {
             return Ok((None, None));
         }
         let session = self.session(id)?;
-        let (turns, state) = (session.turns(), session.state());
-        if let Some(wait) = turns_to_wait(state, turns) {
-            let (times, s) = (state.futile, if wait == 1 { "" } else { "s" });
+        let (turns, learned) = (session.turns(), session.learned());
+        if let Some(wait) = turns_to_wait(learned, turns) {
+            let (times, s) = (learned.futile, if wait == 1 { "" } else { "s" });
             return Ok((
                 None,
                 Some(format!(
@@ -229,10 +229,9 @@ impl Engine {
     }
 
     fn note_attempt(&mut self, id: u64, turn: u64, helped: bool) -> Result<(), EngineError> {
-        let session = self.session(id)?;
-        let state = session.state().rebased(session.length());
-        let futile = if helped { 0 } else { state.futile + 1 };
-        self.revise(id, "process-turn", State { futile, tried_in_turn: turn, ..state })
+        let learned = self.session(id)?.learned();
+        let futile = if helped { 0 } else { learned.futile + 1 };
+        self.learn(id, Learned { futile, tried_in_turn: turn, ..learned })
     }
 
     fn observe(
@@ -241,25 +240,20 @@ impl Engine {
         relevance: f64,
         coherence: Option<f64>,
     ) -> Result<(), EngineError> {
-        let session = self.session(id)?;
-        let known = session.state();
+        let known = self.session(id)?.learned();
         let coherence = coherence.or(known.coherence);
-        if known.relevance == relevance && known.coherence == coherence {
-            return Ok(());
-        }
-        let state = known.rebased(session.length());
-        self.revise(id, "process-turn", State { relevance, coherence, ..state })
+        self.learn(id, Learned { relevance, coherence, ..known })
     }
 
     /// Computes the quality of a session whose view has `tokens` tokens.
     fn quality(&mut self, id: u64, max_tokens: u64, tokens: u64) -> Result<Quality, EngineError> {
         let session = self.session(id)?;
-        let state = session.state();
+        let Learned { relevance, coherence, .. } = session.learned();
         Ok(Quality::of(&Observed {
-            relevance: state.relevance,
-            coherence: state.coherence,
+            relevance,
+            coherence,
             turns: session.turns(),
-            summaries: state.summaries,
+            summaries: session.state().summaries,
             tokens,
             max_tokens,
         }))
@@ -292,9 +286,9 @@ impl Engine {
 }
 
 /// Returns the number of turns until the next attempt to summarize, if the last ones did not help.
-fn turns_to_wait(state: &State, turns: u64) -> Option<u64> {
-    let since = turns.saturating_sub(state.tried_in_turn);
-    (state.futile >= FUTILE_AT_MOST && since < TURNS_BACKED_OFF).then(|| TURNS_BACKED_OFF - since)
+fn turns_to_wait(learned: Learned, turns: u64) -> Option<u64> {
+    let since = turns.saturating_sub(learned.tried_in_turn);
+    (learned.futile >= FUTILE_AT_MOST && since < TURNS_BACKED_OFF).then(|| TURNS_BACKED_OFF - since)
 }
 
 /// Returns the number of recent turns that a summary leaves alone: as many as fit into its target

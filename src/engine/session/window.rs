@@ -1,30 +1,22 @@
 //! Input for building a session's window, and records of built windows.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::super::{Engine, EngineError, Selection, View};
-use super::settings::SessionSettings;
+use super::settings::SessionContext;
+use super::windows::Noted;
 use crate::context::render::report::ItemVerdict;
 use crate::curation::managed::without_directive;
 use crate::curation::report::{Fingerprint, Report};
 use crate::curation::window::{Window, WindowUsage};
-use crate::engine::Costs;
 use crate::session::message::Message;
 use crate::session::message::Phase;
-use crate::store::session::{PhaseUsage, SessionRow, UsageRow};
-
-/// Maximum number of window reports in memory, over all sessions.
-const REPORTS_KEPT: usize = 64;
+use crate::store::session::{PhaseUsage, UsageRow};
 
 /// Content of a session for its window.
 pub struct Material {
-    /// The session.
-    pub row: SessionRow,
-    /// Settings of the session.
-    pub settings: SessionSettings,
-    /// Token costs for its model.
-    pub costs: Costs,
+    /// The session, with its settings and the token costs for the model.
+    pub context: SessionContext,
     /// Messages in view, oldest first.
     pub messages: Vec<Arc<Message>>,
     /// Summary of the messages before them, with its tokens.
@@ -35,38 +27,13 @@ pub struct Material {
     pub previous: Option<Fingerprint>,
 }
 
-/// Record of a built window, without its content.
-#[derive(Clone)]
-pub struct Noted {
-    /// Session of the window.
-    pub session: u64,
-    /// Time in Unix seconds.
-    pub at: i64,
-    /// Costs, and the reasons for its content.
-    pub report: Arc<Report>,
-    /// Outcome for each item offered.
-    pub items: Vec<ItemVerdict>,
-    fingerprint: Fingerprint,
-}
-
-/// Records of recent windows, newest last.
-#[derive(Default)]
-pub(in super::super) struct Windows {
-    noted: VecDeque<Noted>,
-}
-
 impl Engine {
-    /// Returns the content of a session for a window. `model` overrides the session's own model.
+    /// Returns the content of a session for a window.
     ///
     /// # Errors
-    /// [`EngineError::NoSuchSession`].
-    pub fn material(
-        &mut self,
-        name: Option<&str>,
-        model: Option<&str>,
-    ) -> Result<Material, EngineError> {
-        let (row, settings) = self.find_with_settings(name)?;
-        let costs = self.costs(model.or(settings.model.as_deref()))?;
+    /// [`EngineError::Store`].
+    pub fn material(&mut self, context: SessionContext) -> Result<Material, EngineError> {
+        let row = &context.row;
         let items =
             self.select(&Selection { managers: vec![row.manager_name()], ..Selection::default() })?;
         let session = self.session(row.id)?;
@@ -74,7 +41,7 @@ impl Engine {
         let summary = summary.map(|summary| (Arc::from(&*summary.text), summary.tokens));
         let messages = session.in_view().map(without_directive).collect();
         let previous = self.windows.of(row.id).next().map(|noted| noted.fingerprint.clone());
-        Ok(Material { row, settings, costs, messages, summary, items, previous })
+        Ok(Material { context, messages, summary, items, previous })
     }
 
     /// Records a built window. Returns the number of its line in the usage log.
@@ -88,7 +55,11 @@ impl Engine {
         items: Vec<ItemVerdict>,
     ) -> Result<u64, EngineError> {
         let at = self.now();
-        let line = self.store.log_usage(&usage_row(id, at, &window.usage, &window.report))?;
+        let usage = usage_row(id, at, &window.usage, &window.report);
+        let line = match self.store.note()? {
+            Some(store) => store.log_usage(&usage)?,
+            None => 0,
+        };
         self.windows.note(Noted {
             session: id,
             at,
@@ -115,7 +86,7 @@ impl Engine {
         phase: Option<Phase>,
         limit: u64,
     ) -> Result<Vec<UsageRow>, EngineError> {
-        Ok(self.store.usage(session, phase, limit)?)
+        Ok(self.store.read().usage(session, phase, limit)?)
     }
 
     /// Returns the composition of all windows, by phase.
@@ -123,20 +94,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Store`].
     pub fn usage_by_phase(&mut self, session: Option<u64>) -> Result<Vec<PhaseUsage>, EngineError> {
-        Ok(self.store.usage_by_phase(session)?)
-    }
-}
-
-impl Windows {
-    fn note(&mut self, noted: Noted) {
-        if self.noted.len() == REPORTS_KEPT {
-            self.noted.pop_front();
-        }
-        self.noted.push_back(noted);
-    }
-
-    fn of(&self, id: u64) -> impl Iterator<Item = &Noted> {
-        self.noted.iter().rev().filter(move |noted| noted.session == id)
+        Ok(self.store.read().usage_by_phase(session)?)
     }
 }
 

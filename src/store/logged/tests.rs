@@ -7,9 +7,9 @@ use crate::context::change::Settings;
 use crate::context::item::{Kind, Metadata};
 use crate::engine::{Engine, NewItem, Selection};
 use crate::session::message::Role;
-use crate::store::memory::{MemoryFilter, MemoryScope, MemoryStore, NewMemory};
+use crate::store::memory::{MemoryFilter, MemoryScope, NewMemory};
 use crate::store::recovery::{self, Files, Opened};
-use crate::store::session::{NewSession, SessionStore};
+use crate::store::session::NewSession;
 use crate::store::sqlite::SqliteStore;
 use crate::store::testing::message;
 use crate::value::Value;
@@ -208,11 +208,12 @@ fn burst(store: &mut LoggedStore<SqliteStore>, number: u64) -> Result<(), StoreE
     store.keep()?;
     store.remember(&format!("first {number}"), "1")?;
     let name = format!("s{number}");
-    let session = store.create_session(&NewSession { name, ..NewSession::default() })?;
-    store.append_messages(session, &[message(1, Role::User, "words")])?;
+    let session =
+        store.change().unwrap().create_session(&NewSession { name, ..NewSession::default() })?;
+    store.change().unwrap().append_messages(session, &[message(1, Role::User, "words")])?;
     store.remember(&format!("then {number}"), "1")?;
     store.keep()?;
-    store.add_memory(&NewMemory {
+    store.change().unwrap().add_memory(&NewMemory {
         scope: MemoryScope::Everywhere,
         kind: "note".into(),
         origin: None,
@@ -229,9 +230,9 @@ fn held(store: &mut LoggedStore<SqliteStore>, number: u64) -> [usize; 4] {
     let answers = answers.iter().filter(|key| store.recall(key).unwrap().is_some()).count();
     [
         answers,
-        store.sessions(true).unwrap().len(),
-        store.search_sessions("words", 99, true).unwrap().len(),
-        store.memories(&MemoryFilter::default(), 99).unwrap().len(),
+        store.read().sessions(true).unwrap().len(),
+        store.read().search_sessions("words", 99, true).unwrap().len(),
+        store.read().memories(&MemoryFilter::default(), 99).unwrap().len(),
     ]
 }
 
@@ -284,7 +285,11 @@ fn a_failed_request_takes_only_its_own_session_along() {
     burst(&mut store, 1).unwrap();
     assert!(burst(&mut store, 1).is_err(), "the name and the keys are taken");
     store.abandon().unwrap();
-    store.create_session(&NewSession { name: "x".into(), ..NewSession::default() }).unwrap();
+    store
+        .change()
+        .unwrap()
+        .create_session(&NewSession { name: "x".into(), ..NewSession::default() })
+        .unwrap();
     store.abandon().unwrap();
     commit(&mut store);
     assert_eq!(held(&mut store, 1), [4, 1, 1, 1]);

@@ -7,13 +7,12 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use super::super::StoreError;
 use super::super::sqlite::SqliteStore;
 use super::aside::{private_folder, stamp};
 use super::files::Files;
-use super::sums::Sums;
+pub use super::snapshot::Snapshot;
 use super::wal::FORMAT_VERSIONS;
 use crate::visible::visible_path;
 use crate::whole_file::replace;
@@ -25,13 +24,6 @@ const DAY: i64 = 24 * 60 * 60;
 const TRAILER: &[u8] = b"\ncontexture-backup-1 ";
 const HASH_DIGITS: usize = 64;
 const TRAILER_BYTES: usize = TRAILER.len() + HASH_DIGITS + 1;
-
-/// A database as of a checkpoint. No other checkpoint is made while this lives.
-#[derive(Debug)]
-pub struct Snapshot {
-    database: Arc<File>,
-    sums: Arc<Sums>,
-}
 
 /// A backup in a state folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,10 +37,6 @@ pub struct Backup {
 }
 
 impl Snapshot {
-    pub(in super::super) fn new(database: Arc<File>, sums: Arc<Sums>) -> Self {
-        Self { database, sums }
-    }
-
     /// Writes the backup and reads it back before it takes the place of an earlier one.
     ///
     /// # Errors
@@ -61,34 +49,6 @@ impl Snapshot {
         });
         written.map_err(|error| failed(error.to_string()))?;
         backup_at(path).ok_or_else(|| failed("it was removed meanwhile".to_owned()))
-    }
-
-    /// Reads the whole database and repairs the second copy.
-    ///
-    /// # Errors
-    /// Fails when a page is damaged or the copy cannot be written.
-    pub(super) fn check(&self, copy: &Path) -> io::Result<()> {
-        let mut options = std::fs::OpenOptions::new();
-        let copy = options.read(true).write(true).create(true).truncate(false).open(copy)?;
-        let (mut page, mut twin) = (vec![0; self.sums.page_size], vec![0; self.sums.page_size]);
-        for index in 0..self.sums.pages.len() {
-            let at = (index * self.sums.page_size) as u64;
-            self.read_page(index, &mut page)?;
-            if copy.read_exact_at(&mut twin, at).is_err() || page != twin {
-                copy.write_all_at(&page, at)?;
-            }
-        }
-        copy.set_len((self.sums.pages.len() * self.sums.page_size) as u64)
-    }
-
-    fn read_page(&self, index: usize, page: &mut [u8]) -> io::Result<()> {
-        self.database.read_exact_at(page, (index * self.sums.page_size) as u64)?;
-        if self.sums.fits(index, page) {
-            return Ok(());
-        }
-        let advice = "restart the server to repair it";
-        let message = format!("page {} of the database is damaged; {advice}", index + 1);
-        Err(io::Error::other(message))
     }
 
     fn copy_to(&self, file: &mut File) -> io::Result<()> {

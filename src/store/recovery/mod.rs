@@ -11,6 +11,7 @@ pub mod backup;
 pub(crate) mod files;
 mod judge;
 pub(crate) mod marks;
+pub mod snapshot;
 pub(crate) mod sums;
 pub(crate) mod wal;
 

@@ -12,7 +12,7 @@ use crate::context::item::{Item, ItemId, Kind};
 use crate::session::message::Role;
 use crate::store::Store;
 use crate::store::memory::{MemoryFilter, MemoryScope, NewMemory};
-use crate::store::session::{NewSession, SessionStore};
+use crate::store::session::NewSession;
 use crate::store::testing::message;
 
 const SEEDS: u64 = 40;
@@ -102,7 +102,7 @@ impl Model {
                     content: content("memory", number),
                     created: 1,
                 };
-                let id = store.add_memory(&memory).unwrap();
+                let id = store.change().unwrap().add_memory(&memory).unwrap();
                 assert!(id > self.last_memory, "memory {id} was given before");
                 self.last_memory = id;
                 self.memories.insert(number);
@@ -112,7 +112,11 @@ impl Model {
                 let last = self.messages.entry(session).or_default();
                 *last += 1;
                 let text = content("message", session << 32 | *last);
-                store.append_messages(session, &[message(*last, Role::User, &text)]).unwrap();
+                store
+                    .change()
+                    .unwrap()
+                    .append_messages(session, &[message(*last, Role::User, &text)])
+                    .unwrap();
             }
             _ => {
                 let next = store.counters().unwrap().next_item;
@@ -147,15 +151,15 @@ impl Model {
         }
         missing.extend(self.items.difference(&items).map(|number| format!("item {number}")));
         for (session, last) in &self.messages {
-            let count = store.session(*session).unwrap().map_or(0, |row| row.messages);
-            let found = store.messages(*session, 1, count).unwrap();
+            let count = store.read().session(*session).unwrap().map_or(0, |row| row.messages);
+            let found = store.read().messages(*session, 1, count).unwrap();
             assert_eq!(found.len() as u64, count);
             for one in &found {
                 assert_eq!(*one.content, content("message", session << 32 | one.number));
             }
             missing.extend((count + 1..=*last).map(|number| format!("message {session} {number}")));
         }
-        let memories = store.memories(&MemoryFilter::default(), 99_999).unwrap();
+        let memories = store.read().memories(&MemoryFilter::default(), 99_999).unwrap();
         let memories: BTreeSet<u64> =
             memories.iter().map(|row| number_of("memory", &row.made.content)).collect();
         missing
@@ -212,7 +216,11 @@ fn build() -> Built {
     let mut model = Model { next_item: 1, ..Model::default() };
     for number in 1..=SESSIONS {
         let name = format!("session {number}");
-        store.create_session(&NewSession { name, ..NewSession::default() }).unwrap();
+        store
+            .change()
+            .unwrap()
+            .create_session(&NewSession { name, ..NewSession::default() })
+            .unwrap();
     }
     store.keep().unwrap();
     let counters = store.counters().unwrap();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::super::recovery::files::Files;
 use super::super::recovery::sums::{Sums, sum};
-use super::super::recovery::{backup::Snapshot, wal};
+use super::super::recovery::{snapshot::Snapshot, wal};
 
 /// Maintains the checksums and the copy of one database.
 pub(super) struct Keeper {

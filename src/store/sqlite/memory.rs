@@ -5,7 +5,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::super::StoreError;
 use super::super::memory::{
-    MemoryFilter, MemoryOrigin, MemoryRow, MemoryScope, MemoryStore, NewMemory, ToArchive,
+    MemoryFilter, MemoryOrigin, MemoryRow, MemoryScope, NewMemory, ReadMemories, ToArchive,
+    WriteMemories,
 };
 use super::{SqliteStore, archive, words};
 use crate::memory::ranking::MOST_BETWEEN;
@@ -14,12 +15,7 @@ use crate::session::spans::Spans;
 const COLUMNS: &str = "memory.id, scope, kind, session, first_message, last_message, created, \
                        accessed, accesses, forgotten, content";
 
-impl MemoryStore for SqliteStore {
-    fn add_memory(&mut self, memory: &NewMemory) -> Result<u64, StoreError> {
-        self.writing()?;
-        add(&self.db, memory)
-    }
-
+impl ReadMemories for SqliteStore {
     fn memory(&mut self, id: u64) -> Result<Option<MemoryRow>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM memory WHERE id = ?1");
         let mut query = self.db.prepare_cached(&sql)?;
@@ -84,20 +80,6 @@ impl MemoryStore for SqliteStore {
         Ok(beside)
     }
 
-    fn set_memory_vector(
-        &mut self,
-        id: u64,
-        model: &str,
-        vector: &[f32],
-    ) -> Result<(), StoreError> {
-        self.writing()?;
-        let bytes: Vec<u8> = vector.iter().flat_map(|value| value.to_le_bytes()).collect();
-        let sql =
-            "INSERT OR REPLACE INTO memory_vector (model, memory, vector) VALUES (?1, ?2, ?3)";
-        self.db.prepare_cached(sql)?.execute(params![model, id, bytes])?;
-        Ok(())
-    }
-
     fn memory_ids(&mut self, filter: &MemoryFilter) -> Result<Vec<u64>, StoreError> {
         let passed = Passed::by(filter)?;
         let sql = format!("SELECT id FROM memory WHERE {} AND ?6 ORDER BY id", passed.condition);
@@ -143,6 +125,31 @@ impl MemoryStore for SqliteStore {
         query.query_and_then(&values[..], memory_of)?.collect()
     }
 
+    fn next_to_archive(&mut self) -> Result<Option<ToArchive>, StoreError> {
+        archive::next(&self.db)
+    }
+}
+
+impl WriteMemories for SqliteStore {
+    fn add_memory(&mut self, memory: &NewMemory) -> Result<u64, StoreError> {
+        self.writing()?;
+        add(&self.db, memory)
+    }
+
+    fn set_memory_vector(
+        &mut self,
+        id: u64,
+        model: &str,
+        vector: &[f32],
+    ) -> Result<(), StoreError> {
+        self.writing()?;
+        let bytes: Vec<u8> = vector.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let sql =
+            "INSERT OR REPLACE INTO memory_vector (model, memory, vector) VALUES (?1, ?2, ?3)";
+        self.db.prepare_cached(sql)?.execute(params![model, id, bytes])?;
+        Ok(())
+    }
+
     fn touch_memories(&mut self, ids: &[u64], at: i64) -> Result<(), StoreError> {
         self.writing()?;
         let mut update = self.db.prepare_cached(
@@ -169,10 +176,6 @@ impl MemoryStore for SqliteStore {
     ) -> Result<(), StoreError> {
         self.writing()?;
         archive::put_off(&self.db, session, messages, created)
-    }
-
-    fn next_to_archive(&mut self) -> Result<Option<ToArchive>, StoreError> {
-        archive::next(&self.db)
     }
 
     fn note_archived(&mut self, id: u64, done: Option<u64>) -> Result<(), StoreError> {

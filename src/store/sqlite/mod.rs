@@ -26,10 +26,10 @@ use rusqlite::{Connection, OptionalExtension, params};
 use self::keeper::Keeper;
 pub(super) use self::open::refuse_newer;
 use self::rows::{ITEM_COLUMNS, slot_of};
-use super::recovery::backup::Snapshot;
+use super::recovery::snapshot::Snapshot;
 use super::{
-    Counters, Extent, ManagerSummary, REMEMBERED_REQUESTS, SEQUENCES, SetSummary, Store,
-    StoreError, StoredManager,
+    Counters, Extent, ManagerSummary, REMEMBERED_REQUESTS, Reading, SEQUENCES, SetSummary, Store,
+    StoreError, StoredManager, Writing,
 };
 use crate::context::change::{Change, Settings, Slot};
 
@@ -105,6 +105,18 @@ impl SqliteStore {
 }
 
 impl Store for SqliteStore {
+    fn read(&mut self) -> &mut dyn Reading {
+        self
+    }
+
+    fn change(&mut self) -> Result<&mut dyn Writing, StoreError> {
+        Ok(self)
+    }
+
+    fn note(&mut self) -> Result<Option<&mut dyn Writing>, StoreError> {
+        Ok(Some(self))
+    }
+
     fn counters(&mut self) -> Result<Counters, StoreError> {
         let sql = "SELECT next_item, next_version, last_timestamp, burst FROM counter";
         Ok(self.db.query_row(sql, [], |row| {

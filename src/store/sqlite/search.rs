@@ -12,7 +12,7 @@ use crate::session::message::Role;
 /// one, by its significant words.
 const LONGEST_WHOLE_QUERY: usize = 4 << 10;
 
-/// Implements [`search_sessions`](super::super::session::SessionStore::search_sessions).
+/// Implements [`search_sessions`](super::super::session::ReadSessions::search_sessions).
 pub(super) fn sessions(
     db: &Connection,
     text: &str,

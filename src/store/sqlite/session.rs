@@ -4,8 +4,8 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params};
 
 use super::super::StoreError;
 use super::super::session::{
-    CheckpointRow, NewCheckpoint, NewSession, PhaseUsage, SearchHit, SessionRow, SessionStore,
-    Spent, StateRow, StateSummary, UsageRow,
+    CheckpointRow, NewCheckpoint, NewSession, PhaseUsage, ReadSessions, SearchHit, SessionRow,
+    Spent, StateRow, StateSummary, UsageRow, WriteSessions,
 };
 use super::super::view::{NewView, Notes, ViewQuery, ViewRow};
 use super::message::{self, Figures};
@@ -13,14 +13,9 @@ use super::{SqliteStore, search, state, usage, view, words};
 use crate::session::message::{Message, Phase};
 
 const COLUMNS: &str = "id, name, manager, project, parent, parent_messages, created, updated, \
-                       deleted, messages, turns, tokens, settings";
+                       deleted, messages, turns, tokens, settings, learned";
 
-impl SessionStore for SqliteStore {
-    fn create_session(&mut self, session: &NewSession) -> Result<u64, StoreError> {
-        self.writing()?;
-        create(&self.db, session)
-    }
-
+impl ReadSessions for SqliteStore {
     fn session(&mut self, id: u64) -> Result<Option<SessionRow>, StoreError> {
         read(&self.db, id)
     }
@@ -34,28 +29,6 @@ impl SessionStore for SqliteStore {
         list(&self.db, with_deleted)
     }
 
-    fn rename_session(&mut self, id: u64, name: &str) -> Result<(), StoreError> {
-        self.writing()?;
-        rename(&self.db, id, name)
-    }
-
-    fn set_session_settings(&mut self, id: u64, settings: &str) -> Result<(), StoreError> {
-        self.writing()?;
-        let sql = "UPDATE session SET settings = ?2 WHERE id = ?1";
-        let changed = self.db.prepare_cached(sql)?.execute(params![id, settings])?;
-        existing(id, changed)
-    }
-
-    fn set_session_deleted(&mut self, id: u64, at: Option<i64>) -> Result<(), StoreError> {
-        self.writing()?;
-        set_deleted(&self.db, id, at)
-    }
-
-    fn append_messages(&mut self, session: u64, messages: &[Message]) -> Result<(), StoreError> {
-        self.writing()?;
-        append(&self.db, session, messages)
-    }
-
     fn messages(&mut self, session: u64, from: u64, to: u64) -> Result<Vec<Message>, StoreError> {
         let last = to.min(self.message_count(session)?);
         let count = usize::try_from((last + 1).saturating_sub(from)).unwrap_or(0);
@@ -67,12 +40,8 @@ impl SessionStore for SqliteStore {
     }
 
     fn message_count(&mut self, session: u64) -> Result<u64, StoreError> {
-        Ok(read(&self.db, session)?.map_or(0, |row| row.messages))
-    }
-
-    fn append_state(&mut self, session: u64, state: &StateRow) -> Result<(), StoreError> {
-        self.writing()?;
-        state::append(&self.db, session, state)
+        let mut query = self.db.prepare_cached("SELECT messages FROM session WHERE id = ?1")?;
+        Ok(query.query_row([session], |row| row.get(0)).optional()?.unwrap_or(0))
     }
 
     fn newest_state(&mut self, session: u64) -> Result<Option<StateRow>, StoreError> {
@@ -85,15 +54,6 @@ impl SessionStore for SqliteStore {
 
     fn states(&mut self, session: u64, limit: u64) -> Result<Vec<StateSummary>, StoreError> {
         state::list(&self.db, session, limit)
-    }
-
-    fn add_checkpoint(
-        &mut self,
-        session: u64,
-        checkpoint: &NewCheckpoint,
-    ) -> Result<u64, StoreError> {
-        self.writing()?;
-        state::add_checkpoint(&self.db, session, checkpoint)
     }
 
     fn checkpoints(&mut self, session: u64) -> Result<Vec<CheckpointRow>, StoreError> {
@@ -113,16 +73,6 @@ impl SessionStore for SqliteStore {
         search::sessions(&self.db, text, limit, with_deleted)
     }
 
-    fn log_usage(&mut self, usage: &UsageRow) -> Result<u64, StoreError> {
-        self.writing()?;
-        usage::log(&self.db, usage)
-    }
-
-    fn add_spent(&mut self, number: u64, spent: &Spent) -> Result<(), StoreError> {
-        self.writing()?;
-        usage::add_spent(&self.db, number, spent)
-    }
-
     fn usage(
         &mut self,
         session: Option<u64>,
@@ -134,11 +84,6 @@ impl SessionStore for SqliteStore {
 
     fn usage_by_phase(&mut self, session: Option<u64>) -> Result<Vec<PhaseUsage>, StoreError> {
         usage::by_phase(&self.db, session)
-    }
-
-    fn add_view(&mut self, row: &NewView) -> Result<u64, StoreError> {
-        self.writing()?;
-        view::add(&self.db, row)
     }
 
     fn views(&mut self, wanted: &ViewQuery<'_>) -> Result<Vec<ViewRow>, StoreError> {
@@ -162,6 +107,67 @@ impl SessionStore for SqliteStore {
         let mut query = self.db.prepare_cached("SELECT text FROM calibration WHERE model = ?1")?;
         Ok(query.query_row([model], |row| row.get(0)).optional()?)
     }
+}
+
+impl WriteSessions for SqliteStore {
+    fn create_session(&mut self, session: &NewSession) -> Result<u64, StoreError> {
+        self.writing()?;
+        create(&self.db, session)
+    }
+
+    fn rename_session(&mut self, id: u64, name: &str) -> Result<(), StoreError> {
+        self.writing()?;
+        rename(&self.db, id, name)
+    }
+
+    fn set_session_settings(&mut self, id: u64, settings: &str) -> Result<(), StoreError> {
+        self.writing()?;
+        set_text(&self.db, "UPDATE session SET settings = ?2 WHERE id = ?1", id, settings)
+    }
+
+    fn set_learned(&mut self, id: u64, learned: &str) -> Result<(), StoreError> {
+        self.writing()?;
+        set_text(&self.db, "UPDATE session SET learned = ?2 WHERE id = ?1", id, learned)
+    }
+
+    fn set_session_deleted(&mut self, id: u64, at: Option<i64>) -> Result<(), StoreError> {
+        self.writing()?;
+        set_deleted(&self.db, id, at)
+    }
+
+    fn append_messages(&mut self, session: u64, messages: &[Message]) -> Result<(), StoreError> {
+        self.writing()?;
+        append(&self.db, session, messages)
+    }
+
+    fn append_state(&mut self, session: u64, state: &StateRow) -> Result<(), StoreError> {
+        self.writing()?;
+        state::append(&self.db, session, state)
+    }
+
+    fn add_checkpoint(
+        &mut self,
+        session: u64,
+        checkpoint: &NewCheckpoint,
+    ) -> Result<u64, StoreError> {
+        self.writing()?;
+        state::add_checkpoint(&self.db, session, checkpoint)
+    }
+
+    fn log_usage(&mut self, usage: &UsageRow) -> Result<u64, StoreError> {
+        self.writing()?;
+        usage::log(&self.db, usage)
+    }
+
+    fn add_spent(&mut self, number: u64, spent: &Spent) -> Result<(), StoreError> {
+        self.writing()?;
+        usage::add_spent(&self.db, number, spent)
+    }
+
+    fn add_view(&mut self, row: &NewView) -> Result<u64, StoreError> {
+        self.writing()?;
+        view::add(&self.db, row)
+    }
 
     fn set_calibration(&mut self, model: &str, text: &str) -> Result<(), StoreError> {
         self.writing()?;
@@ -177,7 +183,7 @@ fn create(db: &Connection, session: &NewSession) -> Result<u64, StoreError> {
     let shared = parent.map_or(Ok(Figures::default()), |parent| shared_figures(db, parent))?;
     let mut insert = db.prepare_cached(&format!(
         "INSERT INTO session ({COLUMNS})
-         VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?6, NULL, ?7, ?8, ?9, ?10)"
+         VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?6, NULL, ?7, ?8, ?9, ?10, '')"
     ))?;
     let values = params![
         name,
@@ -315,6 +321,10 @@ fn index_name(db: &Connection, id: u64, name: &str) -> Result<(), StoreError> {
     Ok(())
 }
 
+fn set_text(db: &Connection, sql: &str, id: u64, text: &str) -> Result<(), StoreError> {
+    existing(id, db.prepare_cached(sql)?.execute(params![id, text])?)
+}
+
 fn existing(id: u64, changed: usize) -> Result<(), StoreError> {
     if changed == 0 { Err(StoreError::NoSuchSession(id)) } else { Ok(()) }
 }
@@ -327,6 +337,8 @@ fn name_error(error: rusqlite::Error, name: &str) -> StoreError {
 }
 
 fn row_of(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
+    #[cfg(test)]
+    super::super::testing::note_row_read();
     let parent: Option<u64> = row.get(4)?;
     Ok(SessionRow {
         id: row.get(0)?,
@@ -341,6 +353,7 @@ fn row_of(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
         turns: row.get(10)?,
         tokens: row.get(11)?,
         settings: row.get(12)?,
+        learned: row.get(13)?,
     })
 }
 

@@ -4,9 +4,9 @@
 use super::*;
 use crate::context::item::{Item, ItemId, Kind};
 use crate::session::message::{Message, Role};
-use crate::store::memory::{MemoryFilter, MemoryScope, MemoryStore, NewMemory};
+use crate::store::memory::{MemoryFilter, MemoryScope, NewMemory};
 use crate::store::recovery::Files;
-use crate::store::session::{NewSession, SessionStore};
+use crate::store::session::NewSession;
 use crate::store::testing::{commit, message};
 
 fn slot(number: u64) -> Slot {
@@ -64,7 +64,7 @@ fn the_first_format_is_brought_up_to_date_with_its_data() {
     drop(store);
     SqliteStore::check(&path).unwrap();
     let mut store = SqliteStore::open(&files, None).unwrap();
-    assert_eq!(store.search_sessions("words", 9, false).unwrap().len(), 3);
+    assert_eq!(store.read().search_sessions("words", 9, false).unwrap().len(), 3);
     assert_eq!(store.load("m").unwrap().unwrap().slots, [slot(1)]);
 }
 
@@ -75,11 +75,12 @@ fn talk(store: &mut SqliteStore, count: u64, content: &str) -> u64 {
 
 fn try_to_talk(store: &mut SqliteStore, count: u64, content: &str) -> Result<u64, StoreError> {
     let name = format!("session of {count}");
-    let session = store.create_session(&NewSession { name, ..NewSession::default() })?;
+    let session =
+        store.change().unwrap().create_session(&NewSession { name, ..NewSession::default() })?;
     let messages: Vec<Message> =
         (1..=count).map(|number| message(number, Role::User, content)).collect();
-    store.append_messages(session, &messages)?;
-    store.add_memory(&NewMemory {
+    store.change().unwrap().append_messages(session, &messages)?;
+    store.change().unwrap().add_memory(&NewMemory {
         scope: MemoryScope::Everywhere,
         kind: "note".into(),
         origin: None,
@@ -91,12 +92,14 @@ fn try_to_talk(store: &mut SqliteStore, count: u64, content: &str) -> Result<u64
 
 /// Returns the sessions, the hits for a word in their messages, and the memories.
 fn held(store: &mut SqliteStore) -> (usize, usize, usize) {
-    let sessions = store.sessions(true).unwrap();
+    let sessions = store.read().sessions(true).unwrap();
     let messages: u64 = sessions.iter().map(|row| row.messages).sum();
-    let read: usize = sessions.iter().map(|r| store.messages(r.id, 1, 99).unwrap().len()).sum();
+    let read: usize =
+        sessions.iter().map(|r| store.read().messages(r.id, 1, 99).unwrap().len()).sum();
     assert_eq!(read as u64, messages, "the figures fit the messages");
-    let hits = store.search_sessions("words", 1000, true).unwrap().len();
-    let memories = store.search_memories("words", &MemoryFilter::default(), 1000).unwrap().len();
+    let hits = store.read().search_sessions("words", 1000, true).unwrap().len();
+    let memories =
+        store.read().search_memories("words", &MemoryFilter::default(), 1000).unwrap().len();
     (sessions.len(), hits, memories)
 }
 

@@ -1,61 +1,51 @@
 //! Rows for the notes of turns.
 
-use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
 use super::super::StoreError;
 use super::super::view::{MADE, NewView, Notes, VIEWS_KEPT, ViewQuery, ViewRow};
 
-const COLUMNS: &str = "session, message, turn, created, status, step, reason, template, source, path, \
-                       sha256, provider, model, recent_runs, passthrough_runs, token_threshold, \
-                       runs_shown, sections, budget, prompt_tokens, prompt, payload, output, \
-                       input_tokens, output_tokens, tokens_before, tokens_after";
-/// The same columns without the long texts.
-const BRIEF_COLUMNS: &str = "session, message, turn, created, status, step, reason, template, \
-                             source, path, sha256, provider, model, recent_runs, \
-                             passthrough_runs, token_threshold, runs_shown, sections, budget, \
-                             prompt_tokens, '' AS prompt, '' AS payload, '' AS output, \
-                             input_tokens, output_tokens, tokens_before, tokens_after";
-/// The same columns as parameters.
-const VALUES: &str = ":session, :message, :turn, :created, :status, :step, :reason, :template, \
-                      :source, :path, :sha256, :provider, :model, :recent_runs, \
-                      :passthrough_runs, :token_threshold, :runs_shown, :sections, :budget, :prompt_tokens, \
-                      :prompt, :payload, :output, :input_tokens, :output_tokens, :tokens_before, \
-                      :tokens_after";
+/// Columns of long texts, which a brief list leaves out.
+const LONG: &[&str] = &["prompt", "payload", "output"];
 /// Number of views after which the kept ones are thinned again.
 const SWEEP: u64 = 64;
 
+/// The columns of a view; without the long texts, these are empty.
+fn columns(brief: bool) -> String {
+    let column = |name: &&str| match brief && LONG.contains(name) {
+        true => format!("'' AS {name}"),
+        false => (*name).to_owned(),
+    };
+    COLUMNS.iter().map(column).collect::<Vec<_>>().join(", ")
+}
+
+/// Lists the columns of a view, which are the fields of its struct. What is inserted, selected and
+/// read follows from this list.
+macro_rules! view_columns {
+    ($($name:ident)*) => {
+        const COLUMNS: &[&str] = &[$(stringify!($name)),*];
+
+        fn values(view: &NewView) -> Vec<&dyn ToSql> {
+            vec![$(&view.$name),*]
+        }
+
+        fn read(row: &Row<'_>) -> rusqlite::Result<NewView> {
+            Ok(NewView { $($name: row.get(stringify!($name))?),* })
+        }
+    };
+}
+
+view_columns! {
+    session message turn created status step reason template source path sha256 provider model
+    recent_runs passthrough_runs token_threshold runs_shown sections budget prompt_tokens prompt
+    payload output input_tokens output_tokens tokens_before tokens_after
+}
+
 /// Inserts a view and returns its number.
 pub(super) fn add(db: &Connection, view: &NewView) -> Result<u64, StoreError> {
-    db.prepare_cached(&format!("INSERT INTO managed_view ({COLUMNS}) VALUES ({VALUES})"))?
-        .execute(named_params! {
-            ":session": view.session,
-            ":message": view.message,
-            ":turn": view.turn,
-            ":created": view.created,
-            ":status": view.status,
-            ":step": view.step,
-            ":reason": view.reason,
-            ":template": view.template,
-            ":source": view.source,
-            ":path": view.path,
-            ":sha256": view.sha256,
-            ":provider": view.provider,
-            ":model": view.model,
-            ":recent_runs": view.recent_runs,
-            ":passthrough_runs": view.passthrough_runs,
-            ":token_threshold": view.token_threshold,
-            ":runs_shown": view.runs_shown,
-            ":sections": view.sections,
-            ":budget": view.budget,
-            ":prompt_tokens": view.prompt_tokens,
-            ":prompt": view.prompt,
-            ":payload": view.payload,
-            ":output": view.output,
-            ":input_tokens": view.input_tokens,
-            ":output_tokens": view.output_tokens,
-            ":tokens_before": view.tokens_before,
-            ":tokens_after": view.tokens_after,
-        })?;
+    let (names, places) = (columns(false), vec!["?"; COLUMNS.len()].join(", "));
+    let sql = format!("INSERT INTO managed_view ({names}) VALUES ({places})");
+    db.prepare_cached(&sql)?.execute(&*values(view))?;
     let number = db.last_insert_rowid().unsigned_abs();
     if number > VIEWS_KEPT && number.is_multiple_of(SWEEP) {
         sweep(db, number - VIEWS_KEPT)?;
@@ -80,7 +70,7 @@ pub(super) fn last(db: &Connection, wanted: &ViewQuery<'_>) -> Result<Vec<ViewRo
     // Several statements, so that queries for one view or one session use an index.
     let whose = if session.is_some() { "session = ?1" } else { "?1 IS NULL" };
     let which = if id.is_some() { "id = ?2" } else { "?2 IS NULL" };
-    let columns = if brief { BRIEF_COLUMNS } else { COLUMNS };
+    let columns = columns(brief);
     let mut query = db.prepare_cached(&format!(
         "SELECT id, {columns} FROM managed_view
          WHERE {whose} AND {which} AND (?3 IS NULL OR status = ?3) ORDER BY id DESC LIMIT ?4"
@@ -110,8 +100,9 @@ pub(super) fn notes_before(
 
 /// Returns the latest view of the same turn, by the same model, from the same prompt.
 pub(super) fn like(db: &Connection, view: &NewView) -> Result<Option<ViewRow>, StoreError> {
+    let columns = columns(false);
     let mut query = db.prepare_cached(&format!(
-        "SELECT id, {COLUMNS} FROM managed_view
+        "SELECT id, {columns} FROM managed_view
          WHERE session = ?1 AND message = ?2 AND status = ?3 AND provider IS ?4 AND model IS ?5
            AND prompt = ?6
          ORDER BY id DESC LIMIT 1"
@@ -122,36 +113,7 @@ pub(super) fn like(db: &Connection, view: &NewView) -> Result<Option<ViewRow>, S
 }
 
 fn view_of(row: &Row<'_>) -> rusqlite::Result<ViewRow> {
-    let made = NewView {
-        session: row.get("session")?,
-        message: row.get("message")?,
-        turn: row.get("turn")?,
-        created: row.get("created")?,
-        status: row.get("status")?,
-        step: row.get("step")?,
-        reason: row.get("reason")?,
-        template: row.get("template")?,
-        source: row.get("source")?,
-        path: row.get("path")?,
-        sha256: row.get("sha256")?,
-        provider: row.get("provider")?,
-        model: row.get("model")?,
-        recent_runs: row.get("recent_runs")?,
-        passthrough_runs: row.get("passthrough_runs")?,
-        token_threshold: row.get("token_threshold")?,
-        runs_shown: row.get("runs_shown")?,
-        sections: row.get("sections")?,
-        budget: row.get("budget")?,
-        prompt_tokens: row.get("prompt_tokens")?,
-        prompt: row.get("prompt")?,
-        payload: row.get("payload")?,
-        output: row.get("output")?,
-        input_tokens: row.get("input_tokens")?,
-        output_tokens: row.get("output_tokens")?,
-        tokens_before: row.get("tokens_before")?,
-        tokens_after: row.get("tokens_after")?,
-    };
-    Ok(ViewRow { id: row.get("id")?, made })
+    Ok(ViewRow { id: row.get("id")?, made: read(row)? })
 }
 
 #[cfg(test)]

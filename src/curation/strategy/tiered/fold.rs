@@ -6,7 +6,6 @@
 //! for the messages that remain.
 
 use super::reads::Reads;
-use super::show;
 use crate::curation::unit::{History, Kept};
 use crate::session::message::Role;
 
@@ -85,7 +84,7 @@ impl<'a, 'h> Fold<'a, 'h> {
         let mut fold = Self {
             history,
             budget,
-            unit_of: show::unit_of_each_message(history),
+            unit_of: history.unit_of_each_message(),
             forms: vec![Form::Whole; history.messages.len()],
             costs: history.messages.iter().map(cost).collect(),
             total: 0,

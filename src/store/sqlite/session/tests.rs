@@ -16,25 +16,25 @@ fn texts(messages: &[Message]) -> Vec<&str> {
 
 /// Creates a session with these messages, by the user and the assistant in turn.
 fn talk(store: &mut dyn Store, name: &str, contents: &[&str]) -> u64 {
-    let session = store.create_session(&named(name)).unwrap();
+    let session = store.change().unwrap().create_session(&named(name)).unwrap();
     say(store, session, contents);
     session
 }
 
 fn say(store: &mut dyn Store, session: u64, contents: &[&str]) {
     let roles = [Role::User, Role::Assistant].into_iter().cycle();
-    let first = store.message_count(session).unwrap() + 1;
+    let first = store.read().message_count(session).unwrap() + 1;
     let messages: Vec<Message> = (first..)
         .zip(roles)
         .zip(contents)
         .map(|((number, role), content)| message(number, role, content))
         .collect();
-    store.append_messages(session, &messages).unwrap();
+    store.change().unwrap().append_messages(session, &messages).unwrap();
     commit(store);
 }
 
 fn names(store: &mut dyn Store, with_deleted: bool) -> Vec<String> {
-    store.sessions(with_deleted).unwrap().into_iter().map(|row| row.name).collect()
+    store.read().sessions(with_deleted).unwrap().into_iter().map(|row| row.name).collect()
 }
 
 #[test]
@@ -48,10 +48,10 @@ fn a_session_reads_back_with_its_figures() {
             created: 500,
             parent: None,
         };
-        let id = store.create_session(&session).unwrap();
+        let id = store.change().unwrap().create_session(&session).unwrap();
         say(&mut *store, id, &["a", "b", "c"]);
-        let row = store.session(id).unwrap().unwrap();
-        assert_eq!(store.session_named("größe λ").unwrap().as_ref(), Some(&row));
+        let row = store.read().session(id).unwrap().unwrap();
+        assert_eq!(store.read().session_named("größe λ").unwrap().as_ref(), Some(&row));
         let NewSession { name, manager, project, settings, created, parent } = session;
         let (messages, turns, tokens, updated, deleted) = (3, 2, 30, 1003, None);
         let expected = SessionRow {
@@ -67,12 +67,15 @@ fn a_session_reads_back_with_its_figures() {
             tokens,
             updated,
             deleted,
+            learned: String::new(),
         };
         assert_eq!(row, expected);
-        store.set_session_settings(id, "{}").unwrap();
-        assert_eq!(store.session(id).unwrap().unwrap().settings, "{}");
-        assert_eq!(store.session(99).unwrap(), None);
-        assert_eq!(store.message_count(99).unwrap(), 0);
+        store.change().unwrap().set_session_settings(id, "{}").unwrap();
+        store.change().unwrap().set_learned(id, "[]").unwrap();
+        let row = store.read().session(id).unwrap().unwrap();
+        assert_eq!((&*row.settings, &*row.learned), ("{}", "[]"));
+        assert_eq!(store.read().session(99).unwrap(), None);
+        assert_eq!(store.read().message_count(99).unwrap(), 0);
     }
 }
 
@@ -80,19 +83,25 @@ fn a_session_reads_back_with_its_figures() {
 fn names_are_unique_among_the_living() {
     for mut store in stores() {
         let first = talk(&mut *store, "a", &["x"]);
-        let taken = store.create_session(&named("a")).unwrap_err();
+        let taken = store.change().unwrap().create_session(&named("a")).unwrap_err();
         assert!(matches!(taken, StoreError::NameTaken(name) if name == "a"));
         store.abandon().unwrap();
-        store.set_session_deleted(first, Some(7)).unwrap();
+        store.change().unwrap().set_session_deleted(first, Some(7)).unwrap();
         let second = talk(&mut *store, "a", &["y", "z"]);
-        assert_eq!(store.session_named("a").unwrap().unwrap().id, second);
-        assert!(matches!(store.set_session_deleted(first, None), Err(StoreError::NameTaken(_))));
-        assert!(matches!(store.rename_session(first, "a"), Err(StoreError::NameTaken(_))));
-        store.rename_session(first, "b").unwrap();
-        store.rename_session(first, "b").unwrap();
-        store.set_session_deleted(first, None).unwrap();
+        assert_eq!(store.read().session_named("a").unwrap().unwrap().id, second);
+        assert!(matches!(
+            store.change().unwrap().set_session_deleted(first, None),
+            Err(StoreError::NameTaken(_))
+        ));
+        assert!(matches!(
+            store.change().unwrap().rename_session(first, "a"),
+            Err(StoreError::NameTaken(_))
+        ));
+        store.change().unwrap().rename_session(first, "b").unwrap();
+        store.change().unwrap().rename_session(first, "b").unwrap();
+        store.change().unwrap().set_session_deleted(first, None).unwrap();
         assert_eq!(names(&mut *store, false), ["a", "b"], "the newest message first");
-        let nobody = store.rename_session(99, "c").unwrap_err();
+        let nobody = store.change().unwrap().rename_session(99, "c").unwrap_err();
         assert_eq!(nobody.to_string(), "there is no session 99");
     }
 }
@@ -101,21 +110,22 @@ fn names_are_unique_among_the_living() {
 fn a_deleted_session_keeps_everything() {
     for mut store in stores() {
         let id = talk(&mut *store, "a", &["x"]);
-        store.set_session_deleted(id, Some(7)).unwrap();
+        store.change().unwrap().set_session_deleted(id, Some(7)).unwrap();
         commit(&mut *store);
         assert!(
-            names(&mut *store, false).is_empty() && store.session_named("a").unwrap().is_none()
+            names(&mut *store, false).is_empty()
+                && store.read().session_named("a").unwrap().is_none()
         );
         assert_eq!(names(&mut *store, true), ["a"]);
-        assert_eq!(store.session(id).unwrap().unwrap().deleted, Some(7));
-        assert_eq!(texts(&store.messages(id, 1, 9).unwrap()), ["x"]);
+        assert_eq!(store.read().session(id).unwrap().unwrap().deleted, Some(7));
+        assert_eq!(texts(&store.read().messages(id, 1, 9).unwrap()), ["x"]);
     }
 }
 
 #[test]
 fn every_part_of_a_message_reads_back() {
     for mut store in stores() {
-        let id = store.create_session(&named("a")).unwrap();
+        let id = store.change().unwrap().create_session(&named("a")).unwrap();
         let call =
             |id: &str| ToolCall { id: id.into(), name: "read".into(), arguments: "{}".into() };
         let full = Message {
@@ -128,11 +138,11 @@ fn every_part_of_a_message_reads_back() {
             ..message(1, Role::Tool, "a\0b\r\n\u{1f600}")
         };
         let messages = [full, message(2, Role::System, "")];
-        store.append_messages(id, &messages).unwrap();
-        assert_eq!(store.messages(id, 0, u64::MAX).unwrap(), messages);
-        assert_eq!(store.messages(id, 2, 2).unwrap(), messages[1..]);
-        assert!(store.messages(id, 2, 1).unwrap().is_empty());
-        assert!(store.messages(1 << 40, 1, 9).unwrap().is_empty());
+        store.change().unwrap().append_messages(id, &messages).unwrap();
+        assert_eq!(store.read().messages(id, 0, u64::MAX).unwrap(), messages);
+        assert_eq!(store.read().messages(id, 2, 2).unwrap(), messages[1..]);
+        assert!(store.read().messages(id, 2, 1).unwrap().is_empty());
+        assert!(store.read().messages(1 << 40, 1, 9).unwrap().is_empty());
     }
 }
 
@@ -141,11 +151,14 @@ fn numbers_have_to_follow() {
     for mut store in stores() {
         let id = talk(&mut *store, "a", &["x"]);
         let gap = [message(2, Role::User, "y"), message(4, Role::User, "z")];
-        assert!(matches!(store.append_messages(id, &gap), Err(StoreError::Damaged(_))));
-        assert!(store.append_messages(99, &gap[..1]).is_err());
-        store.append_messages(id, &[]).unwrap();
-        assert_eq!(texts(&store.messages(id, 1, 9).unwrap()), ["x"]);
-        assert_eq!(store.message_count(id).unwrap(), 1);
+        assert!(matches!(
+            store.change().unwrap().append_messages(id, &gap),
+            Err(StoreError::Damaged(_))
+        ));
+        assert!(store.change().unwrap().append_messages(99, &gap[..1]).is_err());
+        store.change().unwrap().append_messages(id, &[]).unwrap();
+        assert_eq!(texts(&store.read().messages(id, 1, 9).unwrap()), ["x"]);
+        assert_eq!(store.read().message_count(id).unwrap(), 1);
     }
 }
 
@@ -154,24 +167,32 @@ fn a_fork_shares_what_was_said_before_it() {
     for mut store in stores() {
         let old = talk(&mut *store, "old", &["1", "2", "3", "4"]);
         let fork = |parent, name: &str| NewSession { parent: Some(parent), ..named(name) };
-        let first = store.create_session(&fork((old, 3), "first")).unwrap();
+        let first = store.change().unwrap().create_session(&fork((old, 3), "first")).unwrap();
         say(&mut *store, first, &["4'", "5'"]);
         say(&mut *store, old, &["5"]);
-        let second = store.create_session(&fork((first, 4), "second")).unwrap();
-        let third = store.create_session(&fork((second, 2), "third")).unwrap();
+        let second = store.change().unwrap().create_session(&fork((first, 4), "second")).unwrap();
+        let third = store.change().unwrap().create_session(&fork((second, 2), "third")).unwrap();
         say(&mut *store, second, &["5''"]);
-        assert_eq!(texts(&store.messages(old, 1, 9).unwrap()), ["1", "2", "3", "4", "5"]);
-        assert_eq!(texts(&store.messages(second, 1, 9).unwrap()), ["1", "2", "3", "4'", "5''"]);
-        assert_eq!(texts(&store.messages(second, 3, 4).unwrap()), ["3", "4'"]);
-        assert_eq!(texts(&store.messages(third, 1, 9).unwrap()), ["1", "2"]);
-        let row = store.session(second).unwrap().unwrap();
+        assert_eq!(texts(&store.read().messages(old, 1, 9).unwrap()), ["1", "2", "3", "4", "5"]);
+        assert_eq!(
+            texts(&store.read().messages(second, 1, 9).unwrap()),
+            ["1", "2", "3", "4'", "5''"]
+        );
+        assert_eq!(texts(&store.read().messages(second, 3, 4).unwrap()), ["3", "4'"]);
+        assert_eq!(texts(&store.read().messages(third, 1, 9).unwrap()), ["1", "2"]);
+        let row = store.read().session(second).unwrap().unwrap();
         assert_eq!((row.messages, row.turns, row.tokens), (5, 4, 50));
         assert_eq!(row.parent, Some((first, 4)));
-        let numbers: Vec<u64> =
-            store.messages(second, 1, 9).unwrap().iter().map(|message| message.number).collect();
+        let numbers: Vec<u64> = store
+            .read()
+            .messages(second, 1, 9)
+            .unwrap()
+            .iter()
+            .map(|message| message.number)
+            .collect();
         assert_eq!(numbers, [1, 2, 3, 4, 5]);
-        assert!(store.create_session(&fork((old, 6), "too long")).is_err());
-        assert!(store.create_session(&fork((99, 1), "of nothing")).is_err());
+        assert!(store.change().unwrap().create_session(&fork((old, 6), "too long")).is_err());
+        assert!(store.change().unwrap().create_session(&fork((99, 1), "of nothing")).is_err());
     }
 }
 
@@ -186,15 +207,18 @@ fn states_and_checkpoints_read_back() {
             created: 5,
             state: format!("{{\"n\":{number}}}"),
         };
-        assert_eq!(store.newest_state(id).unwrap(), None);
+        assert_eq!(store.read().newest_state(id).unwrap(), None);
         for (number, kind) in [(1, "turn"), (2, "summary"), (3, "rollback")] {
-            store.append_state(id, &state(number, kind)).unwrap();
+            store.change().unwrap().append_state(id, &state(number, kind)).unwrap();
         }
-        assert!(store.append_state(id, &state(3, "again")).is_err());
-        assert_eq!(store.newest_state(id).unwrap(), Some(state(3, "rollback")));
-        assert_eq!(store.state(id, 2).unwrap(), Some(state(2, "summary")));
-        assert_eq!((store.state(id, 9).unwrap(), store.state(9, 1).unwrap()), (None, None));
-        let listed = store.states(id, 2).unwrap();
+        assert!(store.change().unwrap().append_state(id, &state(3, "again")).is_err());
+        assert_eq!(store.read().newest_state(id).unwrap(), Some(state(3, "rollback")));
+        assert_eq!(store.read().state(id, 2).unwrap(), Some(state(2, "summary")));
+        assert_eq!(
+            (store.read().state(id, 9).unwrap(), store.read().state(9, 1).unwrap()),
+            (None, None)
+        );
+        let listed = store.read().states(id, 2).unwrap();
         assert_eq!(listed.iter().map(|s| &*s.kind).collect::<Vec<_>>(), ["rollback", "summary"]);
 
         let set = store.write_set(5, &[]).unwrap();
@@ -207,21 +231,21 @@ fn states_and_checkpoints_read_back() {
             created: 6,
             items: Some(set),
         };
-        let first = store.add_checkpoint(id, &made).unwrap();
+        let first = store.change().unwrap().add_checkpoint(id, &made).unwrap();
         let later = NewCheckpoint { items: None, automatic: false, ..made.clone() };
-        store.add_checkpoint(id, &later).unwrap();
+        store.change().unwrap().add_checkpoint(id, &later).unwrap();
         let listed: Vec<NewCheckpoint> =
-            store.checkpoints(id).unwrap().into_iter().map(|row| row.made).collect();
+            store.read().checkpoints(id).unwrap().into_iter().map(|row| row.made).collect();
         assert_eq!(listed, [made.clone(), later]);
         let row = CheckpointRow { id: first, made };
-        assert_eq!(store.checkpoint(id, first).unwrap(), Some(row));
-        assert_eq!(store.checkpoint(id + 1, first).unwrap(), None);
+        assert_eq!(store.read().checkpoint(id, first).unwrap(), Some(row));
+        assert_eq!(store.read().checkpoint(id + 1, first).unwrap(), None);
     }
 }
 
 #[track_caller]
 fn check(store: &mut dyn Store, text: &str, expected: &[(&str, Option<u64>)]) {
-    let hits = store.search_sessions(text, 10, false).unwrap();
+    let hits = store.read().search_sessions(text, 10, false).unwrap();
     let found: Vec<_> = hits.iter().map(|hit| (&*hit.name, hit.message)).collect();
     assert_eq!(found, expected, "{text:?}");
     assert!(hits.iter().all(|hit| hit.score > 0.0 && hit.message.is_some() == hit.role.is_some()));
@@ -244,16 +268,16 @@ fn names_and_messages_are_found_by_their_words() {
         check(store, "日本語", &[("Fix the parser", Some(3))]);
         check(store, "does it", &[("Fix the parser", Some(2))]);
         check(store, "nowhere", &[]);
-        let hit = &store.search_sessions("slow", 10, false).unwrap()[0];
+        let hit = &store.read().search_sessions("slow", 10, false).unwrap()[0];
         assert_eq!((&*hit.snippet, hit.role), ("parsing is slow", Some(Role::User)));
-        assert_eq!(store.search_sessions("parser", 1, false).unwrap().len(), 1);
-        store.rename_session(other, "Grammar").unwrap();
+        assert_eq!(store.read().search_sessions("parser", 1, false).unwrap().len(), 1);
+        store.change().unwrap().rename_session(other, "Grammar").unwrap();
         check(store, "grammar", &[("Grammar", None)]);
         check(store, "other", &[]);
-        store.set_session_deleted(other, Some(1)).unwrap();
+        store.change().unwrap().set_session_deleted(other, Some(1)).unwrap();
         check(store, "grammar", &[]);
         check(store, "slow", &[]);
-        assert_eq!(store.search_sessions("slow", 10, true).unwrap().len(), 1);
+        assert_eq!(store.read().search_sessions("slow", 10, true).unwrap().len(), 1);
     }
 }
 
@@ -295,7 +319,7 @@ fn no_text_is_a_syntax_error() {
             "a_b__c",
         ];
         for text in texts {
-            let found = store.search_sessions(text, 5, false);
+            let found = store.read().search_sessions(text, 5, false);
             assert!(found.is_ok(), "{text:?}: {found:?}");
         }
     }
@@ -321,21 +345,21 @@ fn usage_is_listed_and_summed() {
             usage(None, Some(Phase::Testing), 40),
         ];
         for row in &rows {
-            store.log_usage(row).unwrap();
+            store.change().unwrap().log_usage(row).unwrap();
         }
-        assert_eq!(store.usage(None, None, u64::MAX).unwrap(), rows);
-        assert_eq!(store.usage(None, None, 2).unwrap(), rows[2..]);
+        assert_eq!(store.read().usage(None, None, u64::MAX).unwrap(), rows);
+        assert_eq!(store.read().usage(None, None, 2).unwrap(), rows[2..]);
         let of_first = [rows[0].clone(), rows[2].clone()];
-        assert_eq!(store.usage(Some(1), None, 9).unwrap(), of_first);
-        assert_eq!(store.usage(Some(1), Some(Phase::Testing), 9).unwrap(), rows[..1]);
+        assert_eq!(store.read().usage(Some(1), None, 9).unwrap(), of_first);
+        assert_eq!(store.read().usage(Some(1), Some(Phase::Testing), 9).unwrap(), rows[..1]);
         let sums = |rows: Vec<PhaseUsage>| -> Vec<_> {
             rows.iter().map(|sum| (sum.phase, sum.windows, sum.system, sum.total)).collect()
         };
-        let all = sums(store.usage_by_phase(None).unwrap());
+        let all = sums(store.read().usage_by_phase(None).unwrap());
         let expected =
             [(Some(Phase::Planning), 1, 1, 20), (Some(Phase::Testing), 2, 2, 50), (None, 1, 1, 30)];
         assert_eq!(all, expected);
-        let first = sums(store.usage_by_phase(Some(1)).unwrap());
+        let first = sums(store.read().usage_by_phase(Some(1)).unwrap());
         assert_eq!(first, [(Some(Phase::Testing), 1, 1, 10), (None, 1, 1, 30)]);
     }
 }
@@ -353,20 +377,22 @@ fn what_was_spent_is_added_to_its_window_and_to_the_sums() {
             cost,
         };
         let [first, second, third] = [Some(Phase::Testing), Some(Phase::Testing), None]
-            .map(|phase| store.log_usage(&window(phase)).unwrap());
-        store.add_spent(first, &spent(Some(100), Some(10), Some(0.5))).unwrap();
-        store.add_spent(second, &spent(None, None, None)).unwrap();
+            .map(|phase| store.change().unwrap().log_usage(&window(phase)).unwrap());
+        store.change().unwrap().add_spent(first, &spent(Some(100), Some(10), Some(0.5))).unwrap();
+        store.change().unwrap().add_spent(second, &spent(None, None, None)).unwrap();
         // A model was asked twice with the same window, and both answers cost money.
-        store.add_spent(third, &spent(Some(40), None, None)).unwrap();
+        store.change().unwrap().add_spent(third, &spent(Some(40), None, None)).unwrap();
         store
+            .change()
+            .unwrap()
             .add_spent(third, &Spent { cached: Some(9), ..spent(Some(2), Some(7), Some(0.25)) })
             .unwrap();
-        store.add_spent(third + 1, &spent(Some(1000), Some(1000), None)).unwrap();
-        let rows = store.usage(None, None, 9).unwrap();
+        store.change().unwrap().add_spent(third + 1, &spent(Some(1000), Some(1000), None)).unwrap();
+        let rows = store.read().usage(None, None, 9).unwrap();
         let spents: Vec<_> = rows.into_iter().map(|row| row.spent.unwrap()).collect();
         let both = Spent { cached: Some(9), ..spent(Some(42), Some(7), Some(0.25)) };
         assert_eq!(spents, [spent(Some(100), Some(10), Some(0.5)), spent(None, None, None), both]);
-        let sums = store.usage_by_phase(Some(1)).unwrap();
+        let sums = store.read().usage_by_phase(Some(1)).unwrap();
         let expected = |windows, phase, [input, output, cached]: [u64; 3], cost| PhaseUsage {
             phase,
             windows,
@@ -389,12 +415,16 @@ fn old_usage_is_forgotten_but_not_its_sum() {
     let windows = USAGE_KEPT + 600;
     for at in 0..windows {
         let at = at.cast_signed();
-        store.log_usage(&UsageRow { at, total: 2, ..UsageRow::default() }).unwrap();
+        store
+            .change()
+            .unwrap()
+            .log_usage(&UsageRow { at, total: 2, ..UsageRow::default() })
+            .unwrap();
     }
-    let kept = store.usage(None, None, u64::MAX).unwrap();
+    let kept = store.read().usage(None, None, u64::MAX).unwrap();
     assert!((USAGE_KEPT..USAGE_KEPT + 300).contains(&(kept.len() as u64)), "{}", kept.len());
     assert_eq!(kept.last().map(|row| row.at), Some(windows.cast_signed() - 1));
-    let sums = store.usage_by_phase(None).unwrap();
+    let sums = store.read().usage_by_phase(None).unwrap();
     assert_eq!((sums[0].windows, sums[0].total), (windows, 2 * windows));
 }
 
@@ -431,11 +461,12 @@ fn views_are_listed_newest_first_with_every_column() {
     };
     for mut store in stores() {
         let made = [view(1, "managed"), view(2, "failed"), view(1, "failed")];
-        let ids: Vec<u64> = made.iter().map(|view| store.add_view(view).unwrap()).collect();
+        let ids: Vec<u64> =
+            made.iter().map(|view| store.change().unwrap().add_view(view).unwrap()).collect();
         let row = |at: usize| ViewRow { id: ids[at], made: made[at].clone() };
         let mut views = |session, status, limit| {
             let wanted = ViewQuery { session, status, limit, ..ViewQuery::default() };
-            store.views(&wanted).unwrap()
+            store.read().views(&wanted).unwrap()
         };
         assert_eq!(views(None, None, u64::MAX), [row(2), row(1), row(0)]);
         assert_eq!(views(Some(1), None, 1), [row(2)]);
@@ -451,7 +482,10 @@ fn a_list_reads_no_message() {
     for number in 0..20 {
         talk(&mut store, &number.to_string(), &["x"; 50]);
     }
-    assert_eq!(store.sessions(false).unwrap().iter().map(|row| row.messages).sum::<u64>(), 1000);
+    assert_eq!(
+        store.read().sessions(false).unwrap().iter().map(|row| row.messages).sum::<u64>(),
+        1000
+    );
     let sql = format!("EXPLAIN QUERY PLAN {}", list_sql());
     let mut plan = store.db.prepare(&sql).unwrap();
     let steps: Vec<String> =

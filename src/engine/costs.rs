@@ -1,0 +1,75 @@
+//! Token costs for a model, and what providers' reports teach about them.
+
+use std::sync::Arc;
+
+use super::{Costs, Engine, EngineError, Models};
+use crate::store::StoreError;
+use crate::tokens::calibration::Calibration;
+use crate::tokens::model::Model;
+use crate::tokens::{Counter, Measure};
+
+impl Engine {
+    /// Sets the models.
+    #[must_use]
+    pub fn with_models(mut self, models: Models) -> Self {
+        self.models = models;
+        self
+    }
+
+    /// Returns the token counter for new content.
+    pub fn counter(&self) -> Arc<dyn Counter> {
+        Arc::clone(&self.models.counter)
+    }
+
+    /// Returns the costs for the named model, or for the default one.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn costs(&mut self, model: Option<&str>) -> Result<Costs, EngineError> {
+        let named = model.map(str::to_owned).or_else(|| self.models.default.clone());
+        let Some(name) = named else {
+            // Without a model there is no factor: the counter's counts apply as they are.
+            let measure = Measure::plain(Arc::clone(&self.models.counter));
+            return Ok(Costs { model: Model::named("default", &self.models.overrides), measure });
+        };
+        let calibration = self.calibration(&name)?;
+        let model = Model::named(&name, &self.models.overrides).calibrated(&calibration);
+        let measure = model.measure(&self.models.counter);
+        Ok(Costs { model, measure })
+    }
+
+    /// Calibrates a model with a report: a request counted as `counted` tokens had `reported` input
+    /// tokens. Returns the updated calibration.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn report_usage(
+        &mut self,
+        model: &str,
+        counted: u64,
+        reported: u64,
+    ) -> Result<Calibration, EngineError> {
+        let mut calibration = self.calibration(model)?;
+        // The count already includes the previous ratio.
+        let plain = (counted as f64 / calibration.ratio()).round() as u64;
+        calibration.observe(plain, reported);
+        let text = serde_json::to_string(&calibration)
+            .map_err(|error| StoreError::Damaged(error.to_string()))?;
+        if let Some(store) = self.store.note()? {
+            store.set_calibration(model, &text)?;
+        }
+        self.models.calibrations.insert(model.to_owned(), calibration);
+        Ok(calibration)
+    }
+
+    fn calibration(&mut self, model: &str) -> Result<Calibration, EngineError> {
+        if let Some(known) = self.models.calibrations.get(model) {
+            return Ok(*known);
+        }
+        let stored = self.store.read().calibration(model)?;
+        let calibration =
+            stored.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        self.models.calibrations.insert(model.to_owned(), calibration);
+        Ok(calibration)
+    }
+}

@@ -1,0 +1,137 @@
+//! The sessions in memory. Their rows are kept in step with the store, so a request that is about
+//! a session in memory does not read them again.
+
+use crate::ids::SessionId;
+use crate::session::Session;
+use crate::session::message::{Message, Role};
+use crate::store::session::SessionRow;
+
+/// Maximum number of messages of sessions in memory, besides those of the session last used.
+const MESSAGES_KEPT: u64 = 100_000;
+/// Maximum length of a session, in messages, of which a few are read or added in no time.
+const SHORT_SESSION: u64 = 2_000;
+
+/// A session in memory.
+pub(super) struct Loaded {
+    pub(super) row: SessionRow,
+    pub(super) session: Session,
+}
+
+/// The sessions in memory.
+#[derive(Default)]
+pub(in super::super) struct Sessions {
+    /// Least recently used first.
+    loaded: Vec<Loaded>,
+    /// A row that was read since the last commit, of a session that may not be in memory.
+    found: Option<SessionRow>,
+    /// Changed by the requests since the last commit, to be read anew if it fails.
+    touched: Vec<u64>,
+    /// The one that calls without a name are about, once one was chosen.
+    pub(super) current: Option<u64>,
+    /// Those in which a model is answering.
+    pub(super) answering: Vec<u64>,
+}
+
+impl Loaded {
+    /// Appends a message that the store has been told already.
+    pub(super) fn append(&mut self, message: Message) {
+        self.row.messages += 1;
+        self.row.turns += u64::from(message.role == Role::User);
+        self.row.tokens += message.tokens;
+        self.row.updated = self.row.updated.max(message.timestamp);
+        self.session.append(message);
+    }
+}
+
+impl Sessions {
+    fn rows(&self) -> impl Iterator<Item = &SessionRow> {
+        self.loaded.iter().map(|loaded| &loaded.row).chain(&self.found)
+    }
+
+    /// Returns the row of a session, if it was read.
+    pub(super) fn row(&self, id: u64) -> Option<&SessionRow> {
+        self.rows().find(|row| row.id == id)
+    }
+
+    /// Returns the row of the live session with this name, if it was read.
+    pub(super) fn row_named(&self, name: &str) -> Option<&SessionRow> {
+        self.rows().find(|row| row.name == name && row.deleted.is_none())
+    }
+
+    /// Notes a row that was read.
+    pub(super) fn note_found(&mut self, row: Option<SessionRow>) -> Option<SessionRow> {
+        self.found.clone_from(&row);
+        row
+    }
+
+    /// Takes a session out of memory, to be put back as the one last used.
+    pub(super) fn take(&mut self, id: u64) -> Option<Loaded> {
+        let at = self.loaded.iter().position(|loaded| loaded.row.id == id)?;
+        Some(self.loaded.remove(at))
+    }
+
+    /// Puts a session into memory as the one last used.
+    pub(super) fn put(&mut self, loaded: Loaded) -> Option<&mut Loaded> {
+        self.found = None;
+        self.loaded.push(loaded);
+        self.loaded.last_mut()
+    }
+
+    /// Notes that a session differs from what was last committed.
+    pub(super) fn touch(&mut self, id: u64) {
+        self.found = None;
+        self.touched.push(id);
+    }
+
+    /// Changes the row of a session as the store has been told already.
+    pub(super) fn change_row(&mut self, id: u64, change: impl FnOnce(&mut SessionRow)) {
+        self.touch(id);
+        let mut rows = self.loaded.iter_mut().map(|loaded| &mut loaded.row);
+        if let Some(row) = rows.find(|row| row.id == id) {
+            change(row);
+        }
+    }
+
+    /// Returns whether a session is in memory and short; without a name, the current one.
+    pub(in super::super) fn is_short(&self, name: Option<&str>) -> bool {
+        let id = name.map_or(self.current, |name| name.parse().ok().map(|SessionId(id)| id));
+        let is_meant = |row: &SessionRow| match name {
+            Some(name) if row.name == name => row.deleted.is_none(),
+            _ => id == Some(row.id),
+        };
+        let mut rows = self.loaded.iter().map(|loaded| &loaded.row);
+        rows.any(|row| is_meant(row) && row.messages <= SHORT_SESSION)
+    }
+
+    /// Returns how many changes were noted since the last commit.
+    pub(in super::super) fn touched(&self) -> usize {
+        self.touched.len()
+    }
+
+    /// Forgets what the requests since then changed, so that it is read anew.
+    pub(in super::super) fn forget_touched(&mut self, since: usize) {
+        self.found = None;
+        for id in self.touched.drain(since..) {
+            self.loaded.retain(|loaded| loaded.row.id != id);
+        }
+    }
+
+    /// Forgets everything after a commit that failed: nothing in memory can be relied on.
+    pub(in super::super) fn forget_all(&mut self) {
+        self.found = None;
+        self.loaded.clear();
+        self.touched.clear();
+    }
+
+    /// Forgets the least recently used sessions after a commit, when there are too many messages.
+    pub(in super::super) fn tidy(&mut self) {
+        self.found = None;
+        self.touched.clear();
+        let length = |loaded: &Loaded| loaded.session.length();
+        while self.loaded.len() > 1
+            && self.loaded.iter().rev().skip(1).map(length).sum::<u64>() > MESSAGES_KEPT
+        {
+            self.loaded.remove(0);
+        }
+    }
+}

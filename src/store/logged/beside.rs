@@ -1,0 +1,25 @@
+//! The files of a store with a log in front.
+
+use super::super::log::Log;
+use super::super::recovery::marks::{Mark, Marks};
+use super::super::{Counters, Extent};
+
+/// The files of a [`LoggedStore`](super::LoggedStore).
+pub(super) struct Beside {
+    pub(super) log: Log,
+    pub(super) marks: Marks,
+    /// Extent of the other store after its last burst or checkpoint.
+    pub(super) extent: Extent,
+}
+
+impl Beside {
+    /// Writes the high-water mark. A failure is only reported in the log file: the burst itself is
+    /// stored already.
+    pub(super) fn note(&mut self, counters: Counters, in_both: bool) {
+        let mark = Mark { counters, extent: self.extent, opening: false };
+        let noted = if in_both { self.marks.note_in_both(&mark) } else { self.marks.note(&mark) };
+        if let Err(error) = noted {
+            tracing::warn!("the high-water mark cannot be written: {error}");
+        }
+    }
+}

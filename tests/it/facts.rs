@@ -1,0 +1,84 @@
+//! Facts that stand in one place of the program, and that Emacs and the documentation repeat.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use contexture::curation::config::{TurnConfig, Value};
+use contexture::curation::strategy;
+use contexture::engine::{DEFAULT_TEMPLATE, SessionSettings};
+use contexture::rpc::Topic;
+
+fn page(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The text between the first `begin` of a page and the next `end`.
+fn between<'a>(page: &'a str, begin: &str, end: &str) -> &'a str {
+    let (_, rest) = page.split_once(begin).unwrap_or_else(|| panic!("there is no {begin:?}"));
+    rest.split_once(end).unwrap_or_else(|| panic!("no {end:?} after {begin:?}")).0
+}
+
+fn shown(value: Value) -> String {
+    match value {
+        Value::Count(count) => count.to_string(),
+        Value::Ratio(ratio) => ratio.to_string(),
+        Value::Switch(on) => (if on { "`t`" } else { "`nil`" }).to_owned(),
+    }
+}
+
+#[test]
+fn the_reference_names_the_defaults_of_sessions() {
+    let page = page("docs/protocol.md");
+    let method = between(&page, "#### `configure-session`\n", "\n#### ");
+    let defaults = SessionSettings::default();
+    let switches = [
+        ("archive-pruned", defaults.archive_pruned),
+        ("versioning", defaults.versioning),
+        ("manage", defaults.manage),
+    ];
+    let switches = switches.map(|(name, on)| (name, shown(Value::Switch(on))));
+    let template = [("template", format!("`{DEFAULT_TEMPLATE}`"))];
+    let of_turns = TurnConfig::default().settings();
+    let of_turns = of_turns.iter().map(|setting| (setting.name, shown(setting.default)));
+    for (name, default) in of_turns.chain(switches).chain(template) {
+        let line = between(method, &format!("\n- `:{name}` "), "\n");
+        assert!(line.ends_with(&format!(" {default}.")), "{name} is {default}: {line}");
+    }
+}
+
+#[test]
+fn emacs_knows_the_strategies_and_the_defaults_of_sessions() {
+    let source = page("elisp/contexture-session-edit.el");
+    let settings = between(&source, "(defconst contexture-session--more-settings", "\n\n");
+    let names = strategy::names();
+    let strategies = between(settings, "(:strategy ", ")\n    (:");
+    let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+    assert_eq!(between(strategies, ":values (", ")"), quoted.join(" "));
+    assert!(strategies.ends_with(&format!(":default :{}", names[0])), "{strategies}");
+    let defaults = SessionSettings::default();
+    let switches = [
+        ("archive-pruned", defaults.archive_pruned),
+        ("versioning", defaults.versioning),
+        ("manage", defaults.manage),
+    ];
+    for (name, on) in switches {
+        let line = between(settings, &format!("(:{name} "), ")");
+        assert_eq!(line.ends_with(":default t"), on, "{name}: {line}");
+    }
+}
+
+#[test]
+fn every_topic_is_described_and_emacs_asks_for_none_that_there_is_not() {
+    let topics: BTreeSet<&str> = Topic::ALL.iter().map(|topic| topic.name()).collect();
+    let page_text = page("docs/protocol.md");
+    let section = between(&page_text, "\n## Notifications\n", "\n## ");
+    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    let described: BTreeSet<&str> = rows.map(|line| between(line, "| `", "`")).collect();
+    assert_eq!(described, topics);
+    let source = page("elisp/contexture-session.el");
+    let asked = between(&source, "(defconst contexture-session--topics\n  '(", ")");
+    for topic in asked.split_whitespace() {
+        assert!(topics.contains(topic), "{topic}");
+    }
+}
