@@ -18,9 +18,12 @@ pub struct BadId {
     got: String,
 }
 
-/// Declares an id: its prefix, whose id it is, an example and the lowest number.
+/// Highest number that a store looks up.
+const MOST: u64 = i64::MAX as u64;
+
+/// Declares an id: its prefix, whose id it is, an example and the numbers that it may have.
 macro_rules! ids {
-    ($($(#[$doc:meta])* $name:ident: $prefix:literal, $what:literal, $example:literal, $least:literal;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident: $prefix:literal, $what:literal, $example:literal, $numbers:expr;)*) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(pub u64);
@@ -42,7 +45,7 @@ macro_rules! ids {
             type Err = BadId;
 
             fn from_str(text: &str) -> Result<Self, BadId> {
-                let number = number($prefix, text).filter(|number| ($least..).contains(number));
+                let number = number($prefix, text).filter(|number| ($numbers).contains(number));
                 number.map(Self).ok_or_else(|| {
                     BadId { what: $what, example: $example, got: text.to_owned() }
                 })
@@ -71,23 +74,23 @@ macro_rules! ids {
 
 ids! {
     /// Id of a context item. Unique over all managers and restarts.
-    ItemId: "ctx-", "an item's", "ctx-12", 0;
+    ItemId: "ctx-", "an item's", "ctx-12", 0..=MOST;
     /// Id of a session.
-    SessionId: "ses-", "a session's", "ses-7", 0;
+    SessionId: "ses-", "a session's", "ses-7", 0..=MOST;
     /// Id of a message: its place in the log of its session, from 1.
-    MessageId: "msg-", "a message's", "msg-3", 1;
+    MessageId: "msg-", "a message's", "msg-3", 1..;
     /// Id of a checkpoint. Unique over all sessions.
-    CheckpointId: "chk-", "a checkpoint's", "chk-2", 0;
+    CheckpointId: "chk-", "a checkpoint's", "chk-2", 0..;
     /// Id of a memory.
-    MemoryId: "mem-", "a memory's", "mem-4", 0;
+    MemoryId: "mem-", "a memory's", "mem-4", 0..;
     /// Id of stored notes.
-    ViewId: "view-", "a view's", "view-12", 0;
+    ViewId: "view-", "a view's", "view-12", 0..;
 }
 
-/// Returns the number behind `prefix`. A store cannot hold numbers beyond those of an `i64`.
+/// Returns the number behind `prefix`.
 fn number(prefix: &str, text: &str) -> Option<u64> {
     let digits = text.strip_prefix(prefix).filter(|d| d.bytes().all(|b| b.is_ascii_digit()))?;
-    digits.parse().ok().filter(|number| *number <= i64::MAX as u64)
+    digits.parse().ok()
 }
 
 #[cfg(test)]
