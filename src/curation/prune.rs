@@ -42,7 +42,7 @@ pub struct PruneStats {
 }
 
 /// The share of a model's limit that a history fills.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct HistoryStats {
     /// Number of messages.
@@ -55,10 +55,12 @@ pub struct HistoryStats {
     pub utilization_percent: f64,
     /// True if that is more than the target.
     pub needs_pruning: bool,
-    /// True if the counts are the model's own rather than estimates.
-    pub exact: bool,
+    /// Name of the model.
+    pub model: String,
     /// True if the model is known, so that no default was used.
     pub model_known: bool,
+    /// True if the counts are the model's own rather than estimates.
+    pub exact: bool,
 }
 
 impl PruneStats {
@@ -124,8 +126,9 @@ pub fn stats(history: &History<'_>, model: &Model) -> HistoryStats {
         limit,
         utilization_percent: share * 100.0,
         needs_pruning: share > TARGET_UTILISATION,
-        exact: history.measure.is_exact(),
+        model: model.name.clone(),
         model_known: model.known,
+        exact: history.measure.is_exact(),
     }
 }
 

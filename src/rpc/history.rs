@@ -213,10 +213,7 @@ pub(super) fn context_stats(call: Call, params: Value) -> Result<Step, WireError
         return Step::state(move |engine| {
             let costs = engine.costs(given.model.as_deref())?;
             let history = History::new(messages.iter().collect(), &costs.measure);
-            Ok(Value::of(&StatsResult {
-                stats: &stats(&history, &costs.model),
-                model: &costs.model.name,
-            }))
+            Ok(Value::of(&stats(&history, &costs.model)))
         });
     }
     Step::state(move |engine| {
@@ -228,7 +225,7 @@ pub(super) fn context_stats(call: Call, params: Value) -> Result<Step, WireError
         let summary = state.summary.as_ref();
         Ok(Value::of(&SessionStats {
             session: &row.name,
-            stats: StatsResult { stats: &stats, model: &costs.model.name },
+            stats,
             log: session.length(),
             turns: session.turns(),
             pruned: state.pruned.len(),
@@ -246,7 +243,7 @@ pub(super) fn context_stats(call: Call, params: Value) -> Result<Step, WireError
 struct SessionStats<'a> {
     session: &'a str,
     #[serde(flatten)]
-    stats: StatsResult<'a>,
+    stats: HistoryStats,
     log: u64,
     turns: u64,
     pruned: u64,
@@ -255,14 +252,6 @@ struct SessionStats<'a> {
     summary: Option<&'a str>,
     pinned: u64,
     revision: u64,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "kebab-case")]
-struct StatsResult<'a> {
-    #[serde(flatten)]
-    stats: &'a HistoryStats,
-    model: &'a str,
 }
 
 /// A history is no session's: whoever names one beside it means something else.
