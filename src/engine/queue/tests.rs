@@ -35,7 +35,7 @@ fn check(tasks: &[(&'static str, u64, Reach)], expected: &[&str]) {
     );
     let mut bursts = Vec::new();
     while !waiting.is_empty() {
-        let Burst { works, is_quick } = waiting.burst(&mut engine, 2);
+        let Burst { works, is_quick } = waiting.burst(&engine, 2);
         works.into_iter().for_each(|work| work(&mut engine)(Ok(())));
         let names = std::mem::take(&mut *ran.lock().unwrap()).join(" ");
         bursts.push(names + if is_quick { "+" } else { "" });
