@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::{Serialize, Serializer};
+
 pub use crate::ids::ItemId;
 use crate::names::names;
 use crate::value::Value;
@@ -116,6 +118,15 @@ impl Kind {
 /// The metadata of an item: kebab-case names and values from the client, kept whole and in order.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Metadata(pub Vec<(Box<str>, Value)>);
+
+impl Serialize for Metadata {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0.is_empty() {
+            true => serializer.serialize_unit(),
+            false => serializer.collect_map(self.0.iter().map(|(name, value)| (name, value))),
+        }
+    }
+}
 
 impl Metadata {
     /// Returns the value under `name`.

@@ -1,8 +1,6 @@
 //! The report of a window: the outcome of each part with its reason, the costs before and after,
 //! and how much of the previous window is unchanged.
 
-pub(super) mod build;
-
 use std::sync::Arc;
 
 use serde::Serialize;

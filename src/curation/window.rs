@@ -7,15 +7,17 @@
 //! messages; then the texts that the phase requires. Tools, system prompt, design document, current
 //! unit and messages that cannot be left out always stay, or there is no window.
 
+mod report;
+
 use std::sync::Arc;
 
 use super::budget::{BudgetTooSmall, Irreducible};
+use super::guard;
 use super::offer::Offer;
 use super::report::{Fingerprint, Print, Report, What};
 use super::section::{Section, Sections};
 use super::strategy::{Aim, Projection, Shown, Strategy};
 use super::unit::History;
-use super::{guard, report};
 use crate::session::message::{Phase, Role, ToolCall};
 
 /// The input for building a window.
@@ -105,7 +107,7 @@ pub fn build(request: &Request<'_>) -> Result<Window, BudgetTooSmall> {
     let parts = parts(&offer, history, &chosen);
     let tokens = parts.iter().map(|part| part.tokens).sum();
     let usage = WindowUsage::of(&parts, request.phase);
-    let report = report::build::report(request, &offer, chosen, &parts);
+    let report = report::report(request, &offer, chosen, &parts);
     Ok(Window { parts, tokens, report, usage })
 }
 

@@ -7,7 +7,8 @@ use std::fmt;
 pub const MAX_NAMED_SKIPS: usize = 100;
 
 /// Reason why an entry of a tree was left out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum SkipReason {
     /// An ignore file excludes it.
     Ignored,

@@ -2,12 +2,22 @@
 
 use std::sync::Arc;
 
-use super::{Answer, ErrorKind, Limit, ProviderError};
+use super::{Answer, ErrorKind, ProviderError};
 use crate::session::message::{Message, Role, ToolCall};
 
 /// Maximum number of tokens to accept from a reported count. No request is that large, and the sum
 /// of eight million such counts still fits an integer of the store and the wire.
 pub const MOST_TOKENS: u64 = 1 << 40;
+
+/// Token limit of a model, as reported by its server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit {
+    /// Maximum number of tokens in a request and its answer together.
+    pub tokens: u64,
+    /// True if the limit may change by itself. A server that loads models on demand reports the
+    /// possible limit before and the actual one after.
+    pub may_change: bool,
+}
 
 /// A chat model behind some service.
 pub trait Provider: Send + Sync {

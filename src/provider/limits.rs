@@ -3,17 +3,8 @@
 use reqwest::Url;
 use serde_json::{Value, json};
 
+use super::chat::Limit;
 use super::family::Family;
-
-/// Token limit of a model, as reported by its server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limit {
-    /// Maximum number of tokens in a request and its answer together.
-    pub tokens: u64,
-    /// True if the limit may change by itself. A server that loads models on demand reports the
-    /// possible limit before and the actual one after.
-    pub may_change: bool,
-}
 
 /// An address at which a server may report a limit.
 pub(super) struct Place {

@@ -20,9 +20,9 @@ pub mod settings;
 
 use std::pin::Pin;
 
+pub use self::chat::Limit;
 pub use self::error::{ErrorKind, ProviderError};
 pub use self::family::Family;
-pub use self::limits::Limit;
 pub use self::overflow::Overflow;
 pub use self::served::{HttpProvider, Times};
 

@@ -11,6 +11,8 @@
 
 mod call;
 
+pub(super) use self::call::arguments;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -9,11 +9,11 @@ use reqwest::Response;
 use tokio::time::{Instant, timeout};
 
 use super::Answer;
-use super::chat::{OnWait, Provider, Reply, Request, StreamEvent};
+use super::chat::{Limit, OnWait, Provider, Reply, Request, StreamEvent};
 use super::error::{ErrorKind, ProviderError};
 use super::family::{Broken, Decoder, Family};
 use super::http::Endpoint;
-use super::limits::{Limit, Place, places};
+use super::limits::{Place, places};
 use super::lines::Unframer;
 use super::normal::normal;
 use super::overflow::Overflow;

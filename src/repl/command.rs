@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::lisp::{items, refusal, string_at, text, texts};
-use super::listener::ReplInput;
+use super::session::Place;
 use super::{Shared, readable};
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -41,7 +41,7 @@ pub(super) fn of(typed: &str) -> Option<Command<'_>> {
 pub(super) async fn run(
     shared: &Shared,
     command: Command<'_>,
-    input: &mut ReplInput,
+    place: &Place,
 ) -> Result<String, WireError> {
     let Command { name, rest } = command;
     match name {
@@ -51,7 +51,7 @@ pub(super) async fn run(
         }
         _ => {}
     }
-    let session = input.session().await?;
+    let session = place.session(shared).await?;
     let manager = ("manager", text(session.manager));
     let session = ("session", text(session.name));
     match name {

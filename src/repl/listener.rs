@@ -160,7 +160,7 @@ impl ReplInput {
         let output = Arc::clone(&self.output);
         let beginning = async {
             if let Some(command) = command::of(&text) {
-                let said = command::run(&output.shared, command, self).await?;
+                let said = command::run(&output.shared, command, &self.place).await?;
                 output.say(&said);
                 return Ok(None);
             }

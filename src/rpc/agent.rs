@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::call::Peer;
+use super::peer::Peer;
 use super::present::{entry, keyword};
 use crate::agent::{Decision, Later, Providers};
 use crate::value::Value;

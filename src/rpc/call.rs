@@ -7,11 +7,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::access::Access;
 use super::agent::{Agent, NoModel};
-use crate::agent::{Job, Later, Limits, Services, WantedCounter};
+use super::peer::Peer;
+use crate::agent::{Job, Limits, Services, WantedCounter};
 use crate::engine::Handle;
 use crate::names::names;
 use crate::tokens::Counter;
-use crate::value::Value;
 use crate::wire::message::Id;
 
 /// What all calls share. It has the [`Services`] of turns with models among it.
@@ -107,19 +107,6 @@ impl Call {
     /// The counter of [`Services`], which counts for this call only while somebody wants its answer.
     pub(super) fn counter(&self) -> WantedCounter {
         self.job().counter()
-    }
-}
-
-/// The client at the other end of a connection.
-pub trait Peer: Send + Sync {
-    /// Sends `progress` for a call that is running. Whether it was sent, or will be as soon as the
-    /// client reads: not to one that reads too slowly, has gone, or speaks a dialect without it.
-    fn progress(&self, params: Value) -> bool;
-
-    /// Waits until the client has read most of what it was told, so that progress that matters is
-    /// not dropped. One that reads nothing is waited for once, and not for ever.
-    fn room(&self) -> Later<'_, ()> {
-        Box::pin(std::future::ready(()))
     }
 }
 

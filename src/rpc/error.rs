@@ -1,5 +1,7 @@
 //! How errors of the layers below become errors on the wire.
 
+use serde::Serialize;
+
 use super::present::{entry, figure, keyword};
 use crate::agent::{AgentError, BrokenOff};
 use crate::context::manager::ManagerError;
@@ -12,7 +14,7 @@ use crate::files::{FileError, TreeError};
 use crate::ids::{CheckpointId, MemoryId, MessageId};
 use crate::provider::{ErrorKind, ProviderError};
 use crate::store::StoreError;
-use crate::value::{self, Value};
+use crate::value::{self, Keyword, Value};
 use crate::wire::message::WireError;
 
 /// How many names of what there is an error tells to programs.
@@ -134,13 +136,22 @@ fn session_data(error: &EngineError) -> Vec<(&'static str, Value)> {
     }
 }
 
+/// A part that a window cannot do without.
+#[derive(Serialize)]
+struct Needed<'a> {
+    what: Value,
+    section: Keyword<&'static str>,
+    reason: &'a str,
+    tokens: u64,
+}
+
 fn irreducible(part: &Irreducible) -> Value {
-    Value::Map(vec![
-        entry("what", part.what.label(part.section)),
-        entry("section", keyword(part.section.name())),
-        entry("reason", part.reason),
-        entry("tokens", figure(part.tokens)),
-    ])
+    Value::of(&Needed {
+        what: part.what.label(part.section).into(),
+        section: Keyword(part.section.name()),
+        reason: part.reason,
+        tokens: part.tokens,
+    })
 }
 
 /// The wire error of a file that could not be read.

@@ -6,46 +6,48 @@
 
 mod access;
 mod agent;
-mod backup;
 mod call;
 mod chat;
-mod checkpoints;
 mod configure;
 mod context;
 mod embedding;
 mod error;
-mod files;
 mod history;
 mod memories;
-mod messages;
+mod method;
 mod models;
 mod notes;
 mod params;
+mod peer;
 pub(crate) mod present;
-mod query;
 mod refresh;
 mod report;
 mod server;
 mod sessions;
-mod sets;
 mod summarize;
 mod table;
 mod templates;
+mod tool_names;
 mod tools;
-mod transcript;
-mod trust;
 mod turn;
 mod window;
 
 pub use self::access::Access;
 pub use self::agent::{Agent, Approval, Caller, LONGEST_END, Listener, Model, NoModel, Turn};
-pub use self::backup::{back_up_if_due, keep_backups};
-pub use self::call::{Call, Peer, ReplSettings, Tools, Topic};
+pub use self::call::{Call, ReplSettings, Tools, Topic};
 pub use self::error::{engine_error, internal_error};
-pub use self::table::{Method, Pace, Param, find, methods};
+pub use self::method::{Method, Pace, Param};
+pub use self::peer::Peer;
+pub use self::server::backup::{back_up_if_due, keep_backups};
+pub use self::table::{find, methods};
 pub use crate::agent::{Decision, Later, Limits};
 
+use self::context::files;
+use self::sessions::{checkpoints, messages};
+
 use std::pin::Pin;
+
+use serde::Serialize;
 
 use crate::engine::{Engine, EngineError, Reach};
 use crate::value::Value;
@@ -96,7 +98,17 @@ pub type Work = Box<dyn FnOnce() -> Result<Value, WireError> + Send>;
 const LARGE_ANSWER: usize = 64 << 10;
 
 impl Finish {
-    /// An answer made of so many bytes of content: at once when they are few.
+    /// Returns the answer.
+    fn now<T: Serialize>(answer: &T) -> Self {
+        Self::Now(Value::of(answer))
+    }
+
+    /// Returns work that ends with the answer.
+    fn later<T: Serialize>(work: impl FnOnce() -> Result<T, WireError> + Send + 'static) -> Self {
+        Self::Later(Box::new(|| Ok(Value::of(&work()?))))
+    }
+
+    /// Returns an answer made of so many bytes of content: at once when they are few.
     fn of_size(bytes: usize, answer: impl FnOnce() -> Value + Send + 'static) -> Self {
         match bytes <= LARGE_ANSWER {
             true => Self::Now(answer()),
@@ -106,26 +118,31 @@ impl Finish {
 }
 
 impl Step {
-    /// An operation whose outcome is the answer.
-    fn state(
-        operation: impl FnOnce(&mut Engine) -> Result<Value, EngineError> + Send + 'static,
-    ) -> Result<Self, WireError> {
-        Self::then(|engine| operation(engine).map(Finish::Now))
+    /// Returns the answer.
+    fn done<T: Serialize + ?Sized>(answer: &T) -> Result<Self, WireError> {
+        Ok(Self::Done(Value::of(answer)))
     }
 
-    /// An operation that leaves work to do.
+    /// Returns an operation whose outcome is the answer.
+    fn state<T: Serialize>(
+        operation: impl FnOnce(&mut Engine) -> Result<T, EngineError> + Send + 'static,
+    ) -> Result<Self, WireError> {
+        Self::state_within(Reach::Anything, operation)
+    }
+
+    /// Returns an operation that leaves work to do.
     fn then(
         operation: impl FnOnce(&mut Engine) -> Result<Finish, EngineError> + Send + 'static,
     ) -> Result<Self, WireError> {
-        Ok(Self::State(Reach::Anything, Box::new(operation)))
+        Self::then_within(Reach::Anything, operation)
     }
 
     /// [`state`](Self::state) for an operation that reaches no more than this.
-    fn state_within(
+    fn state_within<T: Serialize>(
         reach: Reach,
-        operation: impl FnOnce(&mut Engine) -> Result<Value, EngineError> + Send + 'static,
+        operation: impl FnOnce(&mut Engine) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<Self, WireError> {
-        Self::then_within(reach, |engine| operation(engine).map(Finish::Now))
+        Self::then_within(reach, |engine| operation(engine).map(|answer| Finish::now(&answer)))
     }
 
     /// [`then`](Self::then) for an operation that reaches no more than this.

@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use serde::{Deserialize, Deserializer};
 
 use super::error::{param_error, value_error};
-use super::tools::{self, ContextTool};
 use crate::context::filter::{TypeName, valid_names};
 use crate::context::item::{Metadata, Origin};
 use crate::context::manager::MAX_CAPACITY;
@@ -31,6 +30,11 @@ const MAX_NAMED: usize = MAX_CAPACITY;
 pub(super) fn decode<T: for<'de> Deserialize<'de>>(params: Value) -> Result<T, WireError> {
     params.decode().map_err(value_error)
 }
+
+/// The parameters of a method that has none.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Nothing {}
 
 /// A manager's name; absent or nil is the shared manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -237,43 +241,6 @@ impl<'de> Deserialize<'de> for Switch {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         bool::deserialize(deserializer).map(|on| Self(Some(on)))
     }
-}
-
-/// Names of tools for models: `t` means all of them, `nil` none. Nothing when it is not given.
-#[derive(Clone, Default)]
-pub(super) struct ToolNames(pub(super) Option<Vec<&'static ContextTool>>);
-
-impl ToolNames {
-    /// The names, as they are stored.
-    pub(super) fn names(self) -> Option<Vec<String>> {
-        Some(self.0?.into_iter().map(|tool| tool.name.to_owned()).collect())
-    }
-}
-
-impl<'de> Deserialize<'de> for ToolNames {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let names = match Value::deserialize(deserializer)? {
-            Value::Nil | Value::Bool(false) => return Ok(Self(Some(Vec::new()))),
-            Value::Bool(true) => return Ok(Self(Some(tools::ALL.iter().collect()))),
-            Value::List(names) | Value::Vector(names) => names,
-            _ => {
-                return Err(serde::de::Error::custom("must be t, nil or a list of names of tools"));
-            }
-        };
-        names.iter().map(tool).collect::<Result<_, _>>().map(|tools| Self(Some(tools)))
-    }
-}
-
-fn tool<E: serde::de::Error>(name: &Value) -> Result<&'static ContextTool, E> {
-    let text = match name {
-        Value::Str(name) => &**name,
-        Value::Symbol(name) | Value::Keyword(name) => name,
-        _ => "",
-    };
-    // A keyword or symbol may have hyphens.
-    tools::find(&text.replace('-', "_")).ok_or_else(|| {
-        E::custom(format!("has no tool {text:?}; there are {}", tools::names().join(", ")))
-    })
 }
 
 /// A name for a call, by which it is known when it is made again.

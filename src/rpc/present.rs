@@ -1,11 +1,11 @@
 //! How results look on the wire.
 
-use crate::context::item::{Item, Metadata, State};
-use crate::engine::{Listed, View};
+use serde::Serialize;
+
+use crate::context::render::report::{ItemFate, ItemVerdict};
 use crate::ids::{ItemId, MessageId};
-use crate::session::message::{Message, ToolCall};
-use crate::store::SetSummary;
-use crate::value::Value;
+use crate::session::message::{Message, Phase, Role, ToolCall};
+use crate::value::{Keyword, Value};
 
 /// An amount of money with [`MONEY_DIGITS`] significant digits: sums of floating-point numbers have
 /// more, which mean nothing.
@@ -17,87 +17,96 @@ pub(super) fn money(amount: f64) -> Value {
 /// How many significant digits an amount of money has.
 const MONEY_DIGITS: usize = 6;
 
-/// An item with its standing.
-pub(super) fn item(view: &View, state: State, brief: bool) -> Vec<(Box<str>, Value)> {
-    let Item { id, kind, content, metadata, timestamp, tokens, counted_by, live, .. } = &*view.item;
-    let mut map = vec![entry("id", id.to_string()), entry("type", keyword(kind.name()))];
-    if !brief {
-        map.push(entry("content", &**content));
+/// A message of a session as clients see it.
+#[derive(Serialize)]
+pub(crate) struct MessageShown<'a> {
+    id: MessageId,
+    role: Role,
+    content: &'a str,
+    timestamp: i64,
+    phase: Option<Phase>,
+    tokens: u64,
+    token_counter: Keyword<&'static str>,
+    pinned: bool,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    tool_calls: &'a [ToolCall],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<&'a str>,
+    /// Whether it is in view, where that matters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_view: Option<bool>,
+    /// What became of it, in a transcript.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fate: Option<&'static str>,
+}
+
+impl MessageShown<'_> {
+    pub(super) fn in_view(self, in_view: bool) -> Self {
+        Self { in_view: Some(in_view), ..self }
     }
-    map.extend([
-        entry("metadata", metadata_map(metadata)),
-        entry("timestamp", Value::Int(*timestamp)),
-        entry("tokens", figure(*tokens)),
-        entry("token-counter", keyword(counted_by)),
-        entry("bytes", figure(content.len() as u64)),
-        entry("pinned", Value::Bool(view.pinned)),
-        entry("live", Value::Bool(*live)),
-        entry("state", keyword(state.name())),
-    ]);
-    map
+
+    pub(super) fn with_fate(self, fate: Option<&'static str>) -> Self {
+        Self { fate, ..self }
+    }
 }
 
-/// A line of the list of managers.
-pub(super) fn manager(listed: &Listed) -> Value {
-    let summary = &listed.summary;
-    Value::Map(vec![
-        entry("manager", &*summary.name),
-        entry("count", figure(summary.count)),
-        entry("pinned", figure(summary.pinned)),
-        entry("tokens", figure(summary.tokens)),
-        entry("bytes", figure(summary.bytes)),
-        entry("max-items", figure(listed.max_items as u64)),
-        entry("newest", summary.newest.map_or(Value::Nil, Value::Int)),
-    ])
-}
-
-/// A line of the list of sets.
-pub(super) fn set(summary: &SetSummary) -> Value {
-    Value::Map(vec![
-        entry("name", &*summary.name),
-        entry("count", figure(summary.count)),
-        entry("tokens", figure(summary.tokens)),
-        entry("created", Value::Int(summary.created)),
-    ])
+impl<'a> From<&'a Message> for MessageShown<'a> {
+    fn from(message: &'a Message) -> Self {
+        Self {
+            id: MessageId(message.number),
+            role: message.role,
+            content: &message.content,
+            timestamp: message.timestamp,
+            phase: message.phase,
+            tokens: message.tokens,
+            token_counter: Keyword(message.counted_by),
+            pinned: message.pinned,
+            tool_calls: &message.tool_calls,
+            tool_call_id: message.tool_call_id.as_deref(),
+            in_view: None,
+            fate: None,
+        }
+    }
 }
 
 /// A message of a session.
 pub(crate) fn message(message: &Message) -> Value {
-    let mut map = vec![
-        entry("id", MessageId(message.number)),
-        entry("role", keyword(message.role.name())),
-        entry("content", &*message.content),
-        entry("timestamp", Value::Int(message.timestamp)),
-        entry("phase", message.phase.map_or(Value::Nil, |phase| keyword(phase.name()))),
-        entry("tokens", figure(message.tokens)),
-        entry("token-counter", keyword(message.counted_by)),
-        entry("pinned", message.pinned),
-    ];
-    if !message.tool_calls.is_empty() {
-        map.push(entry("tool-calls", tool_calls(&message.tool_calls)));
+    Value::of(&MessageShown::from(message))
+}
+
+/// What became of an item in a rendering.
+#[derive(Serialize)]
+pub(super) struct Decided {
+    id: ItemId,
+    fate: Keyword<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lines_kept: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lines_total: Option<u64>,
+    tokens: u64,
+    reason: String,
+}
+
+impl From<ItemVerdict> for Decided {
+    fn from(ItemVerdict { id, tokens, fate, reason }: ItemVerdict) -> Self {
+        let (fate, lines) = match fate {
+            ItemFate::Kept => ("kept", None),
+            ItemFate::Dropped => ("dropped", None),
+            ItemFate::Cut { lines_kept, lines_total } => ("cut", Some((lines_kept, lines_total))),
+        };
+        let (lines_kept, lines_total) = lines.unzip();
+        Self { id, fate: Keyword(fate), lines_kept, lines_total, tokens, reason }
     }
-    if let Some(id) = &message.tool_call_id {
-        map.push(entry("tool-call-id", &**id));
-    }
-    Value::Map(map)
+}
+
+/// What became of an item in a rendering, as data.
+pub(super) fn verdict(verdict: &ItemVerdict) -> Value {
+    Value::of(&Decided::from(verdict.clone()))
 }
 
 /// The tools that a message calls.
 pub(crate) fn tool_calls(calls: &[ToolCall]) -> Value {
-    Value::List(calls.iter().map(tool_call).collect())
-}
-
-fn tool_call(call: &ToolCall) -> Value {
-    Value::Map(vec![
-        entry("id", &*call.id),
-        entry("name", &*call.name),
-        entry("arguments", &*call.arguments),
-    ])
-}
-
-/// Numbers of items as their ids.
-pub(super) fn ids(numbers: &[u64]) -> Value {
-    Value::List(numbers.iter().map(|number| ItemId(*number).into()).collect())
+    Value::of(calls)
 }
 
 /// One entry of a map.
@@ -113,13 +122,6 @@ pub(crate) fn keyword(name: &str) -> Value {
 /// A count.
 pub(crate) fn figure(number: u64) -> Value {
     Value::Int(i64::try_from(number).unwrap_or(i64::MAX))
-}
-
-fn metadata_map(metadata: &Metadata) -> Value {
-    match metadata.0.as_slice() {
-        [] => Value::Nil,
-        entries => Value::Map(entries.to_vec()),
-    }
 }
 
 #[cfg(test)]

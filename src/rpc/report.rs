@@ -132,7 +132,7 @@ fn fate(fate: Fate) -> Keyword<&'static str> {
 
 /// Returns the outcomes of items as clients are told them.
 pub(super) fn verdicts(items: &[ItemVerdict]) -> Vec<Value> {
-    items.iter().map(super::query::verdict).collect()
+    items.iter().map(super::present::verdict).collect()
 }
 
 /// A line of the usage log.

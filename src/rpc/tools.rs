@@ -11,8 +11,9 @@ use serde_json::json;
 use super::call::Call;
 use super::error::internal_error;
 use super::files::add_named;
+use super::method::Method;
 use super::present::entry;
-use super::{Finish, Step, find as find_method};
+use super::{Finish, Step, context, memories, sessions};
 use crate::agent::Later;
 use crate::agent::tools::{self, Tool};
 use crate::engine::Engine;
@@ -251,6 +252,13 @@ impl ToolRequest {
         let value = done.map_err(|error| error.message)?;
         (self.tool.shown)(self, value, row).map(|value| cut(json_text(&value)))
     }
+}
+
+/// Finds the method that a tool is. It is of one of these families.
+fn find_method(name: &str) -> Result<&'static Method, WireError> {
+    let families = [context::METHODS, sessions::METHODS, memories::METHODS];
+    let found = families.into_iter().flatten().find(|method| method.name == name);
+    found.ok_or_else(|| internal_error("a tool"))
 }
 
 /// Runs a method to its end, as the program that is called.

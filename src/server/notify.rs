@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use serde::Serialize;
+
 use crate::engine::{Event, SessionName, Statistics};
 use crate::ids::{CheckpointId, SessionId};
 use crate::rpc::Topic;
-use crate::rpc::present::{self, entry, figure, keyword};
-use crate::value::{Value, to_value};
+use crate::rpc::present::MessageShown;
+use crate::value::{Keyword, Value, to_value};
 use crate::wire::message::Outgoing;
 
 /// Events of one commit, with the statistics after it.
@@ -88,67 +90,103 @@ fn topic(event: &Event) -> Option<Topic> {
 
 /// Builds the notification of an event; `None` for one that only enters the statistics.
 pub(super) fn notification(event: &Event) -> Option<Outgoing> {
-    Some(Outgoing::Notify(topic(event)?.name(), params(event)))
+    Some(Outgoing::Notify(topic(event)?.name(), params(event)?))
 }
 
 fn says_how_it_is(event: &Event) -> bool {
     matches!(event, Event::ContextChanged { .. } | Event::SessionChanged { .. })
 }
 
-fn params(event: &Event) -> Value {
-    match event {
-        Event::ContextChanged { manager, method, count, tokens, .. } => Value::Map(vec![
-            entry("manager", &**manager),
-            entry("method", &**method),
-            entry("count", figure(*count as u64)),
-            entry("tokens", figure(*tokens)),
-        ]),
-        Event::SessionChanged { session, method, messages } => of_session(
-            session,
-            vec![entry("method", *method), entry("messages", figure(*messages))],
-        ),
-        Event::ContextPruned { session, before, after, removed } => of_session(
-            session,
-            vec![
-                entry("original", figure(*before)),
-                entry("final", figure(*after)),
-                entry("token-reduction", figure(before.saturating_sub(*after))),
-                entry("removed", Value::List(removed.iter().map(present::message).collect())),
-            ],
-        ),
-        Event::ContextSummarized { session, summarized, kept, summary } => of_session(
-            session,
-            vec![
-                entry("summarized", figure(*summarized)),
-                entry("kept", figure(*kept)),
-                entry("summary", &**summary),
-            ],
-        ),
-        Event::CheckpointCreated { session, checkpoint, turn, message, automatic } => of_session(
-            session,
-            vec![
-                entry("checkpoint", CheckpointId(*checkpoint)),
-                entry("turn", figure(*turn)),
-                entry("message", &**message),
-                entry("automatic", *automatic),
-            ],
-        ),
-        Event::TurnManaged { session, turn, template, status, failure } => {
-            let mut told = vec![
-                entry("turn", figure(*turn)),
-                entry("template", &**template),
-                entry("status", keyword(status.name())),
-            ];
-            if let Some((step, reason)) = failure {
-                told.extend([entry("step", keyword(step.name())), entry("reason", &**reason)]);
-            }
-            of_session(session, told)
-        }
-    }
+/// The session that an event is about, and what is told of it.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct OfSession<'a, T> {
+    session: &'a str,
+    id: SessionId,
+    #[serde(flatten)]
+    more: T,
 }
 
-fn of_session(session: &SessionName, more: Vec<(Box<str>, Value)>) -> Value {
-    let mut map = vec![entry("session", &*session.name), entry("id", SessionId(session.id))];
-    map.extend(more);
-    Value::Map(map)
+/// What a client is told of an event.
+#[derive(Serialize)]
+#[serde(untagged, rename_all_fields = "kebab-case")]
+enum Told<'a> {
+    ContextChanged {
+        manager: &'a str,
+        method: &'a str,
+        count: usize,
+        tokens: u64,
+    },
+    SessionChanged {
+        method: &'a str,
+        messages: u64,
+    },
+    ContextPruned {
+        original: u64,
+        r#final: u64,
+        token_reduction: u64,
+        removed: Vec<MessageShown<'a>>,
+    },
+    ContextSummarized {
+        summarized: u64,
+        kept: u64,
+        summary: &'a str,
+    },
+    CheckpointCreated {
+        checkpoint: CheckpointId,
+        turn: u64,
+        message: &'a str,
+        automatic: bool,
+    },
+    TurnManaged {
+        turn: u64,
+        template: &'a str,
+        status: Keyword<&'static str>,
+        step: Keyword<&'static str>,
+        reason: &'a str,
+    },
+}
+
+/// Returns what is told of an event, and the session that it is about, if any; nothing of an event
+/// that is only counted.
+fn told(event: &Event) -> Option<(Option<&SessionName>, Told<'_>)> {
+    Some(match event {
+        Event::ContextChanged { manager, method, count, tokens, .. } => {
+            (None, Told::ContextChanged { manager, method, count: *count, tokens: *tokens })
+        }
+        Event::SessionChanged { session, method, messages } => {
+            (Some(session), Told::SessionChanged { method, messages: *messages })
+        }
+        Event::ContextPruned { session, before, after, removed } => {
+            let told = Told::ContextPruned {
+                original: *before,
+                r#final: *after,
+                token_reduction: before.saturating_sub(*after),
+                removed: removed.iter().map(MessageShown::from).collect(),
+            };
+            (Some(session), told)
+        }
+        Event::ContextSummarized { session, summarized, kept, summary } => {
+            let (summarized, kept) = (*summarized, *kept);
+            (Some(session), Told::ContextSummarized { summarized, kept, summary })
+        }
+        Event::CheckpointCreated { session, checkpoint, turn, message, automatic } => {
+            let (checkpoint, turn, automatic) = (CheckpointId(*checkpoint), *turn, *automatic);
+            (Some(session), Told::CheckpointCreated { checkpoint, turn, message, automatic })
+        }
+        Event::TurnManaged { session, turn, template, status, failure } => {
+            let (step, reason) = failure.as_ref()?;
+            let (turn, status, step) = (*turn, Keyword(status.name()), Keyword(step.name()));
+            (Some(session), Told::TurnManaged { turn, template, status, step, reason })
+        }
+    })
+}
+
+fn params(event: &Event) -> Option<Value> {
+    Some(match told(event)? {
+        (None, more) => Value::of(&more),
+        (Some(SessionName { id, name }), more) => {
+            Value::of(&OfSession { session: name, id: SessionId(*id), more })
+        }
+    })
 }

@@ -85,7 +85,7 @@ pub struct ManagerSummary {
 }
 
 /// A row in the list of sets.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct SetSummary {
     /// Name of the set.
     pub name: String,

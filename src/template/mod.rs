@@ -11,17 +11,22 @@ mod render;
 mod safe;
 mod work;
 
+use std::collections::BTreeMap;
+
 use sha2::{Digest, Sha256};
 
 pub use self::builtin::{BUILT_IN, Builtin, built_in};
 pub use self::front_matter::FrontMatter;
 pub use self::manager::{Conversation, ManagerPrompt, TASK};
-pub use self::render::{Fields, render};
+pub use self::render::render;
 
 /// Maximum length of a template's name, in characters.
 pub const LONGEST_NAME: usize = 128;
 /// Maximum size of a template, in bytes.
 pub const MAX_TEMPLATE_BYTES: usize = 256 << 10;
+
+/// The fields that placeholders can name, with their texts.
+pub type Fields<'a> = BTreeMap<&'a str, &'a str>;
 
 /// A parsed template.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,7 +7,7 @@ use minijinja::{Environment, Error, ErrorKind, Value};
 
 use super::placed::{Noting, Placed};
 use super::safe::{self, Bounded};
-use super::{Template, TemplateError, bounds};
+use super::{Fields, Template, TemplateError, bounds};
 
 /// Maximum number of steps of a template: a thousand times what the built-in ones need, and less
 /// than a tenth of a second.
@@ -17,9 +17,6 @@ const FUEL: u64 = 200_000;
 const MAX_WORK: u64 = 8 << 30;
 /// Maximum length of a rendered template, in bytes.
 const MAX_RENDERED_BYTES: usize = 4 << 20;
-
-/// The fields that placeholders can name, with their texts.
-pub type Fields<'a> = BTreeMap<&'a str, &'a str>;
 
 /// Renders the template's body with the fields.
 ///

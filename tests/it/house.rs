@@ -94,12 +94,12 @@ const EXCEPTIONS: &[(&str, &str)] = &[("src/tokens/bpe.rs", "std::thread")];
 const MAX_LINES: usize = 400;
 const LONG_BY_NATURE: &[&str] = &["src/rpc/table/context.rs"];
 
-struct Source {
-    name: String,
+pub(crate) struct Source {
+    pub(crate) name: String,
     text: String,
 }
 
-fn sources() -> Vec<Source> {
+pub(crate) fn sources() -> Vec<Source> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = Vec::new();
     let mut folders: Vec<PathBuf> = vec![root.join("src")];
@@ -119,7 +119,7 @@ fn sources() -> Vec<Source> {
 }
 
 impl Source {
-    fn is_test(&self) -> bool {
+    pub(crate) fn is_test(&self) -> bool {
         self.name.ends_with("tests.rs") || self.name.ends_with("testing.rs")
     }
 
@@ -130,7 +130,7 @@ impl Source {
     }
 
     /// The lines of code outside of tests, without comments.
-    fn code(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn code(&self) -> impl Iterator<Item = &str> {
         let end = self.text.find("#[cfg(test)]\nmod tests {").unwrap_or(self.text.len());
         let end = if self.is_test() { 0 } else { end };
         self.text[..end].lines().map(|line| match line.trim_start().starts_with("//") {

@@ -7,6 +7,7 @@
 mod abuse;
 mod browser;
 mod chat;
+mod circles;
 mod configure;
 mod curation;
 mod damage;

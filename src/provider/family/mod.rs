@@ -12,7 +12,7 @@ use super::chat::{Request, StreamEvent};
 use super::error::ErrorKind;
 use super::http::KeyHeader;
 use super::lines::Framing;
-use super::normal::Form;
+use super::normal::{Form, arguments};
 use super::refusal::kind_of_bad;
 use crate::names::names;
 
@@ -201,15 +201,6 @@ fn append(text: &mut Value, more: &Value) {
     match text {
         Value::String(text) => text.push_str(more),
         none => *none = more.into(),
-    }
-}
-
-/// Parses arguments as a JSON object. Anything else that a model wrote is passed on as text.
-pub(super) fn arguments(text: &str) -> Value {
-    match serde_json::from_str(text) {
-        Ok(Value::Object(map)) => Value::Object(map),
-        _ if matches!(text.trim(), "" | "null") => Value::Object(serde_json::Map::new()),
-        _ => serde_json::json!({"arguments": text}),
     }
 }
 

@@ -2,9 +2,8 @@
 
 use std::collections::HashSet;
 
+use serde_json::Value;
 use sha2::{Digest, Sha256};
-
-use super::super::family::arguments;
 
 /// Length of ids: templates of Mistral's models accept only this length, and only letters and
 /// digits.
@@ -66,6 +65,15 @@ pub(super) fn object(text: &str) -> String {
     match serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text) {
         Ok(_) => text.to_owned(),
         Err(_) => arguments(text).to_string(),
+    }
+}
+
+/// Parses arguments as a JSON object. Anything else that a model wrote is passed on as text.
+pub(in crate::provider) fn arguments(text: &str) -> Value {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(map)) => Value::Object(map),
+        _ if matches!(text.trim(), "" | "null") => Value::Object(serde_json::Map::new()),
+        _ => serde_json::json!({"arguments": text}),
     }
 }
 

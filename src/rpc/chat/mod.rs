@@ -7,10 +7,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::Step;
-use super::call::{Call, Peer};
+use super::call::Call;
 use super::error::{agent_error, param_error};
 use super::messages::MessageParam;
-use super::params::{Name, RequestKey, Switch, ToolNames, decode};
+use super::params::{Name, RequestKey, Switch, decode};
+use super::peer::Peer;
+use super::tool_names::ToolNames;
 use super::tools;
 use super::window::SectionTexts;
 use crate::agent::tools::Outcome;

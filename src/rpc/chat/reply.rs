@@ -4,8 +4,7 @@ use serde::Serialize;
 
 use super::super::embedding::outcome;
 use super::super::notes::NotesResult;
-use super::super::present::money;
-use super::super::query::verdict;
+use super::super::present::{money, verdict};
 use super::super::turn::TurnResult;
 use super::super::window::PartResult;
 use crate::agent::tools::Outcome;

@@ -1,24 +1,25 @@
 //! Methods that change what is kept.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::call::Call;
-use super::error::param_error;
-use super::params::{ManagerName, RequestKey, decode, ids, metadata, yes};
-use super::present::{self, entry, figure};
-use super::{Finish, Step, params};
+use super::shown::ItemShown;
 use crate::agent::refresh::now_ms;
 use crate::context::change::Settings;
-use crate::context::item::{ItemId, Kind, Metadata, State};
+use crate::context::item::{Kind, Metadata, State};
 use crate::context::manager::{MAX_CAPACITY, Place};
 use crate::engine::{Added, Engine, EngineError, NewItem, Reach, Revision};
+use crate::ids::ItemId;
+use crate::rpc::call::Call;
+use crate::rpc::error::param_error;
+use crate::rpc::params::{self, ManagerName, RequestKey, ids, metadata, yes};
+use crate::rpc::{Finish, Step};
 use crate::tokens::Counter;
 use crate::value::Value;
 use crate::wire::message::WireError;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct AddContext {
+pub(super) struct AddContext {
     manager: Option<ManagerName>,
     content: String,
     r#type: Option<Kind>,
@@ -29,8 +30,7 @@ struct AddContext {
     request_key: Option<RequestKey>,
 }
 
-pub(super) fn add_context(call: Call, params: Value) -> Result<Step, WireError> {
-    let given: AddContext = decode(params)?;
+pub(super) fn add_context(call: Call, given: AddContext) -> Result<Step, WireError> {
     let metadata = metadata(given.metadata)?;
     let live = given.live.unwrap_or(false);
     if live {
@@ -80,15 +80,36 @@ fn added_item(
 ) -> Result<Finish, EngineError> {
     let id = ItemId(added.ids.first().copied().unwrap_or_default());
     let (count, tokens) = engine.size(&manager)?;
-    let mut more = vec![
-        entry("manager", &*manager),
-        entry("count", figure(count as u64)),
-        entry("total-tokens", figure(tokens)),
-    ];
-    if !added.evicted.is_empty() {
-        more.push(entry("evicted", present::ids(&added.evicted)));
-    }
-    item_or_removed(engine, &manager, id, brief, more)
+    let evicted = ItemId::all(&added.evicted);
+    let more = AddedTo { manager: manager.clone(), count, total_tokens: tokens, evicted };
+    item_or_removed(engine, &manager, id, brief, Some(more))
+}
+
+/// The manager after an item was added.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct AddedTo {
+    manager: String,
+    count: usize,
+    total_tokens: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    evicted: Vec<ItemId>,
+}
+
+/// The item that a call was about, or that it is gone.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ItemOrRemoved<'a> {
+    Item(ItemShown<'a>),
+    Removed { id: ItemId, removed: bool },
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    #[serde(flatten)]
+    item: ItemOrRemoved<'a>,
+    #[serde(flatten)]
+    more: Option<AddedTo>,
 }
 
 /// Answers with the item that a call was about, and `more` behind it. When the call is a repeated
@@ -98,7 +119,7 @@ fn item_or_removed(
     manager: &str,
     id: ItemId,
     brief: bool,
-    more: Vec<(Box<str>, Value)>,
+    more: Option<AddedTo>,
 ) -> Result<Finish, EngineError> {
     let view = match engine.view(manager, id) {
         Ok(view) => Some(view),
@@ -107,18 +128,17 @@ fn item_or_removed(
     };
     let bytes = view.as_ref().filter(|_| !brief).map_or(0, |view| view.item.content.len());
     Ok(Finish::of_size(bytes, move || {
-        let mut map = match &view {
-            Some(view) => present::item(view, State::Fresh, brief),
-            None => vec![entry("id", id.to_string()), entry("removed", true)],
+        let item = match &view {
+            Some(view) => ItemOrRemoved::Item(ItemShown::new(view, State::Fresh, brief)),
+            None => ItemOrRemoved::Removed { id, removed: true },
         };
-        map.extend(more);
-        Value::Map(map)
+        Value::of(&Answer { item, more })
     }))
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct UpdateContext {
+pub(super) struct UpdateContext {
     manager: Option<ManagerName>,
     id: ItemId,
     content: Option<String>,
@@ -129,8 +149,7 @@ struct UpdateContext {
     request_key: Option<RequestKey>,
 }
 
-pub(super) fn update_context(call: Call, params: Value) -> Result<Step, WireError> {
-    let given: UpdateContext = decode(params)?;
+pub(super) fn update_context(call: Call, given: UpdateContext) -> Result<Step, WireError> {
     let counter = call.counter();
     let content = given.content.map(|content| {
         let tokens = counter.count(&content);
@@ -151,34 +170,31 @@ pub(super) fn update_context(call: Call, params: Value) -> Result<Step, WireErro
         engine.once("update-context", given.request_key.as_deref(), |e| {
             e.update("update-context", &manager, vec![(id, revision)])
         })?;
-        item_or_removed(engine, &manager, id, brief, Vec::new())
+        item_or_removed(engine, &manager, id, brief, None)
     })
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct RemoveContext {
+pub(super) struct RemoveContext {
     manager: Option<ManagerName>,
     id: Option<ItemId>,
     ids: Option<Vec<ItemId>>,
     request_key: Option<RequestKey>,
 }
 
-pub(super) fn remove_context(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: RemoveContext = decode(params)?;
+pub(super) fn remove_context(_: Call, given: RemoveContext) -> Result<Step, WireError> {
     let ids = ids(given.id, given.ids)?;
     let manager = given.manager.unwrap_or_default().0;
     Step::state_within(Reach::Manager(manager.clone()), move |engine| {
-        let removed = engine
-            .once("remove-context", given.request_key.as_deref(), |e| e.remove(&manager, &ids))?
-            .removed;
-        Ok(Value::Map(vec![entry("removed", figure(removed))]))
+        let key = given.request_key.as_deref();
+        engine.once("remove-context", key, |e| e.remove(&manager, &ids))
     })
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct MoveContext {
+pub(super) struct MoveContext {
     manager: Option<ManagerName>,
     id: ItemId,
     to: Option<i64>,
@@ -187,8 +203,12 @@ struct MoveContext {
     request_key: Option<RequestKey>,
 }
 
-pub(super) fn move_context(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: MoveContext = decode(params)?;
+#[derive(Serialize)]
+struct Moved {
+    ids: Vec<ItemId>,
+}
+
+pub(super) fn move_context(_: Call, given: MoveContext) -> Result<Step, WireError> {
     let place = match (params::not_negative("to", given.to)?, given.before, given.after) {
         (Some(index), None, None) => Place::Index(index),
         (None, Some(neighbour), None) => Place::Before(neighbour),
@@ -199,14 +219,13 @@ pub(super) fn move_context(_: Call, params: Value) -> Result<Step, WireError> {
     Step::state_within(Reach::Manager(manager.clone()), move |engine| {
         let key = given.request_key.as_deref();
         engine.once("move-context", key, |e| e.move_item(&manager, given.id, place))?;
-        let order = engine.order(&manager)?;
-        Ok(Value::Map(vec![entry("ids", present::ids(&order))]))
+        Ok(Moved { ids: ItemId::all(&engine.order(&manager)?) })
     })
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct PinContext {
+pub(super) struct PinContext {
     manager: Option<ManagerName>,
     id: Option<ItemId>,
     ids: Option<Vec<ItemId>>,
@@ -216,90 +235,87 @@ struct PinContext {
     request_key: Option<RequestKey>,
 }
 
-pub(super) fn pin_context(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: PinContext = decode(params)?;
+#[derive(Serialize)]
+struct Pinned {
+    ids: Vec<ItemId>,
+    pinned: bool,
+}
+
+pub(super) fn pin_context(_: Call, given: PinContext) -> Result<Step, WireError> {
     let pinned = given.pinned;
     let ids = ids(given.id, given.ids)?;
     let manager = given.manager.unwrap_or_default().0;
     Step::state_within(Reach::Manager(manager.clone()), move |engine| {
         let key = given.request_key.as_deref();
         engine.once("pin-context", key, |e| e.pin(&manager, &ids, pinned))?;
-        let numbers: Vec<u64> = ids.iter().map(|id| id.0).collect();
-        Ok(Value::Map(vec![entry("ids", present::ids(&numbers)), entry("pinned", pinned)]))
+        Ok(Pinned { ids, pinned })
     })
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct ManagerCall {
+pub(super) struct ManagerCall {
     manager: Option<ManagerName>,
     request_key: Option<RequestKey>,
 }
 
-pub(super) fn clear_context(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: ManagerCall = decode(params)?;
+pub(super) fn clear_context(_: Call, given: ManagerCall) -> Result<Step, WireError> {
     let manager = given.manager.unwrap_or_default().0;
     Step::state(move |engine| {
-        let removed = engine
-            .once("clear-context", given.request_key.as_deref(), |e| e.clear(&manager))?
-            .removed;
-        Ok(Value::Map(vec![entry("removed", figure(removed))]))
+        engine.once("clear-context", given.request_key.as_deref(), |e| e.clear(&manager))
     })
 }
 
-pub(super) fn drop_manager(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: ManagerCall = decode(params)?;
+pub(super) fn drop_manager(_: Call, given: ManagerCall) -> Result<Step, WireError> {
     let manager = given.manager.unwrap_or_default().0;
     Step::state(move |engine| {
-        let key = given.request_key.as_deref();
-        let removed = engine.once("drop-manager", key, |e| e.drop_manager(&manager))?.removed;
-        Ok(Value::Map(vec![entry("removed", figure(removed))]))
+        engine.once("drop-manager", given.request_key.as_deref(), |e| e.drop_manager(&manager))
     })
 }
 
-pub(super) fn undo(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: ManagerCall = decode(params)?;
+#[derive(Serialize)]
+struct Undone {
+    undone: String,
+    count: usize,
+    total_tokens: u64,
+}
+
+pub(super) fn undo(_: Call, given: ManagerCall) -> Result<Step, WireError> {
     let manager = given.manager.unwrap_or_default().0;
     Step::state(move |engine| {
         let undone =
             engine.once("undo", given.request_key.as_deref(), |e| e.undo(&manager))?.undone;
         let (count, tokens) = engine.size(&manager)?;
-        Ok(Value::Map(vec![
-            entry("undone", undone),
-            entry("count", figure(count as u64)),
-            entry("total-tokens", figure(tokens)),
-        ]))
+        Ok(Undone { undone, count, total_tokens: tokens })
     })
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct ConfigureManager {
+pub(super) struct ConfigureManager {
     manager: Option<ManagerName>,
     max_items: Option<i64>,
     request_key: Option<RequestKey>,
 }
 
-pub(super) fn configure_manager(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: ConfigureManager = decode(params)?;
+#[derive(Serialize)]
+struct Configured {
+    manager: String,
+    max_items: usize,
+    evicted: Vec<ItemId>,
+}
+
+pub(super) fn configure_manager(_: Call, given: ConfigureManager) -> Result<Step, WireError> {
     let max_items = given.max_items.map(capacity).transpose()?;
     let manager = given.manager.unwrap_or_default().0;
     Step::state_within(Reach::Manager(manager.clone()), move |engine| {
-        let evicted =
-            engine.once(
-                "configure-manager",
-                given.request_key.as_deref(),
-                |e| match max_items {
-                    Some(max_items) => e.configure(&manager, Settings { max_items }),
-                    None => Ok(Vec::new()),
-                },
-            )?;
+        let configure = |e: &mut Engine| match max_items {
+            Some(max_items) => e.configure(&manager, Settings { max_items }),
+            None => Ok(Vec::new()),
+        };
+        let evicted = engine.once("configure-manager", given.request_key.as_deref(), configure)?;
         let max_items = engine.settings(&manager)?.max_items;
-        Ok(Value::Map(vec![
-            entry("manager", manager),
-            entry("max-items", figure(max_items as u64)),
-            entry("evicted", present::ids(&evicted)),
-        ]))
+        Ok(Configured { manager, max_items, evicted: ItemId::all(&evicted) })
     })
 }
 
@@ -315,7 +331,7 @@ pub(super) fn read_item(
     counter: &dyn Counter,
     content: String,
     kind: Kind,
-    metadata: crate::context::item::Metadata,
+    metadata: Metadata,
     taken_ms: i64,
 ) -> NewItem {
     NewItem {

@@ -3,26 +3,27 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::call::{Call, Tools};
-use super::error::budget_error;
-use super::params::{ManagerName, decode, not_negative, selection};
-use super::present::{self, entry, figure, keyword};
-use super::{Finish, Step};
+use super::shown::ItemShown;
 use crate::agent::refresh;
-use crate::context::item::{Item, ItemId, Kind, State};
+use crate::context::item::{Item, Kind, State};
 use crate::context::render::budget::{Fitted, Piece, fit};
-use crate::context::render::report::{ItemFate, ItemVerdict};
 use crate::context::render::{Format, render};
-use crate::engine::{Reach, Selection, View};
+use crate::engine::{Listed, Reach, Selection, View};
 use crate::files;
-use crate::value::Value;
+use crate::ids::ItemId;
+use crate::rpc::call::{Call, Tools};
+use crate::rpc::error::budget_error;
+use crate::rpc::params::{ManagerName, Nothing, not_negative, selection};
+use crate::rpc::present::Decided;
+use crate::rpc::{Finish, Step};
+use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct GetContext {
+pub(super) struct GetContext {
     manager: Option<ManagerName>,
     managers: Option<Vec<ManagerName>>,
     types: Option<Vec<String>>,
@@ -31,13 +32,12 @@ struct GetContext {
     brief: Option<bool>,
 }
 
-pub(super) fn get_context(call: Call, params: Value) -> Result<Step, WireError> {
-    let given: GetContext = decode(params)?;
+pub(super) fn get_context(call: Call, given: GetContext) -> Result<Step, WireError> {
     let chosen = selection(given.manager, given.managers, given.types, given.limit)?;
     let ids = given.ids;
     let brief = given.brief.unwrap_or(false);
     let list = move |shown: Vec<(View, State)>| {
-        let item = |(view, state): &(View, State)| Value::Map(present::item(view, *state, brief));
+        let item = |(view, state): &(View, State)| Value::of(&ItemShown::new(view, *state, brief));
         Value::List(shown.iter().map(item).collect())
     };
     Step::then_within(reach(&chosen), move |engine| {
@@ -57,7 +57,7 @@ pub(super) fn get_context(call: Call, params: Value) -> Result<Step, WireError> 
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Render {
+pub(super) struct Render {
     manager: Option<ManagerName>,
     managers: Option<Vec<ManagerName>>,
     types: Option<Vec<String>>,
@@ -66,35 +66,41 @@ struct Render {
     max_tokens: Option<i64>,
 }
 
-pub(super) fn context_to_string(call: Call, params: Value) -> Result<Step, WireError> {
-    let (chosen, format, budget) = rendering(params)?;
+pub(super) fn context_to_string(call: Call, given: Render) -> Result<Step, WireError> {
+    let (chosen, format, budget) = rendering(given)?;
     Step::then_within(reach(&chosen), move |engine| {
         let views = engine.select(&chosen)?;
-        let work = move || match budget {
+        Ok(Finish::Later(Box::new(move || match budget {
             None => {
                 let views = current(&call.tools, views);
                 Ok(Value::Str(render(views.iter().map(|view| &*view.item), format)))
             }
             Some(_) => rendered(&call.tools, views, format, budget).map(|fit| Value::Str(fit.text)),
-        };
-        Ok(Finish::Later(Box::new(work)))
+        })))
     })
 }
 
-pub(super) fn render_context(call: Call, params: Value) -> Result<Step, WireError> {
-    let (chosen, format, budget) = rendering(params)?;
+#[derive(Serialize)]
+struct Rendered {
+    text: String,
+    tokens: u64,
+    token_counter: Keyword<&'static str>,
+    report: Vec<Decided>,
+}
+
+pub(super) fn render_context(call: Call, given: Render) -> Result<Step, WireError> {
+    let (chosen, format, budget) = rendering(given)?;
     Step::then_within(reach(&chosen), move |engine| {
         let views = engine.select(&chosen)?;
-        let work = move || {
+        Ok(Finish::later(move || {
             let fitted = rendered(&call.tools, views, format, budget)?;
-            Ok(Value::Map(vec![
-                entry("text", fitted.text),
-                entry("tokens", figure(fitted.tokens)),
-                entry("token-counter", keyword(call.tools.counter.name())),
-                entry("report", Value::List(fitted.report.iter().map(verdict).collect())),
-            ]))
-        };
-        Ok(Finish::Later(Box::new(work)))
+            Ok(Rendered {
+                text: fitted.text,
+                tokens: fitted.tokens,
+                token_counter: Keyword(call.tools.counter.name()),
+                report: fitted.report.into_iter().map(Decided::from).collect(),
+            })
+        }))
     })
 }
 
@@ -106,8 +112,7 @@ fn reach(chosen: &Selection) -> Reach {
     }
 }
 
-fn rendering(params: Value) -> Result<(Selection, Format, Option<u64>), WireError> {
-    let given: Render = decode(params)?;
+fn rendering(given: Render) -> Result<(Selection, Format, Option<u64>), WireError> {
     let chosen = selection(given.manager, given.managers, given.types, given.limit)?;
     let budget = not_negative("max-tokens", given.max_tokens)?;
     Ok((chosen, given.format.unwrap_or_default(), budget))
@@ -125,31 +130,23 @@ fn rendered(
     fit(&pieces, format, budget, &*tools.counter).map_err(|error| budget_error(&error))
 }
 
-pub(super) fn verdict(verdict: &ItemVerdict) -> Value {
-    let mut map = vec![entry("id", verdict.id.to_string())];
-    match verdict.fate {
-        ItemFate::Kept => map.push(entry("fate", keyword("kept"))),
-        ItemFate::Dropped => map.push(entry("fate", keyword("dropped"))),
-        ItemFate::Cut { lines_kept, lines_total } => map.extend([
-            entry("fate", keyword("cut")),
-            entry("lines-kept", figure(lines_kept)),
-            entry("lines-total", figure(lines_total)),
-        ]),
-    }
-    map.push(entry("tokens", figure(verdict.tokens)));
-    map.push(entry("reason", &*verdict.reason));
-    Value::Map(map)
-}
-
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Summary {
+pub(super) struct Summary {
     manager: Option<ManagerName>,
     managers: Option<Vec<ManagerName>>,
 }
 
-pub(super) fn context_summary(call: Call, params: Value) -> Result<Step, WireError> {
-    let given: Summary = decode(params)?;
+#[derive(Serialize)]
+struct Summarized {
+    count: usize,
+    types: Vec<Kind>,
+    preview: String,
+    tokens: u64,
+    token_counter: Keyword<&'static str>,
+}
+
+pub(super) fn context_summary(call: Call, given: Summary) -> Result<Step, WireError> {
     let chosen = selection(given.manager, given.managers, None, None)?;
     Step::state_within(reach(&chosen), move |engine| {
         let views = engine.select(&chosen)?;
@@ -159,14 +156,13 @@ pub(super) fn context_summary(call: Call, params: Value) -> Result<Step, WireErr
                 kinds.push(view.item.kind);
             }
         }
-        let tokens = views.iter().map(|view| view.item.tokens).sum();
-        Ok(Value::Map(vec![
-            entry("count", figure(views.len() as u64)),
-            entry("types", Value::List(kinds.iter().map(|kind| keyword(kind.name())).collect())),
-            entry("preview", preview(views.len(), &kinds)),
-            entry("tokens", figure(tokens)),
-            entry("token-counter", keyword(call.tools.counter.name())),
-        ]))
+        Ok(Summarized {
+            count: views.len(),
+            preview: preview(views.len(), &kinds),
+            types: kinds,
+            tokens: views.iter().map(|view| view.item.tokens).sum(),
+            token_counter: Keyword(call.tools.counter.name()),
+        })
     })
 }
 
@@ -180,18 +176,30 @@ fn preview(count: usize, kinds: &[Kind]) -> String {
     }
 }
 
-pub(super) fn list_managers(_: Call, params: Value) -> Result<Step, WireError> {
-    decode::<Nothing>(params)?;
-    Step::state(|engine| {
-        let managers = engine.list_managers()?;
-        Ok(Value::List(managers.iter().map(present::manager).collect()))
-    })
+/// A line of the list of managers.
+#[derive(Serialize)]
+struct ManagerLine {
+    manager: String,
+    count: u64,
+    pinned: u64,
+    tokens: u64,
+    bytes: u64,
+    max_items: usize,
+    newest: Option<i64>,
 }
 
-/// The parameters of a method that has none.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Nothing {}
+pub(super) fn list_managers(_: Call, _: Nothing) -> Result<Step, WireError> {
+    let line = |Listed { summary, max_items }| ManagerLine {
+        manager: summary.name,
+        count: summary.count,
+        pinned: summary.pinned,
+        tokens: summary.tokens,
+        bytes: summary.bytes,
+        max_items,
+        newest: summary.newest,
+    };
+    Step::state(move |engine| Ok(engine.list_managers()?.into_iter().map(line).collect::<Vec<_>>()))
+}
 
 /// Each item and how it stands to its file, live ones as their files are now. Reads the disk.
 fn standing(tools: &Tools, views: Vec<View>) -> Vec<(View, State)> {
@@ -207,6 +215,6 @@ fn current(tools: &Tools, views: Vec<View>) -> Vec<View> {
 }
 
 /// Whether the item came from a file that can be looked at.
-pub(super) fn has_file(item: &Arc<Item>) -> bool {
+fn has_file(item: &Arc<Item>) -> bool {
     item.metadata.filename().is_some_and(|name| name.starts_with('/'))
 }

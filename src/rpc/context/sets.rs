@@ -1,51 +1,55 @@
 //! Methods about named sets.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::Step;
-use super::call::Call;
-use super::params::{ManagerName, Name, RequestKey, decode};
-use super::present::{self, entry, figure};
-use super::query::Nothing;
-use crate::value::Value;
+use crate::ids::ItemId;
+use crate::rpc::Step;
+use crate::rpc::call::Call;
+use crate::rpc::params::{ManagerName, Name, Nothing, RequestKey};
 use crate::wire::message::WireError;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct SetCall {
+pub(super) struct SetCall {
     manager: Option<ManagerName>,
     name: Name,
     request_key: Option<RequestKey>,
 }
 
-pub(super) fn save_set(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: SetCall = decode(params)?;
+#[derive(Serialize)]
+struct Saved {
+    name: String,
+    count: u64,
+    replaced: bool,
+}
+
+#[derive(Serialize)]
+struct Dropped {
+    name: String,
+    dropped: bool,
+}
+
+pub(super) fn save_set(_: Call, given: SetCall) -> Result<Step, WireError> {
     let manager = given.manager.unwrap_or_default().0;
     Step::state(move |engine| {
-        let name = &given.name.0;
-        let saved = engine
-            .once("save-set", given.request_key.as_deref(), |e| e.save_set(&manager, name))?;
-        Ok(Value::Map(vec![
-            entry("name", &**name),
-            entry("count", figure(saved.count)),
-            entry("replaced", saved.replaced),
-        ]))
+        let (name, key) = (given.name.0, given.request_key.as_deref());
+        let saved = engine.once("save-set", key, |e| e.save_set(&manager, &name))?;
+        Ok(Saved { name, count: saved.count, replaced: saved.replaced })
     })
 }
 
-pub(super) fn drop_set(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: SetCall = decode(params)?;
+pub(super) fn drop_set(_: Call, given: SetCall) -> Result<Step, WireError> {
     let manager = given.manager.unwrap_or_default().0;
     Step::state(move |engine| {
-        let name = &given.name.0;
-        engine.once("drop-set", given.request_key.as_deref(), |e| e.drop_set(&manager, name))?;
-        Ok(Value::Map(vec![entry("name", &**name), entry("dropped", true)]))
+        let (name, key) = (given.name.0, given.request_key.as_deref());
+        engine.once("drop-set", key, |e| e.drop_set(&manager, &name))?;
+        Ok(Dropped { name, dropped: true })
     })
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct LoadSet {
+pub(super) struct LoadSet {
     manager: Option<ManagerName>,
     name: Name,
     mode: Option<LoadMode>,
@@ -60,28 +64,26 @@ enum LoadMode {
     Append,
 }
 
-pub(super) fn load_set(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: LoadSet = decode(params)?;
+#[derive(Serialize)]
+struct Loaded {
+    name: String,
+    ids: Vec<ItemId>,
+    left: Vec<ItemId>,
+}
+
+pub(super) fn load_set(_: Call, given: LoadSet) -> Result<Step, WireError> {
     let manager = given.manager.unwrap_or_default().0;
     let mode = given.mode.unwrap_or(LoadMode::Replace);
     Step::state(move |engine| {
-        let name = &given.name.0;
+        let name = given.name.0;
         let loaded = engine.once("load-set", given.request_key.as_deref(), |e| match mode {
-            LoadMode::Replace => e.load_set(&manager, name),
-            LoadMode::Append => e.append_set(&manager, name),
+            LoadMode::Replace => e.load_set(&manager, &name),
+            LoadMode::Append => e.append_set(&manager, &name),
         })?;
-        Ok(Value::Map(vec![
-            entry("name", &**name),
-            entry("ids", present::ids(&loaded.ids)),
-            entry("left", present::ids(&loaded.left)),
-        ]))
+        Ok(Loaded { name, ids: ItemId::all(&loaded.ids), left: ItemId::all(&loaded.left) })
     })
 }
 
-pub(super) fn list_sets(_: Call, params: Value) -> Result<Step, WireError> {
-    decode::<Nothing>(params)?;
-    Step::state(|engine| {
-        let sets = engine.list_sets()?;
-        Ok(Value::List(sets.iter().map(present::set).collect()))
-    })
+pub(super) fn list_sets(_: Call, _: Nothing) -> Result<Step, WireError> {
+    Step::state(|engine| engine.list_sets())
 }

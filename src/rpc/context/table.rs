@@ -1,10 +1,11 @@
 //! The methods of the context family.
 
-use super::{KEY, Method, Pace, Param, optional, required};
+use super::{edit, files, query, sets, tree};
 use crate::context::filter;
 use crate::context::item::{Kind, Origin};
 use crate::context::render::Format;
-use crate::rpc::{context, files, query, refresh, sets};
+use crate::rpc::method::{KEY, Method, Pace, Param, Run, optional, required, typed};
+use crate::rpc::refresh;
 
 const MANAGER: Param = optional(
     "manager",
@@ -68,14 +69,18 @@ fn format_names() -> Vec<&'static str> {
     Format::ALL.iter().map(|format| format.name()).collect()
 }
 
+const fn method(name: &'static str, run: Run) -> Method {
+    Method::new("context", name, run)
+}
+
 /// In the order of the documentation.
-pub(super) static METHODS: &[Method] = &[
-    Method {
-        name: "add-context",
-        family: "context",
-        doc: "Adds a text as the newest item of a manager. When the manager is full, its oldest \
+pub(in crate::rpc) static METHODS: &[Method] = &[
+    method("add-context", typed!(edit::add_context))
+        .doc(
+            "Adds a text as the newest item of a manager. When the manager is full, its oldest \
               unpinned item is evicted; the result names it.",
-        params: &[
+        )
+        .params(&[
             required("content", "string", "The text; stored verbatim."),
             MANAGER,
             TYPE,
@@ -84,17 +89,14 @@ pub(super) static METHODS: &[Method] = &[
             LIVE,
             BRIEF,
             KEY,
-        ],
-        result: "The item, with `:manager`, its `:count` and `:total-tokens`, and `:evicted`.",
-        pace: Pace::Prompt,
-        run: context::add_context,
-    },
-    Method {
-        name: "add-file",
-        family: "context",
-        doc: "Reads a file, or some of its lines, and adds it as an item. Ignore rules do not \
+        ])
+        .result("The item, with `:manager`, its `:count` and `:total-tokens`, and `:evicted`."),
+    method("add-file", typed!(files::add_file))
+        .doc(
+            "Reads a file, or some of its lines, and adds it as an item. Ignore rules do not \
               apply to a file that is named.",
-        params: &[
+        )
+        .params(&[
             required("path", "string", "Absolute path of the file; may begin with `~/`."),
             optional("start-line", "integer", "First line, counted from 1."),
             optional("end-line", "integer", "Last line; defaults to the end of the file."),
@@ -106,18 +108,16 @@ pub(super) static METHODS: &[Method] = &[
             LIVE,
             BRIEF,
             KEY,
-        ],
-        result: "Same as `add-context`.",
-        pace: Pace::InOrder,
-        run: files::add_file,
-    },
-    Method {
-        name: "add-tree",
-        family: "context",
-        doc: "Walks a directory, following its ignore rules, and adds its files as items, or a \
+        ])
+        .result("Same as `add-context`.")
+        .pace(Pace::InOrder),
+    method("add-tree", typed!(tree::add_tree))
+        .doc(
+            "Walks a directory, following its ignore rules, and adds its files as items, or a \
               single item that lists them with their sizes and tokens. Streams `progress`. If the \
               files do not all fit the manager, none is added.",
-        params: &[
+        )
+        .params(&[
             required("path", "string", "Absolute path of the directory; may begin with `~/`."),
             MANAGER,
             optional("mode", "name", "Defaults to `:files`.").of(|| vec!["files", "listing"]),
@@ -125,18 +125,18 @@ pub(super) static METHODS: &[Method] = &[
             optional("hidden", "boolean", "Include files whose name begins with a dot."),
             MAX_FILE_BYTES,
             KEY,
-        ],
-        result: "`:root :mode :files :bytes :tokens :ids :evicted`, and `:skipped` with the \
+        ])
+        .result(
+            "`:root :mode :files :bytes :tokens :ids :evicted`, and `:skipped` with the \
                  `:total` for each reason and the first hundred files as `:named`.",
-        pace: Pace::Aside,
-        run: files::add_tree,
-    },
-    Method {
-        name: "update-context",
-        family: "context",
-        doc: "Changes an item's content, type, metadata or liveness. Its id, time, position and \
+        )
+        .pace(Pace::Aside),
+    method("update-context", typed!(edit::update_context))
+        .doc(
+            "Changes an item's content, type, metadata or liveness. Its id, time, position and \
               pin stay the same.",
-        params: &[
+        )
+        .params(&[
             required("id", "string", "The item's id."),
             MANAGER,
             optional("content", "string", "New text."),
@@ -146,141 +146,95 @@ pub(super) static METHODS: &[Method] = &[
             optional("live", "boolean", "Read the file again whenever the item is shown."),
             BRIEF,
             KEY,
-        ],
-        result: "The item.",
-        pace: Pace::Prompt,
-        run: context::update_context,
-    },
-    Method {
-        name: "remove-context",
-        family: "context",
-        doc: "Removes items. If one of them does not exist, none is removed.",
-        params: &[ID, IDS, MANAGER, KEY],
-        result: "`(:removed N)`.",
-        pace: Pace::Prompt,
-        run: context::remove_context,
-    },
-    Method {
-        name: "move-context",
-        family: "context",
-        doc: "Moves an item to another position. Rendering and eviction follow the order.",
-        params: &[
+        ])
+        .result("The item."),
+    method("remove-context", typed!(edit::remove_context))
+        .doc("Removes items. If one of them does not exist, none is removed.")
+        .params(&[ID, IDS, MANAGER, KEY])
+        .result("`(:removed N)`."),
+    method("move-context", typed!(edit::move_context))
+        .doc("Moves an item to another position. Rendering and eviction follow the order.")
+        .params(&[
             required("id", "string", "The item's id."),
             optional("to", "integer", "New position, counted from 0."),
             optional("before", "string", "Id of the item to put it before."),
             optional("after", "string", "Id of the item to put it after."),
             MANAGER,
             KEY,
-        ],
-        result: "`(:ids IDS)`, the new order, oldest first.",
-        pace: Pace::Prompt,
-        run: context::move_context,
-    },
-    Method {
-        name: "pin-context",
-        family: "context",
-        doc: "Pins items, which exempts them from eviction, or unpins them.",
-        params: &[
+        ])
+        .result("`(:ids IDS)`, the new order, oldest first."),
+    method("pin-context", typed!(edit::pin_context))
+        .doc("Pins items, which exempts them from eviction, or unpins them.")
+        .params(&[
             ID,
             IDS,
             optional("pinned", "boolean", "Defaults to `t`; `nil` unpins."),
             MANAGER,
             KEY,
-        ],
-        result: "`(:ids IDS :pinned BOOLEAN)`.",
-        pace: Pace::Prompt,
-        run: context::pin_context,
-    },
-    Method {
-        name: "clear-context",
-        family: "context",
-        doc: "Removes every item of a manager, even pinned ones. `undo` restores them.",
-        params: &[MANAGER, KEY],
-        result: "`(:removed N)`.",
-        pace: Pace::Prompt,
-        run: context::clear_context,
-    },
-    Method {
-        name: "undo",
-        family: "context",
-        doc: "Undoes the last change of a manager. Further calls go further back. At least the \
+        ])
+        .result("`(:ids IDS :pinned BOOLEAN)`."),
+    method("clear-context", typed!(edit::clear_context))
+        .doc("Removes every item of a manager, even pinned ones. `undo` restores them.")
+        .params(&[MANAGER, KEY])
+        .result("`(:removed N)`."),
+    method("undo", typed!(edit::undo))
+        .doc(
+            "Undoes the last change of a manager. Further calls go further back. At least the \
               last hundred changes are kept, across restarts.",
-        params: &[MANAGER, KEY],
-        result: "`(:undone METHOD)` with the `:count` and `:total-tokens` of the manager; the \
+        )
+        .params(&[MANAGER, KEY])
+        .result(
+            "`(:undone METHOD)` with the `:count` and `:total-tokens` of the manager; the \
                  error `nothing-to-undo` when there is none.",
-        pace: Pace::Prompt,
-        run: context::undo,
-    },
-    Method {
-        name: "get-context",
-        family: "context",
-        doc: "Returns items, oldest first. The `:state` of each tells whether its file has changed.",
-        params: &[
+        ),
+    method("get-context", typed!(query::get_context))
+        .doc(
+            "Returns items, oldest first. The `:state` of each tells whether its file has changed.",
+        )
+        .params(&[
             MANAGER,
             MANAGERS,
             TYPES,
             LIMIT,
             optional("ids", "list of strings", "Return only the items with these ids."),
             BRIEF,
-        ],
-        result: "A list of items.",
-        pace: Pace::Prompt,
-        run: query::get_context,
-    },
-    Method {
-        name: "context-to-string",
-        family: "context",
-        doc: "Renders items for a model.",
-        params: &[MANAGER, MANAGERS, TYPES, LIMIT, FORMAT, MAX_TOKENS],
-        result: "A string; the error `budget-too-small` when not even one item can be cut to \
+        ])
+        .result("A list of items."),
+    method("context-to-string", typed!(query::context_to_string))
+        .doc("Renders items for a model.")
+        .params(&[MANAGER, MANAGERS, TYPES, LIMIT, FORMAT, MAX_TOKENS])
+        .result(
+            "A string; the error `budget-too-small` when not even one item can be cut to \
                  fit.",
-        pace: Pace::Prompt,
-        run: query::context_to_string,
-    },
-    Method {
-        name: "render-context",
-        family: "context",
-        doc: "Renders items for a model and reports what happened to each.",
-        params: &[MANAGER, MANAGERS, TYPES, LIMIT, FORMAT, MAX_TOKENS],
-        result: "`:text :tokens :token-counter`, and `:report`: for each item its `:id`, its \
+        ),
+    method("render-context", typed!(query::render_context))
+        .doc("Renders items for a model and reports what happened to each.")
+        .params(&[MANAGER, MANAGERS, TYPES, LIMIT, FORMAT, MAX_TOKENS])
+        .result(
+            "`:text :tokens :token-counter`, and `:report`: for each item its `:id`, its \
                  `:fate` (`:kept :cut :dropped`), its `:tokens` and the `:reason`.",
-        pace: Pace::Prompt,
-        run: query::render_context,
-    },
-    Method {
-        name: "context-summary",
-        family: "context",
-        doc: "Summarizes the content of a manager.",
-        params: &[MANAGER, MANAGERS],
-        result: "`:count :types :preview :tokens`; a preview looks like `3 items: Code, Error`.",
-        pace: Pace::Prompt,
-        run: query::context_summary,
-    },
-    Method {
-        name: "refresh-context",
-        family: "context",
-        doc: "Reads items from their files again. A region that has moved is found by its text. If \
+        ),
+    method("context-summary", typed!(query::context_summary))
+        .doc("Summarizes the content of a manager.")
+        .params(&[MANAGER, MANAGERS])
+        .result("`:count :types :preview :tokens`; a preview looks like `3 items: Code, Error`."),
+    method("refresh-context", refresh::refresh_context)
+        .doc(
+            "Reads items from their files again. A region that has moved is found by its text. If \
               the text does not occur exactly once, the item stays unchanged and is stale.",
-        params: &[MANAGER, IDS, KEY],
-        result: "`:updated N` and `:items`: for each its `:id`, its `:outcome` (`:unchanged \
+        )
+        .params(&[MANAGER, IDS, KEY])
+        .result(
+            "`:updated N` and `:items`: for each its `:id`, its `:outcome` (`:unchanged \
                  :updated :moved :stale :missing`), and the `:reason` when stale.",
-        pace: Pace::Aside,
-        run: refresh::refresh_context,
-    },
-    Method {
-        name: "list-managers",
-        family: "context",
-        doc: "Lists the managers that hold items or were configured, sorted by name.",
-        params: &[],
-        result: "A list of `:manager :count :pinned :tokens :bytes :max-items :newest`.",
-        pace: Pace::Prompt,
-        run: query::list_managers,
-    },
-    Method {
-        name: "configure-manager",
-        family: "context",
-        doc: "Sets a manager's capacity. If it shrinks, the oldest unpinned items are evicted.",
-        params: &[
+        )
+        .pace(Pace::Aside),
+    method("list-managers", typed!(query::list_managers))
+        .doc("Lists the managers that hold items or were configured, sorted by name.")
+        .result("A list of `:manager :count :pinned :tokens :bytes :max-items :newest`."),
+    method("configure-manager", typed!(edit::configure_manager))
+        .doc("Sets a manager's capacity. If it shrinks, the oldest unpinned items are evicted.")
+        .params(&[
             MANAGER,
             optional(
                 "max-items",
@@ -288,59 +242,30 @@ pub(super) static METHODS: &[Method] = &[
                 "Capacity from 1 to 1000; if absent, nothing changes.",
             ),
             KEY,
-        ],
-        result: "`:manager :max-items :evicted`.",
-        pace: Pace::Prompt,
-        run: context::configure_manager,
-    },
-    Method {
-        name: "drop-manager",
-        family: "context",
-        doc: "Removes every item of a manager and its configuration. `undo` restores them.",
-        params: &[MANAGER, KEY],
-        result: "`(:removed N)`.",
-        pace: Pace::Prompt,
-        run: context::drop_manager,
-    },
-    Method {
-        name: "save-set",
-        family: "context",
-        doc: "Saves a manager's items as a named set, replacing a set with that name.",
-        params: &[required("name", "string", "The set's name."), MANAGER, KEY],
-        result: "`:name :count :replaced`.",
-        pace: Pace::Prompt,
-        run: sets::save_set,
-    },
-    Method {
-        name: "load-set",
-        family: "context",
-        doc: "Replaces a manager's items with copies of a set's items, or appends the copies.",
-        params: &[
+        ])
+        .result("`:manager :max-items :evicted`."),
+    method("drop-manager", typed!(edit::drop_manager))
+        .doc("Removes every item of a manager and its configuration. `undo` restores them.")
+        .params(&[MANAGER, KEY])
+        .result("`(:removed N)`."),
+    method("save-set", typed!(sets::save_set))
+        .doc("Saves a manager's items as a named set, replacing a set with that name.")
+        .params(&[required("name", "string", "The set's name."), MANAGER, KEY])
+        .result("`:name :count :replaced`."),
+    method("load-set", typed!(sets::load_set))
+        .doc("Replaces a manager's items with copies of a set's items, or appends the copies.")
+        .params(&[
             required("name", "string", "The set's name."),
             optional("mode", "name", "Defaults to `:replace`.").of(|| vec!["replace", "append"]),
             MANAGER,
             KEY,
-        ],
-        result: "`:name`, the new `:ids`, and in `:left` the ids of the items that left.",
-        pace: Pace::Prompt,
-        run: sets::load_set,
-    },
-    Method {
-        name: "drop-set",
-        family: "context",
-        doc: "Deletes a set. `undo` in the same manager restores it.",
-        params: &[required("name", "string", "The set's name."), MANAGER, KEY],
-        result: "`:name :dropped`.",
-        pace: Pace::Prompt,
-        run: sets::drop_set,
-    },
-    Method {
-        name: "list-sets",
-        family: "context",
-        doc: "Lists the sets, sorted by name.",
-        params: &[],
-        result: "A list of `:name :count :tokens :created`.",
-        pace: Pace::Prompt,
-        run: sets::list_sets,
-    },
+        ])
+        .result("`:name`, the new `:ids`, and in `:left` the ids of the items that left."),
+    method("drop-set", typed!(sets::drop_set))
+        .doc("Deletes a set. `undo` in the same manager restores it.")
+        .params(&[required("name", "string", "The set's name."), MANAGER, KEY])
+        .result("`:name :dropped`."),
+    method("list-sets", typed!(sets::list_sets))
+        .doc("Lists the sets, sorted by name.")
+        .result("A list of `:name :count :tokens :created`."),
 ];

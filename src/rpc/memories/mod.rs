@@ -1,17 +1,19 @@
-//! Methods about what is remembered beyond a session.
+//! The memory family: what is remembered beyond a session.
 
-use serde::Deserialize;
+mod table;
 
+use serde::{Deserialize, Serialize};
+
+pub(super) use self::table::METHODS;
 use super::Step;
 use super::call::Call;
 use super::embedding::{Embedded, embedded};
 use super::error::param_error;
-use super::params::{Name, RequestKey, decode, not_negative, yes};
-use super::present::{entry, figure, keyword};
+use super::params::{Name, RequestKey, not_negative, yes};
 use crate::engine::{Engine, EngineError, Grounded, Query, memories_for};
 use crate::ids::{MemoryId, MessageId, SessionId};
 use crate::store::memory::{MemoryFilter, MemoryRow, MemoryScope};
-use crate::value::Value;
+use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
 /// How many memories a query gives unless asked for more.
@@ -22,7 +24,7 @@ const DEFAULT_LISTED: u64 = 100;
 const MAX_MEMORY_BYTES: usize = 64 << 10;
 
 /// Whom a memory is for.
-#[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 enum Scope {
     Session,
@@ -32,7 +34,7 @@ enum Scope {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Remember {
+pub(super) struct Remember {
     content: String,
     scope: Option<Scope>,
     session: Option<Name>,
@@ -40,8 +42,7 @@ struct Remember {
     request_key: Option<RequestKey>,
 }
 
-pub(super) fn remember(call: Call, params: Value) -> Result<Step, WireError> {
-    let given: Remember = decode(params)?;
+pub(super) fn remember(call: Call, given: Remember) -> Result<Step, WireError> {
     match given.content.len() {
         0 => return Err(param_error("content", "must not be empty")),
         1..=MAX_MEMORY_BYTES => {}
@@ -66,9 +67,7 @@ pub(super) fn remember(call: Call, params: Value) -> Result<Step, WireError> {
                 let vector = vector.as_ref().map(|(model, vector)| (&**model, &**vector));
                 engine.remember(scope, &content, vector)
             })?;
-            let mut map = memory(&engine.memory(id)?, None);
-            map.extend(outcome.map(|outcome| entry("embedding", outcome)));
-            Ok(Value::Map(map))
+            Ok(MemoryShown { embedding: outcome, ..MemoryShown::from(engine.memory(id)?) })
         })
     })
 }
@@ -110,25 +109,48 @@ fn project_scope(
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Ground {
+pub(super) struct Ground {
     query: String,
     session: Option<Name>,
     project: Option<String>,
     limit: Option<i64>,
 }
 
-pub(super) fn ground_query(call: Call, params: Value) -> Result<Step, WireError> {
-    let given: Ground = decode(params)?;
+pub(super) fn ground_query(call: Call, given: Ground) -> Result<Step, WireError> {
     let limit = not_negative("limit", given.limit)?.unwrap_or(DEFAULT_FOUND);
     embedded(&call, given.query.clone(), move |Embedded { vector, outcome }| {
         Step::state(move |engine| {
             let filter = filter(engine, given.session.as_deref(), given.project)?;
             let query = Query { text: given.query, vector, filter, limit, in_view: None };
-            let mut map = grounded(&engine.ground(&query)?);
-            map.extend(outcome.map(|outcome| entry("embedding", outcome)));
-            Ok(Value::Map(map))
+            Ok(GroundedShown { embedding: outcome, ..GroundedShown::from(engine.ground(&query)?) })
         })
     })
+}
+
+/// What was found for a query.
+#[derive(Serialize)]
+struct GroundedShown {
+    memories: Vec<MemoryShown>,
+    summary: String,
+    relevance_scores: Vec<f64>,
+    relevance: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    embedding: Option<Value>,
+}
+
+impl From<Grounded> for GroundedShown {
+    fn from(Grounded { memories, grounding }: Grounded) -> Self {
+        let rows = memories.into_iter().zip(&grounding.relevances);
+        let shown =
+            |(row, at): (_, &f64)| MemoryShown { relevance: Some(*at), ..MemoryShown::from(row) };
+        Self {
+            memories: rows.map(shown).collect(),
+            relevance: grounding.relevance(),
+            summary: grounding.text,
+            relevance_scores: grounding.relevances,
+            embedding: None,
+        }
+    }
 }
 
 /// The memories that a session may be grounded with, those of a project, or all.
@@ -145,93 +167,111 @@ fn filter(
     Ok(MemoryFilter { scopes, ..MemoryFilter::default() })
 }
 
-/// What was found, as a client is told it.
-fn grounded(found: &Grounded) -> Vec<(Box<str>, Value)> {
-    let relevances = &found.grounding.relevances;
-    let rows = found.memories.iter().zip(relevances);
-    let memories = rows.map(|(row, at)| Value::Map(memory(row, Some(*at)))).collect();
-    vec![
-        entry("memories", Value::List(memories)),
-        entry("summary", &*found.grounding.text),
-        entry(
-            "relevance-scores",
-            Value::List(relevances.iter().copied().map(Value::from).collect()),
-        ),
-        entry("relevance", found.grounding.relevance()),
-    ]
-}
-
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Forget {
+pub(super) struct Forget {
     id: MemoryId,
     #[serde(default = "yes")]
     forgotten: bool,
     request_key: Option<RequestKey>,
 }
 
-pub(super) fn forget(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: Forget = decode(params)?;
+pub(super) fn forget(_: Call, given: Forget) -> Result<Step, WireError> {
     let forgotten = given.forgotten;
     Step::state(move |engine| {
         let id = engine.once("forget", given.request_key.as_deref(), |engine| {
             Ok(engine.forget(given.id.0, forgotten)?.id)
         })?;
-        Ok(Value::Map(memory(&engine.memory(id)?, None)))
+        Ok(MemoryShown::from(engine.memory(id)?))
     })
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct ListMemories {
+pub(super) struct ListMemories {
     session: Option<Name>,
     project: Option<String>,
     forgotten: Option<bool>,
     limit: Option<i64>,
 }
 
-pub(super) fn list_memories(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: ListMemories = decode(params)?;
+pub(super) fn list_memories(_: Call, given: ListMemories) -> Result<Step, WireError> {
     let limit = not_negative("limit", given.limit)?.unwrap_or(DEFAULT_LISTED);
     Step::state(move |engine| {
         let mut filter = filter(engine, given.session.as_deref(), given.project)?;
         filter.except = None;
         filter.with_forgotten = given.forgotten.unwrap_or(false);
         let rows = engine.list_memories(&filter, limit)?;
-        Ok(Value::List(rows.iter().map(|row| Value::Map(memory(row, None))).collect()))
+        Ok(rows.into_iter().map(MemoryShown::from).collect::<Vec<_>>())
     })
 }
 
-fn memory(row: &MemoryRow, relevance: Option<f64>) -> Vec<(Box<str>, Value)> {
-    let mut map = vec![
-        entry("id", MemoryId(row.id)),
-        entry("content", &*row.made.content),
-        entry("kind", keyword(&row.made.kind)),
-    ];
-    match &row.made.scope {
-        MemoryScope::Everywhere => map.push(entry("scope", keyword("everywhere"))),
-        MemoryScope::Project(path) => {
-            map.push(entry("scope", keyword("project")));
-            map.push(entry("project", &**path));
-        }
-        MemoryScope::Session(id) => {
-            map.push(entry("scope", keyword("session")));
-            map.push(entry("session", SessionId(*id)));
+/// A memory as clients see it.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct MemoryShown {
+    id: MemoryId,
+    content: String,
+    kind: Keyword<String>,
+    #[serde(flatten)]
+    scope: ScopeShown,
+    #[serde(flatten)]
+    origin: Option<OriginShown>,
+    created: i64,
+    accessed: i64,
+    accesses: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forgotten: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    relevance: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    embedding: Option<Value>,
+}
+
+#[derive(Serialize)]
+struct ScopeShown {
+    scope: Scope,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    project: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<SessionId>,
+}
+
+/// The messages that a memory was made from.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct OriginShown {
+    from: SessionId,
+    first_message: MessageId,
+    last_message: MessageId,
+}
+
+impl From<MemoryRow> for MemoryShown {
+    fn from(MemoryRow { id, made, accessed, accesses, forgotten }: MemoryRow) -> Self {
+        let (scope, project, session) = match made.scope {
+            MemoryScope::Everywhere => (Scope::Everywhere, None, None),
+            MemoryScope::Project(path) => (Scope::Project, Some(path), None),
+            MemoryScope::Session(id) => (Scope::Session, None, Some(SessionId(id))),
+        };
+        let origin = made.origin.map(|origin| OriginShown {
+            from: SessionId(origin.session),
+            first_message: MessageId(origin.first),
+            last_message: MessageId(origin.last),
+        });
+        Self {
+            id: MemoryId(id),
+            content: made.content,
+            kind: Keyword(made.kind),
+            scope: ScopeShown { scope, project, session },
+            origin,
+            created: made.created,
+            accessed,
+            accesses,
+            forgotten,
+            relevance: None,
+            embedding: None,
         }
     }
-    if let Some(origin) = row.made.origin {
-        map.push(entry("from", SessionId(origin.session)));
-        map.push(entry("first-message", MessageId(origin.first)));
-        map.push(entry("last-message", MessageId(origin.last)));
-    }
-    map.extend([
-        entry("created", Value::Int(row.made.created)),
-        entry("accessed", Value::Int(row.accessed)),
-        entry("accesses", figure(row.accesses)),
-    ]);
-    map.extend(row.forgotten.map(|at| entry("forgotten", Value::Int(at))));
-    map.extend(relevance.map(|relevance| entry("relevance", relevance)));
-    map
 }
 
 /// The names of the scopes.

@@ -3,17 +3,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::call::Call;
-use super::error::application;
-use super::params::decode;
-use super::present::{entry, figure};
-use super::query::Nothing;
-use super::{Finish, Step};
+use serde::Serialize;
+
 use crate::engine::{EngineError, Handle};
+use crate::rpc::call::Call;
+use crate::rpc::error::{application, engine_error};
+use crate::rpc::params::Nothing;
+use crate::rpc::{Finish, Step};
 use crate::store::StoreError;
 use crate::store::recovery::Files;
 use crate::store::recovery::backup::{Backup, Snapshot, is_due, write_asked, write_daily};
-use crate::value::Value;
 use crate::visible::visible_path;
 use crate::wire::message::WireError;
 
@@ -55,8 +54,7 @@ pub async fn back_up_if_due(
     written.map_or(Err(EngineError::Ended), |backup| Ok(Some(backup?)))
 }
 
-pub(super) fn backup(call: Call, params: Value) -> Result<Step, WireError> {
-    decode::<Nothing>(params)?;
+pub(super) fn backup(call: Call, _: Nothing) -> Result<Step, WireError> {
     let folder = call.tools.state_folder.clone();
     Step::then(move |engine| {
         let snapshot = engine.snapshot()?;
@@ -67,25 +65,30 @@ pub(super) fn backup(call: Call, params: Value) -> Result<Step, WireError> {
             );
             return Ok(Finish::Refused(application("backup-failed", said, vec![])));
         };
-        Ok(Finish::Later(Box::new(move || write(folder, &snapshot))))
+        Ok(Finish::later(move || write(folder, &snapshot)))
     })
 }
 
-fn write(folder: PathBuf, snapshot: &Snapshot) -> Result<Value, WireError> {
+fn write(folder: PathBuf, snapshot: &Snapshot) -> Result<BackupShown, WireError> {
     match write_asked(&Files::new(&folder), snapshot) {
-        Ok(backup) => Ok(shown(&backup)),
+        Ok(backup) => Ok(backup.into()),
         Err(error @ StoreError::Backup { .. }) => {
             Err(application("backup-failed", error.to_string(), vec![]))
         }
-        Err(error) => Err(super::engine_error(error.into())),
+        Err(error) => Err(engine_error(error.into())),
     }
 }
 
-/// A backup as a map.
-pub(super) fn shown(backup: &Backup) -> Value {
-    Value::Map(vec![
-        entry("path", backup.path.to_string_lossy().into_owned()),
-        entry("bytes", figure(backup.bytes)),
-        entry("at", Value::Int(backup.at)),
-    ])
+/// A backup as clients see it.
+#[derive(Serialize)]
+pub(super) struct BackupShown {
+    path: String,
+    bytes: u64,
+    at: i64,
+}
+
+impl From<Backup> for BackupShown {
+    fn from(Backup { path, bytes, at }: Backup) -> Self {
+        Self { path: path.to_string_lossy().into_owned(), bytes, at }
+    }
 }

@@ -1,15 +1,14 @@
 //! Methods about going back: checkpoints, forks and revisions.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::Step;
-use super::call::Call;
-use super::params::{ManagerName, Name, RequestKey, decode, new_name, not_negative};
-use super::present::{entry, figure, keyword};
-use super::sessions::session;
+use super::SessionShown;
 use crate::ids::CheckpointId;
+use crate::rpc::Step;
+use crate::rpc::call::Call;
+use crate::rpc::params::{ManagerName, Name, RequestKey, new_name, not_negative};
 use crate::store::session::{CheckpointRow, NewSession, StateSummary};
-use crate::value::Value;
+use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
 /// How many revisions a list gives unless asked for more.
@@ -17,104 +16,130 @@ const DEFAULT_REVISIONS: u64 = 50;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct TakeCheckpoint {
+pub(super) struct TakeCheckpoint {
     session: Option<Name>,
     message: Option<String>,
     request_key: Option<RequestKey>,
 }
 
-pub(super) fn checkpoint(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: TakeCheckpoint = decode(params)?;
+#[derive(Serialize)]
+struct Taken {
+    checkpoint: CheckpointId,
+    session: String,
+    turn: u64,
+}
+
+pub(super) fn checkpoint(_: Call, given: TakeCheckpoint) -> Result<Step, WireError> {
     Step::state(move |engine| {
         let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
         let message = given.message.as_deref().unwrap_or("Checkpoint");
         let (row, taken) = engine.once_in("checkpoint", key, session, |engine, row| {
             engine.checkpoint(row.id, message)
         })?;
-        let Some(taken) = taken else { return Ok(Value::Nil) };
+        let Some(taken) = taken else { return Ok(None) };
         let turn = engine.find_checkpoint(row.id, Some(taken))?.made.turn;
-        Ok(Value::Map(vec![
-            entry("checkpoint", name(taken)),
-            entry("session", row.name),
-            entry("turn", figure(turn)),
-        ]))
+        Ok(Some(Taken { checkpoint: CheckpointId(taken), session: row.name, turn }))
     })
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct OfSession {
+pub(super) struct OfSession {
     session: Option<Name>,
 }
 
-pub(super) fn list_checkpoints(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: OfSession = decode(params)?;
+#[derive(Serialize)]
+struct CheckpointLine {
+    checkpoint: CheckpointId,
+    message: String,
+    turn: u64,
+    position: u64,
+    automatic: bool,
+    created: i64,
+}
+
+impl From<CheckpointRow> for CheckpointLine {
+    fn from(CheckpointRow { id, made }: CheckpointRow) -> Self {
+        Self {
+            checkpoint: CheckpointId(id),
+            message: made.message,
+            turn: made.turn,
+            position: made.position,
+            automatic: made.automatic,
+            created: made.created,
+        }
+    }
+}
+
+pub(super) fn list_checkpoints(_: Call, given: OfSession) -> Result<Step, WireError> {
     Step::state(move |engine| {
         let row = engine.find_session(given.session.as_deref())?;
         let rows = engine.list_checkpoints(row.id)?;
-        Ok(Value::List(rows.iter().map(line).collect()))
+        Ok(rows.into_iter().map(CheckpointLine::from).collect::<Vec<_>>())
     })
-}
-
-fn line(row: &CheckpointRow) -> Value {
-    Value::Map(vec![
-        entry("checkpoint", name(row.id)),
-        entry("message", &*row.made.message),
-        entry("turn", figure(row.made.turn)),
-        entry("position", figure(row.made.position)),
-        entry("automatic", row.made.automatic),
-        entry("created", Value::Int(row.made.created)),
-    ])
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Rollback {
+pub(super) struct Rollback {
     session: Option<Name>,
     checkpoint: Option<CheckpointId>,
     request_key: Option<RequestKey>,
 }
 
-pub(super) fn rollback(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: Rollback = decode(params)?;
+#[derive(Serialize)]
+struct RolledBack {
+    session: String,
+    commit_restored: CheckpointId,
+    turns_lost: u64,
+    messages_lost: u64,
+}
+
+pub(super) fn rollback(_: Call, given: Rollback) -> Result<Step, WireError> {
     Step::state(move |engine| {
         let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
         let (row, done) = engine.once_in("rollback", key, session, |engine, row| {
-            engine.rollback(row.id, given.checkpoint.map(|name| name.0))
+            engine.rollback(row.id, given.checkpoint.map(|id| id.0))
         })?;
-        Ok(Value::Map(vec![
-            entry("session", row.name),
-            entry("commit-restored", name(done.checkpoint)),
-            entry("turns-lost", figure(done.turns_lost)),
-            entry("messages-lost", figure(done.messages_lost)),
-        ]))
+        Ok(RolledBack {
+            session: row.name,
+            commit_restored: CheckpointId(done.checkpoint),
+            turns_lost: done.turns_lost,
+            messages_lost: done.messages_lost,
+        })
     })
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct UndoRollback {
+pub(super) struct UndoRollback {
     session: Option<Name>,
     request_key: Option<RequestKey>,
 }
 
-pub(super) fn undo_rollback(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: UndoRollback = decode(params)?;
+#[derive(Serialize)]
+struct RollbackUndone {
+    session: String,
+    turns_restored: u64,
+    turns_lost: u64,
+}
+
+pub(super) fn undo_rollback(_: Call, given: UndoRollback) -> Result<Step, WireError> {
     Step::state(move |engine| {
         let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
         let (row, undone) = engine
             .once_in("undo-rollback", key, session, |engine, row| engine.undo_rollback(row.id))?;
-        Ok(Value::Map(vec![
-            entry("session", row.name),
-            entry("turns-restored", figure(undone.turns_restored)),
-            entry("turns-lost", figure(undone.turns_lost)),
-        ]))
+        Ok(RollbackUndone {
+            session: row.name,
+            turns_restored: undone.turns_restored,
+            turns_lost: undone.turns_lost,
+        })
     })
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Fork {
+pub(super) struct Fork {
     session: Option<Name>,
     checkpoint: Option<CheckpointId>,
     name: Option<Name>,
@@ -122,8 +147,7 @@ struct Fork {
     request_key: Option<RequestKey>,
 }
 
-pub(super) fn fork_session(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: Fork = decode(params)?;
+pub(super) fn fork_session(_: Call, given: Fork) -> Result<Step, WireError> {
     let name = given.name.map(new_name).transpose()?;
     Step::state(move |engine| {
         let opened = engine.once("fork-session", given.request_key.as_deref(), |engine| {
@@ -139,49 +163,58 @@ pub(super) fn fork_session(_: Call, params: Value) -> Result<Step, WireError> {
                 settings: row.settings,
                 ..NewSession::default()
             };
-            engine.fork_session(row.id, given.checkpoint.map(|name| name.0), new)
+            engine.fork_session(row.id, given.checkpoint.map(|id| id.0), new)
         })?;
-        let row = engine.row(opened.id)?;
-        Ok(Value::Map(session(&row, true)))
+        Ok(SessionShown::new(engine.row(opened.id)?, true))
     })
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct ListRevisions {
+pub(super) struct ListRevisions {
     session: Option<Name>,
     limit: Option<i64>,
 }
 
-pub(super) fn list_revisions(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: ListRevisions = decode(params)?;
+#[derive(Serialize)]
+struct RevisionLine {
+    revision: u64,
+    method: Keyword<String>,
+    position: u64,
+    created: i64,
+}
+
+impl From<StateSummary> for RevisionLine {
+    fn from(StateSummary { number, kind, base, created }: StateSummary) -> Self {
+        Self { revision: number, method: Keyword(kind), position: base, created }
+    }
+}
+
+pub(super) fn list_revisions(_: Call, given: ListRevisions) -> Result<Step, WireError> {
     let limit = not_negative("limit", given.limit)?.unwrap_or(DEFAULT_REVISIONS);
     Step::state(move |engine| {
         let row = engine.find_session(given.session.as_deref())?;
         let revisions = engine.list_revisions(row.id, limit)?;
-        Ok(Value::List(revisions.iter().map(revision).collect()))
+        Ok(revisions.into_iter().map(RevisionLine::from).collect::<Vec<_>>())
     })
-}
-
-fn revision(row: &StateSummary) -> Value {
-    Value::Map(vec![
-        entry("revision", figure(row.number)),
-        entry("method", keyword(&row.kind)),
-        entry("position", figure(row.base)),
-        entry("created", Value::Int(row.created)),
-    ])
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct RestoreRevision {
+pub(super) struct RestoreRevision {
     session: Option<Name>,
     revision: i64,
     request_key: Option<RequestKey>,
 }
 
-pub(super) fn restore_revision(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: RestoreRevision = decode(params)?;
+#[derive(Serialize)]
+struct Restored {
+    session: String,
+    restored: u64,
+    revision: u64,
+}
+
+pub(super) fn restore_revision(_: Call, given: RestoreRevision) -> Result<Step, WireError> {
     let number = not_negative("revision", Some(given.revision))?.unwrap_or(0);
     Step::state(move |engine| {
         let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
@@ -189,15 +222,11 @@ pub(super) fn restore_revision(_: Call, params: Value) -> Result<Step, WireError
             engine.restore_revision(row.id, number)?;
             Ok(engine.session(row.id)?.revision())
         })?;
-        Ok(Value::Map(vec![
-            entry("session", row.name),
-            entry("restored", figure(number)),
-            entry("revision", figure(revision)),
-        ]))
+        Ok(Restored { session: row.name, restored: number, revision })
     })
 }
 
 /// A checkpoint's number as its id.
-pub(super) fn name(checkpoint: u64) -> Value {
+pub(in crate::rpc) fn name(checkpoint: u64) -> Value {
     CheckpointId(checkpoint).into()
 }

@@ -3,15 +3,15 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::call::Call;
-use super::error::param_error;
-use super::params::{Name, RequestKey, Short, decode, not_negative, yes};
-use super::present::{self, entry, figure};
-use super::{Finish, Step};
-use crate::engine::{NewMessage, Reach, Said};
+use crate::engine::{NewMessage, Reach};
 use crate::ids::MessageId;
+use crate::rpc::call::Call;
+use crate::rpc::error::param_error;
+use crate::rpc::params::{Name, RequestKey, Short, not_negative, yes};
+use crate::rpc::present::MessageShown;
+use crate::rpc::{Finish, Step};
 use crate::session::message::{Message, Phase, Role, ToolCall};
 use crate::tokens::Counter;
 use crate::value::Value;
@@ -24,7 +24,7 @@ const MAX_ADDED: usize = 100_000;
 /// A message as a client says it.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(super) struct MessageParam {
+pub(in crate::rpc) struct MessageParam {
     role: Option<Role>,
     content: Option<String>,
     phase: Option<Phase>,
@@ -47,7 +47,7 @@ pub(super) struct MessageParam {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct ToolCallParam {
+pub(super) struct ToolCallParam {
     id: Short,
     name: Short,
     arguments: Option<Value>,
@@ -55,12 +55,12 @@ struct ToolCallParam {
 
 impl MessageParam {
     /// What the user says.
-    pub(super) fn of_user(content: String, phase: Option<Phase>) -> Self {
+    pub(in crate::rpc) fn of_user(content: String, phase: Option<Phase>) -> Self {
         Self { role: Some(Role::User), content: Some(content), phase, ..Self::default() }
     }
 
     /// The message with its tokens counted.
-    pub(super) fn counted(self, counter: &dyn Counter) -> Result<NewMessage, WireError> {
+    pub(in crate::rpc) fn counted(self, counter: &dyn Counter) -> Result<NewMessage, WireError> {
         let role = self.role.unwrap_or(Role::User);
         if self
             .tool_calls
@@ -109,7 +109,7 @@ fn text_of(arguments: Value) -> String {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct AddMessage {
+pub(super) struct AddMessage {
     session: Option<Name>,
     role: Option<Role>,
     content: Option<String>,
@@ -138,8 +138,18 @@ impl AddMessage {
     }
 }
 
-pub(super) fn add_message(call: Call, params: Value) -> Result<Step, WireError> {
-    let given: AddMessage = decode(params)?;
+#[derive(Serialize)]
+struct Appended {
+    id: Option<MessageId>,
+    ids: Vec<MessageId>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    without_call: Vec<MessageId>,
+    session: String,
+    messages: u64,
+    tokens: u64,
+}
+
+pub(super) fn add_message(call: Call, given: AddMessage) -> Result<Step, WireError> {
     let of_one = given.beside_messages();
     let messages = match given.messages {
         Some(messages) if of_one.is_none() => messages,
@@ -171,45 +181,37 @@ pub(super) fn add_message(call: Call, params: Value) -> Result<Step, WireError> 
         let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
         let (row, said) = engine
             .once_in("add-message", key, session, |engine, row| engine.add_messages(row.id, new))?;
-        let mut map = said_map(&said);
-        map.push(entry("session", &*row.name));
-        map.push(entry("messages", figure(row.messages)));
-        map.push(entry("tokens", figure(row.tokens)));
-        Ok(Value::Map(map))
+        Ok(Appended {
+            id: said.numbers.last().copied().map(MessageId),
+            ids: MessageId::all(&said.numbers),
+            without_call: MessageId::all(&said.orphans),
+            session: row.name,
+            messages: row.messages,
+            tokens: row.tokens,
+        })
     })
 }
 
 /// Counts messages that a client said.
-pub(super) fn counted(
+pub(in crate::rpc) fn counted(
     messages: Vec<MessageParam>,
     counter: &dyn Counter,
 ) -> Result<Vec<NewMessage>, WireError> {
     messages.into_iter().map(|message| message.counted(counter)).collect()
 }
 
-fn said_map(said: &Said) -> Vec<(Box<str>, Value)> {
-    let mut map = vec![
-        entry("id", said.numbers.last().map_or(Value::Nil, |number| name(*number))),
-        entry("ids", names(&said.numbers)),
-    ];
-    if !said.orphans.is_empty() {
-        map.push(entry("without-call", names(&said.orphans)));
-    }
-    map
-}
-
 /// Numbers of messages as their ids.
-pub(super) fn names(numbers: &[u64]) -> Value {
-    Value::List(numbers.iter().map(|number| name(*number)).collect())
+pub(in crate::rpc) fn names(numbers: &[u64]) -> Value {
+    Value::of(&MessageId::all(numbers))
 }
 
-pub(super) fn name(number: u64) -> Value {
+pub(in crate::rpc) fn name(number: u64) -> Value {
     MessageId(number).into()
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct GetMessages {
+pub(super) struct GetMessages {
     session: Option<Name>,
     view: Option<Which>,
     ids: Option<HashSet<MessageId>>,
@@ -231,8 +233,7 @@ enum Which {
     Log,
 }
 
-pub(super) fn get_messages(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: GetMessages = decode(params)?;
+pub(super) fn get_messages(_: Call, given: GetMessages) -> Result<Step, WireError> {
     let limit: Option<usize> = not_negative("limit", given.limit)?;
     let reach = Reach::Session(given.session.as_deref().map(str::to_owned));
     Step::then_within(reach, move |engine| {
@@ -265,16 +266,12 @@ pub(super) fn get_messages(_: Call, params: Value) -> Result<Step, WireError> {
 }
 
 fn standing((message, in_view): &(Arc<Message>, bool)) -> Value {
-    let mut value = present::message(message);
-    if let Value::Map(map) = &mut value {
-        map.push(entry("in-view", *in_view));
-    }
-    value
+    Value::of(&MessageShown::from(&**message).in_view(*in_view))
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct PinMessage {
+pub(super) struct PinMessage {
     session: Option<Name>,
     id: Option<MessageId>,
     ids: Option<Vec<MessageId>>,
@@ -283,24 +280,25 @@ struct PinMessage {
     request_key: Option<RequestKey>,
 }
 
-pub(super) fn pin_message(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: PinMessage = decode(params)?;
-    let ids: Vec<u64> =
-        given.id.into_iter().chain(given.ids.into_iter().flatten()).map(|id| id.0).collect();
+#[derive(Serialize)]
+struct Pinned {
+    session: String,
+    ids: Vec<MessageId>,
+    pinned: bool,
+}
+
+pub(super) fn pin_message(_: Call, given: PinMessage) -> Result<Step, WireError> {
+    let ids: Vec<MessageId> = given.id.into_iter().chain(given.ids.into_iter().flatten()).collect();
     if ids.is_empty() {
         return Err(param_error("id", "is required: one id, or several as ids"));
     }
-    let pinned = given.pinned;
+    let (pinned, numbers) = (given.pinned, ids.iter().map(|id| id.0).collect::<Vec<_>>());
     let reach = Reach::Session(given.session.as_deref().map(str::to_owned));
     Step::state_within(reach, move |engine| {
         let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
         let (row, ()) = engine.once_in("pin-message", key, session, |engine, row| {
-            engine.pin_messages(row.id, &ids, pinned)
+            engine.pin_messages(row.id, &numbers, pinned)
         })?;
-        Ok(Value::Map(vec![
-            entry("session", row.name),
-            entry("ids", names(&ids)),
-            entry("pinned", pinned),
-        ]))
+        Ok(Pinned { session: row.name, ids, pinned })
     })
 }

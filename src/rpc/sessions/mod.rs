@@ -1,21 +1,25 @@
-//! Methods about sessions as wholes: opening, listing, naming, finding, taking out and in.
+//! The session family: sessions as wholes, their messages, and going back.
 
-use serde::Deserialize;
+pub(super) mod checkpoints;
+pub(super) mod messages;
+mod table;
+mod transcript;
 
+use serde::{Deserialize, Serialize};
+
+pub(super) use self::table::METHODS;
 use super::call::Call;
 use super::error::param_error;
 use super::params::{
-    ManagerName, Name, RequestKey, Short, Switch, decode, is_session_id, new_name, not_negative,
+    ManagerName, Name, Nothing, RequestKey, Short, Switch, is_session_id, new_name, not_negative,
     yes,
 };
-use super::present::{self, entry, figure};
-use super::query::Nothing;
-use super::{Finish, Step, templates, transcript};
+use super::{Finish, Step, templates};
 use crate::engine::{Engine, EngineError, SessionSettings};
 use crate::ids::{MessageId, SessionId};
+use crate::session::message::Role;
 use crate::session::state::Revision;
 use crate::store::session::{NewSession, SearchHit, SessionRow};
-use crate::value::Value;
 use crate::wire::message::WireError;
 
 /// How many hits a search gives unless asked for more.
@@ -25,7 +29,7 @@ const MAX_HITS: i64 = 1000;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Open {
+pub(super) struct Open {
     name: Option<Name>,
     manager: Option<ManagerName>,
     project: Option<Short>,
@@ -37,8 +41,7 @@ struct Open {
     request_key: Option<RequestKey>,
 }
 
-pub(super) fn open_session(call: Call, params: Value) -> Result<Step, WireError> {
-    let given: Open = decode(params)?;
+pub(super) fn open_session(call: Call, given: Open) -> Result<Step, WireError> {
     let name = given.name.map(|Name(name)| name);
     let settings = call.tools.session_defaults();
     let template = given.template.clone().map(|Name(name)| name);
@@ -70,9 +73,10 @@ pub(super) fn open_session(call: Call, params: Value) -> Result<Step, WireError>
             })?;
             let row = engine.row(opened.id)?;
             let current = engine.find_session(None).is_ok_and(|current| current.id == row.id);
-            let mut map = session(&row, current);
-            map.push(entry("created-now", opened.created));
-            Ok(Value::Map(map))
+            Ok(SessionShown {
+                created_now: Some(opened.created),
+                ..SessionShown::new(row, current)
+            })
         })
     })
 }
@@ -96,67 +100,64 @@ fn manage(
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct ListSessions {
+pub(super) struct ListSessions {
     project: Option<String>,
     deleted: Option<bool>,
     limit: Option<i64>,
 }
 
-pub(super) fn list_sessions(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: ListSessions = decode(params)?;
+pub(super) fn list_sessions(_: Call, given: ListSessions) -> Result<Step, WireError> {
     let limit = not_negative("limit", given.limit)?.unwrap_or(usize::MAX);
     Step::state(move |engine| {
         let current = engine.find_session(None).ok().map(|row| row.id);
         let rows = engine.list_sessions(given.deleted.unwrap_or(false))?;
-        let wanted = |row: &&SessionRow| given.project.is_none() || row.project == given.project;
-        let rows = rows.iter().filter(wanted).take(limit);
-        let line = |row: &SessionRow| Value::Map(session(row, current == Some(row.id)));
-        Ok(Value::List(rows.map(line).collect()))
+        let wanted = |row: &SessionRow| given.project.is_none() || row.project == given.project;
+        let line = |row: SessionRow| {
+            let is_current = current == Some(row.id);
+            SessionShown::new(row, is_current)
+        };
+        Ok(rows.into_iter().filter(wanted).take(limit).map(line).collect::<Vec<_>>())
     })
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct OneSession {
+pub(super) struct OneSession {
     session: Name,
 }
 
-pub(super) fn switch_session(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: OneSession = decode(params)?;
-    Step::state(move |engine| {
-        let row = engine.switch_session(&given.session.0)?;
-        Ok(Value::Map(session(&row, true)))
-    })
+pub(super) fn switch_session(_: Call, given: OneSession) -> Result<Step, WireError> {
+    Step::state(move |engine| Ok(SessionShown::new(engine.switch_session(&given.session.0)?, true)))
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Rename {
+pub(super) struct Rename {
     session: Name,
     name: Name,
     request_key: Option<RequestKey>,
 }
 
-pub(super) fn rename_session(_: Call, params: Value) -> Result<Step, WireError> {
-    let Rename { session, name, request_key } = decode(params)?;
+pub(super) fn rename_session(_: Call, given: Rename) -> Result<Step, WireError> {
+    let Rename { session, name, request_key } = given;
     let name = new_name(name)?;
     changed("rename-session", request_key, move |engine| engine.rename_session(&session, &name))
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Existing {
+pub(super) struct Existing {
     session: Name,
     request_key: Option<RequestKey>,
 }
 
-pub(super) fn delete_session(_: Call, params: Value) -> Result<Step, WireError> {
-    let Existing { session, request_key } = decode(params)?;
+pub(super) fn delete_session(_: Call, given: Existing) -> Result<Step, WireError> {
+    let Existing { session, request_key } = given;
     changed("delete-session", request_key, move |engine| engine.delete_session(&session))
 }
 
-pub(super) fn restore_session(_: Call, params: Value) -> Result<Step, WireError> {
-    let Existing { session, request_key } = decode(params)?;
+pub(super) fn restore_session(_: Call, given: Existing) -> Result<Step, WireError> {
+    let Existing { session, request_key } = given;
     changed("restore-session", request_key, move |engine| engine.restore_session(&session))
 }
 
@@ -169,80 +170,83 @@ fn changed(
         let id = engine.once(method, key.as_deref(), |engine| Ok(change(engine)?.id))?;
         let row = engine.row(id)?;
         let current = engine.find_session(None).is_ok_and(|current| current.id == row.id);
-        Ok(Value::Map(session(&row, current)))
+        Ok(SessionShown::new(row, current))
     })
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Search {
+pub(super) struct Search {
     query: String,
     limit: Option<i64>,
     deleted: Option<bool>,
 }
 
-pub(super) fn search_sessions(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: Search = decode(params)?;
+#[derive(Serialize)]
+struct Hit {
+    session: String,
+    id: SessionId,
+    score: f64,
+    snippet: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<MessageId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<Role>,
+}
+
+impl From<SearchHit> for Hit {
+    fn from(SearchHit { session, name, message, role, snippet, score }: SearchHit) -> Self {
+        let (id, message) = (SessionId(session), message.map(MessageId));
+        Self { session: name, id, score, snippet, message, role }
+    }
+}
+
+pub(super) fn search_sessions(_: Call, given: Search) -> Result<Step, WireError> {
     let limit = not_negative("limit", given.limit.map(|limit| limit.min(MAX_HITS)))?;
     let deleted = given.deleted.unwrap_or(false);
     Step::state(move |engine| {
         let hits = engine.search_sessions(&given.query, limit.unwrap_or(DEFAULT_HITS), deleted)?;
-        Ok(Value::List(hits.iter().map(hit).collect()))
+        Ok(hits.into_iter().map(Hit::from).collect::<Vec<_>>())
     })
-}
-
-fn hit(hit: &SearchHit) -> Value {
-    let mut map = vec![
-        entry("session", &*hit.name),
-        entry("id", SessionId(hit.session)),
-        entry("score", hit.score),
-        entry("snippet", &*hit.snippet),
-    ];
-    if let Some(number) = hit.message {
-        map.push(entry("message", MessageId(number)));
-    }
-    if let Some(role) = hit.role {
-        map.push(entry("role", present::keyword(role.name())));
-    }
-    Value::Map(map)
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Export {
+pub(super) struct Export {
     session: Option<Name>,
     format: Option<transcript::Format>,
 }
 
-pub(super) fn export_session(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: Export = decode(params)?;
+#[derive(Serialize)]
+struct Exported {
+    session: String,
+    messages: usize,
+    text: String,
+}
+
+pub(super) fn export_session(_: Call, given: Export) -> Result<Step, WireError> {
     let format = given.format.unwrap_or(transcript::Format::Markdown);
     Step::then(move |engine| {
         let row = engine.find_session(given.session.as_deref())?;
         let session = engine.session(row.id)?;
         let (state, learned) = (session.state().clone(), session.learned());
         let (log, revision) = (session.log().to_vec(), Revision { state, learned });
-        Ok(Finish::Later(Box::new(move || {
+        Ok(Finish::later(move || {
             let text = transcript::write(format, &row, &log, &revision);
-            Ok(Value::Map(vec![
-                entry("session", &*row.name),
-                entry("messages", figure(log.len() as u64)),
-                entry("text", text),
-            ]))
-        })))
+            Ok(Exported { session: row.name, messages: log.len(), text })
+        }))
     })
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Import {
+pub(super) struct Import {
     text: String,
     name: Option<Name>,
     request_key: Option<RequestKey>,
 }
 
-pub(super) fn import_session(call: Call, params: Value) -> Result<Step, WireError> {
-    let given: Import = decode(params)?;
+pub(super) fn import_session(call: Call, given: Import) -> Result<Step, WireError> {
     let name = given.name.map(new_name).transpose()?;
     let read = transcript::read(&given.text, &call.counter())
         .map_err(|message| param_error("text", &message))?;
@@ -253,39 +257,54 @@ pub(super) fn import_session(call: Call, params: Value) -> Result<Step, WireErro
             let new = NewSession { name, project: read.project, settings, ..NewSession::default() };
             engine.import_session(new, read.messages, read.view)
         })?;
-        let row = engine.row(opened.id)?;
-        Ok(Value::Map(session(&row, true)))
+        Ok(SessionShown::new(engine.row(opened.id)?, true))
     })
 }
 
 /// A session as it is listed.
-pub(super) fn session(row: &SessionRow, current: bool) -> Vec<(Box<str>, Value)> {
-    let mut map = vec![
-        entry("session", &*row.name),
-        entry("id", SessionId(row.id)),
-        entry("manager", row.manager_name()),
-        entry("project", row.project.as_deref().map_or(Value::Nil, Value::from)),
-        entry("messages", figure(row.messages)),
-        entry("turns", figure(row.turns)),
-        entry("tokens", figure(row.tokens)),
-        entry("created", Value::Int(row.created)),
-        entry("updated", Value::Int(row.updated)),
-        entry("current", current),
-    ];
-    if let Some((parent, messages)) = row.parent {
-        map.push(entry("forked-from", SessionId(parent)));
-        map.push(entry("shared-messages", figure(messages)));
-    }
-    if let Some(deleted) = row.deleted {
-        map.push(entry("deleted", Value::Int(deleted)));
-    }
-    map
+#[derive(Serialize)]
+struct SessionShown {
+    session: String,
+    id: SessionId,
+    manager: String,
+    project: Option<String>,
+    messages: u64,
+    turns: u64,
+    tokens: u64,
+    created: i64,
+    updated: i64,
+    current: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forked_from: Option<SessionId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shared_messages: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deleted: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created_now: Option<bool>,
 }
 
-pub(super) fn current_session(_: Call, params: Value) -> Result<Step, WireError> {
-    decode::<Nothing>(params)?;
-    Step::state(|engine| {
-        let row = engine.find_session(None)?;
-        Ok(Value::Map(session(&row, true)))
-    })
+impl SessionShown {
+    fn new(row: SessionRow, current: bool) -> Self {
+        Self {
+            id: SessionId(row.id),
+            manager: row.manager_name(),
+            session: row.name,
+            project: row.project,
+            messages: row.messages,
+            turns: row.turns,
+            tokens: row.tokens,
+            created: row.created,
+            updated: row.updated,
+            current,
+            forked_from: row.parent.map(|(parent, _)| SessionId(parent)),
+            shared_messages: row.parent.map(|(_, messages)| messages),
+            deleted: row.deleted,
+            created_now: None,
+        }
+    }
+}
+
+pub(super) fn current_session(_: Call, _: Nothing) -> Result<Step, WireError> {
+    Step::state(|engine| Ok(SessionShown::new(engine.find_session(None)?, true)))
 }

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::messages::{MessageParam, counted};
-use super::params::{Name, is_session_id};
-use super::present::{self, entry};
 use crate::context::render::fence;
 use crate::curation::summary;
 use crate::engine::NewMessage;
 use crate::ids::MessageId;
+use crate::rpc::params::{Name, is_session_id};
+use crate::rpc::present::MessageShown;
 use crate::session::message::{Message, Role};
 use crate::session::state::{Revision, State};
 use crate::store::session::SessionRow;
@@ -98,30 +98,35 @@ fn view(text: &str) -> Result<Revision, String> {
     Ok(revision)
 }
 
-fn json(row: &SessionRow, log: &[Arc<Message>], revision: &Revision) -> String {
-    let state = &revision.state;
-    let message = |message: &Arc<Message>| {
-        let mut value = present::message(message);
-        if let (Value::Map(map), Some(fate)) = (&mut value, fate(message, state)) {
-            map.push(entry("fate", fate));
-        }
-        value
-    };
-    let value = Value::Map(vec![
-        entry("contexture-session", Value::Int(VERSION)),
-        entry("name", &*row.name),
-        entry("project", row.project.as_deref().map_or(Value::Nil, Value::from)),
-        entry("created", Value::Int(row.created)),
-        entry("summary", state.summary.as_ref().map_or(Value::Nil, |s| Value::from(&*s.text))),
-        entry("messages", Value::List(log.iter().map(message).collect())),
-        // As text, since its names are the program's and not the wire's.
-        entry("state", state_text(revision, log.len() as u64)),
-    ]);
-    json_text(&value) + "\n"
+/// A session as [`read`] takes it.
+#[derive(Serialize)]
+struct Written<'a> {
+    contexture_session: i64,
+    name: &'a str,
+    project: Option<&'a str>,
+    created: i64,
+    summary: Option<&'a str>,
+    messages: Vec<MessageShown<'a>>,
+    /// As text, since its names are the program's and not the wire's.
+    state: Option<String>,
 }
 
-fn state_text(revision: &Revision, length: u64) -> Value {
-    serde_json::to_string(&revision.clone().of_log(length)).map_or(Value::Nil, Value::Str)
+fn json(row: &SessionRow, log: &[Arc<Message>], revision: &Revision) -> String {
+    let state = &revision.state;
+    let session = Written {
+        contexture_session: VERSION,
+        name: &row.name,
+        project: row.project.as_deref(),
+        created: row.created,
+        summary: state.summary.as_ref().map(|summary| &*summary.text),
+        messages: log.iter().map(|message| written(message, state)).collect(),
+        state: serde_json::to_string(&revision.clone().of_log(log.len() as u64)).ok(),
+    };
+    json_text(&Value::of(&session)) + "\n"
+}
+
+fn written<'a>(message: &'a Message, state: &State) -> MessageShown<'a> {
+    MessageShown::from(message).with_fate(fate(message, state))
 }
 
 fn markdown(row: &SessionRow, log: &[Arc<Message>], state: &State) -> String {

@@ -1,8 +1,8 @@
 //! Methods of the session family for windows, pruning, summaries and turns.
 
-use super::session::{PHASE, SESSION};
-use super::{KEY, Method, Pace, Param, lacks, optional, required};
+use super::{KEY, Method, Pace, Param, optional, required};
 use crate::curation::strategy;
+use crate::rpc::method::{PHASE, SESSION, lacks};
 use crate::rpc::{configure, history, summarize, tools, turn, window};
 
 const MODEL: Param = optional(

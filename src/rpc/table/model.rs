@@ -1,8 +1,8 @@
 //! The methods of the model family.
 
-use super::session::{PHASE, SESSION};
 use super::{KEY, Method, Pace, optional, required};
 use crate::agent::Decision;
+use crate::rpc::method::{PHASE, SESSION};
 use crate::rpc::{chat, models, tools};
 
 fn decisions() -> Vec<&'static str> {

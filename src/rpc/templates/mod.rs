@@ -1,98 +1,125 @@
-//! Methods about templates.
+//! The template family: templates, and the projects whose own templates count.
+
+mod table;
+mod trust;
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
+pub(super) use self::table::METHODS;
 use super::Step;
 use super::call::{Call, Tools};
 use super::error::{agent_error, application, engine_error, internal_error, param_error};
-use super::params::decode;
-use super::present::{entry, figure, keyword};
 use crate::engine::Engine;
 use crate::files::templates::{FindError, Listed, TemplateFolders};
 use crate::template::{Fields, Template, render};
-use crate::value::Value;
+use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct ListTemplates {
+pub(super) struct ListTemplates {
     project: Option<String>,
 }
 
-pub(super) fn list_templates(call: Call, params: Value) -> Result<Step, WireError> {
-    let given: ListTemplates = decode(params)?;
+#[derive(Serialize)]
+struct TemplateLine {
+    name: String,
+    source: Keyword<&'static str>,
+    trusted: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+pub(super) fn list_templates(call: Call, given: ListTemplates) -> Result<Step, WireError> {
     let folders = folders(&call.tools, given.project)?;
     let line = |Listed { name, source, is_trusted }: Listed| {
-        let mut map = vec![
-            entry("name", &*name),
-            entry("source", keyword(source.kind())),
-            entry("trusted", is_trusted),
-        ];
-        map.extend(source.path().map(|path| entry("path", path)));
-        if !is_trusted {
-            return Value::Map(map);
-        }
-        match folders.find(&name) {
-            Ok(template) => {
-                let description = template.front_matter.description.unwrap_or_default();
-                map.push(entry("description", description));
-            }
+        let found = is_trusted.then(|| folders.find(&name));
+        let (description, error) = match found {
+            None => (None, None),
+            Some(Ok(found)) => (Some(found.front_matter.description.unwrap_or_default()), None),
             // A broken one is shown as such, with what is wrong.
-            Err(error) => map.push(entry("error", error.to_string())),
-        }
-        Value::Map(map)
+            Some(Err(error)) => (None, Some(error.to_string())),
+        };
+        let path = source.path().map(str::to_owned);
+        let source = Keyword(source.kind());
+        TemplateLine { name, source, trusted: is_trusted, path, description, error }
     };
-    Ok(Step::Done(Value::List(folders.list().into_iter().map(line).collect())))
+    Step::done(&folders.list().into_iter().map(line).collect::<Vec<_>>())
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct ResolveTemplate {
+pub(super) struct ResolveTemplate {
     name: String,
     project: Option<String>,
     fields: Option<BTreeMap<String, String>>,
 }
 
-pub(super) fn resolve_template(call: Call, params: Value) -> Result<Step, WireError> {
-    let given: ResolveTemplate = decode(params)?;
+pub(super) fn resolve_template(call: Call, given: ResolveTemplate) -> Result<Step, WireError> {
     let folders = folders(&call.tools, given.project)?;
     let template = folders.find(&given.name).map_err(|error| find_error(&error))?;
-    let mut map = template_map(&template);
+    let mut shown = TemplateShown::from(&template);
     if let Some(fields) = given.fields {
         // Placeholders are names as programs write them; clients say them with hyphens.
         let fields: Vec<(String, String)> =
             fields.into_iter().map(|(name, text)| (name.replace('-', "_"), text)).collect();
         let fields: Fields<'_> = fields.iter().map(|(name, text)| (&**name, &**text)).collect();
         let text = render(&template, &fields).map_err(|error| find_error(&error.into()))?;
-        map.push(entry("tokens", figure(call.tools.counter.count(&text))));
-        map.push(entry("text", text));
+        shown.tokens = Some(call.tools.counter.count(&text));
+        shown.text = Some(text);
     }
-    Ok(Step::Done(Value::Map(map)))
+    Step::done(&shown)
 }
 
-fn template_map(template: &Template) -> Vec<(Box<str>, Value)> {
-    let text = |text: &Option<String>| text.as_deref().map_or(Value::Nil, Value::from);
-    let number = |number: Option<u64>| number.map_or(Value::Nil, figure);
-    let said = &template.front_matter;
-    let mut map = vec![
-        entry("name", &*template.name),
-        entry("source", keyword(template.source.kind())),
-        entry("path", template.source.path().map_or(Value::Nil, Value::from)),
-        entry("sha256", &*template.hash),
-        entry("description", text(&said.description)),
-        entry("recent-runs", number(said.recent_runs)),
-        entry("passthrough-runs", number(said.passthrough_runs)),
-        entry("token-threshold", number(said.token_threshold)),
-        entry("model", text(&said.model)),
-        entry("body", &*template.body),
-    ];
-    if let Some(contract) = &template.contract {
-        map.push(entry("contract", &*contract.text));
-        map.push(entry("contract-language", keyword(&contract.language)));
+/// A template as clients see it.
+#[derive(Serialize)]
+struct TemplateShown<'a> {
+    name: &'a str,
+    source: Keyword<&'static str>,
+    path: Option<&'a str>,
+    sha256: &'a str,
+    description: Option<&'a str>,
+    recent_runs: Option<u64>,
+    passthrough_runs: Option<u64>,
+    token_threshold: Option<u64>,
+    model: Option<&'a str>,
+    body: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    contract: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    contract_language: Option<Keyword<&'a str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+}
+
+impl<'a> From<&'a Template> for TemplateShown<'a> {
+    fn from(template: &'a Template) -> Self {
+        let (said, contract) = (&template.front_matter, template.contract.as_ref());
+        Self {
+            name: &template.name,
+            source: Keyword(template.source.kind()),
+            path: template.source.path(),
+            sha256: &template.hash,
+            description: said.description.as_deref(),
+            recent_runs: said.recent_runs,
+            passthrough_runs: said.passthrough_runs,
+            token_threshold: said.token_threshold,
+            model: said.model.as_deref(),
+            body: &template.body,
+            contract: contract.map(|contract| &*contract.text),
+            contract_language: contract.map(|contract| Keyword(&*contract.language)),
+            tokens: None,
+            text: None,
+        }
     }
-    map
 }
 
 /// Goes on once the template of this name is found to be usable for a session, if one is named; a
@@ -140,8 +167,7 @@ pub(super) fn find_error(error: &FindError) -> WireError {
     match error {
         FindError::BadName(_) => param_error("name", &text),
         FindError::Unknown { known, .. } => {
-            let known = known.iter().map(|name| Value::from(&**name)).collect();
-            application("no-such-template", text, vec![("known", Value::List(known))])
+            application("no-such-template", text, vec![("known", Value::of(known))])
         }
         FindError::Untrusted { project, .. } => {
             let project = project.to_string_lossy().into_owned();
@@ -152,7 +178,7 @@ pub(super) fn find_error(error: &FindError) -> WireError {
         }
         FindError::Malformed(error) => {
             let place =
-                vec![("line", figure(error.line as u64)), ("column", figure(error.column as u64))];
+                vec![("line", Value::of(&error.line)), ("column", Value::of(&error.column))];
             application("template-malformed", text, place)
         }
     }

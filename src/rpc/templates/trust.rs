@@ -2,56 +2,75 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::Step;
-use super::call::Call;
-use super::error::{application, file_error, param_error};
-use super::params::decode;
-use super::present::{entry, figure, keyword};
-use super::query::Nothing;
 use crate::agent::refresh::now_ms;
 use crate::files::templates::TemplateFolders;
 use crate::files::{self, TrustError, Trusted};
-use crate::value::Value;
+use crate::rpc::Step;
+use crate::rpc::call::Call;
+use crate::rpc::error::{application, file_error, param_error};
+use crate::rpc::params::Nothing;
+use crate::value::Keyword;
 use crate::wire::message::WireError;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct OneProject {
+pub(super) struct OneProject {
     project: String,
 }
 
-pub(super) fn trust_project(call: Call, params: Value) -> Result<Step, WireError> {
-    let project = project(&call, params)?;
+/// A trusted project.
+#[derive(Serialize)]
+struct TrustedShown {
+    project: String,
+    remote: Option<String>,
+    since: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    templates: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    standing: Option<Keyword<&'static str>>,
+}
+
+impl From<Trusted> for TrustedShown {
+    fn from(Trusted { identity, since_ms }: Trusted) -> Self {
+        let since = (since_ms / 1000).max(0);
+        let (project, remote) = (identity.project, identity.remote);
+        Self { project, remote, since, templates: None, standing: None }
+    }
+}
+
+pub(super) fn trust_project(call: Call, given: OneProject) -> Result<Step, WireError> {
+    let project = project(&call, given)?;
     let trusted =
         call.tools.trust.trust(&project, now_ms()).map_err(|error| trust_error(&error))?;
-    let mut map = trusted_map(&trusted);
-    map.push(entry("templates", Value::List(own_templates(&call, &trusted))));
-    Ok(Step::Done(Value::Map(map)))
+    let templates = Some(own_templates(&call, &trusted));
+    Step::done(&TrustedShown { templates, ..trusted.into() })
 }
 
-pub(super) fn distrust_project(call: Call, params: Value) -> Result<Step, WireError> {
-    let project = project(&call, params)?;
+#[derive(Serialize)]
+struct Distrusted {
+    project: String,
+    was_trusted: bool,
+}
+
+pub(super) fn distrust_project(call: Call, given: OneProject) -> Result<Step, WireError> {
+    let project = project(&call, given)?;
     let was_trusted = call.tools.trust.revoke(&project).map_err(|error| trust_error(&error))?;
-    let project = project.to_string_lossy().into_owned();
-    Ok(Step::Done(Value::Map(vec![entry("project", project), entry("was-trusted", was_trusted)])))
+    Step::done(&Distrusted { project: project.to_string_lossy().into_owned(), was_trusted })
 }
 
-pub(super) fn list_trusted_projects(call: Call, params: Value) -> Result<Step, WireError> {
-    let Nothing {} = decode(params)?;
+pub(super) fn list_trusted_projects(call: Call, _: Nothing) -> Result<Step, WireError> {
     allowed(&call)?;
     let line = |trusted: Trusted| {
-        let mut map = trusted_map(&trusted);
-        map.push(entry("standing", keyword(trusted.standing().name())));
-        Value::Map(map)
+        let standing = Some(Keyword(trusted.standing().name()));
+        TrustedShown { standing, ..trusted.into() }
     };
-    Ok(Step::Done(Value::List(call.tools.trust.list().into_iter().map(line).collect())))
+    Step::done(&call.tools.trust.list().into_iter().map(line).collect::<Vec<_>>())
 }
 
 /// The folder that is meant, for a client that may say so.
-fn project(call: &Call, params: Value) -> Result<PathBuf, WireError> {
-    let given: OneProject = decode(params)?;
+fn project(call: &Call, given: OneProject) -> Result<PathBuf, WireError> {
     allowed(call)?;
     files::absolute(&given.project).map_err(|error| file_error(&error))
 }
@@ -70,24 +89,15 @@ fn allowed(call: &Call) -> Result<(), WireError> {
     }
 }
 
-fn trusted_map(trusted: &Trusted) -> Vec<(Box<str>, Value)> {
-    let since = u64::try_from(trusted.since_ms / 1000).unwrap_or_default();
-    vec![
-        entry("project", &*trusted.identity.project),
-        entry("remote", trusted.identity.remote.as_deref().map_or(Value::Nil, Value::from)),
-        entry("since", figure(since)),
-    ]
-}
-
 /// The names of the project's own templates.
-fn own_templates(call: &Call, trusted: &Trusted) -> Vec<Value> {
+fn own_templates(call: &Call, trusted: &Trusted) -> Vec<String> {
     let folders = TemplateFolders {
         project: Some(Path::new(&trusted.identity.project).to_owned()),
         user: None,
         trust: call.tools.trust.clone(),
     };
     let own = folders.list().into_iter().filter(|one| one.source.kind() == "project");
-    own.map(|one| Value::Str(one.name)).collect()
+    own.map(|one| one.name).collect()
 }
 
 fn trust_error(error: &TrustError) -> WireError {

@@ -1,20 +1,20 @@
 //! Builds the report of a window from the parts that were offered, chosen and built.
 
-use super::{Entry, Report, SectionTokens, What};
+use super::{Part, Request, fingerprint};
 use crate::curation::guard;
 use crate::curation::offer::{Offer, Offered};
 use crate::curation::phase::{self, Need};
+use crate::curation::report::{Entry, Report, SectionTokens, What};
 use crate::curation::section::Section;
 use crate::curation::strategy::{Fate, Projection, Shown};
 use crate::curation::unit::History;
-use crate::curation::window::{Part, Request, fingerprint};
 use crate::session::message::Role;
 
 /// Reason given for a note.
 const NOTE: &str = "replaces left-out messages";
 
 /// Builds the report of a window.
-pub(in crate::curation) fn report(
+pub(super) fn report(
     request: &Request<'_>,
     offer: &Offer,
     chosen: Projection,

@@ -1,0 +1,270 @@
+//! The method that adds a directory: its files, or one item that lists them.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::edit::read_item;
+use super::files::{file_metadata, path_value, read_options};
+use crate::agent::refresh::now_ms;
+use crate::context::item::{Kind, Metadata};
+use crate::context::manager::{MAX_CAPACITY, ManagerError};
+use crate::engine::{EngineError, NewItem};
+use crate::files::{
+    self, FileText, ListedFile, ReadOptions, SkipReason, Skipped, TreeOptions, Walk,
+};
+use crate::ids::ItemId;
+use crate::rpc::call::Call;
+use crate::rpc::error::{application, cancelled, file_error, tree_error};
+use crate::rpc::params::{ManagerName, RequestKey, Short};
+use crate::rpc::{Finish, Step};
+use crate::tokens::Counter;
+use crate::value::{Keyword, Value};
+use crate::wire::message::WireError;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct AddTree {
+    manager: Option<ManagerName>,
+    path: Short,
+    mode: Option<TreeMode>,
+    project: Option<bool>,
+    hidden: Option<bool>,
+    max_file_bytes: Option<i64>,
+    request_key: Option<RequestKey>,
+}
+
+/// What a directory becomes.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+enum TreeMode {
+    Files,
+    Listing,
+}
+
+#[derive(Serialize)]
+struct TreeAdded {
+    root: String,
+    mode: TreeMode,
+    files: u64,
+    bytes: u64,
+    tokens: u64,
+    ids: Vec<ItemId>,
+    evicted: Vec<ItemId>,
+    skipped: LeftOut,
+}
+
+/// What a walk left out.
+#[derive(Serialize)]
+struct LeftOut {
+    total: BTreeMap<SkipReason, u64>,
+    named: Vec<LeftOutEntry>,
+}
+
+#[derive(Serialize)]
+struct LeftOutEntry {
+    path: String,
+    reason: SkipReason,
+}
+
+impl From<Skipped> for LeftOut {
+    fn from(Skipped { total, named }: Skipped) -> Self {
+        let entry = |(path, reason)| LeftOutEntry { path, reason };
+        Self { total, named: named.into_iter().map(entry).collect() }
+    }
+}
+
+/// What a walk found and read.
+struct Tree {
+    root: PathBuf,
+    found: Found,
+    skipped: Skipped,
+}
+
+/// The files that were read, as far as they are kept, and the sums over all of them.
+struct Found {
+    mode: TreeMode,
+    /// Maximum size of the content that is kept, in bytes.
+    room: u64,
+    taken_ms: i64,
+    items: Vec<NewItem>,
+    listed: Vec<ListedFile>,
+    files: u64,
+    bytes: u64,
+    tokens: u64,
+}
+
+pub(super) fn add_tree(call: Call, given: AddTree) -> Result<Step, WireError> {
+    let path = files::absolute(&given.path.0).map_err(|error| file_error(&error))?;
+    let root = match given.project.unwrap_or(false) {
+        true => files::project_root(&path).unwrap_or(path),
+        false => path,
+    };
+    let options = TreeOptions {
+        max_file_bytes: read_options(&call.tools, given.max_file_bytes)?.max_bytes,
+        hidden: given.hidden.unwrap_or(false),
+        ..TreeOptions::default()
+    };
+    let mode = given.mode.unwrap_or(TreeMode::Files);
+    let Tree { root, found, skipped } = read_tree(&call, &root, &options, mode)?;
+    let manager = given.manager.unwrap_or_default().0;
+    let (items, tokens) = match mode {
+        TreeMode::Files => (found.items, found.tokens),
+        TreeMode::Listing => {
+            let item = listing_item(&call, &root, &found.listed, found.taken_ms);
+            let tokens = item.tokens;
+            (vec![item], tokens)
+        }
+    };
+    let count = if mode == TreeMode::Files { found.files } else { 1 };
+    let root = root.to_string_lossy().into_owned();
+    let (files, bytes, skipped) = (found.files, found.bytes, LeftOut::from(skipped));
+    let key = given.request_key;
+    Step::then(move |engine| {
+        let added = engine.once("add-tree", key.as_deref(), |e| e.add("add-tree", &manager, items));
+        Ok(match added {
+            Ok(added) => {
+                let (ids, evicted) = (ItemId::all(&added.ids), ItemId::all(&added.evicted));
+                let added = TreeAdded { root, mode, files, bytes, tokens, ids, evicted, skipped };
+                Finish::now(&added)
+            }
+            Err(EngineError::Manager {
+                source: ManagerError::CapacityFull { capacity, pinned, .. },
+                ..
+            }) => Finish::Refused(too_many_files(&manager, count, tokens, capacity, pinned)),
+            Err(error) => return Err(error),
+        })
+    })
+}
+
+/// The progress of a walk.
+#[derive(Serialize)]
+struct Walking {
+    id: Value,
+    stage: Keyword<&'static str>,
+    files: u64,
+    bytes: u64,
+}
+
+fn read_tree(
+    call: &Call,
+    root: &Path,
+    options: &TreeOptions,
+    mode: TreeMode,
+) -> Result<Tree, WireError> {
+    let mut found = Found {
+        mode,
+        room: call.tools.limits.max_message_bytes as u64,
+        taken_ms: now_ms(),
+        items: Vec::new(),
+        listed: Vec::new(),
+        files: 0,
+        bytes: 0,
+        tokens: 0,
+    };
+    let progress = |stage: &'static str, files: u64, bytes: u64| {
+        if call.cancelled.is_cancelled() {
+            return ControlFlow::Break(());
+        }
+        if let Some(id) = &call.id {
+            let id = Value::from(id.clone());
+            call.peer.progress(Value::of(&Walking { id, stage: Keyword(stage), files, bytes }));
+        }
+        ControlFlow::Continue(())
+    };
+    let reading = ReadOptions { max_bytes: options.max_file_bytes };
+    let walk = files::walk(root, options, &mut |p| progress("walking", p.files, p.bytes))
+        .map_err(|error| tree_error(&error))?;
+    let mut read = |p: files::Progress| progress("reading", p.files, p.bytes);
+    let skipped = files::read_each(&walk, &reading, &mut read, &mut |file, text| {
+        // What is left after a cancellation is not worth its tokens.
+        if !call.cancelled.is_cancelled() {
+            found.take(call, &file.relative, text);
+        }
+    });
+    let skipped = skipped.map_err(|error| tree_error(&error))?;
+    if call.cancelled.is_cancelled() {
+        return Err(cancelled());
+    }
+    found.check_room()?;
+    let Walk { root, skipped: mut all_skipped, .. } = walk;
+    all_skipped.merge(skipped);
+    Ok(Tree { root, found, skipped: all_skipped })
+}
+
+impl Found {
+    fn take(&mut self, call: &Call, relative: &str, text: FileText) {
+        self.files += 1;
+        let bytes = text.content.len() as u64;
+        self.bytes += bytes;
+        if self.mode == TreeMode::Listing {
+            let tokens = call.counter().count(&text.content);
+            self.listed.push(ListedFile { relative: relative.to_owned(), bytes, tokens });
+            return;
+        }
+        let metadata = file_metadata(Metadata::default(), &text, "tree");
+        let content = text.content;
+        let mut item = read_item(&call.counter(), content, Kind::File, metadata, self.taken_ms);
+        self.tokens += item.tokens;
+        if self.bytes > self.room || self.files > MAX_CAPACITY as u64 {
+            // No manager takes them all, so only their number matters now.
+            item.content = "".into();
+            self.items.iter_mut().for_each(|item| item.content = "".into());
+        }
+        if self.items.len() <= MAX_CAPACITY {
+            self.items.push(item);
+        }
+    }
+
+    /// Refuses files that a manager could hold by their number, and that are too large together.
+    fn check_room(&self) -> Result<(), WireError> {
+        let Self { files, bytes, room, .. } = self;
+        let elsewhere = self.mode == TreeMode::Listing || *files > MAX_CAPACITY as u64;
+        if elsewhere || bytes <= room {
+            return Ok(());
+        }
+        let message = format!(
+            "the {files} files have {bytes} bytes together, and at most {room} are added at once; \
+             name a smaller folder, or add one item with :mode :listing"
+        );
+        Err(application("tree-too-large", message, vec![("bytes", Value::from(*bytes))]))
+    }
+}
+
+fn listing_item(call: &Call, root: &Path, listed: &[ListedFile], taken_ms: i64) -> NewItem {
+    let mut metadata = Metadata::default();
+    metadata.set("filename", path_value(root));
+    metadata.set("origin", Value::of(&Keyword("listing")));
+    metadata.set("language", Value::Str("text".to_owned()));
+    let content = files::listing(root, listed);
+    read_item(&call.counter(), content, Kind::File, metadata, taken_ms)
+}
+
+fn too_many_files(
+    manager: &str,
+    count: u64,
+    tokens: u64,
+    capacity: usize,
+    pinned: usize,
+) -> WireError {
+    let room = capacity - pinned;
+    let way_out = match count + pinned as u64 {
+        needed if needed <= MAX_CAPACITY as u64 => {
+            format!("raise it with configure-manager :max-items {needed}")
+        }
+        _ => format!("{MAX_CAPACITY} is the most it can hold, so name a smaller folder"),
+    };
+    let message = format!(
+        "{count} files ({tokens} tokens) do not fit {manager:?}, which has room for {room} \
+         (:max-items {capacity}, {pinned} pinned): {way_out}, or add one item with :mode :listing"
+    );
+    let data = vec![
+        ("count", Value::from(count)),
+        ("tokens", Value::from(tokens)),
+        ("capacity", Value::from(capacity as u64)),
+        ("pinned", Value::from(pinned as u64)),
+    ];
+    application("capacity-full", message, data)
+}

@@ -1,0 +1,42 @@
+//! Names of tools as parameters.
+
+use serde::{Deserialize, Deserializer};
+
+use super::tools::{ALL, ContextTool, find, names};
+use crate::value::Value;
+
+/// Names of tools for models: `t` means all of them, `nil` none; `None` when not given.
+#[derive(Clone, Default)]
+pub(super) struct ToolNames(pub(super) Option<Vec<&'static ContextTool>>);
+
+impl ToolNames {
+    /// Returns the names, as they are stored.
+    pub(super) fn names(self) -> Option<Vec<String>> {
+        Some(self.0?.into_iter().map(|tool| tool.name.to_owned()).collect())
+    }
+}
+
+impl<'de> Deserialize<'de> for ToolNames {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let names = match Value::deserialize(deserializer)? {
+            Value::Nil | Value::Bool(false) => return Ok(Self(Some(Vec::new()))),
+            Value::Bool(true) => return Ok(Self(Some(ALL.iter().collect()))),
+            Value::List(names) | Value::Vector(names) => names,
+            _ => {
+                return Err(serde::de::Error::custom("must be t, nil or a list of names of tools"));
+            }
+        };
+        names.iter().map(tool).collect::<Result<_, _>>().map(|tools| Self(Some(tools)))
+    }
+}
+
+fn tool<E: serde::de::Error>(name: &Value) -> Result<&'static ContextTool, E> {
+    let text = match name {
+        Value::Str(name) => &**name,
+        Value::Symbol(name) | Value::Keyword(name) => name,
+        _ => "",
+    };
+    // A keyword or symbol may have hyphens.
+    find(&text.replace('-', "_"))
+        .ok_or_else(|| E::custom(format!("has no tool {text:?}; there are {}", names().join(", "))))
+}
