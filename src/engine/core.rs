@@ -11,11 +11,12 @@ use super::error::EngineError;
 use super::event::{Event, Statistics};
 use super::models::Models;
 use super::reach::Reach;
-use super::session::{Sessions, Windows};
+use super::sessions::Sessions;
 use super::vectors::Vectors;
+use super::windows::Windows;
 use crate::context::change::{Change, Settings};
 use crate::context::manager::Manager;
-use crate::store::recovery::snapshot::Snapshot;
+use crate::store::recovery::backup::Snapshot;
 use crate::store::{Counters, Store, StoreError};
 
 /// Manager used by calls that name none.

@@ -18,8 +18,10 @@ mod queue;
 mod reach;
 mod run;
 mod session;
+mod sessions;
 mod sets;
 mod vectors;
+mod windows;
 
 pub use self::context::{Added, Listed, NewItem, Removed, Revision, Selection, Undone, View};
 pub use self::core::{Clock, Engine, SHARED_MANAGER};
@@ -31,11 +33,12 @@ pub use self::queue::{Caller, Task};
 pub use self::reach::Reach;
 pub use self::run::{Handle, MAX_BURST, QUEUE_LENGTH, run};
 pub use self::session::{
-    AskedWindow, DEFAULT_TEMPLATE, Keep, Material, ModelAnswer, NewMessage, Noted, Opened,
-    PrunedView, RollbackUndone, RolledBack, Said, SessionContext, SessionSettings, Summarized,
-    ToManage, Turn, TurnDone, quality_parts,
+    AskedWindow, DEFAULT_TEMPLATE, Keep, Material, ModelAnswer, NewMessage, Opened, PrunedView,
+    RollbackUndone, RolledBack, Said, SessionContext, SessionSettings, Summarized, ToManage, Turn,
+    TurnDone, quality_parts,
 };
 pub use self::sets::{Loaded, Saved};
+pub use self::windows::Noted;
 
 #[cfg(test)]
 mod tests;

@@ -20,7 +20,6 @@ mod notes;
 mod params;
 mod peer;
 pub(crate) mod present;
-mod refresh;
 mod report;
 mod server;
 mod sessions;
@@ -43,7 +42,7 @@ pub use self::table::{find, methods};
 pub use crate::agent::{Decision, Later, Limits};
 
 use self::context::files;
-use self::sessions::{checkpoints, messages};
+use self::sessions::messages;
 
 use std::pin::Pin;
 

@@ -11,8 +11,8 @@ mod recover;
 use std::mem;
 
 use self::beside::Beside;
+use super::folder::Snapshot;
 use super::log::Entry;
-use super::recovery::snapshot::Snapshot;
 use super::{
     Counters, Extent, ManagerSummary, Reading, SetSummary, Store, StoreError, StoredManager,
     Writing,

@@ -4,6 +4,7 @@
 //! [`Store::commit`]; the writes of each request can be undone separately.
 
 mod error;
+mod folder;
 mod log;
 pub mod logged;
 pub mod memory;
@@ -16,8 +17,8 @@ pub(crate) mod testing;
 pub mod view;
 
 pub use self::error::StoreError;
+use self::folder::Snapshot;
 use self::memory::{ReadMemories, WriteMemories};
-use self::recovery::snapshot::Snapshot;
 use self::session::{ReadSessions, WriteSessions};
 use crate::context::change::{Change, Settings, Slot};
 

@@ -8,9 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::house::sources;
 
-/// Modules that still have a circle among their files or folders, to be emptied.
-const STILL_CIRCULAR: &[&str] = &["agent::chat", "store"];
-
 /// A module or an item, as the names that lead to it from the crate.
 type Names = Vec<String>;
 
@@ -31,12 +28,7 @@ fn imports_have_no_circles() {
         (module_of(&source.name), lines.join("\n"))
     });
     let found = circles(&code.collect::<Vec<_>>());
-    let new: Vec<_> =
-        found.iter().filter(|(scope, _)| !STILL_CIRCULAR.contains(&scope.as_str())).collect();
-    assert!(new.is_empty(), "imports go in circles: {new:#?}");
-    for scope in STILL_CIRCULAR {
-        assert!(found.contains_key(*scope), "{scope} has no circle any more: take it out");
-    }
+    assert!(found.is_empty(), "imports go in circles: {found:#?}");
 }
 
 #[test]

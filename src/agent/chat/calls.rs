@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use super::Chat;
+use super::begun::{Begun, MAX_ROUNDS};
 use super::log::answer_message;
-use super::turn::{Begun, MAX_ROUNDS};
 use crate::agent::tools::{CalledTool, Outcome, Tool, ToolRequest};
 use crate::agent::{AgentError, Approval, Decision, TurnEvent};
 use crate::engine::{EngineError, NewMessage, SessionSettings};

@@ -2,7 +2,7 @@
 //! in its own words when that cannot be done.
 
 use super::Chat;
-use super::turn::Begun;
+use super::begun::{Begun, Refused};
 use crate::agent::{AgentError, TurnEvent};
 use crate::curation::budget::Budget;
 use crate::curation::window::Window;
@@ -20,14 +20,6 @@ const BLIND_SHARE: f64 = 0.5;
 const LARGEST_SHARE: f64 = 0.9;
 /// By how much more than a server says is taken away when it says only what is too much.
 const EXCESS_FACTOR: f64 = 1.25;
-
-/// What a refusal of a window has come to.
-pub(super) struct Refused {
-    /// The server's words.
-    error: ProviderError,
-    /// How many tokens the next window may have.
-    pub(super) max_tokens: u64,
-}
 
 impl Chat {
     /// Asks the model, with smaller windows if the first was too long for it.

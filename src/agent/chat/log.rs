@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::turn::{Begun, material};
+use super::begun::Begun;
+use super::turn::material;
 use super::{Chat, broken};
 use crate::agent::{AgentError, BrokenOff};
 use crate::engine::{Engine, ModelAnswer, NewMessage};

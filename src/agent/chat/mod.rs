@@ -5,6 +5,7 @@
 //! model is asked again. Once the user's message is in the log, whatever fails leaves it there, with
 //! what came of an answer.
 
+mod begun;
 mod calls;
 mod fit;
 mod log;

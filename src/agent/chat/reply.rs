@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Chat;
-use super::turn::{Begun, Opaque};
+use super::begun::{Begun, Opaque};
 use crate::agent::tools::CalledTool;
 use crate::agent::window::Built;
 use crate::agent::{AgentError, Embedded, TurnEvent, notes::Managed};

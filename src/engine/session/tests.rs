@@ -103,7 +103,7 @@ fn check(engine: &mut Engine, id: u64, conversation: &str, items: &str) {
 
 /// Builds the engine as it is after a restart.
 fn reread(engine: &mut Engine) {
-    engine.sessions = Sessions::default();
+    engine.sessions = super::super::sessions::Sessions::default();
     engine.managers.clear();
 }
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use super::super::windows::Noted;
 use super::super::{Engine, EngineError, Selection, View};
 use super::settings::SessionContext;
-use super::windows::Noted;
 use crate::context::render::report::ItemVerdict;
 use crate::curation::managed::without_directive;
 use crate::curation::report::{Fingerprint, Report};

@@ -3,6 +3,7 @@
 pub(super) mod edit;
 pub(super) mod files;
 pub(super) mod query;
+mod refresh;
 mod sets;
 mod shown;
 mod table;

@@ -1,11 +1,10 @@
 //! The methods of the context family.
 
-use super::{edit, files, query, sets, tree};
+use super::{edit, files, query, refresh, sets, tree};
 use crate::context::filter;
 use crate::context::item::{Kind, Origin};
 use crate::context::render::Format;
 use crate::rpc::method::{KEY, Method, Pace, Param, Run, optional, required, typed};
-use crate::rpc::refresh;
 
 const MANAGER: Param = optional(
     "manager",
@@ -218,7 +217,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .doc("Summarizes the content of a manager.")
         .params(&[MANAGER, MANAGERS])
         .result("`:count :types :preview :tokens`; a preview looks like `3 items: Code, Error`."),
-    method("refresh-context", refresh::refresh_context)
+    method("refresh-context", typed!(refresh::refresh_context))
         .doc(
             "Reads items from their files again. A region that has moved is found by its text. If \
               the text does not occur exactly once, the item stays unchanged and is stale.",

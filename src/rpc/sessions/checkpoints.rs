@@ -8,7 +8,7 @@ use crate::rpc::Step;
 use crate::rpc::call::Call;
 use crate::rpc::params::{ManagerName, Name, RequestKey, new_name, not_negative};
 use crate::store::session::{CheckpointRow, NewSession, StateSummary};
-use crate::value::{Keyword, Value};
+use crate::value::Keyword;
 use crate::wire::message::WireError;
 
 /// How many revisions a list gives unless asked for more.
@@ -224,9 +224,4 @@ pub(super) fn restore_revision(_: Call, given: RestoreRevision) -> Result<Step, 
         })?;
         Ok(Restored { session: row.name, restored: number, revision })
     })
-}
-
-/// A checkpoint's number as its id.
-pub(in crate::rpc) fn name(checkpoint: u64) -> Value {
-    CheckpointId(checkpoint).into()
 }

@@ -205,10 +205,6 @@ pub(in crate::rpc) fn names(numbers: &[u64]) -> Value {
     Value::of(&MessageId::all(numbers))
 }
 
-pub(in crate::rpc) fn name(number: u64) -> Value {
-    MessageId(number).into()
-}
-
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct GetMessages {

@@ -1,6 +1,6 @@
 //! The session family: sessions as wholes, their messages, and going back.
 
-pub(super) mod checkpoints;
+mod checkpoints;
 pub(super) mod messages;
 mod table;
 mod transcript;

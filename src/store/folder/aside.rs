@@ -16,7 +16,7 @@ pub(crate) struct Aside<'a> {
 }
 
 impl<'a> Aside<'a> {
-    pub(super) fn new(files: &'a Files, wal: Option<Vec<u8>>) -> Self {
+    pub(in crate::store) fn new(files: &'a Files, wal: Option<Vec<u8>>) -> Self {
         Self { files, wal, kept: None }
     }
 
@@ -44,7 +44,7 @@ impl<'a> Aside<'a> {
     }
 
     /// Returns the folder with the copies, if any were made.
-    pub(super) fn kept(self) -> Option<PathBuf> {
+    pub(in crate::store) fn kept(self) -> Option<PathBuf> {
         self.kept
     }
 }
@@ -71,11 +71,11 @@ fn new_folder(within: &Path) -> io::Result<PathBuf> {
 }
 
 /// Creates a folder and its parents, accessible only to the user.
-pub(super) fn private_folder(path: &Path) -> io::Result<()> {
+pub(in crate::store) fn private_folder(path: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 /// Returns the current time in the form used in file names.
-pub(super) fn stamp() -> String {
+pub(in crate::store) fn stamp() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H%M%SZ").to_string()
 }

@@ -67,13 +67,13 @@ impl Files {
     }
 
     /// Returns every file that the state is read from.
-    pub(super) fn all(&self) -> Vec<PathBuf> {
+    pub(in crate::store) fn all(&self) -> Vec<PathBuf> {
         let [first, second] = self.marks();
         vec![self.database(), self.wal(), self.log(), self.copy(), self.sums(), first, second]
     }
 
     /// Checks that a file can be created, written and removed.
-    pub(super) fn probe(&self) -> io::Result<()> {
+    pub(in crate::store) fn probe(&self) -> io::Result<()> {
         let path = self.folder.join("contexture.probe");
         let written = create(&path).and_then(|mut file| file.write_all(&[0; PROBE_BYTES]));
         let removed = std::fs::remove_file(&path);
@@ -82,7 +82,7 @@ impl Files {
 
     /// Refuses symbolic links in the place of files: whoever planted one could choose which file is
     /// overwritten.
-    pub(super) fn refuse_links(&self) -> Result<(), StoreError> {
+    pub(in crate::store) fn refuse_links(&self) -> Result<(), StoreError> {
         let folders = [self.damaged(), self.backups()];
         for path in self.all().into_iter().chain(folders) {
             let status = std::fs::symlink_metadata(&path);

@@ -1,7 +1,7 @@
 //! The files of a store with a log in front.
 
+use super::super::folder::marks::{Mark, Marks};
 use super::super::log::Log;
-use super::super::recovery::marks::{Mark, Marks};
 use super::super::{Counters, Extent};
 
 /// The files of a [`LoggedStore`](super::LoggedStore).

@@ -1,9 +1,9 @@
 //! Applies a log to the store behind it, and finds missing bursts by their numbers.
 
+use super::super::folder::Files;
+use super::super::folder::marks::{Mark, Marks};
+use super::super::folder::{Aside, Finding};
 use super::super::log::{self, Burst, Entry, Log};
-use super::super::recovery::files::Files;
-use super::super::recovery::marks::{Mark, Marks};
-use super::super::recovery::{Aside, Finding};
 use super::super::{Counters, Extent, Store, StoreError};
 use super::{Beside, LoggedStore, Reopen, apply};
 

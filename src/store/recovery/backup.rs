@@ -9,11 +9,10 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::super::StoreError;
+use super::super::folder::aside::{private_folder, stamp};
+use super::super::folder::wal::FORMAT_VERSIONS;
+pub use super::super::folder::{Files, Snapshot};
 use super::super::sqlite::SqliteStore;
-use super::aside::{private_folder, stamp};
-use super::files::Files;
-pub use super::snapshot::Snapshot;
-use super::wal::FORMAT_VERSIONS;
 use crate::visible::visible_path;
 use crate::whole_file::replace;
 

@@ -5,10 +5,10 @@ use std::io::{self, BufReader, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use super::files::Files;
-use super::marks::Mark;
-use super::sums::{Sums, sum};
-use super::wal::{self, Wal};
+use super::super::folder::Files;
+use super::super::folder::marks::Mark;
+use super::super::folder::sums::{Sums, sum};
+use super::super::folder::wal::{self, Wal};
 
 /// Number of bytes read from a file at once.
 const CHUNK: usize = 1 << 20;

@@ -6,46 +6,21 @@
 //! numbers, and ids continue where they were. All files are copied into `damaged` before anything
 //! is changed.
 
-mod aside;
 pub mod backup;
-pub(crate) mod files;
 mod judge;
-pub(crate) mod marks;
-pub mod snapshot;
-pub(crate) mod sums;
-pub(crate) mod wal;
 
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-pub(crate) use self::aside::Aside;
-pub use self::files::Files;
 use self::judge::{Judged, Verdict, judge};
-use self::marks::{Mark, Marks};
+use super::folder::marks::{self, Mark, Marks};
+use super::folder::{Aside, sums, wal};
+pub use super::folder::{Files, Finding};
 use super::logged::{LoggedStore, Reopen};
 use super::sqlite::{SqliteStore, refuse_newer};
 use super::{Counters, Extent, Store, StoreError};
 use crate::visible::visible_path;
-
-/// A problem found in a state folder.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// Set when acknowledged data is missing.
-    pub lost: bool,
-    /// Description of the problem, and of what was done about it.
-    pub text: String,
-}
-
-impl Finding {
-    pub(super) fn mended(text: impl Into<String>) -> Self {
-        Self { lost: false, text: text.into() }
-    }
-
-    pub(super) fn lost(text: impl Into<String>) -> Self {
-        Self { lost: true, text: text.into() }
-    }
-}
 
 /// A store on a state folder, and the problems found there.
 pub struct Opened {

@@ -8,9 +8,8 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::sync::Arc;
 
-use super::super::recovery::files::Files;
-use super::super::recovery::sums::{Sums, sum};
-use super::super::recovery::{snapshot::Snapshot, wal};
+use super::super::folder::sums::{Sums, sum};
+use super::super::folder::{Files, Snapshot, wal};
 
 /// Maintains the checksums and the copy of one database.
 pub(super) struct Keeper {

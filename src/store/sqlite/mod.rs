@@ -26,7 +26,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use self::keeper::Keeper;
 pub(super) use self::open::refuse_newer;
 use self::rows::{ITEM_COLUMNS, slot_of};
-use super::recovery::snapshot::Snapshot;
+use super::folder::Snapshot;
 use super::{
     Counters, Extent, ManagerSummary, REMEMBERED_REQUESTS, Reading, SEQUENCES, SetSummary, Store,
     StoreError, StoredManager, Writing,

@@ -8,9 +8,9 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
 
 use super::super::StoreError;
-use super::super::recovery::files::Files;
-use super::super::recovery::sums::Sums;
-use super::super::recovery::wal::FORMAT_VERSIONS;
+use super::super::folder::Files;
+use super::super::folder::sums::Sums;
+use super::super::folder::wal::FORMAT_VERSIONS;
 use super::SqliteStore;
 use super::keeper::Keeper;
 use crate::visible::visible_path;

@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::Step;
-use super::call::Call;
-use super::error::engine_error;
 use super::files::read_options;
-use super::params::{ManagerName, RequestKey, decode};
 use crate::agent::refresh::{Reread, reread};
 use crate::context::item::{Item, ItemId};
 use crate::engine::{Engine, EngineError, Revision, Selection, View};
 use crate::files::ReadOptions;
-use crate::value::{Keyword, Value};
+use crate::rpc::Step;
+use crate::rpc::call::Call;
+use crate::rpc::error::engine_error;
+use crate::rpc::params::{ManagerName, RequestKey};
+use crate::value::Keyword;
 use crate::wire::message::WireError;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct RefreshContext {
+pub(super) struct RefreshContext {
     manager: Option<ManagerName>,
     ids: Option<Vec<ItemId>>,
     request_key: Option<RequestKey>,
@@ -43,8 +43,27 @@ struct Told {
     changed: bool,
 }
 
-pub(super) fn refresh_context(call: Call, params: Value) -> Result<Step, WireError> {
-    let given: RefreshContext = decode(params)?;
+#[derive(Serialize)]
+struct Refreshed {
+    updated: usize,
+    items: Vec<RefreshedItem>,
+}
+
+#[derive(Serialize)]
+struct RefreshedItem {
+    id: ItemId,
+    outcome: Keyword<String>,
+    reason: Option<String>,
+    tokens: u64,
+}
+
+impl From<Told> for RefreshedItem {
+    fn from(Told { id, outcome, reason, tokens, .. }: Told) -> Self {
+        Self { id: ItemId(id), outcome: Keyword(outcome), reason, tokens }
+    }
+}
+
+pub(super) fn refresh_context(call: Call, given: RefreshContext) -> Result<Step, WireError> {
     let manager = given.manager.unwrap_or_default().0;
     let asked = given.ids;
     let views = {
@@ -62,9 +81,8 @@ pub(super) fn refresh_context(call: Call, params: Value) -> Result<Step, WireErr
     Step::state(move |engine| {
         let told = engine
             .once("refresh-context", key.as_deref(), |engine| keep(engine, &manager, found?))?;
-        let updated = told.iter().filter(|told| told.changed).count() as u64;
-        let items = told.iter().map(told_value).collect();
-        Ok(Value::of(&Refreshed { updated, items }))
+        let updated = told.iter().filter(|told| told.changed).count();
+        Ok(Refreshed { updated, items: told.into_iter().map(RefreshedItem::from).collect() })
     })
 }
 
@@ -117,28 +135,5 @@ fn revision(item: &Item) -> Revision {
         content: Some((Arc::clone(&item.content), item.tokens, item.counted_by, item.taken_ms)),
         metadata: Some(item.metadata.clone()),
         ..Revision::default()
-    }
-}
-
-#[derive(Serialize)]
-struct Refreshed<'a> {
-    updated: u64,
-    items: Vec<ItemOutcome<'a>>,
-}
-
-#[derive(Serialize)]
-struct ItemOutcome<'a> {
-    id: ItemId,
-    outcome: Keyword<&'a str>,
-    reason: Option<&'a str>,
-    tokens: u64,
-}
-
-fn told_value(told: &Told) -> ItemOutcome<'_> {
-    ItemOutcome {
-        id: ItemId(told.id),
-        outcome: Keyword(&told.outcome),
-        reason: told.reason.as_deref(),
-        tokens: told.tokens,
     }
 }

@@ -25,7 +25,7 @@ pub struct Noted {
 
 /// Records of recent windows, newest last.
 #[derive(Default)]
-pub(in super::super) struct Windows {
+pub(super) struct Windows {
     noted: VecDeque<Noted>,
 }
 

@@ -11,12 +11,12 @@ use super::sums::Sums;
 /// A database as of a checkpoint. No other checkpoint is made while this lives.
 #[derive(Debug)]
 pub struct Snapshot {
-    pub(super) database: Arc<File>,
-    pub(super) sums: Arc<Sums>,
+    pub(in crate::store) database: Arc<File>,
+    pub(in crate::store) sums: Arc<Sums>,
 }
 
 impl Snapshot {
-    pub(in super::super) fn new(database: Arc<File>, sums: Arc<Sums>) -> Self {
+    pub(in crate::store) fn new(database: Arc<File>, sums: Arc<Sums>) -> Self {
         Self { database, sums }
     }
 
@@ -24,7 +24,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// Fails when a page is damaged or the copy cannot be written.
-    pub(super) fn check(&self, copy: &Path) -> io::Result<()> {
+    pub(in crate::store) fn check(&self, copy: &Path) -> io::Result<()> {
         let mut options = OpenOptions::new();
         let copy = options.read(true).write(true).create(true).truncate(false).open(copy)?;
         let (mut page, mut twin) = (vec![0; self.sums.page_size], vec![0; self.sums.page_size]);
@@ -38,7 +38,7 @@ impl Snapshot {
         copy.set_len((self.sums.pages.len() * self.sums.page_size) as u64)
     }
 
-    pub(super) fn read_page(&self, index: usize, page: &mut [u8]) -> io::Result<()> {
+    pub(in crate::store) fn read_page(&self, index: usize, page: &mut [u8]) -> io::Result<()> {
         self.database.read_exact_at(page, (index * self.sums.page_size) as u64)?;
         if self.sums.fits(index, page) {
             return Ok(());

@@ -19,7 +19,7 @@ pub(super) struct Loaded {
 
 /// The sessions in memory.
 #[derive(Default)]
-pub(in super::super) struct Sessions {
+pub(super) struct Sessions {
     /// Least recently used first.
     loaded: Vec<Loaded>,
     /// A row that was read since the last commit, of a session that may not be in memory.
@@ -93,7 +93,7 @@ impl Sessions {
     }
 
     /// Returns whether a session is in memory and short; without a name, the current one.
-    pub(in super::super) fn is_short(&self, name: Option<&str>) -> bool {
+    pub(super) fn is_short(&self, name: Option<&str>) -> bool {
         let id = name.map_or(self.current, |name| name.parse().ok().map(|SessionId(id)| id));
         let is_meant = |row: &SessionRow| match name {
             Some(name) if row.name == name => row.deleted.is_none(),
@@ -104,12 +104,12 @@ impl Sessions {
     }
 
     /// Returns how many changes were noted since the last commit.
-    pub(in super::super) fn touched(&self) -> usize {
+    pub(super) fn touched(&self) -> usize {
         self.touched.len()
     }
 
     /// Forgets what the requests since then changed, so that it is read anew.
-    pub(in super::super) fn forget_touched(&mut self, since: usize) {
+    pub(super) fn forget_touched(&mut self, since: usize) {
         self.found = None;
         for id in self.touched.drain(since..) {
             self.loaded.retain(|loaded| loaded.row.id != id);
@@ -117,14 +117,14 @@ impl Sessions {
     }
 
     /// Forgets everything after a commit that failed: nothing in memory can be relied on.
-    pub(in super::super) fn forget_all(&mut self) {
+    pub(super) fn forget_all(&mut self) {
         self.found = None;
         self.loaded.clear();
         self.touched.clear();
     }
 
     /// Forgets the least recently used sessions after a commit, when there are too many messages.
-    pub(in super::super) fn tidy(&mut self) {
+    pub(super) fn tidy(&mut self) {
         self.found = None;
         self.touched.clear();
         let length = |loaded: &Loaded| loaded.session.length();

@@ -1,0 +1,33 @@
+//! The files of a state folder: their names, checksums, marks and what is set aside.
+//!
+//! It knows no store: those that are made of these files, and their recovery, name it.
+
+pub(in crate::store) mod aside;
+pub(in crate::store) mod files;
+pub(in crate::store) mod marks;
+mod snapshot;
+pub(in crate::store) mod sums;
+pub(in crate::store) mod wal;
+
+pub(in crate::store) use self::aside::Aside;
+pub use self::files::Files;
+pub use self::snapshot::Snapshot;
+
+/// A problem found in a state folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Set when acknowledged data is missing.
+    pub lost: bool,
+    /// Description of the problem, and of what was done about it.
+    pub text: String,
+}
+
+impl Finding {
+    pub(in crate::store) fn mended(text: impl Into<String>) -> Self {
+        Self { lost: false, text: text.into() }
+    }
+
+    pub(in crate::store) fn lost(text: impl Into<String>) -> Self {
+        Self { lost: true, text: text.into() }
+    }
+}
