@@ -6,11 +6,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::peer::Peer;
-use super::present::{entry, keyword};
 use crate::agent::{Decision, Later, Providers};
 use crate::value::Value;
 use crate::visible::{visible, visible_lines};
@@ -98,9 +98,30 @@ pub struct NoModel;
 const NO_MODEL: &str = "no model is configured, so nobody answers; a [[providers]] table in the configuration file, \
      with name, kind and model, sets one up";
 
+/// Parameters of a turn.
+#[derive(Serialize)]
+struct TurnParams<'a> {
+    session: &'a str,
+    content: &'a str,
+}
+
+/// Parameters of `approve`.
+#[derive(Serialize)]
+struct ApproveParams {
+    approval: Value,
+    decision: Decision,
+}
+
+/// The model that answers.
+#[derive(Serialize)]
+struct ModelShown<'a> {
+    provider: &'a str,
+    model: &'a str,
+}
+
 impl Agent for NoModel {
     fn describe(&self) -> Value {
-        Value::Map(vec![entry("error", NO_MODEL)])
+        Value::Map(vec![("error".into(), NO_MODEL.into())])
     }
 
     fn take_turn<'a>(
@@ -110,8 +131,8 @@ impl Agent for NoModel {
         listener: &'a dyn Listener,
     ) -> Later<'a, Result<(), WireError>> {
         Box::pin(async move {
-            let params = vec![entry("session", &*turn.session), entry("content", turn.text)];
-            let done = caller.call("process-turn", Value::Map(params)).await?;
+            let params = Value::of(&TurnParams { session: &turn.session, content: &turn.text });
+            let done = caller.call("process-turn", params).await?;
             let Some(Value::Str(id)) = done.get("id") else { return Ok(()) };
             listener.say(&format!("; {id} is kept in {}; {NO_MODEL}\n", turn.session));
             Ok(())
@@ -231,8 +252,8 @@ async fn pass_on(
             }
             decision = listener.allow(approval) => decision,
         };
-        let params = vec![entry("approval", number), entry("decision", keyword(decision.name()))];
-        if caller.call("approve", Value::Map(params)).await.is_err() {
+        let params = Value::of(&ApproveParams { approval: number, decision });
+        if caller.call("approve", params).await.is_err() {
             listener.say("; that came too late: the turn no longer waits for it\n");
         }
     }
@@ -242,10 +263,9 @@ impl Agent for Model {
     fn describe(&self) -> Value {
         match self.providers.find(None, None) {
             Err(_) => NoModel.describe(),
-            Ok(first) => Value::Map(vec![
-                entry("provider", &*first.name),
-                entry("model", first.provider.model()),
-            ]),
+            Ok(first) => {
+                Value::of(&ModelShown { provider: &first.name, model: first.provider.model() })
+            }
         }
     }
 
@@ -259,12 +279,12 @@ impl Agent for Model {
             return NoModel.take_turn(turn, caller, listener);
         }
         Box::pin(async move {
-            let params = vec![entry("session", &*turn.session), entry("content", turn.text)];
+            let params = Value::of(&TurnParams { session: &turn.session, content: &turn.text });
             let (sender, mut pieces) = mpsc::channel(2 * WAITING);
             let mut unshown = 0;
             let progress = Arc::new(Pieces(sender));
             let cancelled = turn.cancelled.clone();
-            let answer = caller.stream("chat", Value::Map(params), progress, cancelled);
+            let answer = caller.stream("chat", params, progress, cancelled);
             tokio::pin!(answer);
             let heard_out = async {
                 let outcome = loop {

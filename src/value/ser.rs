@@ -9,7 +9,7 @@ use super::{Error, Value, kebab};
 const KEYWORD: &str = "$contexture::Keyword";
 
 /// A name that becomes a keyword in a datum, and text in any other format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Keyword<T>(pub T);
 
 impl<T: AsRef<str>> Serialize for Keyword<T> {

@@ -7,6 +7,7 @@ use super::*;
 use crate::agent::{Configured, Rooms};
 use crate::provider::scripted::Scripted;
 use crate::provider::settings::Origin;
+use crate::rpc::present::{entry, keyword};
 
 #[test]
 fn a_question_tells_the_place_outside_and_hides_no_character() {
