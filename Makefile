@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 PREFIX ?= $(HOME)/.local
 
-.PHONY: help setup setup-bench setup-demo build test demo pictures docs dist install bench bench-curation bench-hostile clean
+.PHONY: help setup setup-bench setup-demo build build-demo test demo pictures docs dist install bench bench-curation bench-hostile clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -24,7 +24,10 @@ build: ## compile the server for use, into target/release
 test: setup ## check and test everything; ends with one line of counts
 	@scripts/test
 
-demo: setup-demo build ## show it on its own sources; opens Emacs if there is a terminal
+build-demo:
+	cargo build --profile demo --locked
+
+demo: setup-demo build-demo ## show it on its own sources; opens Emacs if there is a terminal
 	@scripts/demo
 
 pictures: setup-demo build ## take the pictures and screens of the documentation again
