@@ -1,6 +1,9 @@
 //! Files and directories: reading them, leaving some out, and noticing that they changed.
 
 use std::os::unix::fs::PermissionsExt;
+use std::sync::mpsc::Sender;
+
+use contexture::server::Server;
 
 use crate::others::{Near, holding, run, until_begun};
 use crate::support::*;
@@ -223,16 +226,22 @@ fn a_tree_streams_progress_before_its_result() {
     client.ok("ping", "nil");
 }
 
+/// Begins a walk as call 7, and holds it in the middle until something is sent to the gate.
+async fn held_walk(home: &Home) -> (Server, Near, Sender<()>) {
+    let root = many(home, 300);
+    home.write("many/held.txt", "hold on\n");
+    let (server, has_begun, go_on) = holding();
+    let mut client = Near::of(&server);
+    client.send_as(7, "add-tree", &at(&root, ":mode :listing")).await;
+    until_begun(has_begun).await;
+    (server, client, go_on)
+}
+
 #[test]
 fn a_cancelled_tree_answers_so_and_adds_nothing() {
     let home = Home::new();
-    let root = many(&home, 300);
-    home.write("many/held.txt", "hold on\n");
     run(async {
-        let (server, has_begun, go_on) = holding();
-        let mut client = Near::of(&server);
-        client.send_as(7, "add-tree", &at(&root, ":mode :listing")).await;
-        until_begun(has_begun).await;
+        let (_server, mut client, go_on) = held_walk(&home).await;
         client.send_as(8, "cancel", "(:id 7)").await;
         let said = client.hear(&["(:id 7 :error", "(:id 8 :result (:cancelled t))"]).await;
         assert!(said.contains(":method \"progress\"") && said.contains(":code -32800"), "{said}");
@@ -245,13 +254,8 @@ fn a_cancelled_tree_answers_so_and_adds_nothing() {
 #[test]
 fn calls_are_answered_while_a_tree_is_walked() {
     let home = Home::new();
-    let root = many(&home, 300);
-    home.write("many/held.txt", "hold on\n");
     run(async {
-        let (server, has_begun, go_on) = holding();
-        let mut client = Near::of(&server);
-        client.send_as(7, "add-tree", &at(&root, ":mode :listing")).await;
-        until_begun(has_begun).await;
+        let (_server, mut client, go_on) = held_walk(&home).await;
         client.send_as(8, "ping", "nil").await;
         let said = client.hear(&["(:id 8 :result :pong)"]).await;
         assert!(!said.contains("(:id 7 :result"), "{said}");
