@@ -109,9 +109,7 @@ impl Job {
     ) -> Result<T, AgentError> {
         Ok(self.services.engine.ask(operation).await?)
     }
-}
 
-impl Job {
     /// Makes the vector of a text, if something is configured to and the text says something.
     ///
     /// # Errors

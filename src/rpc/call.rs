@@ -1,4 +1,4 @@
-//! What a method may use: the engine, the counter, the limits, and the client that called.
+//! Everything that a method may use: the engine, the counter, the limits, and the client that called.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use crate::names::names;
 use crate::tokens::Counter;
 use crate::wire::message::Id;
 
-/// What all calls share. It has the [`Services`] of turns with models among it.
+/// Everything that calls share, with the [`Services`] of turns with models.
 pub struct Tools {
     /// The services that methods share with turns.
     pub services: Arc<Services>,
     /// Where the state is kept; `None` when the server is ephemeral.
     pub state_folder: Option<PathBuf>,
-    /// What the user should know since the start, such as a damaged database moved aside.
+    /// Remarks from the start for the user, such as a damaged database moved aside.
     pub notices: Vec<String>,
     /// Number of automatic backups to keep; 0 makes none.
     pub backups_kept: usize,
-    /// What REPLs are like.
+    /// Settings of REPLs.
     pub repl: ReplSettings,
 }
 
@@ -37,7 +37,7 @@ impl std::ops::Deref for Tools {
     }
 }
 
-/// What the REPLs of SLY and SLIME are like.
+/// Settings of the REPLs of SLY and SLIME.
 #[derive(Clone)]
 pub struct ReplSettings {
     /// Who answers what is typed there.
@@ -74,21 +74,16 @@ impl Tools {
             repl: ReplSettings::default(),
         }
     }
-
-    /// The settings of a session that nobody configured, as they are stored.
-    pub(super) fn session_defaults(&self) -> String {
-        "{}".to_owned()
-    }
 }
 
 /// One call of a method.
 #[derive(Clone)]
 pub struct Call {
-    /// What all calls share.
+    /// Everything that calls share.
     pub tools: Arc<Tools>,
     /// Who called.
     pub peer: Arc<dyn Peer>,
-    /// How the client reached the server.
+    /// Way in which the client reached the server.
     pub access: Access,
     /// The request's id; `None` for a notification.
     pub id: Option<Id>,
@@ -111,7 +106,7 @@ impl Call {
 }
 
 names! {
-    /// What a client can be notified of.
+    /// A topic that a client can subscribe to.
     Topic {
         /// A manager's items or settings changed.
         ContextChanged => "context-changed",

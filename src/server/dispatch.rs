@@ -73,13 +73,12 @@ impl rpc::Caller for Inside {
         // Progress goes only to calls with an id; this one is never seen elsewhere.
         let request = Request { id: Some(Id::Int(0)), method: method.to_owned(), params };
         let token = self.gone.child_token();
-        let call = self.ask(request, Some(progress), token.clone());
+        let mut call = self.ask(request, Some(progress), token.clone());
         Box::pin(async move {
-            tokio::pin!(call);
-            tokio::select! {
-                outcome = &mut call => return outcome,
-                () = cancelled.cancelled() => token.cancel(),
+            if let Some(outcome) = cancelled.run_until_cancelled(&mut call).await {
+                return outcome;
             }
+            token.cancel();
             call.await
         })
     }

@@ -22,6 +22,9 @@ use crate::session::state::Revision;
 use crate::store::session::{NewSession, SearchHit, SessionRow};
 use crate::wire::message::WireError;
 
+/// Settings of a session that nobody configured, as they are stored.
+const NO_SETTINGS: &str = "{}";
+
 /// How many hits a search gives unless asked for more.
 const DEFAULT_HITS: u64 = 20;
 /// How many hits a search gives at most.
@@ -43,7 +46,7 @@ pub(super) struct Open {
 
 pub(super) fn open_session(call: Call, given: Open) -> Result<Step, WireError> {
     let name = given.name.map(|Name(name)| name);
-    let settings = call.tools.session_defaults();
+    let settings = NO_SETTINGS.to_owned();
     let template = given.template.clone().map(|Name(name)| name);
     let project = given.project.map(|Short(path)| path);
     let stored = project.clone();
@@ -250,7 +253,7 @@ pub(super) fn import_session(call: Call, given: Import) -> Result<Step, WireErro
     let name = given.name.map(new_name).transpose()?;
     let read = transcript::read(&given.text, &call.counter())
         .map_err(|message| param_error("text", &message))?;
-    let settings = call.tools.session_defaults();
+    let settings = NO_SETTINGS.to_owned();
     Step::state(move |engine| {
         let opened = engine.once("import-session", given.request_key.as_deref(), |engine| {
             let name = name.unwrap_or(read.name);

@@ -2,22 +2,24 @@
 
 use super::{KEY, Method, Pace, optional, required};
 use crate::agent::Decision;
-use crate::rpc::method::{PHASE, SESSION};
+use crate::rpc::method::{PHASE, Run, SESSION};
 use crate::rpc::{chat, models, tools};
 
 fn decisions() -> Vec<&'static str> {
     Decision::ALL.iter().map(|decision| decision.name()).collect()
 }
 
+const fn method(name: &'static str, run: Run) -> Method {
+    Method::new("model", name, run)
+}
+
 /// In the order of the documentation.
 pub(super) static METHODS: &[Method] = &[
-    Method {
-        name: "chat",
-        family: "model",
-        doc: "Sends a message to a model: processes the turn like `process-turn`, builds the \
+    method("chat", chat::chat)
+        .doc("Sends a message to a model: processes the turn like `process-turn`, builds the \
               window, streams the answer as `progress`, and stores it in the log. If it fails after \
-              the message was stored, the message stays, with any part of the answer.",
-        params: &[
+              the message was stored, the message stays, with any part of the answer.")
+        .params(&[
             SESSION,
             required("content", "string", "The user's message."),
             PHASE,
@@ -71,8 +73,8 @@ pub(super) static METHODS: &[Method] = &[
                  turn would find and before any managing. Nothing is sent or changed.",
             ),
             KEY,
-        ],
-        result: "`:id`, the answer's message, `:question`, `:content :stop-reason :usage (:input \
+        ])
+        .result("`:id`, the answer's message, `:question`, `:content :stop-reason :usage (:input \
                  :output :cached) :cost :provider :model :window-tokens :left-out :management \
                  :rounds :tool-calls :turn`. `:turn` is the result of `process-turn`; `:left-out` lists the \
                  items that are not complete in the window, each `:id :fate :tokens :reason`; `:management` is the \
@@ -85,46 +87,31 @@ pub(super) static METHODS: &[Method] = &[
                  `:template-source :template-path` or `:template-error`. Errors are of the \
                  kinds `unconfigured`, `authentication`, `rate-limited`, `quota-exhausted`, \
                  `context-too-long`, \
-                 `bad-request`, `unavailable`, `malformed` and `session-busy`.",
-        pace: Pace::Aside,
-        run: chat::chat,
-    },
-    Method {
-        name: "approve",
-        family: "model",
-        doc: "Decides whether a model may make the tool call that its turn waits for. Without an \
-              answer within ten minutes, the call is refused.",
-        params: &[
+                 `bad-request`, `unavailable`, `malformed` and `session-busy`.")
+        .pace(Pace::Aside),
+    method("approve", models::approve)
+        .doc("Decides whether a model may make the tool call that its turn waits for. Without an \
+              answer within ten minutes, the call is refused.")
+        .params(&[
             required("approval", "integer", "Number from the progress of the turn."),
             required("decision", "name", "`:always` allows the tool for the rest of the session.")
                 .of(decisions),
-        ],
-        result: "`:approval`; the error `no-such-approval` if no call waits for it.",
-        pace: Pace::Prompt,
-        run: models::approve,
-    },
-    Method {
-        name: "list-providers",
-        family: "model",
-        doc: "Lists the configured providers. The first is the default.",
-        params: &[],
-        result: "A list of `:name :kind :model :base-url :context` (or `:script`) `:key :key-from :limit \
+        ])
+        .result("`:approval`; the error `no-such-approval` if no call waits for it."),
+    method("list-providers", models::list_providers)
+        .doc("Lists the configured providers. The first is the default.")
+        .result("A list of `:name :kind :model :base-url :context` (or `:script`) `:key :key-from :limit \
                  :limit-from :default :max-tokens :price-input :price-output`. `:limit` is the model's \
                  token limit, once its server has reported it (`:limit-from :server`) or \
                  refused a longer request (`:refusal`), else nil. `:key` is `:set`, `:missing` or \
                  `:none-needed`; `:key-from` is `:environment`, `:command`, `:call` or nil. A \
-                 command is not run for this.",
-        pace: Pace::Prompt,
-        run: models::list_providers,
-    },
-    Method {
-        name: "configure-provider",
-        family: "model",
-        doc: "Adds a provider, or replaces the one with this name, until the server ends. The \
+                 command is not run for this."),
+    method("configure-provider", models::configure_provider)
+        .doc("Adds a provider, or replaces the one with this name, until the server ends. The \
               parameters correspond to the settings of `[[providers]]` in the configuration file. \
               The key is kept only in memory. Over TCP, only clients that sent the secret may call \
-              this (else `not-allowed`).",
-        params: &[
+              this (else `not-allowed`).")
+        .params(&[
             required("name", "string", "Your name for the provider."),
             required("kind", "string", "One of openai, anthropic, gemini, ollama, scripted."),
             required("model", "string", "Name of the model on the server."),
@@ -155,24 +142,18 @@ pub(super) static METHODS: &[Method] = &[
             optional("price-input", "number", "Price of a million input tokens."),
             optional("price-output", "number", "Price of a million output tokens."),
             optional("default", "boolean", "Make it the default provider."),
-        ],
-        result: "Its entry in `list-providers`. There can be at most 100 providers \
-                 (`too-many-providers`).",
-        pace: Pace::InOrder,
-        run: models::configure_provider,
-    },
-    Method {
-        name: "list-models",
-        family: "model",
-        doc: "Asks a provider for its models; waits for at most 20 seconds.",
-        params: &[optional(
+        ])
+        .result("Its entry in `list-providers`. There can be at most 100 providers \
+                 (`too-many-providers`).")
+        .pace(Pace::InOrder),
+    method("list-models", models::list_models)
+        .doc("Asks a provider for its models; waits for at most 20 seconds.")
+        .params(&[optional(
             "provider",
             "string",
             "Name of the provider; defaults to the default provider.",
-        )],
-        result: "`:provider`, and `:models`, their names in the provider's order. Errors are of \
-                 the same kinds as for `chat`.",
-        pace: Pace::Aside,
-        run: models::list_models,
-    },
+        )])
+        .result("`:provider`, and `:models`, their names in the provider's order. Errors are of \
+                 the same kinds as for `chat`.")
+        .pace(Pace::Aside),
 ];
