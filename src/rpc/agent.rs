@@ -59,7 +59,7 @@ pub struct Approval {
     pub details: Vec<String>,
 }
 
-/// What a person said.
+/// Input of a person.
 #[derive(Debug, Clone)]
 pub struct Turn {
     /// The session's name.
@@ -94,7 +94,7 @@ pub trait Agent: Send + Sync {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoModel;
 
-/// What a person is told instead of an answer.
+/// Text that a person gets instead of an answer.
 const NO_MODEL: &str = "no model is configured, so nobody answers; a [[providers]] table in the configuration file, \
      with name, kind and model, sets one up";
 

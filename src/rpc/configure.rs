@@ -125,7 +125,7 @@ impl Configure {
     }
 }
 
-/// How many tokens a window may have, as a client says it; 0 is the default.
+/// Maximum number of tokens in a window, as a client gives it; 0 is the default.
 fn window_size(tokens: i64) -> Result<u64, WireError> {
     match u64::try_from(tokens) {
         Ok(size) if size == 0 || WINDOW.has(Figure::Count(size)) => Ok(size),

@@ -1,4 +1,4 @@
-//! How errors of the layers below become errors on the wire.
+//! Turns errors of the layers below into errors on the wire.
 
 use serde::Serialize;
 

@@ -14,9 +14,9 @@ use crate::store::view::{NewView, ViewQuery, ViewRow};
 use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
-/// How many views are listed unless more are asked for.
+/// Number of notes in a list unless more are asked for.
 const DEFAULT_LISTED: u64 = 20;
-/// How many are listed at most, with all their texts.
+/// Maximum number of notes in a list, with all their texts.
 const MAX_LISTED: u64 = 250;
 
 #[derive(Deserialize)]

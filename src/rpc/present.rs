@@ -1,4 +1,4 @@
-//! How results look on the wire.
+//! Shows results as they look on the wire.
 
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ pub(super) fn money(amount: f64) -> Value {
     Value::Float(printed.parse().unwrap_or(amount))
 }
 
-/// How many significant digits an amount of money has.
+/// Number of significant digits in an amount of money.
 const MONEY_DIGITS: usize = 6;
 
 /// A message of a session as clients see it.
@@ -32,10 +32,10 @@ pub(crate) struct MessageShown<'a> {
     tool_calls: &'a [ToolCall],
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<&'a str>,
-    /// Whether it is in view, where that matters.
+    /// True if it is in view; `None` where that does not matter.
     #[serde(skip_serializing_if = "Option::is_none")]
     in_view: Option<bool>,
-    /// What became of it, in a transcript.
+    /// Its fate, in a transcript.
     #[serde(skip_serializing_if = "Option::is_none")]
     fate: Option<&'static str>,
 }

@@ -9,48 +9,48 @@ use crate::engine::{AskedWindow, Material, TurnDone};
 use crate::provider::ProviderError;
 use crate::provider::chat::Usage;
 
-/// How often the model is asked in one turn at most: once, and again after each answer that calls
-/// tools. The calls of the last are refused, and it is asked once more for an answer without any.
+/// Maximum number of times that the model is asked in one turn: once, and again after each answer that
+/// calls tools. The calls of the last are refused, and it is asked once more for an answer without any.
 pub(super) const MAX_ROUNDS: u64 = 8;
 
-/// What providers want to have back with their answers, such as signatures of thoughts, by message.
+/// Data that providers want back with their answers, such as signatures of thoughts, by message.
 pub(super) type Opaque = HashMap<u64, serde_json::Value>;
 
 /// A turn that is under way.
 pub(super) struct Begun {
     pub(super) turn: TurnDone,
-    /// What the next window is built from, if it was read already.
+    /// Material for the next window, if it was read already.
     pub(super) material: Option<Material>,
     /// The cost of the last answer, to be stored with it.
     pub(super) asked: Option<AskedWindow>,
-    /// What became of the managing of its history.
+    /// Outcome of taking notes on its history.
     pub(super) managed: Option<Managed>,
-    /// How often the model was asked.
+    /// Number of times that the model was asked.
     pub(super) rounds: u64,
-    /// What it called.
+    /// Tool calls of the model.
     pub(super) ran: Vec<CalledTool>,
     /// The message of the last answer that called tools.
     pub(super) answer: Option<u64>,
-    /// What the provider wants to have back with its answers in this turn, by message.
+    /// Data that the provider wants back with its answers in this turn, by message.
     pub(super) opaque: Opaque,
-    /// What all its answers took.
+    /// Tokens of all its answers together.
     pub(super) usage: Usage,
-    /// What they cost, as far as each cost is known.
+    /// Cost of its answers; `None` if that of one is unknown.
     pub(super) cost: Option<f64>,
-    /// What the last window had.
+    /// Tokens in the last window.
     pub(super) window_tokens: u64,
-    /// What became of the items in it.
+    /// Verdicts on the items in it.
     pub(super) items: Vec<ItemVerdict>,
     /// The last refusal of a window that was too long for the model.
     pub(super) refused: Option<Refused>,
-    /// Whether the session sets how many tokens a window may have.
+    /// True if the session limits the tokens of a window.
     pub(super) is_budget_set: bool,
-    /// How many tokens the model takes, as far as is known.
+    /// Maximum number of tokens that the model takes, as far as it is known.
     pub(super) limit: u64,
 }
 
 impl Begun {
-    /// Whether the model is asked for an answer that calls nothing.
+    /// Returns whether the model is asked for an answer that calls nothing.
     pub(super) fn is_last_word(&self) -> bool {
         self.rounds > MAX_ROUNDS
     }
@@ -62,10 +62,10 @@ impl Begun {
     }
 }
 
-/// What a refusal of a window has come to.
+/// Outcome of a refused window.
 pub(super) struct Refused {
     /// The server's words.
     pub(super) error: ProviderError,
-    /// How many tokens the next window may have.
+    /// Maximum number of tokens in the next window.
     pub(super) max_tokens: u64,
 }

@@ -10,7 +10,7 @@ use crate::engine::EngineError;
 use crate::provider::chat::{Request, Response};
 use crate::provider::{ErrorKind, Overflow, ProviderError};
 
-/// How often a window is built again for a model that found it too long.
+/// Maximum number of times that a window is built again for a model that found it too long.
 const MAX_FITTINGS: u32 = 3;
 /// The same for a server that does not say how long is too long.
 const MAX_BLIND_FITTINGS: u32 = 1;
@@ -57,7 +57,7 @@ impl Chat {
         }
     }
 
-    /// How many tokens the window may have that follows one of `counted`.
+    /// Returns the maximum number of tokens in the window after one of `counted` tokens.
     fn fitted(&self, counted: u64, overflow: Option<&Overflow>) -> u64 {
         let share = |share: f64| (counted as f64 * share) as u64;
         let Overflow { limit, input, output, excess } = overflow.copied().unwrap_or_default();

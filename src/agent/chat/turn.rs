@@ -17,7 +17,7 @@ use crate::session::message::{Message, ToolCall};
 use crate::store::session::{SessionRow, Spent};
 use crate::visible::visible;
 
-/// How many calls one answer may make; a longer one is no answer.
+/// Maximum number of calls in one answer; one with more is malformed.
 const MAX_CALLS_HEARD: usize = 128;
 
 impl Chat {
@@ -274,7 +274,7 @@ impl Chat {
     }
 }
 
-/// What the session puts into a window for the model that answers.
+/// Reads the session's material for a window of the model that answers.
 pub(super) fn material(
     engine: &mut Engine,
     row: SessionRow,

@@ -214,7 +214,7 @@ fn current(tools: &Tools, views: Vec<View>) -> Vec<View> {
     refresh::current(&*tools.counter, &tools.read_options(), views)
 }
 
-/// Whether the item came from a file that can be looked at.
+/// Returns whether the item came from a file that can be looked at.
 fn has_file(item: &Arc<Item>) -> bool {
     item.metadata.filename().is_some_and(|name| name.starts_with('/'))
 }

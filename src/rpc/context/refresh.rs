@@ -24,7 +24,7 @@ pub(super) struct RefreshContext {
     request_key: Option<RequestKey>,
 }
 
-/// What refreshing found of one item.
+/// Outcome of refreshing one item.
 struct Outcome {
     id: ItemId,
     old: Arc<Item>,

@@ -56,7 +56,7 @@ pub(super) struct LoadSet {
     request_key: Option<RequestKey>,
 }
 
-/// What becomes of the items that the manager has.
+/// Treatment of the items that the manager has.
 #[derive(Deserialize, Clone, Copy)]
 #[serde(rename_all = "kebab-case")]
 enum LoadMode {

@@ -56,7 +56,7 @@ struct TreeAdded {
     skipped: LeftOut,
 }
 
-/// What a walk left out.
+/// Files that a walk left out.
 #[derive(Serialize)]
 struct LeftOut {
     total: BTreeMap<SkipReason, u64>,
@@ -76,7 +76,7 @@ impl From<Skipped> for LeftOut {
     }
 }
 
-/// What a walk found and read.
+/// Files that a walk found and read.
 struct Tree {
     root: PathBuf,
     found: Found,

@@ -16,9 +16,9 @@ use crate::store::memory::{MemoryFilter, MemoryRow, MemoryScope};
 use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
-/// How many memories a query gives unless asked for more.
+/// Number of memories in the result of a query unless asked for more.
 const DEFAULT_FOUND: usize = 5;
-/// How many memories a list gives unless asked for more.
+/// Number of memories in a list unless asked for more.
 const DEFAULT_LISTED: u64 = 100;
 /// The longest memory, in bytes.
 const MAX_MEMORY_BYTES: usize = 64 << 10;
@@ -127,7 +127,7 @@ pub(super) fn ground_query(call: Call, given: Ground) -> Result<Step, WireError>
     })
 }
 
-/// What was found for a query.
+/// Memories that were found for a query.
 #[derive(Serialize)]
 struct GroundedShown {
     memories: Vec<MemoryShown>,
