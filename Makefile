@@ -25,7 +25,7 @@ test: setup ## check and test everything; ends with one line of counts
 	@scripts/test
 
 build-demo:
-	cargo build --profile demo --locked
+	cargo build --locked
 
 demo: setup-demo build-demo ## show it on its own sources; opens Emacs if there is a terminal
 	@scripts/demo
