@@ -1,136 +1,14 @@
 //! Recognizes shell commands among words.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use super::phrases::phrases;
+
 /// Programs that mark a line in backticks, or the words after "run", as a command.
-const PROGRAMS: &[&str] = &[
-    "ansible",
-    "apt",
-    "apt-get",
-    "awk",
-    "aws",
-    "bash",
-    "bazel",
-    "brew",
-    "bun",
-    "bundle",
-    "cargo",
-    "cat",
-    "cd",
-    "chmod",
-    "clang",
-    "cmake",
-    "composer",
-    "cp",
-    "curl",
-    "deno",
-    "dig",
-    "docker",
-    "docker-compose",
-    "dotnet",
-    "emacs",
-    "export",
-    "ffmpeg",
-    "find",
-    "flask",
-    "gcc",
-    "gcloud",
-    "gdb",
-    "gh",
-    "git",
-    "go",
-    "gradle",
-    "grep",
-    "head",
-    "helm",
-    "htop",
-    "jq",
-    "just",
-    "kill",
-    "kubectl",
-    "ln",
-    "ls",
-    "make",
-    "meson",
-    "mix",
-    "mkdir",
-    "mv",
-    "mvn",
-    "mypy",
-    "mysql",
-    "nc",
-    "nginx",
-    "ninja",
-    "nix",
-    "node",
-    "npm",
-    "npx",
-    "openssl",
-    "perf",
-    "pip",
-    "pip3",
-    "pnpm",
-    "poetry",
-    "pre-commit",
-    "psql",
-    "pytest",
-    "python",
-    "python3",
-    "rails",
-    "rake",
-    "redis-cli",
-    "rg",
-    "rm",
-    "rsync",
-    "ruby",
-    "ruff",
-    "rustc",
-    "rustfmt",
-    "rustup",
-    "scp",
-    "sed",
-    "sh",
-    "source",
-    "sqlite3",
-    "ssh",
-    "stack",
-    "strace",
-    "sudo",
-    "systemctl",
-    "tail",
-    "tar",
-    "terraform",
-    "time",
-    "touch",
-    "tox",
-    "tsc",
-    "uv",
-    "valgrind",
-    "wget",
-    "xargs",
-    "yarn",
-    "zig",
-];
+static PROGRAMS: LazyLock<HashSet<&str>> = LazyLock::new(|| phrases("program"));
 /// Words that introduce a command in a sentence.
-const VERBS: &[&str] = &[
-    "run",
-    "runs",
-    "running",
-    "ran",
-    "rerun",
-    "execute",
-    "executing",
-    "executed",
-    "invoke",
-    "invoking",
-    "type",
-    "via",
-    "try",
-    "issue",
-    "launch",
-    "start",
-    "with",
-    "use",
-    "using",
-];
+static VERBS: LazyLock<Vec<&str>> = LazyLock::new(|| phrases("command-verb"));
 /// Words that end a command without backticks.
 const ENDS: &[&str] = &[
     "to", "and", "before", "after", "then", "so", "for", "until", "again", "first", "but", "which",
@@ -180,7 +58,7 @@ pub(super) fn after_prompt(line: &str) -> Option<&str> {
 /// Returns whether a line begins with a known program.
 pub(super) fn begins_like_one(line: &str) -> bool {
     let first = line.split_whitespace().next().unwrap_or("");
-    PROGRAMS.contains(&first) || first.starts_with("./")
+    PROGRAMS.contains(first) || first.starts_with("./")
 }
 
 /// Finds the commands in the lines of a shell script or session.
@@ -203,7 +81,7 @@ fn is_command(text: &str, introduced: bool) -> bool {
     let mut words = text.split_whitespace();
     let Some(program) = words.next() else { return false };
     let arguments = words.next().is_some();
-    let known = PROGRAMS.contains(&program) || program.starts_with("./");
+    let known = PROGRAMS.contains(program) || program.starts_with("./");
     text.len() <= LONGEST
         && !text.contains('\n')
         && (known && (arguments || introduced) || introduced && arguments && is_program(program))
@@ -220,7 +98,7 @@ fn bare(text: &str, found: &mut Vec<String>) {
     let words: Vec<&str> = text.split_whitespace().collect();
     for (at, pair) in words.windows(2).enumerate() {
         let verb = is_verb(pair[0]) && !["with", "use", "using"].contains(&pair[0]);
-        if !verb || !(PROGRAMS.contains(&pair[1]) || pair[1].starts_with("./")) {
+        if !verb || !(PROGRAMS.contains(pair[1]) || pair[1].starts_with("./")) {
             continue;
         }
         let mut command: Vec<&str> = Vec::new();

@@ -14,6 +14,7 @@ mod force;
 mod lexicon;
 mod number;
 mod path;
+mod phrases;
 mod render;
 mod sentence;
 mod statement;

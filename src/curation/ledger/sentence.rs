@@ -1,9 +1,12 @@
 //! Classifies a sentence by its turns of phrase: a constraint, a decision, a task, a report of
 //! finished work, or none of these.
 
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, MatchKind};
+
+use super::phrases::phrases;
 
 /// The meaning of a turn of phrase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,167 +27,32 @@ pub(super) enum Cue {
     Done,
 }
 
-const CUES: &[(&str, Cue)] = &[
-    ("must", Cue::Constraint),
-    ("mustn't", Cue::Constraint),
-    ("shall", Cue::Constraint),
-    ("may not", Cue::Constraint),
-    ("may never", Cue::Constraint),
-    ("cannot be", Cue::Constraint),
-    ("can't be", Cue::Constraint),
-    ("should never", Cue::Constraint),
-    ("should always", Cue::Constraint),
-    ("should not", Cue::Constraint),
-    ("forbidden", Cue::Constraint),
-    ("not allowed", Cue::Constraint),
-    ("off limits", Cue::Constraint),
-    ("off-limits", Cue::Constraint),
-    ("is required", Cue::Constraint),
-    ("are required", Cue::Constraint),
-    ("required to", Cue::Constraint),
-    ("has to", Cue::Constraint),
-    ("have to stay", Cue::Constraint),
-    ("needs to stay", Cue::Constraint),
-    ("needs to remain", Cue::Constraint),
-    ("under no circumstances", Cue::Constraint),
-    ("without exception", Cue::Constraint),
-    ("at all costs", Cue::Constraint),
-    ("constraint:", Cue::Constraint),
-    ("requirement:", Cue::Constraint),
-    ("rule:", Cue::Constraint),
-    ("hard rule", Cue::Constraint),
-    ("non-negotiable", Cue::Constraint),
-    ("not ok to", Cue::Constraint),
-    ("not okay to", Cue::Constraint),
-    ("not acceptable", Cue::Constraint),
-    ("not permitted", Cue::Constraint),
-    ("prohibited", Cue::Constraint),
-    ("isn't allowed", Cue::Constraint),
-    ("aren't allowed", Cue::Constraint),
-    ("will not accept", Cue::Constraint),
-    ("won't accept", Cue::Constraint),
-    ("won't let us", Cue::Constraint),
-    ("told us we can't", Cue::Constraint),
-    ("we are not to", Cue::Constraint),
-    ("nobody", Cue::Order),
-    ("no one", Cue::Order),
-    ("make sure", Cue::Order),
-    ("ensure", Cue::Order),
-    ("always", Cue::Order),
-    ("never", Cue::Order),
-    ("do not", Cue::Order),
-    ("don't", Cue::Order),
-    ("avoid", Cue::Order),
-    ("only ever", Cue::Order),
-    ("no new", Cue::Order),
-    ("keep", Cue::Order),
-    ("stay away from", Cue::Order),
-    ("refrain from", Cue::Order),
-    ("decided", Cue::Decision),
-    ("decision:", Cue::Decision),
-    ("going with", Cue::Decision),
-    ("go with", Cue::Decision),
-    ("went with", Cue::Decision),
-    ("go for", Cue::Decision),
-    ("we'll use", Cue::Decision),
-    ("we will use", Cue::Decision),
-    ("i'll use", Cue::Decision),
-    ("settled on", Cue::Decision),
-    ("settle on", Cue::Decision),
-    ("settling on", Cue::Decision),
-    ("agreed to", Cue::Decision),
-    ("agreed on", Cue::Decision),
-    ("we agreed", Cue::Decision),
-    ("it is, for", Cue::Decision),
-    ("sold on", Cue::Decision),
-    ("we chose", Cue::Decision),
-    ("we picked", Cue::Decision),
-    ("opted for", Cue::Decision),
-    ("opt for", Cue::Decision),
-    ("stick with", Cue::Decision),
-    ("sticking with", Cue::Decision),
-    ("switch to", Cue::Decision),
-    ("switching to", Cue::Decision),
-    ("switched to", Cue::Decision),
-    ("migrate to", Cue::Decision),
-    ("change of plan", Cue::Decision),
-    ("the plan is", Cue::Decision),
-    ("conclusion:", Cue::Decision),
-    ("in favour of", Cue::Decision),
-    ("in favor of", Cue::Decision),
-    ("let's", Cue::Proposal),
-    ("let us", Cue::Proposal),
-    ("instead of", Cue::Replacing),
-    ("rather than", Cue::Replacing),
-    ("switch from", Cue::Replacing),
-    ("switching from", Cue::Replacing),
-    ("move away from", Cue::Replacing),
-    ("moving away from", Cue::Replacing),
-    ("migrate from", Cue::Replacing),
-    ("todo", Cue::Task),
-    ("fixme", Cue::Task),
-    ("next:", Cue::Task),
-    ("next step:", Cue::Task),
-    ("next up:", Cue::Task),
-    ("remaining:", Cue::Task),
-    ("still need to", Cue::Task),
-    ("still needs", Cue::Task),
-    ("still have to", Cue::Task),
-    ("still to do", Cue::Task),
-    ("left to do", Cue::Task),
-    ("outstanding:", Cue::Task),
-    ("follow-up:", Cue::Task),
-    ("follow up:", Cue::Task),
-    ("pending:", Cue::Task),
-    ("[ ]", Cue::Task),
-    ("[x]", Cue::Done),
-    ("done:", Cue::Done),
-    ("fixed:", Cue::Done),
-    ("finished", Cue::Done),
-    ("completed", Cue::Done),
-    ("is done", Cue::Done),
-    ("are done", Cue::Done),
-    ("is in place", Cue::Done),
-    ("took care of", Cue::Done),
-    ("no longer needed", Cue::Done),
+/// The classes of phrases in `phrases.txt`, with what their phrases mean.
+const CUES: [(&str, Cue); 7] = [
+    ("cue-constraint", Cue::Constraint),
+    ("cue-order", Cue::Order),
+    ("cue-decision", Cue::Decision),
+    ("cue-proposal", Cue::Proposal),
+    ("cue-replacing", Cue::Replacing),
+    ("cue-task", Cue::Task),
+    ("cue-done", Cue::Done),
 ];
 /// Words that begin no choice after "let's" and the like.
-const NO_CHOICES: &[&str] = &[
-    "see",
-    "look",
-    "check",
-    "start",
-    "try",
-    "run",
-    "think",
-    "first",
-    "find",
-    "debug",
-    "say",
-    "wait",
-    "hope",
-    "begin",
-    "talk",
-    "discuss",
-    "investigate",
-    "figure",
-    "read",
-    "open",
-    "me",
-    "continue",
-];
+static NO_CHOICES: LazyLock<HashSet<&str>> = LazyLock::new(|| phrases("no-choice"));
 /// Words that turn an order into a report: "it never ends".
 const REPORTING: &[&str] = &[
     "i", "it", "they", "he", "she", "that", "we", "which", "who", "has", "have", "is", "was", "you",
 ];
 
-static PHRASES: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    let phrases = CUES.iter().map(|(phrase, _)| phrase);
-    AhoCorasick::builder()
+/// Finds the phrases in a text, and has the meaning of each.
+static FINDER: LazyLock<Option<(AhoCorasick, Vec<Cue>)>> = LazyLock::new(|| {
+    let with_cue = |(class, cue)| phrases::<Vec<_>>(class).into_iter().map(move |text| (text, cue));
+    let (phrases, cues): (Vec<&str>, Vec<Cue>) = CUES.into_iter().flat_map(with_cue).unzip();
+    let finder = AhoCorasick::builder()
         .ascii_case_insensitive(true)
         .match_kind(MatchKind::LeftmostLongest)
-        .build(phrases)
-        .ok()
+        .build(phrases);
+    Some((finder.ok()?, cues))
 });
 
 /// A cue, and the offset of the text after it.
@@ -196,10 +64,10 @@ pub(super) struct Found {
 
 /// Finds the cues in a text that are whole words and have their usual meaning there.
 pub(super) fn cues(text: &str) -> Vec<Found> {
-    let Some(phrases) = PHRASES.as_ref() else { return Vec::new() };
+    let Some((phrases, cues)) = FINDER.as_ref() else { return Vec::new() };
     let mut found = Vec::new();
     for hit in phrases.find_iter(text) {
-        let cue = CUES[hit.pattern().as_usize()].1;
+        let cue = cues[hit.pattern().as_usize()];
         let (before, behind) = (&text[..hit.start()], &text[hit.end()..]);
         if stands_alone(before, behind) && means_it(cue, before, behind) {
             found.push(Found { cue, end: hit.end() });
@@ -270,7 +138,7 @@ fn means_it(cue: Cue, before: &str, behind: &str) -> bool {
     match cue {
         Cue::Order => !REPORTING.contains(&last().as_str()),
         Cue::Constraint => !["i", "i've"].contains(&last().as_str()),
-        Cue::Proposal => !NO_CHOICES.contains(&next().as_str()),
+        Cue::Proposal => !NO_CHOICES.contains(next().as_str()),
         Cue::Task | Cue::Done | Cue::Decision | Cue::Replacing => true,
     }
 }

@@ -1,8 +1,11 @@
 //! Reads a sentence of a person or of the model, and adds entries to the ledger or withdraws them.
 
+use std::sync::LazyLock;
+
 use super::book::Book;
 use super::force::{Force, force};
 use super::number;
+use super::phrases::phrases;
 use super::sentence::{Cue, Found, cues};
 use super::{Entry, Kind, Quantity, Voice, Withdrawal, Withdrawn};
 
@@ -115,26 +118,7 @@ fn kind(sentence: &str, found: &[Found], place: Place) -> Option<Kind> {
 /// Returns the words that a person takes back, as in "forget about the old format" or "you may
 /// rename it now".
 fn retracted(sentence: &str) -> Option<String> {
-    const MARKS: &[&str] = &[
-        "forget about",
-        "forget",
-        "scratch",
-        "disregard",
-        "ignore what i said about",
-        "never mind",
-        "no longer",
-        "not any more",
-        "not anymore",
-        "any longer",
-        "may now",
-        "can now",
-        "allowed now",
-        "fine now",
-        "ok now",
-        "okay now",
-        "after all",
-        "changed my mind about",
-    ];
+    static MARKS: LazyLock<Vec<&str>> = LazyLock::new(|| phrases("retraction"));
     let lower = sentence.to_lowercase();
     let mark = MARKS.iter().find(|mark| {
         lower.match_indices(**mark).any(|(at, _)| {
