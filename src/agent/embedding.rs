@@ -8,6 +8,7 @@ use tokio::sync::{Notify, watch};
 use crate::engine::Event;
 use crate::provider::ProviderError;
 use crate::provider::embed::Embedder;
+use crate::value::{Keyword, Value};
 
 /// A maker of vectors for texts. Clones share it.
 #[derive(Clone)]
@@ -28,6 +29,17 @@ pub struct Embedded {
     pub vector: Option<(String, Vec<f32>)>,
     /// The reason why there is no vector, as a phrase that begins with `failed`.
     pub failure: Option<String>,
+}
+
+impl Embedded {
+    /// Returns what clients are told of it: `used` or the failure; `None` when nothing makes vectors.
+    pub fn outcome(&self) -> Option<Value> {
+        match (&self.vector, &self.failure) {
+            (_, Some(failure)) => Some(Value::from(&**failure)),
+            (Some(_), None) => Some(Value::of(&Keyword("used"))),
+            (None, None) => None,
+        }
+    }
 }
 
 impl Embedding {

@@ -47,6 +47,15 @@ pub struct Limits {
     pub max_items: usize,
 }
 
+impl Limits {
+    /// Returns the limits for reading a file, by default those of the configuration. More than fits
+    /// a message could never be told to anybody.
+    pub fn read_options(&self, max_file_bytes: Option<u64>) -> ReadOptions {
+        let wanted = max_file_bytes.unwrap_or(self.max_file_bytes);
+        ReadOptions { max_bytes: wanted.min(self.max_message_bytes as u64) }
+    }
+}
+
 impl Services {
     /// Creates services for which nothing else is configured.
     pub fn new(engine: Handle, counter: Arc<dyn Counter>, limits: Limits) -> Self {
@@ -108,6 +117,20 @@ impl Job {
         operation: impl FnOnce(&mut Engine) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<T, AgentError> {
         Ok(self.services.engine.ask(operation).await?)
+    }
+
+    /// Does work that may block, on a thread for that.
+    ///
+    /// # Errors
+    /// [`AgentError::Defect`] in `what` if it panics.
+    pub async fn aside<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        work: impl FnOnce(&Job) -> T + Send + 'static,
+    ) -> Result<T, AgentError> {
+        let job = self.clone();
+        let done = tokio::task::spawn_blocking(move || work(&job));
+        done.await.map_err(|_| AgentError::Defect(what))
     }
 
     /// Makes the vector of a text, if something is configured to and the text says something.

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use super::call::Call;
 use super::serve::log_to_stderr;
 use super::{Common, say};
-use crate::server::folder::{FolderError, Owned};
+use crate::store::ownership::{FolderError, Owned};
 use crate::store::recovery;
 use crate::value::Value;
 use crate::visible::visible_path;

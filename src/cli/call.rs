@@ -11,7 +11,7 @@ use super::host::{Setup, runtime};
 use super::serve::log_to_stderr;
 use super::{Common, complain, say};
 use crate::rpc::{Method, find};
-use crate::server::folder::{FolderError, Owned, owner};
+use crate::store::ownership::{FolderError, Owned, owner};
 use crate::value::Value;
 use crate::value::json::{from_json, to_json};
 use crate::value::sexp;

@@ -10,8 +10,8 @@ use super::{Common, say};
 use crate::config::Embeddings;
 use crate::files::{Identity, Standing, TRUST_FILE, Trust, Trusted};
 use crate::provider::settings::{Configured, Origin};
-use crate::server::folder::{FolderError, Owned, make_private};
 use crate::store::Store;
+use crate::store::ownership::{FolderError, Owned, make_private};
 use crate::store::recovery::{self, Files, Opened};
 use crate::visible::{visible_lines, visible_path};
 

@@ -16,8 +16,8 @@ use crate::provider::embed::HttpEmbedder;
 use crate::provider::settings;
 use crate::rpc::{Model, ReplSettings, Tools};
 use crate::server::Server;
-use crate::server::folder::Owned;
 use crate::store::logged::LoggedStore;
+use crate::store::ownership::Owned;
 use crate::store::recovery;
 use crate::store::sqlite::SqliteStore;
 

@@ -12,9 +12,9 @@ use tokio::task::JoinSet;
 use super::host::{Setup, runtime};
 use super::{Common, inferior, say};
 use crate::server::auth::{Admission, SecretHash, read_secret};
-use crate::server::folder::{FolderError, Owned, make_private, owner};
 use crate::server::listen::{UnixSocket, serve_tcp};
 use crate::server::{Server, stdio};
+use crate::store::ownership::{FolderError, Owned, make_private, owner};
 use crate::visible::visible;
 
 /// Pause between attempts to reach the owner of the state folder, and their number.

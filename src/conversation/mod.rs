@@ -39,11 +39,11 @@ use crate::engine::{
     RolledBack, SessionContext, SessionSettings, Summarized, Turn, TurnDone, memories_for,
 };
 use crate::files::{DEFAULT_MAX_FILE_BYTES, ReadOptions};
-use crate::server::folder::{FolderError, Owned};
 use crate::session::Session;
 use crate::session::message::{Phase, Role, ToolCall};
 use crate::store::StoreError;
 use crate::store::memory::MemoryScope;
+use crate::store::ownership::{FolderError, Owned};
 use crate::store::session::CheckpointRow;
 use crate::tokens::Counter;
 

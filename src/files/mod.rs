@@ -27,7 +27,7 @@ pub use error::{BinarySign, FileError, TreeError};
 pub use freshness::{MAX_COMPARED_BYTES, state_of, states};
 pub use identity::Identity;
 pub use listing::{ListedFile, listing};
-pub use path::absolute;
+pub use path::{absolute, path_value};
 pub use project::project_root;
 pub use read::{DEFAULT_MAX_FILE_BYTES, FileText, ReadOptions, read};
 pub use refresh::{LEADS_OUT, Refreshed, WITHIN, leads_out, refresh};

@@ -4,6 +4,7 @@ use std::env;
 use std::path::{Component, Path, PathBuf};
 
 use super::FileError;
+use crate::value::Value;
 
 /// Converts a client's file name to a local path.
 ///
@@ -15,6 +16,11 @@ use super::FileError;
 /// remote name such as `/ssh:host:/x`.
 pub fn absolute(path: &str) -> Result<PathBuf, FileError> {
     Ok(without_dots(&expanded(path)?))
+}
+
+/// Returns a path as a value; bytes that are not UTF-8 become U+FFFD.
+pub fn path_value(path: &Path) -> Value {
+    Value::Str(path.to_string_lossy().into_owned())
 }
 
 /// Like [`absolute`], but keeps dots, which the system then resolves.

@@ -2,7 +2,6 @@
 
 use super::Step;
 use super::call::Call;
-use crate::agent;
 use crate::value::Value;
 use crate::wire::message::WireError;
 
@@ -26,15 +25,6 @@ pub(super) fn embedded(
     let Some(embedding) = embedding else { return then(Embedded::default()) };
     Ok(Step::Await(Box::pin(async move {
         let embedded = embedding.embed(text).await;
-        then(Embedded { outcome: outcome(&embedded), vector: embedded.vector })
+        then(Embedded { outcome: embedded.outcome(), vector: embedded.vector })
     })))
-}
-
-/// Returns what the client is told of an embedding.
-pub(super) fn outcome(embedded: &agent::Embedded) -> Option<Value> {
-    match (&embedded.vector, &embedded.failure) {
-        (_, Some(failure)) => Some(Value::from(&**failure)),
-        (Some(_), None) => Some(Value::Keyword("used".into())),
-        (None, None) => None,
-    }
 }

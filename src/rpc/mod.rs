@@ -27,7 +27,6 @@ mod summarize;
 mod table;
 mod templates;
 mod tool_names;
-mod tools;
 mod turn;
 mod window;
 
@@ -41,7 +40,6 @@ pub use self::server::backup::{back_up_if_due, keep_backups};
 pub use self::table::{find, methods};
 pub use crate::agent::{Decision, Later, Limits};
 
-use self::context::files;
 use self::sessions::messages;
 
 use std::pin::Pin;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer};
 
-use super::tools::{ALL, ContextTool, find, names};
+use crate::agent::tools::context::{ALL, ContextTool, find, names};
 use crate::value::Value;
 
 /// Names of tools for models: `t` means all of them, `nil` none; `None` when not given.

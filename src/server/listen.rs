@@ -10,8 +10,8 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use super::Server;
 use super::auth::{Admission, SecretHash, tcp_admission};
-use super::folder::make_private;
 use super::hangup::{hung_up, keep_asking};
+use crate::store::ownership::make_private;
 use crate::visible::visible_path;
 use crate::wire::frame::RELAYED;
 

@@ -9,7 +9,6 @@ mod backpressure;
 mod connection;
 mod dispatch;
 mod door;
-pub mod folder;
 mod hangup;
 pub mod listen;
 pub mod notify;

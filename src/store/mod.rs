@@ -9,6 +9,7 @@ mod log;
 pub mod logged;
 pub mod memory;
 mod metadata;
+pub mod ownership;
 pub mod recovery;
 pub mod session;
 pub mod sqlite;

@@ -15,16 +15,10 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     // The library is all of it put together without a wire.
     (
         "conversation",
-        &[
-            "agent", "context", "curation", "engine", "files", "ids", "server", "session", "store",
-            "tokens",
-        ],
+        &["agent", "context", "curation", "engine", "files", "ids", "session", "store", "tokens"],
     ),
     ("config", &["agent", "context", "files", "provider", "store", "tokens", "wire", "visible"]),
-    (
-        "server",
-        &["agent", "engine", "ids", "repl", "rpc", "value", "wire", "visible", "whole_file"],
-    ),
+    ("server", &["agent", "engine", "ids", "repl", "rpc", "store", "value", "wire", "visible"]),
     // What is typed becomes calls of methods, by their names.
     ("repl", &["rpc", "value", "wire", "visible"]),
     (

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Chat;
 use super::begun::{Begun, MAX_ROUNDS};
 use super::log::answer_message;
-use crate::agent::tools::{CalledTool, Outcome, Tool, ToolRequest};
+use crate::agent::tools::{CalledTool, OfferedTool, Outcome, ToolRequest};
 use crate::agent::{AgentError, Approval, Decision, TurnEvent};
 use crate::engine::{EngineError, NewMessage, SessionSettings};
 use crate::provider::chat::Response;
@@ -84,7 +84,8 @@ impl Chat {
             Err(text) => return (Outcome::Failed, text),
         };
         let named = |names: &[String]| names.iter().any(|name| name == tool.name());
-        let allowed = (named(&self.allowed) || named(always)) && asked.outside().is_none();
+        let trusted = !tool.needs_approval() || named(&self.allowed) || named(always);
+        let allowed = trusted && asked.outside().is_none();
         if !allowed {
             match self.decision(&*asked, called).await {
                 Ok(Decision::Once) => {}
@@ -98,7 +99,7 @@ impl Chat {
                 Err(reason) => return (Outcome::Refused, reason),
             }
         }
-        match asked.carry_out(&self.row).await {
+        match asked.carry_out(&self.job, &self.row).await {
             Ok(text) => (Outcome::Done, text),
             Err(text) => (Outcome::Failed, text),
         }
@@ -138,7 +139,7 @@ impl Chat {
     }
 
     /// Writes into the session's settings that a tool needs no leave any more.
-    async fn allow_always(&self, tool: &dyn Tool) {
+    async fn allow_always(&self, tool: &dyn OfferedTool) {
         let (id, name) = (self.row.id, tool.name().to_owned());
         let noted = self.job.ask(move |engine| {
             let mut settings = SessionSettings::parse(&engine.row(id)?.settings)?;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 pub use self::reply::{Preview, Reply};
 use super::notes::Wish;
-use super::tools::Tool;
+use super::tools::OfferedTool;
 use super::{AgentError, Configured, Embedded, EventSink, Job, TurnEvent};
 use crate::curation::managed::{SaidSettings, directive};
 use crate::curation::section::Sections;
@@ -43,7 +43,7 @@ pub struct ChatRequest {
     /// Template for the notes.
     pub template: Option<String>,
     /// All the tools that there are.
-    pub toolbox: Vec<Arc<dyn Tool>>,
+    pub toolbox: Vec<Arc<dyn OfferedTool>>,
     /// Names of the tools that the model may call; by default those of the session.
     pub tools: Option<Vec<String>>,
     /// Names of the tools that it may call without being allowed to each time, besides those of the
@@ -67,7 +67,7 @@ struct Chat {
     /// The notes to be taken, if any.
     notes: Option<Wish>,
     /// Tools that the model may call.
-    tools: Vec<Arc<dyn Tool>>,
+    tools: Vec<Arc<dyn OfferedTool>>,
     /// Names of those that it may call without being allowed to each time.
     allowed: Vec<String>,
 }

@@ -13,9 +13,8 @@ use super::messages::MessageParam;
 use super::params::{Name, RequestKey, Switch, decode};
 use super::peer::Peer;
 use super::tool_names::ToolNames;
-use super::tools;
 use super::window::SectionTexts;
-use crate::agent::tools::Outcome;
+use crate::agent::tools::{Outcome, context};
 use crate::agent::{self, Approval, ChatRequest, EventSink, Later, TurnEvent};
 use crate::session::message::Phase;
 use crate::value::{Keyword, Value};
@@ -57,7 +56,7 @@ pub(super) fn chat(call: Call, params: Value) -> Result<Step, WireError> {
         model: given.model.map(|Name(name)| name),
         manage: given.manage.0,
         template: given.template.map(|Name(name)| name),
-        toolbox: tools::toolbox(&call),
+        toolbox: context::toolbox(),
         tools: given.tools.names(),
         allow: given.allow.names().unwrap_or_default(),
         key: given.request_key.map(|key| key.to_string()),

@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-use super::super::embedding::outcome;
 use super::super::notes::NotesResult;
 use super::super::present::{money, verdict};
 use super::super::turn::TurnResult;
@@ -80,7 +79,7 @@ pub(super) fn reply(reply: &Reply) -> Value {
                 text: &call.text,
             })
             .collect(),
-        turn: TurnResult::of(&reply.turn, outcome(&reply.embedded)),
+        turn: TurnResult::of(&reply.turn, reply.embedded.outcome()),
     })
 }
 

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shown::ItemShown;
+use crate::agent::items::{ItemAnswer, new_item};
 use crate::agent::refresh::now_ms;
 use crate::context::change::Settings;
-use crate::context::item::{Kind, Metadata, State};
+use crate::context::item::{Kind, Metadata};
 use crate::context::manager::{MAX_CAPACITY, Place};
-use crate::engine::{Added, Engine, EngineError, NewItem, Reach, Revision};
+use crate::engine::{Engine, NewItem, Reach, Revision};
 use crate::ids::ItemId;
 use crate::rpc::call::Call;
 use crate::rpc::error::param_error;
@@ -36,15 +36,11 @@ pub(super) fn add_context(call: Call, given: AddContext) -> Result<Step, WireErr
     if live {
         check_live(&metadata)?;
     }
+    let kind = given.r#type.unwrap_or(Kind::Code);
     let item = NewItem {
-        kind: given.r#type.unwrap_or(Kind::Code),
-        tokens: call.counter().count(&given.content),
-        counted_by: call.tools.counter.name(),
-        content: given.content.into(),
-        metadata,
-        taken_ms: now_ms(),
         live,
         pinned: given.pinned.unwrap_or(false),
+        ..new_item(&call.counter(), given.content, kind, metadata, now_ms())
     };
     add_one("add-context", given.manager, item, given.brief, given.request_key)
 }
@@ -68,72 +64,12 @@ pub(super) fn add_one(
     let manager = manager.unwrap_or_default().0;
     Step::then_within(Reach::Manager(manager.clone()), move |engine| {
         let added = engine.once(method, key.as_deref(), |e| e.add(method, &manager, vec![item]))?;
-        added_item(engine, manager, &added, brief.unwrap_or(false))
+        ItemAnswer::added(engine, manager, &added, brief.unwrap_or(false)).map(finish)
     })
 }
 
-fn added_item(
-    engine: &mut Engine,
-    manager: String,
-    added: &Added,
-    brief: bool,
-) -> Result<Finish, EngineError> {
-    let id = ItemId(added.ids.first().copied().unwrap_or_default());
-    let (count, tokens) = engine.size(&manager)?;
-    let evicted = ItemId::all(&added.evicted);
-    let more = AddedTo { manager: manager.clone(), count, total_tokens: tokens, evicted };
-    item_or_removed(engine, &manager, id, brief, Some(more))
-}
-
-/// The manager after an item was added.
-#[derive(Serialize)]
-#[serde(rename_all = "kebab-case")]
-struct AddedTo {
-    manager: String,
-    count: usize,
-    total_tokens: u64,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    evicted: Vec<ItemId>,
-}
-
-/// The item that a call was about, or that it is gone.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum ItemOrRemoved<'a> {
-    Item(ItemShown<'a>),
-    Removed { id: ItemId, removed: bool },
-}
-
-#[derive(Serialize)]
-struct Answer<'a> {
-    #[serde(flatten)]
-    item: ItemOrRemoved<'a>,
-    #[serde(flatten)]
-    more: Option<AddedTo>,
-}
-
-/// Answers with the item that a call was about, and `more` behind it. When the call is a repeated
-/// one, the item may have left since: the call was applied, and that is the answer.
-fn item_or_removed(
-    engine: &mut Engine,
-    manager: &str,
-    id: ItemId,
-    brief: bool,
-    more: Option<AddedTo>,
-) -> Result<Finish, EngineError> {
-    let view = match engine.view(manager, id) {
-        Ok(view) => Some(view),
-        Err(EngineError::NoSuchItem { .. }) => None,
-        Err(error) => return Err(error),
-    };
-    let bytes = view.as_ref().filter(|_| !brief).map_or(0, |view| view.item.content.len());
-    Ok(Finish::of_size(bytes, move || {
-        let item = match &view {
-            Some(view) => ItemOrRemoved::Item(ItemShown::new(view, State::Fresh, brief)),
-            None => ItemOrRemoved::Removed { id, removed: true },
-        };
-        Value::of(&Answer { item, more })
-    }))
+fn finish(answer: ItemAnswer) -> Finish {
+    Finish::of_size(answer.bytes(), move || Value::of(&answer))
 }
 
 #[derive(Deserialize)]
@@ -170,7 +106,7 @@ pub(super) fn update_context(call: Call, given: UpdateContext) -> Result<Step, W
         engine.once("update-context", given.request_key.as_deref(), |e| {
             e.update("update-context", &manager, vec![(id, revision)])
         })?;
-        item_or_removed(engine, &manager, id, brief, None)
+        ItemAnswer::of(engine, &manager, id, brief).map(finish)
     })
 }
 
@@ -324,24 +260,4 @@ fn capacity(number: i64) -> Result<usize, WireError> {
     usize::try_from(number).ok().filter(|n| (1..=MAX_CAPACITY).contains(n)).ok_or_else(|| {
         param_error("max-items", &format!("must be from 1 to {MAX_CAPACITY}, got {number}"))
     })
-}
-
-/// A new item made of text read by the server.
-pub(super) fn read_item(
-    counter: &dyn Counter,
-    content: String,
-    kind: Kind,
-    metadata: Metadata,
-    taken_ms: i64,
-) -> NewItem {
-    NewItem {
-        kind,
-        tokens: counter.count(&content),
-        counted_by: counter.name(),
-        content: content.into(),
-        metadata,
-        taken_ms,
-        live: false,
-        pinned: false,
-    }
 }

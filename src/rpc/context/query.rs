@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::shown::ItemShown;
+use crate::agent::items::{ItemShown, with_states};
 use crate::agent::refresh;
 use crate::context::item::{Item, Kind, State};
 use crate::context::render::budget::{Fitted, Piece, fit};
 use crate::context::render::{Format, render};
 use crate::engine::{Listed, Reach, Selection, View};
-use crate::files;
 use crate::ids::ItemId;
 use crate::rpc::call::{Call, Tools};
 use crate::rpc::error::budget_error;
@@ -46,7 +45,7 @@ pub(super) fn get_context(call: Call, given: GetContext) -> Result<Step, WireErr
             views.retain(|view| ids.contains(&view.item.id));
         }
         if views.iter().any(|view| has_file(&view.item)) {
-            let finish = move || Ok(list(standing(&call.tools, views)));
+            let finish = move || Ok(list(with_states(&call.tools, views)));
             return Ok(Finish::Later(Box::new(finish)));
         }
         let bytes = views.iter().map(|view| view.item.content.len()).sum();
@@ -199,14 +198,6 @@ pub(super) fn list_managers(_: Call, _: Nothing) -> Result<Step, WireError> {
         newest: summary.newest,
     };
     Step::state(move |engine| Ok(engine.list_managers()?.into_iter().map(line).collect::<Vec<_>>()))
-}
-
-/// Each item and how it stands to its file, live ones as their files are now. Reads the disk.
-fn standing(tools: &Tools, views: Vec<View>) -> Vec<(View, State)> {
-    let views = current(tools, views);
-    let items: Vec<&Item> = views.iter().map(|view| &*view.item).collect();
-    let states = files::states(&items);
-    views.into_iter().zip(states).collect()
 }
 
 /// The items with the live ones read again. Reads the disk.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::edit::read_item;
-use super::files::{file_metadata, path_value, read_options};
+use super::files::read_options;
+use crate::agent::items::{file_metadata, new_item};
 use crate::agent::refresh::now_ms;
 use crate::context::item::{Kind, Metadata};
 use crate::context::manager::{MAX_CAPACITY, ManagerError};
@@ -206,7 +206,7 @@ impl Found {
         }
         let metadata = file_metadata(Metadata::default(), &text, "tree");
         let content = text.content;
-        let mut item = read_item(&call.counter(), content, Kind::File, metadata, self.taken_ms);
+        let mut item = new_item(&call.counter(), content, Kind::File, metadata, self.taken_ms);
         self.tokens += item.tokens;
         if self.bytes > self.room || self.files > MAX_CAPACITY as u64 {
             // No manager takes them all, so only their number matters now.
@@ -235,11 +235,11 @@ impl Found {
 
 fn listing_item(call: &Call, root: &Path, listed: &[ListedFile], taken_ms: i64) -> NewItem {
     let mut metadata = Metadata::default();
-    metadata.set("filename", path_value(root));
+    metadata.set("filename", files::path_value(root));
     metadata.set("origin", Value::of(&Keyword("listing")));
     metadata.set("language", Value::Str("text".to_owned()));
     let content = files::listing(root, listed);
-    read_item(&call.counter(), content, Kind::File, metadata, taken_ms)
+    new_item(&call.counter(), content, Kind::File, metadata, taken_ms)
 }
 
 fn too_many_files(

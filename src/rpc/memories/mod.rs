@@ -2,7 +2,7 @@
 
 mod table;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 pub(super) use self::table::METHODS;
 use super::Step;
@@ -10,10 +10,11 @@ use super::call::Call;
 use super::embedding::{Embedded, embedded};
 use super::error::param_error;
 use super::params::{Name, RequestKey, not_negative, yes};
-use crate::engine::{Engine, EngineError, Grounded, Query, memories_for};
-use crate::ids::{MemoryId, MessageId, SessionId};
-use crate::store::memory::{MemoryFilter, MemoryRow, MemoryScope};
-use crate::value::{Keyword, Value};
+use crate::agent::found::{GroundedShown, MemoryShown, Scope};
+use crate::engine::{Engine, EngineError, Query, memories_for};
+use crate::ids::MemoryId;
+use crate::store::memory::{MemoryFilter, MemoryScope};
+use crate::value::Value;
 use crate::wire::message::WireError;
 
 /// Number of memories in the result of a query unless asked for more.
@@ -22,15 +23,6 @@ const DEFAULT_FOUND: usize = 5;
 const DEFAULT_LISTED: u64 = 100;
 /// The longest memory, in bytes.
 const MAX_MEMORY_BYTES: usize = 64 << 10;
-
-/// Whom a memory is for.
-#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq)]
-#[serde(rename_all = "kebab-case")]
-enum Scope {
-    Session,
-    Project,
-    Everywhere,
-}
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -67,7 +59,7 @@ pub(super) fn remember(call: Call, given: Remember) -> Result<Step, WireError> {
                 let vector = vector.as_ref().map(|(model, vector)| (&**model, &**vector));
                 engine.remember(scope, &content, vector)
             })?;
-            Ok(MemoryShown { embedding: outcome, ..MemoryShown::from(engine.memory(id)?) })
+            Ok(MemoryShown::from(engine.memory(id)?).with_embedding(outcome))
         })
     })
 }
@@ -122,35 +114,9 @@ pub(super) fn ground_query(call: Call, given: Ground) -> Result<Step, WireError>
         Step::state(move |engine| {
             let filter = filter(engine, given.session.as_deref(), given.project)?;
             let query = Query { text: given.query, vector, filter, limit, in_view: None };
-            Ok(GroundedShown { embedding: outcome, ..GroundedShown::from(engine.ground(&query)?) })
+            Ok(GroundedShown::from(engine.ground(&query)?).with_embedding(outcome))
         })
     })
-}
-
-/// Memories that were found for a query.
-#[derive(Serialize)]
-struct GroundedShown {
-    memories: Vec<MemoryShown>,
-    summary: String,
-    relevance_scores: Vec<f64>,
-    relevance: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    embedding: Option<Value>,
-}
-
-impl From<Grounded> for GroundedShown {
-    fn from(Grounded { memories, grounding }: Grounded) -> Self {
-        let rows = memories.into_iter().zip(&grounding.relevances);
-        let shown =
-            |(row, at): (_, &f64)| MemoryShown { relevance: Some(*at), ..MemoryShown::from(row) };
-        Self {
-            memories: rows.map(shown).collect(),
-            relevance: grounding.relevance(),
-            summary: grounding.text,
-            relevance_scores: grounding.relevances,
-            embedding: None,
-        }
-    }
 }
 
 /// The memories that a session may be grounded with, those of a project, or all.
@@ -204,74 +170,6 @@ pub(super) fn list_memories(_: Call, given: ListMemories) -> Result<Step, WireEr
         let rows = engine.list_memories(&filter, limit)?;
         Ok(rows.into_iter().map(MemoryShown::from).collect::<Vec<_>>())
     })
-}
-
-/// A memory as clients see it.
-#[derive(Serialize)]
-#[serde(rename_all = "kebab-case")]
-struct MemoryShown {
-    id: MemoryId,
-    content: String,
-    kind: Keyword<String>,
-    #[serde(flatten)]
-    scope: ScopeShown,
-    #[serde(flatten)]
-    origin: Option<OriginShown>,
-    created: i64,
-    accessed: i64,
-    accesses: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    forgotten: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    relevance: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    embedding: Option<Value>,
-}
-
-#[derive(Serialize)]
-struct ScopeShown {
-    scope: Scope,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    project: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session: Option<SessionId>,
-}
-
-/// The messages that a memory was made from.
-#[derive(Serialize)]
-#[serde(rename_all = "kebab-case")]
-struct OriginShown {
-    from: SessionId,
-    first_message: MessageId,
-    last_message: MessageId,
-}
-
-impl From<MemoryRow> for MemoryShown {
-    fn from(MemoryRow { id, made, accessed, accesses, forgotten }: MemoryRow) -> Self {
-        let (scope, project, session) = match made.scope {
-            MemoryScope::Everywhere => (Scope::Everywhere, None, None),
-            MemoryScope::Project(path) => (Scope::Project, Some(path), None),
-            MemoryScope::Session(id) => (Scope::Session, None, Some(SessionId(id))),
-        };
-        let origin = made.origin.map(|origin| OriginShown {
-            from: SessionId(origin.session),
-            first_message: MessageId(origin.first),
-            last_message: MessageId(origin.last),
-        });
-        Self {
-            id: MemoryId(id),
-            content: made.content,
-            kind: Keyword(made.kind),
-            scope: ScopeShown { scope, project, session },
-            origin,
-            created: made.created,
-            accessed,
-            accesses,
-            forgotten,
-            relevance: None,
-            embedding: None,
-        }
-    }
 }
 
 /// The names of the scopes.

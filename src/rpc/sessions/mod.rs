@@ -15,11 +15,11 @@ use super::params::{
     yes,
 };
 use super::{Finish, Step, templates};
+use crate::agent::found::Hit;
 use crate::engine::{Engine, EngineError, SessionSettings};
-use crate::ids::{MessageId, SessionId};
-use crate::session::message::Role;
+use crate::ids::SessionId;
 use crate::session::state::Revision;
-use crate::store::session::{NewSession, SearchHit, SessionRow};
+use crate::store::session::{NewSession, SessionRow};
 use crate::wire::message::WireError;
 
 /// Settings of a session that nobody configured, as they are stored.
@@ -183,25 +183,6 @@ pub(super) struct Search {
     query: String,
     limit: Option<i64>,
     deleted: Option<bool>,
-}
-
-#[derive(Serialize)]
-struct Hit {
-    session: String,
-    id: SessionId,
-    score: f64,
-    snippet: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<MessageId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    role: Option<Role>,
-}
-
-impl From<SearchHit> for Hit {
-    fn from(SearchHit { session, name, message, role, snippet, score }: SearchHit) -> Self {
-        let (id, message) = (SessionId(session), message.map(MessageId));
-        Self { session: name, id, score, snippet, message, role }
-    }
 }
 
 pub(super) fn search_sessions(_: Call, given: Search) -> Result<Step, WireError> {

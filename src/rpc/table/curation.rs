@@ -1,9 +1,10 @@
 //! Methods of the session family for windows, pruning, summaries and turns.
 
 use super::{KEY, Method, Pace, Param, optional, required};
+use crate::agent::tools::context;
 use crate::curation::strategy;
 use crate::rpc::method::{PHASE, Run, SESSION, lacks};
-use crate::rpc::{configure, history, summarize, tools, turn, window};
+use crate::rpc::{configure, history, summarize, turn, window};
 
 const MODEL: Param = optional(
     "model",
@@ -237,14 +238,14 @@ pub(super) static METHODS: &[Method] = &[
                 "Tools that the model may call in `chat`: \
                                                            `t` all, `nil` none; `nil`.",
             )
-            .of(tools::names),
+            .of(context::names),
             optional(
                 "allowed-tools",
                 "boolean or list of names",
                 "Tools that the model may call without \
                                                                    asking; `nil`.",
             )
-            .of(tools::names),
+            .of(context::names),
             KEY,
         ])
         .result("`:session :model :strategy :window-tokens :archive-pruned :versioning :manage \

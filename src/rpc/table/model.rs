@@ -2,8 +2,9 @@
 
 use super::{KEY, Method, Pace, optional, required};
 use crate::agent::Decision;
+use crate::agent::tools::context;
 use crate::rpc::method::{PHASE, Run, SESSION};
-use crate::rpc::{chat, models, tools};
+use crate::rpc::{chat, models};
 
 fn decisions() -> Vec<&'static str> {
     Decision::ALL.iter().map(|decision| decision.name()).collect()
@@ -53,14 +54,14 @@ pub(super) static METHODS: &[Method] = &[
                                                            turn: `t` all, `nil` none; defaults to \
                                                            the session's setting.",
             )
-            .of(tools::names),
+            .of(context::names),
             optional(
                 "allow",
                 "boolean or list of names",
                 "Tools that the model may call without \
                                                            asking.",
             )
-            .of(tools::names),
+            .of(context::names),
             optional(
                 "sections",
                 "plist",

@@ -1,17 +1,24 @@
-//! The tools that a model can call. Whoever takes a turn hands them over as [`Tool`]s.
+//! The tools that a model can call. Whoever takes a turn hands them over as [`OfferedTool`]s.
 
-use super::Later;
+pub mod context;
+
+use super::{Job, Later};
 use crate::names::names;
 use crate::provider::chat;
 use crate::store::session::SessionRow;
 
 /// A tool that a model can call.
-pub trait Tool: Send + Sync {
+pub trait OfferedTool: Send + Sync {
     /// Returns the name.
     fn name(&self) -> &str;
 
     /// Returns the tool as a provider is told of it.
     fn offered(&self) -> chat::Tool;
+
+    /// Returns whether a person must allow its calls.
+    fn needs_approval(&self) -> bool {
+        true
+    }
 
     /// Understands the arguments of a call, without doing anything yet.
     ///
@@ -39,7 +46,11 @@ pub trait ToolRequest: Send + Sync {
     ///
     /// # Errors
     /// A phrase for the model.
-    fn carry_out<'a>(&'a self, session: &'a SessionRow) -> Later<'a, Result<String, String>>;
+    fn carry_out<'a>(
+        &'a self,
+        job: &'a Job,
+        session: &'a SessionRow,
+    ) -> Later<'a, Result<String, String>>;
 }
 
 names! {

@@ -1,0 +1,220 @@
+//! Items of context, as methods, tools of models and the library make and show them.
+
+use serde::{Serialize, Serializer};
+
+use super::Services;
+use super::refresh::{current, now_ms};
+use crate::context::item::{Item, Kind, Metadata, State};
+use crate::engine::{Added, Engine, EngineError, NewItem, View};
+use crate::files::{self, FileError, FileText, LEADS_OUT, Opened, WITHIN};
+use crate::ids::ItemId;
+use crate::tokens::Counter;
+use crate::value::{Keyword, Value};
+
+/// First and last line of a part of a file; without a last line, the rest of it.
+pub type Lines = (u64, Option<u64>);
+
+/// An item with its state, as clients and models see it.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ItemShown<'a> {
+    id: ItemId,
+    r#type: Kind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<&'a str>,
+    metadata: &'a Metadata,
+    timestamp: i64,
+    tokens: u64,
+    token_counter: Keyword<&'static str>,
+    bytes: usize,
+    pinned: bool,
+    live: bool,
+    state: State,
+}
+
+impl<'a> ItemShown<'a> {
+    /// Shows an item, without its content if `brief`.
+    pub fn new(view: &'a View, state: State, brief: bool) -> Self {
+        let Item { id, kind, content, metadata, timestamp, tokens, counted_by, live, .. } =
+            &*view.item;
+        Self {
+            id: *id,
+            r#type: *kind,
+            content: (!brief).then_some(&**content),
+            metadata,
+            timestamp: *timestamp,
+            tokens: *tokens,
+            token_counter: Keyword(counted_by),
+            bytes: content.len(),
+            pinned: view.pinned,
+            live: *live,
+            state,
+        }
+    }
+}
+
+/// The item that a request was about, or that it is gone, and the manager that it was added to.
+pub struct ItemAnswer {
+    id: ItemId,
+    view: Option<View>,
+    brief: bool,
+    added_to: Option<AddedTo>,
+}
+
+/// A manager after an item was added.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct AddedTo {
+    manager: String,
+    count: usize,
+    total_tokens: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    evicted: Vec<ItemId>,
+}
+
+impl ItemAnswer {
+    /// Reads the item. If the request is a repeated one, the item may have left since: the request
+    /// was applied, and that is the answer.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn of(
+        engine: &mut Engine,
+        manager: &str,
+        id: ItemId,
+        brief: bool,
+    ) -> Result<Self, EngineError> {
+        let view = match engine.view(manager, id) {
+            Ok(view) => Some(view),
+            Err(EngineError::NoSuchItem { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Self { id, view, brief, added_to: None })
+    }
+
+    /// Reads the item that was added to a manager.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn added(
+        engine: &mut Engine,
+        manager: String,
+        added: &Added,
+        brief: bool,
+    ) -> Result<Self, EngineError> {
+        let id = ItemId(added.ids.first().copied().unwrap_or_default());
+        let (count, total_tokens) = engine.size(&manager)?;
+        let answer = Self::of(engine, &manager, id, brief)?;
+        let evicted = ItemId::all(&added.evicted);
+        Ok(Self { added_to: Some(AddedTo { manager, count, total_tokens, evicted }), ..answer })
+    }
+
+    /// Returns the number of bytes of content that it shows.
+    pub fn bytes(&self) -> usize {
+        self.view.as_ref().filter(|_| !self.brief).map_or(0, |view| view.item.content.len())
+    }
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ItemOrRemoved<'a> {
+    Item(ItemShown<'a>),
+    Removed { id: ItemId, removed: bool },
+}
+
+#[derive(Serialize)]
+struct AnswerShown<'a> {
+    #[serde(flatten)]
+    item: ItemOrRemoved<'a>,
+    #[serde(flatten)]
+    added_to: Option<&'a AddedTo>,
+}
+
+impl Serialize for ItemAnswer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let item = match &self.view {
+            Some(view) => ItemOrRemoved::Item(ItemShown::new(view, State::Fresh, self.brief)),
+            None => ItemOrRemoved::Removed { id: self.id, removed: true },
+        };
+        AnswerShown { item, added_to: self.added_to.as_ref() }.serialize(serializer)
+    }
+}
+
+/// Returns each item with its state, live ones as their files are now. Reads the disk.
+pub fn with_states(services: &Services, views: Vec<View>) -> Vec<(View, State)> {
+    let views = current(&*services.counter, &services.read_options(), views);
+    let items: Vec<&Item> = views.iter().map(|view| &*view.item).collect();
+    let states = files::states(&items);
+    views.into_iter().zip(states).collect()
+}
+
+/// Makes an item of a text that was taken at this time.
+pub fn new_item(
+    counter: &dyn Counter,
+    content: String,
+    kind: Kind,
+    metadata: Metadata,
+    taken_ms: i64,
+) -> NewItem {
+    NewItem {
+        kind,
+        tokens: counter.count(&content),
+        counted_by: counter.name(),
+        content: content.into(),
+        metadata,
+        taken_ms,
+        live: false,
+        pinned: false,
+    }
+}
+
+/// Makes an item of a file's text.
+pub fn file_item(
+    counter: &dyn Counter,
+    text: FileText,
+    kind: Kind,
+    metadata: Metadata,
+    taken_ms: i64,
+) -> NewItem {
+    let mut metadata = file_metadata(metadata, &text, "file");
+    if text.project.as_ref().is_some_and(|project| files::leads_out(project, &text.path)) {
+        metadata.set(LEADS_OUT, Value::Bool(true));
+    }
+    new_item(counter, text.content, kind, metadata, taken_ms)
+}
+
+/// Reads a resolved file, or some of its lines, and makes an item of it. Its name is not looked up
+/// again.
+///
+/// # Errors
+/// Those of reading it.
+pub fn resolved_item(
+    services: &Services,
+    counter: &dyn Counter,
+    file: &Opened,
+    lines: Option<Lines>,
+) -> Result<NewItem, FileError> {
+    let mut metadata = Metadata::default();
+    if let Some(folder) = file.within() {
+        metadata.set(WITHIN, files::path_value(folder));
+    }
+    let taken_ms = now_ms();
+    let text = file.read(lines, &services.limits.read_options(None))?;
+    Ok(file_item(counter, text, Kind::File, metadata, taken_ms))
+}
+
+/// Adds the place that a text was read from to its metadata; what the client said otherwise stays.
+pub fn file_metadata(mut metadata: Metadata, text: &FileText, origin: &str) -> Metadata {
+    metadata.set("filename", files::path_value(&text.path));
+    if let Some(root) = &text.project {
+        metadata.set("project", files::path_value(root));
+    }
+    if let Some((start, end)) = text.lines {
+        metadata.set("start-line", Value::from(start));
+        metadata.set("end-line", Value::from(end));
+    }
+    if metadata.origin().is_none() {
+        metadata.set("origin", Value::of(&Keyword(origin)));
+    }
+    metadata
+}

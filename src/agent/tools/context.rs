@@ -1,0 +1,189 @@
+//! The tools by which a model looks at its context and changes it.
+
+mod request;
+mod table;
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use self::request::Request;
+pub use self::table::ALL;
+use super::{OfferedTool, ToolRequest};
+use crate::agent::{Job, Later};
+use crate::provider::chat;
+use crate::store::session::SessionRow;
+use crate::value::Value;
+use crate::value::json::{from_json, json_text};
+use crate::visible::visible;
+
+/// Maximum length of a result that a model is shown, in bytes.
+const MAX_RESULT_BYTES: usize = 64 << 10;
+
+/// A tool by which a model looks at its context or changes it.
+#[derive(Clone, Copy)]
+pub struct ContextTool {
+    /// Name of the tool.
+    pub name: &'static str,
+    description: &'static str,
+    arguments: &'static [Argument],
+    /// Beginning of the line that tells a person of a call.
+    phrase: &'static str,
+    /// Reads the arguments of a call.
+    read: fn(Value) -> Result<Request, String>,
+}
+
+/// An argument of a tool.
+#[derive(Clone, Copy)]
+struct Argument {
+    name: &'static str,
+    /// Its JSON type; an array is one of strings.
+    kind: &'static str,
+    meaning: &'static str,
+    required: bool,
+}
+
+/// Returns the tool of this name.
+pub fn find(name: &str) -> Option<&'static ContextTool> {
+    ALL.iter().find(|tool| tool.name == name)
+}
+
+/// Returns the names of all tools.
+pub fn names() -> Vec<&'static str> {
+    ALL.iter().map(|tool| tool.name).collect()
+}
+
+/// Returns all tools, for a turn.
+pub fn toolbox() -> Vec<Arc<dyn OfferedTool>> {
+    ALL.iter().map(|tool| Arc::new(*tool) as Arc<dyn OfferedTool>).collect()
+}
+
+/// A call of a tool, with its arguments as they were given.
+struct Call {
+    tool: ContextTool,
+    given: Value,
+    request: Request,
+}
+
+impl OfferedTool for ContextTool {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn offered(&self) -> chat::Tool {
+        let property = |argument: &Argument| {
+            let mut property = json!({ "type": argument.kind, "description": argument.meaning });
+            if argument.kind == "array" {
+                property["items"] = json!({ "type": "string" });
+            }
+            (argument.name.to_owned(), property)
+        };
+        let properties: serde_json::Map<String, serde_json::Value> =
+            self.arguments.iter().map(property).collect();
+        let required = self.arguments.iter().filter(|argument| argument.required);
+        let required: Vec<&str> = required.map(|argument| argument.name).collect();
+        chat::Tool {
+            name: self.name.to_owned(),
+            description: self.description.to_owned(),
+            schema: json!({
+                "type": "object", "properties": properties, "required": required,
+            }),
+        }
+    }
+
+    fn understand<'a>(
+        &'a self,
+        arguments: &'a str,
+        session: &'a SessionRow,
+    ) -> Later<'a, Result<Box<dyn ToolRequest>, String>> {
+        Box::pin(async move {
+            let mut call = self.called(arguments)?;
+            call.request.resolve(session).await?;
+            Ok(Box::new(call) as Box<dyn ToolRequest>)
+        })
+    }
+}
+
+impl ContextTool {
+    /// Reads the arguments of a call.
+    ///
+    /// # Errors
+    /// A phrase for the model.
+    fn called(self, arguments: &str) -> Result<Call, String> {
+        let text = if arguments.trim().is_empty() { "{}" } else { arguments };
+        let given = from_json(text.as_bytes())
+            .map_err(|error| format!("the arguments are no JSON: {error}"))?;
+        let Value::Map(entries) = &given else {
+            return Err("the arguments must be a JSON object".to_owned());
+        };
+        let is_known = |name: &str| self.arguments.iter().any(|known| known.key() == name);
+        if let Some((name, _)) = entries.iter().find(|(name, _)| !is_known(name)) {
+            return Err(format!("{} has no argument {name}", self.name));
+        }
+        let is_missing = |argument: &&Argument| {
+            argument.required && given.get(&argument.key()).is_none_or(|value| *value == Value::Nil)
+        };
+        if let Some(Argument { name, .. }) = self.arguments.iter().find(is_missing) {
+            return Err(format!("{} needs the argument {name}", self.name));
+        }
+        Ok(Call { tool: self, request: (self.read)(given.clone())?, given })
+    }
+}
+
+impl Argument {
+    /// Returns the name as it is in a value.
+    fn key(&self) -> String {
+        self.name.replace('_', "-")
+    }
+}
+
+impl ToolRequest for Call {
+    fn phrase(&self) -> String {
+        let Value::Map(given) = &self.given else { return self.tool.phrase.to_owned() };
+        let shown = |value: &Value| match value {
+            Value::Str(text) => visible(&one_line(text)).into_owned(),
+            other => visible(&json_text(other)).into_owned(),
+        };
+        let what: Vec<String> = given.iter().map(|(_, value)| shown(value)).collect();
+        format!("{} {}", self.tool.phrase, what.join(" ")).trim_end().to_owned()
+    }
+
+    fn outside(&self) -> Option<String> {
+        self.request.outside()
+    }
+
+    fn carry_out<'a>(
+        &'a self,
+        job: &'a Job,
+        session: &'a SessionRow,
+    ) -> Later<'a, Result<String, String>> {
+        Box::pin(async move {
+            let result = self.request.carry_out(job, session).await?;
+            Ok(cut(json_text(&result)))
+        })
+    }
+}
+
+/// Maximum length of a text in a line for a person, in characters.
+const SHOWN: usize = 80;
+
+fn one_line(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    match line.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None if line.len() < text.len() => format!("{line}…"),
+        None => line.to_owned(),
+    }
+}
+
+/// Cuts a result to what a model is shown.
+fn cut(text: String) -> String {
+    if text.len() <= MAX_RESULT_BYTES {
+        return text;
+    }
+    let end = text.floor_char_boundary(MAX_RESULT_BYTES);
+    format!("{}… ({} of {} bytes)", &text[..end], end, text.len())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,256 @@
+//! The requests that models make through the context tools, and how they are carried out.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::agent::found::{GroundedShown, Hit};
+use crate::agent::items::{ItemAnswer, ItemShown, Lines, new_item, resolved_item, with_states};
+use crate::agent::refresh::now_ms;
+use crate::agent::{AgentError, Job};
+use crate::context::item::{Kind, Metadata};
+use crate::engine::{Engine, EngineError, NewItem, Query, Selection, View, memories_for};
+use crate::files::{self, Opened};
+use crate::ids::ItemId;
+use crate::store::session::SessionRow;
+use crate::value::Value;
+use crate::value::json::json_text;
+
+/// Maximum number of memories or messages in the result of a search.
+const FOUND: usize = 8;
+/// Number of hits in all sessions that are looked through for those of one.
+const HITS_LOOKED_AT: u64 = 200;
+
+/// A request of a model.
+pub(super) enum Request {
+    ListContext,
+    ReadContext { id: ItemId },
+    AddFile(AddFile),
+    AddText { content: String },
+    DropContext { ids: Vec<ItemId> },
+    SearchMemory { query: String },
+    SearchSession { query: String },
+}
+
+/// A file to be added. Once resolved, it is held open: what a person allows is what is then read,
+/// whatever its name has become.
+pub(super) struct AddFile {
+    path: String,
+    lines: Option<Lines>,
+    /// Place outside the project that the file is at.
+    outside: Option<String>,
+    /// The file, or why it cannot be opened; `None` before it is resolved.
+    opened: Option<Result<Arc<Opened>, String>>,
+}
+
+/// Reads the arguments of a call. The error is a phrase for the model.
+fn read<T: DeserializeOwned>(given: Value) -> Result<T, String> {
+    given.decode().map_err(|error| error.to_string())
+}
+
+impl Request {
+    pub(super) fn read_context(given: Value) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        struct Given {
+            id: ItemId,
+        }
+        read(given).map(|Given { id }| Self::ReadContext { id })
+    }
+
+    pub(super) fn add_file(given: Value) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        struct Given {
+            path: String,
+            start_line: Option<u64>,
+            end_line: Option<u64>,
+        }
+        let Given { path, start_line, end_line } = read(given)?;
+        if start_line.is_none() && end_line.is_some() {
+            return Err("start-line is required beside end-line".to_owned());
+        }
+        let lines = start_line.map(|start| (start, end_line));
+        Ok(Self::AddFile(AddFile { path, lines, outside: None, opened: None }))
+    }
+
+    pub(super) fn add_text(given: Value) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        struct Given {
+            content: String,
+        }
+        read(given).map(|Given { content }| Self::AddText { content })
+    }
+
+    pub(super) fn drop_context(given: Value) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        struct Given {
+            ids: Vec<ItemId>,
+        }
+        match read(given)? {
+            Given { ids } if ids.is_empty() => Err("ids must name at least one item".to_owned()),
+            Given { ids } => Ok(Self::DropContext { ids }),
+        }
+    }
+
+    pub(super) fn search_memory(given: Value) -> Result<Self, String> {
+        query(given).map(|query| Self::SearchMemory { query })
+    }
+
+    pub(super) fn search_session(given: Value) -> Result<Self, String> {
+        query(given).map(|query| Self::SearchSession { query })
+    }
+
+    /// Finds the file that is meant, and holds it.
+    ///
+    /// # Errors
+    /// A phrase for the model, when the name can mean no file whoever allows it.
+    pub(super) async fn resolve(&mut self, session: &SessionRow) -> Result<(), String> {
+        let Self::AddFile(file) = self else { return Ok(()) };
+        let (name, project) = (file.path.clone(), session.project.clone());
+        let resolving = tokio::task::spawn_blocking(move || {
+            files::resolve(&name, project.as_deref().map(Path::new)).map_err(|_| {
+                let name = json_text(&Value::Str(name));
+                format!(
+                    "{name} is no absolute file name, and the session is of no project's folder"
+                )
+            })
+        });
+        let named = resolving.await.map_err(|_| AgentError::Defect("a tool").to_string())??;
+        let place = named.file.as_ref().map(|file| file.path().to_string_lossy().into_owned());
+        file.outside = (!named.is_inside).then(|| place.unwrap_or_default());
+        file.opened = Some(named.file.map(Arc::new).map_err(|error| error.to_string()));
+        Ok(())
+    }
+
+    /// Returns the place outside the session's project that it reaches.
+    pub(super) fn outside(&self) -> Option<String> {
+        match self {
+            Self::AddFile(file) => file.outside.clone(),
+            _ => None,
+        }
+    }
+
+    /// Carries it out.
+    ///
+    /// # Errors
+    /// A phrase for the model.
+    pub(super) async fn carry_out(&self, job: &Job, session: &SessionRow) -> Result<Value, String> {
+        let done = match self {
+            Self::ListContext => list(job, session).await,
+            Self::ReadContext { id } => return read_item(job, session, *id).await,
+            Self::AddFile(file) => return file.add(job, session).await,
+            Self::AddText { content } => add_text(job, session, content.clone()).await,
+            Self::DropContext { ids } => drop_items(job, session, ids.clone()).await,
+            Self::SearchMemory { query } => search_memory(job, session, query.clone()).await,
+            Self::SearchSession { query } => search_session(job, session, query.clone()).await,
+        };
+        done.map_err(|error| error.to_string())
+    }
+}
+
+fn query(given: Value) -> Result<String, String> {
+    #[derive(Deserialize)]
+    struct Given {
+        query: String,
+    }
+    read(given).map(|Given { query }| query)
+}
+
+async fn list(job: &Job, session: &SessionRow) -> Result<Value, AgentError> {
+    let managers = vec![session.manager_name()];
+    let all = Selection { managers, ..Selection::default() };
+    let views = job.ask(move |engine| engine.select(&all)).await?;
+    shown(job, views, true).await
+}
+
+/// Shows items with their states.
+async fn shown(job: &Job, views: Vec<View>, brief: bool) -> Result<Value, AgentError> {
+    let show = move |job: &Job| {
+        let items = with_states(&job.services, views);
+        let item = |(view, state): &(View, _)| Value::of(&ItemShown::new(view, *state, brief));
+        Value::List(items.iter().map(item).collect())
+    };
+    job.aside("a tool", show).await
+}
+
+async fn read_item(job: &Job, session: &SessionRow, id: ItemId) -> Result<Value, String> {
+    let manager = session.manager_name();
+    let view =
+        job.ask(move |engine| engine.view(&manager, id)).await.map_err(|error| match error {
+            AgentError::Engine(EngineError::NoSuchItem { id, .. }) => {
+                let id = id.to_string();
+                format!("there is no item {id:?} in the context; list_context lists what there is")
+            }
+            error => error.to_string(),
+        })?;
+    match shown(job, vec![view], false).await {
+        Ok(Value::List(mut items)) => Ok(items.pop().unwrap_or_default()),
+        Ok(value) => Ok(value),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+impl AddFile {
+    async fn add(&self, job: &Job, session: &SessionRow) -> Result<Value, String> {
+        let opened = self.opened.clone();
+        let opened = opened.ok_or_else(|| AgentError::Defect("a tool").to_string())??;
+        let lines = self.lines;
+        let read = move |job: &Job| resolved_item(&job.services, &job.counter(), &opened, lines);
+        let item = job.aside("a tool", read).await.map_err(|error| error.to_string())?;
+        let item = item.map_err(|error| error.to_string())?;
+        add(job, session, "add-file", item).await.map_err(|error| error.to_string())
+    }
+}
+
+async fn add_text(job: &Job, session: &SessionRow, content: String) -> Result<Value, AgentError> {
+    let count =
+        |job: &Job| new_item(&job.counter(), content, Kind::Text, Metadata::default(), now_ms());
+    let item = job.aside("a tool", count).await?;
+    add(job, session, "add-context", item).await
+}
+
+/// Adds an item, by the method that a person would undo.
+async fn add(
+    job: &Job,
+    session: &SessionRow,
+    method: &'static str,
+    item: NewItem,
+) -> Result<Value, AgentError> {
+    let manager = session.manager_name();
+    let add = move |engine: &mut Engine| {
+        let added = engine.add(method, &manager, vec![item])?;
+        ItemAnswer::added(engine, manager, &added, true)
+    };
+    Ok(Value::of(&job.ask(add).await?))
+}
+
+async fn drop_items(
+    job: &Job,
+    session: &SessionRow,
+    ids: Vec<ItemId>,
+) -> Result<Value, AgentError> {
+    let manager = session.manager_name();
+    let removed = job.ask(move |engine| engine.remove(&manager, &ids)).await?;
+    Ok(Value::of(&removed))
+}
+
+async fn search_memory(job: &Job, session: &SessionRow, text: String) -> Result<Value, AgentError> {
+    let embedded = job.embed(&text).await?;
+    let (embedding, filter) = (embedded.outcome(), memories_for(session));
+    let query = Query { text, vector: embedded.vector, filter, limit: FOUND, in_view: None };
+    let grounded = job.ask(move |engine| engine.ground(&query)).await?;
+    Ok(Value::of(&GroundedShown::from(grounded).with_embedding(embedding)))
+}
+
+async fn search_session(
+    job: &Job,
+    session: &SessionRow,
+    text: String,
+) -> Result<Value, AgentError> {
+    let search = move |engine: &mut Engine| engine.search_sessions(&text, HITS_LOOKED_AT, false);
+    let hits = job.ask(search).await?;
+    let own = hits.into_iter().filter(|hit| hit.session == session.id);
+    Ok(Value::of(&own.take(FOUND).map(Hit::from).collect::<Vec<_>>()))
+}

@@ -1,0 +1,69 @@
+//! The table of the tools by which a model looks at its context and changes it.
+
+use super::request::Request;
+use super::{Argument, ContextTool};
+
+const fn required(name: &'static str, kind: &'static str, meaning: &'static str) -> Argument {
+    Argument { name, kind, meaning, required: true }
+}
+
+const fn optional(name: &'static str, kind: &'static str, meaning: &'static str) -> Argument {
+    Argument { name, kind, meaning, required: false }
+}
+
+/// Every tool, in the order in which they are offered.
+pub static ALL: &[ContextTool] = &[
+    ContextTool {
+        name: "list_context",
+        description: "Lists the items of your context with their ids, types, sources and tokens.",
+        arguments: &[],
+        phrase: "list the context",
+        read: |_| Ok(Request::ListContext),
+    },
+    ContextTool {
+        name: "read_context",
+        description: "Gives the whole content of an item of your context.",
+        arguments: &[required("id", "string", "The item's id, such as ctx-7.")],
+        phrase: "read the item",
+        read: Request::read_context,
+    },
+    ContextTool {
+        name: "add_file",
+        description: "Adds a file, or some of its lines, to your context; from now on you see it.",
+        arguments: &[
+            required("path", "string", "Its name, absolute or from the project's folder."),
+            optional("start_line", "integer", "The first line, from 1."),
+            optional("end_line", "integer", "The last line."),
+        ],
+        phrase: "add the file",
+        read: Request::add_file,
+    },
+    ContextTool {
+        name: "add_text",
+        description: "Adds a text of your own to your context; from now on you see it.",
+        arguments: &[required("content", "string", "The text.")],
+        phrase: "add a text",
+        read: Request::add_text,
+    },
+    ContextTool {
+        name: "drop_context",
+        description: "Takes items out of your context; the user can bring them back.",
+        arguments: &[required("ids", "array", "The items' ids.")],
+        phrase: "drop the items",
+        read: Request::drop_context,
+    },
+    ContextTool {
+        name: "search_memory",
+        description: "Finds what is remembered from earlier work that fits a text.",
+        arguments: &[required("query", "string", "The text.")],
+        phrase: "search the memories for",
+        read: Request::search_memory,
+    },
+    ContextTool {
+        name: "search_session",
+        description: "Finds words in this conversation, also in messages that you do not see.",
+        arguments: &[required("query", "string", "The words.")],
+        phrase: "search the conversation for",
+        read: Request::search_session,
+    },
+];
