@@ -95,6 +95,8 @@ pub(super) struct TurnResult<'a> {
     #[serde(flatten)]
     rollback: Option<RollbackResult>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    not_rolled_back: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     embedding: Option<Value>,
 }
 
@@ -149,6 +151,7 @@ impl<'a> TurnResult<'a> {
             summary,
             not_summarized: done.not_summarized.as_deref(),
             rollback,
+            not_rolled_back: done.not_rolled_back.as_deref(),
             embedding,
         }
     }

@@ -394,15 +394,51 @@ fn a_session_of_low_quality_is_rolled_back_when_it_is_to_be() {
         (&done["rollback_triggered"], &done["commit_restored"]),
         (&true.into(), &"chk-1".into())
     );
-    // Two turns, and the present one, which is then heard again.
-    assert_eq!((&done["turns_lost"], &done["turn"]), (&3.into(), &2.into()));
+    assert_eq!((&done["turns_lost"], &done["turn"]), (&2.into(), &2.into()));
     let view = client.ok("get-messages", "nil");
     let last = view.as_array().unwrap().last().unwrap();
     assert_eq!((&last["id"], &last["content"]), (&done["id"], &"nonsense".into()));
     assert_eq!(view.as_array().unwrap().len(), 3);
-    // There is nothing more to be lost.
-    let again = client.ok("process-turn", "(:content \"nonsense\" :coherence 0.0)");
-    assert_eq!(again["rollback_triggered"] == true, again["turns_lost"].is_number());
+    let log = client.ok("export-session", "(:format :json)");
+    let said = log.to_string().matches("nonsense").count();
+    assert_eq!(said, 1, "the message is logged once: {log}");
+    assert_eq!(client.ok("undo-rollback", "nil")["turns_restored"], 2);
+}
+
+#[test]
+fn a_poor_answer_leaves_though_a_checkpoint_was_taken_after_it() {
+    let home = Home::new();
+    let settings = ":auto-rollback t :quality-threshold 0.6 :checkpoint-interval 1";
+    let mut client = configured(&home, settings);
+    for number in 1..=3 {
+        client.ok("process-turn", &format!("(:content \"{number}\" :coherence 1.0)"));
+        client.ok("add-message", &format!("(:role :assistant :content \"re {number}\")"));
+    }
+    client.ok("checkpoint", "nil");
+    let done = client.ok("process-turn", "(:content \"4\" :coherence 0.0)");
+    assert_eq!((&done["turns_lost"], &done["checkpoint_created"]), (&1.into(), &Json::Null));
+    let words = |client: &mut Client| -> Vec<String> {
+        let view = client.ok("get-messages", "nil");
+        let content = |message: &Json| message["content"].as_str().unwrap().to_owned();
+        view.as_array().unwrap().iter().map(content).collect()
+    };
+    assert_eq!(words(&mut client), ["1", "re 1", "2", "re 2", "4"]);
+    client.ok("add-message", "(:role :assistant :content \"re 4\")");
+    let next = client.ok("process-turn", "(:content \"5\")");
+    assert!(is_nil(&next["rollback_triggered"]), "the judgement left with the answer: {next}");
+}
+
+#[test]
+fn a_poor_answer_that_no_checkpoint_precedes_stays_and_that_is_said() {
+    let home = Home::new();
+    let settings = ":auto-rollback t :quality-threshold 0.6 :checkpoint-interval 10000";
+    let mut client = configured(&home, settings);
+    client.ok("process-turn", "(:content \"1\")");
+    client.ok("checkpoint", "nil");
+    let done = client.ok("process-turn", "(:content \"2\" :coherence 0.0)");
+    assert!(is_nil(&done["rollback_triggered"]));
+    assert_eq!(done["not_rolled_back"], "no checkpoint precedes the last turn");
+    assert_eq!(client.ok("get-messages", "nil").as_array().unwrap().len(), 2);
 }
 
 #[test]

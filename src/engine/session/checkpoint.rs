@@ -67,12 +67,22 @@ impl Engine {
             return Err(EngineError::NoVersioning { session: self.row(id)?.name });
         }
         let target = self.find_checkpoint(id, checkpoint)?;
+        self.roll_back_to(id, &target, None)
+    }
+
+    /// Rolls back to a checkpoint of the session. The message `kept` stays in view.
+    pub(super) fn roll_back_to(
+        &mut self,
+        id: u64,
+        target: &CheckpointRow,
+        kept: Option<u64>,
+    ) -> Result<RolledBack, EngineError> {
         self.settle_learned(id, "rollback")?;
         let before = self.moment(id)?;
         let (turns, messages) = self.size_of(id)?;
-        let made = target.made;
+        let made = &target.made;
         let moment = Moment { revision: made.state, position: made.position, items: made.items };
-        self.go_back(id, "rollback", moment, Some(before))?;
+        self.go_back(id, "rollback", moment, Some(before), kept)?;
         let (turns_left, messages_left) = self.size_of(id)?;
         Ok(RolledBack {
             checkpoint: target.id,
@@ -91,7 +101,7 @@ impl Engine {
             return Err(EngineError::NoRollback { session: self.row(id)?.name });
         };
         let before: Vec<u64> = session.turn_numbers().collect();
-        self.go_back(id, "undo-rollback", moment, None)?;
+        self.go_back(id, "undo-rollback", moment, None, None)?;
         let after: Vec<u64> = self.session(id)?.turn_numbers().collect();
         let missing = |from: &[u64], of: &[u64]| {
             of.iter().filter(|number| from.binary_search(number).is_err()).count() as u64
@@ -222,11 +232,16 @@ impl Engine {
         method: &'static str,
         to: Moment,
         from: Option<Moment>,
+        kept: Option<u64>,
     ) -> Result<(), EngineError> {
         let Revision { state: then, learned } = self.revision(id, to.revision)?;
         self.learn(id, learned)?;
         let length = self.session(id)?.length();
-        let state = State { before_rollback: from, ..State::back_at(&then, to.position, length) };
+        let mut state =
+            State { before_rollback: from, ..State::back_at(&then, to.position, length) };
+        if let Some(kept) = kept {
+            state.active.insert(kept, kept);
+        }
         self.revise(id, method, state)?;
         self.restore_items(id, method, to.items)?;
         self.session_changed(id, method)

@@ -56,6 +56,9 @@ pub struct TurnDone {
     pub checkpoint: Option<u64>,
     /// Rollback because of low quality.
     pub rolled_back: Option<RolledBack>,
+    /// Reason why there was no rollback although the quality is too low.
+    #[serde(default)]
+    pub not_rolled_back: Option<String>,
     /// Quality of the context, from 0 to 1.
     pub quality_score: f64,
     /// Parts of the quality: name, value, weight and reason.
@@ -68,9 +71,9 @@ pub struct TurnDone {
 
 impl Engine {
     /// Processes a turn. Appends the message, finds matching memories, summarizes if the view is
-    /// too large, and takes a checkpoint of the state before the turn if one is due. Then computes
-    /// the quality. If it is too low and the settings say so, rolls back to the last checkpoint and
-    /// appends the message again.
+    /// too large, and computes the quality. If it is good enough, takes a checkpoint of the state
+    /// before the turn, provided that one is due. If it is too low and the settings say so, rolls
+    /// back to the last checkpoint that precedes the last turn, and only the message stays in view.
     ///
     /// # Errors
     /// Returns errors of these steps. A failed summary is not an error; the result reports it.
@@ -84,37 +87,38 @@ impl Engine {
         let (id, config) = (row.id, settings.turn);
         let before = self.session(id)?;
         let (position, turns_before) = (before.length(), before.turns());
-        let message = turn.message.clone();
-        let mut said = self.append(id, vec![turn.message])?.numbers;
-        let grounded = self.ground_turn(row, &message.content, turn.vector, &config)?;
+        let last_turn = before.turn_numbers().last();
+        let content = Arc::clone(&turn.message.content);
+        let said = self.append(id, vec![turn.message])?.numbers;
+        let message = said.last().copied().unwrap_or_default();
+        let grounded = self.ground_turn(row, &content, turn.vector, &config)?;
         let (summarized, not_summarized) =
             self.keep_small(id, &grounded.grounding, &config, costs, summarizer)?;
+        self.observe(id, grounded.grounding.relevance(), turn.coherence)?;
+        let mut token_count = self.view_tokens(id, costs, &grounded.grounding)?;
+        let mut quality = self.quality(id, config.max_tokens, token_count)?;
+        let is_poor = config.auto_rollback && quality.score < config.quality_threshold;
         let due = turns_before.saturating_sub(self.session(id)?.state().checkpoint_turn)
             >= config.checkpoint_interval;
-        let checkpoint = match settings.versioning && config.auto_checkpoint && due {
+        let checkpoint = match settings.versioning && config.auto_checkpoint && due && !is_poor {
             true => {
                 let message = format!("Auto checkpoint at turn {turns_before}");
                 Some(self.checkpoint_at(id, position, &message, true)?)
             }
             false => None,
         };
-        self.observe(id, grounded.grounding.relevance(), turn.coherence)?;
-        let mut token_count = self.view_tokens(id, costs, &grounded.grounding)?;
-        let mut quality = self.quality(id, config.max_tokens, token_count)?;
-        let mut rolled_back = None;
-        if settings.versioning
-            && config.auto_rollback
-            && quality.score < config.quality_threshold
-            && self.has_something_to_lose(id)?
-        {
-            rolled_back = Some(self.rollback(id, None)?);
-            said = self.append(id, vec![message])?.numbers;
+        let (rolled_back, not_rolled_back) = match is_poor {
+            true => self.leave_last_turn(id, settings.versioning, last_turn, message)?,
+            false => (None, None),
+        };
+        if rolled_back.is_some() {
+            self.observe(id, grounded.grounding.relevance(), None)?;
             token_count = self.view_tokens(id, costs, &grounded.grounding)?;
             quality = self.quality(id, config.max_tokens, token_count)?;
         }
         self.session_changed(id, "process-turn")?;
         Ok(TurnDone {
-            message: said.last().copied().unwrap_or_default(),
+            message,
             relevance_scores: grounded.grounding.relevances,
             grounding_used: grounded.grounding.ids,
             grounding: grounded.grounding.text,
@@ -122,6 +126,7 @@ impl Engine {
             not_summarized,
             checkpoint,
             rolled_back,
+            not_rolled_back,
             quality_score: quality.score,
             quality_parts: quality_parts(&quality),
             token_count,
@@ -275,13 +280,25 @@ impl Engine {
         Ok(messages + summary + grounding)
     }
 
-    /// Returns whether a rollback to the last checkpoint would remove turns other than the present
-    /// one.
-    fn has_something_to_lose(&mut self, id: u64) -> Result<bool, EngineError> {
-        let Some(last) = self.list_checkpoints(id)?.pop() else { return Ok(false) };
-        let session = self.session(id)?;
-        let later = session.turn_numbers().filter(|number| *number > last.made.position).count();
-        Ok(later > 1)
+    /// Rolls back to the last checkpoint that precedes the last turn, and keeps `message` in view.
+    /// Otherwise returns the reason why that cannot be done.
+    fn leave_last_turn(
+        &mut self,
+        id: u64,
+        versioning: bool,
+        last_turn: Option<u64>,
+        message: u64,
+    ) -> Result<(Option<RolledBack>, Option<String>), EngineError> {
+        let not = |reason: &str| Ok((None, Some(reason.to_owned())));
+        let Some(last_turn) = last_turn else { return not("there is no earlier turn to leave") };
+        if !versioning {
+            return not("the session keeps no versions to go back to");
+        }
+        let checkpoints = self.list_checkpoints(id)?;
+        match checkpoints.into_iter().rev().find(|row| row.made.position < last_turn) {
+            Some(target) => Ok((Some(self.roll_back_to(id, &target, Some(message))?), None)),
+            None => not("no checkpoint precedes the last turn"),
+        }
     }
 }
 

@@ -176,7 +176,7 @@ pub(super) static METHODS: &[Method] = &[
                  :summarization-triggered :checkpoint-created :rollback-triggered :quality-score \
                  :quality :token-count`; with a summary `:tokens-before :tokens-after \
                  :turns-summarized :summary`, or `:not-summarized` with the reason; with a \
-                 rollback `:commit-restored :turns-lost`; if embeddings are configured \
+                 rollback `:commit-restored :turns-lost`, or `:not-rolled-back` with the reason; if embeddings are configured \
                  `:embedding`: `:used`, or why it failed.")
         .pace(Pace::InOrder),
     method("quality-score", turn::quality_score)
