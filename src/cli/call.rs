@@ -181,7 +181,7 @@ fn read_params(given: Option<&str>) -> anyhow::Result<Value> {
 /// answers.
 fn add_request_key(method: &str, params: &mut Value) {
     let name = "request-key";
-    let takes_one = |method: &Method| method.params.iter().any(|param| param.name == name);
+    let takes_one = |method: &Method| method.params().iter().any(|param| param.name == name);
     if params.get(name).is_some() || !find(method).is_ok_and(takes_one) {
         return;
     }

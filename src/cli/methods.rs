@@ -41,9 +41,9 @@ pub(crate) fn markdown() -> String {
 
 fn section(method: &Method) -> String {
     let mut text = format!("#### `{}`\n\n{}\n\n", method.name, method.doc);
-    for param in method.params {
+    for param in method.params() {
         let need = if param.required { ", required" } else { "" };
-        let values = (param.values)();
+        let values = &param.values;
         let list = match values.is_empty() {
             true => String::new(),
             false => {
@@ -53,7 +53,7 @@ fn section(method: &Method) -> String {
         };
         let _ = writeln!(text, "- `:{}` ({}{need}): {}{list}", param.name, param.kind, param.doc);
     }
-    if !method.params.is_empty() {
+    if !method.params().is_empty() {
         text.push('\n');
     }
     let _ = writeln!(text, "Result: {}", method.result);

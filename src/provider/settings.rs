@@ -16,6 +16,11 @@ use crate::visible::visible_path;
 /// Name of the kind that plays a script.
 const SCRIPTED: &str = "scripted";
 
+/// Returns the kinds of providers.
+pub fn kinds() -> Vec<&'static str> {
+    Family::ALL.iter().map(|family| family.name()).chain([SCRIPTED]).collect()
+}
+
 /// A provider as the user describes it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -118,9 +123,7 @@ impl ProviderSettings {
                 Err(bad("script", "is missing; the kind scripted needs one"))
             }
             (None, _) => {
-                let kinds: Vec<&str> = Family::ALL.iter().map(|family| family.name()).collect();
-                let kinds = kinds.join(", ");
-                Err(bad("kind", format!("must be one of {kinds}, {SCRIPTED}, got {kind:?}")))
+                Err(bad("kind", format!("must be one of {}, got {kind:?}", kinds().join(", "))))
             }
             (Some(_), Some(_)) => Err(bad("script", "is only for the kind scripted")),
             (Some(family), None) => {

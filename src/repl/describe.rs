@@ -40,7 +40,7 @@ pub(super) fn description(name: &Value) -> Result<Value, WireError> {
     let Some(method) = method(name) else {
         return Err(refusal(format!("no method or command {name:?}")));
     };
-    let params = method.params.iter().map(|param| {
+    let params = method.params().iter().map(|param| {
         let need = if param.required { ", required" } else { "" };
         format!("  :{} ({}{need}) {}\n", param.name, param.kind, param.doc)
     });
@@ -70,7 +70,7 @@ fn method(name: &str) -> Option<&'static Method> {
 
 /// Formats a call of the method, with one of its parameters marked.
 fn call(method: &Method, marked: Option<&str>) -> String {
-    let params = method.params.iter().map(|param| match marked == Some(param.name) {
+    let params = method.params().iter().map(|param| match marked == Some(param.name) {
         true => format!(" ===> :{} <===", param.name),
         false => format!(" :{}", param.name),
     });

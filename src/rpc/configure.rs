@@ -1,11 +1,12 @@
 //! The method that decides how a session's turns are processed.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Step;
 use super::call::Call;
 use super::error::{agent_error, param_error};
-use super::params::{Name, RequestKey, Short, Switch, decode, stored_count};
+use super::params::{InSession, RequestKey, Short, Switch, stored_count};
 use super::templates;
 use super::tool_names::ToolNames;
 use crate::agent::window::named_strategy;
@@ -15,44 +16,71 @@ use crate::engine::SessionSettings;
 use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Configure {
-    session: Option<Name>,
+pub(super) struct Configure {
+    session: Option<InSession>,
+    /// Model that windows are built for; `""` for the server's.
     model: Option<Short>,
+    /// How to choose among the messages.
+    #[schemars(extend("enum" = strategy::names()))]
     strategy: Option<String>,
+    /// Maximum number of tokens in a window, from 256 to 10,000,000; 0 for the default.
     window_tokens: Option<i64>,
+    /// Turn pruned messages into memories; `t`.
     #[serde(default)]
     archive_pruned: Switch,
+    /// Take checkpoints; `t`.
     #[serde(default)]
     versioning: Switch,
+    /// Maximum number of tokens in view after a turn; 8192.
+    #[schemars(with = "Option<u64>")]
     max_tokens: Option<Value>,
+    /// Share of `:max-tokens` at which to summarize; 0.8.
+    #[schemars(with = "Option<f64>")]
     summarize_at_ratio: Option<Value>,
+    /// Quality below which to roll back; 0.6.
+    #[schemars(with = "Option<f64>")]
     quality_threshold: Option<Value>,
+    /// Number of turns between checkpoints; 10.
+    #[schemars(with = "Option<u64>")]
     checkpoint_interval: Option<Value>,
+    /// Maximum number of memories for a turn; 5.
+    #[schemars(with = "Option<u64>")]
     grounding_memories: Option<Value>,
+    /// Number of recent turns never to summarize; 3.
+    #[schemars(with = "Option<u64>")]
     recent_turns_to_keep: Option<Value>,
+    /// Summarize in `process-turn`; `t`.
     #[serde(default)]
     auto_summarize: Switch,
+    /// Take checkpoints in `process-turn`; `t`.
     #[serde(default)]
     auto_checkpoint: Switch,
+    /// Roll back in `process-turn`; `nil`.
     #[serde(default)]
     auto_rollback: Switch,
+    /// Have a template manage the history in `chat`; `nil`.
     #[serde(default)]
     manage: Switch,
+    /// Template to use; `""` for `freeform-chat`.
     template: Option<String>,
+    /// Same as in `manage-context`; -1 leaves it to the template.
     recent_runs: Option<i64>,
+    /// Same as in `manage-context`; -1 likewise.
     passthrough_runs: Option<i64>,
+    /// Same as in `manage-context`; -1 likewise.
     token_threshold: Option<i64>,
+    /// Tools that the model may call in `chat`: `t` all, `nil` none; `nil`.
     #[serde(default)]
     tools: ToolNames,
+    /// Tools that the model may call without asking; `nil`.
     #[serde(default)]
     allowed_tools: ToolNames,
     request_key: Option<RequestKey>,
 }
 
-pub(super) fn configure_session(call: Call, params: Value) -> Result<Step, WireError> {
-    let given: Configure = decode(params)?;
+pub(super) fn configure_session(call: Call, given: Configure) -> Result<Step, WireError> {
     if let Some(name) = &given.strategy {
         named_strategy(name).map_err(agent_error)?;
     }

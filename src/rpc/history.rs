@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::call::Call;
 use super::error::{engine_error, param_error};
-use super::messages::{MessageParam, counted, names};
-use super::params::{Name, RequestKey, decode, not_negative};
+use super::messages::{HISTORY, MessageParam, counted, names};
+use super::params::{InSession, ModelName, RequestKey, not_negative};
 use super::report::ScoreResult;
 use super::{Finish, Step, present};
 use crate::agent::history;
@@ -22,19 +23,21 @@ use crate::session::message::Message;
 use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Prune {
-    session: Option<Name>,
+pub(super) struct Prune {
+    session: Option<InSession>,
+    #[schemars(description = HISTORY)]
     messages: Option<Vec<MessageParam>>,
+    /// Target size; defaults to 80 % of the model's limit.
     max_tokens: Option<i64>,
-    model: Option<String>,
+    model: Option<ModelName>,
+    /// Answer with ids in place of messages.
     brief: Option<bool>,
     request_key: Option<RequestKey>,
 }
 
-pub(super) fn prune_context(call: Call, params: Value) -> Result<Step, WireError> {
-    let given: Prune = decode(params)?;
+pub(super) fn prune_context(call: Call, given: Prune) -> Result<Step, WireError> {
     let max_tokens = not_negative("max-tokens", given.max_tokens)?;
     prune_by(
         "prune-context",
@@ -45,8 +48,8 @@ pub(super) fn prune_context(call: Call, params: Value) -> Result<Step, WireError
     )
 }
 
-pub(super) fn auto_manage_context(call: Call, params: Value) -> Result<Step, WireError> {
-    let AutoManage { session, messages, model, brief, request_key } = decode(params)?;
+pub(super) fn auto_manage_context(call: Call, given: AutoManage) -> Result<Step, WireError> {
+    let AutoManage { session, messages, model, brief, request_key } = given;
     let given = Prune { session, messages, max_tokens: None, model, brief, request_key };
     prune_by(
         "auto-manage-context",
@@ -57,12 +60,14 @@ pub(super) fn auto_manage_context(call: Call, params: Value) -> Result<Step, Wir
     )
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct AutoManage {
-    session: Option<Name>,
+pub(super) struct AutoManage {
+    session: Option<InSession>,
+    #[schemars(description = HISTORY)]
     messages: Option<Vec<MessageParam>>,
-    model: Option<String>,
+    model: Option<ModelName>,
+    /// Answer with ids in place of messages.
     brief: Option<bool>,
     request_key: Option<RequestKey>,
 }
@@ -85,7 +90,7 @@ fn prune_by(
     let Prune { session, messages, model, brief, request_key, .. } = given;
     let brief = brief.unwrap_or(false);
     if let Some(messages) = messages {
-        not_beside_session(session.as_ref())?;
+        not_beside_session(&session)?;
         let messages = history::messages(counted(messages, &call.counter())?);
         return Step::then(move |engine| {
             let costs = engine.costs(model.as_deref())?;
@@ -197,18 +202,18 @@ impl PruneStats {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct StatsOf {
-    session: Option<Name>,
+pub(super) struct StatsOf {
+    session: Option<InSession>,
+    #[schemars(description = HISTORY)]
     messages: Option<Vec<MessageParam>>,
-    model: Option<String>,
+    model: Option<ModelName>,
 }
 
-pub(super) fn context_stats(call: Call, params: Value) -> Result<Step, WireError> {
-    let given: StatsOf = decode(params)?;
+pub(super) fn context_stats(call: Call, given: StatsOf) -> Result<Step, WireError> {
     if let Some(messages) = given.messages {
-        not_beside_session(given.session.as_ref())?;
+        not_beside_session(&given.session)?;
         let messages = history::messages(counted(messages, &call.counter())?);
         return Step::state(move |engine| {
             let costs = engine.costs(given.model.as_deref())?;
@@ -255,7 +260,7 @@ struct SessionStats<'a> {
 }
 
 /// A history is no session's: whoever names one beside it means something else.
-pub(super) fn not_beside_session(session: Option<&Name>) -> Result<(), WireError> {
+pub(super) fn not_beside_session(session: &Option<InSession>) -> Result<(), WireError> {
     match session {
         None => Ok(()),
         Some(_) => Err(param_error("messages", "cannot be given beside session")),

@@ -3,39 +3,56 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Step;
 use super::call::Call;
 use super::error::{agent_error, application, param_error, provider_error};
-use super::params::{Name, Nothing, decode};
+use super::params::{Name, Nothing};
 use crate::agent::{Configured, Decision};
 use crate::provider::secret::{KeySource, Secret};
-use crate::provider::settings::{BadSetting, Origin, ProviderSettings};
+use crate::provider::settings::{BadSetting, Origin, ProviderSettings, kinds};
 use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct ConfigureParams {
+pub(super) struct ConfigureParams {
+    /// Your name for the provider.
     name: Name,
+    /// Kind of the server, or `:scripted`.
+    #[schemars(extend("enum" = kinds()))]
     kind: String,
+    /// Name of the model on the server.
     model: String,
+    /// Address; defaults to the usual one of its kind.
     base_url: Option<String>,
+    /// The key itself; never stored, logged or shown.
     api_key: Option<Key>,
+    /// Environment variable of the server that holds the key. Not for clients over TCP.
     api_key_env: Option<String>,
+    /// Command that prints the key; the server runs it when it needs the key. Not for clients over
+    /// TCP.
     api_key_command: Option<String>,
+    /// Script for a scripted model to play, at most 16 MiB. Not for clients over TCP.
     script: Option<PathBuf>,
+    /// Window size in tokens to request from Ollama; defaults to Ollama's own.
     context: Option<u64>,
+    /// Maximum number of tokens in an answer.
     max_tokens: Option<u64>,
+    /// Price of a million input tokens.
     price_input: Option<f64>,
+    /// Price of a million output tokens.
     price_output: Option<f64>,
+    /// Make it the default provider.
     default: Option<bool>,
 }
 
 /// A key that a call brings.
-struct Key(Secret);
+#[derive(JsonSchema)]
+pub(super) struct Key(#[schemars(with = "String")] Secret);
 
 impl<'de> Deserialize<'de> for Key {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -47,8 +64,7 @@ impl<'de> Deserialize<'de> for Key {
 
 const NO_KEY: &str = "must be a string that is not empty";
 
-pub(super) fn configure_provider(call: Call, params: Value) -> Result<Step, WireError> {
-    let given: ConfigureParams = decode(params)?;
+pub(super) fn configure_provider(call: Call, given: ConfigureParams) -> Result<Step, WireError> {
     let own = [
         ("api-key-env", given.api_key_env.is_some()),
         ("api-key-command", given.api_key_command.is_some()),
@@ -92,8 +108,7 @@ pub(super) fn configure_provider(call: Call, params: Value) -> Result<Step, Wire
     Ok(Step::Done(row(at, &configured)))
 }
 
-pub(super) fn list_providers(call: Call, params: Value) -> Result<Step, WireError> {
-    decode::<Nothing>(params)?;
+pub(super) fn list_providers(call: Call, _: Nothing) -> Result<Step, WireError> {
     let known = call.tools.providers.known();
     let list = known.iter().enumerate().map(|(at, configured)| row(at, configured)).collect();
     Ok(Step::Done(Value::List(list)))
@@ -162,9 +177,10 @@ fn key_state(key: &KeySource) -> (&'static str, Option<&'static str>) {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct ModelsParams {
+pub(super) struct ModelsParams {
+    /// Name of the provider; defaults to the default provider.
     provider: Option<Name>,
 }
 
@@ -174,8 +190,7 @@ struct ModelsResult<'a> {
     models: Vec<String>,
 }
 
-pub(super) fn list_models(call: Call, params: Value) -> Result<Step, WireError> {
-    let given: ModelsParams = decode(params)?;
+pub(super) fn list_models(call: Call, given: ModelsParams) -> Result<Step, WireError> {
     let found = call.tools.providers.find(given.provider.as_deref(), None);
     let configured = found.map_err(agent_error)?;
     Ok(Step::Await(Box::pin(async move {
@@ -186,10 +201,12 @@ pub(super) fn list_models(call: Call, params: Value) -> Result<Step, WireError> 
     })))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Approve {
+pub(super) struct Approve {
+    /// Number from the progress of the turn.
     approval: u64,
+    /// `:always` allows the tool for the rest of the session.
     decision: Decision,
 }
 
@@ -198,8 +215,7 @@ struct Approved {
     approval: u64,
 }
 
-pub(super) fn approve(call: Call, params: Value) -> Result<Step, WireError> {
-    let given: Approve = decode(params)?;
+pub(super) fn approve(call: Call, given: Approve) -> Result<Step, WireError> {
     match call.tools.approvals.answer(given.approval, given.decision) {
         true => Ok(Step::Done(Value::of(&Approved { approval: given.approval }))),
         false => {

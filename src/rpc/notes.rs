@@ -1,11 +1,12 @@
 //! Methods about managed views: making one without a turn, and listing what became of them.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Step;
 use super::call::Call;
 use super::error::{agent_error, engine_error};
-use super::params::{Name, decode, not_negative};
+use super::params::{InSession, Name, not_negative};
 use crate::agent::notes::{self, Managed, Wish};
 use crate::curation::managed::{SaidSettings, Status};
 use crate::engine::Engine;
@@ -19,21 +20,27 @@ const DEFAULT_LISTED: u64 = 20;
 /// Maximum number of notes in a list, with all their texts.
 const MAX_LISTED: u64 = 250;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct ManageContext {
-    session: Option<Name>,
+pub(super) struct ManageContext {
+    session: Option<InSession>,
+    /// Template; defaults to the session's.
     template: Option<Name>,
+    /// Number of recent runs to show to the model; 0 turns managing off.
     recent_runs: Option<i64>,
+    /// Number of these runs that follow its notes unchanged; 0 for none.
     passthrough_runs: Option<i64>,
+    /// Tokens of history below which nothing is managed; 0 for always.
     token_threshold: Option<i64>,
+    /// Provider that writes the notes, unless the template names a model.
     provider: Option<Name>,
+    /// Model that writes the notes.
     model: Option<Name>,
+    /// Show the prompt. Nothing is sent or stored.
     dry_run: Option<bool>,
 }
 
-pub(super) fn manage_context(call: Call, params: Value) -> Result<Step, WireError> {
-    let given: ManageContext = decode(params)?;
+pub(super) fn manage_context(call: Call, given: ManageContext) -> Result<Step, WireError> {
     let said = SaidSettings {
         recent_runs: not_negative("recent-runs", given.recent_runs)?,
         passthrough_runs: not_negative("passthrough-runs", given.passthrough_runs)?,
@@ -64,18 +71,22 @@ pub(super) fn manage_context(call: Call, params: Value) -> Result<Step, WireErro
     })))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct ListViews {
-    view: Option<ViewId>,
+pub(super) struct ListViews {
+    /// List only this session's.
     session: Option<Name>,
+    /// List only those with this status.
     status: Option<Status>,
+    /// List only the one with this id, `view-N`.
+    view: Option<ViewId>,
+    /// Maximum number, up to 250; defaults to 20.
     limit: Option<i64>,
+    /// Leave out `:prompt`, `:payload` and `:output`.
     brief: Option<bool>,
 }
 
-pub(super) fn list_views(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: ListViews = decode(params)?;
+pub(super) fn list_views(_: Call, given: ListViews) -> Result<Step, WireError> {
     let limit = not_negative("limit", given.limit)?.unwrap_or(DEFAULT_LISTED).min(MAX_LISTED);
     let brief = given.brief.unwrap_or(false);
     Step::state(move |engine| {
@@ -191,9 +202,4 @@ fn view(session: &str, row: &ViewRow, brief: bool) -> Value {
 
 fn sections(names: &str) -> Vec<Keyword<&str>> {
     names.split_whitespace().map(Keyword).collect()
-}
-
-/// The names of what can become of a managing.
-pub(super) fn status_names() -> Vec<&'static str> {
-    Status::ALL.iter().map(|status| status.name()).collect()
 }

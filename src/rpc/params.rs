@@ -1,7 +1,10 @@
 //! Parameters that several methods share, and how they are checked.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
+use std::ops::RangeInclusive;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 
 use super::error::{param_error, value_error};
@@ -32,12 +35,12 @@ pub(super) fn decode<T: for<'de> Deserialize<'de>>(params: Value) -> Result<T, W
 }
 
 /// The parameters of a method that has none.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Nothing {}
 
-/// A manager's name; absent or nil is the shared manager.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Name of the manager; defaults to the shared manager `*shared*`.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
 pub(super) struct ManagerName(pub(super) String);
 
 impl Default for ManagerName {
@@ -51,46 +54,49 @@ impl<'de> Deserialize<'de> for ManagerName {
         let Some(name) = Option::<String>::deserialize(deserializer)? else {
             return Ok(Self::default());
         };
-        check_name(&name).map_err(serde::de::Error::custom)?;
+        check_bytes(&name, 1..=MAX_NAME_BYTES).map_err(serde::de::Error::custom)?;
         Ok(Self(name))
     }
 }
 
-/// A path, or an id or name that others have given: at most [`MAX_SHORT_BYTES`], and maybe empty.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Short(pub(super) String);
+/// Declares texts of calls, and the numbers of bytes that each may have.
+macro_rules! texts {
+    ($($(#[$attribute:meta])* $name:ident: $bytes:expr;)*) => {$(
+        #[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+        $(#[$attribute])*
+        pub(super) struct $name(pub(super) String);
 
-impl<'de> Deserialize<'de> for Short {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        match text.len() {
-            0..=MAX_SHORT_BYTES => Ok(Self(text)),
-            long => {
-                let problem = format!("must have at most {MAX_SHORT_BYTES} bytes, got {long}");
-                Err(serde::de::Error::custom(problem))
+        impl std::ops::Deref for $name {
+            type Target = str;
+
+            fn deref(&self) -> &str {
+                &self.0
             }
         }
-    }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                check_bytes(&text, $bytes).map_err(serde::de::Error::custom)?;
+                Ok(Self(text))
+            }
+        }
+    )*};
 }
 
-/// The name of a set or a session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Name(pub(super) String);
-
-impl std::ops::Deref for Name {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        &self.0
-    }
-}
-
-impl<'de> Deserialize<'de> for Name {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        check_name(&name).map_err(serde::de::Error::custom)?;
-        Ok(Self(name))
-    }
+texts! {
+    /// A path, or an id or name that others have given, and maybe empty.
+    Short: 0..=MAX_SHORT_BYTES;
+    /// The name of a set or a session.
+    Name: 1..=MAX_NAME_BYTES;
+    /// Name or id of the session, `ses-N`; defaults to the one last opened or switched to.
+    #[schemars(extend("x-current-session" = true))]
+    InSession: 1..=MAX_NAME_BYTES;
+    /// Model to build for; defaults to the session's, else to the server's.
+    ModelName: 0..=usize::MAX;
+    /// Key that identifies this call. A repeated call with the same key gets the first answer and
+    /// changes nothing.
+    RequestKey: 1..=MAX_NAME_BYTES;
 }
 
 /// Returns whether a text has the form of a session's id, `ses-N`.
@@ -106,11 +112,11 @@ pub(super) fn new_name(Name(name): Name) -> Result<String, WireError> {
     }
 }
 
-fn check_name(name: &str) -> Result<(), String> {
-    match name.len() {
+fn check_bytes(text: &str, bytes: RangeInclusive<usize>) -> Result<(), String> {
+    match text.len() {
+        given if bytes.contains(&given) => Ok(()),
         0 => Err("must not be empty".to_owned()),
-        1..=MAX_NAME_BYTES => Ok(()),
-        long => Err(format!("must have at most {MAX_NAME_BYTES} bytes, got {long}")),
+        long => Err(format!("must have at most {} bytes, got {long}", bytes.end())),
     }
 }
 
@@ -143,7 +149,7 @@ fn at_most(name: &str, most: usize, given: usize) -> Result<(), WireError> {
 pub(super) fn selection(
     manager: Option<ManagerName>,
     managers: Option<Vec<ManagerName>>,
-    types: Option<Vec<String>>,
+    types: Option<Vec<ItemType>>,
     limit: Option<i64>,
 ) -> Result<Selection, WireError> {
     let names = match (manager, managers) {
@@ -163,20 +169,33 @@ pub(super) fn selection(
     };
     Ok(Selection {
         managers: names,
-        types: type_names(types)?,
+        types: types.into_iter().flatten().map(|ItemType(name)| name).collect(),
         limit: not_negative("limit", limit)?,
     })
 }
 
-fn type_names(types: Option<Vec<String>>) -> Result<Vec<TypeName>, WireError> {
-    let named = types.unwrap_or_default().into_iter().enumerate().map(|(index, name)| {
-        TypeName::from_name(&name.replace('_', "-")).map_err(|_| {
+/// A type or origin of items.
+pub(super) struct ItemType(TypeName);
+
+impl<'de> Deserialize<'de> for ItemType {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        TypeName::from_name(&name.replace('_', "-")).map(Self).map_err(|_| {
             let valid = valid_names().join(", ");
-            let message = format!("must be a type or origin, got {name:?}; valid are {valid}");
-            param_error(&format!("types[{index}]"), &message)
+            let problem = format!("must be a type or origin, got {name:?}; valid are {valid}");
+            serde::de::Error::custom(problem)
         })
-    });
-    named.collect()
+    }
+}
+
+impl JsonSchema for ItemType {
+    fn schema_name() -> Cow<'static, str> {
+        "ItemType".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "enum": valid_names()})
+    }
 }
 
 /// A count that must not be negative.
@@ -204,6 +223,22 @@ pub(super) fn stored_count(
             Err(_) => Err(param_error(name, "must be 0 or more, or -1 for what the template says")),
         },
     }
+}
+
+/// Metadata, stored completely. Known names are `:filename`, `:project`, `:start-line`, `:end-line`,
+/// `:language`, `:symbol`, `:package` and `:origin`; the values of `:origin` are listed here.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+#[expect(dead_code, reason = "it only describes what metadata may be")]
+pub(super) struct KnownMetadata {
+    filename: Option<String>,
+    project: Option<String>,
+    start_line: Option<u64>,
+    end_line: Option<u64>,
+    language: Option<String>,
+    symbol: Option<String>,
+    package: Option<String>,
+    origin: Option<Origin>,
 }
 
 /// Metadata as a client gave it: kept whole, but what has a meaning here must be well-formed.
@@ -234,32 +269,12 @@ pub(super) fn yes() -> bool {
 
 /// A switch that stays as it is when it is not given. An `Option` would take `nil` for that, and
 /// `nil` turns it off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, JsonSchema)]
 pub(super) struct Switch(pub(super) Option<bool>);
 
 impl<'de> Deserialize<'de> for Switch {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         bool::deserialize(deserializer).map(|on| Self(Some(on)))
-    }
-}
-
-/// A name for a call, by which it is known when it is made again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RequestKey(String);
-
-impl std::ops::Deref for RequestKey {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        &self.0
-    }
-}
-
-impl<'de> Deserialize<'de> for RequestKey {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let key = String::deserialize(deserializer)?;
-        check_name(&key).map_err(serde::de::Error::custom)?;
-        Ok(Self(key))
     }
 }
 

@@ -1,12 +1,13 @@
 //! The method that summarizes: a session, or a history that a client keeps itself.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::call::Call;
 use super::error::{agent_error, param_error};
 use super::history::not_beside_session;
-use super::messages::{MessageParam, counted};
-use super::params::{Name, RequestKey, decode, not_negative};
+use super::messages::{HISTORY, MessageParam, counted};
+use super::params::{InSession, ModelName, RequestKey, not_negative};
 use super::{Finish, Step, present};
 use crate::agent::history::{self, SummarizedHistory};
 use crate::curation::prune::SUMMARIZED_BUT;
@@ -17,19 +18,21 @@ use crate::session::message::Role;
 use crate::value::Value;
 use crate::wire::message::WireError;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct SummarizeContext {
-    session: Option<Name>,
+pub(super) struct SummarizeContext {
+    session: Option<InSession>,
+    #[schemars(description = HISTORY)]
     messages: Option<Vec<MessageParam>>,
+    /// Number of recent messages to keep; defaults to 10.
     max_items: Option<i64>,
+    /// Number of recent turns to keep instead.
     keep_turns: Option<i64>,
-    model: Option<String>,
+    model: Option<ModelName>,
     request_key: Option<RequestKey>,
 }
 
-pub(super) fn summarize_context(call: Call, params: Value) -> Result<Step, WireError> {
-    let given: SummarizeContext = decode(params)?;
+pub(super) fn summarize_context(call: Call, given: SummarizeContext) -> Result<Step, WireError> {
     let items = not_negative("max-items", given.max_items)?;
     let turns = not_negative("keep-turns", given.keep_turns)?;
     if items.is_some() && turns.is_some() {
@@ -37,7 +40,7 @@ pub(super) fn summarize_context(call: Call, params: Value) -> Result<Step, WireE
     }
     let keep = turns.map_or(Keep::Messages(items.unwrap_or(SUMMARIZED_BUT)), Keep::Turns);
     if let Some(messages) = given.messages {
-        not_beside_session(given.session.as_ref())?;
+        not_beside_session(&given.session)?;
         let messages = history::messages(counted(messages, &call.counter())?);
         return Step::then(move |engine| {
             let costs = engine.costs(given.model.as_deref())?;

@@ -44,7 +44,7 @@ fn the_table_documents_exactly_the_parameters_that_methods_take() {
         assert_eq!(error.code, WireError::INVALID_PARAMS, "{}", method.name);
         let (_, known) = error.message.split_once("the parameters are ").unwrap_or_default();
         let mut known: Vec<&str> = known.split(", ").filter(|name| !name.is_empty()).collect();
-        let mut documented: Vec<&str> = method.params.iter().map(|param| param.name).collect();
+        let mut documented: Vec<&str> = method.params().iter().map(|param| param.name).collect();
         known.sort_unstable();
         documented.sort_unstable();
         assert_eq!(known, documented, "{}: {}", method.name, error.message);
@@ -53,7 +53,7 @@ fn the_table_documents_exactly_the_parameters_that_methods_take() {
 
 #[test]
 fn required_parameters_are_required() {
-    for method in methods().filter(|method| method.params.iter().any(|param| param.required)) {
+    for method in methods().filter(|method| method.params().iter().any(|param| param.required)) {
         let error = refusal(method, "nil");
         assert!(error.message.ends_with("is required"), "{}: {}", method.name, error.message);
     }
@@ -64,7 +64,7 @@ fn names_and_docs_are_fit_for_people() {
     for (index, method) in methods().enumerate() {
         assert!(method.doc.ends_with('.') && method.result.ends_with('.'), "{}", method.name);
         assert!(!methods().take(index).any(|other| other.name == method.name));
-        for param in method.params {
+        for param in method.params() {
             assert!(param.doc.ends_with('.'), "{} {}", method.name, param.name);
         }
     }

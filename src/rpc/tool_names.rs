@@ -1,5 +1,8 @@
 //! Names of tools as parameters.
 
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 
 use crate::agent::tools::context::{ALL, ContextTool, find, names};
@@ -27,6 +30,17 @@ impl<'de> Deserialize<'de> for ToolNames {
             }
         };
         names.iter().map(tool).collect::<Result<_, _>>().map(|tools| Self(Some(tools)))
+    }
+}
+
+impl JsonSchema for ToolNames {
+    fn schema_name() -> Cow<'static, str> {
+        "ToolNames".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let name = json_schema!({"type": "string", "enum": names()});
+        json_schema!({"type": ["boolean", "array"], "items": name})
     }
 }
 

@@ -1,5 +1,6 @@
 //! Methods about turns: processing one, judging its context, and learning from what it took.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Step;
@@ -7,7 +8,7 @@ use super::call::Call;
 use super::embedding::{Embedded, embedded};
 use super::error::param_error;
 use super::messages::MessageParam;
-use super::params::{Name, RequestKey, Short, decode};
+use super::params::{InSession, ModelName, RequestKey, Short};
 use super::summarize::prepared;
 use crate::curation::summary::Prepared;
 use crate::engine::{Engine, NewMessage, Turn, TurnDone, quality_parts};
@@ -16,19 +17,21 @@ use crate::session::message::Phase;
 use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct ProcessTurn {
-    session: Option<Name>,
+pub(super) struct ProcessTurn {
+    session: Option<InSession>,
+    /// The user's message.
     content: String,
+    /// Phase of the work.
     phase: Option<Phase>,
+    /// Quality of the last answer, from 0 to 1.
     coherence: Option<f64>,
-    model: Option<String>,
+    model: Option<ModelName>,
     request_key: Option<RequestKey>,
 }
 
-pub(super) fn process_turn(call: Call, params: Value) -> Result<Step, WireError> {
-    let mut given: ProcessTurn = decode(params)?;
+pub(super) fn process_turn(call: Call, mut given: ProcessTurn) -> Result<Step, WireError> {
     if given.coherence.is_some_and(|coherence| !(0.0..=1.0).contains(&coherence)) {
         return Err(param_error("coherence", "must be from 0 to 1"));
     }
@@ -167,15 +170,14 @@ fn parts(parts: &[(String, f64, f64, String)]) -> Vec<QualityPart<'_>> {
     parts.collect()
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct QualityScore {
-    session: Option<Name>,
-    model: Option<String>,
+pub(super) struct QualityScore {
+    session: Option<InSession>,
+    model: Option<ModelName>,
 }
 
-pub(super) fn quality_score(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: QualityScore = decode(params)?;
+pub(super) fn quality_score(_: Call, given: QualityScore) -> Result<Step, WireError> {
     Step::state(move |engine| {
         let (session, model) = (given.session.as_deref(), given.model.as_deref());
         let context = engine.session_context(session, model)?;
@@ -189,17 +191,19 @@ pub(super) fn quality_score(_: Call, params: Value) -> Result<Step, WireError> {
     })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct ReportUsage {
+pub(super) struct ReportUsage {
+    /// Name of the model.
     model: Short,
+    /// Number of tokens that `build-context` counted.
     counted: i64,
+    /// Number of input tokens that the provider reported.
     reported: i64,
     request_key: Option<RequestKey>,
 }
 
-pub(super) fn report_usage(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: ReportUsage = decode(params)?;
+pub(super) fn report_usage(_: Call, given: ReportUsage) -> Result<Step, WireError> {
     let counted = super::params::not_negative("counted", Some(given.counted))?.unwrap_or(0);
     let reported = super::params::not_negative("reported", Some(given.reported))?.unwrap_or(0);
     Step::state(move |engine| {

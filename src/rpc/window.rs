@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::call::Call;
 use super::error::{agent_error, engine_error};
-use super::params::{Name, decode, not_negative, yes};
+use super::params::{InSession, ModelName, Name, not_negative, yes};
 use super::report::{PhaseResult, UsageResult, WindowReport, verdicts};
 use super::{Finish, Step, present};
 use crate::agent::window::{Purpose, build, named_strategy};
 use crate::curation::section::{CodeUnit, Counted, Failure, Section, Sections};
+use crate::curation::strategy;
 use crate::curation::window::Part;
 use crate::engine::SessionContext;
 use crate::ids::MessageId;
@@ -20,7 +22,7 @@ use crate::value::Value;
 use crate::wire::message::WireError;
 
 /// The texts of a window beside the conversation, as a client says them.
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct SectionTexts {
     tool_schemas: Option<String>,
@@ -34,7 +36,7 @@ pub(super) struct SectionTexts {
     grounding: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct FailureText {
     name: String,
@@ -44,7 +46,7 @@ struct FailureText {
     stack: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct UnitText {
     name: String,
@@ -91,24 +93,36 @@ fn code_unit(text: UnitText) -> CodeUnit {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct BuildContext {
-    session: Option<Name>,
+pub(super) struct BuildContext {
+    session: Option<InSession>,
+    /// Phase of the work.
     phase: Option<Phase>,
+    /// How to choose among the messages; defaults to `:tiered`.
+    #[schemars(extend("enum" = strategy::names()))]
     strategy: Option<String>,
+    /// Size limit of the window; defaults to the session's setting, else to 96,000 or the model's
+    /// limit if that is lower.
     max_tokens: Option<i64>,
+    /// The current question; messages that match it are preferred.
     query: Option<String>,
-    model: Option<String>,
+    model: Option<ModelName>,
+    /// Texts to include with the conversation: `:tool-schemas`, `:system-prompt`,
+    /// `:design-document`, `:type-definitions`, `:current-unit`, `:relevant-tests`, `:grounding`;
+    /// `:failures`, a list of `:name :error :expected :received :stack`; `:units`, a list of `:name
+    /// :path :code :approved`.
     sections: Option<SectionTexts>,
+    /// Include the items of the session's manager; defaults to `t`.
     #[serde(default = "yes")]
     items: bool,
+    /// Leave the parts out of the result.
     brief: Option<bool>,
+    /// Report each part with its score instead of grouping similar ones.
     explain: Option<bool>,
 }
 
-pub(super) fn build_context(call: Call, params: Value) -> Result<Step, WireError> {
-    let given: BuildContext = decode(params)?;
+pub(super) fn build_context(call: Call, given: BuildContext) -> Result<Step, WireError> {
     let strategy = given.strategy.as_deref().map(named_strategy).transpose();
     let purpose = Purpose {
         phase: given.phase,
@@ -197,11 +211,13 @@ fn part(part: &Part) -> PartResult<'_> {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Explain {
-    session: Option<Name>,
+pub(super) struct Explain {
+    session: Option<InSession>,
+    /// Number of windows to explain, newest first; defaults to 1.
     limit: Option<i64>,
+    /// Report each part with its score instead of grouping similar ones.
     explain: Option<bool>,
 }
 
@@ -218,8 +234,7 @@ struct ExplainedWindow<'a> {
 /// How many windows are explained unless more are asked for.
 const DEFAULT_EXPLAINED: usize = 1;
 
-pub(super) fn explain_context(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: Explain = decode(params)?;
+pub(super) fn explain_context(_: Call, given: Explain) -> Result<Step, WireError> {
     let limit = not_negative("limit", given.limit)?.unwrap_or(DEFAULT_EXPLAINED);
     let whole = given.explain.unwrap_or(false);
     Step::state(move |engine| {
@@ -235,11 +250,14 @@ pub(super) fn explain_context(_: Call, params: Value) -> Result<Step, WireError>
     })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct UsageLog {
+pub(super) struct UsageLog {
+    /// List only this session.
     session: Option<Name>,
+    /// Phase of the work.
     phase: Option<Phase>,
+    /// Maximum number of windows; defaults to 50.
     limit: Option<i64>,
 }
 
@@ -252,8 +270,7 @@ struct UsageLogResult<'a> {
 /// How many windows the usage log gives unless more are asked for.
 const DEFAULT_LOGGED: u64 = 50;
 
-pub(super) fn usage_log(_: Call, params: Value) -> Result<Step, WireError> {
-    let given: UsageLog = decode(params)?;
+pub(super) fn usage_log(_: Call, given: UsageLog) -> Result<Step, WireError> {
     let limit = not_negative("limit", given.limit)?.unwrap_or(DEFAULT_LOGGED);
     Step::state(move |engine| {
         let session = match &given.session {

@@ -359,7 +359,7 @@ impl Reader {
 fn method_rows() -> Value {
     let row = |method: &rpc::Method| {
         let arguments: Vec<_> =
-            method.params.iter().map(|param| format!(":{} {}", param.name, param.kind)).collect();
+            method.params().iter().map(|param| format!(":{} {}", param.name, param.kind)).collect();
         Value::List(vec![
             Value::Symbol(method.name.into()),
             Value::Str(arguments.join(", ")),

@@ -348,7 +348,7 @@ fn every_method_takes_its_largest_input_or_says_why_not() {
         client.ok("add-message", &format!("(:session \"s\" :content \"word {number}\")"));
     }
     for method in contexture::rpc::methods().filter(|method| method.name != "shutdown") {
-        let params = method.params;
+        let params = method.params();
         let whole = LARGEST - 4096;
         let mut inputs: Vec<String> = (0..params.len())
             .map(|large| {

@@ -574,11 +574,11 @@ fn the_methods_reply_is_the_table() {
         assert_eq!((&said["name"], &said["doc"]), (&method.name.into(), &method.doc.into()));
         assert_eq!(said["result"], method.result);
         let params = said["params"].as_array().cloned().unwrap_or_default();
-        assert_eq!(params.len(), method.params.len(), "{}", method.name);
-        for (said, param) in params.iter().zip(method.params) {
+        assert_eq!(params.len(), method.params().len(), "{}", method.name);
+        for (said, param) in params.iter().zip(method.params()) {
             assert_eq!((&said["name"], &said["type"]), (&param.name.into(), &param.kind.into()));
             assert_eq!(said["required"] == true, param.required);
-            assert_eq!(ids(&said["values"]), (param.values)());
+            assert_eq!(ids(&said["values"]), param.values);
         }
     }
 }

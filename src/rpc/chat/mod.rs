@@ -4,13 +4,14 @@ mod reply;
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Step;
 use super::call::Call;
 use super::error::{agent_error, param_error};
 use super::messages::MessageParam;
-use super::params::{Name, RequestKey, Switch, decode};
+use super::params::{InSession, Name, RequestKey, Switch};
 use super::peer::Peer;
 use super::tool_names::ToolNames;
 use super::window::SectionTexts;
@@ -20,35 +21,47 @@ use crate::session::message::Phase;
 use crate::value::{Keyword, Value};
 use crate::wire::message::{Id, WireError};
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct ChatParams {
-    session: Option<Name>,
+pub(super) struct ChatParams {
+    session: Option<InSession>,
+    /// The user's message.
     content: String,
+    /// Phase of the work.
     phase: Option<Phase>,
+    /// Name of the provider; defaults to the first configured.
     provider: Option<Name>,
+    /// Model, or the name of a provider; defaults to the session's, else to the provider's.
     model: Option<Name>,
+    /// Have a template manage the history in this turn; defaults to the session's setting.
     #[serde(default)]
     manage: Switch,
+    /// Template to use; implies `:manage t`. A first line `@context-helper NAME` in the message
+    /// does the same.
     template: Option<Name>,
+    /// Tools that the model may call in this turn: `t` all, `nil` none; defaults to the session's
+    /// setting.
     #[serde(default)]
     tools: ToolNames,
+    /// Tools that the model may call without asking.
     #[serde(default)]
     allow: ToolNames,
+    /// Texts to include with the conversation, as in `build-context`.
     sections: Option<SectionTexts>,
+    /// Show what would be sent from the session as it is, without the memories that the turn would
+    /// find and before any managing. Nothing is sent or changed.
     dry_run: Option<bool>,
     request_key: Option<RequestKey>,
 }
 
-pub(super) fn chat(call: Call, params: Value) -> Result<Step, WireError> {
-    let given: ChatParams = decode(params)?;
+pub(super) fn chat(call: Call, given: ChatParams) -> Result<Step, WireError> {
     if given.content.trim().is_empty() {
         return Err(param_error("content", "must say something"));
     }
     let counter = &call.counter();
     let message = MessageParam::of_user(given.content, given.phase).counted(counter)?;
     let request = ChatRequest {
-        session: given.session.map(|Name(name)| name),
+        session: given.session.map(|InSession(name)| name),
         message,
         phase: given.phase,
         sections: given.sections.unwrap_or_default().counted(counter),

@@ -1,5 +1,6 @@
 //! Methods that change what is kept.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::items::{ItemAnswer, new_item};
@@ -11,21 +12,27 @@ use crate::engine::{Engine, NewItem, Reach, Revision};
 use crate::ids::ItemId;
 use crate::rpc::call::Call;
 use crate::rpc::error::param_error;
-use crate::rpc::params::{self, ManagerName, RequestKey, ids, metadata, yes};
+use crate::rpc::params::{self, KnownMetadata, ManagerName, RequestKey, ids, metadata, yes};
 use crate::rpc::{Finish, Step};
 use crate::tokens::Counter;
 use crate::value::Value;
 use crate::wire::message::WireError;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct AddContext {
-    manager: Option<ManagerName>,
+    /// The text; stored verbatim.
     content: String,
+    manager: Option<ManagerName>,
+    /// Type of the content; defaults to `:code`.
     r#type: Option<Kind>,
+    #[schemars(with = "Option<KnownMetadata>")]
     metadata: Option<Value>,
+    /// Exempt the item from eviction; defaults to `nil`.
     pinned: Option<bool>,
+    /// Read the file again whenever the item is shown or rendered; defaults to `nil`.
     live: Option<bool>,
+    /// Leave the content out of the result.
     brief: Option<bool>,
     request_key: Option<RequestKey>,
 }
@@ -72,15 +79,22 @@ fn finish(answer: ItemAnswer) -> Finish {
     Finish::of_size(answer.bytes(), move || Value::of(&answer))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct UpdateContext {
-    manager: Option<ManagerName>,
+    /// The item's id.
     id: ItemId,
+    manager: Option<ManagerName>,
+    /// New text.
     content: Option<String>,
+    /// New type.
     r#type: Option<Kind>,
+    /// New metadata, replacing all of the old.
+    #[schemars(with = "Option<KnownMetadata>")]
     metadata: Option<Value>,
+    /// Read the file again whenever the item is shown.
     live: Option<bool>,
+    /// Leave the content out of the result.
     brief: Option<bool>,
     request_key: Option<RequestKey>,
 }
@@ -110,12 +124,14 @@ pub(super) fn update_context(call: Call, given: UpdateContext) -> Result<Step, W
     })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct RemoveContext {
-    manager: Option<ManagerName>,
+    /// Id of the item.
     id: Option<ItemId>,
+    /// Ids of several items.
     ids: Option<Vec<ItemId>>,
+    manager: Option<ManagerName>,
     request_key: Option<RequestKey>,
 }
 
@@ -128,14 +144,18 @@ pub(super) fn remove_context(_: Call, given: RemoveContext) -> Result<Step, Wire
     })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct MoveContext {
-    manager: Option<ManagerName>,
+    /// The item's id.
     id: ItemId,
+    /// New position, counted from 0.
     to: Option<i64>,
+    /// Id of the item to put it before.
     before: Option<ItemId>,
+    /// Id of the item to put it after.
     after: Option<ItemId>,
+    manager: Option<ManagerName>,
     request_key: Option<RequestKey>,
 }
 
@@ -159,15 +179,18 @@ pub(super) fn move_context(_: Call, given: MoveContext) -> Result<Step, WireErro
     })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct PinContext {
-    manager: Option<ManagerName>,
+    /// Id of the item.
     id: Option<ItemId>,
+    /// Ids of several items.
     ids: Option<Vec<ItemId>>,
-    /// Not an `Option`: absent means pin, nil means unpin.
+    /// Defaults to `t`; `nil` unpins.
+    // Not an `Option`: absent means pin, nil means unpin.
     #[serde(default = "yes")]
     pinned: bool,
+    manager: Option<ManagerName>,
     request_key: Option<RequestKey>,
 }
 
@@ -188,7 +211,7 @@ pub(super) fn pin_context(_: Call, given: PinContext) -> Result<Step, WireError>
     })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct ManagerCall {
     manager: Option<ManagerName>,
@@ -226,10 +249,11 @@ pub(super) fn undo(_: Call, given: ManagerCall) -> Result<Step, WireError> {
     })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct ConfigureManager {
     manager: Option<ManagerName>,
+    /// Capacity from 1 to 1000; if absent, nothing changes.
     max_items: Option<i64>,
     request_key: Option<RequestKey>,
 }

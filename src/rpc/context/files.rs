@@ -1,5 +1,6 @@
 //! The method that adds a file, or some lines of it.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::edit::add_one;
@@ -11,22 +12,31 @@ use crate::files::{self, ReadOptions};
 use crate::rpc::Step;
 use crate::rpc::call::{Call, Tools};
 use crate::rpc::error::{file_error, param_error};
-use crate::rpc::params::{ManagerName, RequestKey, Short, metadata, not_negative};
+use crate::rpc::params::{KnownMetadata, ManagerName, RequestKey, Short, metadata, not_negative};
 use crate::value::Value;
 use crate::wire::message::WireError;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct AddFile {
-    manager: Option<ManagerName>,
+    /// Absolute path of the file; may begin with `~/`.
     path: Short,
+    /// First line, counted from 1.
     start_line: Option<i64>,
+    /// Last line; defaults to the end of the file.
     end_line: Option<i64>,
+    manager: Option<ManagerName>,
+    /// Type of the content; defaults to `:file`.
     r#type: Option<Kind>,
+    #[schemars(with = "Option<KnownMetadata>")]
     metadata: Option<Value>,
+    /// Maximum size of a file in bytes; defaults to 1 MiB.
     max_file_bytes: Option<i64>,
+    /// Exempt the item from eviction; defaults to `nil`.
     pinned: Option<bool>,
+    /// Read the file again whenever the item is shown or rendered; defaults to `nil`.
     live: Option<bool>,
+    /// Leave the content out of the result.
     brief: Option<bool>,
     request_key: Option<RequestKey>,
 }

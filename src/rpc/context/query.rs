@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::items::{ItemShown, with_states};
@@ -14,20 +15,25 @@ use crate::engine::{Listed, Reach, Selection, View};
 use crate::ids::ItemId;
 use crate::rpc::call::{Call, Tools};
 use crate::rpc::error::budget_error;
-use crate::rpc::params::{ManagerName, Nothing, not_negative, selection};
+use crate::rpc::params::{ItemType, ManagerName, Nothing, not_negative, selection};
 use crate::rpc::present::Decided;
 use crate::rpc::{Finish, Step};
 use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct GetContext {
     manager: Option<ManagerName>,
+    /// Several managers instead of one; their items are merged by time.
     managers: Option<Vec<ManagerName>>,
-    types: Option<Vec<String>>,
+    /// Include only items of these types or origins; `nil` means all. `file` matches both.
+    types: Option<Vec<ItemType>>,
+    /// Maximum number of items, the most recent ones; `nil` means all, 0 none.
     limit: Option<i64>,
+    /// Return only the items with these ids.
     ids: Option<HashSet<ItemId>>,
+    /// Leave the content out of the result.
     brief: Option<bool>,
 }
 
@@ -54,14 +60,19 @@ pub(super) fn get_context(call: Call, given: GetContext) -> Result<Step, WireErr
     })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Render {
     manager: Option<ManagerName>,
+    /// Several managers instead of one; their items are merged by time.
     managers: Option<Vec<ManagerName>>,
-    types: Option<Vec<String>>,
+    /// Include only items of these types or origins; `nil` means all. `file` matches both.
+    types: Option<Vec<ItemType>>,
+    /// Maximum number of items, the most recent ones; `nil` means all, 0 none.
     limit: Option<i64>,
+    /// Output format; defaults to `:markdown`.
     format: Option<Format>,
+    /// Maximum number of tokens in the rendering; the oldest unpinned items are left out first.
     max_tokens: Option<i64>,
 }
 
@@ -129,10 +140,11 @@ fn rendered(
     fit(&pieces, format, budget, &*tools.counter).map_err(|error| budget_error(&error))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Summary {
     manager: Option<ManagerName>,
+    /// Several managers instead of one; their items are merged by time.
     managers: Option<Vec<ManagerName>>,
 }
 

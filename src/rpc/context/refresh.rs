@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::files::read_options;
@@ -16,10 +17,11 @@ use crate::rpc::params::{ManagerName, RequestKey};
 use crate::value::Keyword;
 use crate::wire::message::WireError;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct RefreshContext {
     manager: Option<ManagerName>,
+    /// Ids of several items.
     ids: Option<Vec<ItemId>>,
     request_key: Option<RequestKey>,
 }

@@ -1,5 +1,6 @@
 //! Methods about named sets.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::ItemId;
@@ -8,11 +9,12 @@ use crate::rpc::call::Call;
 use crate::rpc::params::{ManagerName, Name, Nothing, RequestKey};
 use crate::wire::message::WireError;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct SetCall {
-    manager: Option<ManagerName>,
+    /// The set's name.
     name: Name,
+    manager: Option<ManagerName>,
     request_key: Option<RequestKey>,
 }
 
@@ -47,17 +49,19 @@ pub(super) fn drop_set(_: Call, given: SetCall) -> Result<Step, WireError> {
     })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct LoadSet {
-    manager: Option<ManagerName>,
+    /// The set's name.
     name: Name,
+    /// Defaults to `:replace`.
     mode: Option<LoadMode>,
+    manager: Option<ManagerName>,
     request_key: Option<RequestKey>,
 }
 
 /// Treatment of the items that the manager has.
-#[derive(Deserialize, Clone, Copy)]
+#[derive(Deserialize, JsonSchema, Clone, Copy)]
 #[serde(rename_all = "kebab-case")]
 enum LoadMode {
     Replace,

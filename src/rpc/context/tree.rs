@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::files::read_options;
@@ -24,20 +25,25 @@ use crate::tokens::Counter;
 use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct AddTree {
-    manager: Option<ManagerName>,
+    /// Absolute path of the directory; may begin with `~/`.
     path: Short,
+    manager: Option<ManagerName>,
+    /// Defaults to `:files`.
     mode: Option<TreeMode>,
+    /// Add the whole project that contains `path`.
     project: Option<bool>,
+    /// Include files whose name begins with a dot.
     hidden: Option<bool>,
+    /// Maximum size of a file in bytes; defaults to 1 MiB.
     max_file_bytes: Option<i64>,
     request_key: Option<RequestKey>,
 }
 
 /// What a directory becomes.
-#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq)]
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 enum TreeMode {
     Files,

@@ -2,6 +2,7 @@
 
 mod table;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub(super) use self::table::METHODS;
@@ -9,7 +10,7 @@ use super::Step;
 use super::call::Call;
 use super::embedding::{Embedded, embedded};
 use super::error::param_error;
-use super::params::{Name, RequestKey, not_negative, yes};
+use super::params::{InSession, Name, RequestKey, not_negative, yes};
 use crate::agent::found::{GroundedShown, MemoryShown, Scope};
 use crate::engine::{Engine, EngineError, Query, memories_for};
 use crate::ids::MemoryId;
@@ -24,12 +25,22 @@ const DEFAULT_LISTED: u64 = 100;
 /// The longest memory, in bytes.
 const MAX_MEMORY_BYTES: usize = 64 << 10;
 
-#[derive(Deserialize)]
+/// Which memories a session may be grounded with.
+const OF_SESSION: &str =
+    "Include only memories for this session: its own, its project's, and those for everywhere.";
+/// The same for a project.
+const OF_PROJECT: &str = "Include only memories for this project or for everywhere.";
+
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Remember {
+    /// The text; at most 64 KiB.
     content: String,
+    /// `:session` with `:session`, `:project` with `:project`, else `:everywhere`.
     scope: Option<Scope>,
-    session: Option<Name>,
+    /// Name or id of the session.
+    session: Option<InSession>,
+    /// Folder of the project; defaults to the session's.
     project: Option<String>,
     request_key: Option<RequestKey>,
 }
@@ -99,12 +110,16 @@ fn project_scope(
     })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Ground {
+    /// The text.
     query: String,
+    #[schemars(description = OF_SESSION)]
     session: Option<Name>,
+    #[schemars(description = OF_PROJECT)]
     project: Option<String>,
+    /// Maximum number of memories; defaults to 5.
     limit: Option<i64>,
 }
 
@@ -133,10 +148,12 @@ fn filter(
     Ok(MemoryFilter { scopes, ..MemoryFilter::default() })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Forget {
+    /// Id of the memory, `mem-N`.
     id: MemoryId,
+    /// Defaults to `t`.
     #[serde(default = "yes")]
     forgotten: bool,
     request_key: Option<RequestKey>,
@@ -152,12 +169,16 @@ pub(super) fn forget(_: Call, given: Forget) -> Result<Step, WireError> {
     })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct ListMemories {
+    #[schemars(description = OF_SESSION)]
     session: Option<Name>,
+    #[schemars(description = OF_PROJECT)]
     project: Option<String>,
+    /// Include forgotten ones.
     forgotten: Option<bool>,
+    /// Maximum number of memories; defaults to 100.
     limit: Option<i64>,
 }
 
@@ -170,9 +191,4 @@ pub(super) fn list_memories(_: Call, given: ListMemories) -> Result<Step, WireEr
         let rows = engine.list_memories(&filter, limit)?;
         Ok(rows.into_iter().map(MemoryShown::from).collect::<Vec<_>>())
     })
-}
-
-/// The names of the scopes.
-pub(super) fn scope_names() -> Vec<&'static str> {
-    vec!["session", "project", "everywhere"]
 }

@@ -3,6 +3,7 @@
 pub(super) mod backup;
 mod table;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::backup::BackupShown;
@@ -86,9 +87,10 @@ pub(super) fn server_info(call: Call, _: Nothing) -> Result<Step, WireError> {
     })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Subscribe {
+    /// The topics; `nil` for none.
     topics: Vec<Topic>,
 }
 
@@ -96,9 +98,11 @@ pub(super) fn subscribe(_: Call, given: Subscribe) -> Result<Step, WireError> {
     Ok(Step::Subscribe(given.topics))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Cancel {
+    /// Id of the call.
+    #[schemars(with = "serde_json::Value", extend("type" = ["integer", "string"]))]
     id: Value,
 }
 

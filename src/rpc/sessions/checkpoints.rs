@@ -1,12 +1,13 @@
 //! Methods about going back: checkpoints, forks and revisions.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::SessionShown;
 use crate::ids::CheckpointId;
 use crate::rpc::Step;
 use crate::rpc::call::Call;
-use crate::rpc::params::{ManagerName, Name, RequestKey, new_name, not_negative};
+use crate::rpc::params::{InSession, ManagerName, Name, RequestKey, new_name, not_negative};
 use crate::store::session::{CheckpointRow, NewSession, StateSummary};
 use crate::value::Keyword;
 use crate::wire::message::WireError;
@@ -14,10 +15,11 @@ use crate::wire::message::WireError;
 /// How many revisions a list gives unless asked for more.
 const DEFAULT_REVISIONS: u64 = 50;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct TakeCheckpoint {
-    session: Option<Name>,
+    session: Option<InSession>,
+    /// Purpose of the checkpoint; defaults to `Checkpoint`.
     message: Option<String>,
     request_key: Option<RequestKey>,
 }
@@ -42,10 +44,10 @@ pub(super) fn checkpoint(_: Call, given: TakeCheckpoint) -> Result<Step, WireErr
     })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct OfSession {
-    session: Option<Name>,
+    session: Option<InSession>,
 }
 
 #[derive(Serialize)]
@@ -79,10 +81,11 @@ pub(super) fn list_checkpoints(_: Call, given: OfSession) -> Result<Step, WireEr
     })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Rollback {
-    session: Option<Name>,
+    session: Option<InSession>,
+    /// Id of the checkpoint, `chk-N`; defaults to the last one.
     checkpoint: Option<CheckpointId>,
     request_key: Option<RequestKey>,
 }
@@ -110,10 +113,10 @@ pub(super) fn rollback(_: Call, given: Rollback) -> Result<Step, WireError> {
     })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct UndoRollback {
-    session: Option<Name>,
+    session: Option<InSession>,
     request_key: Option<RequestKey>,
 }
 
@@ -137,12 +140,15 @@ pub(super) fn undo_rollback(_: Call, given: UndoRollback) -> Result<Step, WireEr
     })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Fork {
-    session: Option<Name>,
+    session: Option<InSession>,
+    /// Id of the checkpoint, `chk-N`; defaults to the session's present state.
     checkpoint: Option<CheckpointId>,
+    /// Name; defaults to a new `conversation-N`.
     name: Option<Name>,
+    /// Manager of its items; defaults to one of its own.
     manager: Option<ManagerName>,
     request_key: Option<RequestKey>,
 }
@@ -169,10 +175,11 @@ pub(super) fn fork_session(_: Call, given: Fork) -> Result<Step, WireError> {
     })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct ListRevisions {
-    session: Option<Name>,
+    session: Option<InSession>,
+    /// Maximum number; defaults to 50.
     limit: Option<i64>,
 }
 
@@ -199,10 +206,11 @@ pub(super) fn list_revisions(_: Call, given: ListRevisions) -> Result<Step, Wire
     })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct RestoreRevision {
-    session: Option<Name>,
+    session: Option<InSession>,
+    /// Number of the revision; 0 is the beginning.
     revision: i64,
     request_key: Option<RequestKey>,
 }

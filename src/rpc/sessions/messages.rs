@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{NewMessage, Reach};
 use crate::ids::MessageId;
 use crate::rpc::call::Call;
 use crate::rpc::error::param_error;
-use crate::rpc::params::{Name, RequestKey, Short, not_negative, yes};
+use crate::rpc::params::{InSession, RequestKey, Short, not_negative, yes};
 use crate::rpc::present::MessageShown;
 use crate::rpc::{Finish, Step};
 use crate::session::message::{Message, Phase, Role, ToolCall};
@@ -21,8 +22,12 @@ use crate::wire::message::WireError;
 /// How many messages one call may add.
 const MAX_ADDED: usize = 100_000;
 
+/// What `:messages` are where a session's are not wanted.
+pub(in crate::rpc) const HISTORY: &str = "The client's own history instead of a session's. Each \
+     message has `:role :content :tool-calls :tool-call-id :pinned`.";
+
 /// A message as a client says it.
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(in crate::rpc) struct MessageParam {
     role: Option<Role>,
@@ -34,22 +39,28 @@ pub(in crate::rpc) struct MessageParam {
     timestamp: Option<i64>,
     /// What an earlier answer said of the message; not taken from a client.
     #[serde(default, rename = "id")]
+    #[schemars(skip)]
     _id: Option<Value>,
     #[serde(default, rename = "tokens")]
+    #[schemars(skip)]
     _tokens: Option<Value>,
     #[serde(default, rename = "token-counter")]
+    #[schemars(skip)]
     _counter: Option<Value>,
     #[serde(default, rename = "in-view")]
+    #[schemars(skip)]
     _in_view: Option<Value>,
     #[serde(default, rename = "fate")]
+    #[schemars(skip)]
     _fate: Option<Value>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct ToolCallParam {
     id: Short,
     name: Short,
+    #[schemars(with = "serde_json::Value")]
     arguments: Option<Value>,
 }
 
@@ -107,17 +118,25 @@ fn text_of(arguments: Value) -> String {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct AddMessage {
-    session: Option<Name>,
+    session: Option<InSession>,
+    /// Speaker; defaults to `:user`.
     role: Option<Role>,
+    /// The text.
     content: Option<String>,
+    /// Phase of the work.
     phase: Option<Phase>,
+    /// Tool calls in an assistant's message: `:id :name :arguments`.
     tool_calls: Option<Vec<ToolCallParam>>,
+    /// Id of the call that a tool's message answers.
     tool_call_id: Option<Short>,
+    /// Never leave the message out of a window.
     pinned: Option<bool>,
+    /// Time in Unix seconds; defaults to now.
     timestamp: Option<i64>,
+    /// Several messages instead of one.
     messages: Option<Vec<MessageParam>>,
     request_key: Option<RequestKey>,
 }
@@ -205,20 +224,27 @@ pub(in crate::rpc) fn names(numbers: &[u64]) -> Value {
     Value::of(&MessageId::all(numbers))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct GetMessages {
-    session: Option<Name>,
+    session: Option<InSession>,
+    /// `:conversation` (the default): without messages that were rolled back; `:view`: only
+    /// messages in view; `:log`: all messages.
     view: Option<Which>,
+    /// Return only these, `msg-N`.
     ids: Option<HashSet<MessageId>>,
-    roles: Option<Vec<Role>>,
+    /// First message, `msg-N`.
     from: Option<MessageId>,
+    /// Last message, `msg-N`.
     to: Option<MessageId>,
+    /// Return only messages by these speakers.
+    roles: Option<Vec<Role>>,
+    /// Maximum number, the most recent ones.
     limit: Option<i64>,
 }
 
 /// Which messages of a session.
-#[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
+#[derive(Deserialize, JsonSchema, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 enum Which {
     /// Those of the conversation, pruned and summarized ones too.
@@ -265,12 +291,15 @@ fn standing((message, in_view): &(Arc<Message>, bool)) -> Value {
     Value::of(&MessageShown::from(&**message).in_view(*in_view))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct PinMessage {
-    session: Option<Name>,
+    session: Option<InSession>,
+    /// Id of the message, `msg-N`.
     id: Option<MessageId>,
+    /// Ids of several messages.
     ids: Option<Vec<MessageId>>,
+    /// Defaults to `t`.
     #[serde(default = "yes")]
     pinned: bool,
     request_key: Option<RequestKey>,

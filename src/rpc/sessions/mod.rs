@@ -5,14 +5,15 @@ pub(super) mod messages;
 mod table;
 mod transcript;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(super) use self::table::METHODS;
 use super::call::Call;
 use super::error::param_error;
 use super::params::{
-    ManagerName, Name, Nothing, RequestKey, Short, Switch, is_session_id, new_name, not_negative,
-    yes,
+    InSession, ManagerName, Name, Nothing, RequestKey, Short, Switch, is_session_id, new_name,
+    not_negative, yes,
 };
 use super::{Finish, Step, templates};
 use crate::agent::found::Hit;
@@ -30,15 +31,22 @@ const DEFAULT_HITS: u64 = 20;
 /// How many hits a search gives at most.
 const MAX_HITS: i64 = 1000;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Open {
+    /// Name, or the id of an existing session; defaults to a new `conversation-N`.
     name: Option<Name>,
+    /// Manager of its items; defaults to one of its own.
     manager: Option<ManagerName>,
+    /// Folder of the project that it is about.
     project: Option<Short>,
+    /// Have a template manage its history.
     #[serde(default)]
     manage: Switch,
+    /// Template to use; implies `:manage t`.
     template: Option<Name>,
+    /// Make it the current session; defaults to `t`. With `nil`, the current session stays the
+    /// same.
     #[serde(default = "yes")]
     current: bool,
     request_key: Option<RequestKey>,
@@ -101,11 +109,14 @@ fn manage(
     engine.set_session_settings(id, &settings.print()?)
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct ListSessions {
+    /// List only those of this project.
     project: Option<String>,
+    /// Include deleted ones.
     deleted: Option<bool>,
+    /// Maximum number; `nil` means all.
     limit: Option<i64>,
 }
 
@@ -123,9 +134,10 @@ pub(super) fn list_sessions(_: Call, given: ListSessions) -> Result<Step, WireEr
     })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct OneSession {
+    /// Name or id of the session, `ses-N`.
     session: Name,
 }
 
@@ -133,10 +145,12 @@ pub(super) fn switch_session(_: Call, given: OneSession) -> Result<Step, WireErr
     Step::state(move |engine| Ok(SessionShown::new(engine.switch_session(&given.session.0)?, true)))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Rename {
+    /// Name or id of the session, `ses-N`.
     session: Name,
+    /// New name.
     name: Name,
     request_key: Option<RequestKey>,
 }
@@ -147,9 +161,10 @@ pub(super) fn rename_session(_: Call, given: Rename) -> Result<Step, WireError> 
     changed("rename-session", request_key, move |engine| engine.rename_session(&session, &name))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Existing {
+    /// Name or id of the session, `ses-N`.
     session: Name,
     request_key: Option<RequestKey>,
 }
@@ -177,11 +192,14 @@ fn changed(
     })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Search {
+    /// Words to find.
     query: String,
+    /// Maximum number of hits, up to 1000; defaults to 20.
     limit: Option<i64>,
+    /// Search deleted sessions too.
     deleted: Option<bool>,
 }
 
@@ -194,10 +212,11 @@ pub(super) fn search_sessions(_: Call, given: Search) -> Result<Step, WireError>
     })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Export {
-    session: Option<Name>,
+    session: Option<InSession>,
+    /// Markdown for people, or JSON; defaults to `:markdown`.
     format: Option<transcript::Format>,
 }
 
@@ -222,10 +241,12 @@ pub(super) fn export_session(_: Call, given: Export) -> Result<Step, WireError> 
     })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Import {
+    /// The JSON.
     text: String,
+    /// Name of the new session; defaults to that of the exported one.
     name: Option<Name>,
     request_key: Option<RequestKey>,
 }

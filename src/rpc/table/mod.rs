@@ -7,18 +7,18 @@ mod notes;
 use serde::Serialize;
 
 use super::call::Call;
-use super::method::{KEY, Method, Pace, Param, optional, required, typed};
+use super::method::{Method, method};
+use super::param::Param;
 use super::params::Nothing;
 use super::{Step, context, memories, server, sessions, templates};
 use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
 /// The method that shows this table; the others of its family are in [`server`].
-static SERVER: &[Method] =
-    &[Method::new("server", "methods", typed!(list)).doc("Lists the methods.").result(
-        "A list of `:name :doc :params :result`; a parameter has `:name :type :required :doc`, \
+static SERVER: &[Method] = &[method!("server", "methods", list).doc("Lists the methods.").result(
+    "A list of `:name :doc :params :result`; a parameter has `:name :type :required :doc`, \
          and `:values` if they are a closed list.",
-    )];
+)];
 
 /// Returns every method, in the order of the documentation.
 pub fn methods() -> impl Iterator<Item = &'static Method> + Clone {
@@ -79,14 +79,14 @@ fn list(_: Call, _: Nothing) -> Result<Step, WireError> {
     let listed = |method: &'static Method| Listed {
         name: method.name,
         doc: method.doc,
-        params: method.params.iter().map(documented).collect(),
+        params: method.params().iter().map(documented).collect(),
         result: method.result,
     };
     Step::done(&methods().map(listed).collect::<Vec<_>>())
 }
 
 fn documented(param: &'static Param) -> Documented {
-    let Param { name, kind, required, doc, values, .. } = *param;
-    let values = values().into_iter().map(Keyword).collect();
+    let Param { name, kind, required, doc, ref values, .. } = *param;
+    let values = values.iter().copied().map(Keyword).collect();
     Documented { name, r#type: kind, required, doc, values }
 }

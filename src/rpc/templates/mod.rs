@@ -5,6 +5,7 @@ mod trust;
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(super) use self::table::METHODS;
@@ -17,9 +18,11 @@ use crate::template::{Fields, Template, render};
 use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct ListTemplates {
+    /// Folder of the project. Once the project is trusted, its `.contexture/templates/` takes
+    /// precedence over the user's own templates.
     project: Option<String>,
 }
 
@@ -53,11 +56,15 @@ pub(super) fn list_templates(call: Call, given: ListTemplates) -> Result<Step, W
     Step::done(&folders.list().into_iter().map(line).collect::<Vec<_>>())
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct ResolveTemplate {
+    /// Name, with or without `.md`.
     name: String,
+    /// Folder of the project. Once the project is trusted, its `.contexture/templates/` takes
+    /// precedence over the user's own templates.
     project: Option<String>,
+    /// Texts by name of the placeholder.
     fields: Option<BTreeMap<String, String>>,
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::refresh::now_ms;
@@ -14,9 +15,10 @@ use crate::rpc::params::Nothing;
 use crate::value::Keyword;
 use crate::wire::message::WireError;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct OneProject {
+    /// Folder of the project.
     project: String,
 }
 

@@ -1,0 +1,123 @@
+//! The parameters of methods, read off the structs that take them: their fields' names, types and
+//! comments, and serde's attributes, are what the method table, Emacs and the reference show.
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::de::{DeserializeOwned, Deserializer, Error, Visitor};
+use serde::forward_to_deserialize_any;
+use serde_json::Value as Json;
+
+use super::Step;
+use super::call::Call;
+use crate::value;
+use crate::wire::message::WireError;
+
+/// A parameter of a method.
+pub struct Param {
+    /// Name in kebab-case.
+    pub name: &'static str,
+    /// Type of the value.
+    pub kind: &'static str,
+    /// True if a call without it is refused.
+    pub required: bool,
+    /// Meaning, and default if it is absent.
+    pub doc: &'static str,
+    /// Allowed values, if they are a closed list.
+    pub values: Vec<&'static str>,
+    /// True if the current session stands in for it in a call that leaves it out.
+    pub(super) is_current_session: bool,
+}
+
+/// Returns the parameters that a handler takes. The texts live as long as the program: call it once
+/// for each method.
+pub(super) fn params_of<P: JsonSchema + DeserializeOwned>(
+    _handler: fn(Call, P) -> Result<Step, WireError>,
+) -> Vec<Param> {
+    let settings = SchemaSettings::default().with(|settings| settings.inline_subschemas = true);
+    let schema = settings.into_generator().into_root_schema_for::<P>().to_value();
+    let required = |name: &str| {
+        let names = schema["required"].as_array().into_iter().flatten();
+        names.filter_map(Json::as_str).any(|required| required == name)
+    };
+    let param = |name: &'static str| param(name, &schema["properties"][name], required(name));
+    field_names::<P>().iter().copied().map(param).collect()
+}
+
+fn param(name: &'static str, schema: &Json, required: bool) -> Param {
+    let given = unless_null(schema);
+    let doc = schema["description"].as_str().or_else(|| given["description"].as_str());
+    let doc = doc.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+    let own = |schema| Some(values(schema)).filter(|values| !values.is_empty());
+    let of_a_property =
+        || given["properties"].as_object().into_iter().flat_map(|map| map.values()).find_map(own);
+    let values = own(given).or_else(|| own(&given["items"])).or_else(of_a_property);
+    Param {
+        name,
+        kind: kind(given).leak(),
+        required,
+        doc: doc.leak(),
+        values: values.into_iter().flatten().map(|name| &*name.leak()).collect(),
+        is_current_session: given["x-current-session"] == true,
+    }
+}
+
+/// Returns the schema without the null that stands for what is left out.
+fn unless_null(schema: &Json) -> &Json {
+    schema.get("anyOf").map_or(schema, |either| &either[0])
+}
+
+/// Returns the type that a schema describes, in the words of the reference.
+fn kind(schema: &Json) -> String {
+    let types: Vec<&str> = match &schema["type"] {
+        Json::Array(types) => types.iter().filter_map(Json::as_str).collect(),
+        other => vec![other.as_str().unwrap_or("string")],
+    };
+    let words = types.into_iter().filter(|name| *name != "null").map(|name| match name {
+        "string" if !values(schema).is_empty() => "name".to_owned(),
+        "array" => format!("list of {}s", kind(&schema["items"])),
+        "object" => "plist".to_owned(),
+        name => name.to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" or ")
+}
+
+/// Returns the closed list of values that a schema gives, if it does.
+fn values(schema: &Json) -> Vec<String> {
+    let schema = unless_null(schema);
+    let variants = schema["oneOf"].as_array().into_iter().flatten().map(|one| &one["const"]);
+    let names = schema["enum"].as_array().into_iter().flatten().chain(variants);
+    names.filter_map(|name| name.as_str().map(str::to_owned)).collect()
+}
+
+/// Returns the names of a struct's fields as its `Deserialize` knows them, in their order.
+fn field_names<P: DeserializeOwned>() -> &'static [&'static str] {
+    let mut names: &[&str] = &[];
+    // It asks for its fields, and gets none.
+    let _ = P::deserialize(FieldNames(&mut names));
+    names
+}
+
+struct FieldNames<'a>(&'a mut &'static [&'static str]);
+
+impl<'de> Deserializer<'de> for FieldNames<'_> {
+    type Error = value::Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Self::Error> {
+        Err(Self::Error::custom("has no fields"))
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Self::Error> {
+        *self.0 = fields;
+        self.deserialize_any(visitor)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option
+        unit unit_struct newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+    }
+}
