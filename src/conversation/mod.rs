@@ -250,7 +250,7 @@ impl Conversation {
     /// # Errors
     /// [`ConversationError::Engine`].
     pub fn checkpoints(&mut self) -> Result<Vec<CheckpointRow>, ConversationError> {
-        Ok(self.engine.list_checkpoints(self.id)?)
+        Ok(self.engine.read().checkpoints(self.id)?)
     }
 
     /// Goes back to a checkpoint, by default to the last one.

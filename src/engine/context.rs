@@ -257,7 +257,7 @@ impl Engine {
             .last_change(manager)?
             .ok_or_else(|| EngineError::NothingToUndo { manager: manager.to_owned() })?;
         if let Some(set) = &change.set
-            && self.store.set_named(&set.name)? != set.after
+            && self.store.read().set_named(&set.name)? != set.after
         {
             return Err(EngineError::SetChanged { name: set.name.clone() });
         }
@@ -303,7 +303,7 @@ impl Engine {
     /// [`EngineError::Store`].
     pub fn list_managers(&mut self) -> Result<Vec<Listed>, EngineError> {
         let default = self.defaults.max_items;
-        let listed = self.store.managers()?.into_iter().map(|summary| {
+        let listed = self.store.read_all()?.managers()?.into_iter().map(|summary| {
             let max_items = summary.max_items.unwrap_or(default);
             Listed { summary, max_items }
         });
@@ -347,7 +347,7 @@ impl Engine {
         if let Some(slot) = self.manager(manager)?.slot(id) {
             return Ok(slot.clone());
         }
-        let held_by = self.store.holder(id.0)?;
+        let held_by = self.store.read_all()?.holder(id.0)?;
         Err(EngineError::NoSuchItem { id, manager: manager.to_owned(), held_by })
     }
 

@@ -17,7 +17,7 @@ use super::windows::Windows;
 use crate::context::change::{Change, Settings};
 use crate::context::manager::Manager;
 use crate::store::recovery::backup::Snapshot;
-use crate::store::{Counters, Store, StoreError};
+use crate::store::{Counters, Reading, Store, StoreError};
 
 /// Manager used by calls that name none.
 pub const SHARED_MANAGER: &str = "*shared*";
@@ -179,6 +179,11 @@ impl Engine {
         self.touched.clear();
         committed?;
         Ok(())
+    }
+
+    /// Gives what reads sessions, notes, usage and sets as they are stored.
+    pub fn read(&mut self) -> Reading<'_> {
+        self.store.read()
     }
 
     /// Returns why changes are refused or why the last one failed to be stored; `None` if all is

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{Added, Engine, EngineError, NewItem};
 use crate::context::change::{Change, SetChange, Slot};
-use crate::store::SetSummary;
 
 /// Result of saving a set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,9 +32,9 @@ impl Engine {
     /// [`EngineError::Store`].
     pub fn save_set(&mut self, manager: &str, name: &str) -> Result<Saved, EngineError> {
         let slots: Vec<Slot> = self.manager(manager)?.slots().cloned().collect();
-        let before = self.store.set_named(name)?;
+        let before = self.store.read().set_named(name)?;
         let created = self.now();
-        let after = Some(self.store.write_set(created, &slots)?);
+        let after = Some(self.store.change()?.write_set(created, &slots)?);
         self.name_set(manager, "save-set", SetChange { name: name.to_owned(), before, after })?;
         Ok(Saved { count: slots.len() as u64, replaced: before.is_some() })
     }
@@ -73,14 +72,6 @@ impl Engine {
         Ok(Loaded { ids, left: evicted })
     }
 
-    /// Lists every set, by name.
-    ///
-    /// # Errors
-    /// [`EngineError::Store`].
-    pub fn list_sets(&mut self) -> Result<Vec<SetSummary>, EngineError> {
-        Ok(self.store.sets()?)
-    }
-
     fn name_set(&mut self, manager: &str, method: &str, set: SetChange) -> Result<(), EngineError> {
         let change = Change { set: Some(set), ..Change::by(method) };
         self.carry_out(manager, change)
@@ -93,14 +84,14 @@ impl Engine {
 
     /// Copies a stored set's items as new ones.
     pub(super) fn copies(&mut self, set: u64) -> Result<Vec<NewItem>, EngineError> {
-        Ok(self.store.read_set(set)?.into_iter().map(copy).collect())
+        Ok(self.store.read().read_set(set)?.into_iter().map(copy).collect())
     }
 
     fn existing_set(&mut self, name: &str) -> Result<u64, EngineError> {
-        if let Some(set) = self.store.set_named(name)? {
+        if let Some(set) = self.store.read().set_named(name)? {
             return Ok(set);
         }
-        let known = self.store.sets()?.into_iter().map(|set| set.name).collect();
+        let known = self.store.read().sets()?.into_iter().map(|set| set.name).collect();
         Err(EngineError::NoSuchSet { name: name.to_owned(), known })
     }
 }

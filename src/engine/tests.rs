@@ -103,7 +103,7 @@ fn every_change_is_undone_in_turn() {
         (error.kind(), error.to_string().as_str()),
         ("nothing-to-undo", "nothing to undo in \"m\"")
     );
-    assert!(engine.list_sets().unwrap().is_empty());
+    assert!(engine.read().sets().unwrap().is_empty());
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::agent::notes::{self, Managed, Wish};
 use crate::curation::managed::{SaidSettings, Status};
 use crate::engine::Engine;
 use crate::ids::{MessageId, ViewId};
-use crate::store::view::{NewView, ViewQuery, ViewRow};
+use crate::store::notes::{NewNotes, NotesQuery, NotesRow};
 use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
@@ -96,7 +96,7 @@ pub(super) fn list_views(_: Call, given: ListViews) -> Result<Step, WireError> {
         };
         let id = given.view.map(|ViewId(number)| number);
         let status = given.status.map(Status::name);
-        let rows = engine.views(&ViewQuery { id, session, status, limit, brief })?;
+        let rows = engine.read().notes(&NotesQuery { id, session, status, limit, brief })?;
         let mut listed = Vec::with_capacity(rows.len());
         for row in rows {
             let session = engine.row(row.made.session)?.name;
@@ -113,7 +113,7 @@ const OUTCOME: [&str; 9] =
 const LONG: [&str; 3] = ["prompt", "payload", "output"];
 
 /// Returns the wanted fields of stored notes, as clients are told them.
-fn fields(view: &NewView, is_wanted: impl Fn(&str) -> bool) -> Value {
+fn fields(view: &NewNotes, is_wanted: impl Fn(&str) -> bool) -> Value {
     let Value::Map(mut fields) = Value::of(view) else { return Value::Nil };
     fields.retain(|(name, _)| is_wanted(name));
     for (name, value) in &mut fields {
@@ -193,8 +193,8 @@ struct ViewResult<'a> {
     made: Value,
 }
 
-fn view(session: &str, row: &ViewRow, brief: bool) -> Value {
-    let ViewRow { id, made } = row;
+fn view(session: &str, row: &NotesRow, brief: bool) -> Value {
+    let NotesRow { id, made } = row;
     let is_wanted = |name: &str| !brief || !LONG.contains(&name);
     let (view, turn, message) = (ViewId(*id), made.turn, MessageId(made.message));
     Value::of(&ViewResult { view, session, turn, message, made: fields(made, is_wanted) })

@@ -277,8 +277,8 @@ pub(super) fn usage_log(_: Call, given: UsageLog) -> Result<Step, WireError> {
             Some(name) => Some(engine.find_session(Some(name))?.id),
             None => None,
         };
-        let rows = engine.usage_log(session, given.phase, limit)?;
-        let sums = engine.usage_by_phase(session)?;
+        let rows = engine.read().usage(session, given.phase, limit)?;
+        let sums = engine.read().usage_by_phase(session)?;
         Ok(Value::of(&UsageLogResult {
             windows: rows.iter().map(UsageResult::of).collect(),
             phases: sums.iter().map(PhaseResult::of).collect(),

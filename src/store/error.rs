@@ -100,7 +100,16 @@ pub enum StoreError {
 }
 
 impl From<rusqlite::Error> for StoreError {
+    /// An error of our own, from reading a column, comes out as it was.
     fn from(error: rusqlite::Error) -> Self {
-        Self::Write(error)
+        match error {
+            rusqlite::Error::FromSqlConversionFailure(at, kind, cause) => match cause.downcast() {
+                Ok(own) => *own,
+                Err(cause) => {
+                    Self::Write(rusqlite::Error::FromSqlConversionFailure(at, kind, cause))
+                }
+            },
+            error => Self::Write(error),
+        }
     }
 }

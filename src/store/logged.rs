@@ -13,11 +13,8 @@ use std::mem;
 use self::beside::Beside;
 use super::folder::Snapshot;
 use super::log::Entry;
-use super::{
-    Counters, Extent, ManagerSummary, Reading, SetSummary, Store, StoreError, StoredManager,
-    Writing,
-};
-use crate::context::change::{Change, Slot};
+use super::{Counters, Extent, Reading, Store, StoreError, StoredManager, Writing};
+use crate::context::change::Change;
 
 /// Number of pending entries at which they are moved to the other store.
 const MOVED_AT_ONCE: usize = 256;
@@ -215,15 +212,19 @@ impl<S: Store> LoggedStore<S> {
 }
 
 impl<S: Store> Store for LoggedStore<S> {
-    fn read(&mut self) -> &mut dyn Reading {
+    fn read(&mut self) -> Reading<'_> {
         self.inner.read()
     }
 
-    fn change(&mut self) -> Result<&mut dyn Writing, StoreError> {
+    fn read_all(&mut self) -> Result<Reading<'_>, StoreError> {
+        self.go_direct()?.read_all()
+    }
+
+    fn change(&mut self) -> Result<Writing<'_>, StoreError> {
         self.changing()?.change()
     }
 
-    fn note(&mut self) -> Result<Option<&mut dyn Writing>, StoreError> {
+    fn note(&mut self) -> Result<Option<Writing<'_>>, StoreError> {
         match self.noting()? {
             Some(inner) => inner.note(),
             None => Ok(None),
@@ -257,30 +258,6 @@ impl<S: Store> Store for LoggedStore<S> {
 
     fn take_back(&mut self, manager: &str, inverse: &Change) -> Result<(), StoreError> {
         self.changing()?.take_back(manager, inverse)
-    }
-
-    fn managers(&mut self) -> Result<Vec<ManagerSummary>, StoreError> {
-        self.go_direct()?.managers()
-    }
-
-    fn holder(&mut self, item: u64) -> Result<Option<String>, StoreError> {
-        self.go_direct()?.holder(item)
-    }
-
-    fn write_set(&mut self, created: i64, slots: &[Slot]) -> Result<u64, StoreError> {
-        self.changing()?.write_set(created, slots)
-    }
-
-    fn set_named(&mut self, name: &str) -> Result<Option<u64>, StoreError> {
-        self.inner.set_named(name)
-    }
-
-    fn read_set(&mut self, set: u64) -> Result<Vec<Slot>, StoreError> {
-        self.inner.read_set(set)
-    }
-
-    fn sets(&mut self) -> Result<Vec<SetSummary>, StoreError> {
-        self.inner.sets()
     }
 
     fn recall(&mut self, key: &str) -> Result<Option<String>, StoreError> {

@@ -9,18 +9,18 @@ mod log;
 pub mod logged;
 pub mod memory;
 mod metadata;
+pub mod notes;
 pub mod ownership;
 pub mod recovery;
 pub mod session;
 pub mod sqlite;
+mod tables;
 #[cfg(test)]
 pub(crate) mod testing;
-pub mod view;
 
 pub use self::error::StoreError;
 use self::folder::Snapshot;
-use self::memory::{ReadMemories, WriteMemories};
-use self::session::{ReadSessions, WriteSessions};
+pub use self::tables::{Reading, Writing};
 use crate::context::change::{Change, Settings, Slot};
 
 /// Minimum number of changes per manager that can be undone, across restarts.
@@ -99,27 +99,22 @@ pub struct SetSummary {
     pub created: i64,
 }
 
-/// Sessions and memories, for reading.
-pub trait Reading: ReadSessions + ReadMemories {}
-impl<T: ReadSessions + ReadMemories> Reading for T {}
-
-/// Sessions and memories, for changing.
-pub trait Writing: WriteSessions + WriteMemories {}
-impl<T: WriteSessions + WriteMemories> Writing for T {}
-
 /// Storage for the whole state.
 pub trait Store: Send {
-    /// Gives what reads sessions and memories.
-    fn read(&mut self) -> &mut dyn Reading;
+    /// Gives what reads sessions, memories and sets.
+    fn read(&mut self) -> Reading<'_>;
 
-    /// Gives what changes sessions and memories.
+    /// Gives what reads managers, too: with every change that is only logged so far.
+    fn read_all(&mut self) -> Result<Reading<'_>, StoreError>;
+
+    /// Gives what changes sessions, memories and sets.
     ///
     /// # Errors
     /// [`StoreError::ReadOnly`].
-    fn change(&mut self) -> Result<&mut dyn Writing, StoreError>;
+    fn change(&mut self) -> Result<Writing<'_>, StoreError>;
 
     /// Gives what notes something that may be lost; `None` while nothing can be written.
-    fn note(&mut self) -> Result<Option<&mut dyn Writing>, StoreError>;
+    fn note(&mut self) -> Result<Option<Writing<'_>>, StoreError>;
 
     /// Returns the counters as last committed.
     fn counters(&mut self) -> Result<Counters, StoreError>;
@@ -135,24 +130,6 @@ pub trait Store: Send {
 
     /// Undoes the newest change of the journal and removes it there; `inverse` is its inverse.
     fn take_back(&mut self, manager: &str, inverse: &Change) -> Result<(), StoreError>;
-
-    /// Returns every manager ever stored, sorted by name.
-    fn managers(&mut self) -> Result<Vec<ManagerSummary>, StoreError>;
-
-    /// Returns the name of the manager that holds an item.
-    fn holder(&mut self, item: u64) -> Result<Option<String>, StoreError>;
-
-    /// Stores the items of a set and returns its number. A [`Change`] with a `set` gives it a name.
-    fn write_set(&mut self, created: i64, slots: &[Slot]) -> Result<u64, StoreError>;
-
-    /// Returns the number of the set with this name.
-    fn set_named(&mut self, name: &str) -> Result<Option<u64>, StoreError>;
-
-    /// Returns the items of a set, with the ids that they had when it was saved.
-    fn read_set(&mut self, set: u64) -> Result<Vec<Slot>, StoreError>;
-
-    /// Returns every named set, sorted by name.
-    fn sets(&mut self) -> Result<Vec<SetSummary>, StoreError>;
 
     /// Returns the outcome of the request with this key.
     fn recall(&mut self, key: &str) -> Result<Option<String>, StoreError>;

@@ -1,12 +1,10 @@
 //! Stored sessions: messages, states of their views, checkpoints, and the usage of their windows.
 //!
-//! Plain data and a trait. A session is a number; its settings and states are opaque here.
+//! Plain data. A session is a number; its settings and states are opaque here.
 
 use serde::Serialize;
 
-use super::StoreError;
-use super::view::{NewView, Notes, ViewQuery, ViewRow};
-use crate::session::message::{Message, Phase, Role};
+use crate::session::message::{Phase, Role};
 
 /// Minimum number of windows whose usage is kept; the sums cover all windows.
 pub const USAGE_KEPT: u64 = 10_000;
@@ -116,7 +114,7 @@ pub struct NewCheckpoint {
     pub automatic: bool,
     /// Unix seconds.
     pub created: i64,
-    /// Set of the context items at that time, from [`write_set`](super::Store::write_set).
+    /// Set of the context items at that time, from [`write_set`](super::Writing::write_set).
     pub items: Option<u64>,
 }
 
@@ -239,137 +237,4 @@ pub struct PhaseUsage {
     /// Total cost of these windows, in the currency of the configured prices.
     #[serde(skip)]
     pub cost: f64,
-}
-
-/// Reads sessions.
-pub trait ReadSessions {
-    /// Returns a session, deleted or not.
-    fn session(&mut self, id: u64) -> Result<Option<SessionRow>, StoreError>;
-
-    /// Returns the live session with this name.
-    fn session_named(&mut self, name: &str) -> Result<Option<SessionRow>, StoreError>;
-
-    /// Returns the live sessions, or all, by time of the last message, newest first.
-    fn sessions(&mut self, with_deleted: bool) -> Result<Vec<SessionRow>, StoreError>;
-
-    /// Returns the messages numbered `from` to `to`, both included, in order. Missing ones are left
-    /// out.
-    fn messages(&mut self, session: u64, from: u64, to: u64) -> Result<Vec<Message>, StoreError>;
-
-    /// Returns the number of messages of a session; 0 when there is no such session.
-    fn message_count(&mut self, session: u64) -> Result<u64, StoreError>;
-
-    /// Returns the state with the highest number.
-    fn newest_state(&mut self, session: u64) -> Result<Option<StateRow>, StoreError>;
-
-    /// Returns the state with this number.
-    fn state(&mut self, session: u64, number: u64) -> Result<Option<StateRow>, StoreError>;
-
-    /// Returns at most `limit` states, newest first.
-    fn states(&mut self, session: u64, limit: u64) -> Result<Vec<StateSummary>, StoreError>;
-
-    /// Returns the checkpoints of a session, oldest first.
-    fn checkpoints(&mut self, session: u64) -> Result<Vec<CheckpointRow>, StoreError>;
-
-    /// Returns a checkpoint of this session.
-    fn checkpoint(&mut self, session: u64, id: u64) -> Result<Option<CheckpointRow>, StoreError>;
-
-    /// Searches names and messages for the words of a free text. Returns at most `limit` hits:
-    /// names first, then messages, each best first. A hit has all the words; only if there is none,
-    /// hits with some of the words are returned. When tens of thousands of messages match, only the
-    /// newest are ranked.
-    fn search_sessions(
-        &mut self,
-        text: &str,
-        limit: u64,
-        with_deleted: bool,
-    ) -> Result<Vec<SearchHit>, StoreError>;
-
-    /// Returns the usage of at most `limit` windows of a session and a phase (`None`: of all),
-    /// oldest first.
-    fn usage(
-        &mut self,
-        session: Option<u64>,
-        phase: Option<Phase>,
-        limit: u64,
-    ) -> Result<Vec<UsageRow>, StoreError>;
-
-    /// Returns the sums over all windows of a session, or of all sessions, in the order of the
-    /// phases.
-    fn usage_by_phase(&mut self, session: Option<u64>) -> Result<Vec<PhaseUsage>, StoreError>;
-
-    /// Returns the stored notes that match the query, newest first.
-    fn views(&mut self, wanted: &ViewQuery<'_>) -> Result<Vec<ViewRow>, StoreError>;
-
-    /// Returns the latest notes of the session with a number below `id`, written for a turn that
-    /// began before message `message`.
-    fn notes_before(
-        &mut self,
-        session: u64,
-        message: u64,
-        id: u64,
-    ) -> Result<Option<Notes>, StoreError>;
-
-    /// Returns the latest notes written for the same turn by the same model from the same prompt.
-    fn view_like(&mut self, view: &NewView) -> Result<Option<ViewRow>, StoreError>;
-
-    /// Returns the calibration of a model's token counts, as text of the engine.
-    fn calibration(&mut self, model: &str) -> Result<Option<String>, StoreError>;
-}
-
-/// Changes sessions. Writes belong to the running request.
-pub trait WriteSessions: ReadSessions {
-    /// Creates a session and returns its number.
-    ///
-    /// # Errors
-    /// [`StoreError::NameTaken`].
-    fn create_session(&mut self, session: &NewSession) -> Result<u64, StoreError>;
-
-    /// Renames a session.
-    ///
-    /// # Errors
-    /// [`StoreError::NameTaken`] when another live session has the name, even if the renamed one is
-    /// deleted.
-    fn rename_session(&mut self, id: u64, name: &str) -> Result<(), StoreError>;
-
-    /// Replaces the settings of a session.
-    fn set_session_settings(&mut self, id: u64, settings: &str) -> Result<(), StoreError>;
-
-    /// Replaces what turns have found out about a session.
-    fn set_learned(&mut self, id: u64, learned: &str) -> Result<(), StoreError>;
-
-    /// Marks a session as deleted at this time in Unix seconds, or restores it when `at` is `None`.
-    ///
-    /// # Errors
-    /// [`StoreError::NameTaken`] when it would be restored but another live session has its name.
-    fn set_session_deleted(&mut self, id: u64, at: Option<i64>) -> Result<(), StoreError>;
-
-    /// Appends messages to the log. Their numbers must continue those of the log.
-    ///
-    /// # Errors
-    /// [`StoreError::Damaged`] when the numbers do not continue the log; then nothing is appended.
-    fn append_messages(&mut self, session: u64, messages: &[Message]) -> Result<(), StoreError>;
-
-    /// Adds a state of the session's view.
-    fn append_state(&mut self, session: u64, state: &StateRow) -> Result<(), StoreError>;
-
-    /// Adds a checkpoint and returns its number.
-    fn add_checkpoint(
-        &mut self,
-        session: u64,
-        checkpoint: &NewCheckpoint,
-    ) -> Result<u64, StoreError>;
-
-    /// Records the usage of a window and returns the number of its row.
-    fn log_usage(&mut self, usage: &UsageRow) -> Result<u64, StoreError>;
-
-    /// Adds the cost of asking a model to the row with this number and to the sums. Does nothing
-    /// when the row is no longer kept.
-    fn add_spent(&mut self, number: u64, spent: &Spent) -> Result<(), StoreError>;
-
-    /// Records the notes of a turn and returns their number.
-    fn add_view(&mut self, view: &NewView) -> Result<u64, StoreError>;
-
-    /// Stores the calibration of a model's token counts.
-    fn set_calibration(&mut self, model: &str, text: &str) -> Result<(), StoreError>;
 }

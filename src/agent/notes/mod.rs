@@ -18,7 +18,7 @@ use self::run::{ManageRun, Stopped};
 use super::{AgentError, Configured, Job, Services};
 use crate::curation::managed::{SaidSettings, Status, Step};
 use crate::engine::{EngineError, Material};
-use crate::store::view::NewView;
+use crate::store::notes::NewNotes;
 
 /// Longest time for taking notes, while the user's answer waits. It is long enough for a model that
 /// runs without a graphics card.
@@ -37,7 +37,7 @@ pub struct Wish {
 #[derive(Clone)]
 pub struct Managed {
     /// The stored record.
-    pub view: NewView,
+    pub view: NewNotes,
     /// The number under which it is stored.
     pub id: Option<u64>,
     /// True if the notes had been made before, for the same turn.
@@ -109,7 +109,7 @@ async fn outcome_of(mut run: ManageRun<'_>, deadline: Duration) -> Result<Manage
     Ok(Managed { view, id: stored, cached: stored.is_some(), is_told, taken })
 }
 
-fn fail(view: &mut NewView, step: Step, reason: String) {
+fn fail(view: &mut NewNotes, step: Step, reason: String) {
     view.status = Status::Failed.name().to_owned();
     view.step = Some(step.name().to_owned());
     view.reason = Some(reason);
@@ -169,15 +169,15 @@ impl Managed {
     async fn tell(&mut self, services: &Services) {
         self.is_told = true;
         let view = self.view.clone();
-        if let Err(error) = services.engine.ask(move |engine| engine.tell_of_view(view)).await {
+        if let Err(error) = services.engine.ask(move |engine| engine.tell_of_notes(view)).await {
             tracing::warn!("nobody could be told of a managed turn: {error}");
         }
     }
 }
 
-async fn kept(services: &Services, view: &NewView) -> Result<u64, EngineError> {
+async fn kept(services: &Services, view: &NewNotes) -> Result<u64, EngineError> {
     let view = view.clone();
-    services.engine.ask(move |engine| engine.keep_view(&view)).await
+    services.engine.ask(move |engine| engine.keep_notes(&view)).await
 }
 
 impl Managed {

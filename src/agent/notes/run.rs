@@ -14,7 +14,7 @@ use crate::curation::managed::{
 };
 use crate::curation::unit::{History, Kept};
 use crate::engine::{Engine, EngineError, ToManage};
-use crate::store::view::NewView;
+use crate::store::notes::NewNotes;
 use crate::template::{Source, Template};
 
 /// The reason why there are no notes.
@@ -46,7 +46,7 @@ pub(super) struct ManageRun<'a> {
     wish: &'a Wish,
     /// Model that answers the user. It also takes the notes unless the template names another.
     configured: &'a Configured,
-    pub(super) view: NewView,
+    pub(super) view: NewNotes,
     /// The step that it has come to.
     pub(super) step: Step,
     /// The number of the view that was made of the same turn before.
@@ -58,7 +58,7 @@ pub(super) struct ManageRun<'a> {
 impl<'a> ManageRun<'a> {
     pub(super) fn new(job: &'a Job, id: u64, wish: &'a Wish, configured: &'a Configured) -> Self {
         let template = wish.template.clone();
-        let view = NewView { session: id, template, ..NewView::default() };
+        let view = NewNotes { session: id, template, ..NewNotes::default() };
         let step = Step::History;
         Self { job, wish, configured, view, step, stored: None, only_prompt: false }
     }
@@ -240,7 +240,7 @@ impl<'a> ManageRun<'a> {
     async fn made_before(&mut self) -> Result<Option<String>, Stopped> {
         self.step = Step::PriorSummary;
         let view = self.view.clone();
-        let Some(row) = self.ask(move |engine| engine.view_like(&view)).await? else {
+        let Some(row) = self.ask(move |engine| Ok(engine.read().notes_like(&view)?)).await? else {
             return Ok(None);
         };
         self.stored = Some(row.id);

@@ -44,14 +44,6 @@ impl Engine {
         self.checkpoint_at(id, position, message, false).map(Some)
     }
 
-    /// Lists the checkpoints of a session, oldest first.
-    ///
-    /// # Errors
-    /// [`EngineError::Store`].
-    pub fn list_checkpoints(&mut self, id: u64) -> Result<Vec<CheckpointRow>, EngineError> {
-        Ok(self.store.read().checkpoints(id)?)
-    }
-
     /// Restores the view, pins and items of a checkpoint, by default the last one. The checkpoint
     /// and all later messages are kept, and the rollback can be undone.
     ///
@@ -218,9 +210,10 @@ impl Engine {
     fn moment(&mut self, id: u64) -> Result<Moment, EngineError> {
         let manager = self.row(id)?.manager_name();
         let slots: Vec<Slot> = self.manager(&manager)?.slots().cloned().collect();
+        let now = self.now();
         let items = match slots.is_empty() {
             true => None,
-            false => Some(self.store.write_set(self.now(), &slots)?),
+            false => Some(self.store.change()?.write_set(now, &slots)?),
         };
         let session = self.session(id)?;
         Ok(Moment { revision: session.revision(), position: session.length(), items })
@@ -255,7 +248,7 @@ impl Engine {
         items: Option<u64>,
     ) -> Result<(), EngineError> {
         let manager = self.row(id)?.manager_name();
-        let then = items.map_or(Ok(Vec::new()), |set| self.store.read_set(set))?;
+        let then = items.map_or(Ok(Vec::new()), |set| self.store.read().read_set(set))?;
         let same = |(now, then): (&Slot, &Slot)| now.item == then.item && now.pinned == then.pinned;
         let now = self.manager(&manager)?;
         if now.len() == then.len() && now.slots().zip(&then).all(same) {

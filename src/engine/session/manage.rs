@@ -1,4 +1,4 @@
-//! Input for managing a session's turns, and storage of the resulting views.
+//! Input for managing a session's turns, and storage of the resulting notes.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::super::{Engine, EngineError, Event};
 use super::SessionContext;
 use crate::curation::managed::{Status, Step, without_directive};
 use crate::session::message::{Message, Role};
-use crate::store::view::{NewView, ViewQuery, ViewRow};
+use crate::store::notes::NewNotes;
 
 /// Input for managing a turn.
 pub struct ToManage {
@@ -63,45 +63,29 @@ impl Engine {
         }
     }
 
-    /// Returns an earlier view of the same turn with the same provider, model and prompt.
+    /// Stores the outcome of managing a turn without an event. Returns the number of the notes.
     ///
     /// # Errors
     /// [`EngineError::Store`].
-    pub fn view_like(&mut self, view: &NewView) -> Result<Option<ViewRow>, EngineError> {
-        Ok(self.store.read().view_like(view)?)
-    }
-
-    /// Stores the outcome of managing a turn without an event. Returns the view's number.
-    ///
-    /// # Errors
-    /// [`EngineError::Store`].
-    pub fn keep_view(&mut self, view: &NewView) -> Result<u64, EngineError> {
+    pub fn keep_notes(&mut self, notes: &NewNotes) -> Result<u64, EngineError> {
         let created = self.now();
-        Ok(self.store.change()?.add_view(&NewView { created, ..view.clone() })?)
+        Ok(self.store.change()?.add_notes(&NewNotes { created, ..notes.clone() })?)
     }
 
     /// Announces the outcome of managing a turn with an event.
     ///
     /// # Errors
     /// [`EngineError::NoSuchSession`].
-    pub fn tell_of_view(&mut self, view: NewView) -> Result<(), EngineError> {
-        let step = view.step.as_deref().and_then(Step::from_name);
+    pub fn tell_of_notes(&mut self, notes: NewNotes) -> Result<(), EngineError> {
+        let step = notes.step.as_deref().and_then(Step::from_name);
         let event = Event::TurnManaged {
-            session: self.session_name(view.session)?,
-            turn: view.turn,
-            template: view.template,
-            status: Status::from_name(&view.status).unwrap_or(Status::Failed),
-            failure: step.map(|step| (step, view.reason.unwrap_or_default())),
+            session: self.session_name(notes.session)?,
+            turn: notes.turn,
+            template: notes.template,
+            status: Status::from_name(&notes.status).unwrap_or(Status::Failed),
+            failure: step.map(|step| (step, notes.reason.unwrap_or_default())),
         };
         self.events.push(event);
         Ok(())
-    }
-
-    /// Lists outcomes of managing turns, newest first.
-    ///
-    /// # Errors
-    /// [`EngineError::Store`].
-    pub fn views(&mut self, wanted: &ViewQuery<'_>) -> Result<Vec<ViewRow>, EngineError> {
-        Ok(self.store.read().views(wanted)?)
     }
 }

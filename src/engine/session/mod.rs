@@ -28,7 +28,7 @@ use crate::ids::SessionId;
 use crate::session::Session;
 use crate::session::message::Message;
 use crate::session::state::Revision;
-use crate::store::session::{NewSession, SearchHit, SessionRow};
+use crate::store::session::{NewSession, SessionRow};
 
 /// Result of opening a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,28 +94,6 @@ impl Engine {
         self.sessions.current = Some(row.id);
         self.session_changed(row.id, "switch-session")?;
         Ok(row)
-    }
-
-    /// Lists sessions, last changed first; deleted ones only if asked for.
-    ///
-    /// # Errors
-    /// [`EngineError::Store`].
-    pub fn list_sessions(&mut self, deleted: bool) -> Result<Vec<SessionRow>, EngineError> {
-        Ok(self.store.read().sessions(deleted)?)
-    }
-
-    /// Searches the names and messages of sessions for the words of a text. Returns the best hits
-    /// first.
-    ///
-    /// # Errors
-    /// [`EngineError::Store`].
-    pub fn search_sessions(
-        &mut self,
-        text: &str,
-        limit: u64,
-        deleted: bool,
-    ) -> Result<Vec<SearchHit>, EngineError> {
-        Ok(self.store.read().search_sessions(text, limit, deleted)?)
     }
 
     /// Returns the first unused name of the form `conversation-N`.

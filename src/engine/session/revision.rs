@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::super::{Engine, EngineError};
 use crate::session::state::{Learned, Revision, State};
 use crate::store::StoreError;
-use crate::store::session::{StateRow, StateSummary};
+use crate::store::session::StateRow;
 
 impl Engine {
     /// Stores a state as the session's newest revision and applies it.
@@ -54,18 +54,6 @@ impl Engine {
         let session = self.session(id)?;
         let state = session.state().rebased(session.length());
         self.revise(id, method, state)
-    }
-
-    /// Lists the newest revisions of a session, newest first, at most `limit`.
-    ///
-    /// # Errors
-    /// [`EngineError::Store`].
-    pub fn list_revisions(
-        &mut self,
-        id: u64,
-        limit: u64,
-    ) -> Result<Vec<StateSummary>, EngineError> {
-        Ok(self.store.read().states(id, limit)?)
     }
 
     /// Restores the view of a revision as a new revision. Messages added since then stay in view.

@@ -387,7 +387,7 @@ fn a_turn_reads_the_row_of_its_session_once_at_most() {
         assert_eq!(reads(&mut engine, |engine| process(engine, 0.9)).0, 1, "from the store");
         assert_eq!(reads(&mut engine, |engine| process(engine, 0.8)).0, 0, "in memory");
     }
-    assert!(!engine.list_checkpoints(id).unwrap().is_empty());
+    assert!(!engine.read().checkpoints(id).unwrap().is_empty());
 
     // As a chat does it: begin, process and collect, note the window, end with the answer.
     let (begun, (row, _)) = reads(&mut engine, |engine| engine.begin_turn(Some("a")));

@@ -294,7 +294,7 @@ impl Engine {
         if !versioning {
             return not("the session keeps no versions to go back to");
         }
-        let checkpoints = self.list_checkpoints(id)?;
+        let checkpoints = self.store.read().checkpoints(id)?;
         match checkpoints.into_iter().rev().find(|row| row.made.position < last_turn) {
             Some(target) => Ok((Some(self.roll_back_to(id, &target, Some(message))?), None)),
             None => not("no checkpoint precedes the last turn"),

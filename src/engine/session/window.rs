@@ -10,8 +10,7 @@ use crate::curation::managed::without_directive;
 use crate::curation::report::{Fingerprint, Report};
 use crate::curation::window::{Window, WindowUsage};
 use crate::session::message::Message;
-use crate::session::message::Phase;
-use crate::store::session::{PhaseUsage, UsageRow};
+use crate::store::session::UsageRow;
 
 /// Content of a session for its window.
 pub struct Material {
@@ -74,27 +73,6 @@ impl Engine {
     /// Returns the windows of a session built since the server began, newest first.
     pub fn windows(&self, id: u64) -> Vec<Noted> {
         self.windows.of(id).cloned().collect()
-    }
-
-    /// Returns the composition of recent windows, newest last.
-    ///
-    /// # Errors
-    /// [`EngineError::Store`].
-    pub fn usage_log(
-        &mut self,
-        session: Option<u64>,
-        phase: Option<Phase>,
-        limit: u64,
-    ) -> Result<Vec<UsageRow>, EngineError> {
-        Ok(self.store.read().usage(session, phase, limit)?)
-    }
-
-    /// Returns the composition of all windows, by phase.
-    ///
-    /// # Errors
-    /// [`EngineError::Store`].
-    pub fn usage_by_phase(&mut self, session: Option<u64>) -> Result<Vec<PhaseUsage>, EngineError> {
-        Ok(self.store.read().usage_by_phase(session)?)
     }
 }
 

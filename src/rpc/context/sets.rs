@@ -89,5 +89,5 @@ pub(super) fn load_set(_: Call, given: LoadSet) -> Result<Step, WireError> {
 }
 
 pub(super) fn list_sets(_: Call, _: Nothing) -> Result<Step, WireError> {
-    Step::state(|engine| engine.list_sets())
+    Step::state(|engine| Ok(engine.read().sets()?))
 }

@@ -76,7 +76,7 @@ impl From<CheckpointRow> for CheckpointLine {
 pub(super) fn list_checkpoints(_: Call, given: OfSession) -> Result<Step, WireError> {
     Step::state(move |engine| {
         let row = engine.find_session(given.session.as_deref())?;
-        let rows = engine.list_checkpoints(row.id)?;
+        let rows = engine.read().checkpoints(row.id)?;
         Ok(rows.into_iter().map(CheckpointLine::from).collect::<Vec<_>>())
     })
 }
@@ -201,7 +201,7 @@ pub(super) fn list_revisions(_: Call, given: ListRevisions) -> Result<Step, Wire
     let limit = not_negative("limit", given.limit)?.unwrap_or(DEFAULT_REVISIONS);
     Step::state(move |engine| {
         let row = engine.find_session(given.session.as_deref())?;
-        let revisions = engine.list_revisions(row.id, limit)?;
+        let revisions = engine.read().states(row.id, limit)?;
         Ok(revisions.into_iter().map(RevisionLine::from).collect::<Vec<_>>())
     })
 }

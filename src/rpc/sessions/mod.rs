@@ -124,7 +124,7 @@ pub(super) fn list_sessions(_: Call, given: ListSessions) -> Result<Step, WireEr
     let limit = not_negative("limit", given.limit)?.unwrap_or(usize::MAX);
     Step::state(move |engine| {
         let current = engine.find_session(None).ok().map(|row| row.id);
-        let rows = engine.list_sessions(given.deleted.unwrap_or(false))?;
+        let rows = engine.read().sessions(given.deleted.unwrap_or(false))?;
         let wanted = |row: &SessionRow| given.project.is_none() || row.project == given.project;
         let line = |row: SessionRow| {
             let is_current = current == Some(row.id);
@@ -207,7 +207,8 @@ pub(super) fn search_sessions(_: Call, given: Search) -> Result<Step, WireError>
     let limit = not_negative("limit", given.limit.map(|limit| limit.min(MAX_HITS)))?;
     let deleted = given.deleted.unwrap_or(false);
     Step::state(move |engine| {
-        let hits = engine.search_sessions(&given.query, limit.unwrap_or(DEFAULT_HITS), deleted)?;
+        let hits =
+            engine.read().search_sessions(&given.query, limit.unwrap_or(DEFAULT_HITS), deleted)?;
         Ok(hits.into_iter().map(Hit::from).collect::<Vec<_>>())
     })
 }

@@ -164,7 +164,7 @@ fn a_burst_may_turn_direct_in_the_middle() {
     drop(engine);
     let mut engine = folder.engine();
     check(&mut engine, &["a", "b"]);
-    assert_eq!(engine.list_sets().unwrap().len(), 1);
+    assert_eq!(engine.read().sets().unwrap().len(), 1);
 }
 
 #[test]

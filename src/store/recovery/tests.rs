@@ -85,7 +85,7 @@ impl Model {
         let manager = format!("m{}", number % MANAGERS);
         match number % 20 {
             0 => {
-                let id = store.write_set(5, &[slot(number)]).unwrap();
+                let id = store.change().unwrap().write_set(5, &[slot(number)]).unwrap();
                 assert!(id > self.last_set, "set {id} was given before");
                 self.last_set = id;
                 let set = SetChange { name: format!("s{number}"), before: None, after: Some(id) };
@@ -165,11 +165,11 @@ impl Model {
         missing
             .extend(self.memories.difference(&memories).map(|number| format!("memory {number}")));
         for number in &self.sets {
-            let Some(set) = store.set_named(&format!("s{number}")).unwrap() else {
+            let Some(set) = store.read().set_named(&format!("s{number}")).unwrap() else {
                 missing.push(format!("set {number}"));
                 continue;
             };
-            let slots = store.read_set(set).unwrap();
+            let slots = store.read().read_set(set).unwrap();
             assert_eq!(slots.len(), 1);
             assert_eq!(*slots[0].item.content, content("item", *number));
         }

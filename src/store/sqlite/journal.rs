@@ -1,10 +1,10 @@
 //! Rows for changes: the resulting slots, and the journal that undo reads backwards.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 
+use super::super::tables::{ITEM_COLUMNS, Statements, item_of, with_columns};
 use super::super::{StoreError, UNDO_DEPTH};
-use super::rows::{ITEM_COLUMNS, item_of, with_columns};
 use crate::context::change::{Change, SetChange, Settings, Slot, SlotChange};
 
 /// Number of changes after which a journal is thinned again.
@@ -57,15 +57,15 @@ pub(super) fn set_slots(db: &Connection, manager: i64, change: &Change) -> Resul
         };
     }
     if let Some((_, after)) = change.settings {
-        db.prepare_cached("UPDATE manager SET max_items = ?2 WHERE id = ?1")?
-            .execute(params![manager, after.max_items])?;
+        let sql = "UPDATE manager SET max_items = ?2 WHERE id = ?1";
+        db.change(sql, params![manager, after.max_items])?;
     }
     match &change.set {
-        Some(SetChange { name, after: Some(set), .. }) => db
-            .prepare_cached("INSERT OR REPLACE INTO set_name VALUES (?1, ?2)")?
-            .execute(params![name, set])?,
+        Some(SetChange { name, after: Some(set), .. }) => {
+            db.change("INSERT OR REPLACE INTO set_name VALUES (?1, ?2)", params![name, set])?
+        }
         Some(SetChange { name, after: None, .. }) => {
-            db.prepare_cached("DELETE FROM set_name WHERE name = ?1")?.execute([name])?
+            db.change("DELETE FROM set_name WHERE name = ?1", [name])?
         }
         None => 0,
     };
@@ -75,7 +75,7 @@ pub(super) fn set_slots(db: &Connection, manager: i64, change: &Change) -> Resul
 /// Returns the number of the manager's newest change; 0 when it has none.
 pub(super) fn last_number(db: &Connection, manager: i64) -> Result<u64, StoreError> {
     let sql = "SELECT coalesce(max(seq), 0) FROM journal WHERE manager = ?1";
-    Ok(db.prepare_cached(sql)?.query_row([manager], |row| row.get(0))?)
+    Ok(db.value(sql, [manager])?.unwrap_or(0))
 }
 
 /// Appends the change to the manager's journal as number `seq`. Every [`JOURNAL_SWEEP`] changes,
@@ -88,8 +88,8 @@ pub(super) fn append(
 ) -> Result<(), StoreError> {
     let text = serde_json::to_string(&ChangeRow::from(change))
         .map_err(|error| StoreError::Damaged(error.to_string()))?;
-    db.prepare_cached("INSERT INTO journal (manager, seq, change) VALUES (?1, ?2, ?3)")?
-        .execute(params![manager, seq, text])?;
+    let sql = "INSERT INTO journal (manager, seq, change) VALUES (?1, ?2, ?3)";
+    db.change(sql, params![manager, seq, text])?;
     if seq > UNDO_DEPTH && seq.is_multiple_of(JOURNAL_SWEEP) {
         thin(db, manager, seq - UNDO_DEPTH)?;
     }
@@ -98,18 +98,15 @@ pub(super) fn append(
 
 /// Returns the change with this number, including item contents.
 pub(super) fn read(db: &Connection, manager: i64, seq: u64) -> Result<Option<Change>, StoreError> {
-    let mut query =
-        db.prepare_cached("SELECT change FROM journal WHERE manager = ?1 AND seq = ?2")?;
-    let text: Option<String> =
-        query.query_row(params![manager, seq], |row| row.get(0)).optional()?;
+    let sql = "SELECT change FROM journal WHERE manager = ?1 AND seq = ?2";
+    let text: Option<String> = db.value(sql, params![manager, seq])?;
     text.map(|text| parse(&text)?.resolve(db)).transpose()
 }
 
 /// Removes the change with this number from the journal.
 pub(super) fn remove(db: &Connection, manager: i64, seq: u64) -> Result<(), StoreError> {
-    db.prepare_cached("DELETE FROM journal WHERE manager = ?1 AND seq = ?2")?
-        .execute(params![manager, seq])?;
-    Ok(())
+    let sql = "DELETE FROM journal WHERE manager = ?1 AND seq = ?2";
+    db.change(sql, params![manager, seq]).map(drop)
 }
 
 /// Returns the versions that nothing refers to once the change can no longer be undone.
@@ -119,11 +116,8 @@ pub(super) fn superseded(change: &Change) -> Vec<u64> {
 
 /// Deletes versions that [`superseded`] returned.
 pub(super) fn forget_superseded(db: &Connection, versions: Vec<u64>) -> Result<(), StoreError> {
-    let mut delete = db.prepare_cached("DELETE FROM version WHERE version = ?1")?;
-    for version in versions {
-        delete.execute([version])?;
-    }
-    Ok(())
+    let sql = "DELETE FROM version WHERE version = ?1";
+    versions.into_iter().try_for_each(|version| db.change(sql, [version]).map(drop))
 }
 
 fn arrivals(change: &Change) -> impl Iterator<Item = &Slot> {
@@ -134,14 +128,9 @@ fn arrivals(change: &Change) -> impl Iterator<Item = &Slot> {
 }
 
 fn thin(db: &Connection, manager: i64, up_to: u64) -> Result<(), StoreError> {
-    let mut query =
-        db.prepare_cached("DELETE FROM journal WHERE manager = ?1 AND seq <= ?2 RETURNING change")?;
-    let old: Vec<String> =
-        query.query_map(params![manager, up_to], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    for text in old {
-        forget_superseded(db, parse(&text)?.superseded())?;
-    }
-    Ok(())
+    let sql = "DELETE FROM journal WHERE manager = ?1 AND seq <= ?2 RETURNING change";
+    let old: Vec<String> = db.rows(sql, params![manager, up_to], |row| row.get(0))?;
+    old.iter().try_for_each(|text| forget_superseded(db, parse(text)?.superseded()))
 }
 
 fn parse(text: &str) -> Result<ChangeRow, StoreError> {
@@ -198,11 +187,9 @@ impl SlotRow {
     fn resolve(self, db: &Connection) -> Result<Slot, StoreError> {
         let Self(version, rank, pinned) = self;
         let sql = format!("SELECT {ITEM_COLUMNS} FROM version WHERE version = ?1");
-        let mut query = db.prepare_cached(&sql)?;
-        let mut rows = query.query([version])?;
-        let row = rows.next()?.ok_or_else(|| {
+        let item = db.row(&sql, [version], item_of)?.ok_or_else(|| {
             StoreError::Damaged(format!("version {version} of an item is missing"))
         })?;
-        Ok(Slot { rank, pinned, version, item: item_of(row)?.into() })
+        Ok(Slot { rank, pinned, version, item: item.into() })
     }
 }

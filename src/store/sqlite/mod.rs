@@ -4,34 +4,23 @@
 //! disk. Commits survive the end of the process, however it ends; a power failure may lose the last
 //! moments but does not damage the database.
 
-mod archive;
 mod journal;
 mod keeper;
-mod memory;
-mod message;
 mod open;
-mod rows;
-mod search;
-mod session;
-mod sets;
-mod state;
-mod usage;
-mod view;
-mod words;
 
 use std::collections::HashMap;
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 
 use self::keeper::Keeper;
 pub(super) use self::open::refuse_newer;
-use self::rows::{ITEM_COLUMNS, slot_of};
 use super::folder::Snapshot;
+use super::tables::{Columns, ITEM_COLUMNS, Statements, columns, slot_of};
 use super::{
-    Counters, Extent, ManagerSummary, REMEMBERED_REQUESTS, Reading, SEQUENCES, SetSummary, Store,
-    StoreError, StoredManager, Writing,
+    Counters, Extent, REMEMBERED_REQUESTS, Reading, SEQUENCES, Store, StoreError, StoredManager,
+    Writing,
 };
-use crate::context::change::{Change, Settings, Slot};
+use crate::context::change::{Change, Settings};
 
 /// Number of requests after which the remembered ones are thinned again.
 const REQUEST_SWEEP: i64 = 256;
@@ -54,6 +43,8 @@ pub struct SqliteStore {
     /// full. The writes of earlier requests are then gone too, so the commit must fail.
     lost: bool,
 }
+
+columns!(Counters { next_item, next_version, last_timestamp, burst });
 
 /// Facts about a manager that are cached between requests.
 #[derive(Clone, Copy)]
@@ -78,18 +69,15 @@ impl SqliteStore {
     }
 
     fn run(&self, sql: &str) -> Result<(), StoreError> {
-        self.db.prepare_cached(sql)?.execute([])?;
-        Ok(())
+        self.db.change(sql, []).map(drop)
     }
 
     fn known(&mut self, name: &str) -> Result<Option<Known>, StoreError> {
         if let Some(known) = self.managers.get(name) {
             return Ok(Some(*known));
         }
-        let mut query = self.db.prepare_cached("SELECT id FROM manager WHERE name = ?1")?;
-        let Some(id) = query.query_row([name], |row| row.get(0)).optional()? else {
-            return Ok(None);
-        };
+        let id = self.db.value("SELECT id FROM manager WHERE name = ?1", [name])?;
+        let Some(id) = id else { return Ok(None) };
         let known = Known { id, last_change: journal::last_number(&self.db, id)? };
         self.managers.insert(name.to_owned(), known);
         Ok(Some(known))
@@ -99,46 +87,44 @@ impl SqliteStore {
         if let Some(known) = self.known(name)? {
             return Ok(known);
         }
-        self.db.prepare_cached("INSERT INTO manager (name) VALUES (?1)")?.execute([name])?;
+        self.db.change("INSERT INTO manager (name) VALUES (?1)", [name])?;
         Ok(Known { id: self.db.last_insert_rowid(), last_change: 0 })
     }
 }
 
 impl Store for SqliteStore {
-    fn read(&mut self) -> &mut dyn Reading {
-        self
+    fn read(&mut self) -> Reading<'_> {
+        Reading::new(&self.db)
     }
 
-    fn change(&mut self) -> Result<&mut dyn Writing, StoreError> {
-        Ok(self)
+    fn read_all(&mut self) -> Result<Reading<'_>, StoreError> {
+        Ok(self.read())
     }
 
-    fn note(&mut self) -> Result<Option<&mut dyn Writing>, StoreError> {
-        Ok(Some(self))
+    fn change(&mut self) -> Result<Writing<'_>, StoreError> {
+        self.writing()?;
+        Ok(Writing::new(&self.db))
+    }
+
+    fn note(&mut self) -> Result<Option<Writing<'_>>, StoreError> {
+        self.change().map(Some)
     }
 
     fn counters(&mut self) -> Result<Counters, StoreError> {
-        let sql = "SELECT next_item, next_version, last_timestamp, burst FROM counter";
-        Ok(self.db.query_row(sql, [], |row| {
-            Ok(Counters {
-                next_item: row.get(0)?,
-                next_version: row.get(1)?,
-                last_timestamp: row.get(2)?,
-                burst: row.get(3)?,
-            })
-        })?)
+        let sql = format!("SELECT {} FROM counter", Counters::list());
+        Ok(self.db.query_row(&sql, [], Counters::of)?)
     }
 
     fn load(&mut self, manager: &str) -> Result<Option<StoredManager>, StoreError> {
         let Some(Known { id, .. }) = self.known(manager)? else { return Ok(None) };
-        let mut query = self.db.prepare_cached("SELECT max_items FROM manager WHERE id = ?1")?;
-        let max_items: Option<usize> = query.query_row([id], |row| row.get(0))?;
-        let mut query = self.db.prepare_cached(&format!(
+        let max_items: Option<Option<usize>> =
+            self.db.value("SELECT max_items FROM manager WHERE id = ?1", [id])?;
+        let sql = format!(
             "SELECT {ITEM_COLUMNS}, slot.rank, slot.pinned, version
              FROM slot JOIN version USING (version, item) WHERE slot.manager = ?1 ORDER BY slot.rank"
-        ))?;
-        let slots = query.query_and_then([id], slot_of)?.collect::<Result<_, _>>()?;
-        let settings = max_items.map(|max_items| Settings { max_items });
+        );
+        let slots = self.db.rows(&sql, [id], slot_of)?;
+        let settings = max_items.flatten().map(|max_items| Settings { max_items });
         Ok(Some(StoredManager { settings, slots }))
     }
 
@@ -169,68 +155,18 @@ impl Store for SqliteStore {
         Ok(())
     }
 
-    fn managers(&mut self) -> Result<Vec<ManagerSummary>, StoreError> {
-        let mut query = self.db.prepare_cached(
-            "SELECT manager.name, manager.max_items, count(version.version),
-                    coalesce(sum(slot.pinned), 0), coalesce(sum(version.tokens), 0),
-                    coalesce(sum(octet_length(version.content)), 0), max(version.timestamp)
-             FROM manager LEFT JOIN slot ON slot.manager = manager.id
-                          LEFT JOIN version USING (version)
-             GROUP BY manager.id ORDER BY manager.name",
-        )?;
-        let rows = query.query_map([], |row| {
-            Ok(ManagerSummary {
-                name: row.get(0)?,
-                max_items: row.get(1)?,
-                count: row.get(2)?,
-                pinned: row.get(3)?,
-                tokens: row.get(4)?,
-                bytes: row.get(5)?,
-                newest: row.get(6)?,
-            })
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
-    }
-
-    fn holder(&mut self, item: u64) -> Result<Option<String>, StoreError> {
-        let mut query = self.db.prepare_cached(
-            "SELECT manager.name FROM slot JOIN manager ON manager.id = slot.manager
-             WHERE slot.item = ?1",
-        )?;
-        Ok(query.query_row([item], |row| row.get(0)).optional()?)
-    }
-
-    fn write_set(&mut self, created: i64, slots: &[Slot]) -> Result<u64, StoreError> {
-        self.writing()?;
-        sets::write(&self.db, created, slots)
-    }
-
-    fn set_named(&mut self, name: &str) -> Result<Option<u64>, StoreError> {
-        sets::named(&self.db, name)
-    }
-
-    fn read_set(&mut self, set: u64) -> Result<Vec<Slot>, StoreError> {
-        sets::read(&self.db, set)
-    }
-
-    fn sets(&mut self) -> Result<Vec<SetSummary>, StoreError> {
-        sets::list(&self.db)
-    }
-
     fn recall(&mut self, key: &str) -> Result<Option<String>, StoreError> {
-        let mut query = self.db.prepare_cached("SELECT outcome FROM request WHERE key = ?1")?;
-        Ok(query.query_row([key], |row| row.get(0)).optional()?)
+        self.db.value("SELECT outcome FROM request WHERE key = ?1", [key])
     }
 
     fn remember(&mut self, key: &str, outcome: &str) -> Result<(), StoreError> {
         self.writing()?;
         if self.next_request % REQUEST_SWEEP == 0 {
             let oldest = self.next_request - REMEMBERED_REQUESTS;
-            self.db.prepare_cached("DELETE FROM request WHERE seq < ?1")?.execute([oldest])?;
+            self.db.change("DELETE FROM request WHERE seq < ?1", [oldest])?;
         }
-        self.db
-            .prepare_cached("INSERT INTO request (key, seq, outcome) VALUES (?1, ?2, ?3)")?
-            .execute(params![key, self.next_request, outcome])?;
+        let sql = "INSERT INTO request (key, seq, outcome) VALUES (?1, ?2, ?3)";
+        self.db.change(sql, params![key, self.next_request, outcome])?;
         self.next_request += 1;
         Ok(())
     }
@@ -267,13 +203,9 @@ impl Store for SqliteStore {
         if !self.transaction {
             return Ok(false);
         }
-        let Counters { next_item, next_version, last_timestamp, burst } = counters;
-        self.db
-            .prepare_cached(
-                "UPDATE counter
-                 SET next_item = ?1, next_version = ?2, last_timestamp = ?3, burst = ?4",
-            )?
-            .execute(params![next_item, next_version, last_timestamp, burst])?;
+        let sql = "UPDATE counter
+                   SET next_item = ?1, next_version = ?2, last_timestamp = ?3, burst = ?4";
+        self.db.change(sql, &*counters.values())?;
         self.unsettled = true;
         self.run("COMMIT")?;
         self.transaction = false;
@@ -352,11 +284,6 @@ impl Store for SqliteStore {
         self.checkpoint()?;
         Ok(self.keeper.as_ref().and_then(Keeper::snapshot))
     }
-}
-
-/// Converts a number of rows to an SQL `LIMIT`.
-fn limit(rows: u64) -> i64 {
-    i64::try_from(rows).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! full, or read-only.
 
 use super::*;
+use crate::context::change::Slot;
 use crate::context::item::{Item, ItemId, Kind};
 use crate::session::message::{Message, Role};
 use crate::store::memory::{MemoryFilter, MemoryScope, NewMemory};
@@ -29,7 +30,7 @@ fn fill_first_format(store: &mut SqliteStore) {
     let mut change = Change { method: "add".into(), ..Change::default() };
     change.enter(slot(1));
     store.record("m", &change).unwrap();
-    let after = Some(store.write_set(5, &[slot(1)]).unwrap());
+    let after = Some(store.change().unwrap().write_set(5, &[slot(1)]).unwrap());
     let set = Some(crate::context::change::SetChange { name: "s".into(), before: None, after });
     let named = Change { method: "save-set".into(), set, ..Change::default() };
     store.record("m", &named).unwrap();
@@ -57,7 +58,7 @@ fn the_first_format_is_brought_up_to_date_with_its_data() {
     assert_eq!(store.counters().unwrap(), counters);
     assert_eq!(store.load("m").unwrap().unwrap().slots, [slot(1)]);
     assert_eq!(store.last_change("m").unwrap().unwrap().method, "save-set");
-    assert_eq!(store.sets().unwrap()[0].name, "s");
+    assert_eq!(store.read().sets().unwrap()[0].name, "s");
     assert_eq!(store.recall("key").unwrap().as_deref(), Some("outcome"));
     talk(&mut store, 3, "words");
     commit(&mut store);
@@ -75,12 +76,11 @@ fn talk(store: &mut SqliteStore, count: u64, content: &str) -> u64 {
 
 fn try_to_talk(store: &mut SqliteStore, count: u64, content: &str) -> Result<u64, StoreError> {
     let name = format!("session of {count}");
-    let session =
-        store.change().unwrap().create_session(&NewSession { name, ..NewSession::default() })?;
+    let session = store.change()?.create_session(&NewSession { name, ..NewSession::default() })?;
     let messages: Vec<Message> =
         (1..=count).map(|number| message(number, Role::User, content)).collect();
-    store.change().unwrap().append_messages(session, &messages)?;
-    store.change().unwrap().add_memory(&NewMemory {
+    store.change()?.append_messages(session, &messages)?;
+    store.change()?.add_memory(&NewMemory {
         scope: MemoryScope::Everywhere,
         kind: "note".into(),
         origin: None,

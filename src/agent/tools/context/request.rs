@@ -249,7 +249,9 @@ async fn search_session(
     session: &SessionRow,
     text: String,
 ) -> Result<Value, AgentError> {
-    let search = move |engine: &mut Engine| engine.search_sessions(&text, HITS_LOOKED_AT, false);
+    let search = move |engine: &mut Engine| {
+        Ok(engine.read().search_sessions(&text, HITS_LOOKED_AT, false)?)
+    };
     let hits = job.ask(search).await?;
     let own = hits.into_iter().filter(|hit| hit.session == session.id);
     Ok(Value::of(&own.take(FOUND).map(Hit::from).collect::<Vec<_>>()))

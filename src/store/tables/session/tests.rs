@@ -1,9 +1,13 @@
 //! Sessions in every kind of store.
 
 use super::*;
-use crate::session::message::{Role, Signals, ToolCall};
+use crate::session::message::{Phase, Role, Signals, ToolCall};
 use crate::store::Store;
-use crate::store::session::{Spent, USAGE_KEPT};
+use crate::store::notes::{NewNotes, NotesQuery, NotesRow};
+use crate::store::session::{
+    CheckpointRow, NewCheckpoint, PhaseUsage, Spent, StateRow, USAGE_KEPT, UsageRow,
+};
+use crate::store::sqlite::SqliteStore;
 use crate::store::testing::{commit, message, stores};
 
 fn named(name: &str) -> NewSession {
@@ -221,7 +225,7 @@ fn states_and_checkpoints_read_back() {
         let listed = store.read().states(id, 2).unwrap();
         assert_eq!(listed.iter().map(|s| &*s.kind).collect::<Vec<_>>(), ["rollback", "summary"]);
 
-        let set = store.write_set(5, &[]).unwrap();
+        let set = store.change().unwrap().write_set(5, &[]).unwrap();
         let made = NewCheckpoint {
             state: 2,
             position: 1,
@@ -430,7 +434,7 @@ fn old_usage_is_forgotten_but_not_its_sum() {
 
 #[test]
 fn views_are_listed_newest_first_with_every_column() {
-    let view = |session, status: &str| NewView {
+    let view = |session, status: &str| NewNotes {
         session,
         message: 7,
         turn: 3,
@@ -462,11 +466,11 @@ fn views_are_listed_newest_first_with_every_column() {
     for mut store in stores() {
         let made = [view(1, "managed"), view(2, "failed"), view(1, "failed")];
         let ids: Vec<u64> =
-            made.iter().map(|view| store.change().unwrap().add_view(view).unwrap()).collect();
-        let row = |at: usize| ViewRow { id: ids[at], made: made[at].clone() };
+            made.iter().map(|view| store.change().unwrap().add_notes(view).unwrap()).collect();
+        let row = |at: usize| NotesRow { id: ids[at], made: made[at].clone() };
         let mut views = |session, status, limit| {
-            let wanted = ViewQuery { session, status, limit, ..ViewQuery::default() };
-            store.read().views(&wanted).unwrap()
+            let wanted = NotesQuery { session, status, limit, ..NotesQuery::default() };
+            store.read().notes(&wanted).unwrap()
         };
         assert_eq!(views(None, None, u64::MAX), [row(2), row(1), row(0)]);
         assert_eq!(views(Some(1), None, 1), [row(2)]);
@@ -487,7 +491,8 @@ fn a_list_reads_no_message() {
         1000
     );
     let sql = format!("EXPLAIN QUERY PLAN {}", list_sql());
-    let mut plan = store.db.prepare(&sql).unwrap();
+    let reading = store.read();
+    let mut plan = reading.db.prepare(&sql).unwrap();
     let steps: Vec<String> =
         plan.query_map([false], |row| row.get(3)).unwrap().collect::<Result<_, _>>().unwrap();
     assert_eq!(steps, ["SCAN session", "USE TEMP B-TREE FOR ORDER BY"]);

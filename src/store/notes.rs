@@ -2,16 +2,16 @@
 
 use serde::Serialize;
 
-/// Minimum number of views that are kept, over all sessions. The last successful view of each
-/// session is always kept.
-pub const VIEWS_KEPT: u64 = 10_000;
+/// Minimum number of turns whose notes are kept, over all sessions. The last successful notes of each
+/// session are always kept.
+pub const NOTES_KEPT: u64 = 10_000;
 
 /// The outcome of writing notes for a turn. When it failed, the fields of steps that were not
 /// reached are `None` or empty.
 ///
 /// Serialized, it has the fields that stand for themselves, with the names that clients know.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct NewView {
+pub struct NewNotes {
     /// Number of the session.
     #[serde(skip)]
     pub session: u64,
@@ -61,7 +61,7 @@ pub struct NewView {
     pub output_tokens: Option<u64>,
     /// Tokens of the history.
     pub tokens_before: u64,
-    /// Tokens of the view; those of the history when there is no view.
+    /// Tokens of the notes and of what is passed on with them; those of the history without notes.
     pub tokens_after: u64,
     /// The prompt.
     pub prompt: String,
@@ -71,37 +71,37 @@ pub struct NewView {
     pub output: String,
 }
 
-/// A stored [`NewView`].
+/// A stored [`NewNotes`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ViewRow {
-    /// Its number, unique among the views of all sessions.
+pub struct NotesRow {
+    /// Its number, unique among the notes of all sessions.
     pub id: u64,
-    /// The view as it was added.
-    pub made: NewView,
+    /// The notes as they were added.
+    pub made: NewNotes,
 }
 
-/// Status of a successful view. The last such view of each session is kept.
+/// Status of successful notes. The last such notes of each session are kept.
 pub const MADE: &str = "managed";
 
-/// Query for views.
+/// Query for stored notes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ViewQuery<'a> {
-    /// Only the view with this number.
+pub struct NotesQuery<'a> {
+    /// Only the notes with this number.
     pub id: Option<u64>,
-    /// Only views of this session.
+    /// Only notes of this session.
     pub session: Option<u64>,
-    /// Only views with this status.
+    /// Only notes with this status.
     pub status: Option<&'a str>,
-    /// Maximum number of views to return.
+    /// Maximum number of rows to return.
     pub limit: u64,
     /// Leave prompt, payload and output empty.
     pub brief: bool,
 }
 
-/// Notes of a view.
+/// The text of stored notes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Notes {
-    /// Number of the view.
+pub struct NotesText {
+    /// Their number.
     pub id: u64,
     /// Number of the user message that began the turn.
     pub message: u64,

@@ -5,9 +5,8 @@
 
 use std::collections::HashSet;
 
-use rusqlite::Connection;
-
 use super::super::StoreError;
+use super::Reading;
 use crate::retrieval;
 use crate::retrieval::words::{each_word, ends};
 
@@ -74,27 +73,29 @@ pub(super) fn all_of(words: &[String]) -> String {
     joined(&words.iter().collect::<Vec<_>>(), " ")
 }
 
-/// Returns a query for texts in `table` with any of the words, leaving out those that occur nowhere
-/// in it; `None` when none occurs.
-pub(super) fn some_of(
-    db: &Connection,
-    table: &str,
-    words: Vec<String>,
-) -> Result<Option<String>, StoreError> {
-    let mut query = db.prepare_cached(&format!(
-        "SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ?1 LIMIT {FREQUENT})"
-    ))?;
-    let mut known: Vec<(usize, String)> = Vec::new();
-    for word in words {
-        let count = query.query_row([joined(&[&word], "")], |row| row.get(0))?;
-        if count > 0 {
-            known.push((count, word));
+impl Reading<'_> {
+    /// Returns a query for texts in `table` with any of the words, leaving out those that occur nowhere
+    /// in it; `None` when none occurs.
+    pub(super) fn some_of(
+        &self,
+        table: &str,
+        words: Vec<String>,
+    ) -> Result<Option<String>, StoreError> {
+        let mut query = self.db.prepare_cached(&format!(
+            "SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ?1 LIMIT {FREQUENT})"
+        ))?;
+        let mut known: Vec<(usize, String)> = Vec::new();
+        for word in words {
+            let count = query.query_row([joined(&[&word], "")], |row| row.get(0))?;
+            if count > 0 {
+                known.push((count, word));
+            }
         }
+        known.sort_by_key(|(count, _)| *count);
+        known.truncate(MOST_ALTERNATIVES);
+        let words: Vec<&String> = known.iter().map(|(_, word)| word).collect();
+        Ok((!words.is_empty()).then(|| joined(&words, " OR ")))
     }
-    known.sort_by_key(|(count, _)| *count);
-    known.truncate(MOST_ALTERNATIVES);
-    let words: Vec<&String> = known.iter().map(|(_, word)| word).collect();
-    Ok((!words.is_empty()).then(|| joined(&words, " OR ")))
 }
 
 fn joined(words: &[&String], operator: &str) -> String {
@@ -132,16 +133,16 @@ mod tests {
 
     #[test]
     fn the_rarest_of_many_words_are_the_alternatives() {
-        let db = Connection::open_in_memory().unwrap();
+        let db = rusqlite::Connection::open_in_memory().unwrap();
         db.execute_batch("CREATE VIRTUAL TABLE t USING fts5 (words)").unwrap();
         for number in 0..40 {
             let text = (number..40).map(|n| format!("w{n} ")).collect::<String>();
             db.execute("INSERT INTO t VALUES (?1)", [text]).unwrap();
         }
         let words = |range: std::ops::Range<u64>| range.map(|n| format!("w{n}")).collect();
-        let some = some_of(&db, "t", words(0..99)).unwrap().unwrap();
+        let some = Reading::new(&db).some_of("t", words(0..99)).unwrap().unwrap();
         assert!(some.starts_with(r#""w0" OR "w1" OR"#) && some.ends_with(r#"OR "w23""#), "{some}");
-        assert_eq!(some_of(&db, "t", words(50..60)).unwrap(), None);
+        assert_eq!(Reading::new(&db).some_of("t", words(50..60)).unwrap(), None);
     }
 
     #[test]

@@ -1,0 +1,60 @@
+//! Rows for messages waiting to become memories.
+
+use rusqlite::params;
+use rusqlite::types::{FromSql, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
+
+use super::super::StoreError;
+use super::super::memory::ToArchive;
+use super::sql::{Columns, Statements, columns, damaged};
+use super::{Reading, Writing};
+use crate::session::spans::Spans;
+
+columns!(ToArchive { id, session, messages, done, created });
+
+impl Reading<'_> {
+    /// Returns the messages that were queued first.
+    pub fn next_to_archive(&self) -> Result<Option<ToArchive>, StoreError> {
+        let sql = format!("SELECT {} FROM to_archive ORDER BY id LIMIT 1", ToArchive::list());
+        self.db.row(&sql, [], ToArchive::of)
+    }
+}
+
+impl Writing<'_> {
+    /// Queues messages of a session to become memories, created at this time in Unix seconds.
+    pub fn put_off_archive(
+        &self,
+        session: u64,
+        messages: &Spans,
+        created: i64,
+    ) -> Result<(), StoreError> {
+        let sql =
+            "INSERT INTO to_archive (session, messages, done, created) VALUES (?1, ?2, 0, ?3)";
+        self.db.change(sql, params![session, messages, created]).map(drop)
+    }
+
+    /// Records the last message that became a memory; `None` when all of them did.
+    pub fn note_archived(&self, id: u64, done: Option<u64>) -> Result<(), StoreError> {
+        match done {
+            Some(done) => {
+                let sql = "UPDATE to_archive SET done = ?2 WHERE id = ?1";
+                self.db.change(sql, [id, done]).map(drop)
+            }
+            None => self.db.change("DELETE FROM to_archive WHERE id = ?1", [id]).map(drop),
+        }
+    }
+}
+
+/// Message numbers are kept as JSON.
+impl ToSql for Spans {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        let text = serde_json::to_string(self);
+        Ok(text.map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?.into())
+    }
+}
+
+impl FromSql for Spans {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        serde_json::from_str(value.as_str()?)
+            .map_err(|error| damaged(format!("cannot parse the messages to archive: {error}")))
+    }
+}

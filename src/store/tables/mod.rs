@@ -1,0 +1,52 @@
+//! The tables that the engine reads and changes as rows: sessions, memories, notes and sets.
+//!
+//! A [`Reading`] or [`Writing`] borrows the connection for one operation. When a transaction begins
+//! and ends is not known here.
+
+mod archive;
+mod items;
+mod memory;
+mod message;
+mod notes;
+mod search;
+mod session;
+mod sets;
+mod sql;
+mod state;
+mod usage;
+mod words;
+
+use std::ops::Deref;
+
+use rusqlite::Connection;
+
+pub(super) use self::items::{ITEM_COLUMNS, item_of, slot_of, with_columns};
+pub(super) use self::sql::{Columns, Statements, columns};
+
+/// Reads the tables.
+pub struct Reading<'a> {
+    db: &'a Connection,
+}
+
+/// Reads and changes the tables. Writes belong to the running request.
+pub struct Writing<'a>(Reading<'a>);
+
+impl<'a> Reading<'a> {
+    pub(super) fn new(db: &'a Connection) -> Self {
+        Self { db }
+    }
+}
+
+impl<'a> Writing<'a> {
+    pub(super) fn new(db: &'a Connection) -> Self {
+        Self(Reading { db })
+    }
+}
+
+impl<'a> Deref for Writing<'a> {
+    type Target = Reading<'a>;
+
+    fn deref(&self) -> &Reading<'a> {
+        &self.0
+    }
+}

@@ -1,0 +1,249 @@
+//! Rows for sessions, with totals that are updated as messages arrive.
+
+use rusqlite::{ErrorCode, Row, params};
+
+use super::super::StoreError;
+use super::super::session::{NewSession, SessionRow};
+use super::message::Figures;
+use super::sql::Statements;
+use super::{Reading, Writing, words};
+use crate::session::message::Message;
+
+const COLUMNS: &str = "id, name, manager, project, parent, parent_messages, created, updated, \
+                       deleted, messages, turns, tokens, settings, learned";
+
+impl Reading<'_> {
+    /// Returns a session, deleted or not.
+    pub fn session(&self, id: u64) -> Result<Option<SessionRow>, StoreError> {
+        self.db.row(&format!("SELECT {COLUMNS} FROM session WHERE id = ?1"), [id], row_of)
+    }
+
+    /// Returns the live session with this name.
+    pub fn session_named(&self, name: &str) -> Result<Option<SessionRow>, StoreError> {
+        let sql = format!("SELECT {COLUMNS} FROM session WHERE name = ?1 AND deleted IS NULL");
+        self.db.row(&sql, [name], row_of)
+    }
+
+    /// Returns the live sessions, or all, by time of the last message, newest first.
+    pub fn sessions(&self, with_deleted: bool) -> Result<Vec<SessionRow>, StoreError> {
+        self.db.rows(&list_sql(), [with_deleted], row_of)
+    }
+
+    /// Returns the messages numbered `from` to `to`, both included, in order. Missing ones are left
+    /// out.
+    pub fn messages(&self, session: u64, from: u64, to: u64) -> Result<Vec<Message>, StoreError> {
+        let last = to.min(self.message_count(session)?);
+        let count = usize::try_from((last + 1).saturating_sub(from)).unwrap_or(0);
+        let mut messages = Vec::with_capacity(count);
+        for (session, from, to) in self.parts(session, from, last)? {
+            self.own_messages(session, (from, to), &mut messages)?;
+        }
+        Ok(messages)
+    }
+
+    /// Returns the number of messages of a session; 0 when there is no such session.
+    pub fn message_count(&self, session: u64) -> Result<u64, StoreError> {
+        Ok(self.messages_of(session)?.unwrap_or(0))
+    }
+
+    /// Returns the calibration of a model's token counts, as text of the engine.
+    pub fn calibration(&self, model: &str) -> Result<Option<String>, StoreError> {
+        self.db.value("SELECT text FROM calibration WHERE model = ?1", [model])
+    }
+
+    fn messages_of(&self, session: u64) -> Result<Option<u64>, StoreError> {
+        self.db.value("SELECT messages FROM session WHERE id = ?1", [session])
+    }
+
+    /// Returns the totals over the messages that a fork shares with its parent.
+    fn shared_figures(&self, (parent, count): (u64, u64)) -> Result<Figures, StoreError> {
+        let mut sum = Figures::default();
+        for (session, _, to) in self.parts(parent, 1, count)? {
+            // Every part begins with its session's own first message.
+            let Figures { messages, turns, tokens } = self.own_figures(session, to)?;
+            sum.messages += messages;
+            sum.turns += turns;
+            sum.tokens += tokens;
+        }
+        match sum.messages == count {
+            true => Ok(sum),
+            false => Err(StoreError::Damaged(format!(
+                "session {parent} has only {} of the {count} messages that a fork shares",
+                sum.messages
+            ))),
+        }
+    }
+
+    /// Finds the sessions whose rows hold messages `from` to `to` of a session. Returns the session,
+    /// the first and the last number of each part, oldest first.
+    fn parts(
+        &self,
+        mut session: u64,
+        from: u64,
+        mut to: u64,
+    ) -> Result<Vec<(u64, u64, u64)>, StoreError> {
+        type Parent = (Option<u64>, Option<u64>);
+        let sql = "SELECT parent, parent_messages FROM session WHERE id = ?1";
+        let mut found = Vec::new();
+        while from <= to {
+            let parent = self.db.row(sql, [session], |row| Parent::try_from(row))?;
+            let (parent, shared) = match parent {
+                Some((Some(parent), Some(shared))) => (parent, shared),
+                Some(_) => {
+                    found.push((session, from, to));
+                    break;
+                }
+                None => break,
+            };
+            if to > shared {
+                found.push((session, from.max(shared + 1), to));
+            }
+            (session, to) = (parent, to.min(shared));
+        }
+        found.reverse();
+        Ok(found)
+    }
+}
+
+impl Writing<'_> {
+    /// Creates a session and returns its number.
+    ///
+    /// # Errors
+    /// [`StoreError::NameTaken`].
+    pub fn create_session(&self, session: &NewSession) -> Result<u64, StoreError> {
+        let NewSession { name, manager, project, settings, created, parent } = session;
+        let shared = parent.map_or(Ok(Figures::default()), |parent| self.shared_figures(parent))?;
+        let sql = format!(
+            "INSERT INTO session ({COLUMNS})
+             VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?6, NULL, ?7, ?8, ?9, ?10, '')"
+        );
+        let values = params![
+            name,
+            manager,
+            project,
+            parent.map(|(session, _)| session),
+            parent.map(|(_, messages)| messages),
+            created,
+            shared.messages,
+            shared.turns,
+            shared.tokens,
+            settings,
+        ];
+        let id = self.db.insert(&sql, values).map_err(|error| name_error(error, name))?;
+        self.index_name(id, name)?;
+        Ok(id)
+    }
+
+    /// Renames a session.
+    ///
+    /// # Errors
+    /// [`StoreError::NameTaken`] when another live session has the name, even if the renamed one is
+    /// deleted.
+    pub fn rename_session(&self, id: u64, name: &str) -> Result<(), StoreError> {
+        if self.session_named(name)?.is_some_and(|other| other.id != id) {
+            return Err(StoreError::NameTaken(name.to_owned()));
+        }
+        let sql = "UPDATE session SET name = ?2 WHERE id = ?1";
+        existing(id, self.db.change(sql, params![id, name]))?;
+        self.index_name(id, name)
+    }
+
+    /// Replaces the settings of a session.
+    pub fn set_session_settings(&self, id: u64, settings: &str) -> Result<(), StoreError> {
+        let sql = "UPDATE session SET settings = ?2 WHERE id = ?1";
+        existing(id, self.db.change(sql, params![id, settings]))
+    }
+
+    /// Replaces what turns have found out about a session.
+    pub fn set_learned(&self, id: u64, learned: &str) -> Result<(), StoreError> {
+        let sql = "UPDATE session SET learned = ?2 WHERE id = ?1";
+        existing(id, self.db.change(sql, params![id, learned]))
+    }
+
+    /// Marks a session as deleted at this time in Unix seconds, or restores it when `at` is `None`.
+    ///
+    /// # Errors
+    /// [`StoreError::NameTaken`] when it would be restored but another live session has its name.
+    pub fn set_session_deleted(&self, id: u64, at: Option<i64>) -> Result<(), StoreError> {
+        let name: Option<String> = self.db.value("SELECT name FROM session WHERE id = ?1", [id])?;
+        let sql = "UPDATE session SET deleted = ?2 WHERE id = ?1";
+        let changed = self.db.change(sql, params![id, at]);
+        existing(id, changed.map_err(|error| name_error(error, &name.unwrap_or_default())))
+    }
+
+    /// Appends messages to the log. Their numbers must continue those of the log.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] when the numbers do not continue the log; then nothing is appended.
+    pub fn append_messages(&self, session: u64, messages: &[Message]) -> Result<(), StoreError> {
+        let last = self.messages_of(session)?.ok_or(StoreError::NoSuchSession(session))?;
+        let Some(newest) = messages.iter().map(|message| message.timestamp).max() else {
+            return Ok(());
+        };
+        let Figures { messages, turns, tokens } = self.append(session, last, messages)?;
+        self.db.change(
+            "UPDATE session SET messages = messages + ?2, turns = turns + ?3, tokens = tokens + ?4,
+                                updated = max(updated, ?5)
+             WHERE id = ?1",
+            params![session, messages, turns, tokens, newest],
+        )?;
+        Ok(())
+    }
+
+    /// Stores the calibration of a model's token counts.
+    pub fn set_calibration(&self, model: &str, text: &str) -> Result<(), StoreError> {
+        let sql = "INSERT OR REPLACE INTO calibration (model, text) VALUES (?1, ?2)";
+        self.db.change(sql, [model, text]).map(drop)
+    }
+
+    fn index_name(&self, id: u64, name: &str) -> Result<(), StoreError> {
+        let sql = "INSERT OR REPLACE INTO session_words (rowid, words) VALUES (?1, ?2)";
+        self.db.change(sql, params![id, words::indexed(name)]).map(drop)
+    }
+}
+
+fn list_sql() -> String {
+    format!(
+        "SELECT {COLUMNS} FROM session WHERE deleted IS NULL OR ?1 ORDER BY updated DESC, id DESC"
+    )
+}
+
+fn existing(id: u64, changed: Result<usize, StoreError>) -> Result<(), StoreError> {
+    if changed? == 0 { Err(StoreError::NoSuchSession(id)) } else { Ok(()) }
+}
+
+/// A live session's name is unique.
+fn name_error(error: StoreError, name: &str) -> StoreError {
+    match &error {
+        StoreError::Write(cause)
+            if cause.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) =>
+        {
+            StoreError::NameTaken(name.to_owned())
+        }
+        _ => error,
+    }
+}
+
+fn row_of(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
+    #[cfg(test)]
+    super::super::testing::note_row_read();
+    let parent: Option<u64> = row.get(4)?;
+    Ok(SessionRow {
+        id: row.get(0)?,
+        name: row.get(1)?,
+        manager: row.get(2)?,
+        project: row.get(3)?,
+        parent: parent.zip(row.get(5)?),
+        created: row.get(6)?,
+        updated: row.get(7)?,
+        deleted: row.get(8)?,
+        messages: row.get(9)?,
+        turns: row.get(10)?,
+        tokens: row.get(11)?,
+        settings: row.get(12)?,
+        learned: row.get(13)?,
+    })
+}
+
+#[cfg(test)]
+mod tests;

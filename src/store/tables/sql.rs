@@ -1,0 +1,152 @@
+//! Statements in one call each, and structs as rows.
+
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
+use rusqlite::{Connection, OptionalExtension, Params, Row};
+
+use super::super::StoreError;
+use crate::context::item::Kind;
+use crate::session::message::{Phase, Role};
+
+/// Runs prepared statements, which the connection keeps.
+pub(in crate::store) trait Statements {
+    /// Runs a statement and returns the number of rows that it changed.
+    fn change(&self, sql: &str, values: impl Params) -> Result<usize, StoreError>;
+
+    /// Inserts a row and returns its number.
+    fn insert(&self, sql: &str, values: impl Params) -> Result<u64, StoreError>;
+
+    /// Returns the rows of a query.
+    fn rows<T>(
+        &self,
+        sql: &str,
+        values: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreError>;
+
+    /// Returns the first row of a query, if it has any.
+    fn row<T>(
+        &self,
+        sql: &str,
+        values: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, StoreError>;
+
+    /// Returns the only column of the first row of a query, if it has any row.
+    fn value<T: FromSql>(&self, sql: &str, values: impl Params) -> Result<Option<T>, StoreError> {
+        self.row(sql, values, |row| row.get(0))
+    }
+}
+
+impl Statements for Connection {
+    fn change(&self, sql: &str, values: impl Params) -> Result<usize, StoreError> {
+        Ok(self.prepare_cached(sql)?.execute(values)?)
+    }
+
+    fn insert(&self, sql: &str, values: impl Params) -> Result<u64, StoreError> {
+        self.change(sql, values)?;
+        Ok(self.last_insert_rowid().unsigned_abs())
+    }
+
+    fn rows<T>(
+        &self,
+        sql: &str,
+        values: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut query = self.prepare_cached(sql)?;
+        let rows = query.query_map(values, read)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn row<T>(
+        &self,
+        sql: &str,
+        values: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, StoreError> {
+        Ok(self.prepare_cached(sql)?.query_row(values, read).optional()?)
+    }
+}
+
+/// A struct whose fields are columns of the same names.
+pub(in crate::store) trait Columns: Sized {
+    /// Names of the columns.
+    const NAMES: &'static [&'static str];
+
+    /// Returns the values of the columns.
+    fn values(&self) -> Vec<&dyn ToSql>;
+
+    /// Reads the columns, which begin at `first`.
+    fn read(row: &Row<'_>, first: usize) -> rusqlite::Result<Self>;
+
+    /// Reads a row that begins with the columns.
+    fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Self::read(row, 0)
+    }
+
+    /// Lists the columns for a statement.
+    fn list() -> String {
+        Self::NAMES.join(", ")
+    }
+
+    /// Returns a statement that inserts the values, followed by those of more columns.
+    fn insertion(table: &str, more: &[&str]) -> String {
+        let names = [Self::NAMES, more].concat();
+        let places = vec!["?"; names.len()].join(", ");
+        format!("INSERT INTO {table} ({}) VALUES ({places})", names.join(", "))
+    }
+}
+
+/// Names the fields of a struct that are columns. What is inserted, selected and read follows.
+macro_rules! columns {
+    ($row:ident { $($field:ident),* $(,)? }) => {
+        impl $crate::store::tables::Columns for $row {
+            const NAMES: &'static [&'static str] = &[$(stringify!($field)),*];
+
+            fn values(&self) -> Vec<&dyn rusqlite::types::ToSql> {
+                vec![$(&self.$field),*]
+            }
+
+            fn read(row: &rusqlite::Row<'_>, first: usize) -> rusqlite::Result<Self> {
+                let mut columns = first..;
+                let mut next = || columns.next().unwrap_or_default();
+                Ok(Self { $($field: row.get(next())?),* })
+            }
+        }
+    };
+}
+pub(in crate::store) use columns;
+
+/// Converts a number of rows to an SQL `LIMIT`.
+pub(super) fn limit(rows: u64) -> i64 {
+    i64::try_from(rows).unwrap_or(i64::MAX)
+}
+
+/// Returns the error for a value that no program of ours has stored.
+pub(super) fn damaged(what: impl Into<String>) -> FromSqlError {
+    FromSqlError::other(StoreError::Damaged(what.into()))
+}
+
+/// Lets the values of a closed set be columns, by their names.
+macro_rules! names_as_columns {
+    ($($name:ident: $what:literal;)*) => {$(
+        impl ToSql for $name {
+            fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+                Ok(self.name().into())
+            }
+        }
+
+        impl FromSql for $name {
+            fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+                let name = value.as_str().map_err(|error| damaged(format!("{}: {error}", $what)))?;
+                Self::from_name(name).ok_or_else(|| damaged(format!("{} {name:?}", $what)))
+            }
+        }
+    )*};
+}
+
+names_as_columns! {
+    Role: "a message has the unknown role";
+    Phase: "unknown phase";
+    Kind: "an item has the unknown type";
+}
