@@ -1,12 +1,13 @@
 //! Context items: their content, source and cost.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
 pub use crate::ids::ItemId;
 use crate::names::names;
-use crate::value::Value;
+use crate::value::{Key, Value};
 
 /// One version of a marked text. An item never changes: an update makes another `Item` with the
 /// same id and timestamp.
@@ -115,20 +116,51 @@ impl Kind {
     }
 }
 
-/// The metadata of an item: kebab-case names and values from the client, kept whole and in order.
+/// The metadata of an item: names and values from the client, kept whole and in order.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Metadata(pub Vec<(Box<str>, Value)>);
+pub struct Metadata(pub Vec<(Key, Value)>);
 
 impl Serialize for Metadata {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0.is_empty() {
             true => serializer.serialize_unit(),
-            false => serializer.collect_map(self.0.iter().map(|(name, value)| (name, value))),
+            // As a datum, whose keys keep their spelling.
+            false => Value::Map(self.0.clone()).serialize(serializer),
         }
     }
 }
 
 impl Metadata {
+    /// Names that mean something here. Others are the client's own.
+    pub const NAMES: [&str; 9] = [
+        "filename",
+        "project",
+        "start-line",
+        "end-line",
+        "language",
+        "symbol",
+        "package",
+        "origin",
+        "partial",
+    ];
+
+    /// Creates metadata from what a client gave. Names that mean something here are spelled in
+    /// kebab-case, the others as they came; of equal names the first counts.
+    pub fn of(given: impl IntoIterator<Item = (Key, Value)>) -> Self {
+        let mut entries: Vec<(Key, Value)> = Vec::new();
+        let mut seen = HashSet::new();
+        for (key, value) in given {
+            let key = match Self::NAMES.iter().find(|name| key.kebab() == **name) {
+                Some(name) => Key::from(*name),
+                None => key,
+            };
+            if seen.insert(key.clone()) {
+                entries.push((key, value));
+            }
+        }
+        Self(entries)
+    }
+
     /// Returns the value under `name`.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.iter().find(|(key, _)| &**key == name).map(|(_, value)| value)

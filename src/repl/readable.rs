@@ -1,8 +1,8 @@
 //! Formats answers of methods as lines for people.
 
 use super::lisp::string_at;
-use crate::value::Value;
 use crate::value::sexp;
+use crate::value::{Key, Value};
 use crate::visible::visible;
 
 /// Formats an item of the context as one line.
@@ -43,9 +43,8 @@ fn lines(value: &Value, depth: usize, out: &mut String) {
         }
         Value::List(items) => items.iter().for_each(|item| match item {
             Value::Map(entries) => {
-                let entry = |(name, value): &(Box<str>, Value)| {
-                    format!("{} {}", visible(name), plain(value))
-                };
+                let entry =
+                    |(name, value): &(Key, Value)| format!("{} {}", visible(name), plain(value));
                 let line: Vec<_> = entries.iter().map(entry).collect();
                 out.push_str(&format!("{indent}{}\n", line.join(", ")));
             }

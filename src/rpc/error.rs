@@ -14,7 +14,7 @@ use crate::files::{FileError, TreeError};
 use crate::ids::{CheckpointId, MemoryId, MessageId};
 use crate::provider::{ErrorKind, ProviderError};
 use crate::store::StoreError;
-use crate::value::{self, Keyword, Value};
+use crate::value::{self, Key, Keyword, Value};
 use crate::wire::message::WireError;
 
 /// How many names of what there is an error tells to programs.
@@ -79,7 +79,7 @@ pub(super) fn agent_error(error: AgentError) -> WireError {
 }
 
 /// Adds data to an error.
-fn with_more(mut error: WireError, more: impl IntoIterator<Item = (Box<str>, Value)>) -> WireError {
+fn with_more(mut error: WireError, more: impl IntoIterator<Item = (Key, Value)>) -> WireError {
     if let Value::Map(data) = &mut error.data {
         data.extend(more);
     }

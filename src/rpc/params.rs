@@ -13,7 +13,7 @@ use crate::context::item::{Metadata, Origin};
 use crate::context::manager::MAX_CAPACITY;
 use crate::engine::{SHARED_MANAGER, Selection};
 use crate::ids::{ItemId, SessionId};
-use crate::value::Value;
+use crate::value::{Key, Value};
 use crate::wire::message::WireError;
 
 /// The longest name of a manager or set, in bytes.
@@ -257,7 +257,7 @@ pub(super) fn metadata(value: Option<Value>) -> Result<Metadata, WireError> {
         Some(Value::List(flat)) => pairs(flat)?,
         Some(_) => return Err(not_a_plist()),
     };
-    let metadata = Metadata(entries);
+    let metadata = Metadata::of(entries);
     check_metadata(&metadata)?;
     Ok(metadata)
 }
@@ -278,18 +278,15 @@ impl<'de> Deserialize<'de> for Switch {
     }
 }
 
-fn pairs(flat: Vec<Value>) -> Result<Vec<(Box<str>, Value)>, WireError> {
+fn pairs(flat: Vec<Value>) -> Result<Vec<(Key, Value)>, WireError> {
     at_most("metadata", 2 * MAX_NAMED, flat.len())?;
-    let mut entries: Vec<(Box<str>, Value)> = Vec::with_capacity(flat.len() / 2);
+    let mut entries = Vec::with_capacity(flat.len() / 2);
     let mut flat = flat.into_iter();
     while let Some(name) = flat.next() {
         let (Value::Keyword(name), Some(value)) = (name, flat.next()) else {
             return Err(not_a_plist());
         };
-        let name: Box<str> = name.replace('_', "-").into();
-        if !entries.iter().any(|(known, _)| *known == name) {
-            entries.push((name, value));
-        }
+        entries.push((Key::from(name), value));
     }
     Ok(entries)
 }

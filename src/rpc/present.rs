@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::context::render::report::{ItemFate, ItemVerdict};
 use crate::ids::{ItemId, MessageId};
 use crate::session::message::{Message, Phase, Role, ToolCall};
-use crate::value::{Keyword, Value};
+use crate::value::{Key, Keyword, Value};
 
 /// An amount of money with [`MONEY_DIGITS`] significant digits: sums of floating-point numbers have
 /// more, which mean nothing.
@@ -110,7 +110,7 @@ pub(crate) fn tool_calls(calls: &[ToolCall]) -> Value {
 }
 
 /// One entry of a map.
-pub(crate) fn entry(name: &str, value: impl Into<Value>) -> (Box<str>, Value) {
+pub(crate) fn entry(name: &str, value: impl Into<Value>) -> (Key, Value) {
     (name.into(), value.into())
 }
 

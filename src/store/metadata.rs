@@ -4,8 +4,8 @@
 
 use super::StoreError;
 use crate::context::item::Metadata;
-use crate::value::Value;
 use crate::value::sexp;
+use crate::value::{Key, Value};
 
 /// Formats metadata for a column.
 pub(super) fn print(metadata: &Metadata) -> String {
@@ -26,16 +26,32 @@ fn enclose(value: &Value) -> Value {
         Value::Bool(false) => record("false", Vec::new()),
         Value::List(items) if items.is_empty() => record("list", Vec::new()),
         Value::Map(entries) => {
-            let pair = |(name, value): &(Box<str>, Value)| {
-                [Value::Str(name.clone().into()), enclose(value)]
-            };
+            let pair = |(key, value): &(Key, Value)| [enclose_key(key), enclose(value)];
             record("map", entries.iter().flat_map(pair).collect())
         }
+        Value::FloatText(_, text) => record("number", vec![Value::Str(text.to_string())]),
         Value::Record(items) => record("record", all(items)),
         Value::List(items) => Value::List(all(items)),
         Value::Vector(items) => Value::Vector(all(items)),
         Value::Dotted(items, tail) => Value::Dotted(all(items), Box::new(enclose(tail))),
         other => other.clone(),
+    }
+}
+
+/// Encloses a key; one that JSON text has exactly so, in a vector.
+fn enclose_key(key: &Key) -> Value {
+    let name = Value::Str(key.to_string());
+    if key.is_exact() { Value::Vector(vec![name]) } else { name }
+}
+
+fn disclose_key(key: Value) -> Option<Key> {
+    match key {
+        Value::Str(name) => Some(name.into()),
+        Value::Vector(names) => match &names[..] {
+            [Value::Str(name)] => Some(Key::exact(name)),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
@@ -48,6 +64,10 @@ fn disclose(value: Value) -> Option<Value> {
                 "false" => Value::Bool(false),
                 "list" => Value::List(Vec::new()),
                 "map" => Value::Map(pairs(items)?),
+                "number" => match &items[..] {
+                    [Value::Str(text)] => Value::FloatText(text.parse().ok()?, (&**text).into()),
+                    _ => return None,
+                },
                 "record" => Value::Record(all(items)?),
                 _ => return None,
             }
@@ -59,12 +79,11 @@ fn disclose(value: Value) -> Option<Value> {
     })
 }
 
-fn pairs(flat: Vec<Value>) -> Option<Vec<(Box<str>, Value)>> {
+fn pairs(flat: Vec<Value>) -> Option<Vec<(Key, Value)>> {
     let mut entries = Vec::with_capacity(flat.len() / 2);
     let mut flat = flat.into_iter();
     while let Some(name) = flat.next() {
-        let (Value::Str(name), value) = (name, flat.next()?) else { return None };
-        entries.push((name.into(), disclose(value)?));
+        entries.push((disclose_key(name)?, disclose(flat.next()?)?));
     }
     Some(entries)
 }
@@ -86,6 +105,7 @@ mod tests {
             ("e".into(), Value::List(vec![])),
             ("m".into(), Value::Map(vec![("n".into(), Value::Nil)])),
             ("a b\n)".into(), Value::List(vec![Value::Bool(false)])),
+            (Key::exact("a-b"), Value::FloatText(100.0, "1e2".into())),
         ]);
         let metadata =
             Metadata(vec![("lisp".into(), sexp::read(lisp).unwrap()), ("json".into(), json)]);

@@ -70,7 +70,7 @@ impl<'de> Deserializer<'de> for ValueDeserializer {
                 Ok(number) => visitor.visit_u64(number),
                 Err(_) => visitor.visit_string(digits.into_string()),
             },
-            Value::Float(number) => visitor.visit_f64(number),
+            Value::Float(number) | Value::FloatText(number, _) => visitor.visit_f64(number),
             Value::List(_) if self.value.is_plist() => self.deserialize_map(visitor),
             Value::List(_) | Value::Vector(_) => self.deserialize_seq(visitor),
             Value::Map(_) => self.deserialize_map(visitor),
@@ -238,7 +238,9 @@ impl<'de> Deserializer<'de> for ValueDeserializer {
 fn entries_of(value: Value) -> Result<Vec<(Box<str>, Value)>, Error> {
     let mut entries = match value {
         Value::Nil => Vec::new(),
-        Value::Map(entries) => entries,
+        Value::Map(entries) => {
+            entries.into_iter().map(|(key, value)| (key.into(), value)).collect()
+        }
         Value::List(items) => plist_entries(items)?,
         other => return Err(Error::misfit("a property list or map", other.describe())),
     };

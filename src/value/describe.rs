@@ -15,7 +15,7 @@ impl Value {
             Self::Bool(false) => "false".to_owned(),
             Self::Int(number) => number.to_string(),
             Self::BigInt(digits) => cut(digits),
-            Self::Float(number) => number.to_string(),
+            Self::Float(number) | Self::FloatText(number, _) => number.to_string(),
             Self::Str(text) => format!("\"{}\"", cut(text)),
             Self::RawStr(_) => "a string with raw bytes".to_owned(),
             Self::Symbol(name) => format!("the symbol {}", cut(name)),

@@ -1,6 +1,7 @@
 //! Converts a [`Value`] from and to JSON text.
 //!
-//! Keys are snake_case in JSON and kebab-case in a [`Value::Map`]. Data that JSON cannot express
+//! Names of ours are snake_case in JSON and kebab-case in a [`Value::Map`]; see
+//! [`Key`](super::Key). Data that JSON cannot express
 //! are written in the form most useful to a JSON reader; see [`to_json`].
 
 mod reader;
@@ -31,8 +32,9 @@ impl JsonError {
 /// Beginning of the messages about texts that end too early.
 const ENDED: &str = "the text ends inside";
 
-/// Reads one JSON text. Objects become maps with kebab-case names, and of equal names the last
-/// value counts. Integers stay exact; other numbers become the nearest float.
+/// Reads one JSON text. Objects become maps, and of equal keys the last value counts. Written by
+/// [`to_json`], keys, strings and numbers are as they were (but `-0` is `0`, and `1e2` is `1e+2`); read as numbers,
+/// others than integers are the nearest float.
 ///
 /// # Errors
 /// Bad UTF-8, bad syntax, escapes of lone surrogates, nesting beyond [`MAX_DEPTH`], and anything
@@ -43,7 +45,7 @@ pub fn from_json(text: &[u8]) -> Result<Value, JsonError> {
 
 /// Appends `value` to `out` as JSON on one line.
 ///
-/// Maps and property lists become objects with snake_case names. A list whose elements are *all*
+/// Maps and property lists become objects; names of ours and of Lisp are written in snake_case. A list whose elements are *all*
 /// keywords is a list of names and becomes an array, like any other list or vector. Symbols,
 /// keywords and strings with properties become strings. NaN and the infinities become the strings
 /// `"NaN"`, `"Infinity"` and `"-Infinity"`. Each raw byte in a string becomes U+FFFD. Dotted pairs,

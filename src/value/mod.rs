@@ -10,6 +10,7 @@ mod describe;
 mod error;
 pub(crate) mod escape;
 pub mod json;
+mod key;
 mod ser;
 pub mod sexp;
 mod whole;
@@ -20,6 +21,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use error::Error;
+pub use key::Key;
 pub use ser::Keyword;
 
 /// Maximum number of data in a text, where each atom and each list is one. A decoded datum takes up
@@ -29,8 +31,8 @@ pub const MAX_DATA: usize = 2_000_000;
 /// A datum.
 ///
 /// A property list arrives as a [`Value::List`] from an s-expression, and as a [`Value::Map`] from
-/// JSON or a serialized struct. Code that wants a map must accept both. Keys of a `Map` are
-/// kebab-case names without a colon; JSON text has them in snake_case.
+/// JSON or a serialized struct. Code that wants a map must accept both. Names have no colon; see
+/// [`Key`] for their spelling.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Value {
     /// `nil`: null, and also false and the empty list for readers that expect those.
@@ -45,6 +47,9 @@ pub enum Value {
     BigInt(Box<str>),
     /// A float; infinities and NaN are allowed.
     Float(f64),
+    /// A float from JSON with its text, where that is not how the float would be written. It comes
+    /// back as it was.
+    FloatText(f64, Box<str>),
     /// Text.
     Str(String),
     /// A string that is not Unicode text: Emacs character codes, raw bytes as 0x3FFF80–0x3FFFFF.
@@ -59,8 +64,8 @@ pub enum Value {
     Dotted(Vec<Value>, Box<Value>),
     /// A vector, `[a b]`.
     Vector(Vec<Value>),
-    /// A map with kebab-case names in the order given.
-    Map(Vec<(Box<str>, Value)>),
+    /// A map, its entries in the order given.
+    Map(Vec<(Key, Value)>),
     /// A record or hash table, `#s(a b)`, kept as its printed elements.
     Record(Vec<Value>),
     /// A string with text properties, `#("x" 0 1 (face bold))`: its text and the property tail.
@@ -96,7 +101,9 @@ impl Value {
     /// Returns the value under `name` (kebab-case, no colon) in a map or property list.
     pub fn get(&self, name: &str) -> Option<&Value> {
         match self {
-            Self::Map(entries) => entries.iter().find(|(key, _)| &**key == name).map(|(_, v)| v),
+            Self::Map(entries) => {
+                entries.iter().find(|(key, _)| key.kebab() == name).map(|(_, value)| value)
+            }
             Self::List(items) => items.chunks_exact(2).find_map(|pair| match &pair[0] {
                 Self::Keyword(key) if &**key == name => Some(&pair[1]),
                 _ => None,
@@ -117,6 +124,7 @@ impl Value {
         let all = |values: &[Self], room| values.iter().try_fold(room, |room, v| v.take_from(room));
         match self {
             Self::Nil | Self::Bool(_) | Self::Int(_) | Self::Float(_) => Some(room),
+            Self::FloatText(_, text) => room.checked_sub(text.len()),
             Self::BigInt(text) | Self::Symbol(text) | Self::Keyword(text) => {
                 room.checked_sub(text.len())
             }

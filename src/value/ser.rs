@@ -3,7 +3,7 @@
 use serde::ser::{self, Serialize, Serializer};
 
 use super::whole::{self, MARKER};
-use super::{Error, Value, kebab};
+use super::{Error, Key, Value, kebab};
 
 /// Name by which the serializer recognises a [`Keyword`].
 const KEYWORD: &str = "$contexture::Keyword";
@@ -30,8 +30,8 @@ pub(super) struct ListBuilder {
 /// The entries of a map so far, the key that waits for its value, and the variant around it.
 pub(super) struct MapBuilder {
     variant: Option<&'static str>,
-    entries: Vec<(Box<str>, Value)>,
-    key: Option<Box<str>>,
+    entries: Vec<(Key, Value)>,
+    key: Option<Key>,
 }
 
 /// Implements the serializers of numbers, each with an existing conversion.
@@ -105,7 +105,7 @@ impl Serializer for ValueSerializer {
         _index: u32,
         variant: &'static str,
     ) -> Result<Value, Error> {
-        Ok(Value::Keyword(name_of(variant)))
+        Ok(Value::Keyword(kebab(variant).into()))
     }
 
     fn serialize_newtype_struct<T: Serialize + ?Sized>(
@@ -233,7 +233,7 @@ impl ser::SerializeTupleVariant for ListBuilder {
 }
 
 impl MapBuilder {
-    fn put<T: Serialize + ?Sized>(&mut self, key: Box<str>, value: &T) -> Result<(), Error> {
+    fn put<T: Serialize + ?Sized>(&mut self, key: Key, value: &T) -> Result<(), Error> {
         let value = value.serialize(ValueSerializer).map_err(|error| error.under_key(&key))?;
         self.entries.push((key, value));
         Ok(())
@@ -250,9 +250,9 @@ impl ser::SerializeMap for MapBuilder {
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Error> {
         self.key = Some(match key.serialize(ValueSerializer)? {
-            Value::Str(name) => name.into_boxed_str(),
-            Value::Keyword(name) | Value::Symbol(name) | Value::BigInt(name) => name,
-            Value::Int(number) => number.to_string().into_boxed_str(),
+            Value::Str(name) => name.into(),
+            Value::Keyword(name) | Value::Symbol(name) | Value::BigInt(name) => name.into(),
+            Value::Int(number) => number.to_string().into(),
             other => return Err(Error::misfit("a name as key of a map", other.describe())),
         });
         Ok(())
@@ -317,8 +317,8 @@ fn within(variant: Option<&'static str>, content: Value) -> Value {
     }
 }
 
-fn name_of(rust_name: &str) -> Box<str> {
-    kebab(rust_name).into()
+fn name_of(rust_name: &str) -> Key {
+    Key::from(&*kebab(rust_name))
 }
 
 fn big(number: impl ToString) -> Value {

@@ -109,7 +109,7 @@ impl<'de> Visitor<'de> for WholeVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
         let mut entries = Vec::new();
         while let Some((key, value)) = access.next_entry::<String, Value>()? {
-            entries.push((key.into_boxed_str(), value));
+            entries.push((key.into(), value));
         }
         Ok(Value::Map(entries))
     }
@@ -138,7 +138,7 @@ impl Serialize for Plain<'_> {
                 Ok(number) => serializer.serialize_i128(number),
                 Err(_) => serializer.serialize_str(digits),
             },
-            Value::Float(number) => serializer.serialize_f64(*number),
+            Value::Float(number) | Value::FloatText(number, _) => serializer.serialize_f64(*number),
             Value::Str(text) | Value::Propertized(text, _) => serializer.serialize_str(text),
             Value::RawStr(codes) => serializer.serialize_str(&text_of_codes(codes)),
             Value::Symbol(name) | Value::Keyword(name) => serializer.serialize_str(name),

@@ -31,6 +31,7 @@ mod markdown;
 mod memories;
 mod model;
 mod model_tools;
+mod opaque;
 mod others;
 mod pairs;
 mod peers;

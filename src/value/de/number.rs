@@ -45,7 +45,7 @@ pub(super) fn integer<T: Integer>(value: &Value) -> Result<T, Error> {
 /// Returns the datum as a float. Integers are rounded to the nearest float.
 pub(super) fn float(value: &Value) -> Result<f64, Error> {
     match value {
-        Value::Float(number) => Ok(*number),
+        Value::Float(number) | Value::FloatText(number, _) => Ok(*number),
         #[allow(clippy::cast_precision_loss, reason = "rounding is what was asked for")]
         Value::Int(number) => Ok(*number as f64),
         Value::BigInt(digits) => {

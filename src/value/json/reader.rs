@@ -10,7 +10,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::{ENDED, JsonError, MAX_DEPTH};
-use crate::value::{MAX_DATA, Value, kebab};
+use crate::value::{Key, MAX_DATA, Value, kebab};
 
 /// Key under which serde_json shows the digits of a number.
 const NUMBER: &str = "$serde_json::private::Number";
@@ -166,15 +166,15 @@ impl<'de> Visitor<'de> for Datum {
         let mut entries = Builder::default();
         while let Some(key) = access.next_key::<String>()? {
             if key != NUMBER {
-                entries.put(&key, access.next_value_seed(Datum)?);
+                entries.put(key, access.next_value_seed(Datum)?);
                 continue;
             }
             match access.next_value_seed(UnderNumberKey)? {
                 Under::Digits(digits) => return number(&digits),
-                Under::Datum(value) => entries.put(&key, value),
+                Under::Datum(value) => entries.put(key, value),
             }
         }
-        Ok(Value::Map(entries.entries))
+        Ok(Value::Map(entries.finish()))
     }
 }
 
@@ -185,7 +185,11 @@ fn number<E: serde::de::Error>(digits: &str) -> Result<Value, E> {
     if digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') {
         return Ok(Value::BigInt(digits.into()));
     }
-    digits.parse().map(Value::Float).map_err(|_| E::custom("not a number"))
+    let number: f64 = digits.parse().map_err(|_| E::custom("not a number"))?;
+    Ok(match format!("{number:?}") == digits {
+        true => Value::Float(number),
+        false => Value::FloatText(number, digits.into()),
+    })
 }
 
 /// The value under serde_json's private key: the digits of a number from serde_json itself, or a
@@ -223,29 +227,49 @@ impl<'de> Visitor<'de> for UnderNumberKey {
     }
 }
 
-/// The entries of an object. Of equal names the last value counts, in the place of the first.
+/// The entries of an object. Of equal keys the last value counts, in the place of the first.
 #[derive(Default)]
 struct Builder {
-    entries: Vec<(Box<str>, Value)>,
-    places: HashMap<Box<str>, usize>,
+    entries: Vec<(String, Value)>,
+    places: HashMap<String, usize>,
 }
 
 impl Builder {
-    fn put(&mut self, key: &str, value: Value) {
-        let key = kebab(key);
+    fn put(&mut self, key: String, value: Value) {
         match self.place_of(&key) {
             Some(place) => self.entries[place].1 = value,
-            None => self.entries.push((key.into(), value)),
+            None => self.entries.push((key, value)),
         }
     }
 
     fn place_of(&mut self, key: &str) -> Option<usize> {
         if self.entries.len() <= FEW_KEYS {
-            return self.entries.iter().position(|(known, _)| **known == *key);
+            return self.entries.iter().position(|(known, _)| known == key);
         }
         for (place, (known, _)) in self.entries.iter().enumerate().skip(self.places.len()) {
             self.places.insert(known.clone(), place);
         }
         self.places.get(key).copied()
+    }
+
+    /// Returns the entries with keys in kebab-case. A key that would not come back from that as it
+    /// was stays exactly so.
+    fn finish(mut self) -> Vec<(Key, Value)> {
+        let exact: Vec<bool> = (0..self.entries.len()).map(|at| self.is_exact(at)).collect();
+        let entries = self.entries.into_iter().zip(exact);
+        let keyed = entries.map(|((key, value), exact)| match exact {
+            true => (Key::exact(&key), value),
+            false => (Key::from(&*kebab(&key)), value),
+        });
+        keyed.collect()
+    }
+
+    fn is_exact(&mut self, at: usize) -> bool {
+        let key = &self.entries[at].0;
+        if key.contains('-') || !key.contains('_') {
+            return key.contains('-');
+        }
+        let kebab = kebab(key).into_owned();
+        self.place_of(&kebab).is_some()
     }
 }

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use super::text_of_codes;
 use crate::value::Value;
 use crate::value::escape::plain_prefix;
+use crate::value::key::snake;
 use crate::value::sexp::print;
 
 /// See [`super::to_json`].
@@ -16,11 +17,12 @@ pub(super) fn write(value: &Value, out: &mut Vec<u8>) {
         Value::Int(number) => out.extend_from_slice(number.to_string().as_bytes()),
         Value::BigInt(digits) => out.extend_from_slice(digits.as_bytes()),
         Value::Float(number) => write_float(*number, out),
+        Value::FloatText(_, text) => out.extend_from_slice(text.as_bytes()),
         Value::Str(text) | Value::Propertized(text, _) => write_string(text, out),
         Value::RawStr(codes) => write_string(&text_of_codes(codes), out),
         Value::Symbol(name) | Value::Keyword(name) => write_string(name, out),
         Value::Map(entries) => {
-            write_object(entries.iter().map(|(key, value)| (&**key, value)), out);
+            write_object(entries.iter().map(|(key, value)| (key.in_json(), value)), out);
         }
         Value::List(items) if is_object(value, items) => write_object(plist_entries(items), out),
         Value::List(items) | Value::Vector(items) => write_array(items, out),
@@ -86,20 +88,19 @@ fn is_object(list: &Value, items: &[Value]) -> bool {
     list.is_plist() && !items.iter().all(|item| matches!(item, Value::Keyword(_)))
 }
 
-fn plist_entries(items: &[Value]) -> impl Iterator<Item = (&str, &Value)> {
+fn plist_entries(items: &[Value]) -> impl Iterator<Item = (Cow<'_, str>, &Value)> {
     items.chunks_exact(2).filter_map(|pair| match &pair[0] {
-        Value::Keyword(key) => Some((&**key, &pair[1])),
+        Value::Keyword(key) => Some((snake(key), &pair[1])),
         _ => None,
     })
 }
 
 /// Writes an object. Of equal names it writes the first, which `plist-get` would find; JSON readers
 /// would take the last.
-fn write_object<'a>(entries: impl Iterator<Item = (&'a str, &'a Value)>, out: &mut Vec<u8>) {
+fn write_object<'a>(entries: impl Iterator<Item = (Cow<'a, str>, &'a Value)>, out: &mut Vec<u8>) {
     let mut seen = HashSet::new();
     out.push(b'{');
     for (key, value) in entries {
-        let key = snake(key);
         if seen.contains(&key) {
             continue;
         }
@@ -112,8 +113,4 @@ fn write_object<'a>(entries: impl Iterator<Item = (&'a str, &'a Value)>, out: &m
         seen.insert(key);
     }
     out.push(b'}');
-}
-
-fn snake(name: &str) -> Cow<'_, str> {
-    if name.contains('-') { Cow::Owned(name.replace('-', "_")) } else { Cow::Borrowed(name) }
 }

@@ -3,7 +3,7 @@
 use super::number::{print_float, print_int};
 use super::string::{print_bytes, print_raw_string, print_string};
 use super::symbol::{print_keyword, print_symbol};
-use crate::value::Value;
+use crate::value::{Key, Value};
 
 /// Returns the s-expression of `value`; see [`print_into`].
 pub fn print(value: &Value) -> String {
@@ -26,7 +26,7 @@ pub fn print_into(value: &Value, out: &mut Vec<u8>) {
         Value::Bool(true) => out.push(b't'),
         Value::Int(number) => print_int(*number, out),
         Value::BigInt(digits) => out.extend_from_slice(digits.as_bytes()),
-        Value::Float(number) => print_float(*number, out),
+        Value::Float(number) | Value::FloatText(number, _) => print_float(*number, out),
         Value::Str(text) => print_string(text, out),
         Value::RawStr(codes) => print_raw_string(codes, out),
         Value::Symbol(name) => print_symbol(name, out),
@@ -73,7 +73,7 @@ fn print_items(open: &str, items: &[Value], close: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(close.as_bytes());
 }
 
-fn print_plist(entries: &[(Box<str>, Value)], out: &mut Vec<u8>) {
+fn print_plist(entries: &[(Key, Value)], out: &mut Vec<u8>) {
     if entries.is_empty() {
         out.extend_from_slice(b"nil");
         return;

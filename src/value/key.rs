@@ -1,0 +1,94 @@
+//! Names of the entries of a map.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Deref;
+
+use serde::{Serialize, Serializer};
+
+use super::kebab;
+
+/// The name of an entry in a [`Value::Map`](super::Value::Map).
+///
+/// Names that mean something here, and those from Lisp, are kebab-case and become snake_case in
+/// JSON. Other keys that a JSON client wrote come back as they were written, even where they
+/// contain `-` or differ only in `-` and `_`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Key {
+    text: Box<str>,
+    is_exact: bool,
+}
+
+impl Key {
+    /// Creates a key that JSON text has exactly so.
+    pub(crate) fn exact(text: &str) -> Self {
+        Self { text: text.into(), is_exact: true }
+    }
+
+    /// Returns whether JSON text has the key exactly so.
+    pub(crate) fn is_exact(&self) -> bool {
+        self.is_exact
+    }
+
+    /// Returns the key in kebab-case, in which names are compared.
+    pub fn kebab(&self) -> Cow<'_, str> {
+        kebab(&self.text)
+    }
+
+    /// Returns the key as JSON text has it.
+    pub(super) fn in_json(&self) -> Cow<'_, str> {
+        match self.is_exact {
+            true => Cow::Borrowed(&self.text),
+            false => snake(&self.text),
+        }
+    }
+}
+
+/// Returns `name` with `_` for each `-`, as names are written in JSON.
+pub(super) fn snake(name: &str) -> Cow<'_, str> {
+    if name.contains('-') { Cow::Owned(name.replace('-', "_")) } else { Cow::Borrowed(name) }
+}
+
+impl Deref for Key {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self)
+    }
+}
+
+impl From<Box<str>> for Key {
+    fn from(text: Box<str>) -> Self {
+        Self { text, is_exact: false }
+    }
+}
+
+impl From<&str> for Key {
+    fn from(text: &str) -> Self {
+        Self::from(Box::<str>::from(text))
+    }
+}
+
+impl From<String> for Key {
+    fn from(text: String) -> Self {
+        Self::from(text.into_boxed_str())
+    }
+}
+
+impl From<Key> for Box<str> {
+    fn from(key: Key) -> Self {
+        key.text
+    }
+}
+
+impl Serialize for Key {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self)
+    }
+}
