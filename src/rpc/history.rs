@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::call::Call;
 use super::error::{engine_error, param_error};
 use super::messages::{HISTORY, MessageParam, counted, names};
-use super::params::{InSession, ModelName, RequestKey, not_negative};
+use super::params::{InSession, ModelName, RequestKey, given_list, not_negative};
 use super::report::ScoreResult;
 use super::{Finish, Step, present};
 use crate::agent::history;
@@ -28,6 +28,7 @@ use crate::wire::message::WireError;
 pub(super) struct Prune {
     session: Option<InSession>,
     #[schemars(description = HISTORY)]
+    #[serde(default, deserialize_with = "given_list")]
     messages: Option<Vec<MessageParam>>,
     /// Target size; defaults to 80 % of the model's limit.
     max_tokens: Option<i64>,
@@ -65,6 +66,7 @@ pub(super) fn auto_manage_context(call: Call, given: AutoManage) -> Result<Step,
 pub(super) struct AutoManage {
     session: Option<InSession>,
     #[schemars(description = HISTORY)]
+    #[serde(default, deserialize_with = "given_list")]
     messages: Option<Vec<MessageParam>>,
     model: Option<ModelName>,
     /// Answer with ids in place of messages.
@@ -207,6 +209,7 @@ impl PruneStats {
 pub(super) struct StatsOf {
     session: Option<InSession>,
     #[schemars(description = HISTORY)]
+    #[serde(default, deserialize_with = "given_list")]
     messages: Option<Vec<MessageParam>>,
     model: Option<ModelName>,
 }

@@ -120,6 +120,21 @@ fn check_bytes(text: &str, bytes: RangeInclusive<usize>) -> Result<(), String> {
     }
 }
 
+/// Reads a list that chooses what a call is about. In the native dialect `nil` could be an empty
+/// list or none, which would mean everything, so it is refused.
+pub(super) fn given_list<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    match Option::deserialize(deserializer)? {
+        None => Err(serde::de::Error::custom(
+            "must not be nil: write [] for an empty list, or leave it out",
+        )),
+        list => Ok(list),
+    }
+}
+
 /// `:id` or `:ids`, one of which must be given.
 pub(super) fn ids(
     one: Option<ItemId>,
@@ -254,6 +269,7 @@ pub(super) fn metadata(value: Option<Value>) -> Result<Metadata, WireError> {
     let entries = match value {
         None | Some(Value::Nil) => Vec::new(),
         Some(Value::Map(entries)) => entries,
+        Some(Value::Vector(items)) if items.is_empty() => Vec::new(),
         Some(Value::List(flat)) => pairs(flat)?,
         Some(_) => return Err(not_a_plist()),
     };

@@ -7,7 +7,7 @@ use super::call::Call;
 use super::error::{agent_error, param_error};
 use super::history::not_beside_session;
 use super::messages::{HISTORY, MessageParam, counted};
-use super::params::{InSession, ModelName, RequestKey, not_negative};
+use super::params::{InSession, ModelName, RequestKey, given_list, not_negative};
 use super::{Finish, Step, present};
 use crate::agent::history::{self, SummarizedHistory};
 use crate::curation::prune::SUMMARIZED_BUT;
@@ -23,6 +23,7 @@ use crate::wire::message::WireError;
 pub(super) struct SummarizeContext {
     session: Option<InSession>,
     #[schemars(description = HISTORY)]
+    #[serde(default, deserialize_with = "given_list")]
     messages: Option<Vec<MessageParam>>,
     /// Number of recent messages to keep; defaults to 10.
     max_items: Option<i64>,

@@ -88,6 +88,7 @@ impl<'de> Deserializer<'de> for ValueDeserializer {
         match self.value {
             Value::Nil => visitor.visit_bool(false),
             Value::Bool(truth) => visitor.visit_bool(truth),
+            _ if self.value.is_false() => visitor.visit_bool(false),
             _ => self.misfit("t or nil"),
         }
     }
@@ -238,6 +239,7 @@ impl<'de> Deserializer<'de> for ValueDeserializer {
 fn entries_of(value: Value) -> Result<Vec<(Box<str>, Value)>, Error> {
     let mut entries = match value {
         Value::Nil => Vec::new(),
+        Value::Vector(items) if items.is_empty() => Vec::new(),
         Value::Map(entries) => {
             entries.into_iter().map(|(key, value)| (key.into(), value)).collect()
         }

@@ -140,6 +140,12 @@ impl Value {
         }
     }
 
+    /// Returns whether this is one of the names under which Lisp's JSON libraries know `false`:
+    /// `:false` and `:json-false`. They say it where `nil` means that nothing is said.
+    fn is_false(&self) -> bool {
+        matches!(self, Self::Keyword(name) | Self::Symbol(name) if matches!(&**name, "false" | "json-false"))
+    }
+
     /// Returns whether this is a non-empty list of alternating keywords and values.
     pub fn is_plist(&self) -> bool {
         let Self::List(items) = self else { return false };

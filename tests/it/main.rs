@@ -19,6 +19,7 @@ mod endpoint;
 mod facts;
 mod files;
 mod framed;
+mod given;
 mod hidden;
 mod house;
 mod leaving;

@@ -12,7 +12,9 @@ use crate::engine::{Engine, NewItem, Reach, Revision};
 use crate::ids::ItemId;
 use crate::rpc::call::Call;
 use crate::rpc::error::param_error;
-use crate::rpc::params::{self, KnownMetadata, ManagerName, RequestKey, ids, metadata, yes};
+use crate::rpc::params::{
+    self, KnownMetadata, ManagerName, RequestKey, given_list, ids, metadata, yes,
+};
 use crate::rpc::{Finish, Step};
 use crate::tokens::Counter;
 use crate::value::Value;
@@ -130,6 +132,7 @@ pub(super) struct RemoveContext {
     /// Id of the item.
     id: Option<ItemId>,
     /// Ids of several items.
+    #[serde(default, deserialize_with = "given_list")]
     ids: Option<Vec<ItemId>>,
     manager: Option<ManagerName>,
     request_key: Option<RequestKey>,
@@ -185,6 +188,7 @@ pub(super) struct PinContext {
     /// Id of the item.
     id: Option<ItemId>,
     /// Ids of several items.
+    #[serde(default, deserialize_with = "given_list")]
     ids: Option<Vec<ItemId>>,
     /// Defaults to `t`; `nil` unpins.
     // Not an `Option`: absent means pin, nil means unpin.

@@ -15,7 +15,7 @@ use crate::engine::{Listed, Reach, Selection, View};
 use crate::ids::ItemId;
 use crate::rpc::call::{Call, Tools};
 use crate::rpc::error::budget_error;
-use crate::rpc::params::{ItemType, ManagerName, Nothing, not_negative, selection};
+use crate::rpc::params::{ItemType, ManagerName, Nothing, given_list, not_negative, selection};
 use crate::rpc::present::Decided;
 use crate::rpc::{Finish, Step};
 use crate::value::{Keyword, Value};
@@ -26,12 +26,14 @@ use crate::wire::message::WireError;
 pub(super) struct GetContext {
     manager: Option<ManagerName>,
     /// Several managers instead of one; their items are merged by time.
+    #[serde(default, deserialize_with = "given_list")]
     managers: Option<Vec<ManagerName>>,
     /// Include only items of these types or origins; `nil` means all. `file` matches both.
     types: Option<Vec<ItemType>>,
     /// Maximum number of items, the most recent ones; `nil` means all, 0 none.
     limit: Option<i64>,
     /// Return only the items with these ids.
+    #[serde(default, deserialize_with = "given_list")]
     ids: Option<HashSet<ItemId>>,
     /// Leave the content out of the result.
     brief: Option<bool>,
@@ -65,6 +67,7 @@ pub(super) fn get_context(call: Call, given: GetContext) -> Result<Step, WireErr
 pub(super) struct Render {
     manager: Option<ManagerName>,
     /// Several managers instead of one; their items are merged by time.
+    #[serde(default, deserialize_with = "given_list")]
     managers: Option<Vec<ManagerName>>,
     /// Include only items of these types or origins; `nil` means all. `file` matches both.
     types: Option<Vec<ItemType>>,
@@ -145,6 +148,7 @@ fn rendered(
 pub(super) struct Summary {
     manager: Option<ManagerName>,
     /// Several managers instead of one; their items are merged by time.
+    #[serde(default, deserialize_with = "given_list")]
     managers: Option<Vec<ManagerName>>,
 }
 

@@ -13,7 +13,7 @@ use crate::files::ReadOptions;
 use crate::rpc::Step;
 use crate::rpc::call::Call;
 use crate::rpc::error::engine_error;
-use crate::rpc::params::{ManagerName, RequestKey};
+use crate::rpc::params::{ManagerName, RequestKey, given_list};
 use crate::value::Keyword;
 use crate::wire::message::WireError;
 
@@ -22,6 +22,7 @@ use crate::wire::message::WireError;
 pub(super) struct RefreshContext {
     manager: Option<ManagerName>,
     /// Ids of several items.
+    #[serde(default, deserialize_with = "given_list")]
     ids: Option<Vec<ItemId>>,
     request_key: Option<RequestKey>,
 }

@@ -10,7 +10,7 @@ use crate::engine::{NewMessage, Reach};
 use crate::ids::MessageId;
 use crate::rpc::call::Call;
 use crate::rpc::error::param_error;
-use crate::rpc::params::{InSession, RequestKey, Short, not_negative, yes};
+use crate::rpc::params::{InSession, RequestKey, Short, given_list, not_negative, yes};
 use crate::rpc::present::MessageShown;
 use crate::rpc::{Finish, Step};
 use crate::session::message::{Message, Phase, Role, ToolCall};
@@ -137,6 +137,7 @@ pub(super) struct AddMessage {
     /// Time in Unix seconds; defaults to now.
     timestamp: Option<i64>,
     /// Several messages instead of one.
+    #[serde(default, deserialize_with = "given_list")]
     messages: Option<Vec<MessageParam>>,
     request_key: Option<RequestKey>,
 }
@@ -298,6 +299,7 @@ pub(super) struct PinMessage {
     /// Id of the message, `msg-N`.
     id: Option<MessageId>,
     /// Ids of several messages.
+    #[serde(default, deserialize_with = "given_list")]
     ids: Option<Vec<MessageId>>,
     /// Defaults to `t`.
     #[serde(default = "yes")]
