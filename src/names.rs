@@ -1,10 +1,11 @@
 //! Closed sets of names that clients write as keywords. This module knows no values and no wire.
 
-/// Declares an enum whose variants have names on the wire: `ALL`, `name` and `from_name`.
+/// Declares an enum whose variants have names on the wire: `ALL`, `name` and `from_name`. Displayed
+/// and serialized, a value is its name.
 macro_rules! names {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident => $text:literal,)* }) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         #[serde(rename_all = "kebab-case")]
         pub enum $name { $($(#[$vdoc])* $variant,)* }
@@ -21,6 +22,12 @@ macro_rules! names {
             /// Returns the value with this wire name.
             pub fn from_name(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|v| v.name() == name)
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.name())
             }
         }
     };

@@ -2,7 +2,7 @@
 
 use contexture::curation::strategy::{ALL, Aim, Shown, Strategy};
 use contexture::curation::unit::History;
-use contexture::retrieval::bm25::Index;
+use contexture::retrieval::scan;
 use contexture::retrieval::words::stems;
 
 use crate::dialogue::{Dialogue, Question, dialogue};
@@ -124,9 +124,10 @@ fn best_first(scores: &[f64]) -> Vec<usize> {
 
 fn bm25_alone(dialogue: &Dialogue, question: &Question, mut budget: u64) -> Vec<usize> {
     let messages = &dialogue.log.messages;
-    let index = Index::new(messages.iter().map(|message| stems(&message.content)));
+    let texts = messages.iter().map(|message| [&*message.content]);
+    let scores = scan::scores(texts, &stems(&question.text));
     let mut shown = Vec::new();
-    for at in best_first(&index.scores(&stems(&question.text))) {
+    for at in best_first(&scores) {
         let cost = dialogue.log.measure.message(messages[at].tokens);
         if cost <= budget {
             budget -= cost;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use contexture::session::message::{Message, Role, Signals, ToolCall};
-use contexture::tokens::{Counter, Measure};
+use contexture::tokens::{Counter, Measure, TokenizerName};
 
 /// An append-only log. Messages are counted when they are made.
 pub(crate) struct Log {
@@ -14,7 +14,7 @@ pub(crate) struct Log {
 
 impl Log {
     pub(crate) fn new(tokenizer: &str) -> anyhow::Result<Self> {
-        let counter = contexture::tokens::counter(tokenizer);
+        let counter = TokenizerName::from_name(tokenizer).map(TokenizerName::counter);
         let counter = counter.ok_or_else(|| anyhow::anyhow!("no such tokenizer"))?;
         let measure = Measure::plain(Arc::clone(&counter));
         Ok(Self { messages: Vec::new(), counter, measure })

@@ -185,7 +185,7 @@ impl Configured {
     pub fn with_room(&self, mut costs: Costs) -> Costs {
         if let Origin::Server { context: Some(context), .. } = &self.from {
             costs.model.limit = costs.model.limit.min(*context);
-            costs.model.limit_from = LimitFrom::User;
+            costs.model.limit_from = LimitFrom::Configuration;
             costs.model.known = true;
         }
         let room = self.rooms.of(self.provider.model());

@@ -91,7 +91,7 @@ impl Room {
     /// but not before what the server refuses.
     pub(super) fn within(&self, model: Model, output: Option<u64>) -> Model {
         let Some((tokens, from)) = self.limit else { return model };
-        let is_said = model.limit_from == LimitFrom::User;
+        let is_said = model.limit_from == LimitFrom::Configuration;
         if is_said && (from == LimitFrom::Server || model.limit <= tokens) {
             return model;
         }
@@ -127,14 +127,14 @@ mod tests {
     #[test]
     fn what_a_server_tells_counts_unless_the_user_says_otherwise_or_it_refuses() {
         let rooms = Rooms::default();
-        check(&rooms, None, (100_000, LimitFrom::Unknown));
+        check(&rooms, None, (100_000, LimitFrom::Default));
         rooms.told("m", told(8000, false));
         check(&rooms, None, (8000, LimitFrom::Server));
-        check(&rooms, Some(50_000), (50_000, LimitFrom::User));
+        check(&rooms, Some(50_000), (50_000, LimitFrom::Configuration));
         rooms.refused("m", 4000);
         check(&rooms, None, (4000, LimitFrom::Refusal));
         check(&rooms, Some(50_000), (4000, LimitFrom::Refusal));
-        check(&rooms, Some(2000), (2000, LimitFrom::User));
+        check(&rooms, Some(2000), (2000, LimitFrom::Configuration));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! Operations are first planned (`plan_…` returns a [`Change`] and modifies nothing) and then
 //! applied, so that the caller can store the change in between.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::change::{Change, Settings, Slot, SlotChange};
@@ -68,29 +68,21 @@ pub struct Arrival {
     pub pinned: bool,
 }
 
-/// The items of one manager. Pinned and unpinned items are in separate queues, each in rank order,
-/// so that the oldest unpinned item is quick to find even among many older pinned ones.
+/// The items of one manager, by rank.
 #[derive(Debug, Clone)]
 pub struct Manager {
     settings: Settings,
-    pinned: VecDeque<Slot>,
-    unpinned: VecDeque<Slot>,
-    places: HashMap<ItemId, (bool, i64)>,
+    slots: BTreeMap<i64, Slot>,
+    ranks: HashMap<ItemId, i64>,
+    pinned: usize,
     tokens: u64,
-    bytes: u64,
 }
 
 impl Manager {
     /// Creates an empty manager.
     pub fn new(settings: Settings) -> Self {
-        Self {
-            settings,
-            pinned: VecDeque::new(),
-            unpinned: VecDeque::new(),
-            places: HashMap::new(),
-            tokens: 0,
-            bytes: 0,
-        }
+        let (slots, ranks) = (BTreeMap::new(), HashMap::new());
+        Self { settings, slots, ranks, pinned: 0, tokens: 0 }
     }
 
     /// Returns the settings.
@@ -100,12 +92,12 @@ impl Manager {
 
     /// Returns the number of items.
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.slots.len()
     }
 
     /// Returns whether the manager has no items.
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.slots.is_empty()
     }
 
     /// Returns the total tokens of all items.
@@ -113,27 +105,14 @@ impl Manager {
         self.tokens
     }
 
-    /// Returns the total bytes of all items' content.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
     /// Iterates over the slots, oldest first.
     pub fn slots(&self) -> impl Iterator<Item = &Slot> {
-        let mut pinned = self.pinned.iter().peekable();
-        let mut unpinned = self.unpinned.iter().peekable();
-        std::iter::from_fn(move || match (pinned.peek(), unpinned.peek()) {
-            (Some(a), Some(b)) if a.rank < b.rank => pinned.next(),
-            (Some(_), None) => pinned.next(),
-            _ => unpinned.next(),
-        })
+        self.slots.values()
     }
 
     /// Returns the slot of one item.
     pub fn slot(&self, id: ItemId) -> Option<&Slot> {
-        let (pinned, rank) = *self.places.get(&id)?;
-        let queue = self.queue(pinned);
-        queue.get(position(queue, rank).ok()?)
+        self.slots.get(self.ranks.get(&id)?)
     }
 
     /// Plans to append the items in order. The oldest unpinned items make room.
@@ -143,11 +122,12 @@ impl Manager {
     pub fn plan_add(&self, method: &str, arrivals: Vec<Arrival>) -> Result<Change, ManagerError> {
         let mut change = Change::by(method);
         let excess = (self.len() + arrivals.len()).saturating_sub(self.settings.max_items);
-        if excess > self.unpinned.len() {
-            return Err(self.full(arrivals.len()));
+        if excess > self.len() - self.pinned {
+            let (adding, capacity) = (arrivals.len(), self.settings.max_items);
+            return Err(ManagerError::CapacityFull { adding, capacity, pinned: self.pinned });
         }
-        self.unpinned.iter().take(excess).for_each(|slot| change.leave(slot));
-        self.enter_last(&mut change, arrivals, self.last_rank());
+        self.unpinned().take(excess).for_each(|slot| change.leave(slot));
+        self.enter_last(&mut change, arrivals);
         Ok(change)
     }
 
@@ -165,7 +145,7 @@ impl Manager {
             return Err(ManagerError::CapacityFull { adding, capacity, pinned: 0 });
         }
         let mut change = self.plan_clear(method);
-        self.enter_last(&mut change, arrivals, self.last_rank());
+        self.enter_last(&mut change, arrivals);
         Ok(change)
     }
 
@@ -175,12 +155,7 @@ impl Manager {
     /// [`ManagerError::NoSuchItem`] for the first id that is not here.
     pub fn plan_remove(&self, method: &str, ids: &[ItemId]) -> Result<Change, ManagerError> {
         let mut change = Change::by(method);
-        for (index, &id) in ids.iter().enumerate() {
-            let slot = self.existing(id)?;
-            if !ids[..index].contains(&id) {
-                change.leave(slot);
-            }
-        }
+        self.each(ids)?.into_iter().for_each(|slot| change.leave(slot));
         Ok(change)
     }
 
@@ -216,11 +191,8 @@ impl Manager {
         pinned: bool,
     ) -> Result<Change, ManagerError> {
         let mut change = Change::by(method);
-        for (index, &id) in ids.iter().enumerate() {
-            let slot = self.existing(id)?;
-            if !ids[..index].contains(&id) {
-                change.turn(slot, Slot { pinned, ..slot.clone() });
-            }
+        for slot in self.each(ids)? {
+            change.turn(slot, Slot { pinned, ..slot.clone() });
         }
         Ok(change)
     }
@@ -264,13 +236,13 @@ impl Manager {
     /// # Errors
     /// [`ManagerError::PinnedExceedCapacity`].
     pub fn plan_settings(&self, method: &str, settings: Settings) -> Result<Change, ManagerError> {
-        let (capacity, pinned) = (settings.max_items, self.pinned.len());
+        let (capacity, pinned) = (settings.max_items, self.pinned);
         if pinned > capacity {
             return Err(ManagerError::PinnedExceedCapacity { capacity, pinned });
         }
         let mut change = Change::by(method);
         let excess = self.len().saturating_sub(capacity);
-        self.unpinned.iter().take(excess).for_each(|slot| change.leave(slot));
+        self.unpinned().take(excess).for_each(|slot| change.leave(slot));
         change.settings = (settings != self.settings).then_some((self.settings, settings));
         Ok(change)
     }
@@ -292,29 +264,24 @@ impl Manager {
         }
     }
 
-    fn queue(&self, pinned: bool) -> &VecDeque<Slot> {
-        if pinned { &self.pinned } else { &self.unpinned }
-    }
-
-    fn queue_mut(&mut self, pinned: bool) -> &mut VecDeque<Slot> {
-        if pinned { &mut self.pinned } else { &mut self.unpinned }
+    fn unpinned(&self) -> impl Iterator<Item = &Slot> {
+        self.slots().filter(|slot| !slot.pinned)
     }
 
     fn existing(&self, id: ItemId) -> Result<&Slot, ManagerError> {
         self.slot(id).ok_or(ManagerError::NoSuchItem(id))
     }
 
-    fn full(&self, adding: usize) -> ManagerError {
-        let (capacity, pinned) = (self.settings.max_items, self.pinned.len());
-        ManagerError::CapacityFull { adding, capacity, pinned }
+    /// Returns the slots of these items, each once.
+    fn each(&self, ids: &[ItemId]) -> Result<Vec<&Slot>, ManagerError> {
+        let slots: Vec<&Slot> =
+            ids.iter().map(|id| self.existing(*id)).collect::<Result<_, _>>()?;
+        let first = |(at, slot): (usize, &Slot)| !ids[..at].contains(&slot.item.id);
+        Ok(slots.iter().copied().enumerate().filter(|one| first(*one)).map(|(_, s)| s).collect())
     }
 
-    fn last_rank(&self) -> i64 {
-        let last = |queue: &VecDeque<Slot>| queue.back().map_or(0, |slot| slot.rank);
-        last(&self.pinned).max(last(&self.unpinned))
-    }
-
-    fn enter_last(&self, change: &mut Change, arrivals: Vec<Arrival>, last: i64) {
+    fn enter_last(&self, change: &mut Change, arrivals: Vec<Arrival>) {
+        let last = self.slots.last_key_value().map_or(0, |(rank, _)| *rank).max(0);
         for (Arrival { item, version, pinned }, number) in arrivals.into_iter().zip(1..) {
             change.enter(Slot { rank: last + number * RANK_STEP, pinned, version, item });
         }
@@ -343,33 +310,18 @@ impl Manager {
     }
 
     fn take_out(&mut self, slot: &Slot) {
-        let queue = self.queue_mut(slot.pinned);
-        if queue.front().is_some_and(|front| front.rank == slot.rank) {
-            queue.pop_front();
-        } else if let Ok(index) = position(queue, slot.rank) {
-            queue.remove(index);
-        }
-        self.places.remove(&slot.item.id);
+        self.ranks.remove(&slot.item.id);
+        self.slots.remove(&slot.rank);
+        self.pinned -= usize::from(slot.pinned);
         self.tokens -= slot.item.tokens;
-        self.bytes -= slot.item.content.len() as u64;
     }
 
     fn put_in(&mut self, slot: Slot) {
-        self.places.insert(slot.item.id, (slot.pinned, slot.rank));
+        self.ranks.insert(slot.item.id, slot.rank);
+        self.pinned += usize::from(slot.pinned);
         self.tokens += slot.item.tokens;
-        self.bytes += slot.item.content.len() as u64;
-        let queue = self.queue_mut(slot.pinned);
-        if queue.back().is_none_or(|last| last.rank < slot.rank) {
-            queue.push_back(slot);
-        } else {
-            let index = position(queue, slot.rank).unwrap_or_else(|index| index);
-            queue.insert(index, slot);
-        }
+        self.slots.insert(slot.rank, slot);
     }
-}
-
-fn position(queue: &VecDeque<Slot>, rank: i64) -> Result<usize, usize> {
-    queue.binary_search_by_key(&rank, |slot| slot.rank)
 }
 
 /// Returns a rank strictly between two neighbours, or beyond the only one.

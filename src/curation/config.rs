@@ -9,30 +9,6 @@ const AIM_OF_TRIGGER: f64 = 0.5 / 0.8;
 /// Maximum share of the window that a summary aims at.
 const AIM_AT_MOST: f64 = 0.5;
 
-/// The settings of the turn loop. The fields accept any value; [`Self::check`] finds invalid ones.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
-pub struct TurnConfig {
-    /// Maximum cost of a window, in tokens.
-    pub max_tokens: u64,
-    /// Share of `max_tokens` at which older turns are summarized.
-    pub summarize_at_ratio: f64,
-    /// Quality below which a session is rolled back, if rollback is on.
-    pub quality_threshold: f64,
-    /// Number of turns between checkpoints.
-    pub checkpoint_interval: u64,
-    /// Maximum number of memories that a turn is given.
-    pub grounding_memories: u64,
-    /// Number of latest turns that a summary leaves unchanged.
-    pub recent_turns_to_keep: u64,
-    /// Summarizes turns automatically if true.
-    pub auto_summarize: bool,
-    /// Makes checkpoints automatically if true.
-    pub auto_checkpoint: bool,
-    /// Rolls a session of low quality back automatically if true.
-    pub auto_rollback: bool,
-}
-
 /// A setting with its effective value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Setting {
@@ -93,42 +69,68 @@ pub enum ConfigError {
 /// beyond any useful size, and far below any overflow.
 pub const WINDOW: Range = Range::Count(256, 10_000_000);
 
-/// Names and ranges of the settings, in the order in which they are listed. The upper ends are
-/// generous, as that of [`WINDOW`] is.
-const RANGES: [(&str, Range); 9] = [
-    ("max-tokens", WINDOW),
-    ("summarize-at-ratio", Range::Ratio(0.1, 1.0)),
-    ("quality-threshold", Range::Ratio(0.0, 1.0)),
-    ("checkpoint-interval", Range::Count(1, 10_000)),
-    ("grounding-memories", Range::Count(0, 100)),
-    ("recent-turns-to-keep", Range::Count(0, 10_000)),
-    ("auto-summarize", Range::Switch),
-    ("auto-checkpoint", Range::Switch),
-    ("auto-rollback", Range::Switch),
-];
+/// Declares the settings: each row has the name, the type, the default and the range of one.
+macro_rules! settings {
+    ($($(#[$doc:meta])* $field:ident $name:literal: $type:ty as $kind:ident = $default:literal, $range:expr;)*) => {
+        /// The settings of the turn loop. The fields accept any value; [`Self::check`] finds invalid
+        /// ones.
+        #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+        pub struct TurnConfig { $($(#[$doc])* pub $field: $type,)* }
 
-impl Default for TurnConfig {
-    /// Returns the default settings.
-    fn default() -> Self {
-        Self {
-            max_tokens: 8_192,
-            summarize_at_ratio: 0.8,
-            quality_threshold: 0.6,
-            checkpoint_interval: 10,
-            grounding_memories: 5,
-            recent_turns_to_keep: 3,
-            auto_summarize: true,
-            auto_checkpoint: true,
-            auto_rollback: false,
+        /// Names and ranges, in the order in which they are listed. The upper ends are generous, as
+        /// that of [`WINDOW`] is.
+        const RANGES: &[(&str, Range)] = &[$(($name, $range),)*];
+
+        impl Default for TurnConfig {
+            /// Returns the default settings.
+            fn default() -> Self {
+                Self { $($field: $default,)* }
+            }
         }
-    }
+
+        impl TurnConfig {
+            fn values(&self) -> Vec<Value> {
+                vec![$(Value::$kind(self.$field),)*]
+            }
+
+            fn put(&mut self, name: &str, value: Value) -> bool {
+                match (name, value) {
+                    $(($name, Value::$kind(value)) => self.$field = value,)*
+                    _ => return false,
+                }
+                true
+            }
+        }
+    };
+}
+
+settings! {
+    /// Maximum cost of a window, in tokens.
+    max_tokens "max-tokens": u64 as Count = 8_192, WINDOW;
+    /// Share of `max_tokens` at which older turns are summarized.
+    summarize_at_ratio "summarize-at-ratio": f64 as Ratio = 0.8, Range::Ratio(0.1, 1.0);
+    /// Quality below which a session is rolled back, if rollback is on.
+    quality_threshold "quality-threshold": f64 as Ratio = 0.6, Range::Ratio(0.0, 1.0);
+    /// Number of turns between checkpoints.
+    checkpoint_interval "checkpoint-interval": u64 as Count = 10, Range::Count(1, 10_000);
+    /// Maximum number of memories that a turn is given.
+    grounding_memories "grounding-memories": u64 as Count = 5, Range::Count(0, 100);
+    /// Number of latest turns that a summary leaves unchanged.
+    recent_turns_to_keep "recent-turns-to-keep": u64 as Count = 3, Range::Count(0, 10_000);
+    /// Summarizes turns automatically if true.
+    auto_summarize "auto-summarize": bool as Switch = true, Range::Switch;
+    /// Makes checkpoints automatically if true.
+    auto_checkpoint "auto-checkpoint": bool as Switch = true, Range::Switch;
+    /// Rolls a session of low quality back automatically if true.
+    auto_rollback "auto-rollback": bool as Switch = false, Range::Switch;
 }
 
 impl TurnConfig {
     /// Returns all settings with their effective values.
     pub fn settings(&self) -> Vec<Setting> {
         let values = self.values().into_iter().zip(Self::default().values());
-        let named = RANGES.into_iter().zip(values);
+        let named = RANGES.iter().copied().zip(values);
         let setting = |((name, range), (value, default))| Setting { name, value, default, range };
         named.map(setting).collect()
     }
@@ -175,38 +177,6 @@ impl TurnConfig {
     pub fn summarize_to(&self) -> u64 {
         let aim = (self.summarize_at_ratio * AIM_OF_TRIGGER).min(AIM_AT_MOST);
         (self.max_tokens as f64 * aim) as u64
-    }
-
-    /// Returns the values in the order of [`RANGES`].
-    fn values(&self) -> [Value; 9] {
-        [
-            Value::Count(self.max_tokens),
-            Value::Ratio(self.summarize_at_ratio),
-            Value::Ratio(self.quality_threshold),
-            Value::Count(self.checkpoint_interval),
-            Value::Count(self.grounding_memories),
-            Value::Count(self.recent_turns_to_keep),
-            Value::Switch(self.auto_summarize),
-            Value::Switch(self.auto_checkpoint),
-            Value::Switch(self.auto_rollback),
-        ]
-    }
-
-    /// Sets a value. Returns false if no setting has this name and type.
-    fn put(&mut self, name: &str, value: Value) -> bool {
-        match (name, value) {
-            ("max-tokens", Value::Count(count)) => self.max_tokens = count,
-            ("summarize-at-ratio", Value::Ratio(ratio)) => self.summarize_at_ratio = ratio,
-            ("quality-threshold", Value::Ratio(ratio)) => self.quality_threshold = ratio,
-            ("checkpoint-interval", Value::Count(count)) => self.checkpoint_interval = count,
-            ("grounding-memories", Value::Count(count)) => self.grounding_memories = count,
-            ("recent-turns-to-keep", Value::Count(count)) => self.recent_turns_to_keep = count,
-            ("auto-summarize", Value::Switch(on)) => self.auto_summarize = on,
-            ("auto-checkpoint", Value::Switch(on)) => self.auto_checkpoint = on,
-            ("auto-rollback", Value::Switch(on)) => self.auto_rollback = on,
-            _ => return false,
-        }
-        true
     }
 }
 

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::unit::History;
 use crate::names::names;
+use crate::retrieval::excerpt::beginning;
 use crate::session::message::{Message, Role};
 
 /// Heading of the message that holds the notes.
@@ -223,7 +224,7 @@ fn shown(run: &[&Message]) -> String {
     let mut text = String::new();
     for message in run {
         let content = match message.role {
-            Role::Tool => head(&message.content, TOOL_OUTPUT_SHOWN),
+            Role::Tool => beginning(&message.content, TOOL_OUTPUT_SHOWN),
             _ => message.content.to_string(),
         };
         let who = match message.role {
@@ -240,13 +241,6 @@ fn shown(run: &[&Message]) -> String {
         }
     }
     text
-}
-
-fn head(text: &str, characters: usize) -> String {
-    match text.char_indices().nth(characters) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 #[cfg(test)]

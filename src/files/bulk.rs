@@ -9,20 +9,6 @@ use super::{
     FileError, FileText, FoundFile, Progress, ReadOptions, SkipReason, Skipped, TreeError, Walk,
 };
 
-/// Reads all files of `walk`, in its order, and returns those that turned out not to be text. Holds
-/// all texts in memory at once; [`read_each`] does not.
-///
-/// Errors: `cancelled` only.
-pub fn read_all(
-    walk: &Walk,
-    options: &ReadOptions,
-    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
-) -> Result<(Vec<FileText>, Skipped), TreeError> {
-    let mut texts = Vec::with_capacity(walk.files.len());
-    let skipped = read_each(walk, options, progress, &mut |_, text| texts.push(text))?;
-    Ok((texts, skipped))
-}
-
 /// Reads the files of `walk`, in its order, and hands each to `take`, so that only one is in memory
 /// at a time. Returns the files that could not be read; add them to the walk's own with
 /// [`Skipped::merge`].
@@ -92,11 +78,13 @@ mod tests {
         let walk = walk(temp.path(), &TreeOptions::default(), &mut go_on).unwrap();
         fs::remove_file(at("e")).unwrap();
         let mut seen = Progress::default();
-        let (texts, skipped) = read_all(&walk, &ReadOptions::default(), &mut |progress| {
+        let mut texts = Vec::new();
+        let mut note = |progress| {
             seen = progress;
             ControlFlow::Continue(())
-        })
-        .unwrap();
+        };
+        let mut take = |_: &FoundFile, text| texts.push(text);
+        let skipped = read_each(&walk, &ReadOptions::default(), &mut note, &mut take).unwrap();
         let names: Vec<_> = texts.iter().map(|text| text.path.clone()).collect();
         assert_eq!(names, [at("a.rs"), at("b/c.rs")]);
         assert!(texts.iter().all(|text| text.project.as_deref() == Some(temp.path())));

@@ -24,11 +24,6 @@ pub const MAX_COMPARED_BYTES: u64 = 64 << 20;
 /// the time of the last clock tick, which is up to 10 ms old (at 100 Hz); this is twice as much.
 const CLOCK_SLACK_MS: i64 = 20;
 
-/// Compares an item with its file now. Reads the disk; see [`states`] for the rules.
-pub fn state_of(item: &Item) -> State {
-    states(&[item]).pop().unwrap_or(State::Fresh)
-}
-
 /// Compares each item with its file now, in the given order. Each file is checked once and read at
 /// most once, and only one file's text is in memory at a time.
 ///

@@ -22,9 +22,9 @@ mod tree;
 mod trust;
 
 pub use beneath::{Beneath, Named, Opened, resolve};
-pub use bulk::{read_all, read_each};
+pub use bulk::read_each;
 pub use error::{BinarySign, FileError, TreeError};
-pub use freshness::{MAX_COMPARED_BYTES, state_of, states};
+pub use freshness::{MAX_COMPARED_BYTES, states};
 pub use identity::Identity;
 pub use listing::{ListedFile, listing};
 pub use path::{absolute, path_value};

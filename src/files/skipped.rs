@@ -1,29 +1,30 @@
 //! Entries that a walk left out, and why. Pure.
 
 use std::collections::BTreeMap;
-use std::fmt;
+
+use crate::names::names;
 
 /// Maximum number of left-out entries that are named; the rest are only counted.
 pub const MAX_NAMED_SKIPS: usize = 100;
 
-/// Reason why an entry of a tree was left out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SkipReason {
-    /// An ignore file excludes it.
-    Ignored,
-    /// Its name begins with a dot.
-    Hidden,
-    /// It is not UTF-8 text.
-    Binary,
-    /// It is over the size limit.
-    TooLarge,
-    /// It cannot be read, or was removed during the walk.
-    Unreadable,
-    /// It is a FIFO, socket or device.
-    NotAFile,
-    /// It is a symbolic link that is not followed, is broken, or leads back up.
-    Link,
+names! {
+    /// Reason why an entry of a tree was left out.
+    SkipReason {
+        /// An ignore file excludes it.
+        Ignored => "ignored",
+        /// Its name begins with a dot.
+        Hidden => "hidden",
+        /// It is not UTF-8 text.
+        Binary => "binary",
+        /// It is over the size limit.
+        TooLarge => "too-large",
+        /// It cannot be read, or was removed during the walk.
+        Unreadable => "unreadable",
+        /// It is a FIFO, socket or device.
+        NotAFile => "not-a-file",
+        /// It is a symbolic link that is not followed, is broken, or leads back up.
+        Link => "link",
+    }
 }
 
 /// Entries left out of a tree.
@@ -35,27 +36,6 @@ pub struct Skipped {
     /// The first [`MAX_NAMED_SKIPS`] of them: paths relative to the root. Folders end with a slash;
     /// names that are not UTF-8 are lossy.
     pub named: Vec<(String, SkipReason)>,
-}
-
-impl SkipReason {
-    /// Returns the kebab-case name on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ignored => "ignored",
-            Self::Hidden => "hidden",
-            Self::Binary => "binary",
-            Self::TooLarge => "too-large",
-            Self::Unreadable => "unreadable",
-            Self::NotAFile => "not-a-file",
-            Self::Link => "link",
-        }
-    }
-}
-
-impl fmt::Display for SkipReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
 }
 
 impl Skipped {
@@ -75,11 +55,6 @@ impl Skipped {
         let room = MAX_NAMED_SKIPS - self.named.len().min(MAX_NAMED_SKIPS);
         self.named.extend(later.named.into_iter().take(room));
     }
-
-    /// Returns the number of entries left out in all.
-    pub fn count(&self) -> u64 {
-        self.total.values().sum()
-    }
 }
 
 #[cfg(test)]
@@ -96,7 +71,7 @@ mod tests {
         later.add("a".to_owned(), SkipReason::Binary);
         later.add("b".to_owned(), SkipReason::Ignored);
         skipped.merge(later);
-        assert_eq!(skipped.count(), 101);
+        assert_eq!(skipped.total.values().sum::<u64>(), 101);
         assert_eq!(skipped.total[&SkipReason::Ignored], 100);
         assert_eq!(skipped.named.len(), MAX_NAMED_SKIPS);
         assert_eq!(skipped.named[99], ("a".to_owned(), SkipReason::Binary));

@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::identity::Identity;
 use super::{Beneath, FileError, Opened};
+use crate::names::names;
 use crate::whole_file::replace;
 
 /// Name of the file within the state folder.
@@ -35,15 +36,16 @@ pub struct Trusted {
     pub since_ms: i64,
 }
 
-/// Current state of a trusted project.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
-    /// The project is the same.
-    Same,
-    /// Another repository, or none, is at its place.
-    Other,
-    /// Nothing is at its place.
-    Gone,
+names! {
+    /// Current state of a trusted project.
+    Standing {
+        /// The project is the same.
+        Same => "same",
+        /// Another repository, or none, is at its place.
+        Other => "other",
+        /// Nothing is at its place.
+        Gone => "gone",
+    }
 }
 
 /// Error from trusting a project, or from reading or writing the list.
@@ -71,17 +73,6 @@ pub enum TrustError {
     /// Too many projects are trusted.
     #[error("at most {MAX_PROJECTS} projects can be trusted; remove some from the list")]
     TooMany,
-}
-
-impl Standing {
-    /// Returns the name on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Same => "same",
-            Self::Other => "other",
-            Self::Gone => "gone",
-        }
-    }
 }
 
 impl Trusted {

@@ -3,22 +3,12 @@
 //! This is our own code because equal input must give equal results. The crates we looked at keep
 //! their documents in hash maps, so that ties come out in any order, and compute in `f32`.
 
-use std::collections::HashMap;
-
 /// Saturation of repeated words (k1): the smaller it is, the less further repetitions matter.
 /// Lucene's default. Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and
 /// Beyond" (2009), recommend 1.2 to 2.
 const SATURATION: f64 = 1.2;
 /// Penalty for long documents (b), from 0 to 1. Lucene's default, from the same source.
 const LENGTH: f64 = 0.75;
-
-/// An index of documents by their words.
-#[derive(Debug, Clone, Default)]
-pub struct Index {
-    words: HashMap<String, Vec<Posting>>,
-    /// Number of words of each document.
-    lengths: Vec<u32>,
-}
 
 /// A document that contains a word.
 #[derive(Debug, Clone, Copy)]
@@ -31,47 +21,6 @@ pub(super) struct Posting {
 pub(super) struct Collection<'a> {
     /// Number of words of each document.
     pub(super) lengths: &'a [u32],
-}
-
-impl Index {
-    /// Builds an index of documents, each given as its words (see [`stems`](super::words::stems)).
-    pub fn new(documents: impl IntoIterator<Item = Vec<String>>) -> Self {
-        let mut index = Self::default();
-        for document in documents {
-            index.add(document);
-        }
-        index
-    }
-
-    /// Adds a document. Its number is the count of documents before it.
-    pub fn add(&mut self, words: Vec<String>) {
-        let document = self.lengths.len() as u32;
-        self.lengths.push(words.len() as u32);
-        for word in words {
-            let postings = self.words.entry(word).or_default();
-            match postings.last_mut().filter(|last| last.document == document) {
-                Some(last) => last.times += 1,
-                None => postings.push(Posting { document, times: 1 }),
-            }
-        }
-    }
-
-    /// Returns the number of documents.
-    pub fn len(&self) -> usize {
-        self.lengths.len()
-    }
-
-    /// Returns whether the index has no documents.
-    pub fn is_empty(&self) -> bool {
-        self.lengths.is_empty()
-    }
-
-    /// Scores every document against the words of a query. A document without any of the words
-    /// scores 0. A word that is in the query several times counts as often.
-    pub fn scores(&self, query: &[String]) -> Vec<f64> {
-        let postings = query.iter().map(|word| self.words.get(word).map_or(&[][..], Vec::as_slice));
-        Collection { lengths: &self.lengths }.scores(postings)
-    }
 }
 
 impl Collection<'_> {
@@ -103,8 +52,8 @@ impl Collection<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::Index;
     use super::super::words::stems;
-    use super::*;
 
     /// Checks which documents share a word with the query, best first.
     #[track_caller]

@@ -22,6 +22,14 @@ pub fn excerpt(text: &str, sought: &str) -> String {
     format!("{before}{folded}{after}")
 }
 
+/// Returns the first so many characters of a text, with a mark where more follow.
+pub fn beginning(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// Returns the runs of letters, digits and underscores, each with its byte offset.
 fn runs(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let parts = text.split(|c: char| !c.is_alphanumeric() && c != '_');

@@ -6,4 +6,6 @@ pub mod bm25;
 pub mod excerpt;
 pub mod fusion;
 pub mod scan;
+#[cfg(test)]
+mod testing;
 pub mod words;

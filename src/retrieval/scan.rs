@@ -13,7 +13,7 @@ use super::bm25::{Collection, Posting};
 use super::words;
 
 /// Scores every document against the words of a query. A document is given as the texts it is made
-/// of. The scores equal those of an [`Index`](super::bm25::Index) of the same documents.
+/// of.
 pub fn scores<'a, D>(documents: impl IntoIterator<Item = D>, query: &[String]) -> Vec<f64>
 where
     D: IntoIterator<Item = &'a str>,
@@ -243,7 +243,7 @@ fn ascii_parts(run: &[u8], parts: &mut Vec<(usize, usize)>) {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::bm25::Index;
+    use super::super::testing::Index;
     use super::super::words::stems;
     use super::*;
 

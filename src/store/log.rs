@@ -254,7 +254,8 @@ fn entry(line: EntryLine<'_>) -> Option<Entry> {
         EntryLine::Record { manager, method, slots, max_items } => {
             let settings = |max_items| Settings { max_items };
             let pairs = slots.into_iter().map(|(before, after)| {
-                Some(SlotChange { before: optional_slot(before)?, after: optional_slot(after)? })
+                let slot = |line: Option<SlotLine<'_>>| line.map(slot).transpose().ok();
+                Some(SlotChange { before: slot(before)?, after: slot(after)? })
             });
             Entry::Record(
                 manager.into_owned(),
@@ -269,17 +270,9 @@ fn entry(line: EntryLine<'_>) -> Option<Entry> {
     })
 }
 
-/// Parses a slot that may be absent. The outer `None` means that the line cannot be read.
-fn optional_slot(line: Option<SlotLine<'_>>) -> Option<Option<Slot>> {
-    match line {
-        None => Some(None),
-        Some(line) => slot(line).map(Some),
-    }
-}
-
 /// Parses a slot. An item that this change does not introduce gets only its id: storing the change
 /// needs no more.
-fn slot(line: SlotLine<'_>) -> Option<Slot> {
+fn slot(line: SlotLine<'_>) -> Result<Slot, StoreError> {
     let SlotLine { item, version, rank, pinned, new } = line;
     let id = ItemId(item);
     let item = match new {
@@ -288,7 +281,7 @@ fn slot(line: SlotLine<'_>) -> Option<Slot> {
             id,
             kind: new.kind,
             content: new.content.into(),
-            metadata: metadata::read(&new.metadata).ok()?,
+            metadata: metadata::read(&new.metadata)?,
             timestamp: new.timestamp,
             taken_ms: new.taken_ms,
             tokens: new.tokens,
@@ -296,7 +289,7 @@ fn slot(line: SlotLine<'_>) -> Option<Slot> {
             live: new.live,
         },
     };
-    Some(Slot { rank, pinned, version, item: Arc::new(item) })
+    Ok(Slot { rank, pinned, version, item: Arc::new(item) })
 }
 
 fn known_item(id: ItemId) -> Item {

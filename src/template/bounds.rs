@@ -30,10 +30,20 @@ const MAX_LINES: usize = 60_000;
 pub(super) fn check(name: &str, body: &str, body_line: usize) -> Result<(), TemplateError> {
     check_lines(name, body, body_line)?;
     let mut depth = Depth::default();
+    check_tokens(name, body, body_line, |token| depth.refused(token))
+}
+
+/// Reads the tokens of a template up to the first one that is refused, with a message.
+pub(super) fn check_tokens(
+    name: &str,
+    body: &str,
+    body_line: usize,
+    mut refused: impl FnMut(&Token<'_>) -> Option<String>,
+) -> Result<(), TemplateError> {
     for token in tokenize(body, false, SyntaxConfig::default()) {
         // The engine stops here, too, and reports the error.
         let Ok((token, span)) = token else { return Ok(()) };
-        if let Some(message) = depth.refused(&token) {
+        if let Some(message) = refused(&token) {
             let Span { start_line, start_col, .. } = span;
             let line = usize::from(start_line) + body_line - 1;
             let column = usize::from(start_col) + 1;

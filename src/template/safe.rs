@@ -6,15 +6,14 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use minijinja::machinery::{Span, Token, tokenize};
-use minijinja::syntax::SyntaxConfig;
+use minijinja::machinery::Token;
 use minijinja::value::{StringInput, ValueKind};
 use minijinja::{
     Environment, Error, ErrorKind, State, UndefinedBehavior, Value, filters, functions, tests,
 };
 
-use super::TemplateError;
 use super::work::Work;
+use super::{TemplateError, bounds};
 
 /// Allowed statements. Others would store texts or include other templates.
 const STATEMENTS: [&str; 7] = ["if", "elif", "else", "endif", "for", "endfor", "set"];
@@ -156,17 +155,9 @@ impl Made {
 /// reports them.
 pub(super) fn check(name: &str, body: &str, body_line: usize) -> Result<(), TemplateError> {
     let mut reader = Reader::default();
-    for token in tokenize(body, false, SyntaxConfig::default()) {
-        let Ok((token, span)) = token else { return Ok(()) };
-        if let Some(what) = reader.refused(&token) {
-            let message = format!("{what} cannot be used in a template");
-            let Span { start_line, start_col, .. } = span;
-            let line = usize::from(start_line) + body_line - 1;
-            let column = usize::from(start_col) + 1;
-            return Err(TemplateError { name: name.to_owned(), line, column, message });
-        }
-    }
-    Ok(())
+    bounds::check_tokens(name, body, body_line, |token| {
+        Some(format!("{} cannot be used in a template", reader.refused(token)?))
+    })
 }
 
 /// The context of a token: what came before it.

@@ -11,7 +11,7 @@ pub mod model;
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use crate::names::names;
 
 pub use bpe::Bpe;
 pub use calibration::Calibration;
@@ -33,49 +33,21 @@ pub trait Counter: Send + Sync {
     }
 }
 
-/// Returns the counter with this wire name, or `None` for a name that is not in
-/// [`TokenizerName::ALL`].
-pub fn counter(name: &str) -> Option<Arc<dyn Counter>> {
-    TokenizerName::from_name(name).map(TokenizerName::counter)
-}
-
-/// The name of a counter, as a configuration gives it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TokenizerName {
-    /// Byte pairs of `OpenAI`'s models since GPT-4o. Close enough for other current models.
-    #[default]
-    O200k,
-    /// Byte pairs of GPT-3.5 and GPT-4.
-    Cl100k,
-    /// A quarter of the characters: quick, needs no vocabulary, and errs by 7–15 % on code.
-    Estimate,
-}
-
-impl std::fmt::Display for TokenizerName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
+names! {
+    /// The name of a counter, as a configuration gives it.
+    #[derive(Default)]
+    TokenizerName {
+        /// Byte pairs of `OpenAI`'s models since GPT-4o. Close enough for other current models.
+        #[default]
+        O200k => "o200k",
+        /// Byte pairs of GPT-3.5 and GPT-4.
+        Cl100k => "cl100k",
+        /// A quarter of the characters: quick, needs no vocabulary, and errs by 7–15 % on code.
+        Estimate => "estimate",
     }
 }
 
 impl TokenizerName {
-    /// All names, in the order in which errors list them.
-    pub const ALL: &'static [Self] = &[Self::O200k, Self::Cl100k, Self::Estimate];
-
-    /// Returns the name on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::O200k => "o200k",
-            Self::Cl100k => "cl100k",
-            Self::Estimate => "estimate",
-        }
-    }
-
-    /// Returns the tokenizer with this wire name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|tokenizer| tokenizer.name() == name)
-    }
-
     /// Creates the counter. This is cheap; a vocabulary is loaded by its first count.
     pub fn counter(self) -> Arc<dyn Counter> {
         match self {
@@ -116,9 +88,10 @@ mod tests {
     fn every_name_leads_to_its_counter() {
         for tokenizer in TokenizerName::ALL {
             let name = tokenizer.name();
-            assert_eq!(counter(name).map(|counter| counter.name()), Some(name));
+            let counter = TokenizerName::from_name(name).map(TokenizerName::counter);
+            assert_eq!(counter.map(|counter| counter.name()), Some(name));
             assert_eq!(serde_json::to_string(tokenizer).unwrap(), format!("\"{name}\""));
         }
-        assert!(counter("gpt-4o").is_none());
+        assert!(TokenizerName::from_name("gpt-4o").is_none());
     }
 }

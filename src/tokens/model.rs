@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::calibration::Calibration;
 use super::{Counter, Measure, TokenizerName};
+use crate::names::names;
 
 /// Limit of an unknown model, in tokens.
 pub const DEFAULT_LIMIT: u64 = 100_000;
@@ -80,31 +81,19 @@ pub struct Override {
     pub tokenizer: Option<TokenizerName>,
 }
 
-/// Source of a model's token limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LimitFrom {
-    /// A default, because the model is unknown.
-    Unknown,
-    /// [`TABLE`].
-    Table,
-    /// The user's configuration.
-    User,
-    /// The model's server, when asked.
-    Server,
-    /// The model's server, when it refused a request that was too long.
-    Refusal,
-}
-
-impl LimitFrom {
-    /// Returns the name on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Unknown => "default",
-            Self::Table => "table",
-            Self::User => "configuration",
-            Self::Server => "server",
-            Self::Refusal => "refusal",
-        }
+names! {
+    /// Source of a model's token limit.
+    LimitFrom {
+        /// A default, because the model is unknown.
+        Default => "default",
+        /// [`TABLE`].
+        Table => "table",
+        /// The user's configuration.
+        Configuration => "configuration",
+        /// The model's server, when asked.
+        Server => "server",
+        /// The model's server, when it refused a request that was too long.
+        Refusal => "refusal",
     }
 }
 
@@ -170,7 +159,7 @@ impl Model {
     fn of_row(name: &str, row: Option<&Row>) -> Self {
         let Row { limit, tokenizer, factor, exact, .. } = *row.unwrap_or(&DEFAULT);
         let known = row.is_some();
-        let limit_from = if known { LimitFrom::Table } else { LimitFrom::Unknown };
+        let limit_from = if known { LimitFrom::Table } else { LimitFrom::Default };
         Self {
             name: name.into(),
             limit,
@@ -194,7 +183,7 @@ impl Model {
         let given_limit = given.limit.filter(|limit| *limit > 0);
         Self {
             limit: given_limit.unwrap_or(self.limit),
-            limit_from: given_limit.map_or(self.limit_from, |_| LimitFrom::User),
+            limit_from: given_limit.map_or(self.limit_from, |_| LimitFrom::Configuration),
             tokenizer: given.tokenizer.unwrap_or(self.tokenizer),
             factor,
             exact,

@@ -39,7 +39,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("engine", &["context", "curation", "ids", "memory", "names", "session", "store", "tokens"]),
     // Metadata are stored as the s-expressions that clients send.
     ("store", &["context", "memory", "retrieval", "session", "value", "visible", "whole_file"]),
-    ("files", &["context", "template", "value", "visible", "whole_file"]),
+    ("files", &["context", "names", "template", "value", "visible", "whole_file"]),
     ("provider", &["names", "session", "tokens", "visible"]),
     ("wire", &["value", "visible"]),
     ("context", &["ids", "names", "tokens", "value", "visible"]),
@@ -52,7 +52,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("names", &[]),
     ("visible", &[]),
     ("whole_file", &[]),
-    ("tokens", &[]),
+    ("tokens", &["names"]),
     ("value", &[]),
 ];
 

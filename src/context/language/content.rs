@@ -73,7 +73,7 @@ fn env_program<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<&'a str> 
 /// Returns the language of a program, whose name may end in a version: `python3.11`, `guile-3.0`.
 fn interpreter(program: &str) -> Option<&'static str> {
     let bare = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
-    TABLE.interpreter(program).or_else(|| TABLE.interpreter(bare))
+    TABLE.interpreters.of(program).or_else(|| TABLE.interpreters.of(bare))
 }
 
 fn base(path: &str) -> &str {

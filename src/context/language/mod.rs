@@ -35,10 +35,12 @@ pub fn of_path(path: &str) -> Option<&'static str> {
     let name = path.rsplit('/').next().unwrap_or(path);
     let by_extension = || {
         let mut dots = name.match_indices('.').map(|(at, _)| &name[at..]);
-        dots.find_map(|extension| TABLE.file(extension).or_else(|| TABLE.file(&lower(extension))))
+        dots.find_map(|extension| {
+            TABLE.files.of(extension).or_else(|| TABLE.files.of(&lower(extension)))
+        })
     };
-    let stem = || name.split_once('.').and_then(|(stem, _)| TABLE.file(stem));
-    TABLE.file(name).or_else(by_extension).or_else(stem)
+    let stem = || name.split_once('.').and_then(|(stem, _)| TABLE.files.of(stem));
+    TABLE.files.of(name).or_else(by_extension).or_else(stem)
 }
 
 /// Returns the language of an Emacs major mode, with or without `-mode` and `-ts-mode`, in any
@@ -46,14 +48,14 @@ pub fn of_path(path: &str) -> Option<&'static str> {
 pub fn of_mode(mode: &str) -> Option<&'static str> {
     let mode = lower(mode.trim());
     let stem = mode.strip_suffix("-mode").unwrap_or(&mode);
-    let exact = |stem: &str| TABLE.mode(stem).or_else(|| TABLE.name(stem));
+    let exact = |stem: &str| TABLE.modes.of(stem).or_else(|| TABLE.names.of(stem));
     exact(stem).or_else(|| exact(stem.strip_suffix("-ts")?))
 }
 
 /// Returns the language that a client names, or `None` if the name tells nothing.
 fn of_name(name: &str) -> Option<Cow<'static, str>> {
     let name = name.trim();
-    if let Some(known) = TABLE.name(&lower(name)).or_else(|| of_mode(name)) {
+    if let Some(known) = TABLE.names.of(&lower(name)).or_else(|| of_mode(name)) {
         return Some(Cow::Borrowed(known));
     }
     let stem = name.strip_suffix("-mode").unwrap_or(name);

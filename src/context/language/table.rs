@@ -12,45 +12,40 @@ pub(super) static TABLE: LazyLock<Table> = LazyLock::new(|| Table::read(SOURCE))
 /// Maps every sign of a language to the language's name.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    names: Signs,
-    files: Signs,
-    interpreters: Signs,
-    modes: Signs,
+    /// Names and aliases, in lower case.
+    pub(super) names: Signs,
+    /// Names of files, and extensions, which begin with a dot.
+    pub(super) files: Signs,
+    /// Programs that run the language.
+    pub(super) interpreters: Signs,
+    /// Modes in lower case and without `-mode`. Names and aliases are not repeated here.
+    pub(super) modes: Signs,
 }
 
-type Signs = HashMap<&'static str, &'static str>;
+/// Signs of languages, each with the name of its language.
+#[derive(Debug, Default)]
+pub(super) struct Signs(HashMap<&'static str, &'static str>);
+
+impl Signs {
+    /// Returns the language with this sign.
+    pub(super) fn of(&self, sign: &str) -> Option<&'static str> {
+        self.0.get(sign).copied()
+    }
+
+    fn put(&mut self, signs: &'static str, name: &'static str) {
+        self.0.extend(signs.split_whitespace().map(|sign| (sign, name)));
+    }
+}
 
 impl Table {
-    /// Returns the language with this name or alias, in lower case.
-    pub(super) fn name(&self, name: &str) -> Option<&'static str> {
-        self.names.get(name).copied()
-    }
-
-    /// Returns the language of files with this name, or with this extension if it begins with a
-    /// dot.
-    pub(super) fn file(&self, name: &str) -> Option<&'static str> {
-        self.files.get(name).copied()
-    }
-
-    /// Returns the language that this program runs.
-    pub(super) fn interpreter(&self, program: &str) -> Option<&'static str> {
-        self.interpreters.get(program).copied()
-    }
-
-    /// Returns the language of this mode, in lower case and without `-mode`. Names and aliases are
-    /// not repeated here.
-    pub(super) fn mode(&self, mode: &str) -> Option<&'static str> {
-        self.modes.get(mode).copied()
-    }
-
     fn read(source: &'static str) -> Self {
         let mut table = Self::default();
         for [name, aliases, files, interpreters, modes] in rows(source) {
-            table.names.insert(name, name);
-            table.names.extend(aliases.split_whitespace().map(|sign| (sign, name)));
-            table.files.extend(files.split_whitespace().map(|sign| (sign, name)));
-            table.interpreters.extend(interpreters.split_whitespace().map(|sign| (sign, name)));
-            table.modes.extend(modes.split_whitespace().map(|sign| (sign, name)));
+            table.names.put(name, name);
+            table.names.put(aliases, name);
+            table.files.put(files, name);
+            table.interpreters.put(interpreters, name);
+            table.modes.put(modes, name);
         }
         table
     }

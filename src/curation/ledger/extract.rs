@@ -9,9 +9,11 @@ use aho_corasick::AhoCorasick;
 use serde_json::Value;
 
 use super::book::Book;
+use super::phrases::phrases;
 use super::sentence::sentences;
 use super::statement::{self, Place};
 use super::{Kind, Voice, command, number, path};
+use crate::retrieval::words::ends;
 use crate::session::message::{Message, Role, ToolCall};
 
 /// Maximum number each of paths, numbers and errors taken from one output of a tool. A listing of a
@@ -33,23 +35,13 @@ pub(super) fn message(message: &Message, book: &mut Book) {
     };
     let place = Place { origin: message.number, voice, asked: message.role == Role::User };
     if voice == Voice::Output {
-        for part in ends(&message.content) {
+        for part in ends(&message.content, READ_OF_AN_OUTPUT) {
             output(part.lines(), place, book);
         }
     } else {
         prose(&message.content, place, book);
     }
     message.tool_calls.iter().for_each(|call| arguments(call, place, book));
-}
-
-/// Returns the text, or the beginning and the end of a long one.
-fn ends(text: &str) -> Vec<&str> {
-    if text.len() <= READ_OF_AN_OUTPUT {
-        return vec![text];
-    }
-    let head = text.floor_char_boundary(READ_OF_AN_OUTPUT / 2);
-    let tail = text.ceil_char_boundary(text.len() - READ_OF_AN_OUTPUT / 2);
-    vec![&text[..head], &text[tail..]]
 }
 
 fn prose(text: &str, place: Place, book: &mut Book) {
@@ -144,29 +136,8 @@ fn output<'a>(lines: impl Iterator<Item = &'a str>, place: Place, book: &mut Boo
     }
 }
 
-static FAILURES: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    const MARKS: &[&str] = &[
-        "rror:",
-        "rror[",
-        "xception:",
-        "FAILED",
-        "ailed ",
-        "ailed:",
-        "panicked at",
-        "fatal:",
-        "o such file",
-        "ermission denied",
-        "annot find",
-        "undefined reference",
-        "timed out",
-        "egmentation fault",
-        "ssertion",
-        "FAIL ",
-        "raceback",
-        "onnection refused",
-    ];
-    AhoCorasick::new(MARKS).ok()
-});
+static FAILURES: LazyLock<Option<AhoCorasick>> =
+    LazyLock::new(|| AhoCorasick::new(phrases::<Vec<_>>("failure")).ok());
 
 /// Returns whether a line of an output reports a failure.
 fn reports_failure(line: &str) -> bool {

@@ -22,11 +22,12 @@ mod tests {
         let mut asked = BTreeSet::new();
         for code in [
             include_str!("command.rs"),
+            include_str!("extract.rs"),
             include_str!("force.rs"),
             include_str!("sentence.rs"),
             include_str!("statement.rs"),
         ] {
-            for before in ["phrases(\"", "(\"cue-"] {
+            for before in ["phrases(\"", "phrases::<Vec<_>>(\"", "(\"cue-"] {
                 for (at, _) in code.match_indices(before) {
                     asked.insert(code[at..].split('"').nth(1).unwrap());
                 }

@@ -8,6 +8,7 @@ use super::number;
 use super::phrases::phrases;
 use super::sentence::{Cue, Found, cues};
 use super::{Entry, Kind, Quantity, Voice, Withdrawal, Withdrawn};
+use crate::retrieval::excerpt::beginning;
 
 /// Maximum length of a statement, in characters. Longer ones are cut, since the rule usually stands
 /// at the beginning.
@@ -27,7 +28,7 @@ pub(super) struct Place {
 impl Place {
     /// Creates an entry from this place.
     pub(super) fn entry(self, kind: Kind, text: &str, values: Vec<Quantity>) -> Entry {
-        let text = shortened(text.trim());
+        let text = beginning(text.trim(), LONGEST);
         Entry {
             kind,
             text,
@@ -50,7 +51,7 @@ pub(super) fn read(sentence: &str, place: Place, book: &mut Book) {
     if place.voice == Voice::Person
         && let Some(words) = retracted(sentence)
     {
-        book.withdraw(Withdrawal { what: Withdrawn::Rule, words: shortened(&words) });
+        book.withdraw(Withdrawal { what: Withdrawn::Rule, words: beginning(&words, LONGEST) });
     }
     // A question asks about a quantity and does not state it.
     let asks = sentence.ends_with('?') && kind.is_none();
@@ -132,7 +133,10 @@ fn retracted(sentence: &str) -> Option<String> {
 fn withdraw(found: Found, sentence: &str, book: &mut Book) {
     match found.cue {
         Cue::Done => {
-            book.withdraw(Withdrawal { what: Withdrawn::Task, words: shortened(sentence) });
+            book.withdraw(Withdrawal {
+                what: Withdrawn::Task,
+                words: beginning(sentence, LONGEST),
+            });
         }
         Cue::Replacing => {
             let words = replaced(&sentence[found.end..]);
@@ -189,11 +193,4 @@ fn task<'a>(sentence: &'a str, found: &[Found]) -> &'a str {
     let before = sentence[..mark].split_whitespace().count();
     let rest = sentence[mark..].trim_start_matches([':', ' ', ']', '-']);
     if before > 3 || rest.is_empty() { sentence } else { rest }
-}
-
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }

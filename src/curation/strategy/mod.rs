@@ -7,7 +7,6 @@ pub mod importance;
 mod query;
 mod rank;
 pub mod selection;
-mod show;
 pub mod sliding;
 mod tiered;
 

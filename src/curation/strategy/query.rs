@@ -1,7 +1,8 @@
 //! `query`: keeps the units that fit a question best.
 
-use super::{Aim, Fate, Projection, Shown, Strategy, rank, show};
-use crate::curation::unit::{History, Unit};
+use super::selection::Selection;
+use super::{Aim, Projection, Shown, Strategy, rank};
+use crate::curation::unit::History;
 
 /// Ranks the units by a query and keeps the best that fit, whole and in the order of the log.
 /// Without a query, the user's last message is used.
@@ -18,43 +19,31 @@ impl Strategy for Query {
     }
 
     fn project(&self, history: &History<'_>, aim: &Aim<'_>) -> Projection {
-        if history.tokens() <= aim.budget {
-            return show::everything(history, "everything fits");
+        let mut selection = Selection::new(history, aim.budget);
+        if selection.everything_fits() {
+            return selection.all();
         }
         let scores = rank::scores(history, rank::query(history, aim.query));
-        let (chosen, left) = choose(history, &rank::best_first(&scores), aim.budget);
-        let verdicts =
-            history.units.iter().zip(&chosen).zip(scores).map(|((unit, chosen), score)| {
-                let fate = if *chosen { Fate::Kept } else { Fate::Dropped };
-                show::ranked(unit.kept, fate, score)
-            });
-        let verdicts = verdicts.collect();
-        Projection { shown: in_order(history, &chosen, left), verdicts }
+        let order = rank::best_first(&scores);
+        selection = selection.scored(scores);
+        for unit in order {
+            selection.keep(unit, rank::FITS_QUERY);
+        }
+        let left = selection.room();
+        let projection = selection.finish(rank::FITS_LESS);
+        Projection { shown: with_marks(history, &projection.shown, left), ..projection }
     }
 }
 
-/// Chooses the units to show: those that cannot be left out, then the best that fit. Also returns
-/// the number of tokens left.
-fn choose(history: &History<'_>, order: &[usize], budget: u64) -> (Vec<bool>, u64) {
-    let mut chosen: Vec<bool> = history.units.iter().map(|unit| unit.kept.is_some()).collect();
-    let kept = |unit: &&Unit| unit.kept.is_some();
-    let never_lost: u64 = history.units.iter().filter(kept).map(|unit| unit.tokens).sum();
-    let mut left = budget.saturating_sub(never_lost);
-    for &at in order {
-        let tokens = history.units[at].tokens;
-        if !chosen[at] && tokens <= left {
-            chosen[at] = true;
-            left -= tokens;
+/// Marks the gaps between the chosen messages with the rest of the budget, the longest gaps first,
+/// so that a mark never costs a unit its place.
+fn with_marks(history: &History<'_>, chosen: &[Shown], mut left: u64) -> Vec<Shown> {
+    let mut shown = vec![false; history.messages.len()];
+    for chosen in chosen {
+        if let Shown::Whole(index) = chosen {
+            shown[*index] = true;
         }
     }
-    (chosen, left)
-}
-
-/// Puts the chosen units in the order of the log. The rest of the budget goes to marks for the gaps
-/// between them, the longest gaps first, so that a mark never costs a unit its place.
-fn in_order(history: &History<'_>, chosen: &[bool], mut left: u64) -> Vec<Shown> {
-    let unit_of = history.unit_of_each_message();
-    let shown: Vec<bool> = unit_of.iter().map(|unit| chosen[*unit]).collect();
     let gaps = gaps(&shown);
     let mut order: Vec<usize> = (0..gaps.len()).collect();
     order.sort_by_key(|at| (std::cmp::Reverse(gaps[*at].1), gaps[*at].0));

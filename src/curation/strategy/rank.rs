@@ -1,8 +1,8 @@
 //! Ranks the units of a history for a query by their words, their neighbours' words, their age and
 //! the topics of their text.
 
-use super::Score;
-use crate::curation::unit::{History, Unit};
+use super::{Fate, Score, Verdict};
+use crate::curation::unit::{History, Kept, Unit};
 use crate::retrieval::scan;
 use crate::retrieval::words::{ends, stems};
 use crate::session::message::Role;
@@ -23,6 +23,10 @@ const IMPORTANCE: f64 = 0.02;
 /// Bonus for a message of the user: requests matter more than answers.
 const FROM_USER: f64 = 0.02;
 
+/// Reasons of units that are ranked.
+pub(super) const FITS_QUERY: &str = "fits the query";
+pub(super) const FITS_LESS: &str = "fits the query less than the messages shown";
+
 /// Scores each unit. The part for words is 1 for the best match by words.
 pub(super) fn scores(history: &History<'_>, query: &str) -> Vec<Score> {
     let words = by_words(history, query);
@@ -41,6 +45,12 @@ pub(super) fn scores(history: &History<'_>, query: &str) -> Vec<Score> {
         Score { total: parts.iter().map(|(_, part)| part).sum(), parts }
     };
     history.units.iter().enumerate().map(score).collect()
+}
+
+/// Returns the verdict on a ranked unit.
+pub(super) fn verdict(kept: Option<Kept>, fate: Fate, score: Score) -> Verdict {
+    let ranked = if fate == Fate::Dropped { FITS_LESS } else { FITS_QUERY };
+    Verdict { fate, reason: kept.map_or(ranked, Kept::reason), score: Some(score) }
 }
 
 /// Returns the indices of the units, best first. Ties go to the newer one.

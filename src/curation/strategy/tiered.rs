@@ -15,7 +15,8 @@ mod shorten;
 use fold::{Fold, Form};
 use note::Note;
 
-use super::{Aim, Fate, Projection, Shown, Strategy, Verdict, show};
+use super::selection::Selection;
+use super::{Aim, Fate, Projection, Shown, Strategy, Verdict};
 use crate::curation::unit::History;
 
 /// The default strategy; see the module's documentation.
@@ -33,7 +34,7 @@ impl Strategy for Tiered {
 
     fn project(&self, history: &History<'_>, aim: &Aim<'_>) -> Projection {
         if history.tokens() <= fold::trigger(aim.budget) {
-            return show::everything(history, "everything fits");
+            return Selection::new(history, aim.budget).all();
         }
         match aim.query {
             Some(query) => asked::project(history, aim.budget, query),

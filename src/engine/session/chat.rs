@@ -78,9 +78,7 @@ impl Engine {
             return Ok(Some(last));
         }
         if session.state().is_in_view(last.number) {
-            let mut state = session.state().rebased(session.length());
-            state.pruned.insert(last.number, last.number);
-            self.revise(id, "chat", state)?;
+            self.change_view(id, "chat", |state| state.pruned.insert(last.number, last.number))?;
             self.session_changed(id, "chat")?;
         }
         Ok(None)

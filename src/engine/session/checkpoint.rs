@@ -151,9 +151,7 @@ impl Engine {
     ) -> Result<u64, EngineError> {
         let session = self.session(id)?;
         let turn = session.turn_numbers().filter(|number| *number <= position).count() as u64;
-        let mut state = session.state().rebased(session.length());
-        state.checkpoint_turn = turn;
-        self.revise(id, "checkpoint", state)?;
+        self.change_view(id, "checkpoint", |state| state.checkpoint_turn = turn)?;
         let moment = self.moment(id)?;
         let made = NewCheckpoint {
             state: moment.revision,

@@ -213,10 +213,9 @@ impl Engine {
         if pruned.removed.is_empty() {
             return Ok(0);
         }
-        let session = self.session(id)?;
-        let mut state = session.state().rebased(session.length());
-        pruned.removed.iter().for_each(|&number| state.pruned.insert(number, number));
-        self.revise(id, method, state)?;
+        self.change_view(id, method, |state| {
+            pruned.removed.iter().for_each(|&number| state.pruned.insert(number, number));
+        })?;
         let is_removed =
             |message: &&Arc<Message>| pruned.removed.binary_search(&message.number).is_ok();
         let removed: Vec<&Arc<Message>> = messages.iter().filter(is_removed).collect();
@@ -241,16 +240,15 @@ impl Engine {
         tokens: u64,
         source: serde_json::Value,
     ) -> Result<Summarized, EngineError> {
-        let session = self.session(id)?;
-        let mut state = session.state().rebased(session.length());
-        let mut covers = state.summary.take().map(|summary| summary.covers).unwrap_or_default();
-        numbers.iter().for_each(|&number| covers.insert(number, number));
         let text = summarized.text.clone();
         let first = numbers.first().copied().unwrap_or_default();
         let last = numbers.last().copied().unwrap_or_default();
-        state.summary = Some(Summary { text: text.clone(), tokens, covers, source });
-        state.summaries += 1;
-        self.revise(id, "summarize-context", state)?;
+        self.change_view(id, "summarize-context", |state| {
+            let mut covers = state.summary.take().map(|summary| summary.covers).unwrap_or_default();
+            numbers.iter().for_each(|&number| covers.insert(number, number));
+            state.summary = Some(Summary { text: text.clone(), tokens, covers, source });
+            state.summaries += 1;
+        })?;
         let origin = Some(MemoryOrigin { session: id, first, last });
         let memory = self.remember_summary(id, &text, origin)?;
         if SessionSettings::parse(&self.row(id)?.settings)?.archive_pruned {

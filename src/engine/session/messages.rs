@@ -67,14 +67,14 @@ impl Engine {
         if let Some(&number) = numbers.iter().find(|&&number| number == 0 || number > length) {
             return Err(EngineError::NoSuchMessage { number, length });
         }
-        let mut state = session.state().rebased(length);
-        for &number in numbers {
-            match pinned {
-                true => state.pinned.insert(number, number),
-                false => state.pinned.remove(number),
+        self.change_view(id, "pin-message", |state| {
+            for &number in numbers {
+                match pinned {
+                    true => state.pinned.insert(number, number),
+                    false => state.pinned.remove(number),
+                }
             }
-        }
-        self.revise(id, "pin-message", state)?;
+        })?;
         self.session_changed(id, "pin-message")
     }
 
@@ -109,9 +109,9 @@ impl Engine {
             loaded.append(message);
         }
         if !pinned.is_empty() {
-            let mut state = loaded.session.state().rebased(loaded.session.length());
-            pinned.iter().for_each(|&number| state.pinned.insert(number, number));
-            self.revise(id, "add-message", state)?;
+            self.change_view(id, "add-message", |state| {
+                pinned.iter().for_each(|&number| state.pinned.insert(number, number));
+            })?;
         }
         Ok(said)
     }

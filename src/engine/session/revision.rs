@@ -32,6 +32,19 @@ impl Engine {
         Ok(())
     }
 
+    /// Adds a revision in which the view of the whole log is changed.
+    pub(super) fn change_view(
+        &mut self,
+        id: u64,
+        method: &str,
+        change: impl FnOnce(&mut State),
+    ) -> Result<(), EngineError> {
+        let session = self.session(id)?;
+        let mut state = session.state().rebased(session.length());
+        change(&mut state);
+        self.revise(id, method, state)
+    }
+
     /// Stores what was learned of a session, which makes no revision.
     pub(super) fn learn(&mut self, id: u64, learned: Learned) -> Result<(), EngineError> {
         if self.session(id)?.learned() == learned {
@@ -51,9 +64,7 @@ impl Engine {
         if self.revision(id, number)?.learned == learned {
             return Ok(());
         }
-        let session = self.session(id)?;
-        let state = session.state().rebased(session.length());
-        self.revise(id, method, state)
+        self.change_view(id, method, |_| {})
     }
 
     /// Restores the view of a revision as a new revision. Messages added since then stay in view.
@@ -63,13 +74,11 @@ impl Engine {
     pub fn restore_revision(&mut self, id: u64, number: u64) -> Result<(), EngineError> {
         let then = self.revision(id, number)?.state;
         let until = self.store.read().state(id, number + 1)?.map(|next| next.base);
-        let session = self.session(id)?;
-        let mut state = session.state().rebased(session.length());
-        state.active.extend(&then.rebased(until.unwrap_or(state.base)).active);
-        state.pruned = then.pruned;
-        state.summary = then.summary;
-        state.pinned = then.pinned;
-        self.revise(id, "restore-revision", state)?;
+        self.change_view(id, "restore-revision", |state| {
+            state.active.extend(&then.rebased(until.unwrap_or(state.base)).active);
+            (state.pruned, state.pinned) = (then.pruned, then.pinned);
+            state.summary = then.summary;
+        })?;
         self.session_changed(id, "restore-revision")
     }
 

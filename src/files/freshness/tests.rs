@@ -5,6 +5,10 @@ use std::fs;
 use super::*;
 use crate::context::item::{ItemId, Kind, Metadata};
 
+fn state_of(item: &Item) -> State {
+    states(&[item])[0]
+}
+
 /// A time before any test file was written, so that texts are always compared.
 const LONG_AGO: i64 = 0;
 /// A time after all test files were written.

@@ -5,7 +5,7 @@
 
 use super::fold::Form;
 use super::{Draft, shorten};
-use crate::curation::strategy::{Fate, Projection, rank, show};
+use crate::curation::strategy::{Fate, Projection, rank};
 use crate::curation::unit::{History, Unit};
 use crate::session::message::Role;
 
@@ -29,7 +29,7 @@ pub(super) fn project(history: &History<'_>, budget: u64, query: &str) -> Projec
     let fates = projection.verdicts.iter().map(|verdict| verdict.fate).collect::<Vec<Fate>>();
     let ranked = history.units.iter().zip(fates).zip(scores);
     projection.verdicts =
-        ranked.map(|((unit, fate), score)| show::ranked(unit.kept, fate, score)).collect();
+        ranked.map(|((unit, fate), score)| rank::verdict(unit.kept, fate, score)).collect();
     projection
 }
 
