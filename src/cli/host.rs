@@ -70,7 +70,7 @@ impl Setup {
         let embedding = self.embedding();
         let providers = self.providers()?;
         let mut repl = self.repl.clone();
-        repl.agent = Arc::new(Model::new(providers.clone()));
+        repl.answerer = Arc::new(Model::new(providers.clone()));
         Ok(Server::start(engine, |engine| Tools {
             state_folder,
             notices,

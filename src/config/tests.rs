@@ -182,3 +182,16 @@ fn the_problem_with_a_provider_is_reported() {
     let once = with("ollama\"\n");
     refused(&format!("{once}{once}"), "name is given twice");
 }
+
+#[test]
+fn the_manual_names_the_defaults() {
+    let manual = include_str!("../../docs/contexture.texi");
+    let config = load("", ("", ""), Settings::default()).unwrap();
+    for name in ["max-items", "backups-kept", "max-file-bytes", "max-message-bytes", "tokenizer"] {
+        let default = config.explained.iter().find(|setting| setting.name == name).unwrap();
+        let (_, text) = manual.split_once(&format!("\n@item {name}\n")).unwrap();
+        let (text, _) = text.split_once("\n@item ").unwrap();
+        let mut words = text.split(|c: char| !c.is_alphanumeric());
+        assert!(words.any(|word| word == default.value), "{name} is {}: {text}", default.value);
+    }
+}

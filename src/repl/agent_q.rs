@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::lisp::{items, list, name_of, plist, refusal, text};
 use super::{Shared, locked};
-use crate::rpc::{Approval, Decision, Later, Listener, Turn};
+use crate::rpc::{Approval, Decision, Later, Listener, UserInput};
 use crate::value::Value;
 use crate::value::sexp;
 use crate::wire::dialect::form_of;
@@ -84,7 +84,7 @@ pub(super) async fn call(shared: &Shared, name: &str, arguments: Vec<Value>) -> 
         }
         "agent-q-search-sessions" => search(shared, first).await,
         "agent-q-get-session-info" => Ok(info(shared).await),
-        "get-config-info" => Ok(shared.agent().describe()),
+        "get-config-info" => Ok(shared.answerer().describe()),
         _ => Err(refusal(format!("{PACKAGE}:{name} is not known here"))),
     }
 }
@@ -207,7 +207,7 @@ async fn search(shared: &Shared, query: Value) -> Outcome {
 
 async fn info(shared: &Shared) -> Value {
     let Some(row) = shared.place.row(shared).await else { return Value::Nil };
-    let described = shared.agent().describe();
+    let described = shared.answerer().describe();
     let of_agent = |name: &str| described.get(name).cloned().unwrap_or_default();
     let field = |name: &str| row.get(name).cloned().unwrap_or_default();
     plist([
@@ -241,13 +241,13 @@ fn universal(time: &Value) -> Value {
 
 /// Runs a turn in the connection's session. Returns the complete output.
 async fn send(shared: &Shared, message: &Value) -> Outcome {
-    let turn = Turn {
+    let turn = UserInput {
         session: shared.place.session(shared).await?.name,
         text: name_of(message).unwrap_or_default().to_owned(),
         cancelled: CancellationToken::new(),
     };
     let collected = Collected { shared, said: Mutex::default() };
-    shared.agent().take_turn(turn, &*shared.caller, &collected).await?;
+    shared.answerer().take_turn(turn, &*shared.caller, &collected).await?;
     Ok(text(std::mem::take(&mut *locked(&collected.said))))
 }
 

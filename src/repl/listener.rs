@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::lisp::{keyword, list, number, text};
 use super::session::{Place, Session};
 use super::{PACKAGE, Shared, WAITING_INPUTS, command, locked};
-use crate::rpc::{Approval, Decision, LONGEST_END, Later, Listener, Turn};
+use crate::rpc::{Approval, Decision, LONGEST_END, Later, Listener, UserInput};
 use crate::value::Value;
 use crate::wire::message::WireError;
 
@@ -168,8 +168,9 @@ impl ReplInput {
         };
         let begun = cancelled.run_until_cancelled(beginning).await.transpose()?.flatten();
         let Some(Session { name: session, .. }) = begun else { return Ok(()) };
-        let turn = Turn { session, text, cancelled: cancelled.clone() };
-        let mut answering = output.shared.agent().take_turn(turn, &*output.shared.caller, &*output);
+        let turn = UserInput { session, text, cancelled: cancelled.clone() };
+        let mut answering =
+            output.shared.answerer().take_turn(turn, &*output.shared.caller, &*output);
         if let Some(outcome) = cancelled.run_until_cancelled(&mut answering).await {
             return outcome;
         }

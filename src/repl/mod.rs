@@ -24,7 +24,7 @@ use self::approval::Questions;
 use self::lisp::{keyword, list, refusal, text};
 use self::listener::{Input, Repl, Way};
 use self::session::Place;
-use crate::rpc::{Agent, Caller, ReplSettings};
+use crate::rpc::{Answerer, Caller, ReplSettings};
 use crate::value::Value;
 use crate::wire::message::{Talk, WireError};
 
@@ -66,8 +66,8 @@ struct Shared {
 }
 
 impl Shared {
-    fn agent(&self) -> &dyn Agent {
-        &*self.settings.agent
+    fn answerer(&self) -> &dyn Answerer {
+        &*self.settings.answerer
     }
 
     fn directory(&self) -> MutexGuard<'_, PathBuf> {

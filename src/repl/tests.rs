@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::rpc::{Approval, Later, Listener, Peer, Turn};
+use crate::rpc::{Approval, Later, Listener, Peer, UserInput};
 use crate::wire::dialect::Dialect;
 use crate::wire::message::{Incoming, Outgoing};
 
@@ -67,14 +67,14 @@ impl Caller for Methods {
 /// Repeats the typed text, waits, or asks.
 struct Parrot;
 
-impl Agent for Parrot {
+impl Answerer for Parrot {
     fn describe(&self) -> Value {
         Value::Nil
     }
 
     fn take_turn<'a>(
         &'a self,
-        turn: Turn,
+        turn: UserInput,
         _: &'a dyn Caller,
         listener: &'a dyn Listener,
     ) -> Later<'a, Result<(), WireError>> {
@@ -109,7 +109,7 @@ struct Client {
 impl Client {
     fn new() -> Self {
         let (notes, told) = mpsc::unbounded_channel();
-        let settings = ReplSettings { agent: Arc::new(Parrot), ..ReplSettings::default() };
+        let settings = ReplSettings { answerer: Arc::new(Parrot), ..ReplSettings::default() };
         let caller = Arc::new(Methods::default());
         Self { repls: Repls::new(Arc::new(Notes(notes)), caller, settings), told }
     }

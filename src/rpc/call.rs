@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::access::Access;
-use super::agent::{Agent, NoModel};
+use super::answerer::{Answerer, NoModel};
 use super::peer::Peer;
 use crate::agent::{Job, Limits, Services, WantedCounter};
 use crate::engine::Handle;
@@ -41,7 +41,7 @@ impl std::ops::Deref for Tools {
 #[derive(Clone)]
 pub struct ReplSettings {
     /// Who answers what is typed there.
-    pub agent: Arc<dyn Agent>,
+    pub answerer: Arc<dyn Answerer>,
     /// The release of SLY that users have; it asks before it speaks with another.
     pub slynk_version: String,
     /// The release of SLIME that users have; it asks before it speaks with another.
@@ -51,7 +51,7 @@ pub struct ReplSettings {
 impl Default for ReplSettings {
     fn default() -> Self {
         Self {
-            agent: Arc::new(NoModel),
+            answerer: Arc::new(NoModel),
             slynk_version: "1.0.43".to_owned(),
             swank_version: "2.27".to_owned(),
         }

@@ -17,7 +17,6 @@ use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Configure {
     session: Option<InSession>,
     /// Model that windows are built for; `""` for the server's.

@@ -24,7 +24,6 @@ use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Prune {
     session: Option<InSession>,
     #[schemars(description = HISTORY)]
@@ -62,7 +61,6 @@ pub(super) fn auto_manage_context(call: Call, given: AutoManage) -> Result<Step,
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct AutoManage {
     session: Option<InSession>,
     #[schemars(description = HISTORY)]
@@ -205,7 +203,6 @@ impl PruneStats {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct StatsOf {
     session: Option<InSession>,
     #[schemars(description = HISTORY)]

@@ -5,7 +5,7 @@
 //! here knows how a connection speaks.
 
 mod access;
-mod agent;
+mod answerer;
 mod call;
 mod chat;
 mod configure;
@@ -32,7 +32,9 @@ mod turn;
 mod window;
 
 pub use self::access::Access;
-pub use self::agent::{Agent, Approval, Caller, LONGEST_END, Listener, Model, NoModel, Turn};
+pub use self::answerer::{
+    Answerer, Approval, Caller, LONGEST_END, Listener, Model, NoModel, UserInput,
+};
 pub use self::call::{Call, ReplSettings, Tools, Topic};
 pub use self::error::{engine_error, internal_error};
 pub use self::method::{Method, Pace};

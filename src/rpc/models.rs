@@ -18,7 +18,6 @@ use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct ConfigureParams {
     /// Your name for the provider.
     name: Name,
@@ -178,7 +177,6 @@ fn key_state(key: &KeySource) -> (&'static str, Option<&'static str>) {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct ModelsParams {
     /// Name of the provider; defaults to the default provider.
     provider: Option<Name>,
@@ -202,7 +200,6 @@ pub(super) fn list_models(call: Call, given: ModelsParams) -> Result<Step, WireE
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Approve {
     /// Number from the progress of the turn.
     approval: u64,

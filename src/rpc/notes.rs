@@ -21,7 +21,6 @@ const DEFAULT_LISTED: u64 = 20;
 const MAX_LISTED: u64 = 250;
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct ManageContext {
     session: Option<InSession>,
     /// Template; defaults to the session's.
@@ -72,7 +71,6 @@ pub(super) fn manage_context(call: Call, given: ManageContext) -> Result<Step, W
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct ListViews {
     /// List only this session's.
     session: Option<Name>,
@@ -80,7 +78,7 @@ pub(super) struct ListViews {
     status: Option<Status>,
     /// List only the one with this id, `view-N`.
     view: Option<ViewId>,
-    /// Maximum number, up to 250; defaults to 20.
+    #[schemars(description = format!("Maximum number, up to {MAX_LISTED}; defaults to {DEFAULT_LISTED}."))]
     limit: Option<i64>,
     /// Leave out `:prompt`, `:payload` and `:output`.
     brief: Option<bool>,

@@ -39,11 +39,11 @@ pub(super) fn params_of<P: JsonSchema + DeserializeOwned>(
         let names = schema["required"].as_array().into_iter().flatten();
         names.filter_map(Json::as_str).any(|required| required == name)
     };
-    let param = |name: &'static str| param(name, &schema["properties"][name], required(name));
+    let param = |field: &'static str| param(field, &schema["properties"][field], required(field));
     field_names::<P>().iter().copied().map(param).collect()
 }
 
-fn param(name: &'static str, schema: &Json, required: bool) -> Param {
+fn param(field: &'static str, schema: &Json, required: bool) -> Param {
     let given = unless_null(schema);
     let doc = schema["description"].as_str().or_else(|| given["description"].as_str());
     let doc = doc.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
@@ -52,7 +52,7 @@ fn param(name: &'static str, schema: &Json, required: bool) -> Param {
         || given["properties"].as_object().into_iter().flat_map(|map| map.values()).find_map(own);
     let values = own(given).or_else(|| own(&given["items"])).or_else(of_a_property);
     Param {
-        name,
+        name: field.replace('_', "-").leak(),
         kind: kind(given).leak(),
         required,
         doc: doc.leak(),

@@ -31,12 +31,11 @@ const MAX_NAMED: usize = MAX_CAPACITY;
 
 /// Decodes the parameters of a method.
 pub(super) fn decode<T: for<'de> Deserialize<'de>>(params: Value) -> Result<T, WireError> {
-    params.decode().map_err(value_error)
+    params.decode_strictly().map_err(value_error)
 }
 
 /// The parameters of a method that has none.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Nothing {}
 
 /// Name of the manager; defaults to the shared manager `*shared*`.

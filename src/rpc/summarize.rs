@@ -19,13 +19,12 @@ use crate::value::Value;
 use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct SummarizeContext {
     session: Option<InSession>,
     #[schemars(description = HISTORY)]
     #[serde(default, deserialize_with = "given_list")]
     messages: Option<Vec<MessageParam>>,
-    /// Number of recent messages to keep; defaults to 10.
+    #[schemars(description = format!("Number of recent messages to keep; defaults to {SUMMARIZED_BUT}."))]
     max_items: Option<i64>,
     /// Number of recent turns to keep instead.
     keep_turns: Option<i64>,

@@ -18,7 +18,6 @@ use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct ProcessTurn {
     session: Option<InSession>,
     /// The user's message.
@@ -171,7 +170,6 @@ fn parts(parts: &[(String, f64, f64, String)]) -> Vec<QualityPart<'_>> {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct QualityScore {
     session: Option<InSession>,
     model: Option<ModelName>,
@@ -192,7 +190,6 @@ pub(super) fn quality_score(_: Call, given: QualityScore) -> Result<Step, WireEr
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct ReportUsage {
     /// Name of the model.
     model: Short,

@@ -23,7 +23,6 @@ use crate::wire::message::WireError;
 
 /// The texts of a window beside the conversation, as a client says them.
 #[derive(Deserialize, JsonSchema, Default)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct SectionTexts {
     tool_schemas: Option<String>,
     system_prompt: Option<String>,
@@ -37,7 +36,6 @@ pub(super) struct SectionTexts {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct FailureText {
     name: String,
     error: Option<String>,
@@ -47,7 +45,6 @@ struct FailureText {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct UnitText {
     name: String,
     path: Option<String>,
@@ -94,7 +91,6 @@ fn code_unit(text: UnitText) -> CodeUnit {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct BuildContext {
     session: Option<InSession>,
     /// Phase of the work.
@@ -212,10 +208,9 @@ fn part(part: &Part) -> PartResult<'_> {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Explain {
     session: Option<InSession>,
-    /// Number of windows to explain, newest first; defaults to 1.
+    #[schemars(description = format!("Number of windows to explain, newest first; defaults to {DEFAULT_EXPLAINED}."))]
     limit: Option<i64>,
     /// Report each part with its score instead of grouping similar ones.
     explain: Option<bool>,
@@ -251,13 +246,12 @@ pub(super) fn explain_context(_: Call, given: Explain) -> Result<Step, WireError
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct UsageLog {
     /// List only this session.
     session: Option<Name>,
     /// Phase of the work.
     phase: Option<Phase>,
-    /// Maximum number of windows; defaults to 50.
+    #[schemars(description = format!("Maximum number of windows; defaults to {DEFAULT_LOGGED}."))]
     limit: Option<i64>,
 }
 

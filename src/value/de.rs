@@ -9,7 +9,7 @@ mod number;
 
 use std::collections::HashSet;
 
-use serde::de::{Deserializer, Visitor};
+use serde::de::{Deserializer, Error as _, Visitor};
 use serde::forward_to_deserialize_any;
 
 use super::error::one_of;
@@ -23,14 +23,12 @@ const FEW_KEYS: usize = 16;
 
 /// One datum waiting for the type that asks for it.
 pub(super) struct ValueDeserializer {
-    value: Value,
+    pub(super) value: Value,
+    /// Refuses keys that a struct does not have.
+    pub(super) strict: bool,
 }
 
 impl ValueDeserializer {
-    pub(super) fn new(value: Value) -> Self {
-        Self { value }
-    }
-
     fn misfit<T>(&self, expected: &str) -> Result<T, Error> {
         Err(Error::misfit(expected, self.value.describe()))
     }
@@ -41,6 +39,15 @@ macro_rules! integers {
     ($($method:ident $visit:ident $type:ty;)*) => {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
             visitor.$visit(number::integer::<$type>(&self.value)?)
+        })*
+    };
+}
+
+/// Implements methods by others that need to know less of the type.
+macro_rules! forwarded {
+    ($($method:ident($($known:ty),*) to $other:ident;)*) => {
+        $(fn $method<V: Visitor<'de>>(self, $(_: $known,)* visitor: V) -> Result<V::Value, Error> {
+            self.$other(visitor)
         })*
     };
 }
@@ -59,6 +66,14 @@ impl<'de> Deserializer<'de> for ValueDeserializer {
         deserialize_u32 visit_u32 u32;
         deserialize_u64 visit_u64 u64;
         deserialize_u128 visit_u128 u128;
+    }
+
+    forwarded! {
+        deserialize_f32() to deserialize_f64;
+        deserialize_str() to deserialize_string;
+        deserialize_unit_struct(&'static str) to deserialize_unit;
+        deserialize_tuple(usize) to deserialize_seq;
+        deserialize_tuple_struct(&'static str, usize) to deserialize_seq;
     }
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -93,10 +108,6 @@ impl<'de> Deserializer<'de> for ValueDeserializer {
         }
     }
 
-    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.deserialize_f64(visitor)
-    }
-
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         visitor.visit_f64(number::float(&self.value)?)
     }
@@ -114,10 +125,6 @@ impl<'de> Deserializer<'de> for ValueDeserializer {
             Some(character) => visitor.visit_char(character),
             None => self.misfit("one character"),
         }
-    }
-
-    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.deserialize_string(visitor)
     }
 
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -143,14 +150,6 @@ impl<'de> Deserializer<'de> for ValueDeserializer {
         }
     }
 
-    fn deserialize_unit_struct<V: Visitor<'de>>(
-        self,
-        _name: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, Error> {
-        self.deserialize_unit(visitor)
-    }
-
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
         name: &'static str,
@@ -165,31 +164,16 @@ impl<'de> Deserializer<'de> for ValueDeserializer {
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.value {
-            Value::Nil => Items::new(Vec::new()).visit(visitor),
-            Value::List(items) | Value::Vector(items) => Items::new(items).visit(visitor),
+            Value::Nil => Items::new(Vec::new(), self.strict).visit(visitor),
+            Value::List(items) | Value::Vector(items) => {
+                Items::new(items, self.strict).visit(visitor)
+            }
             _ => self.misfit("a list"),
         }
     }
 
-    fn deserialize_tuple<V: Visitor<'de>>(
-        self,
-        _length: usize,
-        visitor: V,
-    ) -> Result<V::Value, Error> {
-        self.deserialize_seq(visitor)
-    }
-
-    fn deserialize_tuple_struct<V: Visitor<'de>>(
-        self,
-        _name: &'static str,
-        _length: usize,
-        visitor: V,
-    ) -> Result<V::Value, Error> {
-        self.deserialize_seq(visitor)
-    }
-
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_map(Entries::new(entries_of(self.value)?))
+        visitor.visit_map(Entries::new(entries_of(self.value)?, self.strict))
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -201,11 +185,13 @@ impl<'de> Deserializer<'de> for ValueDeserializer {
         let mut entries = entries_of(self.value)?;
         for (key, _) in entries.iter_mut().filter(|(key, _)| !fields.contains(&&**key)) {
             let snake = key.replace('-', "_");
-            if fields.contains(&&*snake) {
-                *key = snake.into_boxed_str();
+            match fields.contains(&&*snake) {
+                true => *key = snake.into_boxed_str(),
+                false if self.strict => return Err(Error::unknown_field(key, fields)),
+                false => {}
             }
         }
-        visitor.visit_map(Entries::new(entries))
+        visitor.visit_map(Entries::new(entries, self.strict))
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -219,7 +205,7 @@ impl<'de> Deserializer<'de> for ValueDeserializer {
             Value::Symbol(name) | Value::Keyword(name) => Variant::named(name, variants),
             Value::Str(name) => Variant::named(name.into_boxed_str(), variants),
             Value::Map(_) | Value::List(_) => match <[_; 1]>::try_from(entries_of(self.value)?) {
-                Ok([(name, content)]) => Variant::named(name, variants).with(content),
+                Ok([(name, content)]) => Variant::named(name, variants).with(content, self.strict),
                 Err(_) => return Err(Error::misfit(one_of(variants), got)),
             },
             _ => return Err(Error::misfit(one_of(variants), got)),

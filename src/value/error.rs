@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{de, ser};
 
+use super::kebab;
+
 /// A datum that does not fit: its place and the problem.
 ///
 /// Both read as one sentence: `metadata.start-line` and `must be an integer, got "x"`.
@@ -39,7 +41,7 @@ impl Error {
     pub(super) fn under_key(mut self, key: &str) -> Self {
         let joint = if self.path.is_empty() || self.path.starts_with('[') { "" } else { "." };
         self.path.insert_str(0, joint);
-        self.path.insert_str(0, key);
+        self.path.insert_str(0, &kebab(key));
         self
     }
 
@@ -74,13 +76,16 @@ impl de::Error for Error {
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
         let known = match expected {
             [] => "there are none".to_owned(),
-            names => format!("the parameters are {}", names.join(", ")),
+            names => format!("the parameters are {}", kebab(&names.join(", "))),
         };
-        Self { path: field.to_owned(), message: format!("is not a parameter here; {known}") }
+        Self {
+            path: kebab(field).into_owned(),
+            message: format!("is not a parameter here; {known}"),
+        }
     }
 
     fn missing_field(field: &'static str) -> Self {
-        Self { path: field.to_owned(), message: "is required".to_owned() }
+        Self { path: kebab(field).into_owned(), message: "is required".to_owned() }
     }
 
     fn duplicate_field(field: &'static str) -> Self {

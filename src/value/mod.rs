@@ -5,6 +5,7 @@
 //! distinguishes (symbols and strings, lists and vectors) and everything that JSON distinguishes
 //! (`null`, `false` and `[]`), so that a value survives either notation without loss.
 
+mod atoms;
 mod de;
 mod describe;
 mod error;
@@ -87,7 +88,15 @@ impl Value {
     /// # Errors
     /// [`Error`], with the place of a datum that does not fit.
     pub fn decode<T: DeserializeOwned>(self) -> Result<T, Error> {
-        T::deserialize(de::ValueDeserializer::new(self))
+        T::deserialize(de::ValueDeserializer { value: self, strict: false })
+    }
+
+    /// The same, but keys that a struct does not have are refused instead of ignored.
+    ///
+    /// # Errors
+    /// [`Error`], with the place of a datum that does not fit.
+    pub fn decode_strictly<T: DeserializeOwned>(self) -> Result<T, Error> {
+        T::deserialize(de::ValueDeserializer { value: self, strict: true })
     }
 
     /// Converts a result to a datum; see [`to_value`] for the conversion.
@@ -166,30 +175,6 @@ pub fn to_value<T: Serialize + ?Sized>(value: &T) -> Result<Value, Error> {
 /// Returns `name` with `-` for each `_`. Names are compared and kept in this form.
 pub(crate) fn kebab(name: &str) -> Cow<'_, str> {
     if name.contains('_') { Cow::Owned(name.replace('_', "-")) } else { Cow::Borrowed(name) }
-}
-
-impl From<f64> for Value {
-    fn from(number: f64) -> Self {
-        Self::Float(number)
-    }
-}
-
-impl From<bool> for Value {
-    fn from(truth: bool) -> Self {
-        Self::Bool(truth)
-    }
-}
-
-impl From<&str> for Value {
-    fn from(text: &str) -> Self {
-        Self::Str(text.to_owned())
-    }
-}
-
-impl From<String> for Value {
-    fn from(text: String) -> Self {
-        Self::Str(text)
-    }
 }
 
 #[cfg(test)]

@@ -34,10 +34,10 @@ pub(super) struct MapBuilder {
     key: Option<Key>,
 }
 
-/// Implements the serializers of numbers, each with an existing conversion.
-macro_rules! numbers {
+/// Implements the serializers of atoms, each with an existing conversion.
+macro_rules! atoms {
     ($($method:ident($type:ty) => $make:expr;)*) => {
-        $(fn $method(self, number: $type) -> Result<Value, Error> { Ok($make(number)) })*
+        $(fn $method(self, atom: $type) -> Result<Value, Error> { Ok($make(atom)) })*
     };
 }
 
@@ -52,7 +52,7 @@ impl Serializer for ValueSerializer {
     type SerializeStruct = MapBuilder;
     type SerializeStructVariant = MapBuilder;
 
-    numbers! {
+    atoms! {
         serialize_bool(bool) => Value::Bool;
         serialize_i8(i8) => |n| Value::Int(i64::from(n));
         serialize_i16(i16) => |n| Value::Int(i64::from(n));
@@ -65,22 +65,10 @@ impl Serializer for ValueSerializer {
         serialize_f32(f32) => |n| Value::Float(f64::from(n));
         serialize_f64(f64) => Value::Float;
         serialize_char(char) => |c: char| Value::Str(c.to_string());
-    }
-
-    fn serialize_i128(self, number: i128) -> Result<Value, Error> {
-        Ok(i64::try_from(number).map_or_else(|_| big(number), Value::Int))
-    }
-
-    fn serialize_u128(self, number: u128) -> Result<Value, Error> {
-        Ok(i64::try_from(number).map_or_else(|_| big(number), Value::Int))
-    }
-
-    fn serialize_str(self, text: &str) -> Result<Value, Error> {
-        Ok(Value::Str(text.to_owned()))
-    }
-
-    fn serialize_bytes(self, bytes: &[u8]) -> Result<Value, Error> {
-        Ok(Value::List(bytes.iter().map(|byte| Value::Int(i64::from(*byte))).collect()))
+        serialize_i128(i128) => |n| i64::try_from(n).map_or_else(|_| big(n), Value::Int);
+        serialize_u128(u128) => |n| i64::try_from(n).map_or_else(|_| big(n), Value::Int);
+        serialize_str(&str) => Value::from;
+        serialize_bytes(&[u8]) => |bytes: &[u8]| Value::List(bytes.iter().map(integer).collect());
     }
 
     fn serialize_none(self) -> Result<Value, Error> {
@@ -177,59 +165,38 @@ impl Serializer for ValueSerializer {
     }
 }
 
-impl ser::SerializeSeq for ListBuilder {
-    type Ok = Value;
-    type Error = Error;
-
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+impl ListBuilder {
+    fn push<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
         let index = self.items.len();
         let item = value.serialize(ValueSerializer).map_err(|error| error.under_index(index))?;
         self.items.push(item);
         Ok(())
     }
-
-    fn end(self) -> Result<Value, Error> {
-        Ok(within(self.variant, Value::List(self.items)))
-    }
 }
 
-impl ser::SerializeTuple for ListBuilder {
-    type Ok = Value;
-    type Error = Error;
+/// Implements the serializers of what has elements without names, each with its own method.
+macro_rules! lists {
+    ($($trait:ident $method:ident;)*) => {$(
+        impl ser::$trait for ListBuilder {
+            type Ok = Value;
+            type Error = Error;
 
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        ser::SerializeSeq::serialize_element(self, value)
-    }
+            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+                self.push(value)
+            }
 
-    fn end(self) -> Result<Value, Error> {
-        ser::SerializeSeq::end(self)
-    }
+            fn end(self) -> Result<Value, Error> {
+                Ok(within(self.variant, Value::List(self.items)))
+            }
+        }
+    )*};
 }
 
-impl ser::SerializeTupleStruct for ListBuilder {
-    type Ok = Value;
-    type Error = Error;
-
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        ser::SerializeSeq::serialize_element(self, value)
-    }
-
-    fn end(self) -> Result<Value, Error> {
-        ser::SerializeSeq::end(self)
-    }
-}
-
-impl ser::SerializeTupleVariant for ListBuilder {
-    type Ok = Value;
-    type Error = Error;
-
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        ser::SerializeSeq::serialize_element(self, value)
-    }
-
-    fn end(self) -> Result<Value, Error> {
-        ser::SerializeSeq::end(self)
-    }
+lists! {
+    SerializeSeq serialize_element;
+    SerializeTuple serialize_element;
+    SerializeTupleStruct serialize_field;
+    SerializeTupleVariant serialize_field;
 }
 
 impl MapBuilder {
@@ -268,39 +235,29 @@ impl ser::SerializeMap for MapBuilder {
     }
 }
 
-impl ser::SerializeStruct for MapBuilder {
-    type Ok = Value;
-    type Error = Error;
+/// Implements the serializers of what has fields.
+macro_rules! structs {
+    ($($trait:ident)*) => {$(
+        impl ser::$trait for MapBuilder {
+            type Ok = Value;
+            type Error = Error;
 
-    fn serialize_field<T: Serialize + ?Sized>(
-        &mut self,
-        name: &'static str,
-        value: &T,
-    ) -> Result<(), Error> {
-        self.put(name_of(name), value)
-    }
+            fn serialize_field<T: Serialize + ?Sized>(
+                &mut self,
+                name: &'static str,
+                value: &T,
+            ) -> Result<(), Error> {
+                self.put(name_of(name), value)
+            }
 
-    fn end(self) -> Result<Value, Error> {
-        Ok(self.finish())
-    }
+            fn end(self) -> Result<Value, Error> {
+                Ok(self.finish())
+            }
+        }
+    )*};
 }
 
-impl ser::SerializeStructVariant for MapBuilder {
-    type Ok = Value;
-    type Error = Error;
-
-    fn serialize_field<T: Serialize + ?Sized>(
-        &mut self,
-        name: &'static str,
-        value: &T,
-    ) -> Result<(), Error> {
-        self.put(name_of(name), value)
-    }
-
-    fn end(self) -> Result<Value, Error> {
-        Ok(self.finish())
-    }
-}
+structs! { SerializeStruct SerializeStructVariant }
 
 /// Returns the keyword that has the text as its name.
 fn keyword(text: Value) -> Result<Value, Error> {
@@ -319,6 +276,10 @@ fn within(variant: Option<&'static str>, content: Value) -> Value {
 
 fn name_of(rust_name: &str) -> Key {
     Key::from(&*kebab(rust_name))
+}
+
+fn integer(byte: &u8) -> Value {
+    Value::Int(i64::from(*byte))
 }
 
 fn big(number: impl ToString) -> Value {

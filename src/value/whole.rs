@@ -13,6 +13,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
 use super::Value;
+use super::atoms::visit_atoms;
 use super::json::text_of_codes;
 use super::sexp::print;
 
@@ -74,29 +75,7 @@ impl<'de> Visitor<'de> for WholeVisitor {
         Value::deserialize(inner)
     }
 
-    fn visit_bool<E>(self, truth: bool) -> Result<Value, E> {
-        Ok(Value::Bool(truth))
-    }
-
-    fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
-        Ok(Value::Int(number))
-    }
-
-    fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
-        Ok(Value::from(number))
-    }
-
-    fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
-        Ok(Value::Float(number))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
-        Ok(Value::Str(text.to_owned()))
-    }
-
-    fn visit_string<E>(self, text: String) -> Result<Value, E> {
-        Ok(Value::Str(text))
-    }
+    visit_atoms! {}
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
         let mut items = Vec::new();
@@ -160,13 +139,5 @@ impl Serialize for Plain<'_> {
                 serializer.serialize_str(&print(self.0))
             }
         }
-    }
-}
-
-impl From<u64> for Value {
-    /// Converts the number, to [`Value::BigInt`] if it needs the 64th bit.
-    fn from(number: u64) -> Self {
-        i64::try_from(number)
-            .map_or_else(|_| Self::BigInt(number.to_string().into_boxed_str()), Self::Int)
     }
 }

@@ -6,7 +6,8 @@ use std::path::Path;
 use contexture::curation::config::{TurnConfig, Value};
 use contexture::curation::strategy;
 use contexture::engine::{DEFAULT_TEMPLATE, SessionSettings};
-use contexture::rpc::Topic;
+use contexture::provider::Family;
+use contexture::rpc::{Method, Topic, methods};
 
 fn page(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
@@ -80,5 +81,30 @@ fn every_topic_is_described_and_emacs_asks_for_none_that_there_is_not() {
     let asked = between(&source, "(defconst contexture-session--topics\n  '(", ")");
     for topic in asked.split_whitespace() {
         assert!(topics.contains(topic), "{topic}");
+    }
+}
+
+#[test]
+fn emacs_gives_a_request_key_to_every_method_that_takes_one() {
+    let takes_key = |method: &&Method| method.params().iter().any(|p| p.name == "request-key");
+    let taking = methods().filter(takes_key).map(|method| method.name);
+    // It also reads settings, and gives the same when it is repeated.
+    let taking: Vec<&str> = taking.filter(|name| *name != "configure-session").collect();
+    let source = page("elisp/contexture-rpc.el");
+    let given = between(&source, "(defconst contexture--changing-methods\n  '(", ")");
+    assert_eq!(given.split_whitespace().collect::<Vec<_>>(), taking);
+}
+
+#[test]
+fn emacs_and_the_manual_know_the_kinds_of_providers() {
+    let source = page("elisp/contexture-provider.el");
+    let known = between(&source, "(defconst contexture-provider--kinds\n  '(", ")\n  \"");
+    let kind = |family: &Family| format!("({:?} . {:?})", family.name(), family.usual_url());
+    let kinds = Family::ALL.iter().map(kind).chain(["(\"scripted\")".to_owned()]);
+    let kinds: Vec<String> = kinds.collect();
+    assert_eq!(known.lines().map(str::trim).collect::<Vec<_>>(), kinds);
+    let manual = page("docs/contexture.texi");
+    for family in Family::ALL {
+        assert!(manual.contains(&format!("@code{{{}}}", family.name())), "{}", family.name());
     }
 }

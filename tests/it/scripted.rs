@@ -6,7 +6,7 @@ use std::sync::Arc;
 use contexture::context::change::Settings;
 use contexture::engine::Engine;
 use contexture::rpc::{
-    Agent, Approval, Caller, Later, Limits, Listener, ReplSettings, Tools, Turn,
+    Answerer, Approval, Caller, Later, Limits, Listener, ReplSettings, Tools, UserInput,
 };
 use contexture::server::Server;
 use contexture::server::listen::serve_tcp;
@@ -18,14 +18,14 @@ use contexture::wire::message::WireError;
 /// Streams, waits, asks, or counts what was said.
 pub(crate) struct Scripted;
 
-impl Agent for Scripted {
+impl Answerer for Scripted {
     fn describe(&self) -> Value {
         Value::Map(vec![("model".into(), Value::from("scripted"))])
     }
 
     fn take_turn<'a>(
         &'a self,
-        turn: Turn,
+        turn: UserInput,
         caller: &'a dyn Caller,
         listener: &'a dyn Listener,
     ) -> Later<'a, Result<(), WireError>> {
@@ -73,7 +73,7 @@ pub(crate) fn server() -> Server {
     let engine = Engine::new(store, clock, Settings { max_items: 50 }).unwrap();
     let counter = TokenizerName::Estimate.counter();
     let limits = Limits { max_message_bytes: 64 << 20, max_file_bytes: 1 << 20, max_items: 50 };
-    let repl = ReplSettings { agent: Arc::new(Scripted), ..ReplSettings::default() };
+    let repl = ReplSettings { answerer: Arc::new(Scripted), ..ReplSettings::default() };
     Server::start(engine, |engine| Tools { repl, ..Tools::new(engine, counter, limits) })
 }
 

@@ -22,7 +22,6 @@ use crate::value::{Keyword, Value};
 use crate::wire::message::{Id, WireError};
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct ChatParams {
     session: Option<InSession>,
     /// The user's message.

@@ -21,7 +21,6 @@ use crate::value::Value;
 use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct AddContext {
     /// The text; stored verbatim.
     content: String,
@@ -82,7 +81,6 @@ fn finish(answer: ItemAnswer) -> Finish {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct UpdateContext {
     /// The item's id.
     id: ItemId,
@@ -127,7 +125,6 @@ pub(super) fn update_context(call: Call, given: UpdateContext) -> Result<Step, W
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct RemoveContext {
     /// Id of the item.
     id: Option<ItemId>,
@@ -148,7 +145,6 @@ pub(super) fn remove_context(_: Call, given: RemoveContext) -> Result<Step, Wire
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct MoveContext {
     /// The item's id.
     id: ItemId,
@@ -183,7 +179,6 @@ pub(super) fn move_context(_: Call, given: MoveContext) -> Result<Step, WireErro
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct PinContext {
     /// Id of the item.
     id: Option<ItemId>,
@@ -216,7 +211,6 @@ pub(super) fn pin_context(_: Call, given: PinContext) -> Result<Step, WireError>
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct ManagerCall {
     manager: Option<ManagerName>,
     request_key: Option<RequestKey>,
@@ -254,10 +248,9 @@ pub(super) fn undo(_: Call, given: ManagerCall) -> Result<Step, WireError> {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct ConfigureManager {
     manager: Option<ManagerName>,
-    /// Capacity from 1 to 1000; if absent, nothing changes.
+    #[schemars(description = format!("Capacity from 1 to {MAX_CAPACITY}; if absent, nothing changes."))]
     max_items: Option<i64>,
     request_key: Option<RequestKey>,
 }

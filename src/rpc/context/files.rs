@@ -17,7 +17,6 @@ use crate::value::Value;
 use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct AddFile {
     /// Absolute path of the file; may begin with `~/`.
     path: Short,

@@ -22,7 +22,6 @@ use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct GetContext {
     manager: Option<ManagerName>,
     /// Several managers instead of one; their items are merged by time.
@@ -63,7 +62,6 @@ pub(super) fn get_context(call: Call, given: GetContext) -> Result<Step, WireErr
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Render {
     manager: Option<ManagerName>,
     /// Several managers instead of one; their items are merged by time.
@@ -144,7 +142,6 @@ fn rendered(
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Summary {
     manager: Option<ManagerName>,
     /// Several managers instead of one; their items are merged by time.

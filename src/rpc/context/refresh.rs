@@ -18,7 +18,6 @@ use crate::value::Keyword;
 use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct RefreshContext {
     manager: Option<ManagerName>,
     /// Ids of several items.

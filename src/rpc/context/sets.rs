@@ -10,7 +10,6 @@ use crate::rpc::params::{ManagerName, Name, Nothing, RequestKey};
 use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct SetCall {
     /// The set's name.
     name: Name,
@@ -50,7 +49,6 @@ pub(super) fn drop_set(_: Call, given: SetCall) -> Result<Step, WireError> {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct LoadSet {
     /// The set's name.
     name: Name,

@@ -26,7 +26,6 @@ use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct AddTree {
     /// Absolute path of the directory; may begin with `~/`.
     path: Short,

@@ -23,7 +23,7 @@ const DEFAULT_FOUND: usize = 5;
 /// Number of memories in a list unless asked for more.
 const DEFAULT_LISTED: u64 = 100;
 /// The longest memory, in bytes.
-const MAX_MEMORY_BYTES: usize = 64 << 10;
+pub(super) const MAX_MEMORY_BYTES: usize = 64 << 10;
 
 /// Which memories a session may be grounded with.
 const OF_SESSION: &str =
@@ -32,7 +32,6 @@ const OF_SESSION: &str =
 const OF_PROJECT: &str = "Include only memories for this project or for everywhere.";
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Remember {
     /// The text; at most 64 KiB.
     content: String,
@@ -111,7 +110,6 @@ fn project_scope(
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Ground {
     /// The text.
     query: String,
@@ -119,7 +117,7 @@ pub(super) struct Ground {
     session: Option<Name>,
     #[schemars(description = OF_PROJECT)]
     project: Option<String>,
-    /// Maximum number of memories; defaults to 5.
+    #[schemars(description = format!("Maximum number of memories; defaults to {DEFAULT_FOUND}."))]
     limit: Option<i64>,
 }
 
@@ -149,7 +147,6 @@ fn filter(
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Forget {
     /// Id of the memory, `mem-N`.
     id: MemoryId,
@@ -170,7 +167,6 @@ pub(super) fn forget(_: Call, given: Forget) -> Result<Step, WireError> {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct ListMemories {
     #[schemars(description = OF_SESSION)]
     session: Option<Name>,
@@ -178,7 +174,7 @@ pub(super) struct ListMemories {
     project: Option<String>,
     /// Include forgotten ones.
     forgotten: Option<bool>,
-    /// Maximum number of memories; defaults to 100.
+    #[schemars(description = format!("Maximum number of memories; defaults to {DEFAULT_LISTED}."))]
     limit: Option<i64>,
 }
 

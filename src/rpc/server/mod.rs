@@ -88,7 +88,6 @@ pub(super) fn server_info(call: Call, _: Nothing) -> Result<Step, WireError> {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Subscribe {
     /// The topics; `nil` for none.
     topics: Vec<Topic>,
@@ -99,7 +98,6 @@ pub(super) fn subscribe(_: Call, given: Subscribe) -> Result<Step, WireError> {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Cancel {
     /// Id of the call.
     #[schemars(with = "serde_json::Value", extend("type" = ["integer", "string"]))]

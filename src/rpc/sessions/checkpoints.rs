@@ -16,7 +16,6 @@ use crate::wire::message::WireError;
 const DEFAULT_REVISIONS: u64 = 50;
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct TakeCheckpoint {
     session: Option<InSession>,
     /// Purpose of the checkpoint; defaults to `Checkpoint`.
@@ -45,7 +44,6 @@ pub(super) fn checkpoint(_: Call, given: TakeCheckpoint) -> Result<Step, WireErr
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct OfSession {
     session: Option<InSession>,
 }
@@ -82,7 +80,6 @@ pub(super) fn list_checkpoints(_: Call, given: OfSession) -> Result<Step, WireEr
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Rollback {
     session: Option<InSession>,
     /// Id of the checkpoint, `chk-N`; defaults to the last one.
@@ -114,7 +111,6 @@ pub(super) fn rollback(_: Call, given: Rollback) -> Result<Step, WireError> {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct UndoRollback {
     session: Option<InSession>,
     request_key: Option<RequestKey>,
@@ -141,7 +137,6 @@ pub(super) fn undo_rollback(_: Call, given: UndoRollback) -> Result<Step, WireEr
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Fork {
     session: Option<InSession>,
     /// Id of the checkpoint, `chk-N`; defaults to the session's present state.
@@ -176,10 +171,9 @@ pub(super) fn fork_session(_: Call, given: Fork) -> Result<Step, WireError> {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct ListRevisions {
     session: Option<InSession>,
-    /// Maximum number; defaults to 50.
+    #[schemars(description = format!("Maximum number; defaults to {DEFAULT_REVISIONS}."))]
     limit: Option<i64>,
 }
 
@@ -207,7 +201,6 @@ pub(super) fn list_revisions(_: Call, given: ListRevisions) -> Result<Step, Wire
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct RestoreRevision {
     session: Option<InSession>,
     /// Number of the revision; 0 is the beginning.

@@ -20,7 +20,7 @@ use crate::value::json::json_text;
 use crate::wire::message::WireError;
 
 /// How many messages one call may add.
-const MAX_ADDED: usize = 100_000;
+pub(in crate::rpc) const MAX_ADDED: usize = 100_000;
 
 /// What `:messages` are where a session's are not wanted.
 pub(in crate::rpc) const HISTORY: &str = "The client's own history instead of a session's. Each \
@@ -28,7 +28,6 @@ pub(in crate::rpc) const HISTORY: &str = "The client's own history instead of a 
 
 /// A message as a client says it.
 #[derive(Deserialize, JsonSchema, Default)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(in crate::rpc) struct MessageParam {
     role: Option<Role>,
     content: Option<String>,
@@ -56,7 +55,6 @@ pub(in crate::rpc) struct MessageParam {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct ToolCallParam {
     id: Short,
     name: Short,
@@ -119,7 +117,6 @@ fn text_of(arguments: Value) -> String {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct AddMessage {
     session: Option<InSession>,
     /// Speaker; defaults to `:user`.
@@ -226,7 +223,6 @@ pub(in crate::rpc) fn names(numbers: &[u64]) -> Value {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct GetMessages {
     session: Option<InSession>,
     /// `:conversation` (the default): without messages that were rolled back; `:view`: only
@@ -293,7 +289,6 @@ fn standing((message, in_view): &(Arc<Message>, bool)) -> Value {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct PinMessage {
     session: Option<InSession>,
     /// Id of the message, `msg-N`.

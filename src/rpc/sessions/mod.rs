@@ -32,7 +32,6 @@ const DEFAULT_HITS: u64 = 20;
 const MAX_HITS: i64 = 1000;
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Open {
     /// Name, or the id of an existing session; defaults to a new `conversation-N`.
     name: Option<Name>,
@@ -110,7 +109,6 @@ fn manage(
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct ListSessions {
     /// List only those of this project.
     project: Option<String>,
@@ -135,7 +133,6 @@ pub(super) fn list_sessions(_: Call, given: ListSessions) -> Result<Step, WireEr
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct OneSession {
     /// Name or id of the session, `ses-N`.
     session: Name,
@@ -146,7 +143,6 @@ pub(super) fn switch_session(_: Call, given: OneSession) -> Result<Step, WireErr
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Rename {
     /// Name or id of the session, `ses-N`.
     session: Name,
@@ -162,7 +158,6 @@ pub(super) fn rename_session(_: Call, given: Rename) -> Result<Step, WireError> 
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Existing {
     /// Name or id of the session, `ses-N`.
     session: Name,
@@ -193,11 +188,10 @@ fn changed(
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Search {
     /// Words to find.
     query: String,
-    /// Maximum number of hits, up to 1000; defaults to 20.
+    #[schemars(description = format!("Maximum number of hits, up to {MAX_HITS}; defaults to {DEFAULT_HITS}."))]
     limit: Option<i64>,
     /// Search deleted sessions too.
     deleted: Option<bool>,
@@ -214,7 +208,6 @@ pub(super) fn search_sessions(_: Call, given: Search) -> Result<Step, WireError>
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Export {
     session: Option<InSession>,
     /// Markdown for people, or JSON; defaults to `:markdown`.
@@ -243,7 +236,6 @@ pub(super) fn export_session(_: Call, given: Export) -> Result<Step, WireError> 
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Import {
     /// The JSON.
     text: String,

@@ -1,4 +1,4 @@
-//! The template family: templates, and the projects whose own templates count.
+//! The template family: templates, and the projects whose own templates are used.
 
 mod table;
 mod trust;
@@ -19,7 +19,6 @@ use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct ListTemplates {
     /// Folder of the project. Once the project is trusted, its `.contexture/templates/` takes
     /// precedence over the user's own templates.
@@ -57,7 +56,6 @@ pub(super) fn list_templates(call: Call, given: ListTemplates) -> Result<Step, W
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct ResolveTemplate {
     /// Name, with or without `.md`.
     name: String,

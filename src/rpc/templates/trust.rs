@@ -16,7 +16,6 @@ use crate::value::Keyword;
 use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct OneProject {
     /// Folder of the project.
     project: String,

@@ -14,11 +14,12 @@ use crate::value::{Error, Value, kebab};
 pub(super) struct Items {
     rest: vec::IntoIter<Value>,
     length: usize,
+    strict: bool,
 }
 
 impl Items {
-    pub(super) fn new(items: Vec<Value>) -> Self {
-        Self { length: items.len(), rest: items.into_iter() }
+    pub(super) fn new(items: Vec<Value>, strict: bool) -> Self {
+        Self { length: items.len(), rest: items.into_iter(), strict }
     }
 
     /// Visits all elements. Elements left over are an error, since a tuple would lose them
@@ -43,8 +44,8 @@ impl<'de> SeqAccess<'de> for &mut Items {
         seed: T,
     ) -> Result<Option<T::Value>, Error> {
         let index = self.length - self.rest.len();
-        let Some(item) = self.rest.next() else { return Ok(None) };
-        let result = seed.deserialize(ValueDeserializer::new(item));
+        let Some(value) = self.rest.next() else { return Ok(None) };
+        let result = seed.deserialize(ValueDeserializer { value, strict: self.strict });
         result.map(Some).map_err(|error| error.under_index(index))
     }
 
@@ -57,11 +58,12 @@ impl<'de> SeqAccess<'de> for &mut Items {
 pub(super) struct Entries {
     rest: vec::IntoIter<(Box<str>, Value)>,
     pending: Option<(String, Value)>,
+    strict: bool,
 }
 
 impl Entries {
-    pub(super) fn new(entries: Vec<(Box<str>, Value)>) -> Self {
-        Self { rest: entries.into_iter(), pending: None }
+    pub(super) fn new(entries: Vec<(Box<str>, Value)>, strict: bool) -> Self {
+        Self { rest: entries.into_iter(), pending: None, strict }
     }
 }
 
@@ -82,7 +84,8 @@ impl<'de> MapAccess<'de> for Entries {
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Error> {
         let (key, value) =
             self.pending.take().ok_or_else(|| Error::new("a map's value came before its key"))?;
-        seed.deserialize(ValueDeserializer::new(value)).map_err(|error| error.under_key(&key))
+        let value = ValueDeserializer { value, strict: self.strict };
+        seed.deserialize(value).map_err(|error| error.under_key(&key))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -93,7 +96,7 @@ impl<'de> MapAccess<'de> for Entries {
 /// The name of a variant and its content.
 pub(super) struct Variant {
     name: Box<str>,
-    content: Value,
+    content: ValueDeserializer,
 }
 
 impl Variant {
@@ -102,11 +105,11 @@ impl Variant {
         let kebab = kebab(&name);
         let other_form = !known.contains(&&*name) && known.contains(&&*kebab);
         let name = if other_form { kebab.into() } else { name };
-        Self { name, content: Value::Nil }
+        Self { name, content: ValueDeserializer { value: Value::Nil, strict: false } }
     }
 
-    pub(super) fn with(self, content: Value) -> Self {
-        Self { content, ..self }
+    pub(super) fn with(self, value: Value, strict: bool) -> Self {
+        Self { content: ValueDeserializer { value, strict }, ..self }
     }
 }
 
@@ -116,7 +119,7 @@ impl<'de> EnumAccess<'de> for Variant {
 
     fn variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, Content), Error> {
         let variant = seed.deserialize((&*self.name).into_deserializer())?;
-        Ok((variant, Content(ValueDeserializer::new(self.content))))
+        Ok((variant, Content(self.content)))
     }
 }
 

@@ -13,19 +13,16 @@ pub(super) trait Integer: FromStr + TryFrom<i64> + Display {
 }
 
 macro_rules! integer_types {
-    ($($type:ty: $signed:literal),*) => {
+    ($($type:ty)*) => {
         $(impl Integer for $type {
             const LEAST: Self = <$type>::MIN;
             const MOST: Self = <$type>::MAX;
-            const SIGNED: bool = $signed;
+            const SIGNED: bool = <$type>::MIN != 0;
         })*
     };
 }
 
-integer_types! {
-    i8: true, i16: true, i32: true, i64: true, i128: true,
-    u8: false, u16: false, u32: false, u64: false, u128: false
-}
+integer_types! { i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 }
 
 /// Returns the datum as an integer of type `T`.
 pub(super) fn integer<T: Integer>(value: &Value) -> Result<T, Error> {

@@ -1,6 +1,6 @@
 //! Who answers what a person types: the seam between a REPL and a model.
 //!
-//! An [`Agent`] knows sessions only through the methods, and the person only through a
+//! An [`Answerer`] knows sessions only through the methods, and the person only through a
 //! [`Listener`]; it knows neither connection nor dialect.
 
 use std::sync::Arc;
@@ -61,7 +61,7 @@ pub struct Approval {
 
 /// Input of a person.
 #[derive(Debug, Clone)]
-pub struct Turn {
+pub struct UserInput {
     /// The session's name.
     pub session: String,
     /// The text as it was typed.
@@ -76,7 +76,7 @@ pub struct Turn {
 pub const LONGEST_END: Duration = Duration::from_secs(5);
 
 /// Takes turns with a person.
-pub trait Agent: Send + Sync {
+pub trait Answerer: Send + Sync {
     /// Whether a model answers, and which: `:provider` and `:model`, or `:error` with the reason
     /// why none does.
     fn describe(&self) -> Value;
@@ -84,7 +84,7 @@ pub trait Agent: Send + Sync {
     /// Takes a turn. What it answers goes to the listener piece by piece, as it comes.
     fn take_turn<'a>(
         &'a self,
-        turn: Turn,
+        turn: UserInput,
         caller: &'a dyn Caller,
         listener: &'a dyn Listener,
     ) -> Later<'a, Result<(), WireError>>;
@@ -119,14 +119,14 @@ struct ModelShown<'a> {
     model: &'a str,
 }
 
-impl Agent for NoModel {
+impl Answerer for NoModel {
     fn describe(&self) -> Value {
         Value::Map(vec![("error".into(), NO_MODEL.into())])
     }
 
     fn take_turn<'a>(
         &'a self,
-        turn: Turn,
+        turn: UserInput,
         caller: &'a dyn Caller,
         listener: &'a dyn Listener,
     ) -> Later<'a, Result<(), WireError>> {
@@ -259,7 +259,7 @@ async fn pass_on(
     }
 }
 
-impl Agent for Model {
+impl Answerer for Model {
     fn describe(&self) -> Value {
         match self.providers.find(None, None) {
             Err(_) => NoModel.describe(),
@@ -271,7 +271,7 @@ impl Agent for Model {
 
     fn take_turn<'a>(
         &'a self,
-        turn: Turn,
+        turn: UserInput,
         caller: &'a dyn Caller,
         listener: &'a dyn Listener,
     ) -> Later<'a, Result<(), WireError>> {

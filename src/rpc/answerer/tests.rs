@@ -81,9 +81,9 @@ impl Listener for Screen {
     }
 }
 
-fn turn() -> Turn {
+fn turn() -> UserInput {
     let cancelled = CancellationToken::new();
-    Turn { session: "s".to_owned(), text: "go".to_owned(), cancelled }
+    UserInput { session: "s".to_owned(), text: "go".to_owned(), cancelled }
 }
 
 #[tokio::test]
