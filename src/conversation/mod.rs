@@ -35,8 +35,9 @@ use crate::curation::strategy::{self, Strategy};
 use crate::curation::summary::Summarizer;
 use crate::curation::window::Window;
 use crate::engine::{
-    Costs, Engine, EngineError, Grounded, Keep, NewMessage, PrunedView, Query, RollbackUndone,
-    RolledBack, SessionContext, SessionSettings, Summarized, Turn, TurnDone, memories_for,
+    Costs, Engine, EngineError, Grounded, Keep, NewMessage, NewTurn, PrunedView, Query,
+    RollbackUndone, RolledBack, SessionContext, SessionSettings, Summarized, TurnDone,
+    memories_for,
 };
 use crate::files::{DEFAULT_MAX_FILE_BYTES, ReadOptions};
 use crate::session::Session;
@@ -138,7 +139,7 @@ impl Conversation {
         coherence: Option<f64>,
     ) -> Result<TurnDone, ConversationError> {
         let message = self.counted(Utterance::of(Role::User, input));
-        let turn = Turn { message, coherence, vector: None };
+        let turn = NewTurn { message, coherence, vector: None };
         let (context, summarizer) = (self.context()?, &*self.summarizer);
         let done =
             self.engine.run_alone(|engine| engine.process_turn(&context, turn, summarizer))?;

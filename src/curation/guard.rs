@@ -15,7 +15,7 @@ const NO_REASON: &str = "the strategy gave no reason";
 
 /// Returns the projection unchanged if it keeps the contract of strategies, and a repaired one if
 /// not. The units that cannot be left out must fit into `budget`.
-pub(super) fn mended(history: &History<'_>, budget: u64, projection: Projection) -> Projection {
+pub(super) fn repaired(history: &History<'_>, budget: u64, projection: Projection) -> Projection {
     let mut guard = Guard::new(history, projection);
     guard.show_whole_units();
     guard.fit(budget);
@@ -169,15 +169,15 @@ mod tests {
             None => Shown::Whole(index(word)),
         });
         let projection = Projection { shown: shown.collect(), verdicts: Vec::new() };
-        let mended = mended(&history, budget, projection);
+        let repaired = repaired(&history, budget, projection);
         let show = |shown: &Shown| match shown {
             Shown::Whole(index) => format!("{}", index + 1),
             Shown::Shortened { index, .. } => format!("~{}", index + 1),
             Shown::Note { .. } => "n".into(),
         };
-        let shown: Vec<String> = mended.shown.iter().map(show).collect();
+        let shown: Vec<String> = repaired.shown.iter().map(show).collect();
         assert_eq!(shown.join(" "), expected);
-        assert_eq!(mended.verdicts.len(), history.units.len());
+        assert_eq!(repaired.verdicts.len(), history.units.len());
     }
 
     #[test]

@@ -8,7 +8,8 @@ pub mod budget;
 pub mod config;
 mod guard;
 pub mod ledger;
-pub mod managed;
+pub mod notes;
+
 mod offer;
 pub mod phase;
 pub mod prune;

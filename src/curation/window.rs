@@ -103,7 +103,7 @@ pub fn build(request: &Request<'_>) -> Result<Window, BudgetTooSmall> {
     admit(&mut offer, request, never_lost);
     let budget = max_tokens - offer.tokens();
     let aim = Aim { budget, query: request.query };
-    let chosen = guard::mended(history, budget, request.strategy.project(history, &aim));
+    let chosen = guard::repaired(history, budget, request.strategy.project(history, &aim));
     let parts = parts(&offer, history, &chosen);
     let tokens = parts.iter().map(|part| part.tokens).sum();
     let usage = WindowUsage::of(&parts, request.phase);

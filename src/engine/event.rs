@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::context::change::Change;
 use crate::context::manager::Manager;
-use crate::curation::managed::{Status, Step};
+use crate::curation::notes::{NotesStatus, NotesStep};
 use crate::session::message::Message;
 
 /// A durable change of the state.
@@ -80,9 +80,9 @@ pub enum Event {
         /// Name of the template.
         template: String,
         /// Outcome.
-        status: Status,
+        status: NotesStatus,
         /// Failed step and reason, if it failed.
-        failure: Option<(Step, String)>,
+        failure: Option<(NotesStep, String)>,
     },
 }
 
@@ -176,10 +176,10 @@ impl Statistics {
             Event::ContextSummarized { .. } => self.summaries += 1,
             Event::CheckpointCreated { .. } => self.checkpoints += 1,
             Event::TurnManaged { status, .. } => match status {
-                Status::Managed => self.turns_managed += 1,
-                Status::BelowThreshold => self.turns_below_threshold += 1,
-                Status::Disabled => self.turns_with_managing_disabled += 1,
-                Status::Failed => self.management_failures += 1,
+                NotesStatus::Managed => self.turns_managed += 1,
+                NotesStatus::BelowThreshold => self.turns_below_threshold += 1,
+                NotesStatus::Disabled => self.turns_with_managing_disabled += 1,
+                NotesStatus::Failed => self.management_failures += 1,
             },
         }
     }

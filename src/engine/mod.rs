@@ -33,9 +33,9 @@ pub use self::queue::{Caller, Task};
 pub use self::reach::Reach;
 pub use self::run::{Handle, MAX_BURST, QUEUE_LENGTH, run};
 pub use self::session::{
-    AskedWindow, DEFAULT_TEMPLATE, Keep, Material, ModelAnswer, NewMessage, Opened, PrunedView,
-    RollbackUndone, RolledBack, Said, SessionContext, SessionSettings, Summarized, ToManage, Turn,
-    TurnDone, quality_parts,
+    AskedWindow, DEFAULT_TEMPLATE, Keep, Material, ModelAnswer, NewMessage, NewTurn, NotesMaterial,
+    Opened, PrunedView, RollbackUndone, RolledBack, Said, SessionContext, SessionSettings,
+    Summarized, TurnDone, quality_parts,
 };
 pub use self::sets::{Loaded, Saved};
 pub use self::windows::Noted;

@@ -7,8 +7,8 @@ use super::Step;
 use super::call::Call;
 use super::error::{agent_error, engine_error};
 use super::params::{InSession, Name, not_negative};
-use crate::agent::notes::{self, Managed, Wish};
-use crate::curation::managed::{SaidSettings, Status};
+use crate::agent::notes::{self, TurnNotes, Wish};
+use crate::curation::notes::{NotesOptions, NotesStatus};
 use crate::engine::Engine;
 use crate::ids::{MessageId, ViewId};
 use crate::store::notes::{NewNotes, NotesQuery, NotesRow};
@@ -40,7 +40,7 @@ pub(super) struct ManageContext {
 }
 
 pub(super) fn manage_context(call: Call, given: ManageContext) -> Result<Step, WireError> {
-    let said = SaidSettings {
+    let said = NotesOptions {
         recent_runs: not_negative("recent-runs", given.recent_runs)?,
         passthrough_runs: not_negative("passthrough-runs", given.passthrough_runs)?,
         token_threshold: not_negative("token-threshold", given.token_threshold)?,
@@ -75,7 +75,7 @@ pub(super) struct ListViews {
     /// List only this session's.
     session: Option<Name>,
     /// List only those with this status.
-    status: Option<Status>,
+    status: Option<NotesStatus>,
     /// List only the one with this id, `view-N`.
     view: Option<ViewId>,
     #[schemars(description = format!("Maximum number, up to {MAX_LISTED}; defaults to {DEFAULT_LISTED}."))]
@@ -93,7 +93,7 @@ pub(super) fn list_views(_: Call, given: ListViews) -> Result<Step, WireError> {
             None => None,
         };
         let id = given.view.map(|ViewId(number)| number);
-        let status = given.status.map(Status::name);
+        let status = given.status.map(NotesStatus::name);
         let rows = engine.read().notes(&NotesQuery { id, session, status, limit, brief })?;
         let mut listed = Vec::with_capacity(rows.len());
         for row in rows {
@@ -137,7 +137,7 @@ pub(super) struct NotesResult {
 }
 
 impl NotesResult {
-    pub(super) fn of(managed: &Managed) -> Self {
+    pub(super) fn of(managed: &TurnNotes) -> Self {
         Self {
             made: fields(&managed.view, |name| OUTCOME.contains(&name)),
             view: managed.id.map(ViewId),
@@ -164,7 +164,7 @@ struct ManagedResult<'a> {
     runs_shown: Option<u64>,
 }
 
-fn managed_result(session: &str, managed: &Managed) -> Value {
+fn managed_result(session: &str, managed: &TurnNotes) -> Value {
     let (view, shown) = (&managed.view, managed.shown());
     Value::of(&ManagedResult {
         session,

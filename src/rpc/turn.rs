@@ -11,7 +11,7 @@ use super::messages::MessageParam;
 use super::params::{InSession, ModelName, RequestKey, Short};
 use super::summarize::prepared;
 use crate::curation::summary::Prepared;
-use crate::engine::{Engine, NewMessage, Turn, TurnDone, quality_parts};
+use crate::engine::{Engine, NewMessage, NewTurn, TurnDone, quality_parts};
 use crate::ids::{CheckpointId, MemoryId, MessageId};
 use crate::session::message::Phase;
 use crate::value::{Keyword, Value};
@@ -59,7 +59,7 @@ fn turn(
         let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
         let (row, done) = engine.once_in("process-turn", key, session, |engine, row| {
             let context = engine.context_of(row.clone(), given.model.as_deref())?;
-            let turn = Turn { message, coherence: given.coherence, vector };
+            let turn = NewTurn { message, coherence: given.coherence, vector };
             engine.process_turn(&context, turn, &prepared)
         })?;
         let turn = TurnResult::of(&done, outcome);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::agent::notes::Managed;
+use crate::agent::notes::TurnNotes;
 use crate::agent::tools::CalledTool;
 use crate::context::render::report::ItemVerdict;
 use crate::engine::{AskedWindow, Material, TurnDone};
@@ -24,7 +24,7 @@ pub(super) struct Begun {
     /// The cost of the last answer, to be stored with it.
     pub(super) asked: Option<AskedWindow>,
     /// Outcome of taking notes on its history.
-    pub(super) managed: Option<Managed>,
+    pub(super) managed: Option<TurnNotes>,
     /// Number of times that the model was asked.
     pub(super) rounds: u64,
     /// Tool calls of the model.

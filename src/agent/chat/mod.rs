@@ -18,7 +18,7 @@ pub use self::reply::{Preview, Reply};
 use super::notes::Wish;
 use super::tools::OfferedTool;
 use super::{AgentError, Configured, Embedded, EventSink, Job, TurnEvent};
-use crate::curation::managed::{SaidSettings, directive};
+use crate::curation::notes::{NotesOptions, directive};
 use crate::curation::section::Sections;
 use crate::engine::{Engine, NewMessage, SessionSettings};
 use crate::session::message::Phase;
@@ -153,7 +153,7 @@ impl Chat {
         let template = directed.or(request.template);
         let notes = managed.then(|| Wish {
             template: template.unwrap_or_else(|| settings.template_name().to_owned()),
-            said: SaidSettings::default(),
+            said: NotesOptions::default(),
         });
         let names = request.tools.unwrap_or(settings.tools);
         let named =

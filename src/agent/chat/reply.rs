@@ -6,9 +6,9 @@ use super::Chat;
 use super::begun::{Begun, Opaque};
 use crate::agent::tools::CalledTool;
 use crate::agent::window::Built;
-use crate::agent::{AgentError, Embedded, TurnEvent, notes::Managed};
+use crate::agent::{AgentError, Embedded, TurnEvent, notes::TurnNotes};
 use crate::context::render::report::{ItemFate, ItemVerdict};
-use crate::curation::managed::without_directive;
+use crate::curation::notes::without_directive;
 use crate::curation::section::Section;
 use crate::curation::window::Window;
 use crate::engine::TurnDone;
@@ -43,7 +43,7 @@ pub struct Reply {
     /// Items of which the model does not see all.
     pub left_out: Vec<ItemVerdict>,
     /// Outcome of taking notes, if they were to be taken.
-    pub managed: Option<Managed>,
+    pub managed: Option<TurnNotes>,
     /// Number of times that the model was asked.
     pub rounds: u64,
     /// Tools that it called.

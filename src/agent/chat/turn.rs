@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use super::begun::{Begun, Opaque};
 use super::{Chat, Reply, broken};
-use crate::agent::notes::{self, Managed};
+use crate::agent::notes::{self, TurnNotes};
 use crate::agent::window::{Built, Purpose, build};
 use crate::agent::{AgentError, Configured, TurnEvent};
 use crate::curation::section::{Counted, Section};
 use crate::curation::summary::Extractive;
 use crate::curation::window::Window;
-use crate::engine::{AskedWindow, Engine, EngineError, Material, Turn};
+use crate::engine::{AskedWindow, Engine, EngineError, Material, NewTurn};
 use crate::provider::ProviderError;
 use crate::provider::chat::{Request, Response, StreamEvent, Usage, cancelled, malformed};
 use crate::session::message::{Message, ToolCall};
@@ -73,7 +73,7 @@ impl Chat {
             let mut context = engine.context_of(row, None)?;
             context.costs = configured.with_room(context.costs);
             let turn = engine.once("chat", key.as_deref(), |engine| {
-                let turn = Turn { message, coherence: None, vector };
+                let turn = NewTurn { message, coherence: None, vector };
                 engine.process_turn(&context, turn, &Extractive)
             })?;
             let answered = match key {
@@ -127,7 +127,7 @@ impl Chat {
     /// The window with the managed view in the place of the history; when it cannot be built, the
     /// view is given up, and there is none.
     async fn managed_window(&self, begun: &mut Begun) -> Result<Option<Built>, AgentError> {
-        if !begun.managed.as_ref().is_some_and(Managed::has_view) {
+        if !begun.managed.as_ref().is_some_and(TurnNotes::has_view) {
             return Ok(None);
         }
         let mut material = self.material(begun).await?;
@@ -260,7 +260,7 @@ impl Chat {
     }
 
     /// Counts what the manager's notes took, unless they were there already.
-    fn report_notes(&self, begun: &mut Begun, managed: &Managed) {
+    fn report_notes(&self, begun: &mut Begun, managed: &TurnNotes) {
         let view = &managed.view;
         let (provider, model) = (view.provider.as_deref(), view.model.as_deref());
         if managed.cached || view.payload.is_empty() {

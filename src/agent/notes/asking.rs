@@ -1,8 +1,8 @@
 //! Asking the manager for its notes.
 
 use super::super::Configured;
-use super::run::{ManageRun, Stopped};
-use crate::curation::managed::{Status, Step};
+use super::run::{NotesRun, Stopped};
+use crate::curation::notes::{NotesStatus, NotesStep};
 use crate::provider::chat::{ChatMessage, Request, Response, Stop, cancelled};
 use crate::session::message::Role;
 use crate::template::TASK;
@@ -10,10 +10,10 @@ use crate::template::TASK;
 /// The longest notes that are taken, in bytes; a model that says more is stopped.
 const MAX_NOTES_BYTES: usize = 1 << 20;
 
-impl ManageRun<'_> {
+impl NotesRun<'_> {
     /// The manager's notes.
     pub(super) async fn notes(&mut self, manager: &Configured) -> Result<String, Stopped> {
-        self.step = Step::Answer;
+        self.step = NotesStep::Answer;
         let messages = vec![
             ChatMessage::new(Role::System, TASK),
             ChatMessage::new(Role::User, &self.view.prompt),
@@ -21,7 +21,7 @@ impl ManageRun<'_> {
         let request = Request { messages, max_tokens: manager.max_tokens, ..Request::default() };
         self.view.payload = manager.provider.payload(&request);
         if self.only_prompt {
-            self.view.status = Status::Managed.name().to_owned();
+            self.view.status = NotesStatus::Managed.name().to_owned();
             return Err(Stopped::Raw);
         }
         let mut whole = Response::default();

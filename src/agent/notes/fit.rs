@@ -2,7 +2,7 @@
 //!
 //! Pure, and not quick: a long conversation is written out and its tokens are counted.
 
-use crate::curation::managed::Managing;
+use crate::curation::notes::NotesInput;
 use crate::template::{Conversation, ManagerPrompt, TASK, Template};
 use crate::tokens::Measure;
 
@@ -32,7 +32,7 @@ pub(super) enum Unfit {
 /// The prompt of at most `budget` tokens with as many of the last runs as that allows.
 pub(super) fn fit(
     template: &Template,
-    managing: &Managing,
+    managing: &NotesInput,
     measure: &Measure,
     budget: u64,
     cancelled: impl Fn() -> bool,
@@ -78,7 +78,7 @@ fn worth_trying(runs: &[String]) -> usize {
 
 fn prompt_with(
     template: &Template,
-    managing: &Managing,
+    managing: &NotesInput,
     measure: &Measure,
     runs: usize,
 ) -> Result<Fitted, Unfit> {
@@ -108,8 +108,8 @@ mod tests {
         Measure::plain(Arc::new(Estimate))
     }
 
-    fn managing(runs: usize, words: &str) -> Managing {
-        Managing {
+    fn managing(runs: usize, words: &str) -> NotesInput {
+        NotesInput {
             recent_runs: (0..runs).map(|run| format!("run{run} {words}\n")).collect(),
             latest_input: "now".to_owned(),
             prior_summary: None,

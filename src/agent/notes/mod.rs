@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use self::run::{ManageRun, Stopped};
+use self::run::{NotesRun, Stopped};
 use super::{AgentError, Configured, Job, Services};
-use crate::curation::managed::{SaidSettings, Status, Step};
+use crate::curation::notes::{NotesOptions, NotesStatus, NotesStep};
 use crate::engine::{EngineError, Material};
 use crate::store::notes::NewNotes;
 
@@ -30,12 +30,12 @@ pub struct Wish {
     /// The template's name.
     pub template: String,
     /// The settings that come before the session's and the template's.
-    pub said: SaidSettings,
+    pub said: NotesOptions,
 }
 
 /// The outcome of taking notes for a turn.
 #[derive(Clone)]
-pub struct Managed {
+pub struct TurnNotes {
     /// The stored record.
     pub view: NewNotes,
     /// The number under which it is stored.
@@ -58,7 +58,7 @@ struct View {
 }
 
 /// Manages the present turn of a session; `configured` is the model that will see the view. Whoever
-/// uses the view says so with [`Managed::mark_used`].
+/// uses the view says so with [`TurnNotes::mark_used`].
 ///
 /// # Errors
 /// Only when the call was cancelled: what fails is in the outcome.
@@ -67,8 +67,8 @@ pub async fn manage(
     id: u64,
     wish: &Wish,
     configured: &Configured,
-) -> Result<Managed, AgentError> {
-    let mut managed = outcome_of(ManageRun::new(job, id, wish, configured), DEADLINE).await?;
+) -> Result<TurnNotes, AgentError> {
+    let mut managed = outcome_of(NotesRun::new(job, id, wish, configured), DEADLINE).await?;
     if !managed.cached {
         managed.keep(&job.services).await;
     }
@@ -84,17 +84,17 @@ pub async fn rehearse(
     id: u64,
     wish: &Wish,
     configured: &Configured,
-) -> Result<Managed, AgentError> {
-    let mut run = ManageRun::new(job, id, wish, configured);
+) -> Result<TurnNotes, AgentError> {
+    let mut run = NotesRun::new(job, id, wish, configured);
     run.only_prompt = true;
     outcome_of(run, DEADLINE).await
 }
 
-async fn outcome_of(mut run: ManageRun<'_>, deadline: Duration) -> Result<Managed, AgentError> {
+async fn outcome_of(mut run: NotesRun<'_>, deadline: Duration) -> Result<TurnNotes, AgentError> {
     let outcome = timeout(deadline, run.run()).await.unwrap_or_else(|_| {
         Stopped::failed(format!("it took longer than {} seconds", deadline.as_secs()))
     });
-    let ManageRun { mut view, step, stored, .. } = run;
+    let NotesRun { mut view, step, stored, .. } = run;
     let taken = match outcome {
         Ok(taken) => Some(taken),
         Err(Stopped::Raw) => None,
@@ -106,17 +106,17 @@ async fn outcome_of(mut run: ManageRun<'_>, deadline: Duration) -> Result<Manage
     };
     // Of a view that was made before, listeners were told then.
     let is_told = stored.is_some();
-    Ok(Managed { view, id: stored, cached: stored.is_some(), is_told, taken })
+    Ok(TurnNotes { view, id: stored, cached: stored.is_some(), is_told, taken })
 }
 
-fn fail(view: &mut NewNotes, step: Step, reason: String) {
-    view.status = Status::Failed.name().to_owned();
+fn fail(view: &mut NewNotes, step: NotesStep, reason: String) {
+    view.status = NotesStatus::Failed.name().to_owned();
     view.step = Some(step.name().to_owned());
     view.reason = Some(reason);
     view.tokens_after = view.tokens_before;
 }
 
-impl Managed {
+impl TurnNotes {
     /// Puts the view in the place of the history, if there is one.
     pub(super) fn apply(&self, material: &mut Material) {
         let Some(taken) = &self.taken else { return };
@@ -140,7 +140,7 @@ impl Managed {
     /// Gives the view up, because the window could not be built with it.
     pub(super) async fn give_up(&mut self, services: &Services, reason: String) {
         self.taken = None;
-        fail(&mut self.view, Step::Window, reason);
+        fail(&mut self.view, NotesStep::Window, reason);
         self.cached = false;
         self.keep(services).await;
     }
@@ -153,7 +153,7 @@ impl Managed {
         match kept(services, &self.view).await {
             Ok(id) => self.id = Some(id),
             Err(error) if self.taken.take().is_some() => {
-                fail(&mut self.view, Step::Store, error.to_string());
+                fail(&mut self.view, NotesStep::Store, error.to_string());
                 match kept(services, &self.view).await {
                     Ok(id) => self.id = Some(id),
                     Err(error) => tracing::warn!("a failed view could not be stored: {error}"),
@@ -180,7 +180,7 @@ async fn kept(services: &Services, view: &NewNotes) -> Result<u64, EngineError> 
     services.engine.ask(move |engine| engine.keep_notes(&view)).await
 }
 
-impl Managed {
+impl TurnNotes {
     /// Returns the text that takes the history's place, and the numbers of the messages after it.
     pub fn shown(&self) -> Option<(&str, &BTreeSet<u64>)> {
         self.taken.as_ref().map(|taken| (&*taken.text, &*taken.kept))

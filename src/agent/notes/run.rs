@@ -9,11 +9,11 @@ use super::super::{Configured, Job};
 use super::fit::{Fitted, Unfit, fit};
 use super::{View, Wish};
 use crate::curation::budget::Budget;
-use crate::curation::managed::{
-    ManageSettings, Managing, Plan, SaidSettings, Status, Step, plan, summary_message,
+use crate::curation::notes::{
+    NotesInput, NotesOptions, NotesSettings, NotesStatus, NotesStep, Plan, plan, summary_message,
 };
 use crate::curation::unit::{History, Kept};
-use crate::engine::{Engine, EngineError, ToManage};
+use crate::engine::{Engine, EngineError, NotesMaterial};
 use crate::store::notes::NewNotes;
 use crate::template::{Source, Template};
 
@@ -35,31 +35,31 @@ impl Stopped {
 
 /// The input of the note-taker, and the messages that stay beside the notes.
 struct Planned {
-    managing: Managing,
+    managing: NotesInput,
     kept: BTreeSet<u64>,
     kept_tokens: u64,
 }
 
 /// Note-taking on its way through its steps.
-pub(super) struct ManageRun<'a> {
+pub(super) struct NotesRun<'a> {
     pub(super) job: &'a Job,
     wish: &'a Wish,
     /// Model that answers the user. It also takes the notes unless the template names another.
     configured: &'a Configured,
     pub(super) view: NewNotes,
     /// The step that it has come to.
-    pub(super) step: Step,
+    pub(super) step: NotesStep,
     /// The number of the view that was made of the same turn before.
     pub(super) stored: Option<u64>,
     /// True if the note-taker is not to be asked.
     pub(super) only_prompt: bool,
 }
 
-impl<'a> ManageRun<'a> {
+impl<'a> NotesRun<'a> {
     pub(super) fn new(job: &'a Job, id: u64, wish: &'a Wish, configured: &'a Configured) -> Self {
         let template = wish.template.clone();
         let view = NewNotes { session: id, template, ..NewNotes::default() };
-        let step = Step::History;
+        let step = NotesStep::History;
         Self { job, wish, configured, view, step, stored: None, only_prompt: false }
     }
 
@@ -79,7 +79,7 @@ impl<'a> ManageRun<'a> {
         let tokens =
             self.aside(move |_| measuring.context.costs.measure.counter().count(&counted)).await?;
         self.view.tokens_after = given.context.costs.measure.message(tokens) + kept_tokens;
-        self.view.status = Status::Managed.name().to_owned();
+        self.view.status = NotesStatus::Managed.name().to_owned();
         Ok(View { text, tokens, kept: Arc::new(kept) })
     }
 
@@ -111,9 +111,9 @@ impl<'a> ManageRun<'a> {
     }
 
     /// Reads the history, and counts what it costs.
-    async fn history(&mut self) -> Result<ToManage, Stopped> {
+    async fn history(&mut self) -> Result<NotesMaterial, Stopped> {
         let (id, model) = (self.view.session, self.configured.provider.model().to_owned());
-        let given = self.ask(move |engine| engine.to_manage(id, &model)).await?;
+        let given = self.ask(move |engine| engine.notes_material(id, &model)).await?;
         self.view.message = given.message;
         self.view.turn = given.turn;
         let measured = self.aside(move |_| {
@@ -129,8 +129,8 @@ impl<'a> ManageRun<'a> {
         Ok(given)
     }
 
-    async fn template(&mut self, given: &ToManage) -> Result<Template, Stopped> {
-        self.step = Step::Template;
+    async fn template(&mut self, given: &NotesMaterial) -> Result<Template, Stopped> {
+        self.step = NotesStep::Template;
         let folders = self.job.services.template_folders(given.context.row.project.clone());
         let folders = folders.or_else(Stopped::failed)?;
         let name = self.view.template.clone();
@@ -143,8 +143,8 @@ impl<'a> ManageRun<'a> {
 
     /// Returns the notes of the turn before; without such notes, the summary that stands in the
     /// place of messages that are no longer in view.
-    async fn prior(&mut self, given: &ToManage) -> Result<String, Stopped> {
-        self.step = Step::PriorSummary;
+    async fn prior(&mut self, given: &NotesMaterial) -> Result<String, Stopped> {
+        self.step = NotesStep::PriorSummary;
         let (id, message) = (given.context.row.id, given.message);
         let noted = self.ask(move |engine| engine.prior_notes(id, message)).await?;
         Ok(noted.or_else(|| given.summary.as_deref().map(str::to_owned)).unwrap_or_default())
@@ -153,13 +153,13 @@ impl<'a> ManageRun<'a> {
     /// Decides what the note-taker is shown, which messages follow its notes, and what those cost.
     async fn plan(
         &mut self,
-        given: &Arc<ToManage>,
+        given: &Arc<NotesMaterial>,
         template: &Template,
         prior: String,
     ) -> Result<Planned, Stopped> {
-        self.step = Step::Prompt;
+        self.step = NotesStep::Prompt;
         let front = &template.front_matter;
-        let of_template = SaidSettings {
+        let of_template = NotesOptions {
             recent_runs: front.recent_runs,
             passthrough_runs: front.passthrough_runs,
             token_threshold: front.token_threshold,
@@ -179,7 +179,7 @@ impl<'a> ManageRun<'a> {
 
     /// Finds the model that takes the notes.
     fn manager(&mut self, template: &Template) -> Result<Configured, Stopped> {
-        self.step = Step::Answer;
+        self.step = NotesStep::Answer;
         let providers = &self.job.services.providers;
         let (answering, named) = (self.configured, template.front_matter.model.as_deref());
         let found = match (named, &template.source) {
@@ -202,10 +202,10 @@ impl<'a> ManageRun<'a> {
     async fn prompt(
         &mut self,
         template: &Arc<Template>,
-        managing: Managing,
+        managing: NotesInput,
         manager: &Configured,
     ) -> Result<(), Stopped> {
-        self.step = Step::Prompt;
+        self.step = NotesStep::Prompt;
         manager.find_limit().await;
         let model = manager.provider.model().to_owned();
         let costs = manager.with_room(self.ask(move |engine| engine.costs(Some(&model))).await?);
@@ -238,7 +238,7 @@ impl<'a> ManageRun<'a> {
 
     /// The notes that were made of the same prompt before.
     async fn made_before(&mut self) -> Result<Option<String>, Stopped> {
-        self.step = Step::PriorSummary;
+        self.step = NotesStep::PriorSummary;
         let view = self.view.clone();
         let Some(row) = self.ask(move |engine| Ok(engine.read().notes_like(&view)?)).await? else {
             return Ok(None);
@@ -251,17 +251,17 @@ impl<'a> ManageRun<'a> {
 
 /// Returns the input of the note-taker and what stays beside its notes, or why no notes are taken.
 fn planned(
-    given: &ToManage,
-    settings: &ManageSettings,
+    given: &NotesMaterial,
+    settings: &NotesSettings,
     prior: &str,
     tokens: u64,
-) -> Result<Planned, Status> {
+) -> Result<Planned, NotesStatus> {
     let messages = given.messages.iter().map(|message| &**message).collect();
     let history = History::new(messages, &given.context.costs.measure);
     let prior = Some(prior).filter(|prior| !prior.is_empty());
     let managing = match plan(&history, settings, prior, tokens) {
         Plan::Raw(status) => return Err(status),
-        Plan::Manage(managing) => managing,
+        Plan::Take(managing) => managing,
     };
     let passthrough: BTreeSet<u64> = managing.passthrough.iter().copied().collect();
     let (mut kept, mut kept_tokens) = (BTreeSet::new(), 0);

@@ -10,7 +10,7 @@ use crate::provider::settings::Origin;
 use crate::tokens::Estimate;
 
 /// Takes notes with an engine that never answers.
-fn stuck(deadline: Duration, cancelled: CancellationToken) -> Result<Managed, AgentError> {
+fn stuck(deadline: Duration, cancelled: CancellationToken) -> Result<TurnNotes, AgentError> {
     let (engine, _never_read) = Handle::channel();
     let limits = Limits { max_message_bytes: 1 << 20, max_file_bytes: 1 << 20, max_items: 50 };
     let services = Arc::new(Services::new(engine, Arc::new(Estimate), limits));
@@ -23,8 +23,8 @@ fn stuck(deadline: Duration, cancelled: CancellationToken) -> Result<Managed, Ag
         from: Origin::Script("none".into()),
         rooms: Rooms::default(),
     };
-    let wish = Wish { template: "freeform-chat".to_owned(), said: SaidSettings::default() };
-    let outcome = outcome_of(ManageRun::new(&job, 1, &wish, &configured), deadline);
+    let wish = Wish { template: "freeform-chat".to_owned(), said: NotesOptions::default() };
+    let outcome = outcome_of(NotesRun::new(&job, 1, &wish, &configured), deadline);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(outcome)
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::{Costs, Engine, EngineError};
 use crate::curation::config::TurnConfig;
-use crate::curation::managed::SaidSettings;
+use crate::curation::notes::NotesOptions;
 use crate::store::StoreError;
 use crate::store::session::SessionRow;
 
@@ -33,7 +33,7 @@ pub struct SessionSettings {
     /// Name of the template; defaults to [`DEFAULT_TEMPLATE`].
     pub template: Option<String>,
     /// Overrides of the template's own settings.
-    pub managing: SaidSettings,
+    pub managing: NotesOptions,
     /// Names of the tools that the model may call.
     pub tools: Vec<String>,
     /// Names of the tools that it may call without asking each time.
@@ -51,7 +51,7 @@ impl Default for SessionSettings {
             turn: TurnConfig::default(),
             manage: false,
             template: None,
-            managing: SaidSettings::default(),
+            managing: NotesOptions::default(),
             tools: Vec::new(),
             allowed_tools: Vec::new(),
         }

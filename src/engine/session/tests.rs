@@ -260,9 +260,9 @@ fn long_talk(engine: &mut Engine, name: &str) -> u64 {
     id
 }
 
-fn asked() -> Turn {
+fn asked() -> NewTurn {
     let message = NewMessage { tokens: 20, ..said(Role::User, "and what of p3?") };
-    Turn { message, coherence: None, vector: None }
+    NewTurn { message, coherence: None, vector: None }
 }
 
 fn context(engine: &mut Engine, id: u64) -> SessionContext {
@@ -369,7 +369,7 @@ fn reads<T>(
 
 /// A turn as `process-turn` does it.
 fn process(engine: &mut Engine, coherence: f64) -> Result<TurnDone, EngineError> {
-    let turn = Turn { coherence: Some(coherence), ..asked() };
+    let turn = NewTurn { coherence: Some(coherence), ..asked() };
     let done = engine.once_in("process-turn", None, Some("a"), |engine, row| {
         let context = engine.context_of(row.clone(), None)?;
         engine.process_turn(&context, turn, &Extractive)

@@ -28,7 +28,7 @@ const HELPFUL: f64 = 0.05;
 
 /// Input of a turn.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Turn {
+pub struct NewTurn {
     /// The user's message.
     pub message: NewMessage,
     /// Coherence of the last answer from 0 to 1, if it was judged.
@@ -80,7 +80,7 @@ impl Engine {
     pub fn process_turn(
         &mut self,
         context: &SessionContext,
-        turn: Turn,
+        turn: NewTurn,
         summarizer: &dyn Summarizer,
     ) -> Result<TurnDone, EngineError> {
         let SessionContext { row, settings, costs } = context;

@@ -6,7 +6,7 @@ use super::super::windows::Noted;
 use super::super::{Engine, EngineError, Selection, View};
 use super::settings::SessionContext;
 use crate::context::render::report::ItemVerdict;
-use crate::curation::managed::without_directive;
+use crate::curation::notes::without_directive;
 use crate::curation::report::{Fingerprint, Report};
 use crate::curation::window::{Window, WindowUsage};
 use crate::session::message::Message;

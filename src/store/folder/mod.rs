@@ -23,7 +23,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    pub(in crate::store) fn mended(text: impl Into<String>) -> Self {
+    pub(in crate::store) fn repaired(text: impl Into<String>) -> Self {
         Self { lost: false, text: text.into() }
     }
 

@@ -139,13 +139,13 @@ impl Replayed {
             )));
         }
         if self.missing.is_empty() && self.unreadable > 0 {
-            findings.push(Finding::mended(format!(
+            findings.push(Finding::repaired(format!(
                 "{} lines of the log could not be read; nothing is missing",
                 self.unreadable
             )));
         }
         if self.doubled > 0 {
-            findings.push(Finding::mended(format!(
+            findings.push(Finding::repaired(format!(
                 "the log held {} writes twice; each was applied once",
                 self.doubled
             )));

@@ -22,7 +22,7 @@ pub(super) enum Verdict {
     Sound,
     /// These pages, counted from 0, are damaged but intact in the copy. Empty when the file is
     /// merely too long.
-    Mendable(Vec<usize>),
+    Repairable(Vec<usize>),
     /// There are no checksums to judge it by.
     Unknown,
     /// This many pages are damaged in the database and in the copy.
@@ -63,7 +63,7 @@ pub(super) fn judge(
         };
         return Ok(Judged { verdict, sums: None });
     };
-    let (mut mended, mut lost) = (Vec::new(), 0);
+    let (mut repaired, mut lost) = (Vec::new(), 0);
     let mut pages = Pages::of(File::open(files.database()).ok(), sums.page_size);
     let copy = File::open(files.copy()).ok();
     let mut twin = vec![0; sums.page_size];
@@ -74,14 +74,14 @@ pub(super) fn judge(
         }
         let at = (index * sums.page_size) as u64;
         match copy.as_ref().map(|copy| copy.read_exact_at(&mut twin, at)) {
-            Some(Ok(())) if sums.fits(index, &twin) => mended.push(index),
+            Some(Ok(())) if sums.fits(index, &twin) => repaired.push(index),
             _ => lost += 1,
         }
     }
     let too_long = length > size(&sums, wal);
-    let verdict = match (lost, mended.is_empty()) {
+    let verdict = match (lost, repaired.is_empty()) {
         (0, true) if !too_long => Verdict::Sound,
-        (0, _) => Verdict::Mendable(mended),
+        (0, _) => Verdict::Repairable(repaired),
         _ => Verdict::Beyond(lost),
     };
     Ok(Judged { verdict, sums: Some(sums) })
@@ -113,7 +113,7 @@ pub(super) fn sums_of(path: &Path, epoch: u64) -> io::Result<Option<Sums>> {
 }
 
 /// Restores damaged pages from the copy, and cuts the database to its length.
-pub(super) fn mend(files: &Files, pages: &[usize], sums: &Sums, wal: &Wal) -> io::Result<()> {
+pub(super) fn repair(files: &Files, pages: &[usize], sums: &Sums, wal: &Wal) -> io::Result<()> {
     let database =
         OpenOptions::new().write(true).create(true).truncate(false).open(files.database())?;
     let copy = File::open(files.copy())?;
@@ -134,7 +134,7 @@ pub(super) fn image(files: &Files, judged: &Judged, wal: &Wal) -> io::Result<Vec
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         read => read?,
     };
-    if let (Verdict::Mendable(pages), Some(sums)) = (&judged.verdict, &judged.sums) {
+    if let (Verdict::Repairable(pages), Some(sums)) = (&judged.verdict, &judged.sums) {
         let length = usize::try_from(size(sums, wal)).unwrap_or(usize::MAX);
         image.resize(length, 0);
         let copy = File::open(files.copy())?;

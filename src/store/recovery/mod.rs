@@ -132,21 +132,21 @@ impl State {
     fn findings(&self) -> Vec<Finding> {
         let mut findings = Vec::new();
         if self.foreign_wal {
-            findings.push(Finding::mended(
+            findings.push(Finding::repaired(
                 "the database's write-ahead log belongs to another moment, so it was ignored",
             ));
         }
         if let [path] = &*self.unusable {
             let text = format!("{} could not be read, so it was written anew", visible_path(path));
-            findings.push(Finding::mended(text));
+            findings.push(Finding::repaired(text));
         }
         match &self.judged.verdict {
-            Verdict::Mendable(pages) => findings.push(Finding::mended(format!(
+            Verdict::Repairable(pages) => findings.push(Finding::repaired(format!(
                 "the database was damaged ({} bad pages); it was repaired from its second copy",
                 pages.len()
             ))),
             Verdict::Sound if self.judged.sums.is_none() && self.epoch() > 0 => {
-                findings.push(Finding::mended(
+                findings.push(Finding::repaired(
                     "the checksums of the database could not be used, so they were computed anew",
                 ));
             }
@@ -161,7 +161,7 @@ impl State {
 
     /// Returns whether the files must be copied before the state is opened.
     fn is_changed_by_opening(&self) -> bool {
-        self.foreign_wal || matches!(self.judged.verdict, Verdict::Mendable(_))
+        self.foreign_wal || matches!(self.judged.verdict, Verdict::Repairable(_))
     }
 
     /// Describes why the database cannot be used; `None` when it can.
@@ -171,7 +171,7 @@ impl State {
                 let format = judge::format(files, &self.wal).unwrap_or_default();
                 refuse_newer(format, &files.database()).map(|()| None)
             }
-            Verdict::Mendable(_) => Ok(None),
+            Verdict::Repairable(_) => Ok(None),
             Verdict::Absent if self.epoch() == 0 => Ok(None),
             Verdict::Absent => Ok(Some("it is missing".to_owned())),
             Verdict::Beyond(pages) => {
@@ -246,8 +246,8 @@ fn open_for_writing(files: &Files) -> Result<Opened, StoreError> {
         findings.insert(0, beyond(&wrong, backup.as_ref()));
         begin_anew(files, backup.as_ref()).map_err(beside)?;
         sums = sums::Sums::read(&files.sums());
-    } else if let (Verdict::Mendable(pages), Some(sums)) = (&state.judged.verdict, &sums) {
-        judge::mend(files, pages, sums, &state.wal).map_err(beside)?;
+    } else if let (Verdict::Repairable(pages), Some(sums)) = (&state.judged.verdict, &sums) {
+        judge::repair(files, pages, sums, &state.wal).map_err(beside)?;
     }
     if state.foreign_wal {
         std::fs::remove_file(files.wal()).map_err(beside)?;
@@ -265,7 +265,7 @@ fn open_for_writing(files: &Files) -> Result<Opened, StoreError> {
     let store = LoggedStore::recover(inner, marks, mark, &mut aside, &mut findings)?;
     if let Some(kept) = aside.kept() {
         let text = format!("the files as they were are kept in {}", visible_path(&kept));
-        findings.push(Finding::mended(text));
+        findings.push(Finding::repaired(text));
     }
     Ok(Opened { store, findings })
 }
@@ -283,7 +283,7 @@ fn open_for_reading(
         StoreError::ReadOnly { why } => why,
         error => error.to_string(),
     };
-    findings.push(Finding::mended(format!(
+    findings.push(Finding::repaired(format!(
         "the state folder {} cannot be written ({why}); changes are refused until it can",
         visible_path(files.folder())
     )));
@@ -310,7 +310,7 @@ fn close_to_others(files: &Files) -> Result<Option<Finding>, StoreError> {
     }
     let closed = std::fs::set_permissions(folder, std::fs::Permissions::from_mode(mode & 0o700));
     let shown = visible_path(folder);
-    Ok(Some(Finding::mended(match closed {
+    Ok(Some(Finding::repaired(match closed {
         Ok(()) => format!("others could write to the state folder {shown}; now only you can"),
         Err(error) => format!("others can write to the state folder {shown}: {error}"),
     })))

@@ -1,15 +1,15 @@
-//! Input for managing a session's turns, and storage of the resulting notes.
+//! What the notes of a session's turn are made from, and their storage.
 
 use std::sync::Arc;
 
 use super::super::{Engine, EngineError, Event};
 use super::SessionContext;
-use crate::curation::managed::{Status, Step, without_directive};
+use crate::curation::notes::{NotesStatus, NotesStep, without_directive};
 use crate::session::message::{Message, Role};
 use crate::store::notes::NewNotes;
 
-/// Input for managing a turn.
-pub struct ToManage {
+/// What the notes of a turn are made from.
+pub struct NotesMaterial {
     /// The session, with its settings and the token costs for the model that will see the view.
     pub context: SessionContext,
     /// Messages in view, oldest first.
@@ -23,11 +23,11 @@ pub struct ToManage {
 }
 
 impl Engine {
-    /// Returns the input for managing a session's turn for a model.
+    /// Returns what the notes of a session's turn are made from, for a model.
     ///
     /// # Errors
     /// [`EngineError::NoSuchSession`].
-    pub fn to_manage(&mut self, id: u64, model: &str) -> Result<ToManage, EngineError> {
+    pub fn notes_material(&mut self, id: u64, model: &str) -> Result<NotesMaterial, EngineError> {
         let row = self.row(id)?;
         let context = self.context_of(row, Some(model))?;
         let session = self.session(id)?;
@@ -36,7 +36,7 @@ impl Engine {
         let message = last_said.map_or(0, |message| message.number);
         let summary = session.state().summary.as_ref().map(|summary| Arc::from(&*summary.text));
         let turn = session.turns();
-        Ok(ToManage { context, messages, summary, message, turn })
+        Ok(NotesMaterial { context, messages, summary, message, turn })
     }
 
     /// Returns the latest notes for a turn before message `before`, from this session or those it
@@ -63,7 +63,7 @@ impl Engine {
         }
     }
 
-    /// Stores the outcome of managing a turn without an event. Returns the number of the notes.
+    /// Stores the notes of a turn without an event. Returns the number of the notes.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -72,17 +72,17 @@ impl Engine {
         Ok(self.store.change()?.add_notes(&NewNotes { created, ..notes.clone() })?)
     }
 
-    /// Announces the outcome of managing a turn with an event.
+    /// Announces the notes of a turn with an event.
     ///
     /// # Errors
     /// [`EngineError::NoSuchSession`].
     pub fn tell_of_notes(&mut self, notes: NewNotes) -> Result<(), EngineError> {
-        let step = notes.step.as_deref().and_then(Step::from_name);
+        let step = notes.step.as_deref().and_then(NotesStep::from_name);
         let event = Event::TurnManaged {
             session: self.session_name(notes.session)?,
             turn: notes.turn,
             template: notes.template,
-            status: Status::from_name(&notes.status).unwrap_or(Status::Failed),
+            status: NotesStatus::from_name(&notes.status).unwrap_or(NotesStatus::Failed),
             failure: step.map(|step| (step, notes.reason.unwrap_or_default())),
         };
         self.events.push(event);

@@ -23,7 +23,7 @@ const TOOL_OUTPUT_SHOWN: usize = 2_000;
 /// user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
-pub struct ManageSettings {
+pub struct NotesSettings {
     /// Number of latest runs that the note-taker is shown; 0 turns note-taking off.
     pub recent_runs: u64,
     /// Number of latest runs that follow the notes unchanged; 0 for none.
@@ -32,7 +32,7 @@ pub struct ManageSettings {
     pub token_threshold: u64,
 }
 
-impl Default for ManageSettings {
+impl Default for NotesSettings {
     fn default() -> Self {
         Self { recent_runs: 3, passthrough_runs: 1, token_threshold: 4_000 }
     }
@@ -40,7 +40,7 @@ impl Default for ManageSettings {
 
 names! {
     /// The outcome of note-taking for a turn.
-    Status {
+    NotesStatus {
         /// The notes replace the history.
         Managed => "managed",
         /// The history was too short for notes.
@@ -54,7 +54,7 @@ names! {
 
 names! {
     /// The steps of note-taking that can fail, in order.
-    Step {
+    NotesStep {
         /// Reading the conversation.
         History => "history",
         /// Finding and reading the template.
@@ -75,16 +75,16 @@ names! {
 /// Settings as they were given. `None` stands for a setting that was not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
-pub struct SaidSettings {
-    /// See [`ManageSettings::recent_runs`].
+pub struct NotesOptions {
+    /// See [`NotesSettings::recent_runs`].
     pub recent_runs: Option<u64>,
-    /// See [`ManageSettings::passthrough_runs`].
+    /// See [`NotesSettings::passthrough_runs`].
     pub passthrough_runs: Option<u64>,
-    /// See [`ManageSettings::token_threshold`].
+    /// See [`NotesSettings::token_threshold`].
     pub token_threshold: Option<u64>,
 }
 
-impl SaidSettings {
+impl NotesOptions {
     /// Returns these settings, with those of `others` for the ones that are not given.
     #[must_use]
     pub fn or(self, others: Self) -> Self {
@@ -96,9 +96,9 @@ impl SaidSettings {
     }
 
     /// Returns these settings, with the defaults for the ones that are not given.
-    pub fn in_effect(self) -> ManageSettings {
-        let default = ManageSettings::default();
-        ManageSettings {
+    pub fn in_effect(self) -> NotesSettings {
+        let default = NotesSettings::default();
+        NotesSettings {
             recent_runs: self.recent_runs.unwrap_or(default.recent_runs),
             passthrough_runs: self.passthrough_runs.unwrap_or(default.passthrough_runs),
             token_threshold: self.token_threshold.unwrap_or(default.token_threshold),
@@ -110,14 +110,14 @@ impl SaidSettings {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Plan {
     /// Use the plain history.
-    Raw(Status),
+    Raw(NotesStatus),
     /// Ask the note-taker.
-    Manage(Managing),
+    Take(NotesInput),
 }
 
 /// The input of the note-taker, and the messages that follow its notes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Managing {
+pub struct NotesInput {
     /// Latest runs as text, oldest first.
     pub recent_runs: Vec<String>,
     /// Current message of the user.
@@ -133,28 +133,28 @@ pub struct Managing {
 /// are the earlier notes.
 pub fn plan(
     history: &History<'_>,
-    settings: &ManageSettings,
+    settings: &NotesSettings,
     prior: Option<&str>,
     tokens: u64,
 ) -> Plan {
     if settings.recent_runs == 0 {
-        return Plan::Raw(Status::Disabled);
+        return Plan::Raw(NotesStatus::Disabled);
     }
     if settings.token_threshold > 0 && tokens < settings.token_threshold {
-        return Plan::Raw(Status::BelowThreshold);
+        return Plan::Raw(NotesStatus::BelowThreshold);
     }
     let runs = runs(&history.messages);
     // The current run has only begun, so the note-taker sees the runs before it.
     let (before, latest) = match runs.split_last() {
         Some((latest, before)) => (before, *latest),
-        None => return Plan::Raw(Status::BelowThreshold),
+        None => return Plan::Raw(NotesStatus::BelowThreshold),
     };
     let newest = |count: u64| {
         let count = usize::try_from(count).unwrap_or(usize::MAX).min(before.len());
         &before[before.len() - count..]
     };
     let passthrough = newest(settings.passthrough_runs).iter().copied().chain([latest]);
-    Plan::Manage(Managing {
+    Plan::Take(NotesInput {
         recent_runs: newest(settings.recent_runs).iter().map(|run| shown(run)).collect(),
         latest_input: latest
             .iter()
@@ -251,22 +251,22 @@ mod tests {
     const CHAT: &str = "s u a u a>1 t<1 a u a u";
 
     #[track_caller]
-    fn check(settings: (u64, u64, u64), expected: Result<&[u64], Status>) {
+    fn check(settings: (u64, u64, u64), expected: Result<&[u64], NotesStatus>) {
         let (messages, measure) = (messages(CHAT), plain());
         let history = history(&messages, &measure);
         let (recent_runs, passthrough_runs, token_threshold) = settings;
-        let settings = ManageSettings { recent_runs, passthrough_runs, token_threshold };
+        let settings = NotesSettings { recent_runs, passthrough_runs, token_threshold };
         let found = match plan(&history, &settings, None, history.tokens()) {
             Plan::Raw(status) => Err(status),
-            Plan::Manage(managing) => Ok(managing.passthrough),
+            Plan::Take(input) => Ok(input.passthrough),
         };
         assert_eq!(found, expected.map(<[u64]>::to_vec));
     }
 
     #[test]
     fn the_settings_take_effect() {
-        check((0, 1, 0), Err(Status::Disabled));
-        check((3, 1, 11), Err(Status::BelowThreshold));
+        check((0, 1, 0), Err(NotesStatus::Disabled));
+        check((3, 1, 11), Err(NotesStatus::BelowThreshold));
         check((3, 1, 10), Ok(&[8, 9, 10]));
         check((3, 0, 0), Ok(&[10]));
         check((1, 2, 0), Ok(&[4, 5, 6, 7, 8, 9, 10]));
@@ -276,27 +276,26 @@ mod tests {
     #[test]
     fn the_note_taker_sees_the_last_runs_and_the_current_message() {
         let (messages, measure) = (messages(CHAT), plain());
-        let settings = ManageSettings { recent_runs: 2, token_threshold: 0, ..Default::default() };
-        let Plan::Manage(managing) =
-            plan(&history(&messages, &measure), &settings, Some("before"), 10)
+        let settings = NotesSettings { recent_runs: 2, token_threshold: 0, ..Default::default() };
+        let Plan::Take(input) = plan(&history(&messages, &measure), &settings, Some("before"), 10)
         else {
             panic!("it is managed")
         };
         let expected = "User: four\nAssistant: four\nAssistant calls run: \nTool output: four\n\
                         Assistant: four\n\nUser: four\nAssistant: four\n";
-        assert_eq!(managing.recent_runs.join("\n"), expected);
-        assert_eq!(managing.latest_input, "four");
-        assert_eq!(managing.prior_summary.as_deref(), Some("before"));
+        assert_eq!(input.recent_runs.join("\n"), expected);
+        assert_eq!(input.latest_input, "four");
+        assert_eq!(input.prior_summary.as_deref(), Some("before"));
     }
 
     #[test]
     fn a_unit_that_reaches_into_another_run_stays_whole() {
         let (messages, measure) = (messages("u a>1 u t<1 a u"), plain());
-        let settings = ManageSettings { token_threshold: 0, ..Default::default() };
-        let Plan::Manage(managing) = plan(&history(&messages, &measure), &settings, None, 6) else {
+        let settings = NotesSettings { token_threshold: 0, ..Default::default() };
+        let Plan::Take(input) = plan(&history(&messages, &measure), &settings, None, 6) else {
             panic!("it is managed")
         };
-        assert_eq!(managing.passthrough, [2, 3, 4, 5, 6]);
+        assert_eq!(input.passthrough, [2, 3, 4, 5, 6]);
     }
 
     #[track_caller]
