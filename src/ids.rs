@@ -5,7 +5,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::value::Value;
@@ -26,8 +25,9 @@ const MOST: u64 = i64::MAX as u64;
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident: $prefix:literal, $what:literal, $example:literal, $numbers:expr;)*) => {$(
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
-        pub struct $name(#[schemars(with = "String")] pub u64);
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
+        pub struct $name(#[cfg_attr(feature = "server", schemars(with = "String"))] pub u64);
 
         impl $name {
             /// Returns the ids with these numbers.

@@ -1,14 +1,45 @@
 //! Contexture keeps what a language model needs to see inside the model's window.
 //!
-//! Reading order: [`value`] is the data that every dialect speaks; [`context`] is what is kept
-//! and how it is rendered; [`session`] is what was said, and [`curation`] chooses what of it a model
-//! is shown; [`memory`] chooses what is worth remembering;
-//! [`retrieval`] finds texts by words; [`tokens`] counts; [`files`] reads from disk;
-//! [`store`] keeps everything; [`provider`] asks models; [`engine`] owns it; [`agent`] takes turns with models; [`rpc`] is what can be asked of it; [`wire`] is how clients say it; and
-//! [`server`] is where they are heard. [`cli`] and [`config`] are the program around them.
+//! This is the library behind the server and the Emacs package. A [`Conversation`] takes turns with
+//! a model, and keeps its context good: within a budget, with the items that matter, with memories,
+//! summaries and checkpoints. Everything that a method has returned is durable.
+//!
+//! ```
+#![doc = include_str!("../examples/readme.rs")]
+//! ```
+//!
+//! # Where to go from here
+//!
+//! - [`Conversation`] has everything about one conversation; [`Builder`] opens it.
+//! - [`Conversation::chat`] begins a [`Turn`]: await it for its [`Reply`], or [stream](Turn::stream)
+//!   its [events](TurnEvent).
+//! - [`Tool`] is what a model can call; calls that need a person's leave wait for
+//!   [`Conversation::approve`].
+//! - [`Provider`] is a model to talk to: a script, your own [`ChatProvider`], or, with the feature
+//!   `providers`, a `Server`.
+//! - [`Message`] is what is said. It reads and writes the form of chat completions.
+//! - [`curate`] chooses from a history that your program keeps itself. Nothing is stored then.
+//! - [`Error`] says what failed, and what can be done about it.
+//!
+//! # Features
+//!
+//! - `providers`: models and embeddings over HTTP.
+//! - `server`: the server's methods, dialects and sockets. It has `providers`.
+//! - `cli`, the default: the program `contexture`. It has `server`.
+
+#![cfg_attr(
+    not(feature = "server"),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "the library uses less of the engine than the server"
+    )
+)]
 
 pub mod agent;
+#[cfg(feature = "cli")]
 pub mod cli;
+#[cfg(feature = "cli")]
 pub mod config;
 pub mod context;
 pub mod conversation;
@@ -19,9 +50,12 @@ pub mod ids;
 pub mod memory;
 mod names;
 pub mod provider;
+#[cfg(feature = "server")]
 pub mod repl;
 pub mod retrieval;
+#[cfg(feature = "server")]
 pub mod rpc;
+#[cfg(feature = "server")]
 pub mod server;
 pub mod session;
 pub mod store;
@@ -30,4 +64,21 @@ pub mod tokens;
 pub mod value;
 mod visible;
 mod whole_file;
+#[cfg(feature = "server")]
 pub mod wire;
+
+pub use self::agent::tools::{CalledTool, Outcome};
+pub use self::agent::{Approval, Decision, Reply, TurnEvent};
+pub use self::context::item::Kind;
+#[cfg(feature = "providers")]
+pub use self::conversation::Server;
+pub use self::conversation::{
+    Builder, Conversation, Curate, Curated, Error, Item, ItemView, Message, Provider, Tool, Turn,
+    TurnStream, WindowRequest, curate, strategies,
+};
+pub use self::curation::config::TurnConfig;
+pub use self::ids::ItemId;
+pub use self::provider::chat::Provider as ChatProvider;
+pub use self::provider::{ErrorKind, ProviderError};
+pub use self::session::message::{Phase, Role, ToolCall};
+pub use self::tokens::TokenizerName as Tokenizer;

@@ -41,6 +41,7 @@ pub(crate) fn visible_json(json: &str) -> Cow<'_, str> {
 }
 
 /// Returns `sexp` with each hidden character as an escape that Emacs reads back as the character.
+#[cfg(feature = "cli")]
 pub(crate) fn visible_sexp(sexp: &str) -> Cow<'_, str> {
     let escape = |c: char, out: &mut String| match u32::from(c) {
         code @ ..=0xFFFF => push(out, format_args!("\\u{code:04x}")),

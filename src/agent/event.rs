@@ -59,3 +59,10 @@ pub trait EventSink: Send + Sync {
         Box::pin(std::future::ready(()))
     }
 }
+
+/// Nobody hears the events.
+impl EventSink for () {
+    fn send(&self, _: TurnEvent) -> bool {
+        false
+    }
+}

@@ -10,7 +10,8 @@ use crate::store::session::SearchHit;
 use crate::value::{Keyword, Value};
 
 /// Whom a memory is for.
-#[derive(Serialize, Deserialize, schemars::JsonSchema, Clone, Copy, PartialEq, Eq)]
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
     /// For one session.

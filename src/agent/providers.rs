@@ -5,9 +5,11 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use super::AgentError;
 use super::rooms::{LIMIT_TIME, Rooms};
 use crate::engine::{Costs, SessionSettings};
+use crate::provider::Origin;
 use crate::provider::chat::{Provider, Usage};
-use crate::provider::settings::{self, BadSetting, Origin};
-use crate::tokens::model::{LimitFrom, Model};
+#[cfg(feature = "providers")]
+use crate::provider::settings::{self, BadSetting};
+use crate::tokens::model::LimitFrom;
 
 /// Maximum number of providers.
 const MOST_PROVIDERS: usize = 100;
@@ -162,6 +164,7 @@ impl Configured {
     ///
     /// # Errors
     /// When its script cannot be used.
+    #[cfg(feature = "providers")]
     pub fn open(said: &settings::Configured) -> Result<Self, BadSetting> {
         Ok(Self {
             name: said.name.clone(),
@@ -183,8 +186,8 @@ impl Configured {
 
     /// Costs with what the server of the model makes room for, as far as that is known.
     pub fn with_room(&self, mut costs: Costs) -> Costs {
-        if let Origin::Server { context: Some(context), .. } = &self.from {
-            costs.model.limit = costs.model.limit.min(*context);
+        if let Some(context) = self.from.context() {
+            costs.model.limit = costs.model.limit.min(context);
             costs.model.limit_from = LimitFrom::Configuration;
             costs.model.known = true;
         }
@@ -200,17 +203,10 @@ impl Configured {
         self.max_tokens.map(|tokens| tokens.min(half))
     }
 
-    /// Asks the server once how much the model takes, for [`LIMIT_TIME`] at most. A vendor is not
-    /// asked about a model that the table has, nor a server that is told how much room to make.
+    /// Asks the server once how much the model takes, if it has to tell, for [`LIMIT_TIME`] at most.
     pub async fn find_limit(&self) {
         let model = self.provider.model();
-        let is_known = match &self.from {
-            Origin::Server { context: Some(_), .. } | Origin::Script(_) => true,
-            Origin::Server { family, url, .. } => {
-                url == family.usual_url() && Model::named(model, &[]).known
-            }
-        };
-        if is_known || !self.rooms.is_to_be_asked(model) {
+        if !self.from.has_to_tell_limit(model) || !self.rooms.is_to_be_asked(model) {
             return;
         }
         let told = tokio::time::timeout(LIMIT_TIME, self.provider.limit()).await;

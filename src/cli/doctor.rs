@@ -9,7 +9,8 @@ use super::host::Setup;
 use super::{Common, say};
 use crate::config::Embeddings;
 use crate::files::{Identity, Standing, TRUST_FILE, Trust, Trusted};
-use crate::provider::settings::{Configured, Origin};
+use crate::provider::Origin;
+use crate::provider::settings::Configured;
 use crate::store::Store;
 use crate::store::ownership::{FolderError, Owned, make_private};
 use crate::store::recovery::{self, Files, Opened};
@@ -93,7 +94,7 @@ fn provider(configured: &Configured) -> Finding {
     let Configured { name, model, from, .. } = configured;
     let key = match from {
         Origin::Server { key, .. } => key.check(),
-        Origin::Script(_) => Ok(()),
+        Origin::Script(_) | Origin::Program => Ok(()),
     };
     let opened = || configured.open().map_err(|wrong| wrong.to_string());
     match key.and_then(|()| opened()) {

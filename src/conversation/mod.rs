@@ -1,118 +1,93 @@
-//! A library for programs that hold one conversation with a model and want its context kept good.
-//! It has everything of the session family, without a server.
+//! The library: conversations with models whose context is kept good.
 //!
-//! A [`Conversation`] is a session in memory, or in a state folder that it owns as long as it lives.
-//! When a method returns, every change it made is durable.
-//!
-//! ```
-//! use contexture::conversation::Conversation;
-//! use contexture::curation::config::TurnConfig;
-//!
-//! # fn main() -> Result<(), contexture::conversation::ConversationError> {
-//! let mut conversation = Conversation::builder("tla")
-//!     .config(TurnConfig { max_tokens: 4096, checkpoint_interval: 5, ..TurnConfig::default() })
-//!     .open()?;
-//! let turn = conversation.process_turn("What does src/main.rs do?")?;
-//! let window = conversation.window()?;
-//! assert!(window.tokens <= 4096 && turn.quality_score > 0.0);
-//! // … send window.parts to a model …
-//! conversation.add_response("It starts the program.")?;
-//! # Ok(())
-//! # }
-//! ```
+//! A [`Conversation`] is a session in memory, or in a state folder that it owns as long as it is
+//! open. It is a façade over [`agent`](crate::agent), which the server uses too. When a method
+//! returns, every change that it made is durable.
 
 mod builder;
+mod curate;
+mod error;
+mod items;
+mod message;
+mod provider;
+mod tool;
+mod turn;
+mod window;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::agent::AgentError;
-use crate::agent::window::{self, Built};
-use crate::curation::config::ConfigError;
-use crate::curation::prune::HistoryStats;
-use crate::curation::quality::Quality;
-use crate::curation::section::Counted;
-use crate::curation::strategy::{self, Strategy};
-use crate::curation::summary::Summarizer;
-use crate::curation::window::Window;
-use crate::engine::{
-    Costs, Engine, EngineError, Grounded, Keep, NewMessage, NewTurn, PrunedView, Query,
-    RollbackUndone, RolledBack, SessionContext, SessionSettings, Summarized, TurnDone,
-    memories_for,
-};
-use crate::files::{DEFAULT_MAX_FILE_BYTES, ReadOptions};
-use crate::session::Session;
-use crate::session::message::{Phase, Role, ToolCall};
-use crate::store::StoreError;
-use crate::store::memory::MemoryScope;
-use crate::store::ownership::{FolderError, Owned};
-use crate::store::session::CheckpointRow;
-use crate::tokens::Counter;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 pub use self::builder::Builder;
-pub use crate::agent::window::Purpose;
+pub use self::curate::{Curate, Curated, curate};
+pub use self::error::Error;
+pub use self::items::{Item, ItemView};
+pub use self::message::Message;
+pub use self::provider::Provider;
+#[cfg(feature = "providers")]
+pub use self::provider::Server;
+pub use self::tool::Tool;
+pub use self::turn::{Turn, TurnStream};
+pub use self::window::WindowRequest;
+use crate::agent::tools::OfferedTool;
+use crate::agent::{Decision, Job, Services};
+use crate::curation::prune::HistoryStats;
+use crate::curation::quality::Quality;
+use crate::curation::section::Sections;
+use crate::curation::strategy;
+use crate::curation::summary::Summarizer;
+use crate::engine::{
+    self, Engine, EngineError, Grounded, Keep, Noted, PrunedView, Query, RollbackUndone,
+    RolledBack, SessionContext, Summarized, TurnDone, memories_for,
+};
+use crate::store::memory::MemoryScope;
+use crate::store::session::CheckpointRow;
 
-/// A conversation, with everything that keeps its context good.
+/// A conversation with a model, and everything that keeps its context good.
+///
+/// Clones are the same conversation. Every method can be called from any task; turns of one
+/// conversation come one after the other.
+#[derive(Clone)]
 pub struct Conversation {
-    engine: Engine,
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    services: Arc<Services>,
+    /// The task that owns the state and the lock of its folder.
+    state: TaskTracker,
+    runtime: tokio::runtime::Handle,
+    /// Locked while a turn goes on.
+    turns: tokio::sync::Mutex<()>,
     id: u64,
+    name: String,
+    manager: String,
+    project: Option<String>,
     model: Option<String>,
-    counter: Arc<dyn Counter>,
-    strategy: &'static dyn Strategy,
-    summarizer: Box<dyn Summarizer>,
-    grounding: String,
-    _folder: Option<Owned>,
+    tools: Vec<Arc<dyn OfferedTool>>,
+    allowed: Vec<String>,
+    sections: Sections,
+    summarizer: Arc<dyn Summarizer + Send + Sync>,
+    /// The memories that the last processed turn found.
+    grounding: Mutex<String>,
 }
 
-/// A message that is not a turn of the user or a plain answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Utterance {
-    /// Author of the message.
-    pub role: Role,
-    /// The text.
-    pub content: String,
-    /// Tool calls of an assistant's message.
-    pub tool_calls: Vec<ToolCall>,
-    /// Id of the call that a tool's message answers.
-    pub tool_call_id: Option<String>,
-    /// Phase of the work.
-    pub phase: Option<Phase>,
-    /// Never left out of a window if true.
-    pub pinned: bool,
-}
-
-/// The reason why an operation failed. Nothing was changed.
-#[derive(Debug, thiserror::Error)]
-pub enum ConversationError {
-    /// The state folder cannot be used.
-    #[error(transparent)]
-    Folder(#[from] FolderError),
-    /// The store cannot be opened.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// A setting is out of its range.
-    #[error(transparent)]
-    Setting(#[from] ConfigError),
-    /// No strategy has this name.
-    #[error("no strategy {name:?}; there are {}", strategy::names().join(", "))]
-    NoSuchStrategy {
-        /// Name that was given.
-        name: String,
-    },
-    /// The engine refused the operation.
-    #[error(transparent)]
-    Engine(#[from] EngineError),
-    /// A window could not be built for another reason.
-    #[error(transparent)]
-    Agent(AgentError),
-}
-
-impl From<AgentError> for ConversationError {
-    fn from(error: AgentError) -> Self {
-        match error {
-            AgentError::Engine(error) => Self::Engine(error),
-            error => Self::Agent(error),
-        }
+impl Inner {
+    /// Returns a job that nobody cancels.
+    fn job(&self) -> Job {
+        let cancelled = Arc::new(CancellationToken::new());
+        Job { services: Arc::clone(&self.services), cancelled }
     }
+
+    fn grounding(&self) -> String {
+        self.grounding.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Returns the names of the strategies that choose from messages, the default one first.
+pub fn strategies() -> Vec<&'static str> {
+    strategy::names()
 }
 
 impl Conversation {
@@ -121,236 +96,255 @@ impl Conversation {
         Builder::named(name.into())
     }
 
-    /// Processes a turn of the user and keeps the context good; see [`Engine::process_turn`].
+    fn new(inner: Inner) -> Self {
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Begins a turn with a model: the message, a window within the budget, the answer, and the
+    /// calls of tools until there is an answer without any. Await what this returns for the reply,
+    /// or stream it.
+    pub fn chat(&self, message: impl Into<Message>) -> Turn {
+        Turn::new(self.clone(), message.into())
+    }
+
+    /// Answers the question of a turn whether a tool may be called. Returns whether the turn still
+    /// waited for it.
+    pub fn approve(&self, number: u64, decision: Decision) -> bool {
+        self.inner.services.approvals.answer(number, decision)
+    }
+
+    /// Processes a turn of the user for a program that calls the model itself: finds memories,
+    /// summarizes older turns if they have become too many, and takes a checkpoint if one is due.
     ///
     /// # Errors
-    /// [`ConversationError::Engine`].
-    pub fn process_turn(&mut self, input: &str) -> Result<TurnDone, ConversationError> {
-        self.process_judged_turn(input, None)
+    /// [`Error::Store`].
+    pub async fn process_turn(&self, message: impl Into<Message>) -> Result<TurnDone, Error> {
+        self.process_judged_turn(message, None).await
     }
 
     /// Like [`Self::process_turn`], with a rating of the last answer's coherence, from 0 to 1.
     ///
     /// # Errors
-    /// [`ConversationError::Engine`].
-    pub fn process_judged_turn(
-        &mut self,
-        input: &str,
+    /// [`Error::Store`].
+    pub async fn process_judged_turn(
+        &self,
+        message: impl Into<Message>,
         coherence: Option<f64>,
-    ) -> Result<TurnDone, ConversationError> {
-        let message = self.counted(Utterance::of(Role::User, input));
-        let turn = NewTurn { message, coherence, vector: None };
-        let (context, summarizer) = (self.context()?, &*self.summarizer);
-        let done =
-            self.engine.run_alone(|engine| engine.process_turn(&context, turn, summarizer))?;
-        self.grounding.clone_from(&done.grounding);
+    ) -> Result<TurnDone, Error> {
+        let (job, message) = (self.inner.job(), message.into());
+        let vector = job.embed(&message.content).await?.vector;
+        let message =
+            job.aside("a turn", move |job| message.counted(&*job.services.counter)).await?;
+        let turn = engine::NewTurn { message, coherence, vector };
+        let summarizer = Arc::clone(&self.inner.summarizer);
+        let process = move |engine: &mut Engine, context: &SessionContext| {
+            engine.process_turn(context, turn, &*summarizer)
+        };
+        let done = self.ask_in_context(process).await?;
+        let mut grounding = self.inner.grounding.lock().unwrap_or_else(PoisonError::into_inner);
+        grounding.clone_from(&done.grounding);
+        drop(grounding);
         Ok(done)
     }
 
-    /// Adds the model's answer. Returns its number.
+    /// Builds the window for a model that the program calls itself: the items, the summary, the
+    /// memories of the last processed turn, and the messages that fit.
     ///
     /// # Errors
-    /// [`ConversationError::Engine`].
-    pub fn add_response(&mut self, text: &str) -> Result<u64, ConversationError> {
-        self.say(Utterance::of(Role::Assistant, text))
+    /// Awaiting it gives [`Error::BudgetTooSmall`] when what can never be left out costs more than
+    /// the budget.
+    pub fn window(&self) -> WindowRequest {
+        WindowRequest::new(self.clone())
+    }
+
+    /// Adds the answer of a model that the program called itself. Returns its number.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub async fn add_response(&self, text: impl Into<String>) -> Result<u64, Error> {
+        self.say(Message::assistant(text)).await
     }
 
     /// Adds a message of any kind. Returns its number.
     ///
     /// # Errors
-    /// [`ConversationError::Engine`].
-    pub fn say(&mut self, utterance: Utterance) -> Result<u64, ConversationError> {
-        let (id, message) = (self.id, self.counted(utterance));
-        let said = self.engine.run_alone(|engine| engine.add_messages(id, vec![message]))?;
+    /// [`Error::Store`].
+    pub async fn say(&self, message: impl Into<Message>) -> Result<u64, Error> {
+        let (id, job, message) = (self.inner.id, self.inner.job(), message.into());
+        let message =
+            job.aside("a message", move |job| message.counted(&*job.services.counter)).await?;
+        let said = self.ask(move |engine| engine.add_messages(id, vec![message])).await?;
         Ok(said.numbers.last().copied().unwrap_or_default())
     }
 
-    /// Builds the window for the model: the memories found for the last turn, the summary, and the
-    /// messages that fit.
+    /// Returns the messages in view, oldest first. Those that were pruned or summarized, or that a
+    /// rollback took back, are not among them.
     ///
     /// # Errors
-    /// [`EngineError::BudgetTooSmall`].
-    pub fn window(&mut self) -> Result<Window, ConversationError> {
-        self.window_for(Purpose::default())
+    /// [`Error::Store`].
+    pub async fn messages(&self) -> Result<Vec<Message>, Error> {
+        let id = self.inner.id;
+        let in_view = move |engine: &mut Engine| {
+            Ok(engine.session(id)?.in_view().map(|message| Message::from(&**message)).collect())
+        };
+        self.ask(in_view).await
     }
 
-    /// Builds a window with sections, for a phase, for a query, or within another budget.
+    /// Returns the report of the last window: what was kept and left out, and why. `None` before
+    /// there was one since the conversation was opened.
     ///
     /// # Errors
-    /// [`EngineError::BudgetTooSmall`].
-    pub fn window_for(&mut self, mut purpose: Purpose) -> Result<Window, ConversationError> {
-        let row = self.engine.row(self.id)?;
-        let context = self.engine.context_of(row, None)?;
-        let material = self.engine.material(context)?;
-        purpose.strategy = purpose.strategy.or(Some(self.strategy));
-        purpose.max_tokens = purpose.max_tokens.or(Some(material.context.settings.turn.max_tokens));
-        if !self.grounding.is_empty() {
-            let grounding = || Counted::new(&*self.grounding, &*self.counter);
-            purpose.sections.grounding.get_or_insert_with(grounding);
-        }
-        let options = ReadOptions { max_bytes: DEFAULT_MAX_FILE_BYTES };
-        let Built { window, items } = window::build(&*self.counter, &options, material, purpose)?;
-        let id = self.id;
-        self.engine.run_alone(|engine| engine.note_window(id, &window, items))?;
-        Ok(window)
+    /// [`Error::Closed`].
+    pub async fn report(&self) -> Result<Option<Noted>, Error> {
+        let id = self.inner.id;
+        self.ask(move |engine| Ok(engine.windows(id).into_iter().next())).await
     }
 
     /// Returns how full the model is with the messages in view.
     ///
     /// # Errors
-    /// [`ConversationError::Engine`].
-    pub fn stats(&mut self) -> Result<HistoryStats, ConversationError> {
-        let costs = self.costs()?;
-        Ok(self.engine.session_stats(self.id, &costs)?)
+    /// [`Error::Store`].
+    pub async fn stats(&self) -> Result<HistoryStats, Error> {
+        self.ask_in_context(|engine, context| engine.session_stats(context.row.id, &context.costs))
+            .await
     }
 
     /// Returns the quality of the context, from 0 to 1, with its four parts.
     ///
     /// # Errors
-    /// [`ConversationError::Engine`].
-    pub fn quality(&mut self) -> Result<Quality, ConversationError> {
-        let context = self.context()?;
-        Ok(self.engine.quality_score(&context)?)
+    /// [`Error::Store`].
+    pub async fn quality(&self) -> Result<Quality, Error> {
+        self.ask_in_context(|engine, context| engine.quality_score(context)).await
     }
 
     /// Summarizes all turns except the last `keep_turns` now.
     ///
     /// # Errors
-    /// [`EngineError::NotSummarized`] if that would not help.
-    pub fn summarize(&mut self, keep_turns: usize) -> Result<Summarized, ConversationError> {
-        let (id, costs) = (self.id, self.costs()?);
-        let max_tokens = self.settings()?.turn.max_tokens;
-        let (keep, summarizer) = (Keep::Turns(keep_turns), &*self.summarizer);
-        Ok(self.engine.run_alone(|engine| {
-            engine.summarize_session(id, keep, max_tokens, &costs, summarizer)
-        })?)
+    /// [`Error::Refused`] if that would not help.
+    pub async fn summarize(&self, keep_turns: usize) -> Result<Summarized, Error> {
+        let summarizer = Arc::clone(&self.inner.summarizer);
+        self.ask_in_context(move |engine, context| {
+            let (id, max_tokens) = (context.row.id, context.settings.turn.max_tokens);
+            let keep = Keep::Turns(keep_turns);
+            engine.summarize_session(id, keep, max_tokens, &context.costs, &*summarizer)
+        })
+        .await
     }
 
     /// Leaves out the least important messages until the rest costs at most `max_tokens`. `None`
     /// stands for the model's target.
     ///
     /// # Errors
-    /// [`EngineError::BudgetTooSmall`].
-    pub fn prune(&mut self, max_tokens: Option<u64>) -> Result<PrunedView, ConversationError> {
-        let (id, costs) = (self.id, self.costs()?);
-        let prune = |engine: &mut Engine| engine.prune_session(id, max_tokens, &costs, "prune");
-        Ok(self.engine.run_alone(prune)?)
+    /// [`Error::BudgetTooSmall`].
+    pub async fn prune(&self, max_tokens: Option<u64>) -> Result<PrunedView, Error> {
+        self.ask_in_context(move |engine, context| {
+            engine.prune_session(context.row.id, max_tokens, &context.costs, "prune")
+        })
+        .await
     }
 
     /// Takes a checkpoint. Returns its number, or `None` without versioning.
     ///
     /// # Errors
-    /// [`ConversationError::Engine`].
-    pub fn checkpoint(&mut self, message: &str) -> Result<Option<u64>, ConversationError> {
-        let id = self.id;
-        Ok(self.engine.run_alone(|engine| engine.checkpoint(id, message))?)
+    /// [`Error::Store`].
+    pub async fn checkpoint(&self, message: impl Into<String>) -> Result<Option<u64>, Error> {
+        let (id, message) = (self.inner.id, message.into());
+        self.ask(move |engine| engine.checkpoint(id, &message)).await
     }
 
     /// Returns the checkpoints, oldest first.
     ///
     /// # Errors
-    /// [`ConversationError::Engine`].
-    pub fn checkpoints(&mut self) -> Result<Vec<CheckpointRow>, ConversationError> {
-        Ok(self.engine.read().checkpoints(self.id)?)
+    /// [`Error::Store`].
+    pub async fn checkpoints(&self) -> Result<Vec<CheckpointRow>, Error> {
+        let id = self.inner.id;
+        self.ask(move |engine| Ok(engine.read().checkpoints(id)?)).await
     }
 
     /// Goes back to a checkpoint, by default to the last one.
     ///
     /// # Errors
-    /// [`EngineError::NoVersioning`], [`EngineError::NoCheckpoint`].
-    pub fn rollback(&mut self, checkpoint: Option<u64>) -> Result<RolledBack, ConversationError> {
-        let id = self.id;
-        Ok(self.engine.run_alone(|engine| engine.rollback(id, checkpoint))?)
+    /// [`Error::Refused`] without versioning, or without such a checkpoint.
+    pub async fn rollback(&self, checkpoint: Option<u64>) -> Result<RolledBack, Error> {
+        let id = self.inner.id;
+        self.ask(move |engine| engine.rollback(id, checkpoint)).await
     }
 
     /// Undoes the last rollback.
     ///
     /// # Errors
-    /// [`EngineError::NoRollback`].
-    pub fn undo_rollback(&mut self) -> Result<RollbackUndone, ConversationError> {
-        let id = self.id;
-        Ok(self.engine.run_alone(|engine| engine.undo_rollback(id))?)
+    /// [`Error::Refused`] if there was none.
+    pub async fn undo_rollback(&self) -> Result<RollbackUndone, Error> {
+        let id = self.inner.id;
+        self.ask(move |engine| engine.undo_rollback(id)).await
     }
 
     /// Remembers a text for later turns of this conversation. Returns the memory's number.
     ///
     /// # Errors
-    /// [`ConversationError::Engine`].
-    pub fn remember(&mut self, text: &str) -> Result<u64, ConversationError> {
-        let scope = MemoryScope::Session(self.id);
-        Ok(self.engine.run_alone(|engine| engine.remember(scope, text, None))?)
+    /// [`Error::Store`].
+    pub async fn remember(&self, text: impl Into<String>) -> Result<u64, Error> {
+        let (scope, text) = (MemoryScope::Session(self.inner.id), text.into());
+        let vector = self.inner.job().embed(&text).await?.vector;
+        self.ask(move |engine| {
+            let vector = vector.as_ref().map(|(model, vector)| (&**model, &**vector));
+            engine.remember(scope, &text, vector)
+        })
+        .await
     }
 
     /// Returns the memories that fit a text best, at most as many as a turn gets.
     ///
     /// # Errors
-    /// [`ConversationError::Engine`].
-    pub fn ground_query(&mut self, text: &str) -> Result<Grounded, ConversationError> {
-        let limit = self.settings()?.turn.grounding_memories;
-        let query = Query {
-            text: text.to_owned(),
-            vector: None,
-            filter: memories_for(&self.engine.row(self.id)?),
-            limit: usize::try_from(limit).unwrap_or(usize::MAX),
-            in_view: None,
-        };
-        Ok(self.engine.run_alone(|engine| engine.ground(&query))?)
+    /// [`Error::Store`].
+    pub async fn ground_query(&self, text: impl Into<String>) -> Result<Grounded, Error> {
+        let text = text.into();
+        let vector = self.inner.job().embed(&text).await?.vector;
+        self.ask_in_context(move |engine, context| {
+            let limit = context.settings.turn.grounding_memories;
+            let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+            let filter = memories_for(&context.row);
+            engine.ground(&Query { text, vector, filter, limit, in_view: None })
+        })
+        .await
     }
 
-    /// Returns the log and the part of it that is in view.
+    /// Closes the conversation, with all its clones: a turn that goes on is cancelled and keeps what
+    /// came of its answer. When this returns, another process can open the state folder.
     ///
-    /// # Errors
-    /// [`ConversationError::Engine`].
-    pub fn session(&mut self) -> Result<&Session, ConversationError> {
-        Ok(self.engine.session(self.id)?)
+    /// Dropping the last clone does the same in the background. Nothing is lost by it.
+    pub async fn close(self) {
+        let services = &self.inner.services;
+        services.ending.cancel();
+        services.turns.close();
+        services.turns.wait().await;
+        let end = |engine: &mut Engine| {
+            engine.end();
+            Ok(())
+        };
+        // One that has ended already needs no end.
+        let _ = services.engine.ask(end).await;
+        self.inner.state.wait().await;
     }
 
-    fn settings(&mut self) -> Result<SessionSettings, ConversationError> {
-        Ok(SessionSettings::parse(&self.engine.row(self.id)?.settings)?)
+    async fn ask<T: Send + 'static>(
+        &self,
+        operation: impl FnOnce(&mut Engine) -> Result<T, EngineError> + Send + 'static,
+    ) -> Result<T, Error> {
+        Ok(self.inner.services.engine.ask(operation).await?)
     }
 
-    fn context(&mut self) -> Result<SessionContext, ConversationError> {
-        let row = self.engine.row(self.id)?;
-        Ok(self.engine.context_of(row, self.model.as_deref())?)
-    }
-
-    fn costs(&mut self) -> Result<Costs, ConversationError> {
-        Ok(self.engine.costs(self.model.as_deref())?)
-    }
-
-    fn counted(&self, utterance: Utterance) -> NewMessage {
-        let Utterance { role, content, tool_calls, tool_call_id, phase, pinned } = utterance;
-        let tokens = NewMessage::tokens_of(&*self.counter, &content, &tool_calls);
-        NewMessage {
-            role,
-            content: content.into(),
-            phase,
-            tool_calls,
-            tool_call_id,
-            pinned,
-            tokens,
-            counted_by: self.counter.name(),
-            timestamp: None,
-        }
-    }
-}
-
-impl Drop for Conversation {
-    fn drop(&mut self) {
-        self.engine.settle();
-    }
-}
-
-impl Utterance {
-    /// Creates an utterance that has only an author and a text.
-    pub fn of(role: Role, content: impl Into<String>) -> Self {
-        Self {
-            role,
-            content: content.into(),
-            tool_calls: Vec::new(),
-            tool_call_id: None,
-            phase: None,
-            pinned: false,
-        }
+    /// Asks the engine about the session as it is.
+    async fn ask_in_context<T: Send + 'static>(
+        &self,
+        operation: impl FnOnce(&mut Engine, &SessionContext) -> Result<T, EngineError> + Send + 'static,
+    ) -> Result<T, Error> {
+        let (id, model) = (self.inner.id, self.inner.model.clone());
+        self.ask(move |engine| {
+            let row = engine.row(id)?;
+            let context = engine.context_of(row, model.as_deref())?;
+            operation(engine, &context)
+        })
+        .await
     }
 }

@@ -45,6 +45,8 @@ pub struct Engine {
     pub(super) windows: Windows,
     pub(super) vectors: Vectors,
     pub(super) archiving: Archiving,
+    /// Set when the loop is to end although handles remain.
+    pub(super) has_ended: bool,
 }
 
 impl Engine {
@@ -73,7 +75,14 @@ impl Engine {
             windows: Windows::default(),
             vectors: Vectors::default(),
             archiving,
+            has_ended: false,
         })
+    }
+
+    /// Ends the loop after the requests that are running; later ones fail with
+    /// [`EngineError::Ended`].
+    pub fn end(&mut self) {
+        self.has_ended = true;
     }
 
     /// Returns totals since the start.

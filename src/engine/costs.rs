@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use super::{Costs, Engine, EngineError, Models};
 use crate::store::StoreError;
+use crate::tokens::Counter;
 use crate::tokens::calibration::Calibration;
-use crate::tokens::model::Model;
-use crate::tokens::{Counter, Measure};
 
 impl Engine {
     /// Sets the models.
@@ -27,13 +26,8 @@ impl Engine {
     /// [`EngineError::Store`].
     pub fn costs(&mut self, model: Option<&str>) -> Result<Costs, EngineError> {
         let named = model.map(str::to_owned).or_else(|| self.models.default.clone());
-        let Some(name) = named else {
-            // Without a model there is no factor: the counter's counts apply as they are.
-            let measure = Measure::plain(Arc::clone(&self.models.counter));
-            return Ok(Costs { model: Model::named("default", &self.models.overrides), measure });
-        };
-        let calibration = self.calibration(&name)?;
-        let model = Model::named(&name, &self.models.overrides).calibrated(&calibration);
+        let Some(name) = named else { return Ok(self.models.costs(None)) };
+        let model = self.models.costs(Some(&name)).model.calibrated(&self.calibration(&name)?);
         let measure = model.measure(&self.models.counter);
         Ok(Costs { model, measure })
     }

@@ -36,6 +36,19 @@ impl Models {
         Self { counter, overrides, default, calibrations: HashMap::new() }
     }
 
+    /// Returns the costs for the named model, or for the default one, without what providers
+    /// reported.
+    pub fn costs(&self, model: Option<&str>) -> Costs {
+        let Some(name) = model.or(self.default.as_deref()) else {
+            // Without a model there is no factor: the counter's counts apply as they are.
+            let measure = Measure::plain(Arc::clone(&self.counter));
+            return Costs { model: Model::named("default", &self.overrides), measure };
+        };
+        let model = Model::named(name, &self.overrides);
+        let measure = model.measure(&self.counter);
+        Costs { model, measure }
+    }
+
     /// Drops calibrations after a failed commit, so that they are read again.
     pub(super) fn forget(&mut self) {
         self.calibrations.clear();

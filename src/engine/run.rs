@@ -86,7 +86,7 @@ struct Done {
     failure: Option<EngineError>,
 }
 
-/// Runs the loop until the last [`Handle`] is dropped. `publish` gets the events of each burst, in
+/// Runs the loop until the last [`Handle`] is dropped, or the engine is told to [`end`](Engine::end). `publish` gets the events of each burst, in
 /// order, before its answers are sent.
 pub async fn run(
     engine: Engine,
@@ -118,7 +118,14 @@ pub async fn run(
                 done
             }
         };
+        let has_ended = engine.has_ended;
+        if has_ended {
+            engine.settle();
+        }
         deliver(&engine, done, &mut publish);
+        if has_ended {
+            return;
+        }
     }
 }
 

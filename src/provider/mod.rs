@@ -6,24 +6,36 @@
 pub mod chat;
 pub mod embed;
 mod error;
+#[cfg(feature = "providers")]
 mod family;
+#[cfg(feature = "providers")]
 mod http;
+#[cfg(feature = "providers")]
 mod limits;
+#[cfg(feature = "providers")]
 mod lines;
 mod normal;
+mod origin;
 mod overflow;
+#[cfg(feature = "providers")]
 mod refusal;
 pub mod scripted;
+#[cfg(feature = "providers")]
 pub mod secret;
+#[cfg(feature = "providers")]
 mod served;
+#[cfg(feature = "providers")]
 pub mod settings;
 
 use std::pin::Pin;
 
 pub use self::chat::Limit;
 pub use self::error::{ErrorKind, ProviderError};
+#[cfg(feature = "providers")]
 pub use self::family::Family;
+pub use self::origin::Origin;
 pub use self::overflow::Overflow;
+#[cfg(feature = "providers")]
 pub use self::served::{HttpProvider, Times};
 
 /// Future answer of a provider. Boxed, so that traits with it are object safe.

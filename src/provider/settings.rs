@@ -8,13 +8,11 @@ use reqwest::Url;
 use serde::Deserialize;
 
 use super::chat::Provider;
+use super::origin::{Origin, SCRIPTED};
 use super::scripted::Scripted;
 use super::secret::{KeySource, Secret};
 use super::{Family, HttpProvider};
 use crate::visible::visible_path;
-
-/// Name of the kind that plays a script.
-const SCRIPTED: &str = "scripted";
 
 /// Returns the kinds of providers.
 pub fn kinds() -> Vec<&'static str> {
@@ -65,24 +63,6 @@ pub struct Configured {
     pub max_tokens: Option<u64>,
     /// Prices of a million input and output tokens, if known.
     pub price: Option<(f64, f64)>,
-}
-
-/// Source of a provider's answers.
-#[derive(Debug, Clone)]
-pub enum Origin {
-    /// A server.
-    Server {
-        /// Kind of the server.
-        family: Family,
-        /// Address.
-        url: String,
-        /// Source of the key.
-        key: KeySource,
-        /// Window size in tokens to request.
-        context: Option<u64>,
-    },
-    /// A script file.
-    Script(PathBuf),
 }
 
 /// Invalid setting: its name, and a phrase that continues from the name.
@@ -157,27 +137,7 @@ impl Configured {
                 let wrong = |why: String| bad("script", format!("{}: {why}", visible_path(path)));
                 Ok(Arc::new(Scripted::open(path, &self.model).map_err(wrong)?))
             }
-        }
-    }
-}
-
-impl Origin {
-    /// Returns the kind, as in the configuration file.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Server { family, .. } => family.name(),
-            Self::Script(_) => SCRIPTED,
-        }
-    }
-}
-
-impl std::fmt::Display for Origin {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Server { family, url, key, .. } => {
-                write!(f, "{} at {url}, key {key}", family.name())
-            }
-            Self::Script(path) => write!(f, "the script {}", visible_path(path)),
+            Origin::Program => Err(bad("kind", "names no server")),
         }
     }
 }

@@ -12,8 +12,9 @@ use super::call::Call;
 use super::error::{agent_error, application, param_error, provider_error};
 use super::params::{Name, Nothing};
 use crate::agent::{Configured, Decision};
+use crate::provider::Origin;
 use crate::provider::secret::{KeySource, Secret};
-use crate::provider::settings::{BadSetting, Origin, ProviderSettings, kinds};
+use crate::provider::settings::{BadSetting, ProviderSettings, kinds};
 use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
@@ -139,6 +140,7 @@ fn row(at: usize, configured: &Configured) -> Value {
     let (limit, limit_from) = configured.rooms.of(configured.provider.model()).limit.unzip();
     let (base_url, context, script, (key, key_from)) = match &configured.from {
         Origin::Server { url, key, context, .. } => (Some(&**url), *context, None, key_state(key)),
+        Origin::Program => (None, None, None, (NONE_NEEDED, None)),
         Origin::Script(path) => {
             (None, None, Some(path.to_string_lossy().into_owned()), (NONE_NEEDED, None))
         }

@@ -29,7 +29,7 @@ pub struct NewSession {
 }
 
 /// A stored session.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SessionRow {
     /// Its number, which never changes.
     pub id: u64,

@@ -15,7 +15,10 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     // The library is all of it put together without a wire.
     (
         "conversation",
-        &["agent", "context", "curation", "engine", "files", "ids", "session", "store", "tokens"],
+        &[
+            "agent", "context", "curation", "engine", "files", "ids", "provider", "session",
+            "store", "tokens", "value", "visible",
+        ],
     ),
     ("config", &["agent", "context", "files", "provider", "store", "tokens", "wire", "visible"]),
     ("server", &["agent", "engine", "ids", "repl", "rpc", "store", "value", "wire", "visible"]),

@@ -1,77 +1,391 @@
 //! The library as other programs use it.
 
-use contexture::conversation::{Conversation, Utterance};
-use contexture::curation::config::TurnConfig;
-use contexture::session::message::Role;
-use contexture::tokens::TokenizerName;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-#[path = "../../examples/agent_loop.rs"]
+use contexture::{
+    Conversation, Decision, Error, ErrorKind, Item, Kind, Message, Outcome, Provider, Reply, Role,
+    Tokenizer, Tool, Turn, TurnConfig, TurnEvent, TurnStream, curate,
+};
+use futures_util::StreamExt;
+use serde::Deserialize;
+use serde_json::json;
+
+#[path = "../../examples/agent.rs"]
 #[allow(
     dead_code,
     unreachable_pub,
     reason = "it is a program of its own, whose main nobody calls here"
 )]
-mod agent_loop;
+mod agent;
 
-#[test]
-fn the_example_summarizes_takes_checkpoints_and_goes_back() {
+#[path = "../../examples/curate.rs"]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "it is a program of its own, whose main nobody calls here"
+)]
+mod curating;
+
+#[path = "../../examples/readme.rs"]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "it is a program of its own, whose main nobody calls here"
+)]
+mod readme;
+
+#[tokio::test]
+async fn the_program_in_the_readme_does_what_it_says() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |name: &str| std::fs::read_to_string(root.join(name)).unwrap();
+    let example = read("examples/readme.rs");
+    let (_, shown) = example.split_once("// README: begin\n").unwrap();
+    let (shown, _) = shown.split_once("// README: end\n").unwrap();
+    let advice = "README.md does not show what examples/readme.rs has";
+    assert!(read("README.md").contains(&format!("```rust\n{shown}```\n")), "{advice}");
     let mut told = Vec::new();
-    let tally = agent_loop::run(&mut told).unwrap();
+    readme::run(&mut told).await.unwrap();
+    let told = String::from_utf8(told).unwrap();
+    assert!(told.starts_with("The limit is 4 now.\n"), "{told}");
+    assert!(told.contains(" tokens, 1 calls\n") && told.contains("\ncontext-items: "), "{told}");
+}
+
+#[tokio::test]
+async fn the_example_summarizes_takes_checkpoints_and_goes_back() {
+    let mut told = Vec::new();
+    let tally = agent::run(&mut told).await.unwrap();
     let told = String::from_utf8(told).unwrap();
     assert!(tally.summaries >= 3, "{told}");
     assert!(tally.checkpoints >= 5, "{told}");
     assert!(tally.grounded >= 30, "{tally:?}");
     assert_eq!(tally.rollbacks, 1, "{told}");
     assert!(tally.largest_window <= 1_000, "{tally:?}");
+    assert_eq!(tally.runs, 40, "{told}");
 }
 
 #[test]
-fn a_conversation_goes_on_where_it_was() {
+fn the_example_that_curates_keeps_calls_with_their_results() {
+    let history = curating::history();
+    assert_eq!(history.len(), 241);
+    let shown = curating::shown(&history, 2_000).unwrap();
+    assert!(shown.len() < history.len());
+    assert_eq!((&shown[0], shown.last()), (&history[0], history.last()));
+    for (at, message) in shown.iter().enumerate() {
+        for call in &message.tool_calls {
+            assert_eq!(shown[at + 1].tool_call_id.as_ref(), Some(&call.id));
+        }
+    }
+    let smallest = curating::shown(&history, 10).unwrap();
+    assert!(smallest.contains(&history[0]));
+}
+
+#[tokio::test]
+async fn a_conversation_goes_on_where_it_was() {
     let folder = tempfile::tempdir().unwrap();
     let open = || Conversation::builder("a").state_folder(folder.path()).open();
-    let mut conversation = open().unwrap();
-    conversation.process_turn("one").unwrap();
-    conversation.add_response("re one").unwrap();
-    conversation.checkpoint("here").unwrap();
-    let taken = open().err().unwrap().to_string();
-    assert!(taken.contains("belongs to"), "{taken}");
-    drop(conversation);
-    let mut conversation = open().unwrap();
-    conversation.process_turn("two").unwrap();
-    assert_eq!(conversation.rollback(None).unwrap().turns_lost, 1);
-    assert_eq!(conversation.undo_rollback().unwrap().turns_restored, 1);
-    let words: Vec<_> =
-        conversation.session().unwrap().in_view().map(|m| m.content.to_string()).collect();
+    let conversation = open().await.unwrap();
+    conversation.process_turn("one").await.unwrap();
+    conversation.add_response("re one").await.unwrap();
+    conversation.checkpoint("here").await.unwrap();
+    let taken = open().await.err().unwrap();
+    assert!(matches!(taken, Error::Folder(_)) && taken.to_string().contains("belongs to"));
+    let clone = conversation.clone();
+    conversation.close().await;
+    assert!(matches!(clone.messages().await, Err(Error::Closed)));
+    let conversation = open().await.unwrap();
+    conversation.process_turn("two").await.unwrap();
+    assert_eq!(conversation.rollback(None).await.unwrap().turns_lost, 1);
+    assert_eq!(conversation.undo_rollback().await.unwrap().turns_restored, 1);
+    let messages = conversation.messages().await.unwrap();
+    let words: Vec<&str> = messages.iter().map(|message| &*message.content).collect();
     assert_eq!(words, ["one", "re one", "two"]);
 }
 
-#[test]
-fn without_versioning_there_is_nothing_to_go_back_to() {
-    let mut conversation = Conversation::builder("a").versioning(false).open().unwrap();
-    conversation.process_turn("one").unwrap();
-    assert_eq!(conversation.checkpoint("x").unwrap(), None);
-    let error = conversation.rollback(None).unwrap_err().to_string();
+#[tokio::test]
+async fn without_versioning_there_is_nothing_to_go_back_to() {
+    let conversation = Conversation::builder("a").versioning(false).open().await.unwrap();
+    conversation.process_turn("one").await.unwrap();
+    assert_eq!(conversation.checkpoint("x").await.unwrap(), None);
+    let error = conversation.rollback(None).await.unwrap_err().to_string();
     assert!(error.starts_with("versioning is not enabled"), "{error}");
 }
 
-#[test]
-fn settings_out_of_range_and_unknown_strategies_are_refused() {
+#[tokio::test]
+async fn settings_out_of_range_and_unknown_strategies_are_refused() {
+    let error = async |builder: contexture::Builder| builder.open().await.err().unwrap();
     let config = TurnConfig { max_tokens: 1, ..TurnConfig::default() };
-    let error = Conversation::builder("a").config(config).open().err().unwrap().to_string();
-    assert_eq!(error, "max-tokens is 1, but must be a whole number from 256 to 10000000");
-    let error = Conversation::builder("a").strategy("best").open().err().unwrap().to_string();
-    assert!(error.starts_with("no strategy \"best\"; there are tiered, "), "{error}");
+    let wrong = error(Conversation::builder("a").config(config)).await;
+    assert!(matches!(wrong, Error::Setting(_)));
+    assert_eq!(
+        wrong.to_string(),
+        "max-tokens is 1, but must be a whole number from 256 to 10000000"
+    );
+    let wrong = error(Conversation::builder("a").strategy("best")).await.to_string();
+    assert!(wrong.starts_with("no strategy \"best\"; there are tiered, "), "{wrong}");
+    let twice = Conversation::builder("a").tool(Add::default()).tool(Add::default());
+    assert!(matches!(error(twice).await, Error::Tool { .. }));
+    let script = Conversation::builder("a").provider(Provider::scripted("answer = 1"));
+    assert!(matches!(error(script).await, Error::Setting(_)));
+}
+
+#[tokio::test]
+async fn every_message_costs_what_the_tokenizer_says() {
+    let conversation =
+        Conversation::builder("a").tokenizer(Tokenizer::Estimate).open().await.unwrap();
+    conversation.say(Message::system("12345678").pinned()).await.unwrap();
+    conversation.process_turn("1234").await.unwrap();
+    assert_eq!(conversation.stats().await.unwrap().tokens, 3);
+    let window = conversation.window().await.unwrap();
+    assert_eq!(window.tokens, 3);
+    assert_eq!(window.parts.len(), 2);
+}
+
+/// Adds numbers, or waits for ever.
+#[derive(Default)]
+struct Add {
+    calls: Arc<AtomicUsize>,
+    asks: bool,
+    hangs: bool,
+}
+
+#[derive(Deserialize)]
+struct Numbers {
+    a: i64,
+    b: i64,
+}
+
+impl Tool for Add {
+    const NAME: &'static str = "add";
+    type Args = Numbers;
+    type Error = &'static str;
+
+    fn description(&self) -> String {
+        "Adds two numbers.".to_owned()
+    }
+
+    fn parameters(&self) -> serde_json::Value {
+        let number = json!({ "type": "integer" });
+        json!({ "type": "object", "properties": { "a": number, "b": number } })
+    }
+
+    fn needs_approval(&self) -> bool {
+        self.asks
+    }
+
+    async fn call(&self, Numbers { a, b }: Numbers) -> Result<String, &'static str> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        if self.hangs {
+            std::future::pending::<()>().await;
+        }
+        assert_ne!(a, 13, "a defect of the tool");
+        a.checked_add(b).map(|sum| sum.to_string()).ok_or("the sum is too large")
+    }
+}
+
+/// A script whose model calls `add` with each of these arguments, and then echoes what it was sent.
+fn adding(arguments: &[&str]) -> String {
+    let calls = arguments.iter().map(|text| format!("{{ name = 'add', arguments = '{text}' }}"));
+    let calls = calls.collect::<Vec<_>>().join(", ");
+    format!("[[answer]]\ncalls = [{calls}]\n[[answer]]\ntext = ['The ', 'end']\n")
+}
+
+async fn with_script(script: &str, tool: Add) -> Conversation {
+    let builder = Conversation::builder("a").provider(Provider::scripted(script));
+    builder.tool(tool).max_tokens(2_000).open().await.unwrap()
+}
+
+#[tokio::test]
+async fn a_turn_tells_its_events_and_then_its_reply() {
+    let script = adding(&[r#"{"a": 1, "b": 2}"#]);
+    let conversation = with_script(&script, Add::default()).await;
+    let mut stream = conversation.chat("What is 1 + 2?").stream();
+    let mut events = Vec::new();
+    while let Some(event) = StreamExt::next(&mut stream).await {
+        events.push(event);
+    }
+    let text = |text: &str| TurnEvent::Text(text.to_owned());
+    let (tool, arguments) = ("add".to_owned(), r#"{"a": 1, "b": 2}"#.to_owned());
+    let result =
+        TurnEvent::ToolResult { tool: tool.clone(), outcome: Outcome::Done, text: "3".to_owned() };
+    let called = TurnEvent::ToolCall { tool, arguments };
+    assert_eq!(events, [called, result, text("The "), text("end")]);
+    let reply = stream.reply().await.unwrap();
+    assert_eq!((&*reply.text, reply.rounds, reply.calls.len()), ("The end", 2, 1));
+    let roles: Vec<Role> =
+        conversation.messages().await.unwrap().iter().map(|message| message.role).collect();
+    assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool, Role::Assistant]);
+}
+
+#[tokio::test]
+async fn a_call_that_fails_is_told_to_the_model_and_the_turn_goes_on() {
+    let most = format!(r#"{{"a": {}, "b": 1}}"#, i64::MAX);
+    let script = adding(&[&most, r#"{"a": 1}"#, r#"{"a": 13, "b": 1}"#]);
+    let reply = with_script(&script, Add::default()).await.chat("go").await.unwrap();
+    let texts: Vec<&str> = reply.calls.iter().map(|call| &*call.text).collect();
+    assert_eq!(texts[0], "the sum is too large");
+    assert!(texts[1].starts_with("the arguments do not fit: missing field `b`"), "{texts:?}");
+    assert_eq!(texts[2], "the tool add failed with a panic");
+    assert!(reply.calls.iter().all(|call| call.outcome == Outcome::Failed));
+    assert_eq!(reply.text, "The end");
+}
+
+#[tokio::test]
+async fn a_call_that_needs_approval_waits_for_it() {
+    let script = adding(&[r#"{"a": 1, "b": 2}"#]);
+    let calls = Arc::new(AtomicUsize::new(0));
+    let tool = || Add { calls: Arc::clone(&calls), asks: true, hangs: false };
+    let conversation = with_script(&script, tool()).await;
+    for (decision, outcome) in
+        [(Decision::Refuse, Outcome::Refused), (Decision::Once, Outcome::Done)]
+    {
+        let mut stream = conversation.chat("go").stream();
+        while let Some(event) = stream.next().await {
+            if let TurnEvent::Approval(question) = event {
+                assert_eq!(question.phrase, r#"call add {"a": 1, "b": 2}"#);
+                assert!(conversation.approve(question.number, decision));
+            }
+        }
+        assert_eq!(stream.reply().await.unwrap().calls[0].outcome, outcome);
+    }
+    // Nobody hears of the question when only the reply is waited for.
+    let conversation = with_script(&script, tool()).await;
+    let reply = conversation.chat("go").await.unwrap();
+    assert_eq!(reply.calls[0].outcome, Outcome::Refused);
+    let reply = conversation.chat("go").stream().reply().await.unwrap();
+    assert_eq!(reply.calls[0].outcome, Outcome::Refused);
+    assert_eq!(calls.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn a_stream_that_is_dropped_cancels_its_turn_and_the_next_one_waits() {
+    let script = adding(&[r#"{"a": 1, "b": 2}"#]);
+    let conversation = with_script(&script, Add { hangs: true, ..Add::default() }).await;
+    let mut stream = conversation.chat("one").stream();
+    assert!(matches!(stream.next().await, Some(TurnEvent::ToolCall { .. })));
+    drop(stream);
+    let reply = conversation.chat("two").tools(Vec::<String>::new()).await.unwrap();
+    assert_eq!(reply.text, "The end");
+    let messages = conversation.messages().await.unwrap();
+    let result = messages.iter().find(|message| message.role == Role::Tool).unwrap();
+    assert_eq!(result.content, "the turn was cancelled");
+    // So is a turn that goes on when the conversation is closed.
+    let script = "[[answer]]\ntext = 'So far'\nhang = true\n";
+    let conversation = with_script(script, Add::default()).await;
+    let mut stream = conversation.chat("three").stream();
+    assert_eq!(stream.next().await, Some(TurnEvent::Text("So far".to_owned())));
+    conversation.close().await;
+    assert!(matches!(stream.reply().await, Err(Error::Cancelled)));
+}
+
+#[tokio::test]
+async fn items_are_in_the_windows_and_can_be_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.rs"), "fn one() {}\nfn two() {}\n").unwrap();
+    let script = "[[answer]]\necho = true\n";
+    let builder = Conversation::builder("a").provider(Provider::scripted(script));
+    let conversation = builder.project(folder.path()).open().await.unwrap();
+    let file = conversation.add_file("a.rs", 2..).await.unwrap();
+    conversation.add(Item::new("fn three() {}").region("/x/b.rs", 3..=3)).await.unwrap();
+    let note = conversation.add("a note").await.unwrap();
+    let payload = conversation.chat("go").await.unwrap().text;
+    for (text, is_there) in [("one()", false), ("two()", true), ("three()", true), ("note", true)] {
+        assert_eq!(payload.contains(text), is_there, "{text} in {payload}");
+    }
+    conversation.remove([file, note]).await.unwrap();
+    let left = conversation.items().await.unwrap();
+    assert_eq!((left.len(), left[0].kind, left[0].lines), (1, Kind::Code, Some((3, 3))));
+    conversation.undo().await.unwrap();
+    assert_eq!(conversation.items().await.unwrap().len(), 3);
+    assert!(matches!(conversation.remove([contexture::ItemId(99)]).await, Err(Error::Refused(_))));
+    assert!(matches!(conversation.add_file("missing.rs", ..).await, Err(Error::File(_))));
+}
+
+#[tokio::test]
+async fn a_budget_is_kept_by_windows_and_named_by_errors() {
+    let script = "[[answer]]\ntext = 'ok'\n[[answer]]\nerror = 'rate-limited'\n";
+    let conversation = with_script(script, Add::default()).await;
+    conversation.say(Message::system("word ".repeat(1_000)).pinned()).await.unwrap();
+    let error = conversation.chat("go").max_tokens(300).await.err().unwrap();
+    let Error::BudgetTooSmall { needed, parts, .. } = error else { panic!("{error}") };
+    assert!(needed > 1_000 && !parts.is_empty());
+    let reply = conversation.chat("go").max_tokens(needed + 50).await.unwrap();
+    assert!(reply.window_tokens <= needed + 50);
+    let report = conversation.report().await.unwrap().unwrap();
+    assert_eq!(report.report.tokens_after, reply.window_tokens);
+    let error = conversation.chat("again").await.err().unwrap();
+    let Error::Provider(error) = error else { panic!("{error}") };
+    assert_eq!(error.kind, ErrorKind::RateLimited);
+}
+
+#[tokio::test]
+async fn without_a_provider_or_a_tool_of_that_name_no_turn_begins() {
+    let conversation = Conversation::builder("a").open().await.unwrap();
+    assert!(matches!(conversation.chat("go").await, Err(Error::NoProvider)));
+    let conversation = with_script("[[answer]]\ntext = 'ok'\n", Add::default()).await;
+    assert!(matches!(conversation.chat("go").tools(["sub"]).await, Err(Error::Tool { .. })));
+    assert!(matches!(conversation.chat("go").provider("x").await, Err(Error::Setting(_))));
+    assert!(conversation.messages().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn models_can_be_given_the_tools_of_the_context() {
+    let script = "[[answer]]\ncalls = [{ name = 'add_text', arguments = '{\"content\": \"x\"}' }]\n\
+                  [[answer]]\ntext = 'ok'\n";
+    let builder = Conversation::builder("a").provider(Provider::scripted(script));
+    let builder = builder.context_tools().allow(["add_text"]);
+    let conversation = builder.open().await.unwrap();
+    let reply = conversation.chat("go").await.unwrap();
+    assert_eq!(reply.calls[0].outcome, Outcome::Done);
+    assert_eq!(&*conversation.items().await.unwrap()[0].content, "x");
 }
 
 #[test]
-fn every_message_costs_what_the_tokenizer_says() {
-    let mut conversation =
-        Conversation::builder("a").tokenizer(TokenizerName::Estimate).open().unwrap();
-    let pinned = Utterance { pinned: true, ..Utterance::of(Role::System, "12345678") };
-    conversation.say(pinned).unwrap();
-    conversation.process_turn("1234").unwrap();
-    assert_eq!(conversation.stats().unwrap().tokens, 3);
-    let window = conversation.window().unwrap();
-    assert_eq!(window.tokens, 3);
-    assert_eq!(window.parts.len(), 2);
+fn a_history_is_curated_within_its_budget() {
+    let mut history = vec![Message::system("Be brief.")];
+    history.extend((0..300).map(|number| Message::user(format!("The number {number} is odd."))));
+    for strategy in contexture::strategies() {
+        let window = curate(&history).max_tokens(400).strategy(strategy).window().unwrap();
+        assert!(window.tokens <= 400 && window.report.tokens_before > 400, "{strategy}");
+        assert_eq!(window.messages.last(), history.last(), "{strategy}");
+    }
+    let error = curate(&history).strategy("best").window().unwrap_err();
+    assert!(matches!(error, Error::Setting(_)));
+    let error = curate(&history).max_tokens(3).window().unwrap_err();
+    assert!(matches!(error, Error::BudgetTooSmall { .. }));
+    let summarized = curate(&history).summarized(5).unwrap();
+    assert_eq!((&summarized[0], summarized.last()), (&history[0], history.last()));
+    assert!(summarized.len() < 10 && summarized[1].role == Role::System, "{summarized:?}");
+}
+
+#[tokio::test]
+async fn a_conversation_is_shared_by_tasks_and_its_futures_are_sent() {
+    fn is_sent<T: Send + 'static>(value: T) -> T {
+        value
+    }
+    fn is_shared<T: Send + Sync + Clone + 'static>(_: &T) {}
+    let conversation = with_script("[[answer]]\ntext = 'ok'\n", Add::default()).await;
+    is_shared(&conversation);
+    let turn: Turn = is_sent(conversation.chat("x"));
+    let stream: TurnStream = is_sent(turn.stream());
+    is_sent(stream.reply()).await.unwrap();
+    let mut tasks = tokio::task::JoinSet::new();
+    for number in 0..8 {
+        let conversation = conversation.clone();
+        tasks.spawn(async move {
+            conversation.add(format!("note {number}")).await?;
+            conversation.remember("a fact").await?;
+            let reply: Reply = conversation.chat(format!("question {number}")).await?;
+            conversation.window().await?;
+            conversation.report().await?;
+            conversation.quality().await?;
+            conversation.ground_query("fact").await?;
+            Ok::<_, Error>(reply.text)
+        });
+    }
+    for outcome in tasks.join_all().await {
+        assert_eq!(outcome.unwrap(), "ok");
+    }
+    assert_eq!(conversation.messages().await.unwrap().len(), 18);
+    conversation.close().await;
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Chat;
 use super::begun::{Begun, MAX_ROUNDS};
 use super::log::answer_message;
-use crate::agent::tools::{CalledTool, OfferedTool, Outcome, ToolRequest};
+use crate::agent::tools::{CalledTool, OfferedTool, Outcome, ToolRequest, cut};
 use crate::agent::{AgentError, Approval, Decision, TurnEvent};
 use crate::engine::{EngineError, NewMessage, SessionSettings};
 use crate::provider::chat::Response;
@@ -100,8 +100,8 @@ impl Chat {
             }
         }
         match asked.carry_out(&self.job, &self.row).await {
-            Ok(text) => (Outcome::Done, text),
-            Err(text) => (Outcome::Failed, text),
+            Ok(text) => (Outcome::Done, cut(text)),
+            Err(text) => (Outcome::Failed, cut(text)),
         }
     }
 

@@ -17,9 +17,10 @@ use std::sync::Arc;
 pub use self::reply::{Preview, Reply};
 use super::notes::Wish;
 use super::tools::OfferedTool;
-use super::{AgentError, Configured, Embedded, EventSink, Job, TurnEvent};
+use super::{AgentError, Configured, Embedded, EventSink, Job};
 use crate::curation::notes::{NotesOptions, directive};
 use crate::curation::section::Sections;
+use crate::curation::summary::Summarizer;
 use crate::engine::{Engine, NewMessage, SessionSettings};
 use crate::session::message::Phase;
 use crate::store::session::SessionRow;
@@ -30,6 +31,8 @@ pub struct ChatRequest {
     pub session: Option<String>,
     /// The user's message.
     pub message: NewMessage,
+    /// Coherence of the last answer from 0 to 1, if it was judged.
+    pub coherence: Option<f64>,
     /// Phase of the work.
     pub phase: Option<Phase>,
     /// Texts besides the conversation.
@@ -38,6 +41,10 @@ pub struct ChatRequest {
     pub provider: Option<String>,
     /// The model.
     pub model: Option<String>,
+    /// Maximum number of tokens in a window of the turn; by default the session decides.
+    pub max_tokens: Option<u64>,
+    /// Describes older turns when they are summarized.
+    pub summarizer: Arc<dyn Summarizer + Send + Sync>,
     /// Turns notes on or off for this turn; by default the session decides.
     pub manage: Option<bool>,
     /// Template for the notes.
@@ -60,10 +67,13 @@ struct Chat {
     configured: Configured,
     row: SessionRow,
     message: NewMessage,
+    coherence: Option<f64>,
     phase: Option<Phase>,
     sections: Sections,
     embedded: Embedded,
     key: Option<String>,
+    max_tokens: Option<u64>,
+    summarizer: Arc<dyn Summarizer + Send + Sync>,
     /// The notes to be taken, if any.
     notes: Option<Wish>,
     /// Tools that the model may call.
@@ -96,16 +106,7 @@ pub async fn preview(job: Job, request: ChatRequest) -> Result<Preview, AgentErr
     let session = request.session.clone();
     let read = move |engine: &mut Engine| engine.find_with_settings(session.as_deref());
     let session = job.ask(read).await?;
-    Chat::prepare(job, request, Embedded::default(), Arc::new(Unheard), session)?.preview().await
-}
-
-/// The events of a turn that has none.
-struct Unheard;
-
-impl EventSink for Unheard {
-    fn send(&self, _: TurnEvent) -> bool {
-        false
-    }
+    Chat::prepare(job, request, Embedded::default(), Arc::new(()), session)?.preview().await
 }
 
 fn broken() -> AgentError {
@@ -167,10 +168,13 @@ impl Chat {
             configured,
             row,
             message: request.message,
+            coherence: request.coherence,
             phase: request.phase,
             sections: request.sections,
             embedded,
             key: request.key,
+            max_tokens: request.max_tokens,
+            summarizer: request.summarizer,
             notes,
             tools,
             allowed,

@@ -8,7 +8,6 @@ use crate::agent::notes::{self, TurnNotes};
 use crate::agent::window::{Built, Purpose, build};
 use crate::agent::{AgentError, Configured, TurnEvent};
 use crate::curation::section::{Counted, Section};
-use crate::curation::summary::Extractive;
 use crate::curation::window::Window;
 use crate::engine::{AskedWindow, Engine, EngineError, Material, NewTurn};
 use crate::provider::ProviderError;
@@ -66,6 +65,7 @@ impl Chat {
         let (id, message) = (self.row.id, self.message.clone());
         let vector = self.embedded.vector.clone();
         let (key, configured) = (self.key.clone(), self.configured.clone());
+        let (summarizer, coherence) = (Arc::clone(&self.summarizer), self.coherence);
         // A model that takes notes is asked first.
         let is_window_next = self.notes.is_none();
         let asked = self.job.ask(move |engine| {
@@ -73,8 +73,8 @@ impl Chat {
             let mut context = engine.context_of(row, None)?;
             context.costs = configured.with_room(context.costs);
             let turn = engine.once("chat", key.as_deref(), |engine| {
-                let turn = NewTurn { message, coherence: None, vector };
-                engine.process_turn(&context, turn, &Extractive)
+                let turn = NewTurn { message, coherence, vector };
+                engine.process_turn(&context, turn, &*summarizer)
             })?;
             let answered = match key {
                 Some(key) => engine.answered(id, turn.message, &key)?,
@@ -165,7 +165,8 @@ impl Chat {
     }
 
     async fn build(&self, material: Material, begun: &mut Begun) -> Result<Built, AgentError> {
-        begun.is_budget_set = material.context.settings.max_tokens.is_some();
+        let of_session = material.context.settings.max_tokens;
+        begun.is_budget_set = self.max_tokens.or(of_session).is_some();
         begun.limit = material.context.costs.model.limit;
         let max_tokens = begun.refused.as_ref().map(|refused| refused.max_tokens);
         self.build_with(material, begun.turn.grounding.clone(), max_tokens).await
@@ -187,7 +188,8 @@ impl Chat {
             let said = sections.tool_schemas.map_or(String::new(), |said| said.text.to_string());
             sections.tool_schemas = Some(Counted::new(said + &schemas, &*services.counter));
         }
-        let (phase, may_grow) = (self.phase, true);
+        let (phase, may_grow) = (self.phase, self.max_tokens.is_none());
+        let max_tokens = max_tokens.or(self.max_tokens);
         let purpose = Purpose { phase, max_tokens, may_grow, sections, ..Purpose::default() };
         let built = tokio::task::spawn_blocking(move || {
             build(&*services.counter, &services.read_options(), material, purpose)

@@ -5,8 +5,8 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::agent::{Limits, Rooms};
 use crate::engine::Handle;
+use crate::provider::Origin;
 use crate::provider::scripted::Scripted;
-use crate::provider::settings::Origin;
 use crate::tokens::Estimate;
 
 /// Takes notes with an engine that never answers.

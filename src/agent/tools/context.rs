@@ -9,16 +9,13 @@ use serde_json::json;
 
 use self::request::Request;
 pub use self::table::ALL;
-use super::{OfferedTool, ToolRequest};
+use super::{OfferedTool, ToolRequest, one_line};
 use crate::agent::{Job, Later};
 use crate::provider::chat;
 use crate::store::session::SessionRow;
 use crate::value::Value;
 use crate::value::json::{from_json, json_text};
 use crate::visible::visible;
-
-/// Maximum length of a result that a model is shown, in bytes.
-const MAX_RESULT_BYTES: usize = 64 << 10;
 
 /// A tool by which a model looks at its context or changes it.
 #[derive(Clone, Copy)]
@@ -159,30 +156,9 @@ impl ToolRequest for Call {
     ) -> Later<'a, Result<String, String>> {
         Box::pin(async move {
             let result = self.request.carry_out(job, session).await?;
-            Ok(cut(json_text(&result)))
+            Ok(json_text(&result))
         })
     }
-}
-
-/// Maximum length of a text in a line for a person, in characters.
-const SHOWN: usize = 80;
-
-fn one_line(text: &str) -> String {
-    let line = text.lines().next().unwrap_or_default();
-    match line.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None if line.len() < text.len() => format!("{line}…"),
-        None => line.to_owned(),
-    }
-}
-
-/// Cuts a result to what a model is shown.
-fn cut(text: String) -> String {
-    if text.len() <= MAX_RESULT_BYTES {
-        return text;
-    }
-    let end = text.floor_char_boundary(MAX_RESULT_BYTES);
-    format!("{}… ({} of {} bytes)", &text[..end], end, text.len())
 }
 
 #[cfg(test)]

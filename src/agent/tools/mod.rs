@@ -7,6 +7,9 @@ use crate::names::names;
 use crate::provider::chat;
 use crate::store::session::SessionRow;
 
+/// Maximum length of a result that a model is shown, in bytes.
+const MAX_RESULT_BYTES: usize = 64 << 10;
+
 /// A tool that a model can call.
 pub trait OfferedTool: Send + Sync {
     /// Returns the name.
@@ -76,4 +79,26 @@ pub struct CalledTool {
     pub outcome: Outcome,
     /// Text that the model was shown.
     pub text: String,
+}
+
+/// Maximum length of a text in a line for a person, in characters.
+const SHOWN: usize = 80;
+
+/// Returns the first line of a text, cut to what a line for a person shows.
+pub fn one_line(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    match line.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None if line.len() < text.len() => format!("{line}…"),
+        None => line.to_owned(),
+    }
+}
+
+/// Cuts a result to [`MAX_RESULT_BYTES`].
+pub(super) fn cut(text: String) -> String {
+    if text.len() <= MAX_RESULT_BYTES {
+        return text;
+    }
+    let end = text.floor_char_boundary(MAX_RESULT_BYTES);
+    format!("{}… ({} of {} bytes)", &text[..end], end, text.len())
 }

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 use crate::agent::{Configured, Rooms};
+use crate::provider::Origin;
 use crate::provider::scripted::Scripted;
-use crate::provider::settings::Origin;
 use crate::rpc::present::{entry, keyword};
 
 #[test]

@@ -17,6 +17,7 @@ use super::tool_names::ToolNames;
 use super::window::SectionTexts;
 use crate::agent::tools::{Outcome, context};
 use crate::agent::{self, Approval, ChatRequest, EventSink, Later, TurnEvent};
+use crate::curation::summary::Extractive;
 use crate::session::message::Phase;
 use crate::value::{Keyword, Value};
 use crate::wire::message::{Id, WireError};
@@ -62,10 +63,13 @@ pub(super) fn chat(call: Call, given: ChatParams) -> Result<Step, WireError> {
     let request = ChatRequest {
         session: given.session.map(|InSession(name)| name),
         message,
+        coherence: None,
         phase: given.phase,
         sections: given.sections.unwrap_or_default().counted(counter),
         provider: given.provider.map(|Name(name)| name),
         model: given.model.map(|Name(name)| name),
+        max_tokens: None,
+        summarizer: Arc::new(Extractive),
         manage: given.manage.0,
         template: given.template.map(|Name(name)| name),
         toolbox: context::toolbox(),

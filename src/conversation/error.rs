@@ -1,0 +1,130 @@
+//! The errors of the library.
+
+use crate::agent::AgentError;
+use crate::curation::budget::Irreducible;
+use crate::curation::config::ConfigError;
+use crate::engine::EngineError;
+use crate::files::FileError;
+use crate::provider::{ErrorKind, ProviderError};
+use crate::store::StoreError;
+use crate::store::ownership::FolderError;
+
+/// An error of the library. What was in the conversation before is still in it.
+///
+/// ```
+/// use contexture::{Error, ErrorKind};
+///
+/// fn is_worth_another_try(error: &Error) -> bool {
+///     match error {
+///         Error::Provider(error) => {
+///             matches!(error.kind, ErrorKind::RateLimited | ErrorKind::Unavailable)
+///         }
+///         _ => false,
+///     }
+/// }
+/// # assert!(!is_worth_another_try(&Error::Closed));
+/// ```
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The parts that can never be left out cost more than the budget, or than the model takes.
+    #[error("{message}")]
+    BudgetTooSmall {
+        /// Smallest budget that holds them, in tokens.
+        needed: u64,
+        /// The parts, in the order of the window.
+        parts: Vec<Irreducible>,
+        /// Description with the largest of them.
+        message: String,
+    },
+    /// The model did not answer. [`ProviderError::kind`] tells why.
+    #[error(transparent)]
+    Provider(Box<ProviderError>),
+    /// The conversation has no provider to talk to.
+    #[error("no provider is set; give the conversation one with Builder::provider")]
+    NoProvider,
+    /// A tool cannot be offered to models.
+    #[error("the tool {name:?} {what}")]
+    Tool {
+        /// Name of the tool.
+        name: String,
+        /// The problem and what to do.
+        what: String,
+    },
+    /// A setting is not allowed, or names something that does not exist.
+    #[error("{0}")]
+    Setting(String),
+    /// A file cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The state folder cannot be used; another process may have it.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// The state cannot be read or stored.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The conversation has no such thing, or cannot do this now. The error was for people.
+    #[error("{0}")]
+    Refused(String),
+    /// The turn was cancelled.
+    #[error("the turn was cancelled")]
+    Cancelled,
+    /// The conversation is closed.
+    #[error("the conversation is closed")]
+    Closed,
+    /// A defect of this library, or a panic.
+    #[error("{0}")]
+    Internal(String),
+}
+
+impl From<EngineError> for Error {
+    fn from(error: EngineError) -> Self {
+        let message = error.to_string();
+        match error {
+            EngineError::BudgetTooSmall(error) => {
+                Self::BudgetTooSmall { needed: error.needed, parts: error.parts, message }
+            }
+            EngineError::Store(error) => Self::Store(error),
+            EngineError::BadSetting(error) => error.into(),
+            EngineError::Cancelled => Self::Cancelled,
+            EngineError::Ended => Self::Closed,
+            EngineError::Panicked(_) => Self::Internal(message),
+            _ => Self::Refused(message),
+        }
+    }
+}
+
+impl From<ConfigError> for Error {
+    fn from(error: ConfigError) -> Self {
+        Self::Setting(error.to_string())
+    }
+}
+
+impl From<ProviderError> for Error {
+    fn from(error: ProviderError) -> Self {
+        match error.kind {
+            ErrorKind::Cancelled => Self::Cancelled,
+            _ => Self::Provider(Box::new(error)),
+        }
+    }
+}
+
+impl From<AgentError> for Error {
+    fn from(error: AgentError) -> Self {
+        let message = error.to_string();
+        match error {
+            AgentError::Engine(error) => error.into(),
+            AgentError::Provider { source, .. } => (*source).into(),
+            AgentError::Unconfigured => Self::NoProvider,
+            AgentError::NeverFits { needed, parts, .. } => {
+                Self::BudgetTooSmall { needed, parts, message }
+            }
+            AgentError::InTurn { source, .. } => (*source).into(),
+            AgentError::NoSuchProvider { .. }
+            | AgentError::TooManyProviders { .. }
+            | AgentError::NoSuchStrategy { .. }
+            | AgentError::RelativeProject => Self::Setting(message),
+            AgentError::Defect(_) => Self::Internal(message),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The items of a conversation's context: files, regions and texts that its windows show.
+
+use std::ops::{Bound, RangeBounds};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{Conversation, Error};
+use crate::agent::Job;
+use crate::agent::items::{new_item, resolved_item, with_states};
+use crate::agent::refresh::now_ms;
+use crate::context::item::{Kind, Metadata, Origin, State};
+use crate::engine::{NewItem, Selection};
+use crate::files;
+use crate::ids::ItemId;
+use crate::value::{Keyword, Value};
+
+/// A text to be added to the context of a conversation.
+///
+/// ```
+/// use contexture::{Item, Kind};
+///
+/// let error = Item::new("thread 'main' panicked").kind(Kind::Error).pinned();
+/// let region = Item::new("fn main() {}").region("/src/tla/src/main.rs", 1..=1);
+/// # let _ = (error, region);
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Item {
+    content: String,
+    kind: Kind,
+    metadata: Metadata,
+    pinned: bool,
+}
+
+impl Item {
+    /// Creates an item that is a text.
+    pub fn new(content: impl Into<String>) -> Self {
+        let (kind, metadata) = (Kind::Text, Metadata::default());
+        Self { content: content.into(), kind, metadata, pinned: false }
+    }
+
+    /// Sets the type of the content.
+    #[must_use]
+    pub fn kind(self, kind: Kind) -> Self {
+        Self { kind, ..self }
+    }
+
+    /// Tells the file and the lines, counted from 1, that the content is from. The content becomes
+    /// code.
+    #[must_use]
+    pub fn region(mut self, file: impl AsRef<Path>, lines: impl RangeBounds<u64>) -> Self {
+        self.metadata.set("filename", files::path_value(file.as_ref()));
+        self.metadata.set("origin", Value::of(&Keyword(Origin::Region.name())));
+        if let Some((start, end)) = bounds(&lines) {
+            self.metadata.set("start-line", Value::from(start));
+            self.metadata.set("end-line", Value::from(end.unwrap_or(start)));
+        }
+        self.kind(Kind::Code)
+    }
+
+    /// Adds something to know about the item, shown with it.
+    #[must_use]
+    pub fn metadata(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.metadata.set(name, Value::Str(value.into()));
+        self
+    }
+
+    /// Keeps the item when older ones make room for new ones.
+    #[must_use]
+    pub fn pinned(self) -> Self {
+        Self { pinned: true, ..self }
+    }
+}
+
+impl<T: Into<String>> From<T> for Item {
+    fn from(content: T) -> Self {
+        Self::new(content)
+    }
+}
+
+/// An item in the context of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ItemView {
+    /// Id of the item.
+    pub id: ItemId,
+    /// Type of the content.
+    pub kind: Kind,
+    /// The content.
+    pub content: Arc<str>,
+    /// File that it is from.
+    pub file: Option<PathBuf>,
+    /// First and last line in the file.
+    pub lines: Option<(u64, u64)>,
+    /// Number of tokens of the content.
+    pub tokens: u64,
+    /// True if it stays when older items make room for new ones.
+    pub pinned: bool,
+    /// Comparison with its file.
+    pub state: State,
+}
+
+impl Conversation {
+    /// Adds a file, or some of its lines, counted from 1: `..` for all. The path is absolute, or
+    /// relative to the project. Returns the id of the item.
+    ///
+    /// # Errors
+    /// [`Error::File`]; [`Error::Refused`] if the context is full of pinned items.
+    pub async fn add_file(
+        &self,
+        path: impl AsRef<Path>,
+        lines: impl RangeBounds<u64>,
+    ) -> Result<ItemId, Error> {
+        let name = path.as_ref().to_string_lossy().into_owned();
+        let (lines, project) = (bounds(&lines), self.inner.project.clone());
+        let read = move |job: &Job| {
+            let named = files::resolve(&name, project.as_deref().map(Path::new))?;
+            resolved_item(&job.services, &job.counter(), &named.file?, lines)
+        };
+        let item = self.inner.job().aside("add_file", read).await??;
+        self.add_new("add-file", item).await
+    }
+
+    /// Adds a text, or an [`Item`] that says more. Returns the id of the item.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if the context is full of pinned items.
+    pub async fn add(&self, item: impl Into<Item>) -> Result<ItemId, Error> {
+        let Item { content, kind, metadata, pinned } = item.into();
+        let count = move |job: &Job| NewItem {
+            pinned,
+            ..new_item(&job.counter(), content, kind, metadata, now_ms())
+        };
+        let item = self.inner.job().aside("add", count).await?;
+        self.add_new("add-context", item).await
+    }
+
+    async fn add_new(&self, method: &'static str, item: NewItem) -> Result<ItemId, Error> {
+        let manager = self.inner.manager.clone();
+        let added = self.ask(move |engine| engine.add(method, &manager, vec![item])).await?;
+        Ok(ItemId(added.ids.first().copied().unwrap_or_default()))
+    }
+
+    /// Returns the items, oldest first, and compares them with their files.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub async fn items(&self) -> Result<Vec<ItemView>, Error> {
+        let managers = vec![self.inner.manager.clone()];
+        let all = Selection { managers, ..Selection::default() };
+        let views = self.ask(move |engine| engine.select(&all)).await?;
+        let look = move |job: &Job| with_states(&job.services, views);
+        let items = self.inner.job().aside("items", look).await?;
+        let view = |(view, state): (crate::engine::View, State)| ItemView {
+            id: view.item.id,
+            kind: view.item.kind,
+            content: Arc::clone(&view.item.content),
+            file: view.item.metadata.filename().map(PathBuf::from),
+            lines: view.item.metadata.lines(),
+            tokens: view.item.tokens,
+            pinned: view.pinned,
+            state,
+        };
+        Ok(items.into_iter().map(view).collect())
+    }
+
+    /// Removes items. [`undo`](Self::undo) brings them back.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if one of them is not there; then none is removed.
+    pub async fn remove(&self, ids: impl IntoIterator<Item = ItemId>) -> Result<(), Error> {
+        let (manager, ids) = (self.inner.manager.clone(), ids.into_iter().collect::<Vec<_>>());
+        self.ask(move |engine| engine.remove(&manager, &ids)).await.map(drop)
+    }
+
+    /// Undoes the last change of the items.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if there is none.
+    pub async fn undo(&self) -> Result<(), Error> {
+        let manager = self.inner.manager.clone();
+        self.ask(move |engine| engine.undo(&manager)).await.map(drop)
+    }
+}
+
+/// Returns the first and the last line of a range; `None` for all lines.
+fn bounds(lines: &impl RangeBounds<u64>) -> Option<(u64, Option<u64>)> {
+    let start = match lines.start_bound() {
+        Bound::Included(line) => Some(*line),
+        Bound::Excluded(line) => Some(line.saturating_add(1)),
+        Bound::Unbounded => None,
+    };
+    let end = match lines.end_bound() {
+        Bound::Included(line) => Some(*line),
+        Bound::Excluded(line) => Some(line.saturating_sub(1)),
+        Bound::Unbounded => None,
+    };
+    start.or(end.map(|_| 1)).map(|start| (start, end))
+}

@@ -1,0 +1,285 @@
+//! Messages as programs write them and as chat completions have them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::curation::window::Part;
+use crate::engine::NewMessage;
+use crate::provider::chat::ChatMessage;
+use crate::session::message::{self as logged, Phase, Role, ToolCall};
+use crate::tokens::Counter;
+
+/// A message: an author and a text, and the calls of tools that belong to it.
+///
+/// Serialized, it has the form of chat completions, so that a program that keeps its own history
+/// can pass it on as it is:
+///
+/// ```
+/// # fn main() -> Result<(), serde_json::Error> {
+/// let message: contexture::Message = serde_json::from_str(
+///     r#"{"role": "assistant", "content": null, "tool_calls": [
+///         {"id": "1", "type": "function", "function": {"name": "now", "arguments": "{}"}}]}"#,
+/// )?;
+/// assert_eq!(message.tool_calls[0].name, "now");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Completion", into = "Completion")]
+pub struct Message {
+    /// Author of the message.
+    pub role: Role,
+    /// The text.
+    pub content: String,
+    /// Tool calls of an assistant's message.
+    pub tool_calls: Vec<ToolCall>,
+    /// Id of the call that a tool's message answers.
+    pub tool_call_id: Option<String>,
+    /// Phase of the work. Not serialized.
+    pub phase: Option<Phase>,
+    /// Never left out of a window if true. Not serialized.
+    pub pinned: bool,
+}
+
+impl Message {
+    /// Creates a message that has only an author and a text.
+    pub fn new(role: Role, content: impl Into<String>) -> Self {
+        Self {
+            role,
+            content: content.into(),
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            phase: None,
+            pinned: false,
+        }
+    }
+
+    /// Creates a message of the person.
+    pub fn user(content: impl Into<String>) -> Self {
+        Self::new(Role::User, content)
+    }
+
+    /// Creates a message of the model.
+    pub fn assistant(content: impl Into<String>) -> Self {
+        Self::new(Role::Assistant, content)
+    }
+
+    /// Creates a message of the model that calls tools.
+    pub fn calling(content: impl Into<String>, tool_calls: Vec<ToolCall>) -> Self {
+        Self { tool_calls, ..Self::assistant(content) }
+    }
+
+    /// Creates a message with instructions.
+    pub fn system(content: impl Into<String>) -> Self {
+        Self::new(Role::System, content)
+    }
+
+    /// Creates the result of a call.
+    pub fn tool(tool_call_id: impl Into<String>, content: impl Into<String>) -> Self {
+        Self { tool_call_id: Some(tool_call_id.into()), ..Self::new(Role::Tool, content) }
+    }
+
+    /// Keeps the message in every window.
+    #[must_use]
+    pub fn pinned(self) -> Self {
+        Self { pinned: true, ..self }
+    }
+
+    /// Sets the phase of the work.
+    #[must_use]
+    pub fn phase(self, phase: Phase) -> Self {
+        Self { phase: Some(phase), ..self }
+    }
+
+    /// Counts the tokens.
+    pub(super) fn counted(self, counter: &dyn Counter) -> NewMessage {
+        NewMessage {
+            phase: self.phase,
+            tool_call_id: self.tool_call_id,
+            pinned: self.pinned,
+            ..NewMessage::counted(self.role, &self.content, self.tool_calls, counter)
+        }
+    }
+}
+
+impl From<&str> for Message {
+    /// Creates a message of the person.
+    fn from(content: &str) -> Self {
+        Self::user(content)
+    }
+}
+
+impl From<String> for Message {
+    /// Creates a message of the person.
+    fn from(content: String) -> Self {
+        Self::user(content)
+    }
+}
+
+impl From<&logged::Message> for Message {
+    fn from(message: &logged::Message) -> Self {
+        Self {
+            role: message.role,
+            content: message.content.to_string(),
+            tool_calls: message.tool_calls.clone(),
+            tool_call_id: message.tool_call_id.clone(),
+            phase: message.phase,
+            pinned: message.pinned,
+        }
+    }
+}
+
+impl From<&Part> for Message {
+    fn from(part: &Part) -> Self {
+        Self {
+            tool_calls: part.tool_calls.clone(),
+            tool_call_id: part.tool_call_id.clone(),
+            ..Self::new(part.role, &*part.content)
+        }
+    }
+}
+
+impl From<Message> for ChatMessage {
+    fn from(message: Message) -> Self {
+        Self {
+            tool_calls: message.tool_calls,
+            tool_call_id: message.tool_call_id,
+            ..Self::new(message.role, &message.content)
+        }
+    }
+}
+
+/// A message in the form of chat completions.
+#[derive(Serialize, Deserialize)]
+struct Completion {
+    role: Author,
+    #[serde(default)]
+    content: Content,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<Call>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Author {
+    #[serde(alias = "developer")]
+    System,
+    User,
+    Assistant,
+    Tool,
+}
+
+/// A text, or a list of parts of which the texts count.
+#[derive(Serialize, Deserialize, Default)]
+#[serde(untagged)]
+enum Content {
+    Text(String),
+    Parts(Vec<TextPart>),
+    #[default]
+    None,
+}
+
+#[derive(Serialize, Deserialize)]
+struct TextPart {
+    #[serde(default)]
+    text: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Call {
+    id: String,
+    #[serde(default = "function")]
+    r#type: String,
+    function: Function,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Function {
+    name: String,
+    #[serde(default)]
+    arguments: String,
+}
+
+fn function() -> String {
+    "function".to_owned()
+}
+
+impl From<Message> for Completion {
+    fn from(message: Message) -> Self {
+        let call = |ToolCall { id, name, arguments }| Call {
+            id,
+            r#type: function(),
+            function: Function { name, arguments },
+        };
+        let role = match message.role {
+            Role::System => Author::System,
+            Role::User => Author::User,
+            Role::Assistant => Author::Assistant,
+            Role::Tool => Author::Tool,
+        };
+        Self {
+            role,
+            content: Content::Text(message.content),
+            tool_calls: message.tool_calls.into_iter().map(call).collect(),
+            tool_call_id: message.tool_call_id,
+        }
+    }
+}
+
+impl From<Completion> for Message {
+    fn from(said: Completion) -> Self {
+        let role = match said.role {
+            Author::System => Role::System,
+            Author::User => Role::User,
+            Author::Assistant => Role::Assistant,
+            Author::Tool => Role::Tool,
+        };
+        let content = match said.content {
+            Content::Text(text) => text,
+            Content::Parts(parts) => parts.into_iter().map(|part| part.text).collect(),
+            Content::None => String::new(),
+        };
+        let call = |Call { id, function, .. }| ToolCall {
+            id,
+            name: function.name,
+            arguments: function.arguments,
+        };
+        Self {
+            tool_calls: said.tool_calls.into_iter().map(call).collect(),
+            tool_call_id: said.tool_call_id,
+            ..Self::new(role, content)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(json: &str, expected: &Message) {
+        let message: Message = serde_json::from_str(json).unwrap();
+        assert_eq!(message, *expected);
+        let again: Message =
+            serde_json::from_str(&serde_json::to_string(&message).unwrap()).unwrap();
+        assert_eq!(again, *expected);
+    }
+
+    #[test]
+    fn chat_completions_are_read_and_written() {
+        check(r#"{"role": "user", "content": "x"}"#, &Message::user("x"));
+        check(r#"{"role": "developer", "content": "x"}"#, &Message::system("x"));
+        check(r#"{"role": "tool", "content": "x", "tool_call_id": "1"}"#, &Message::tool("1", "x"));
+        let call = ToolCall { id: "1".into(), name: "now".into(), arguments: "{}".into() };
+        check(
+            r#"{"role": "assistant", "content": null, "refusal": null, "tool_calls":
+                [{"id": "1", "type": "function", "function": {"name": "now", "arguments": "{}"}}]}"#,
+            &Message::calling("", vec![call]),
+        );
+        check(
+            r#"{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image_url"}]}"#,
+            &Message::user("a"),
+        );
+    }
+}

@@ -1,0 +1,188 @@
+//! The models that conversations talk to.
+
+use std::sync::Arc;
+
+use super::Error;
+use crate::agent::{Configured, Rooms};
+use crate::provider::Origin;
+use crate::provider::chat::Provider as ChatProvider;
+use crate::provider::scripted::Scripted;
+#[cfg(feature = "providers")]
+use crate::provider::{secret::Secret, settings::ProviderSettings};
+
+/// Name and model of a script that was given neither.
+const SCRIPTED: &str = "scripted";
+
+/// A model to talk to, and how much it may say.
+#[derive(Clone)]
+pub struct Provider {
+    source: Source,
+    name: String,
+    max_tokens: Option<u64>,
+    price: Option<(f64, f64)>,
+}
+
+#[derive(Clone)]
+enum Source {
+    Script(String),
+    Program(Arc<dyn ChatProvider>),
+    #[cfg(feature = "providers")]
+    Server(Box<ProviderSettings>),
+}
+
+impl Provider {
+    /// Creates a provider that needs no network: it plays the answers of a script. The
+    /// [`scripted`](crate::provider::scripted) provider explains its form.
+    pub fn scripted(script: impl Into<String>) -> Self {
+        Self::of(SCRIPTED, Source::Script(script.into()))
+    }
+
+    /// Creates a provider that the program implements.
+    pub fn custom(provider: impl ChatProvider + 'static) -> Self {
+        let name = provider.name().to_owned();
+        Self::of(&name, Source::Program(Arc::new(provider)))
+    }
+
+    fn of(name: &str, source: Source) -> Self {
+        Self { source, name: name.to_owned(), max_tokens: None, price: None }
+    }
+
+    /// Sets the name by which a turn chooses it.
+    #[must_use]
+    pub fn named(self, name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..self }
+    }
+
+    /// Sets the maximum number of tokens in an answer.
+    #[must_use]
+    pub fn max_tokens(self, max_tokens: u64) -> Self {
+        Self { max_tokens: Some(max_tokens), ..self }
+    }
+
+    /// Sets the prices of a million tokens of input and of output, for the costs of replies.
+    #[must_use]
+    pub fn price(self, input: f64, output: f64) -> Self {
+        Self { price: Some((input, output)), ..self }
+    }
+
+    /// Opens the provider. Nothing is sent.
+    ///
+    /// # Errors
+    /// [`Error::Setting`].
+    pub(super) fn open(self) -> Result<Configured, Error> {
+        let Self { source, name, max_tokens, price } = self;
+        let wrong = |what: String| Error::Setting(format!("provider {name:?}: {what}"));
+        let (provider, from): (Arc<dyn ChatProvider>, _) = match source {
+            Source::Script(script) => {
+                (Arc::new(Scripted::new(&script, SCRIPTED).map_err(wrong)?), Origin::Program)
+            }
+            Source::Program(provider) => (provider, Origin::Program),
+            #[cfg(feature = "providers")]
+            Source::Server(settings) => {
+                let (price_input, price_output) = price.unzip();
+                let settings = ProviderSettings {
+                    name: name.clone(),
+                    max_tokens,
+                    price_input,
+                    price_output,
+                    ..*settings
+                };
+                let checked = settings.checked().map_err(|error| wrong(error.to_string()))?;
+                let opened =
+                    Configured::open(&checked).map_err(|error| wrong(error.to_string()))?;
+                (opened.provider, opened.from)
+            }
+        };
+        Ok(Configured { name, provider, max_tokens, price, from, rooms: Rooms::default() })
+    }
+}
+
+/// A server of models: its kind, address and key.
+///
+/// ```
+/// use contexture::{Conversation, Server};
+///
+/// let local = Server::ollama("llama3.2");
+/// let remote = Server::openai("gpt-5").url("https://models.example/v1").api_key_env("MODELS_KEY");
+/// let builder = Conversation::builder("tla").provider(local).provider(remote);
+/// # drop(builder);
+/// ```
+#[cfg(feature = "providers")]
+#[derive(Debug, Clone)]
+pub struct Server(ProviderSettings);
+
+#[cfg(feature = "providers")]
+impl Server {
+    /// Names a model of Anthropic. The key is read from `ANTHROPIC_API_KEY` unless it is given.
+    pub fn anthropic(model: impl Into<String>) -> Self {
+        Self::of("anthropic", model)
+    }
+
+    /// Names a model of Google's Gemini. The key is read from `GEMINI_API_KEY` unless it is given.
+    pub fn gemini(model: impl Into<String>) -> Self {
+        Self::of("gemini", model)
+    }
+
+    /// Names a model of Ollama, on this machine unless there is a [`url`](Self::url).
+    pub fn ollama(model: impl Into<String>) -> Self {
+        Self::of("ollama", model)
+    }
+
+    /// Names a model of `OpenAI`, or of any server with the same interface. The key is read from
+    /// `OPENAI_API_KEY` unless it or a [`url`](Self::url) is given.
+    pub fn openai(model: impl Into<String>) -> Self {
+        Self::of("openai", model)
+    }
+
+    fn of(kind: &str, model: impl Into<String>) -> Self {
+        Self(ProviderSettings {
+            name: kind.to_owned(),
+            kind: kind.to_owned(),
+            model: model.into(),
+            url: None,
+            api_key: None,
+            api_key_env: None,
+            api_key_command: None,
+            script: None,
+            context: None,
+            max_tokens: None,
+            price_input: None,
+            price_output: None,
+        })
+    }
+
+    /// Sets the address, such as `http://localhost:8080/v1`.
+    #[must_use]
+    pub fn url(mut self, url: impl Into<String>) -> Self {
+        self.0.url = Some(url.into());
+        self
+    }
+
+    /// Sets the key itself. It is kept in memory only, and never printed.
+    #[must_use]
+    pub fn api_key(mut self, key: &str) -> Self {
+        self.0.api_key = Secret::new(key);
+        self
+    }
+
+    /// Sets the environment variable that has the key.
+    #[must_use]
+    pub fn api_key_env(mut self, variable: impl Into<String>) -> Self {
+        self.0.api_key_env = Some(variable.into());
+        self
+    }
+
+    /// Sets the window that Ollama is asked for, in tokens.
+    #[must_use]
+    pub fn context(mut self, tokens: u64) -> Self {
+        self.0.context = Some(tokens);
+        self
+    }
+}
+
+#[cfg(feature = "providers")]
+impl From<Server> for Provider {
+    fn from(Server(settings): Server) -> Self {
+        Self::of(&settings.name.clone(), Source::Server(Box::new(settings)))
+    }
+}

@@ -1,0 +1,76 @@
+//! Windows for programs that call the model themselves.
+
+use std::sync::Arc;
+
+use super::{Conversation, Error};
+use crate::agent::window::{self, Built, Purpose};
+use crate::agent::{Job, Later};
+use crate::curation::section::Counted;
+use crate::curation::window::Window;
+use crate::session::message::Phase;
+
+/// A window that has not been built. Await it for the [`Window`].
+#[must_use = "a window is not built until it is awaited"]
+pub struct WindowRequest {
+    conversation: Conversation,
+    purpose: Purpose,
+}
+
+impl WindowRequest {
+    pub(super) fn new(conversation: Conversation) -> Self {
+        let sections = conversation.inner.sections.clone();
+        Self { conversation, purpose: Purpose { sections, ..Purpose::default() } }
+    }
+
+    /// Sets the maximum number of tokens.
+    pub fn max_tokens(mut self, max_tokens: u64) -> Self {
+        self.purpose.max_tokens = Some(max_tokens);
+        self
+    }
+
+    /// Sets the phase of the work, which decides on the sections.
+    pub fn phase(mut self, phase: Phase) -> Self {
+        self.purpose.phase = Some(phase);
+        self
+    }
+
+    /// Sets the current question, for strategies that use it.
+    pub fn query(mut self, query: impl Into<String>) -> Self {
+        self.purpose.query = Some(query.into());
+        self
+    }
+
+    async fn build(self) -> Result<Window, Error> {
+        let Self { conversation, mut purpose } = self;
+        let (job, id, model) =
+            (conversation.inner.job(), conversation.inner.id, conversation.inner.model.clone());
+        let read = job.ask(move |engine| {
+            let row = engine.row(id)?;
+            let context = engine.context_of(row, model.as_deref())?;
+            engine.material(context)
+        });
+        let material = read.await?;
+        let grounding = conversation.inner.grounding();
+        let build = move |job: &Job| {
+            if !grounding.is_empty() {
+                purpose.sections.grounding = Some(Counted::new(grounding, &job.counter()));
+            }
+            window::build(&job.counter(), &job.services.read_options(), material, purpose)
+        };
+        let Built { window, items } = job.aside("a window", build).await??;
+        let window = Arc::new(window);
+        let noted = Arc::clone(&window);
+        job.ask(move |engine| engine.note_window(id, &noted, items)).await?;
+        Ok(Arc::unwrap_or_clone(window))
+    }
+}
+
+impl IntoFuture for WindowRequest {
+    type Output = Result<Window, Error>;
+    type IntoFuture = Later<'static, Self::Output>;
+
+    /// Builds the window.
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.build())
+    }
+}

@@ -1,0 +1,83 @@
+//! The sources of providers' answers.
+
+use std::path::PathBuf;
+
+#[cfg(feature = "providers")]
+use super::Family;
+#[cfg(feature = "providers")]
+use super::secret::KeySource;
+#[cfg(feature = "providers")]
+use crate::tokens::model::Model;
+use crate::visible::visible_path;
+
+/// Name of the kind that plays a script.
+pub(super) const SCRIPTED: &str = "scripted";
+
+/// Source of a provider's answers.
+#[derive(Debug, Clone)]
+pub enum Origin {
+    /// A server.
+    #[cfg(feature = "providers")]
+    Server {
+        /// Kind of the server.
+        family: Family,
+        /// Address.
+        url: String,
+        /// Source of the key.
+        key: KeySource,
+        /// Window size in tokens to request.
+        context: Option<u64>,
+    },
+    /// A script file.
+    Script(PathBuf),
+    /// The program that has the library.
+    Program,
+}
+
+impl Origin {
+    /// Returns the kind, as in the configuration file.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            #[cfg(feature = "providers")]
+            Self::Server { family, .. } => family.name(),
+            Self::Script(_) => SCRIPTED,
+            Self::Program => "program",
+        }
+    }
+}
+
+impl Origin {
+    /// Returns the tokens that the user wants its server to make room for.
+    pub fn context(&self) -> Option<u64> {
+        match self {
+            #[cfg(feature = "providers")]
+            Self::Server { context, .. } => *context,
+            Self::Script(_) | Self::Program => None,
+        }
+    }
+
+    /// Returns whether its server has to be asked how much the model takes. A vendor is not asked
+    /// about a model that the table has, nor a server that is told how much room to make.
+    pub fn has_to_tell_limit(&self, _model: &str) -> bool {
+        match self {
+            #[cfg(feature = "providers")]
+            Self::Server { family, url, context: None, .. } => {
+                url != family.usual_url() || !Model::named(_model, &[]).known
+            }
+            _ => false,
+        }
+    }
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            #[cfg(feature = "providers")]
+            Self::Server { family, url, key, .. } => {
+                write!(f, "{} at {url}, key {key}", family.name())
+            }
+            Self::Script(path) => write!(f, "the script {}", visible_path(path)),
+            Self::Program => f.write_str("the program itself"),
+        }
+    }
+}
