@@ -9,6 +9,7 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
+use super::writer::float_text;
 use super::{ENDED, JsonError, MAX_DEPTH};
 use crate::value::atoms::visit_atoms;
 use crate::value::{Key, MAX_DATA, Value, kebab};
@@ -165,7 +166,7 @@ fn number<E: serde::de::Error>(digits: &str) -> Result<Value, E> {
         return Ok(Value::BigInt(digits.into()));
     }
     let number: f64 = digits.parse().map_err(|_| E::custom("not a number"))?;
-    Ok(match format!("{number:?}") == digits {
+    Ok(match float_text(number) == digits {
         true => Value::Float(number),
         false => Value::FloatText(number, digits.into()),
     })

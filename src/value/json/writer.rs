@@ -16,7 +16,7 @@ pub(super) fn write(value: &Value, out: &mut Vec<u8>) {
         Value::Bool(truth) => out.extend_from_slice(if *truth { b"true" } else { b"false" }),
         Value::Int(number) => out.extend_from_slice(number.to_string().as_bytes()),
         Value::BigInt(digits) => out.extend_from_slice(digits.as_bytes()),
-        Value::Float(number) => write_float(*number, out),
+        Value::Float(number) => out.extend_from_slice(float_text(*number).as_bytes()),
         Value::FloatText(_, text) => out.extend_from_slice(text.as_bytes()),
         Value::Str(text) | Value::Propertized(text, _) => write_string(text, out),
         Value::RawStr(codes) => write_string(&text_of_codes(codes), out),
@@ -61,14 +61,17 @@ fn write_escape(byte: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(&[b'\\', short]);
 }
 
-fn write_float(number: f64, out: &mut Vec<u8>) {
-    let text = match number {
+/// Returns a float as JSON text; large exponents have a sign, as in JavaScript and Python.
+pub(super) fn float_text(number: f64) -> Cow<'static, str> {
+    match number {
         _ if number.is_nan() => Cow::Borrowed("\"NaN\""),
         f64::INFINITY => Cow::Borrowed("\"Infinity\""),
         f64::NEG_INFINITY => Cow::Borrowed("\"-Infinity\""),
-        _ => Cow::Owned(format!("{number:?}")),
-    };
-    out.extend_from_slice(text.as_bytes());
+        _ => {
+            let text = format!("{number:?}");
+            Cow::Owned(if text.contains("e-") { text } else { text.replace('e', "e+") })
+        }
+    }
 }
 
 fn write_array(items: &[Value], out: &mut Vec<u8>) {
