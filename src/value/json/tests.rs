@@ -144,7 +144,10 @@ fn data_are_written_as_json() {
     check_written("(:a 1 b 2)", r#"["a",1,"b",2]"#);
     check_written("(:code :text)", r#"["code","text"]"#);
     check_written("(:a (:b 1))", r#"{"a":{"b":1}}"#);
-    check_written("(0.0e+NaN 1.0e+INF -1.0e+INF 1e300)", r#"["NaN","Infinity","-Infinity",1e+300]"#);
+    check_written(
+        "(0.0e+NaN 1.0e+INF -1.0e+INF 1e300)",
+        r#"["NaN","Infinity","-Infinity",1e+300]"#,
+    );
     check_written("\"é\\377\"", "\"é\u{FFFD}\"");
     check_written("#(\"x\" 0 1 (face bold))", r#""x""#);
     check_written("(a . b)", r#""(a . b)""#);
