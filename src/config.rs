@@ -305,7 +305,7 @@ pub struct Folders {
 }
 
 impl Folders {
-    /// Returns the folders of the user whose home is in the environment.
+    /// Returns the folders, based on the home folder from the environment.
     ///
     /// # Errors
     /// A message for people if there is no home.

@@ -1,4 +1,4 @@
-//! Ids of what is kept, as clients write them: a prefix and a number, such as `ses-3`.
+//! Ids as clients write them: a prefix and a number, such as `ses-3`.
 //!
 //! The number says which; it never repeats. This module knows nothing of what the ids belong to.
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::value::Value;
 
-/// The error for a text that is not an id of the kind that is wanted.
+/// The error for a text that is not a valid id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("must be {what} id such as {example}, got {got:?}")]
 pub struct BadId {
@@ -18,10 +18,11 @@ pub struct BadId {
     got: String,
 }
 
-/// Highest number that a store looks up.
+/// Highest number that the store accepts.
 const MOST: u64 = i64::MAX as u64;
 
-/// Declares an id: its prefix, whose id it is, an example and the numbers that it may have.
+/// Declares an id type: its prefix, its owner for messages, an example, and the range of its
+/// numbers.
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident: $prefix:literal, $what:literal, $example:literal, $numbers:expr;)*) => {$(
         $(#[$doc])*

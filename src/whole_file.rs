@@ -1,12 +1,12 @@
-//! Writes a file so that nobody ever sees half of it. It knows nothing of what is in it.
+//! Writes files atomically, so that nobody ever sees half of one. Knows nothing of their content.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Replaces a file, or makes it, private to the user. `write` gets a draft and its path, and may
-/// check what it wrote: when it fails, the file stays as it was.
+/// Replaces or creates a file that is private to the user. `write` gets a draft and its path, and
+/// may check the result. If it fails, the file stays as it was.
 pub(crate) fn replace(
     path: &Path,
     write: impl FnOnce(&mut File, &Path) -> io::Result<()>,
@@ -26,7 +26,7 @@ pub(crate) fn replace(
     written
 }
 
-/// Makes an empty file that only the user may read. Follows no link.
+/// Creates an empty file that only the user may read. Follows no link.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     let _ = std::fs::remove_file(path);
     OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)

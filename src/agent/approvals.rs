@@ -1,4 +1,4 @@
-//! Calls of tools that a person must allow: questions that wait for their answers.
+//! Tool calls that a person must allow, as questions that wait for their answers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,18 +8,18 @@ use tokio::sync::oneshot;
 use crate::names::names;
 
 names! {
-    /// A person's decision about the call of a tool.
+    /// A person's decision about a tool call.
     Decision {
-        /// Allow it this once.
+        /// Allow this call.
         Once => "once",
-        /// Allow it, and whatever is like it.
+        /// Allow this call and all later ones of the same tool.
         Always => "always",
-        /// Do not allow it.
+        /// Refuse this call.
         Refuse => "refuse",
     }
 }
 
-/// The questions that are open. Clones are the same.
+/// The open questions. Clones share them.
 #[derive(Clone, Default)]
 pub struct Approvals(Arc<Mutex<Open>>);
 
@@ -29,9 +29,9 @@ struct Open {
     waiting: HashMap<u64, oneshot::Sender<Decision>>,
 }
 
-/// A question that is open as long as this lives.
+/// An open question. Dropping it withdraws the question.
 pub struct Question {
-    /// Its number, by which it is answered.
+    /// Number under which it is answered.
     pub number: u64,
     answer: oneshot::Receiver<Decision>,
     approvals: Approvals,
@@ -49,7 +49,7 @@ impl Approvals {
         Question { number, answer, approvals: self.clone() }
     }
 
-    /// Answers a question. Returns whether it was open.
+    /// Answers a question. Returns whether the question was open.
     pub fn answer(&self, number: u64, decision: Decision) -> bool {
         let waiting = self.open().waiting.remove(&number);
         waiting.is_some_and(|waiting| waiting.send(decision).is_ok())
@@ -62,9 +62,9 @@ impl Approvals {
 }
 
 impl Question {
-    /// The answer, once there is one.
+    /// Waits for the answer.
     pub async fn answered(&mut self) -> Decision {
-        // Nothing drops the other end but this question's own end.
+        // Only this question itself can drop the other end.
         (&mut self.answer).await.unwrap_or(Decision::Refuse)
     }
 }

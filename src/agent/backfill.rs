@@ -1,4 +1,4 @@
-//! Gives vectors to the memories that lack them, in the background.
+//! Computes missing vectors of memories in the background.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use crate::store::memory::{MemoryFilter, MemoryRow};
 
 /// Maximum time for a batch.
 const BATCH_TIME: Duration = Duration::from_secs(60);
-/// Wait after a failure. Each further failure doubles it, up to [`LONGEST_WAIT`].
+/// Wait after a failure. It doubles with each further failure, up to [`LONGEST_WAIT`].
 const FIRST_WAIT: Duration = Duration::from_secs(5);
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
-/// Number of refused texts after which a batch is given up if none of it was taken: then the texts
-/// are not the reason.
+/// Number of refused texts after which a batch is given up if the server has accepted none of its
+/// texts. The server is then more likely at fault than the texts.
 const REFUSED_AT_MOST: usize = 3;
 
-/// Runs for as long as it is polled; sends memories to whatever is configured, and to nobody else.
+/// Runs until it is dropped. Sends memories only to the configured service.
 pub async fn backfill(engine: Handle, embedding: Embedding) {
     let mut backfill = Backfill { engine, embedding, refused: HashSet::new() };
     let mut wait = FIRST_WAIT;
@@ -41,7 +41,7 @@ pub async fn backfill(engine: Handle, embedding: Embedding) {
 struct Backfill {
     engine: Handle,
     embedding: Embedding,
-    /// Memories whose texts are not taken.
+    /// Memories whose texts the service refuses.
     refused: HashSet<u64>,
 }
 
@@ -69,13 +69,13 @@ impl Backfill {
         }
     }
 
-    /// Some memories without a vector, newest first.
+    /// Returns some memories without a vector, newest first.
     async fn lacking(&self) -> Result<Vec<MemoryRow>, EngineError> {
         let limit = (BATCH + self.refused.len()) as u64;
         let name = self.embedding.name();
         let rows = self.engine.ask(move |engine| match name {
             Some(name) => engine.memories_without_vector(&name, limit),
-            // Under which name they are kept is not known before the first one is made.
+            // The model's name is not known before the first vector.
             None => engine.list_memories(&MemoryFilter::default(), 1),
         });
         let rows = rows.await?.into_iter().filter(|row| !self.refused.contains(&row.id));
@@ -93,7 +93,7 @@ impl Backfill {
         Ok(keep.await?)
     }
 
-    /// One text that is not taken must not keep the others waiting.
+    /// One refused text must not hold up the others.
     async fn one_by_one(
         &mut self,
         rows: &[MemoryRow],

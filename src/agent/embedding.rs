@@ -1,4 +1,5 @@
-//! Vectors for texts that come in: a call waits a little for one, and goes on without it.
+//! Computes vectors for incoming texts. A call waits briefly for its vector, and continues without
+//! one if necessary.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,29 +11,30 @@ use crate::provider::ProviderError;
 use crate::provider::embed::Embedder;
 use crate::value::{Keyword, Value};
 
-/// A maker of vectors for texts. Clones share it.
+/// Computes vectors for texts. Clones share the connection.
 #[derive(Clone)]
 pub struct Embedding {
     embedder: Arc<dyn Embedder>,
-    /// Maximum wait of a call.
+    /// Maximum time that a call waits.
     time: Duration,
-    /// Set when memories may lack vectors.
+    /// Notified when memories may lack vectors.
     lacking: Arc<Notify>,
-    /// Name under which vectors are kept, once one was made.
+    /// Name of the vectors' model; `None` before the first vector.
     name: Arc<watch::Sender<Option<String>>>,
 }
 
-/// The outcome of embedding a text. It is empty when nothing is configured to make vectors.
+/// The outcome of embedding a text. Empty if no embedding model is configured.
 #[derive(Debug, Clone, Default)]
 pub struct Embedded {
-    /// The text's vector, with the name under which such vectors are kept.
+    /// The text's vector, with the name of its model.
     pub vector: Option<(String, Vec<f32>)>,
     /// The reason why there is no vector, as a phrase that begins with `failed`.
     pub failure: Option<String>,
 }
 
 impl Embedded {
-    /// Returns what clients are told of it: `used` or the failure; `None` when nothing makes vectors.
+    /// Returns the outcome for clients: `used` or the failure; `None` if no embedding model is
+    /// configured.
     pub fn outcome(&self) -> Option<Value> {
         match (&self.vector, &self.failure) {
             (_, Some(failure)) => Some(Value::from(&**failure)),
@@ -43,13 +45,13 @@ impl Embedded {
 }
 
 impl Embedding {
-    /// Calls wait for so long at most.
+    /// Creates an embedding with `time` as the maximum wait of a call.
     pub fn new(embedder: Arc<dyn Embedder>, time: Duration) -> Self {
         let name = Arc::new(watch::Sender::new(None));
         Self { embedder, time, lacking: Arc::default(), name }
     }
 
-    /// Takes notice of what happened: it may have made memories, that have no vectors yet.
+    /// Handles an event that may have added memories, which have no vectors yet.
     pub fn note(&self, events: &[Event]) {
         let made = |event: &Event| {
             matches!(event, Event::ContextPruned { .. } | Event::ContextSummarized { .. })
@@ -59,7 +61,7 @@ impl Embedding {
         }
     }
 
-    /// The name under which vectors are kept.
+    /// Returns the name of the vectors' model.
     pub(super) fn name(&self) -> Option<String> {
         self.name.borrow().clone()
     }
@@ -69,8 +71,8 @@ impl Embedding {
         self.lacking.notified().await;
     }
 
-    /// The vectors of texts, with the name under which they are kept. A model that begins to give
-    /// vectors of another length is another one, as far as vectors can be compared.
+    /// Computes the vectors of texts, and returns them with the name of their model. The name
+    /// includes the length of the vectors, since vectors of different lengths cannot be compared.
     pub(super) async fn vectors(
         &self,
         texts: &[String],
@@ -90,7 +92,7 @@ impl Embedding {
         Ok((name, vectors))
     }
 
-    /// Makes the vector of a text.
+    /// Computes the vector of a text.
     pub async fn embed(&self, text: String) -> Embedded {
         match self.vectors(&[text], self.time).await {
             Ok((name, mut vectors)) => {

@@ -11,7 +11,7 @@ pub enum AgentError {
     /// The engine refused.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The model did not answer.
+    /// The model failed to answer.
     #[error("{source}")]
     Provider {
         /// Name of the provider.
@@ -19,7 +19,7 @@ pub enum AgentError {
         /// The reason.
         source: Box<ProviderError>,
     },
-    /// There is no model to talk to.
+    /// No model is configured.
     #[error(
         "no model is configured: put a [[providers]] table with name, kind and model into the \
          configuration file, for instance name = \"local\", kind = \"ollama\", model = \
@@ -34,13 +34,13 @@ pub enum AgentError {
         /// Names that exist.
         known: Vec<String>,
     },
-    /// There are as many providers as there can be.
+    /// The maximum number of providers is configured already.
     #[error(
         "there are {most} providers, which is all that there can be; give the name of one that is \
          to be replaced"
     )]
     TooManyProviders {
-        /// Number of providers that there can be.
+        /// Maximum number of providers.
         most: usize,
     },
     /// No strategy has this name.
@@ -49,10 +49,10 @@ pub enum AgentError {
         /// Name that was asked for.
         name: String,
     },
-    /// The folder of a project is given relative to another.
+    /// A project's folder is given as a relative path.
     #[error("project must be an absolute folder name")]
     RelativeProject,
-    /// The model takes less than what can never be left out of its window.
+    /// The parts that cannot be left out exceed what the model accepts.
     #[error("{source}")]
     NeverFits {
         /// Name of the provider.
@@ -64,17 +64,17 @@ pub enum AgentError {
         /// The parts that cannot be left out.
         parts: Vec<Irreducible>,
     },
-    /// The turn failed when its question was in the log already.
+    /// The turn failed after its question was logged.
     #[error("{source}")]
     InTurn {
         /// Number of the question's message.
         question: u64,
-        /// Beginning of an answer that broke off, if there was one.
+        /// Beginning of an answer that broke off, if any.
         answer: Option<BrokenOff>,
         /// The reason.
         source: Box<AgentError>,
     },
-    /// A defect in the part that is named.
+    /// A defect in the named part.
     #[error("internal error in {0}")]
     Defect(&'static str),
 }

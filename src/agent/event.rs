@@ -3,16 +3,16 @@
 use super::Later;
 use super::tools::Outcome;
 
-/// Something that happens while a turn goes on.
+/// An event of a running turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TurnEvent {
     /// A step of the turn, as a phrase for people.
     Status(String),
-    /// The reason why the model is asked once more, as a phrase for people.
+    /// The reason why the model is asked again, as a phrase for people.
     Retry(String),
     /// More of the answer's text.
     Text(String),
-    /// More of what the model says it thinks.
+    /// More of the model's reasoning.
     Reasoning(String),
     /// The model calls a tool.
     ToolCall {
@@ -21,13 +21,13 @@ pub enum TurnEvent {
         /// Arguments, as JSON.
         arguments: String,
     },
-    /// The call of a tool has an outcome.
+    /// A tool call has ended.
     ToolResult {
         /// Name of the tool.
         tool: String,
         /// The outcome.
         outcome: Outcome,
-        /// Text that the model is shown.
+        /// Result that the model sees.
         text: String,
     },
     /// The turn waits until a person allows a call, through [`Approvals`](super::Approvals).
@@ -43,24 +43,24 @@ pub struct Approval {
     pub tool: String,
     /// Arguments, as JSON.
     pub arguments: String,
-    /// Description of the call, in a line for people.
+    /// Description of the call in one line, for people.
     pub phrase: String,
-    /// Place outside the session's project that the call reaches, if it does.
+    /// Place outside the session's project that the call reaches, if any.
     pub outside: Option<String>,
 }
 
 /// Receives the events of a turn.
 pub trait EventSink: Send + Sync {
-    /// Takes an event. Returns whether somebody hears of it.
+    /// Sends an event. Returns whether anybody receives it.
     fn send(&self, event: TurnEvent) -> bool;
 
-    /// Waits until there is room for more events, but not for ever.
+    /// Waits for room for more events, for a limited time.
     fn room(&self) -> Later<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 }
 
-/// Nobody hears the events.
+/// Discards the events.
 impl EventSink for () {
     fn send(&self, _: TurnEvent) -> bool {
         false

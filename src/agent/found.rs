@@ -9,7 +9,7 @@ use crate::store::memory::{MemoryRow, MemoryScope};
 use crate::store::session::SearchHit;
 use crate::value::{Keyword, Value};
 
-/// Whom a memory is for.
+/// Sessions that a memory is for.
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -34,7 +34,7 @@ pub struct GroundedShown {
 }
 
 impl GroundedShown {
-    /// Adds the outcome of embedding the text; see
+    /// Adds the outcome of embedding the query; see
     /// [`Embedded::outcome`](super::Embedded::outcome).
     #[must_use]
     pub fn with_embedding(self, embedding: Option<Value>) -> Self {
@@ -98,8 +98,7 @@ struct OriginShown {
 }
 
 impl MemoryShown {
-    /// Adds the outcome of embedding the text; see
-    /// [`Embedded::outcome`](super::Embedded::outcome).
+    /// Adds the outcome of embedding the text; see [`Embedded::outcome`](super::Embedded::outcome).
     #[must_use]
     pub fn with_embedding(self, embedding: Option<Value>) -> Self {
         Self { embedding, ..self }

@@ -1,4 +1,4 @@
-//! Histories that a client keeps itself: messages in, and what curation makes of them out.
+//! Curation of histories that a client keeps itself.
 
 use crate::curation::summary::{Extractive, Source, folding, folding_messages, summarize};
 use crate::curation::unit::History;
@@ -7,16 +7,16 @@ use crate::session::message::{Message, Role, Signals};
 
 use super::AgentError;
 
-/// Share of a history's tokens that the ledger of its summary may have.
+/// Maximum share of a history's tokens for the ledger of its summary.
 const LEDGER_SHARE: f64 = 0.2;
 
-/// A history of which older messages were summarized.
+/// A history whose older messages were summarized.
 pub struct SummarizedHistory {
-    /// The messages that stay, oldest first.
+    /// Messages that are kept, oldest first.
     pub kept: Vec<Message>,
-    /// Number of kept messages before the place of the note: the system prompts.
+    /// Number of kept messages before the note: the system prompts.
     pub prompts: usize,
-    /// The note that takes the place of the others.
+    /// The note that replaces the summarized messages.
     pub note: String,
     /// Cost of the note, in tokens.
     pub tokens: u64,

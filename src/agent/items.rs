@@ -1,4 +1,4 @@
-//! Items of context, as methods, tools of models and the library make and show them.
+//! Context items as methods, model tools and the library create and show them.
 
 use serde::{Serialize, Serializer};
 
@@ -11,7 +11,7 @@ use crate::ids::ItemId;
 use crate::tokens::Counter;
 use crate::value::{Keyword, Value};
 
-/// First and last line of a part of a file; without a last line, the rest of it.
+/// First and last line of a part of a file; without a last line, the part extends to the end.
 pub type Lines = (u64, Option<u64>);
 
 /// An item with its state, as clients and models see it.
@@ -33,7 +33,7 @@ pub struct ItemShown<'a> {
 }
 
 impl<'a> ItemShown<'a> {
-    /// Shows an item, without its content if `brief`.
+    /// Creates the shown form of an item, without its content if `brief`.
     pub fn new(view: &'a View, state: State, brief: bool) -> Self {
         let Item { id, kind, content, metadata, timestamp, tokens, counted_by, live, .. } =
             &*view.item;
@@ -53,7 +53,7 @@ impl<'a> ItemShown<'a> {
     }
 }
 
-/// The item that a request was about, or that it is gone, and the manager that it was added to.
+/// The item that a request added or changed, or a note that it is gone, with its manager.
 pub struct ItemAnswer {
     id: ItemId,
     view: Option<View>,
@@ -61,7 +61,7 @@ pub struct ItemAnswer {
     added_to: Option<AddedTo>,
 }
 
-/// A manager after an item was added.
+/// The state of a manager after an item was added.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct AddedTo {
@@ -73,8 +73,8 @@ struct AddedTo {
 }
 
 impl ItemAnswer {
-    /// Reads the item. If the request is a repeated one, the item may have left since: the request
-    /// was applied, and that is the answer.
+    /// Reads the item. If a repeated request finds that its item has left since, the answer says
+    /// so.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -109,7 +109,7 @@ impl ItemAnswer {
         Ok(Self { added_to: Some(AddedTo { manager, count, total_tokens, evicted }), ..answer })
     }
 
-    /// Returns the number of bytes of content that it shows.
+    /// Returns the number of bytes of content in the answer.
     pub fn bytes(&self) -> usize {
         self.view.as_ref().filter(|_| !self.brief).map_or(0, |view| view.item.content.len())
     }
@@ -140,7 +140,7 @@ impl Serialize for ItemAnswer {
     }
 }
 
-/// Returns each item with its state, live ones as their files are now. Reads the disk.
+/// Returns each item with its state, after rereading the files of live items. Reads the disk.
 pub fn with_states(services: &Services, views: Vec<View>) -> Vec<(View, State)> {
     let views = current(&*services.counter, &services.read_options(), views);
     let items: Vec<&Item> = views.iter().map(|view| &*view.item).collect();
@@ -148,7 +148,7 @@ pub fn with_states(services: &Services, views: Vec<View>) -> Vec<(View, State)> 
     views.into_iter().zip(states).collect()
 }
 
-/// Makes an item of a text that was taken at this time.
+/// Creates an item from a text that was taken at this time.
 pub fn new_item(
     counter: &dyn Counter,
     content: String,
@@ -168,7 +168,7 @@ pub fn new_item(
     }
 }
 
-/// Makes an item of a file's text.
+/// Creates an item from the text of a file.
 pub fn file_item(
     counter: &dyn Counter,
     text: FileText,
@@ -183,8 +183,8 @@ pub fn file_item(
     new_item(counter, text.content, kind, metadata, taken_ms)
 }
 
-/// Reads a resolved file, or some of its lines, and makes an item of it. Its name is not looked up
-/// again.
+/// Reads a resolved file, or some of its lines, and creates an item from it. Does not resolve the
+/// file's name again.
 ///
 /// # Errors
 /// Those of reading it.
@@ -203,7 +203,7 @@ pub fn resolved_item(
     Ok(file_item(counter, text, Kind::File, metadata, taken_ms))
 }
 
-/// Adds the place that a text was read from to its metadata; what the client said otherwise stays.
+/// Adds the place of a file's text to the metadata. Other metadata from the client stay.
 pub fn file_metadata(mut metadata: Metadata, text: &FileText, origin: &str) -> Metadata {
     metadata.set("filename", files::path_value(&text.path));
     if let Some(root) = &text.project {

@@ -1,4 +1,4 @@
-//! The models that can be talked to.
+//! The registry of available models.
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
@@ -14,7 +14,7 @@ use crate::tokens::model::LimitFrom;
 /// Maximum number of providers.
 const MOST_PROVIDERS: usize = 100;
 
-/// A model that can be talked to.
+/// An available model.
 #[derive(Clone)]
 pub struct Configured {
     /// Name of the provider.
@@ -25,31 +25,31 @@ pub struct Configured {
     pub max_tokens: Option<u64>,
     /// Price of a million tokens of input and of output, if known.
     pub price: Option<(f64, f64)>,
-    /// Server or script that answers, and source of its key.
+    /// Source of its answers, and of its key.
     pub from: Origin,
-    /// Limits of its models, as its server tells or shows them.
+    /// Token limits of its models, as reported by the server.
     pub rooms: Rooms,
 }
 
-/// Every model that can be talked to; the first is used when none is named. Clones are the same
-/// registry, which can change while the server runs.
+/// All available models; the first is the default. Clones share the registry, which can change
+/// while the server runs.
 #[derive(Clone, Default)]
 pub struct Providers(Arc<RwLock<Vec<Configured>>>);
 
 impl Providers {
-    /// A registry of these; the first is the default.
+    /// Creates a registry; the first model is the default.
     pub fn new(configured: Vec<Configured>) -> Self {
         Self(Arc::new(RwLock::new(configured)))
     }
 
-    /// Returns whether there is no model to talk to.
+    /// Returns whether no model is available.
     pub fn is_empty(&self) -> bool {
         self.known().is_empty()
     }
 
-    /// The model that a call means. Without names that is the default; a name of a provider means
-    /// the model that is configured for it. A model alone may be the name of a provider, is else
-    /// asked of the provider that is configured with it, and otherwise of the default one.
+    /// Finds the model for a call. Without names, that is the default. A provider name selects the
+    /// model configured for it. A model name alone may also be the name of a provider; otherwise it
+    /// selects the provider configured with that model, or else is asked of the default provider.
     ///
     /// # Errors
     /// [`AgentError::Unconfigured`] without any provider, [`AgentError::NoSuchProvider`] without one
@@ -78,8 +78,8 @@ impl Providers {
         }
     }
 
-    /// The model that a call about a session means: what it names, else what the session's settings
-    /// name, else the default.
+    /// Finds the model for a call about a session: the one that the call names, else the one in the
+    /// session's settings, else the default.
     ///
     /// # Errors
     /// Those of [`find`](Self::find).
@@ -95,8 +95,8 @@ impl Providers {
         }
     }
 
-    /// The model of a session: the provider of this name or the one that is configured with this
-    /// model; without either, the default.
+    /// Finds a session's model: the provider with this name, or the one configured with this model;
+    /// without either, the default.
     ///
     /// # Errors
     /// [`AgentError::Unconfigured`].
@@ -114,8 +114,8 @@ impl Providers {
         }
     }
 
-    /// Returns whether a name or model is that of another provider than this one. One that nobody
-    /// was configured with is of none.
+    /// Returns whether a name or model belongs to another provider than this one. A model that no
+    /// provider is configured with belongs to none.
     pub(super) fn is_of_another(&self, model: &str, than: &Configured) -> bool {
         let known = self.known();
         let mut others = known.iter().filter(|one| one.name != than.name);
@@ -125,7 +125,7 @@ impl Providers {
         !is_its_own && others.any(is_asked_for)
     }
 
-    /// Adds a provider, in place of the one of its name if there is one, and returns its position.
+    /// Adds a provider, or replaces the one with the same name. Returns its position.
     ///
     /// # Errors
     /// [`AgentError::TooManyProviders`].
@@ -149,7 +149,7 @@ impl Providers {
 
     /// Returns the providers, the default one first.
     pub fn known(&self) -> RwLockReadGuard<'_, Vec<Configured>> {
-        // What a panic left behind is whole: every change is one assignment.
+        // A panic cannot leave it inconsistent: each change is one assignment.
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -160,7 +160,7 @@ fn no_such(name: &str, known: &[Configured]) -> AgentError {
 }
 
 impl Configured {
-    /// A provider that is asked as its settings say.
+    /// Opens a provider with its settings.
     ///
     /// # Errors
     /// When its script cannot be used.
@@ -176,7 +176,7 @@ impl Configured {
         })
     }
 
-    /// The same provider with another model, of which no price is known.
+    /// Returns the same provider with another model, whose price is unknown.
     fn with_model(&self, model: &str) -> Self {
         if self.provider.model() == model {
             return self.clone();
@@ -184,7 +184,7 @@ impl Configured {
         Self { provider: self.provider.with_model(model), price: None, ..self.clone() }
     }
 
-    /// Costs with what the server of the model makes room for, as far as that is known.
+    /// Adapts the costs to the token limit that the server has reported, if any.
     pub fn with_room(&self, mut costs: Costs) -> Costs {
         if let Some(context) = self.from.context() {
             costs.model.limit = costs.model.limit.min(context);
@@ -196,14 +196,15 @@ impl Configured {
         costs
     }
 
-    /// Returns how many tokens an answer may have: at most half of what the server is known to take.
+    /// Returns the maximum number of tokens in an answer: at most half of the server's limit, if
+    /// known.
     pub(super) fn answer_tokens(&self) -> Option<u64> {
         let limit = self.rooms.of(self.provider.model()).limit;
         let half = limit.map_or(u64::MAX, |(tokens, _)| (tokens / 2).max(1));
         self.max_tokens.map(|tokens| tokens.min(half))
     }
 
-    /// Asks the server once how much the model takes, if it has to tell, for [`LIMIT_TIME`] at most.
+    /// Asks the server for the model's token limit if needed, for at most [`LIMIT_TIME`].
     pub async fn find_limit(&self) {
         let model = self.provider.model();
         if !self.from.has_to_tell_limit(model) || !self.rooms.is_to_be_asked(model) {

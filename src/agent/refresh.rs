@@ -1,4 +1,4 @@
-//! Items brought up to date with their files. Reads the disk, so call it on a thread that may block.
+//! Updates items from their files. Reads the disk, so call it on a thread that may block.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use crate::files::{self, ReadOptions, Refreshed};
 use crate::tokens::Counter;
 use crate::value::Value;
 
-/// An item compared with its file.
+/// Result of comparing an item with its file.
 pub struct Reread {
-    /// The item as its file is now; as it was if that is not known.
+    /// The updated item, or the old one if the file's state is uncertain.
     pub item: Arc<Item>,
-    /// The outcome, by its name on the wire.
+    /// Name of the outcome on the wire.
     pub outcome: &'static str,
-    /// The reason why the outcome is not certain.
+    /// Reason why the outcome is uncertain.
     pub reason: Option<&'static str>,
 }
 
@@ -45,8 +45,8 @@ pub fn reread(counter: &dyn Counter, item: &Arc<Item>, options: &ReadOptions) ->
     }
 }
 
-/// Returns the items with the live ones read again. One whose file is gone, or whose place in it is
-/// not certain, stays as it was.
+/// Returns the items, the live ones updated from their files. An item stays the same if its file is
+/// gone or its place in the file is uncertain.
 pub fn current(counter: &dyn Counter, options: &ReadOptions, views: Vec<View>) -> Vec<View> {
     let read = |view: View| match view.item.live {
         true => View { item: reread(counter, &view.item, options).item, ..view },
@@ -55,8 +55,8 @@ pub fn current(counter: &dyn Counter, options: &ReadOptions, views: Vec<View>) -
     views.into_iter().map(read).collect()
 }
 
-/// Returns the time at which content is taken, in Unix milliseconds. This is not the engine's clock,
-/// as it is compared with the times of files.
+/// Returns the present time in Unix milliseconds, for the time at which content is taken. Uses the
+/// system clock and not the engine's, because the result is compared with the times of files.
 pub fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }

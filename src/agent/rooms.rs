@@ -1,5 +1,5 @@
-//! The limits of a provider's models, as its server tells or shows them. Kept in memory, until the
-//! server ends or the provider is configured anew: a server of models may be started again with
+//! Token limits of a provider's models, as the server reports or reveals them. Kept in memory until
+//! the server ends or the provider is configured anew, since a model server may be restarted with
 //! another window.
 
 use std::collections::HashMap;
@@ -9,27 +9,27 @@ use std::time::Duration;
 use crate::provider::{Limit, ProviderError};
 use crate::tokens::model::{LimitFrom, Model};
 
-/// Maximum wait of a turn for a server to tell its model's limit.
+/// Maximum time that a turn waits for a server to report its model's limit.
 pub(super) const LIMIT_TIME: Duration = Duration::from_secs(1);
 
-/// Windows of fewer tokens say little about how a server counts.
+/// Minimum size of a window, in tokens, for learning how a server counts.
 const TOO_FEW: u64 = 200;
 
-/// Ratios of a server's count of a window to ours that are believed.
+/// Plausible ratios of a server's count of a window to ours.
 const RATIOS: std::ops::RangeInclusive<f64> = 1.0..=8.0;
 
-/// The known limits of one provider's models, by their names. Clones share them.
+/// Known limits of one provider's models, by model name. Clones share them.
 #[derive(Clone, Default)]
 pub struct Rooms(Arc<Mutex<HashMap<String, Room>>>);
 
 /// The known limit of one model.
 #[derive(Debug, Clone, Copy)]
 pub struct Room {
-    /// Maximum number of its own tokens, and the source of that figure.
+    /// Maximum number of tokens by the server's count, and the source of that figure.
     pub limit: Option<(u64, LimitFrom)>,
     /// Ratio of the server's last count of a window to ours.
     ratio: f64,
-    /// The server was asked.
+    /// True if the server was asked.
     asked: bool,
 }
 
@@ -40,18 +40,18 @@ impl Default for Room {
 }
 
 impl Rooms {
-    /// Returns what is known of a model.
+    /// Returns the known limit of a model.
     pub fn of(&self, model: &str) -> Room {
         self.rooms().get(model).copied().unwrap_or_default()
     }
 
-    /// Returns whether the server is still to be asked about a model.
+    /// Returns whether the server must still be asked about a model.
     pub(super) fn is_to_be_asked(&self, model: &str) -> bool {
         !self.of(model).asked
     }
 
-    /// Notes what the server told. One that could not be reached is asked again in the next turn, and
-    /// so is one whose answer can change; one that took too long (`None`) is not.
+    /// Records the server's report. A server that could not be reached is asked again in the next
+    /// turn, and so is one whose limit can change; one that took too long (`None`) is not.
     pub(super) fn told(&self, model: &str, told: Option<Result<Option<Limit>, ProviderError>>) {
         let mut rooms = self.rooms();
         let room = rooms.entry(model.to_owned()).or_default();
@@ -65,13 +65,13 @@ impl Rooms {
         }
     }
 
-    /// Notes the limit that a refusal named.
+    /// Records the limit that a refusal names.
     pub(super) fn refused(&self, model: &str, limit: u64) {
         let mut rooms = self.rooms();
         rooms.entry(model.to_owned()).or_default().limit = Some((limit, LimitFrom::Refusal));
     }
 
-    /// Notes that the server counted `reported` tokens where we had counted `counted`.
+    /// Records that the server counted `reported` tokens where we had counted `counted`.
     pub(super) fn compared(&self, model: &str, counted: u64, reported: u64) {
         if counted < TOO_FEW || reported < TOO_FEW {
             return;
@@ -81,21 +81,21 @@ impl Rooms {
     }
 
     fn rooms(&self) -> MutexGuard<'_, HashMap<String, Room>> {
-        // What a panic left behind is whole: every change is one assignment.
+        // A panic cannot leave it inconsistent: each change is one assignment.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Room {
-    /// The model with this room. What the user said of its limit goes before what its server tells,
-    /// but not before what the server refuses.
+    /// Applies this limit to a model. The user's setting takes precedence over the server's report,
+    /// but not over a refusal.
     pub(super) fn within(&self, model: Model, output: Option<u64>) -> Model {
         let Some((tokens, from)) = self.limit else { return model };
         let is_said = model.limit_from == LimitFrom::Configuration;
         if is_said && (from == LimitFrom::Server || model.limit <= tokens) {
             return model;
         }
-        // In our tokens, and with what the answer takes beyond the usual reserve.
+        // Converted to our count, including the part of the answer that exceeds the usual reserve.
         let ours = (self.less_answer(tokens, output) as f64 / self.ratio).floor() as u64;
         Model { limit: ours, limit_from: from, known: true, ..model }
     }

@@ -1,4 +1,4 @@
-//! The services that turns share, and the job that a turn is for them.
+//! The services that turns share, and the job that each turn runs as.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,42 +14,42 @@ use crate::tokens::Counter;
 
 /// Everything that turns with models share.
 pub struct Services {
-    /// The way to the state.
+    /// Handle to the engine.
     pub engine: Handle,
     /// Counts the tokens of items and renderings.
     pub counter: Arc<dyn Counter>,
-    /// The limits that the configuration sets.
+    /// Limits from the configuration.
     pub limits: Limits,
-    /// Makes vectors of texts, if something is configured to.
+    /// Computes vectors of texts, if an embedding model is configured.
     pub embedding: Option<Embedding>,
-    /// The models that can be talked to.
+    /// The available models.
     pub providers: Providers,
-    /// Calls of tools that wait for a person's decision.
+    /// Tool calls that wait for a person's decision.
     pub approvals: Approvals,
-    /// The turns under way. A server that ends waits for them to store what came.
+    /// Running turns. A server that ends waits for them to store their results.
     pub turns: TaskTracker,
-    /// Set when the server is to end.
+    /// Cancelled when the server must end.
     pub ending: CancellationToken,
-    /// Folder of the user's own templates.
+    /// Folder with the user's own templates.
     pub template_folder: Option<PathBuf>,
-    /// The projects whose own templates may be used.
+    /// Projects whose templates may be used.
     pub trust: Arc<Trust>,
 }
 
-/// Limits that the configuration sets.
+/// Limits from the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum size of a message, in bytes.
     pub max_message_bytes: usize,
     /// Maximum size of a file that is read, in bytes.
     pub max_file_bytes: u64,
-    /// Capacity of a manager that nobody configured, in items.
+    /// Default capacity of a manager, in items.
     pub max_items: usize,
 }
 
 impl Limits {
-    /// Returns the limits for reading a file, by default those of the configuration. More than fits
-    /// a message could never be told to anybody.
+    /// Returns the limits for reading a file, by default the configured ones. The limit never
+    /// exceeds the size of a message, since a larger file could not be sent to a client.
     pub fn read_options(&self, max_file_bytes: Option<u64>) -> ReadOptions {
         let wanted = max_file_bytes.unwrap_or(self.max_file_bytes);
         ReadOptions { max_bytes: wanted.min(self.max_message_bytes as u64) }
@@ -57,7 +57,7 @@ impl Limits {
 }
 
 impl Services {
-    /// Creates services for which nothing else is configured.
+    /// Creates services without any further configuration.
     pub fn new(engine: Handle, counter: Arc<dyn Counter>, limits: Limits) -> Self {
         Self {
             engine,
@@ -92,17 +92,17 @@ impl Services {
     }
 }
 
-/// A piece of work that somebody waits for, and can cancel.
+/// A piece of work that somebody waits for and can cancel.
 #[derive(Clone)]
 pub struct Job {
-    /// The services to do it with.
+    /// The services that it uses.
     pub services: Arc<Services>,
-    /// Set when nobody waits for the outcome any more.
+    /// Cancelled when nobody waits for the outcome any more.
     pub cancelled: Arc<CancellationToken>,
 }
 
 impl Job {
-    /// Returns the counter of [`Services`], which counts only while somebody waits for this job.
+    /// Returns the counter of [`Services`], which stops counting when this job is cancelled.
     pub fn counter(&self) -> WantedCounter {
         let counter = Arc::clone(&self.services.counter);
         WantedCounter { counter, cancelled: Arc::clone(&self.cancelled) }
@@ -119,7 +119,7 @@ impl Job {
         Ok(self.services.engine.ask(operation).await?)
     }
 
-    /// Does work that may block, on a thread for that.
+    /// Does work that may block, on a thread for such work.
     ///
     /// # Errors
     /// [`AgentError::Defect`] in `what` if it panics.
@@ -133,7 +133,8 @@ impl Job {
         done.await.map_err(|_| AgentError::Defect(what))
     }
 
-    /// Makes the vector of a text, if something is configured to and the text says something.
+    /// Computes the vector of a text, if an embedding model is configured and the text is not
+    /// blank.
     ///
     /// # Errors
     /// [`EngineError::Cancelled`].
@@ -145,7 +146,8 @@ impl Job {
     }
 }
 
-/// Counts until its job is cancelled, and then returns 0, as nothing of such a job is kept.
+/// A counter that counts until its job is cancelled, and then returns 0, since nothing of a
+/// cancelled job is kept.
 pub struct WantedCounter {
     counter: Arc<dyn Counter>,
     cancelled: Arc<CancellationToken>,

@@ -1,4 +1,4 @@
-//! The windows that models see: built in one way for every caller.
+//! Builds the windows that models see, in the same way for every caller.
 
 use super::AgentError;
 use super::refresh::current;
@@ -15,22 +15,23 @@ use crate::files::ReadOptions;
 use crate::session::message::Phase;
 use crate::tokens::{Counter, Measure};
 
-/// Shares of a window that the items may have. They are steps, so that the rendered items stay the
-/// same while a conversation grows: the first always, a larger one when all the rest leaves that
-/// free. The report tells what does not fit.
+/// Shares of a window that the items may take. Only these steps exist, so that the rendered items
+/// stay the same while a conversation grows: the first is always available, and a larger one if
+/// everything else leaves that much room. The report names items that do not fit.
 const ITEMS_SHARES: [f64; 4] = [0.5, 0.625, 0.75, 0.875];
 
-/// The purpose of a window, which decides on it beside its material.
+/// The purpose of a window.
 #[derive(Clone, Default)]
 pub struct Purpose {
     /// Phase of the work, which decides on the sections.
     pub phase: Option<Phase>,
     /// Strategy that chooses from the messages; the session's by default.
     pub strategy: Option<&'static dyn Strategy>,
-    /// Maximum cost in tokens; by default what the session sets, or what suits the model.
+    /// Maximum cost in tokens; by default, the session's setting or a suitable number for the
+    /// model.
     pub max_tokens: Option<u64>,
-    /// Lets parts that can never be left out use all that the model takes, unless the session sets
-    /// less.
+    /// Lets parts that cannot be left out use the model's whole limit, unless the session sets a
+    /// lower one.
     pub may_grow: bool,
     /// Current question, for strategies that use it.
     pub query: Option<String>,
@@ -38,7 +39,7 @@ pub struct Purpose {
     pub sections: Sections,
 }
 
-/// A window, with the outcome of each item that was offered to it.
+/// A window, with the outcome of each offered item.
 pub struct Built {
     /// The window.
     pub window: Window,
@@ -70,7 +71,7 @@ pub fn build(
     let measure = &costs.measure;
     let budget = Budget::default().within(costs.model.limit).usable();
     let wished = purpose.max_tokens.or(settings.max_tokens).unwrap_or(budget);
-    // More than the model takes would be refused by it.
+    // The model would refuse a window above its limit.
     let max_tokens = if costs.model.known { wished.min(costs.model.limit) } else { wished };
     let mut sections = purpose.sections;
     sections.summary = summary.map(|(text, tokens)| Counted { text, tokens });
@@ -102,7 +103,8 @@ pub fn build(
     Ok(Built { window: window.map_err(EngineError::from)?, items: verdicts })
 }
 
-/// Returns how many tokens the items may have beside a history of `tokens` and the other sections.
+/// Returns the maximum number of tokens for the items, given a history of `tokens` and the other
+/// sections.
 fn items_share(max_tokens: u64, tokens: u64, sections: &Sections, measure: &Measure) -> u64 {
     let Sections { tool_schemas, system_prompt, design_document, type_definitions, .. } = sections;
     let Sections { current_unit, relevant_tests, summary, grounding, .. } = sections;
@@ -119,14 +121,14 @@ fn items_share(max_tokens: u64, tokens: u64, sections: &Sections, measure: &Meas
     let counted = counted.into_iter().flatten().map(|part| measure.message(part.tokens));
     let taken = tokens + counted.sum::<u64>();
     let of_window = |share: f64| (max_tokens as f64 * share).floor() as u64;
-    // What failures and units take is only known once they are written out.
+    // The cost of failures and units is known only once they are formatted.
     let known = sections.failures.is_empty() && sections.units.is_empty();
     let is_free = |share: &&f64| known && of_window(**share) + taken <= max_tokens;
     let share = ITEMS_SHARES.iter().rfind(is_free).unwrap_or(&ITEMS_SHARES[0]);
     of_window(*share)
 }
 
-/// Renders the items within so many tokens, and tells the outcome of each.
+/// Renders the items within a number of tokens, and reports the outcome of each.
 fn items_text(
     counter: &dyn Counter,
     options: &ReadOptions,
@@ -146,7 +148,7 @@ fn items_text(
             let counted = Counted { text: fitted.text.into(), tokens: fitted.tokens };
             (Some(counted), fitted.report)
         }
-        // Not even the header fits; the rest of the window may.
+        // Not even the header fits, but the rest of the window may.
         Err(_) => (None, pieces.iter().map(no_room).collect()),
     }
 }

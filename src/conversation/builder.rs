@@ -69,8 +69,8 @@ impl Builder {
         }
     }
 
-    /// Keeps the conversation in a folder. This can be the folder of a server that is not running.
-    /// Without a folder, nothing survives the process.
+    /// Keeps the conversation in a folder, which may be the folder of a server that is not running.
+    /// Without a folder, the conversation ends with the process.
     pub fn state_folder(self, folder: impl Into<PathBuf>) -> Self {
         Self { folder: Some(folder.into()), ..self }
     }
@@ -81,8 +81,8 @@ impl Builder {
         Self { project: Some(folder.into()), ..self }
     }
 
-    /// Adds a model to talk to; the first one answers unless a turn names another. Without one,
-    /// the program calls a model itself; see [`Conversation::window`].
+    /// Adds a model to talk to; the first one is the default. With no model, your program calls a
+    /// model itself; see [`Conversation::window`].
     pub fn provider(mut self, provider: impl Into<Provider>) -> Self {
         self.providers.push(provider.into());
         self
@@ -93,8 +93,8 @@ impl Builder {
         self.offering(tool::offered(tool).map(|tool| vec![tool]))
     }
 
-    /// Adds the tools by which a model looks at the items of its context, changes them, and searches
-    /// the conversation and the memories. Their calls must be allowed; see [`Self::allow`].
+    /// Adds the tools with which a model can list, change and search its context. Their calls must
+    /// be allowed; see [`Self::allow`].
     pub fn context_tools(self) -> Self {
         self.offering(Ok(context::toolbox()))
     }
@@ -107,8 +107,7 @@ impl Builder {
         self
     }
 
-    /// Allows the calls of the tools with these names without asking, except where they reach out
-    /// of the project.
+    /// Allows calls of these tools without asking, unless they reach outside the project.
     pub fn allow<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.allowed.extend(names.into_iter().map(Into::into));
         self
@@ -135,8 +134,7 @@ impl Builder {
         Self { tokenizer, ..self }
     }
 
-    /// Sets the maximum number of tokens in a window, and leaves the other settings of turns as they
-    /// are.
+    /// Sets the maximum number of tokens in a window, without changing other settings of turns.
     pub fn max_tokens(mut self, max_tokens: u64) -> Self {
         self.config.max_tokens = max_tokens;
         self
@@ -164,7 +162,7 @@ impl Builder {
         Self { summarizer: Arc::new(summarizer), ..self }
     }
 
-    /// Sets the maximum number of items in the context; older ones make room for new ones.
+    /// Sets the maximum number of items in the context; the oldest ones leave when it is full.
     pub fn max_items(self, max_items: usize) -> Self {
         Self { max_items, ..self }
     }
@@ -174,8 +172,8 @@ impl Builder {
         Self { clock: Box::new(clock), ..self }
     }
 
-    /// Opens the conversation with this name, or creates it. The settings given here also apply to
-    /// a conversation that already exists. Its state is owned by a task on the current runtime.
+    /// Opens the conversation with this name, or creates it. These settings also apply to a
+    /// conversation that already exists. Its state is owned by a task on the current runtime.
     ///
     /// # Errors
     /// [`Error::Setting`], [`Error::Tool`], [`Error::Folder`], [`Error::Store`].
@@ -252,7 +250,7 @@ impl Builder {
     }
 }
 
-/// Refuses two tools of one name.
+/// Refuses two tools with the same name.
 fn check_names(tools: &[Arc<dyn OfferedTool>]) -> Result<(), Error> {
     for (at, tool) in tools.iter().enumerate() {
         if tools[..at].iter().any(|other| other.name() == tool.name()) {
@@ -270,7 +268,8 @@ fn absolute(project: &Path) -> Result<String, Error> {
     text.map_err(|_| wrong("must have a name that is UTF-8".to_owned()))
 }
 
-/// Opens the session and gives it the settings; those that only a server knows stay.
+/// Opens the session and applies the settings, without changing the settings that only a server
+/// has.
 fn open_session(
     engine: &mut Engine,
     new: NewSession,

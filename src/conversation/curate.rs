@@ -1,4 +1,4 @@
-//! Windows from a history that the program keeps itself.
+//! Windows for a program that keeps its own history.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::session::message::Phase;
 use crate::store::session::SessionRow;
 use crate::tokens::TokenizerName;
 
-/// Starts to choose from a history what a model is shown of it. Nothing is stored.
+/// Starts choosing the part of a history to show to a model. Nothing is stored.
 ///
 /// ```
 /// use contexture::{Message, curate};
@@ -59,25 +59,25 @@ pub struct Curate<'a> {
     tokenizer: TokenizerName,
 }
 
-/// The messages that a model is shown of a history.
+/// The messages chosen from a history.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curated {
-    /// The messages, in order; notes in the place of others have the role of the system.
+    /// The messages, in order; notes that replace messages have the system role.
     pub messages: Vec<Message>,
     /// Number of tokens.
     pub tokens: u64,
-    /// Report of what was kept and left out, with the reasons. It names messages by their place in
-    /// the history, counted from 1.
+    /// Report of the parts that were kept and left out, with the reasons. It names messages by
+    /// their place in the history, counted from 1.
     pub report: Report,
 }
 
 impl Curate<'_> {
-    /// Sets the maximum number of tokens; by default what suits the model.
+    /// Sets the maximum number of tokens; by default, a suitable number for the model.
     pub fn max_tokens(self, max_tokens: u64) -> Self {
         Self { max_tokens: Some(max_tokens), ..self }
     }
 
-    /// Sets the model that is asked. It decides the cost of messages and the most tokens.
+    /// Sets the model, which decides the costs of messages and the default budget.
     pub fn model(self, model: impl Into<String>) -> Self {
         Self { model: Some(model.into()), ..self }
     }

@@ -9,7 +9,7 @@ use crate::provider::{ErrorKind, ProviderError};
 use crate::store::StoreError;
 use crate::store::ownership::FolderError;
 
-/// An error of the library. What was in the conversation before is still in it.
+/// An error of the library. Everything that was in the conversation before is still in it.
 ///
 /// ```
 /// use contexture::{Error, ErrorKind};
@@ -27,20 +27,20 @@ use crate::store::ownership::FolderError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The parts that can never be left out cost more than the budget, or than the model takes.
+    /// The parts that cannot be left out exceed the budget or the model's limit.
     #[error("{message}")]
     BudgetTooSmall {
-        /// Smallest budget that holds them, in tokens.
+        /// Smallest sufficient budget, in tokens.
         needed: u64,
         /// The parts, in the order of the window.
         parts: Vec<Irreducible>,
-        /// Description with the largest of them.
+        /// Description that names the largest parts.
         message: String,
     },
-    /// The model did not answer. [`ProviderError::kind`] tells why.
+    /// The model failed to answer. [`ProviderError::kind`] gives the reason.
     #[error(transparent)]
     Provider(Box<ProviderError>),
-    /// The conversation has no provider to talk to.
+    /// The conversation has no provider.
     #[error("no provider is set; give the conversation one with Builder::provider")]
     NoProvider,
     /// A tool cannot be offered to models.
@@ -51,7 +51,7 @@ pub enum Error {
         /// The problem and what to do.
         what: String,
     },
-    /// A setting is not allowed, or names something that does not exist.
+    /// A setting has an invalid value or names something that does not exist.
     #[error("{0}")]
     Setting(String),
     /// A file cannot be read.
@@ -63,7 +63,7 @@ pub enum Error {
     /// The state cannot be read or stored.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The conversation has no such thing, or cannot do this now. The error was for people.
+    /// The named thing does not exist, or the call is not possible now. The message is for people.
     #[error("{0}")]
     Refused(String),
     /// The turn was cancelled.
@@ -72,7 +72,7 @@ pub enum Error {
     /// The conversation is closed.
     #[error("the conversation is closed")]
     Closed,
-    /// A defect of this library, or a panic.
+    /// A defect in this library, or a panic.
     #[error("{0}")]
     Internal(String),
 }

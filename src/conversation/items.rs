@@ -1,4 +1,4 @@
-//! The items of a conversation's context: files, regions and texts that its windows show.
+//! Context items of a conversation: files, regions and texts to show in its windows.
 
 use std::ops::{Bound, RangeBounds};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::files;
 use crate::ids::ItemId;
 use crate::value::{Keyword, Value};
 
-/// A text to be added to the context of a conversation.
+/// A text to add to the context of a conversation.
 ///
 /// ```
 /// use contexture::{Item, Kind};
@@ -32,7 +32,7 @@ pub struct Item {
 }
 
 impl Item {
-    /// Creates an item that is a text.
+    /// Creates an item from a text.
     pub fn new(content: impl Into<String>) -> Self {
         let (kind, metadata) = (Kind::Text, Metadata::default());
         Self { content: content.into(), kind, metadata, pinned: false }
@@ -44,8 +44,8 @@ impl Item {
         Self { kind, ..self }
     }
 
-    /// Tells the file and the lines, counted from 1, that the content is from. The content becomes
-    /// code.
+    /// Sets the file and the lines, counted from 1, that the content is from. The type of the item
+    /// becomes code.
     #[must_use]
     pub fn region(mut self, file: impl AsRef<Path>, lines: impl RangeBounds<u64>) -> Self {
         self.metadata.set("filename", files::path_value(file.as_ref()));
@@ -57,14 +57,14 @@ impl Item {
         self.kind(Kind::Code)
     }
 
-    /// Adds something to know about the item, shown with it.
+    /// Adds an entry to the metadata, which is shown with the item.
     #[must_use]
     pub fn metadata(mut self, name: &str, value: impl Into<String>) -> Self {
         self.metadata.set(name, Value::Str(value.into()));
         self
     }
 
-    /// Keeps the item when older ones make room for new ones.
+    /// Exempts the item from eviction when the context is full.
     #[must_use]
     pub fn pinned(self) -> Self {
         Self { pinned: true, ..self }
@@ -86,20 +86,20 @@ pub struct ItemView {
     pub kind: Kind,
     /// The content.
     pub content: Arc<str>,
-    /// File that it is from.
+    /// File that the content is from.
     pub file: Option<PathBuf>,
     /// First and last line in the file.
     pub lines: Option<(u64, u64)>,
     /// Number of tokens of the content.
     pub tokens: u64,
-    /// True if it stays when older items make room for new ones.
+    /// True if the item is exempt from eviction.
     pub pinned: bool,
-    /// Comparison with its file.
+    /// Result of comparing the item with its file.
     pub state: State,
 }
 
 impl Conversation {
-    /// Adds a file, or some of its lines, counted from 1: `..` for all. The path is absolute, or
+    /// Adds a file, or some of its lines, counted from 1; `..` means all. The path is absolute, or
     /// relative to the project. Returns the id of the item.
     ///
     /// # Errors
@@ -119,7 +119,7 @@ impl Conversation {
         self.add_new("add-file", item).await
     }
 
-    /// Adds a text, or an [`Item`] that says more. Returns the id of the item.
+    /// Adds a text, or an [`Item`] with more details. Returns the id of the item.
     ///
     /// # Errors
     /// [`Error::Refused`] if the context is full of pinned items.
@@ -139,7 +139,7 @@ impl Conversation {
         Ok(ItemId(added.ids.first().copied().unwrap_or_default()))
     }
 
-    /// Returns the items, oldest first, and compares them with their files.
+    /// Returns the items, oldest first, each compared with its file.
     ///
     /// # Errors
     /// [`Error::Store`].
@@ -162,7 +162,7 @@ impl Conversation {
         Ok(items.into_iter().map(view).collect())
     }
 
-    /// Removes items. [`undo`](Self::undo) brings them back.
+    /// Removes items. [`undo`](Self::undo) restores them.
     ///
     /// # Errors
     /// [`Error::Refused`] if one of them is not there; then none is removed.
@@ -171,7 +171,7 @@ impl Conversation {
         self.ask(move |engine| engine.remove(&manager, &ids)).await.map(drop)
     }
 
-    /// Undoes the last change of the items.
+    /// Undoes the last change to the items.
     ///
     /// # Errors
     /// [`Error::Refused`] if there is none.
@@ -181,7 +181,7 @@ impl Conversation {
     }
 }
 
-/// Returns the first and the last line of a range; `None` for all lines.
+/// Returns the first and last line of a range; `None` for all lines.
 fn bounds(lines: &impl RangeBounds<u64>) -> Option<(u64, Option<u64>)> {
     let start = match lines.start_bound() {
         Bound::Included(line) => Some(*line),

@@ -1,4 +1,4 @@
-//! Messages as programs write them and as chat completions have them.
+//! Messages in the form of the library and in that of chat completions.
 
 use serde::{Deserialize, Serialize};
 
@@ -53,27 +53,27 @@ impl Message {
         }
     }
 
-    /// Creates a message of the person.
+    /// Creates a user message.
     pub fn user(content: impl Into<String>) -> Self {
         Self::new(Role::User, content)
     }
 
-    /// Creates a message of the model.
+    /// Creates an assistant message.
     pub fn assistant(content: impl Into<String>) -> Self {
         Self::new(Role::Assistant, content)
     }
 
-    /// Creates a message of the model that calls tools.
+    /// Creates an assistant message with tool calls.
     pub fn calling(content: impl Into<String>, tool_calls: Vec<ToolCall>) -> Self {
         Self { tool_calls, ..Self::assistant(content) }
     }
 
-    /// Creates a message with instructions.
+    /// Creates a system message.
     pub fn system(content: impl Into<String>) -> Self {
         Self::new(Role::System, content)
     }
 
-    /// Creates the result of a call.
+    /// Creates the result of a tool call.
     pub fn tool(tool_call_id: impl Into<String>, content: impl Into<String>) -> Self {
         Self { tool_call_id: Some(tool_call_id.into()), ..Self::new(Role::Tool, content) }
     }
@@ -102,14 +102,14 @@ impl Message {
 }
 
 impl From<&str> for Message {
-    /// Creates a message of the person.
+    /// Creates a user message.
     fn from(content: &str) -> Self {
         Self::user(content)
     }
 }
 
 impl From<String> for Message {
-    /// Creates a message of the person.
+    /// Creates a user message.
     fn from(content: String) -> Self {
         Self::user(content)
     }
@@ -170,7 +170,7 @@ enum Author {
     Tool,
 }
 
-/// A text, or a list of parts of which the texts count.
+/// A text, or a list of parts of which only the texts are used.
 #[derive(Serialize, Deserialize, Default)]
 #[serde(untagged)]
 enum Content {

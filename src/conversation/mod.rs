@@ -1,4 +1,4 @@
-//! The library: conversations with models whose context is kept good.
+//! The library: conversations with models, with well-kept context.
 //!
 //! A [`Conversation`] is a session in memory, or in a state folder that it owns as long as it is
 //! open. It is a façade over [`agent`](crate::agent), which the server uses too. When a method
@@ -44,7 +44,7 @@ use crate::engine::{
 use crate::store::memory::MemoryScope;
 use crate::store::session::CheckpointRow;
 
-/// A conversation with a model, and everything that keeps its context good.
+/// A conversation with a model, including everything that manages its context.
 ///
 /// Clones are the same conversation. Every method can be called from any task; turns of one
 /// conversation come one after the other.
@@ -58,7 +58,7 @@ struct Inner {
     /// The task that owns the state and the lock of its folder.
     state: TaskTracker,
     runtime: tokio::runtime::Handle,
-    /// Locked while a turn goes on.
+    /// Locked during a turn.
     turns: tokio::sync::Mutex<()>,
     id: u64,
     name: String,
@@ -69,12 +69,12 @@ struct Inner {
     allowed: Vec<String>,
     sections: Sections,
     summarizer: Arc<dyn Summarizer + Send + Sync>,
-    /// The memories that the last processed turn found.
+    /// Text about the memories that the last processed turn found.
     grounding: Mutex<String>,
 }
 
 impl Inner {
-    /// Returns a job that nobody cancels.
+    /// Returns a job that is never cancelled.
     fn job(&self) -> Job {
         let cancelled = Arc::new(CancellationToken::new());
         Job { services: Arc::clone(&self.services), cancelled }
@@ -85,13 +85,13 @@ impl Inner {
     }
 }
 
-/// Returns the names of the strategies that choose from messages, the default one first.
+/// Returns the names of the strategies for choosing messages, the default one first.
 pub fn strategies() -> Vec<&'static str> {
     strategy::names()
 }
 
 impl Conversation {
-    /// Starts to open the conversation with this name.
+    /// Returns a builder that opens the conversation with this name.
     pub fn builder(name: impl Into<String>) -> Builder {
         Builder::named(name.into())
     }
@@ -100,21 +100,21 @@ impl Conversation {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Begins a turn with a model: the message, a window within the budget, the answer, and the
-    /// calls of tools until there is an answer without any. Await what this returns for the reply,
-    /// or stream it.
+    /// Begins a turn with a model: sends the message with a window within the budget, and carries
+    /// out tool calls until an answer has none. Await the returned turn for the reply, or stream
+    /// it.
     pub fn chat(&self, message: impl Into<Message>) -> Turn {
         Turn::new(self.clone(), message.into())
     }
 
-    /// Answers the question of a turn whether a tool may be called. Returns whether the turn still
-    /// waited for it.
+    /// Answers a turn's question whether a tool may be called. Returns whether the turn was still
+    /// waiting.
     pub fn approve(&self, number: u64, decision: Decision) -> bool {
         self.inner.services.approvals.answer(number, decision)
     }
 
-    /// Processes a turn of the user for a program that calls the model itself: finds memories,
-    /// summarizes older turns if they have become too many, and takes a checkpoint if one is due.
+    /// Processes a user's turn for a program that calls the model itself: finds memories,
+    /// summarizes older turns if there are too many, and takes a checkpoint if one is due.
     ///
     /// # Errors
     /// [`Error::Store`].
@@ -147,8 +147,8 @@ impl Conversation {
         Ok(done)
     }
 
-    /// Builds the window for a model that the program calls itself: the items, the summary, the
-    /// memories of the last processed turn, and the messages that fit.
+    /// Builds the window for a model that your program calls: the items, the summary, the memories
+    /// of the last processed turn, and the messages that fit.
     ///
     /// # Errors
     /// Awaiting it gives [`Error::BudgetTooSmall`] when what can never be left out costs more than
@@ -157,7 +157,7 @@ impl Conversation {
         WindowRequest::new(self.clone())
     }
 
-    /// Adds the answer of a model that the program called itself. Returns its number.
+    /// Adds an answer from a model that your program called. Returns its number.
     ///
     /// # Errors
     /// [`Error::Store`].
@@ -177,8 +177,8 @@ impl Conversation {
         Ok(said.numbers.last().copied().unwrap_or_default())
     }
 
-    /// Returns the messages in view, oldest first. Those that were pruned or summarized, or that a
-    /// rollback took back, are not among them.
+    /// Returns the messages in view, oldest first, without those that were pruned, summarized or
+    /// rolled back.
     ///
     /// # Errors
     /// [`Error::Store`].
@@ -190,8 +190,8 @@ impl Conversation {
         self.ask(in_view).await
     }
 
-    /// Returns the report of the last window: what was kept and left out, and why. `None` before
-    /// there was one since the conversation was opened.
+    /// Returns the report of the last window: the parts that were kept or left out, with the
+    /// reasons. `None` if no window was built since the conversation was opened.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -200,7 +200,7 @@ impl Conversation {
         self.ask(move |engine| Ok(engine.windows(id).into_iter().next())).await
     }
 
-    /// Returns how full the model is with the messages in view.
+    /// Returns how much of the model's limit the messages in view fill.
     ///
     /// # Errors
     /// [`Error::Store`].
@@ -231,8 +231,8 @@ impl Conversation {
         .await
     }
 
-    /// Leaves out the least important messages until the rest costs at most `max_tokens`. `None`
-    /// stands for the model's target.
+    /// Prunes the least important messages until the rest costs at most `max_tokens`. `None` stands
+    /// for the model's target.
     ///
     /// # Errors
     /// [`Error::BudgetTooSmall`].
@@ -243,7 +243,7 @@ impl Conversation {
         .await
     }
 
-    /// Takes a checkpoint. Returns its number, or `None` without versioning.
+    /// Takes a checkpoint. Returns its number; `None` if versioning is off.
     ///
     /// # Errors
     /// [`Error::Store`].
@@ -261,7 +261,7 @@ impl Conversation {
         self.ask(move |engine| Ok(engine.read().checkpoints(id)?)).await
     }
 
-    /// Goes back to a checkpoint, by default to the last one.
+    /// Returns to a checkpoint, by default the last one.
     ///
     /// # Errors
     /// [`Error::Refused`] without versioning, or without such a checkpoint.
@@ -293,7 +293,7 @@ impl Conversation {
         .await
     }
 
-    /// Returns the memories that fit a text best, at most as many as a turn gets.
+    /// Returns the memories that match a text best, at most as many as a turn gets.
     ///
     /// # Errors
     /// [`Error::Store`].
@@ -309,8 +309,8 @@ impl Conversation {
         .await
     }
 
-    /// Closes the conversation, with all its clones: a turn that goes on is cancelled and keeps what
-    /// came of its answer. When this returns, another process can open the state folder.
+    /// Closes the conversation and all its clones. A running turn is cancelled and keeps the answer
+    /// so far. After this returns, another process can open the state folder.
     ///
     /// Dropping the last clone does the same in the background. Nothing is lost by it.
     pub async fn close(self) {
@@ -322,7 +322,7 @@ impl Conversation {
             engine.end();
             Ok(())
         };
-        // One that has ended already needs no end.
+        // An engine that has ended already needs no ending.
         let _ = services.engine.ask(end).await;
         self.inner.state.wait().await;
     }
@@ -334,7 +334,7 @@ impl Conversation {
         Ok(self.inner.services.engine.ask(operation).await?)
     }
 
-    /// Asks the engine about the session as it is.
+    /// Runs a query about the session in the engine.
     async fn ask_in_context<T: Send + 'static>(
         &self,
         operation: impl FnOnce(&mut Engine, &SessionContext) -> Result<T, EngineError> + Send + 'static,

@@ -1,4 +1,4 @@
-//! The models that conversations talk to.
+//! Models for conversations.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::provider::scripted::Scripted;
 #[cfg(feature = "providers")]
 use crate::provider::{secret::Secret, settings::ProviderSettings};
 
-/// Name and model of a script that was given neither.
+/// Default name and model of a script.
 const SCRIPTED: &str = "scripted";
 
-/// A model to talk to, and how much it may say.
+/// A model to talk to, with a limit on its answers.
 #[derive(Clone)]
 pub struct Provider {
     source: Source,
@@ -31,13 +31,13 @@ enum Source {
 }
 
 impl Provider {
-    /// Creates a provider that needs no network: it plays the answers of a script. The
-    /// [`scripted`](crate::provider::scripted) provider explains its form.
+    /// Creates a provider that plays a script and needs no network. The
+    /// [`scripted`](crate::provider::scripted) module explains the format.
     pub fn scripted(script: impl Into<String>) -> Self {
         Self::of(SCRIPTED, Source::Script(script.into()))
     }
 
-    /// Creates a provider that the program implements.
+    /// Creates a provider from your own implementation.
     pub fn custom(provider: impl ChatProvider + 'static) -> Self {
         let name = provider.name().to_owned();
         Self::of(&name, Source::Program(Arc::new(provider)))
@@ -47,7 +47,7 @@ impl Provider {
         Self { source, name: name.to_owned(), max_tokens: None, price: None }
     }
 
-    /// Sets the name by which a turn chooses it.
+    /// Sets the name by which turns can choose the provider.
     #[must_use]
     pub fn named(self, name: impl Into<String>) -> Self {
         Self { name: name.into(), ..self }
@@ -59,13 +59,13 @@ impl Provider {
         Self { max_tokens: Some(max_tokens), ..self }
     }
 
-    /// Sets the prices of a million tokens of input and of output, for the costs of replies.
+    /// Sets the prices of a million input and output tokens, for the costs in replies.
     #[must_use]
     pub fn price(self, input: f64, output: f64) -> Self {
         Self { price: Some((input, output)), ..self }
     }
 
-    /// Opens the provider. Nothing is sent.
+    /// Opens the provider. Sends nothing.
     ///
     /// # Errors
     /// [`Error::Setting`].
@@ -97,7 +97,7 @@ impl Provider {
     }
 }
 
-/// A server of models: its kind, address and key.
+/// A model server: its kind, address and key.
 ///
 /// ```
 /// use contexture::{Conversation, Server};
@@ -158,21 +158,21 @@ impl Server {
         self
     }
 
-    /// Sets the key itself. It is kept in memory only, and never printed.
+    /// Sets the key itself. It is kept only in memory and is never printed.
     #[must_use]
     pub fn api_key(mut self, key: &str) -> Self {
         self.0.api_key = Secret::new(key);
         self
     }
 
-    /// Sets the environment variable that has the key.
+    /// Sets the environment variable that contains the key.
     #[must_use]
     pub fn api_key_env(mut self, variable: impl Into<String>) -> Self {
         self.0.api_key_env = Some(variable.into());
         self
     }
 
-    /// Sets the window that Ollama is asked for, in tokens.
+    /// Sets the window size to request from Ollama, in tokens.
     #[must_use]
     pub fn context(mut self, tokens: u64) -> Self {
         self.0.context = Some(tokens);

@@ -1,4 +1,4 @@
-//! Tools that a program gives to models.
+//! Tools that your program offers to models.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ const MAX_NAME_BYTES: usize = 64;
 /// }
 /// ```
 pub trait Tool: Send + Sync + 'static {
-    /// Name by which the model calls it: letters, digits, `_` and `-`.
+    /// Name for the model: letters, digits, `_` and `-`.
     const NAME: &'static str;
 
     /// Arguments of a call.
@@ -63,24 +63,24 @@ pub trait Tool: Send + Sync + 'static {
     /// Reason why a call failed. The model reads it, and can try again.
     type Error: Display;
 
-    /// Describes to the model what the tool does.
+    /// Describes the tool to the model.
     fn description(&self) -> String;
 
     /// Returns the JSON schema of [`Args`](Self::Args).
     fn parameters(&self) -> serde_json::Value;
 
-    /// Returns whether a person must allow each call: the turn then waits for
+    /// Returns whether a person must allow each call. The turn then waits for
     /// [`Conversation::approve`](super::Conversation::approve).
     fn needs_approval(&self) -> bool {
         false
     }
 
-    /// Carries out a call. Returns the text that the model reads. The future is dropped when the
-    /// turn is cancelled.
+    /// Carries out a call. Returns the text for the model. The future is dropped when the turn is
+    /// cancelled.
     fn call(&self, args: Self::Args) -> impl Future<Output = Result<String, Self::Error>> + Send;
 }
 
-/// Returns a tool as turns use it.
+/// Converts a tool to the form that turns use.
 ///
 /// # Errors
 /// [`Error::Tool`] for a name that providers refuse.
@@ -98,7 +98,7 @@ pub(super) fn offered<T: Tool>(tool: T) -> Result<Arc<dyn OfferedTool>, Error> {
 /// A tool that is offered to models.
 struct Offered<T>(Arc<T>);
 
-/// A call whose arguments fit.
+/// A call with valid arguments.
 struct Call<T> {
     tool: Arc<T>,
     arguments: String,
@@ -153,7 +153,8 @@ impl<T: Tool> ToolRequest for Call<T> {
         Box::pin(async move {
             let args = read(&self.arguments)?;
             let tool = Arc::clone(&self.tool);
-            // A task of its own: a panic is a failed call, and the end of the turn is its end too.
+            // Runs in a task of its own, so that a panic only fails the call. The task ends with
+            // the turn.
             let mut calls = JoinSet::new();
             calls.spawn(async move { tool.call(args).await.map_err(|error| error.to_string()) });
             match job.cancelled.run_until_cancelled(calls.join_next()).await {

@@ -15,12 +15,11 @@ use crate::agent::{
 };
 use crate::session::message::Phase;
 
-/// Maximum number of events that wait to be taken before the turn waits too. It may have as many
-/// again that do not wait, such as results of tools.
+/// Maximum number of unread events before the turn waits for the reader. As many again may follow
+/// without waiting, such as results of tools.
 const WAITING: usize = 256;
 
-/// A turn with a model that has not begun. Await it for the [`Reply`], or [`stream`](Self::stream)
-/// its events.
+/// A turn that has not begun. Await it for the [`Reply`], or [`stream`](Self::stream) its events.
 #[must_use = "a turn does nothing until it is awaited or streamed"]
 pub struct Turn {
     conversation: Conversation,
@@ -45,7 +44,7 @@ impl Turn {
         }
     }
 
-    /// Chooses the provider, by its name; by default the first.
+    /// Chooses the provider by name; by default, the first one.
     pub fn provider(self, name: impl Into<String>) -> Self {
         Self { provider: Some(name.into()), ..self }
     }
@@ -60,7 +59,8 @@ impl Turn {
         Self { max_tokens: Some(max_tokens), ..self }
     }
 
-    /// Rates the coherence of the last answer, from 0 to 1, for the quality of the context.
+    /// Sets a rating of the last answer's coherence, from 0 to 1, which affects the quality of the
+    /// context.
     pub fn coherence(self, rating: f64) -> Self {
         Self { coherence: Some(rating), ..self }
     }
@@ -71,13 +71,13 @@ impl Turn {
         self
     }
 
-    /// Offers only the tools with these names; by default all tools of the conversation.
+    /// Offers only the tools with these names; by default, all tools of the conversation.
     pub fn tools<S: Into<String>>(self, names: impl IntoIterator<Item = S>) -> Self {
         Self { tools: Some(names.into_iter().map(Into::into).collect()), ..self }
     }
 
-    /// Begins the turn, and returns its events as they happen. When the stream is dropped before
-    /// its end, the turn is cancelled; the question, and what came of the answer, are kept.
+    /// Begins the turn and returns its events as they happen. Dropping the stream early cancels the
+    /// turn, and keeps the question and the answer so far.
     pub fn stream(self) -> TurnStream {
         let (sender, events) = mpsc::channel(2 * WAITING);
         let approvals = self.conversation.inner.services.approvals.clone();
@@ -85,14 +85,14 @@ impl Turn {
         TurnStream { events, outcome, approvals, _cancel: cancel }
     }
 
-    /// Begins the turn in a task of its own. Dropping the guard cancels it.
+    /// Begins the turn in its own task. Dropping the guard cancels it.
     fn begin(self, events: Arc<dyn EventSink>) -> (JoinHandle<Result<Reply, Error>>, DropGuard) {
         let cancelled = CancellationToken::new();
         let guard = cancelled.clone().drop_guard();
         let inner = Arc::clone(&self.conversation.inner);
         let runtime = inner.runtime.clone();
         let turn = async move {
-            // Turns of a conversation come one after the other.
+            // Turns of one conversation run one after another.
             let Some(_turn) = cancelled.run_until_cancelled(inner.turns.lock()).await else {
                 return Err(Error::Cancelled);
             };
@@ -138,8 +138,8 @@ impl IntoFuture for Turn {
     type Output = Result<Reply, Error>;
     type IntoFuture = Later<'static, Self::Output>;
 
-    /// Takes the turn. When the future is dropped, the turn is cancelled. Calls of tools that a
-    /// person must allow are refused, as nobody hears of them.
+    /// Runs the turn. Dropping the future cancels it. Calls that need permission are refused, since
+    /// nobody receives the questions.
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let (outcome, _cancel) = self.begin(Arc::new(()));
@@ -148,12 +148,12 @@ impl IntoFuture for Turn {
     }
 }
 
-/// Returns the outcome of a turn's task.
+/// Returns the result of a turn's task.
 fn ended(outcome: Result<Result<Reply, Error>, JoinError>) -> Result<Reply, Error> {
     outcome.unwrap_or_else(|error| Err(Error::Internal(format!("the turn ended: {error}"))))
 }
 
-/// The events of a turn, in the order in which they happen, and then its reply.
+/// The events of a turn in order, followed by its reply.
 ///
 /// It is a [`Stream`]. For programs that use none, [`next`](Self::next) does the same.
 #[must_use = "dropping the stream cancels the turn"]
@@ -165,13 +165,13 @@ pub struct TurnStream {
 }
 
 impl TurnStream {
-    /// Returns the next event; `None` when the turn has ended.
+    /// Returns the next event; `None` after the turn has ended.
     pub async fn next(&mut self) -> Option<TurnEvent> {
         self.events.recv().await
     }
 
-    /// Waits for the end of the turn and returns its reply. Events that were not taken are skipped,
-    /// and questions among them are answered with a refusal.
+    /// Waits for the end of the turn and returns its reply. Skips unread events, and refuses the
+    /// calls that they ask about.
     ///
     /// # Errors
     /// Every [`Error`] of a turn.
@@ -202,7 +202,7 @@ impl EventSink for Events {
     }
 
     fn room(&self) -> Later<'_, ()> {
-        // The room is given back at once: what is sent next has it.
+        // Releases the permit at once, which makes room for the next event.
         Box::pin(async { drop(self.0.reserve_many(WAITING).await) })
     }
 }

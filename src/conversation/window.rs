@@ -9,7 +9,7 @@ use crate::curation::section::Counted;
 use crate::curation::window::Window;
 use crate::session::message::Phase;
 
-/// A window that has not been built. Await it for the [`Window`].
+/// A window that is not built yet. Await it for the [`Window`].
 #[must_use = "a window is not built until it is awaited"]
 pub struct WindowRequest {
     conversation: Conversation,

@@ -78,8 +78,8 @@ macro_rules! settings {
         #[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
         pub struct TurnConfig { $($(#[$doc])* pub $field: $type,)* }
 
-        /// Names and ranges, in the order in which they are listed. The upper ends are generous, as
-        /// that of [`WINDOW`] is.
+        /// Names and ranges, in the order in which errors list them. The upper ends are generous,
+        /// like that of [`WINDOW`].
         const RANGES: &[(&str, Range)] = &[$(($name, $range),)*];
 
         impl Default for TurnConfig {

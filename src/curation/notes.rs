@@ -55,19 +55,19 @@ names! {
 names! {
     /// The steps of note-taking that can fail, in order.
     NotesStep {
-        /// Reading the conversation.
+        /// Failed to read the conversation.
         History => "history",
-        /// Finding and reading the template.
+        /// Failed to find or read the template.
         Template => "template",
-        /// Reading the earlier notes.
+        /// Failed to read the earlier notes.
         PriorSummary => "prior-summary",
-        /// Building the prompt within the model's limit.
+        /// Failed to build a prompt within the model's limit.
         Prompt => "prompt",
-        /// Asking the model.
+        /// Failed to get an answer from the model.
         Answer => "answer",
-        /// Storing the notes.
+        /// Failed to store the notes.
         Store => "store",
-        /// Building the window with the notes in it.
+        /// Failed to build the window with the notes in it.
         Window => "window",
     }
 }

@@ -45,7 +45,7 @@ pub struct Engine {
     pub(super) windows: Windows,
     pub(super) vectors: Vectors,
     pub(super) archiving: Archiving,
-    /// Set when the loop is to end although handles remain.
+    /// Set when the loop must end although handles remain.
     pub(super) has_ended: bool,
 }
 
@@ -190,7 +190,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives what reads sessions, notes, usage and sets as they are stored.
+    /// Returns access to the stored sessions, notes, usage and sets.
     pub fn read(&mut self) -> Reading<'_> {
         self.store.read()
     }

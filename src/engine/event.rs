@@ -71,7 +71,7 @@ pub enum Event {
         /// True if the server took it automatically.
         automatic: bool,
     },
-    /// An attempt to manage a turn has ended.
+    /// Note-taking for a turn has ended.
     TurnManaged {
         /// The session.
         session: SessionName,
@@ -113,13 +113,13 @@ pub struct Statistics {
     pub summaries: u64,
     /// Number of checkpoints taken.
     pub checkpoints: u64,
-    /// Number of turns in which a managed view replaced the history.
+    /// Number of turns in which notes replaced the history.
     pub turns_managed: u64,
-    /// Number of turns with too little history to manage.
+    /// Number of turns with too little history for notes.
     pub turns_below_threshold: u64,
-    /// Number of turns not managed because settings disable it.
+    /// Number of turns without notes because settings turn them off.
     pub turns_with_managing_disabled: u64,
-    /// Number of turns that used the raw history because managing failed.
+    /// Number of turns that used the plain history because note-taking failed.
     pub management_failures: u64,
 }
 

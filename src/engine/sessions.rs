@@ -8,7 +8,7 @@ use crate::store::session::SessionRow;
 
 /// Maximum number of messages of sessions in memory, besides those of the session last used.
 const MESSAGES_KEPT: u64 = 100_000;
-/// Maximum length of a session, in messages, of which a few are read or added in no time.
+/// Maximum length, in messages, of a session that counts as quick to read and to extend.
 const SHORT_SESSION: u64 = 2_000;
 
 /// A session in memory.
@@ -22,18 +22,18 @@ pub(super) struct Loaded {
 pub(super) struct Sessions {
     /// Least recently used first.
     loaded: Vec<Loaded>,
-    /// A row that was read since the last commit, of a session that may not be in memory.
+    /// A row read since the last commit, of a session that may not be in memory.
     found: Option<SessionRow>,
-    /// Changed by the requests since the last commit, to be read anew if it fails.
+    /// Ids of sessions changed since the last commit. If it fails, they are read again.
     touched: Vec<u64>,
-    /// The one that calls without a name are about, once one was chosen.
+    /// The session for calls that name none, once one was chosen.
     pub(super) current: Option<u64>,
-    /// Those in which a model is answering.
+    /// Sessions in which a model is answering.
     pub(super) answering: Vec<u64>,
 }
 
 impl Loaded {
-    /// Appends a message that the store has been told already.
+    /// Appends a message that is already in the store.
     pub(super) fn append(&mut self, message: Message) {
         self.row.messages += 1;
         self.row.turns += u64::from(message.role == Role::User);
@@ -48,42 +48,42 @@ impl Sessions {
         self.loaded.iter().map(|loaded| &loaded.row).chain(&self.found)
     }
 
-    /// Returns the row of a session, if it was read.
+    /// Returns the row of a session, if it was read before.
     pub(super) fn row(&self, id: u64) -> Option<&SessionRow> {
         self.rows().find(|row| row.id == id)
     }
 
-    /// Returns the row of the live session with this name, if it was read.
+    /// Returns the row of the live session with this name, if it was read before.
     pub(super) fn row_named(&self, name: &str) -> Option<&SessionRow> {
         self.rows().find(|row| row.name == name && row.deleted.is_none())
     }
 
-    /// Notes a row that was read.
+    /// Records a row that was read.
     pub(super) fn note_found(&mut self, row: Option<SessionRow>) -> Option<SessionRow> {
         self.found.clone_from(&row);
         row
     }
 
-    /// Takes a session out of memory, to be put back as the one last used.
+    /// Takes a session out of memory, to be returned with [`put`](Self::put).
     pub(super) fn take(&mut self, id: u64) -> Option<Loaded> {
         let at = self.loaded.iter().position(|loaded| loaded.row.id == id)?;
         Some(self.loaded.remove(at))
     }
 
-    /// Puts a session into memory as the one last used.
+    /// Puts a session into memory as the most recently used one.
     pub(super) fn put(&mut self, loaded: Loaded) -> Option<&mut Loaded> {
         self.found = None;
         self.loaded.push(loaded);
         self.loaded.last_mut()
     }
 
-    /// Notes that a session differs from what was last committed.
+    /// Records that a session differs from its committed state.
     pub(super) fn touch(&mut self, id: u64) {
         self.found = None;
         self.touched.push(id);
     }
 
-    /// Changes the row of a session as the store has been told already.
+    /// Changes the row of a session to match the store.
     pub(super) fn change_row(&mut self, id: u64, change: impl FnOnce(&mut SessionRow)) {
         self.touch(id);
         let mut rows = self.loaded.iter_mut().map(|loaded| &mut loaded.row);
@@ -103,12 +103,12 @@ impl Sessions {
         rows.any(|row| is_meant(row) && row.messages <= SHORT_SESSION)
     }
 
-    /// Returns how many changes were noted since the last commit.
+    /// Returns the number of changes since the last commit.
     pub(super) fn touched(&self) -> usize {
         self.touched.len()
     }
 
-    /// Forgets what the requests since then changed, so that it is read anew.
+    /// Forgets the sessions that requests have changed since then, so that they are read again.
     pub(super) fn forget_touched(&mut self, since: usize) {
         self.found = None;
         for id in self.touched.drain(since..) {
@@ -116,14 +116,15 @@ impl Sessions {
         }
     }
 
-    /// Forgets everything after a commit that failed: nothing in memory can be relied on.
+    /// Forgets everything after a failed commit, since nothing in memory can be trusted.
     pub(super) fn forget_all(&mut self) {
         self.found = None;
         self.loaded.clear();
         self.touched.clear();
     }
 
-    /// Forgets the least recently used sessions after a commit, when there are too many messages.
+    /// Forgets the least recently used sessions after a commit, if there are too many messages in
+    /// memory.
     pub(super) fn tidy(&mut self) {
         self.found = None;
         self.touched.clear();

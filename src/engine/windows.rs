@@ -30,7 +30,7 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    /// Adds a record, in the place of the oldest when there are too many.
+    /// Adds a record, and drops the oldest if there are too many.
     pub(super) fn note(&mut self, noted: Noted) {
         if self.noted.len() == REPORTS_KEPT {
             self.noted.pop_front();

@@ -28,9 +28,9 @@ pub enum FileError {
     Binary {
         /// Requested path.
         path: PathBuf,
-        /// Sign by which it was recognized.
+        /// Kind of evidence that it is not UTF-8 text.
         sign: BinarySign,
-        /// Offset of the sign in bytes, counted from 0.
+        /// Offset of the evidence in bytes, counted from 0.
         offset: u64,
     },
     /// The file is larger than the limit.
@@ -102,7 +102,7 @@ pub enum FileError {
     },
 }
 
-/// Sign by which a file was recognized as not UTF-8 text.
+/// Evidence that a file is not UTF-8 text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BinarySign {
     /// A NUL byte near the start.

@@ -1,4 +1,4 @@
-//! The sources of providers' answers.
+//! The sources of a provider's answers.
 
 use std::path::PathBuf;
 
@@ -30,7 +30,7 @@ pub enum Origin {
     },
     /// A script file.
     Script(PathBuf),
-    /// The program that has the library.
+    /// The program that uses this library.
     Program,
 }
 
@@ -47,7 +47,7 @@ impl Origin {
 }
 
 impl Origin {
-    /// Returns the tokens that the user wants its server to make room for.
+    /// Returns the window size that the user wants the server to provide, in tokens.
     pub fn context(&self) -> Option<u64> {
         match self {
             #[cfg(feature = "providers")]
@@ -56,8 +56,8 @@ impl Origin {
         }
     }
 
-    /// Returns whether its server has to be asked how much the model takes. A vendor is not asked
-    /// about a model that the table has, nor a server that is told how much room to make.
+    /// Returns whether the server must be asked for the model's limit. That is not so for a
+    /// vendor's model that the table lists, nor for a server that is told its window size.
     pub fn has_to_tell_limit(&self, _model: &str) -> bool {
         match self {
             #[cfg(feature = "providers")]

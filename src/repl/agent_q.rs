@@ -1,5 +1,5 @@
-//! The calls by which agent-q's Emacs package speaks to its server. The answers have the forms that
-//! it expects, so that its users can keep their front end.
+//! The calls by which agent-q's Emacs package talks to its server. The answers have the form that
+//! it expects, so agent-q's users can keep their front end.
 
 use std::sync::Mutex;
 

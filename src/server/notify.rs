@@ -97,7 +97,7 @@ fn says_how_it_is(event: &Event) -> bool {
     matches!(event, Event::ContextChanged { .. } | Event::SessionChanged { .. })
 }
 
-/// The session that an event is about, and what is told of it.
+/// The session of an event, and the details to send to clients.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct OfSession<'a, T> {
@@ -107,7 +107,7 @@ struct OfSession<'a, T> {
     more: T,
 }
 
-/// What a client is told of an event.
+/// The details of an event to send to clients.
 #[derive(Serialize)]
 #[serde(untagged, rename_all_fields = "kebab-case")]
 enum Told<'a> {
@@ -147,8 +147,8 @@ enum Told<'a> {
     },
 }
 
-/// Returns what is told of an event, and the session that it is about, if any; nothing of an event
-/// that is only counted.
+/// Returns the details to send for an event, with its session if it has one; `None` for an event
+/// that only enters the statistics.
 fn told(event: &Event) -> Option<(Option<&SessionName>, Told<'_>)> {
     Some(match event {
         Event::ContextChanged { manager, method, count, tokens, .. } => {

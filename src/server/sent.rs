@@ -43,7 +43,7 @@ impl SentTo {
     }
 }
 
-/// Adds the session. Puts it first because of two entries with the same name the first counts.
+/// Adds the session in front, since the first of two entries with the same name counts.
 fn with_session(params: Value, id: u64) -> Value {
     let id = SessionId(id).into();
     match params {

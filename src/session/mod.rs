@@ -26,8 +26,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Restores a session from its log, starting with the first message, its newest revision with
-    /// that one's number, and what was learned of it.
+    /// Restores a session from its log, its newest revision with that revision's number, and the
+    /// figures learned about it. The log must start with the first message.
     pub fn new(log: Vec<Message>, state: State, revision: u64, learned: Learned) -> Self {
         let calls = log.iter().flat_map(call_ids).collect();
         let log = log.into_iter().map(Arc::new).collect();
@@ -56,12 +56,12 @@ impl Session {
         self.revision
     }
 
-    /// Returns what turns have found out about the session.
+    /// Returns the figures that turns have learned about the session.
     pub fn learned(&self) -> Learned {
         self.learned
     }
 
-    /// Replaces what turns have found out about the session.
+    /// Replaces the figures that turns have learned about the session.
     pub fn set_learned(&mut self, learned: Learned) {
         self.learned = learned;
     }

@@ -34,7 +34,7 @@ pub struct State {
     pub before_rollback: Option<Moment>,
 }
 
-/// Figures that turns have found out about a session. They are no part of the view, so a turn that
+/// Figures that turns have learned about a session. They are not part of the view, so a turn that
 /// changes nothing else makes no revision.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
@@ -49,8 +49,8 @@ pub struct Learned {
     pub coherence: Option<f64>,
 }
 
-/// A revision as it is stored and exported: with the figures of that time, to which going back to
-/// the revision returns.
+/// A revision as it is stored and exported, with the figures of that time. Going back to the
+/// revision restores them too.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Revision {
     /// The visible part.
@@ -96,7 +96,7 @@ impl Revision {
     /// # Errors
     /// Those of the JSON.
     pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
-        // Not by `flatten`, which cannot read the numbers of a program that keeps all their digits.
+        // Does not use `flatten`, which fails on numbers in a build that keeps all their digits.
         Ok(Self { state: serde_json::from_str(text)?, learned: serde_json::from_str(text)? })
     }
 
@@ -124,7 +124,8 @@ impl State {
         self.is_active(number) && !self.is_hidden(number)
     }
 
-    /// Returns the same view for a log of `length` messages, with all of them accounted for.
+    /// Returns the same view with `base` moved up to `length`. The messages in between, which are in
+    /// view anyway, become active.
     #[must_use]
     pub fn rebased(&self, length: u64) -> Self {
         let mut state = self.clone();

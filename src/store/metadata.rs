@@ -38,7 +38,7 @@ fn enclose(value: &Value) -> Value {
     }
 }
 
-/// Encloses a key; one that JSON text has exactly so, in a vector.
+/// Encloses a key: in a vector if its exact spelling in JSON text is fixed.
 fn enclose_key(key: &Key) -> Value {
     let name = Value::Str(key.to_string());
     if key.is_exact() { Value::Vector(vec![name]) } else { name }

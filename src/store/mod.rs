@@ -101,19 +101,20 @@ pub struct SetSummary {
 
 /// Storage for the whole state.
 pub trait Store: Send {
-    /// Gives what reads sessions, memories and sets.
+    /// Returns read access to sessions, memories and sets.
     fn read(&mut self) -> Reading<'_>;
 
-    /// Gives what reads managers, too: with every change that is only logged so far.
+    /// Like [`read`](Self::read), and for managers too: includes changes that are only logged so
+    /// far.
     fn read_all(&mut self) -> Result<Reading<'_>, StoreError>;
 
-    /// Gives what changes sessions, memories and sets.
+    /// Returns write access to sessions, memories and sets.
     ///
     /// # Errors
     /// [`StoreError::ReadOnly`].
     fn change(&mut self) -> Result<Writing<'_>, StoreError>;
 
-    /// Gives what notes something that may be lost; `None` while nothing can be written.
+    /// Returns write access for records that may be lost; `None` while nothing can be written.
     fn note(&mut self) -> Result<Option<Writing<'_>>, StoreError>;
 
     /// Returns the counters as last committed.

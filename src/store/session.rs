@@ -56,7 +56,7 @@ pub struct SessionRow {
     pub turns: u64,
     /// Total tokens of the messages.
     pub tokens: u64,
-    /// What turns have found out about it, JSON; empty when that stands in its newest state.
+    /// Figures that turns have learned about it, as JSON; empty if its newest state contains them.
     pub learned: String,
 }
 
@@ -130,7 +130,7 @@ pub struct CheckpointRow {
 /// A hit of a search over sessions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchHit {
-    /// The session that has the message, not the forks that share it.
+    /// Session that owns the message. Forks that share the message are not listed.
     pub session: u64,
     /// Name of the session.
     pub name: String,
@@ -173,7 +173,7 @@ pub struct UsageRow {
     pub current: u64,
     /// Tokens of the messages.
     pub messages: u64,
-    /// Total tokens.
+    /// Total of all these tokens.
     pub total: u64,
     /// Token budget.
     pub budget: u64,

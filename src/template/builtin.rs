@@ -7,7 +7,7 @@ use super::{Source, Template, TemplateError};
 pub struct Builtin {
     /// Name of the template.
     pub name: &'static str,
-    /// Its text.
+    /// Whole text, including front matter.
     pub text: &'static str,
 }
 

@@ -1,6 +1,6 @@
 //! The subset of Jinja that a template may use: placeholders, conditions and loops, but nothing
-//! that lets a text grow from itself. A template may come with somebody else's project, and running
-//! out of memory would end the whole program.
+//! that can make a text grow without bound. A template may come with somebody else's project, and
+//! running out of memory would end the whole program.
 
 use std::io::{self, Write};
 use std::sync::Arc;

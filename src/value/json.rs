@@ -32,9 +32,9 @@ impl JsonError {
 /// Beginning of the messages about texts that end too early.
 const ENDED: &str = "the text ends inside";
 
-/// Reads one JSON text. Objects become maps, and of equal keys the last value counts. Written by
-/// [`to_json`], keys, strings and numbers are as they were (but `-0` is `0`, and `1e2` is `1e+2`); read as numbers,
-/// others than integers are the nearest float.
+/// Reads one JSON text. Objects become maps, and of equal keys the last value counts. Keys, strings
+/// and numbers survive a round trip through [`to_json`], except that `-0` becomes `0` and `1e2`
+/// becomes `1e+2`. As numbers, all but integers are rounded to the nearest float.
 ///
 /// # Errors
 /// Bad UTF-8, bad syntax, escapes of lone surrogates, nesting beyond [`MAX_DEPTH`], and anything

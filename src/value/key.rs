@@ -20,12 +20,12 @@ pub struct Key {
 }
 
 impl Key {
-    /// Creates a key that JSON text has exactly so.
+    /// Creates a key that is spelled exactly like this in JSON text.
     pub(crate) fn exact(text: &str) -> Self {
         Self { text: text.into(), is_exact: true }
     }
 
-    /// Returns whether JSON text has the key exactly so.
+    /// Returns whether the key's exact spelling in JSON text is fixed.
     pub(crate) fn is_exact(&self) -> bool {
         self.is_exact
     }
@@ -35,7 +35,7 @@ impl Key {
         kebab(&self.text)
     }
 
-    /// Returns the key as JSON text has it.
+    /// Returns the key as it is spelled in JSON text.
     pub(super) fn in_json(&self) -> Cow<'_, str> {
         match self.is_exact {
             true => Cow::Borrowed(&self.text),

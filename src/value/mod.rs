@@ -48,8 +48,8 @@ pub enum Value {
     BigInt(Box<str>),
     /// A float; infinities and NaN are allowed.
     Float(f64),
-    /// A float from JSON with its text, where that is not how the float would be written. It comes
-    /// back as it was.
+    /// A float from JSON together with its text, if the float would be written differently. The
+    /// text is written back unchanged.
     FloatText(f64, Box<str>),
     /// Text.
     Str(String),
@@ -149,8 +149,8 @@ impl Value {
         }
     }
 
-    /// Returns whether this is one of the names under which Lisp's JSON libraries know `false`:
-    /// `:false` and `:json-false`. They say it where `nil` means that nothing is said.
+    /// Returns whether this is `:false` or `:json-false`, which Lisp's JSON libraries use for false
+    /// where `nil` means null.
     fn is_false(&self) -> bool {
         matches!(self, Self::Keyword(name) | Self::Symbol(name) if matches!(&**name, "false" | "json-false"))
     }

@@ -9,53 +9,53 @@ use crate::engine::{AskedWindow, Material, TurnDone};
 use crate::provider::ProviderError;
 use crate::provider::chat::Usage;
 
-/// Maximum number of times that the model is asked in one turn: once, and again after each answer that
-/// calls tools. The calls of the last are refused, and it is asked once more for an answer without any.
+/// Maximum number of requests to the model in one turn. Tool calls in the last answer are refused,
+/// and one more request asks for an answer without calls.
 pub(super) const MAX_ROUNDS: u64 = 8;
 
-/// Data that providers want back with their answers, such as signatures of thoughts, by message.
+/// Data that providers want back with their answers, such as signatures of reasoning, by message.
 pub(super) type Opaque = HashMap<u64, serde_json::Value>;
 
-/// A turn that is under way.
+/// A turn in progress.
 pub(super) struct Begun {
     pub(super) turn: TurnDone,
     /// Material for the next window, if it was read already.
     pub(super) material: Option<Material>,
-    /// The cost of the last answer, to be stored with it.
+    /// Cost of the last answer, to be stored with it.
     pub(super) asked: Option<AskedWindow>,
-    /// Outcome of taking notes on its history.
+    /// Outcome of note-taking for the turn.
     pub(super) managed: Option<TurnNotes>,
-    /// Number of times that the model was asked.
+    /// Number of requests to the model.
     pub(super) rounds: u64,
-    /// Tool calls of the model.
+    /// Tool calls that the model has made.
     pub(super) ran: Vec<CalledTool>,
-    /// The message of the last answer that called tools.
+    /// Number of the message with the last answer that called tools.
     pub(super) answer: Option<u64>,
     /// Data that the provider wants back with its answers in this turn, by message.
     pub(super) opaque: Opaque,
-    /// Tokens of all its answers together.
+    /// Tokens of all requests and answers so far.
     pub(super) usage: Usage,
-    /// Cost of its answers; `None` if that of one is unknown.
+    /// Cost of all answers; `None` if the cost of one is unknown.
     pub(super) cost: Option<f64>,
     /// Tokens in the last window.
     pub(super) window_tokens: u64,
-    /// Verdicts on the items in it.
+    /// Verdicts on the items in the last window.
     pub(super) items: Vec<ItemVerdict>,
     /// The last refusal of a window that was too long for the model.
     pub(super) refused: Option<Refused>,
     /// True if the session limits the tokens of a window.
     pub(super) is_budget_set: bool,
-    /// Maximum number of tokens that the model takes, as far as it is known.
+    /// Maximum number of tokens that the model accepts, if known.
     pub(super) limit: u64,
 }
 
 impl Begun {
-    /// Returns whether the model is asked for an answer that calls nothing.
+    /// Returns whether the next request must forbid tool calls.
     pub(super) fn is_last_word(&self) -> bool {
         self.rounds > MAX_ROUNDS
     }
 
-    /// Adds what a request and its answer took.
+    /// Adds the usage of a request and its answer.
     pub(super) fn spend(&mut self, usage: Usage, cost: Option<f64>) {
         self.usage = self.usage.plus(usage);
         self.cost = self.cost.zip(cost).map(|(before, cost)| before + cost);

@@ -1,5 +1,5 @@
-//! Calls of tools: allowed by a person, carried out, and logged as one unit with the answer
-//! that called it.
+//! Tool calls: asks for permission, carries them out, and logs them together with the answer that
+//! made them.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use crate::engine::{EngineError, NewMessage, SessionSettings};
 use crate::provider::chat::Response;
 use crate::session::message::{Role, ToolCall};
 
-/// Maximum number of calls of one answer that are carried out; further ones are refused.
+/// Maximum number of calls carried out for one answer; further ones are refused.
 const MAX_CALLS: usize = 16;
-/// Maximum time for a person to allow a call; then it is refused.
+/// Maximum time for a person to allow a call; after that, it is refused.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 impl Chat {
-    /// The tools that are offered, as they are counted.
+    /// The offered tools, with their tokens counted.
     pub(super) fn schemas(&self) -> Option<String> {
         let offered: Vec<String> = self
             .tools
@@ -31,7 +31,7 @@ impl Chat {
         (!offered.is_empty()).then(|| offered.concat())
     }
 
-    /// Carries out what an answer calls, and logs the answer with the results.
+    /// Carries out the calls of an answer, and logs the answer with the results.
     pub(super) async fn carry_out(
         &self,
         begun: &mut Begun,
@@ -105,7 +105,7 @@ impl Chat {
         }
     }
 
-    /// Asks the person, who is told what is to be done. Who cannot be asked does not allow it.
+    /// Asks the person about a call. Refuses it if nobody can be asked.
     async fn decision(
         &self,
         asked: &dyn ToolRequest,
@@ -138,7 +138,7 @@ impl Chat {
         }
     }
 
-    /// Writes into the session's settings that a tool needs no leave any more.
+    /// Records in the session's settings that a tool no longer needs permission.
     async fn allow_always(&self, tool: &dyn OfferedTool) {
         let (id, name) = (self.row.id, tool.name().to_owned());
         let noted = self.job.ask(move |engine| {
@@ -154,7 +154,7 @@ impl Chat {
         }
     }
 
-    /// Logs the answer and the results of its calls.
+    /// Logs an answer and the results of its calls.
     async fn log_results(
         &self,
         begun: &mut Begun,

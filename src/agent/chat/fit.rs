@@ -1,5 +1,5 @@
-//! Windows that the server of a model finds too long: fitted to what it says that it takes, and told
-//! in its own words when that cannot be done.
+//! Handles windows that the model's server refuses as too long: builds smaller ones, and reports
+//! the server's own words if none is small enough.
 
 use super::Chat;
 use super::begun::{Begun, Refused};
@@ -10,19 +10,19 @@ use crate::engine::EngineError;
 use crate::provider::chat::{Request, Response};
 use crate::provider::{ErrorKind, Overflow, ProviderError};
 
-/// Maximum number of times that a window is built again for a model that found it too long.
+/// Maximum number of smaller windows to try after a refusal.
 const MAX_FITTINGS: u32 = 3;
-/// The same for a server that does not say how long is too long.
+/// The same for a server that does not report its limit.
 const MAX_BLIND_FITTINGS: u32 = 1;
-/// The share of a refused window that the next one has when the server names no limit.
+/// Share of a refused window that the next one may have if the server reports no limit.
 const BLIND_SHARE: f64 = 0.5;
-/// The largest share of a refused window that the next one has.
+/// Largest share of a refused window that the next one may have.
 const LARGEST_SHARE: f64 = 0.9;
-/// By how much more than a server says is taken away when it says only what is too much.
+/// Factor on the reported excess, for servers that report only by how much a window is too long.
 const EXCESS_FACTOR: f64 = 1.25;
 
 impl Chat {
-    /// Asks the model, with smaller windows if the first was too long for it.
+    /// Asks the model, and retries with smaller windows if the first is too long for it.
     pub(super) async fn answer(&self, begun: &mut Begun) -> Result<Response, AgentError> {
         begun.rounds += 1;
         let mut fittings = 0;
@@ -57,7 +57,8 @@ impl Chat {
         }
     }
 
-    /// Returns the maximum number of tokens in the window after one of `counted` tokens.
+    /// Returns the maximum number of tokens in the next window after a refused one of `counted`
+    /// tokens.
     fn fitted(&self, counted: u64, overflow: Option<&Overflow>) -> u64 {
         let share = |share: f64| (counted as f64 * share) as u64;
         let Overflow { limit, input, output, excess } = overflow.copied().unwrap_or_default();
@@ -76,7 +77,7 @@ impl Chat {
         fitted.min(share(LARGEST_SHARE))
     }
 
-    /// The server may be told that a limit is smaller than was thought, and how it counts.
+    /// Records what the refusal reveals: a smaller limit, or how the server counts tokens.
     async fn learn_that_too_long(&self, window: &Window, error: &ProviderError) {
         let overflow = error.overflow.as_deref().copied().unwrap_or_default();
         let (model, counted) = (self.configured.provider.model().to_owned(), window.tokens);
@@ -100,8 +101,8 @@ impl Chat {
         }
     }
 
-    /// Returns the error of a window that cannot be as small as the model wants it, unless somebody
-    /// set its budget.
+    /// Returns the error for a window that cannot be made small enough, unless a budget was set
+    /// explicitly.
     fn unfit(&self, begun: &Begun, error: AgentError) -> AgentError {
         let error = match error {
             AgentError::Engine(EngineError::BudgetTooSmall(error)) if !begun.is_budget_set => error,
@@ -118,7 +119,7 @@ impl Chat {
         AgentError::NeverFits { name, source: Box::new(source), needed, parts: error.parts }
     }
 
-    /// What a server that has not refused yet would say.
+    /// Returns the refusal to expect from a server that has not refused yet.
     fn told_too_long(&self, begun: &Begun) -> ProviderError {
         let limit = begun.limit;
         ProviderError {

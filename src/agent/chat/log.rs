@@ -1,4 +1,4 @@
-//! Puts what a model answers into the log of the session.
+//! Logs a model's answers in the session.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::session::message::Role;
 use crate::tokens::Counter;
 
 impl Chat {
-    /// Ends the turn with what came of the answer, and gives its number.
+    /// Ends the turn with the last answer. Returns the answer's number.
     pub(super) async fn end_with(
         &self,
         begun: &mut Begun,
@@ -25,7 +25,8 @@ impl Chat {
         self.job.ask(end).await
     }
 
-    /// Returns what came of an answer, as it is stored. Counting a long one takes a while.
+    /// Returns an answer as it is stored, with its tokens counted. This takes a while for a long
+    /// answer.
     async fn counted(
         &self,
         begun: &mut Begun,
@@ -41,14 +42,14 @@ impl Chat {
         Ok(ModelAnswer { messages: vec![NewMessage { phase: self.phase, ..counted }], asked })
     }
 
-    /// The error of an answer that failed, of which the beginning is kept.
+    /// Stores the beginning of an answer that failed, and returns the error.
     pub(super) async fn failed(
         &self,
         begun: &mut Begun,
         whole: Response,
         error: ProviderError,
     ) -> AgentError {
-        // A call without a result would make every later request one that models refuse.
+        // Models refuse every later request if a call has no result.
         let whole = Response { calls: Vec::new(), ..whole };
         let kept = self.log(begun, &whole).await.ok();
         let message = kept.and_then(|numbers| numbers.last().copied());
@@ -63,8 +64,8 @@ impl Chat {
         self.job.ask(move |engine| engine.add_answer(id, answer)).await
     }
 
-    /// Puts an answer and the results of its calls into the log at once: a unit is never there in
-    /// part. Gives their numbers. Also reads what the next window is built from.
+    /// Logs an answer and the results of its calls as one unit. Returns their numbers, and the
+    /// material for the next window.
     pub(super) async fn log_unit(
         &self,
         begun: &mut Begun,
@@ -83,7 +84,7 @@ impl Chat {
     }
 }
 
-/// An answer as a message of the log.
+/// Returns an answer as a message of the log.
 pub(super) fn answer_message(whole: &Response, counter: &dyn Counter) -> NewMessage {
     NewMessage::counted(Role::Assistant, &whole.text, whole.calls.clone(), counter)
 }

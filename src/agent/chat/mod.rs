@@ -25,19 +25,19 @@ use crate::engine::{Engine, NewMessage, SessionSettings};
 use crate::session::message::Phase;
 use crate::store::session::SessionRow;
 
-/// A request to a model, with all that decides on the turn.
+/// A request for a turn with a model.
 pub struct ChatRequest {
     /// Name of the session; the current one by default.
     pub session: Option<String>,
     /// The user's message.
     pub message: NewMessage,
-    /// Coherence of the last answer from 0 to 1, if it was judged.
+    /// Coherence of the last answer from 0 to 1, if it was rated.
     pub coherence: Option<f64>,
     /// Phase of the work.
     pub phase: Option<Phase>,
-    /// Texts besides the conversation.
+    /// Texts to include with the conversation.
     pub sections: Sections,
-    /// Name of the provider; see [`Providers::chosen`](super::Providers::chosen).
+    /// Name of the provider. [`Providers::chosen`](super::Providers::chosen) finds the default.
     pub provider: Option<String>,
     /// The model.
     pub model: Option<String>,
@@ -49,18 +49,18 @@ pub struct ChatRequest {
     pub manage: Option<bool>,
     /// Template for the notes.
     pub template: Option<String>,
-    /// All the tools that there are.
+    /// All existing tools.
     pub toolbox: Vec<Arc<dyn OfferedTool>>,
-    /// Names of the tools that the model may call; by default those of the session.
+    /// Names of the tools that the model may call; by default those in the session's settings.
     pub tools: Option<Vec<String>>,
-    /// Names of the tools that it may call without being allowed to each time, besides those of the
-    /// session.
+    /// Names of the tools that it may call without asking each time, besides those in the session's
+    /// settings.
     pub allow: Vec<String>,
-    /// Name by which a repeated request is known.
+    /// Key by which a repeated request is recognized.
     pub key: Option<String>,
 }
 
-/// A turn of a chat, with what the session's settings say of it.
+/// A turn of a chat, with the settings that the session has for it.
 struct Chat {
     job: Job,
     events: Arc<dyn EventSink>,
@@ -74,16 +74,16 @@ struct Chat {
     key: Option<String>,
     max_tokens: Option<u64>,
     summarizer: Arc<dyn Summarizer + Send + Sync>,
-    /// The notes to be taken, if any.
+    /// The notes to take, if any.
     notes: Option<Wish>,
     /// Tools that the model may call.
     tools: Vec<Arc<dyn OfferedTool>>,
-    /// Names of those that it may call without being allowed to each time.
+    /// Names of the tools that it may call without asking each time.
     allowed: Vec<String>,
 }
 
-/// Takes a turn with a model. The turn goes on when what this returns is dropped, and ends soon after
-/// its job is cancelled; then it has kept what had come.
+/// Takes a turn with a model. The turn continues if the returned future is dropped. After its job
+/// is cancelled, it ends soon and keeps the answer so far.
 ///
 /// # Errors
 /// Every [`AgentError`]; [`AgentError::InTurn`] once the question is in the log.
@@ -98,7 +98,8 @@ pub async fn chat(
     turns.spawn(chat).await.unwrap_or_else(|_| Err(broken()))
 }
 
-/// Returns what would be sent, without sending or changing anything. It looks for no memories.
+/// Returns the request that would be sent, without sending or changing anything. Does not search
+/// for memories.
 ///
 /// # Errors
 /// Every [`AgentError`].
@@ -113,7 +114,7 @@ fn broken() -> AgentError {
     AgentError::Defect("chat; the server goes on")
 }
 
-/// Takes the whole turn. Other turns of the session are refused meanwhile.
+/// Takes the whole turn. Other turns of the session are refused until it ends.
 async fn hold(
     job: Job,
     request: ChatRequest,
@@ -181,7 +182,7 @@ impl Chat {
         })
     }
 
-    /// Waits until nobody wants the turn any more: its caller, or a server that ends.
+    /// Waits until the turn is cancelled, by its caller or because the server ends.
     async fn given_up(&self) {
         tokio::select! {
             () = self.job.cancelled.cancelled() => {}

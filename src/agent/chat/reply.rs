@@ -1,4 +1,4 @@
-//! The requests of a turn, its reply, and what would be sent for it.
+//! The requests of a turn, its reply, and its preview.
 
 use std::sync::Arc;
 
@@ -18,17 +18,17 @@ use crate::session::message::{Message, Role};
 use crate::template::Template;
 use crate::tokens::model::LimitFrom;
 
-/// The reply to a request: the answer, and what it took.
+/// The reply to a request: the answer and its costs.
 pub struct Reply {
     /// Name of the session.
     pub session: String,
-    /// Number of the answer's message; `None` without an answer in the log.
+    /// Number of the answer's message; `None` if the log has no answer.
     pub answer: Option<u64>,
     /// Number of the user's message.
     pub question: u64,
     /// Text of the answer.
     pub text: String,
-    /// The reason why the answer ended.
+    /// Reason why the answer ended.
     pub stop: Option<Stop>,
     /// Tokens of all requests and answers of the turn, as the provider counted them.
     pub usage: Usage,
@@ -40,13 +40,13 @@ pub struct Reply {
     pub model: String,
     /// Tokens of the last window.
     pub window_tokens: u64,
-    /// Items of which the model does not see all.
+    /// Items that the model does not see completely.
     pub left_out: Vec<ItemVerdict>,
-    /// Outcome of taking notes, if they were to be taken.
+    /// Outcome of note-taking, if the turn asked for it.
     pub managed: Option<TurnNotes>,
-    /// Number of times that the model was asked.
+    /// Number of requests to the model.
     pub rounds: u64,
-    /// Tools that it called.
+    /// Tools that the model called.
     pub calls: Vec<CalledTool>,
     /// Outcome of processing the turn.
     pub turn: TurnDone,
@@ -62,20 +62,20 @@ pub struct Preview {
     pub provider: String,
     /// The model.
     pub model: String,
-    /// Tokens that the model takes, and where that is known from.
+    /// Maximum number of tokens that the model accepts, and the source of that figure.
     pub limit: (u64, LimitFrom),
     /// The window.
     pub built: Built,
     /// The request, as it would be sent.
     pub payload: String,
-    /// Template by which notes would be taken. Nobody knows the notes before the model is asked.
+    /// Template for note-taking. The notes themselves are unknown until a model writes them.
     pub managed_by: Option<String>,
     /// The template itself, or the reason why it cannot be used.
     pub template: Option<Result<Template, FindError>>,
 }
 
 impl Chat {
-    /// Returns what is asked of the model with a window.
+    /// Builds the request for a window.
     pub(super) fn request(&self, window: &Window, opaque: &Opaque) -> Request {
         let spoken = window.parts.iter().filter(|part| part.section != Section::ToolSchemas);
         let messages: Vec<ChatMessage> = spoken
@@ -87,8 +87,8 @@ impl Chat {
                 opaque: part.message.and_then(|number| opaque.get(&number)).cloned(),
             })
             .collect();
-        // What comes before the user's new message is the same in the next request, as far as the
-        // strategy lets it be; and so is all of it while calls are carried out.
+        // If the strategy permits, the next request begins with the same messages up to the user's
+        // new one. Between two requests of this turn, all of them stay the same.
         let last = messages.iter().rev().find(|said| said.role != Role::System);
         let stable = match last {
             Some(last) if last.role == Role::Tool => messages.len(),
@@ -103,7 +103,7 @@ impl Chat {
         Request { messages, stable, tools, max_tokens, on_wait, ..Request::default() }
     }
 
-    /// Returns the reply to the request.
+    /// Returns the reply.
     pub(super) fn reply(&self, begun: Begun, whole: Response, answer: Option<u64>) -> Reply {
         let in_part = begun.items.into_iter().filter(|verdict| verdict.fate != ItemFate::Kept);
         Reply {
@@ -126,7 +126,7 @@ impl Chat {
         }
     }
 
-    /// Returns what would be sent, without sending or changing anything.
+    /// Returns the request that would be sent, without sending or changing anything.
     pub(super) async fn preview(self) -> Result<Preview, AgentError> {
         let (id, message) = (self.row.id, self.message.clone());
         let managed_by = self.notes.as_ref().map(|wish| wish.template.clone());
@@ -155,7 +155,7 @@ impl Chat {
         })
     }
 
-    /// Looks for the template of this name.
+    /// Finds the template with this name.
     async fn template(&self, name: String) -> Result<Result<Template, FindError>, AgentError> {
         let folders = self.job.services.template_folders(self.row.project.clone())?;
         let found = tokio::task::spawn_blocking(move || folders.find(&name)).await;

@@ -1,4 +1,4 @@
-//! A turn's way: the question into the log, a window, the answer, and the answer into the log.
+//! The course of a turn: logs the question, builds a window, asks the model, and logs the answer.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::session::message::{Message, ToolCall};
 use crate::store::session::{SessionRow, Spent};
 use crate::visible::visible;
 
-/// Maximum number of calls in one answer; one with more is malformed.
+/// Maximum number of calls in one answer; an answer with more is malformed.
 const MAX_CALLS_HEARD: usize = 128;
 
 impl Chat {
@@ -43,7 +43,7 @@ impl Chat {
         loop {
             let mut whole = self.answer(&mut begun).await?;
             if begun.is_last_word() {
-                // Some models call though they may not.
+                // Some models make calls even when calls are forbidden.
                 whole.calls.clear();
             }
             if whole.calls.is_empty() || self.tools.is_empty() {
@@ -58,15 +58,15 @@ impl Chat {
         self.events.send(TurnEvent::Status(phrase));
     }
 
-    /// Puts the question into the log and processes the turn. Also returns the whole answer that a
-    /// request of the same key has brought already. One that had brought none, or only a part of one,
-    /// goes on.
+    /// Logs the question and processes the turn. If an earlier request with the same key has its
+    /// complete answer, returns that too. An earlier request with no answer or a partial one is
+    /// continued.
     async fn begin(&self) -> Result<(Begun, Option<Arc<Message>>), AgentError> {
         let (id, message) = (self.row.id, self.message.clone());
         let vector = self.embedded.vector.clone();
         let (key, configured) = (self.key.clone(), self.configured.clone());
         let (summarizer, coherence) = (Arc::clone(&self.summarizer), self.coherence);
-        // A model that takes notes is asked first.
+        // The note-taker is asked first, if there is one.
         let is_window_next = self.notes.is_none();
         let asked = self.job.ask(move |engine| {
             let row = engine.row(id)?;
@@ -109,7 +109,7 @@ impl Chat {
         Ok((begun, answered))
     }
 
-    /// The window, and the number of its line in the log of usage.
+    /// Builds the window, and returns it with the number of its line in the usage log.
     pub(super) async fn window(&self, begun: &mut Begun) -> Result<(Arc<Window>, u64), AgentError> {
         let built = match self.managed_window(begun).await? {
             Some(built) => built,
@@ -124,8 +124,8 @@ impl Chat {
         Ok((window, line))
     }
 
-    /// The window with the managed view in the place of the history; when it cannot be built, the
-    /// view is given up, and there is none.
+    /// Builds a window with the notes in place of the history. Gives up the notes and returns
+    /// `None` if that fails.
     async fn managed_window(&self, begun: &mut Begun) -> Result<Option<Built>, AgentError> {
         if !begun.managed.as_ref().is_some_and(TurnNotes::has_view) {
             return Ok(None);
@@ -172,7 +172,7 @@ impl Chat {
         self.build_with(material, begun.turn.grounding.clone(), max_tokens).await
     }
 
-    /// Builds a window on a thread that may block: files of live items are read.
+    /// Builds a window on a thread that may block, since it reads the files of live items.
     pub(super) async fn build_with(
         &self,
         material: Material,
@@ -197,7 +197,7 @@ impl Chat {
         built.await.unwrap_or_else(|_| Err(broken()))
     }
 
-    /// Asks the model and passes on what it says, until the end or until nobody wants it.
+    /// Asks the model and passes on its answer until it ends or the turn is cancelled.
     pub(super) async fn stream(
         &self,
         request: &Request,
@@ -240,13 +240,13 @@ impl Chat {
         }
     }
 
-    /// Adds to an error that the question is in the log.
+    /// Notes in an error that the question is already in the log.
     pub(super) fn in_turn(&self, begun: &Begun, error: AgentError) -> AgentError {
         let (question, source) = (begun.turn.message, Box::new(error));
         AgentError::InTurn { question, answer: None, source }
     }
 
-    /// Reckons what the answer took; it is stored with the answer.
+    /// Computes the usage and cost of an answer, to be stored with it.
     pub(super) fn report(&self, begun: &mut Begun, line: u64, window: &Window, whole: &Response) {
         let Usage { input, output, cache_read, .. } = whole.usage;
         let model = self.configured.provider.model().to_owned();
@@ -261,7 +261,7 @@ impl Chat {
         begun.asked = Some(AskedWindow { line, counted, spent });
     }
 
-    /// Counts what the manager's notes took, unless they were there already.
+    /// Counts the tokens that note-taking used, unless the notes existed before.
     fn report_notes(&self, begun: &mut Begun, managed: &TurnNotes) {
         let view = &managed.view;
         let (provider, model) = (view.provider.as_deref(), view.model.as_deref());
@@ -276,7 +276,7 @@ impl Chat {
     }
 }
 
-/// Reads the session's material for a window of the model that answers.
+/// Reads the session's material for a window of this model.
 pub(super) fn material(
     engine: &mut Engine,
     row: SessionRow,

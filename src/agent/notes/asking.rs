@@ -1,4 +1,4 @@
-//! Asking the manager for its notes.
+//! Asks the note-taker for its notes.
 
 use super::super::Configured;
 use super::run::{NotesRun, Stopped};
@@ -7,7 +7,7 @@ use crate::provider::chat::{ChatMessage, Request, Response, Stop, cancelled};
 use crate::session::message::Role;
 use crate::template::TASK;
 
-/// The longest notes that are taken, in bytes; a model that says more is stopped.
+/// Maximum length of notes, in bytes; a model that writes more is stopped.
 const MAX_NOTES_BYTES: usize = 1 << 20;
 
 impl NotesRun<'_> {

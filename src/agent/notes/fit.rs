@@ -1,4 +1,5 @@
-//! The part of a conversation that a note-taker is shown: as many of the last runs as its model takes.
+//! Chooses the part of a conversation to show to a note-taker: as many of the last runs as its
+//! model accepts.
 //!
 //! Pure, and not quick: a long conversation is written out and its tokens are counted.
 
@@ -6,7 +7,7 @@ use crate::curation::notes::NotesInput;
 use crate::template::{Conversation, ManagerPrompt, TASK, Template};
 use crate::tokens::Measure;
 
-/// Maximum size of the runs that are tried, in bytes; no model takes as much.
+/// Maximum size of the shown runs, in bytes; no model accepts as much.
 const MAX_RECENT_BYTES: usize = 2 << 20;
 
 /// A prompt that fits.
@@ -14,7 +15,7 @@ const MAX_RECENT_BYTES: usize = 2 << 20;
 pub(super) struct Fitted {
     pub(super) prompt: ManagerPrompt,
     pub(super) tokens: u64,
-    /// Number of the last runs in it.
+    /// Number of runs in the prompt.
     pub(super) runs: u64,
 }
 
@@ -23,13 +24,13 @@ pub(super) struct Fitted {
 pub(super) enum Unfit {
     /// The template cannot be rendered.
     Broken(String),
-    /// It has so many tokens even without any run.
+    /// It has this many tokens even without any run.
     TooLong(u64),
-    /// Nobody wants it any more.
+    /// The job was cancelled.
     Cancelled,
 }
 
-/// The prompt of at most `budget` tokens with as many of the last runs as that allows.
+/// Builds the prompt with as many of the last runs as fit in `budget` tokens.
 pub(super) fn fit(
     template: &Template,
     managing: &NotesInput,
@@ -58,14 +59,14 @@ pub(super) fn fit(
         match attempt(between) {
             Ok(fitted) if fits(&fitted) => (enough, best) = (between, fitted),
             Err(Unfit::Cancelled) => return Err(Unfit::Cancelled),
-            // A text too long for the template to go through is too long in any case.
+            // A text too long for the template engine is too long for any model.
             _ => too_many = between,
         }
     }
     Ok(best)
 }
 
-/// Returns how many of the last runs have at most [`MAX_RECENT_BYTES`].
+/// Returns how many of the last runs have at most [`MAX_RECENT_BYTES`] together.
 fn worth_trying(runs: &[String]) -> usize {
     let mut bytes = 0;
     let newest_first = runs.iter().rev();

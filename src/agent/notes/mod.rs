@@ -1,5 +1,5 @@
-//! Note-taking: a model makes notes of the conversation by a template, and they take the history's
-//! place in the window.
+//! Note-taking: a model writes notes about the conversation by a template, and the notes replace
+//! the history in the window.
 //!
 //! If a step fails, the outcome says which and why, and the caller goes on with the plain history.
 //! Every outcome is stored, and listeners are told of it.
@@ -20,45 +20,45 @@ use crate::curation::notes::{NotesOptions, NotesStatus, NotesStep};
 use crate::engine::{EngineError, Material};
 use crate::store::notes::NewNotes;
 
-/// Longest time for taking notes, while the user's answer waits. It is long enough for a model that
-/// runs without a graphics card.
+/// Maximum time for taking notes, while the user waits for an answer. It is long enough for a model
+/// without a graphics card.
 const DEADLINE: Duration = Duration::from_mins(10);
 
-/// The notes that are wanted for a turn.
+/// The notes that a turn asks for.
 #[derive(Debug, Clone)]
 pub struct Wish {
     /// The template's name.
     pub template: String,
-    /// The settings that come before the session's and the template's.
+    /// Settings that override the session's and the template's.
     pub said: NotesOptions,
 }
 
-/// The outcome of taking notes for a turn.
+/// The outcome of note-taking for a turn.
 #[derive(Clone)]
 pub struct TurnNotes {
     /// The stored record.
     pub view: NewNotes,
-    /// The number under which it is stored.
+    /// Number of the stored record.
     pub id: Option<u64>,
-    /// True if the notes had been made before, for the same turn.
+    /// True if the notes are from an earlier attempt at the same turn.
     pub cached: bool,
-    /// True once listeners were told.
+    /// True once the outcome was announced to listeners.
     is_told: bool,
-    /// The notes that take the history's place.
+    /// Messages that replace the history.
     taken: Option<View>,
 }
 
-/// The notes that take the place of a history.
+/// Notes that replace a history.
 #[derive(Clone)]
 struct View {
     text: Arc<str>,
     tokens: u64,
-    /// The messages up to the user's that stay, by number.
+    /// Numbers of earlier messages that stay beside the notes.
     kept: Arc<BTreeSet<u64>>,
 }
 
-/// Manages the present turn of a session; `configured` is the model that will see the view. Whoever
-/// uses the view says so with [`TurnNotes::mark_used`].
+/// Takes notes for the present turn of a session. `configured` is the model that will see the
+/// notes. The caller reports their use with [`TurnNotes::mark_used`].
 ///
 /// # Errors
 /// Only when the call was cancelled: what fails is in the outcome.
@@ -75,7 +75,7 @@ pub async fn manage(
     Ok(managed)
 }
 
-/// Does the same without asking the note-taker or storing anything. The outcome has the prompt.
+/// Like [`manage`], but asks no model and stores nothing. The outcome contains the prompt.
 ///
 /// # Errors
 /// Only when the call was cancelled.
@@ -104,7 +104,7 @@ async fn outcome_of(mut run: NotesRun<'_>, deadline: Duration) -> Result<TurnNot
             None
         }
     };
-    // Of a view that was made before, listeners were told then.
+    // Stored notes were announced when they were first made.
     let is_told = stored.is_some();
     Ok(TurnNotes { view, id: stored, cached: stored.is_some(), is_told, taken })
 }
@@ -117,7 +117,7 @@ fn fail(view: &mut NewNotes, step: NotesStep, reason: String) {
 }
 
 impl TurnNotes {
-    /// Puts the view in the place of the history, if there is one.
+    /// Replaces the history with the notes, if there are any.
     pub(super) fn apply(&self, material: &mut Material) {
         let Some(taken) = &self.taken else { return };
         let last = self.view.message;
@@ -125,19 +125,19 @@ impl TurnNotes {
         material.summary = Some((Arc::clone(&taken.text), taken.tokens));
     }
 
-    /// Returns whether the notes take the history's place.
+    /// Returns whether the notes replace the history.
     pub(super) fn has_view(&self) -> bool {
         self.taken.is_some()
     }
 
-    /// Marks the view as used. Listeners are told of it, once.
+    /// Marks the notes as used, and announces them to listeners once.
     pub async fn mark_used(&mut self, services: &Services) {
         if !self.is_told {
             self.tell(services).await;
         }
     }
 
-    /// Gives the view up, because the window could not be built with it.
+    /// Gives the notes up because the window could not be built with them.
     pub(super) async fn give_up(&mut self, services: &Services, reason: String) {
         self.taken = None;
         fail(&mut self.view, NotesStep::Window, reason);
@@ -145,9 +145,9 @@ impl TurnNotes {
         self.keep(services).await;
     }
 
-    /// Stores what became of it. A view that cannot be stored is given up, so that none is ever
-    /// used of which nobody can see how it came about. Listeners are told of a view only when it
-    /// is used, as it can still be given up.
+    /// Stores the outcome. Notes that cannot be stored are given up, so that the origin of used
+    /// notes can always be seen. Notes are announced to listeners only when they are used, as they
+    /// can still be given up.
     async fn keep(&mut self, services: &Services) {
         self.id = None;
         match kept(services, &self.view).await {
@@ -181,7 +181,7 @@ async fn kept(services: &Services, view: &NewNotes) -> Result<u64, EngineError> 
 }
 
 impl TurnNotes {
-    /// Returns the text that takes the history's place, and the numbers of the messages after it.
+    /// Returns the text that replaces the history, and the numbers of the messages that follow it.
     pub fn shown(&self) -> Option<(&str, &BTreeSet<u64>)> {
         self.taken.as_ref().map(|taken| (&*taken.text, &*taken.kept))
     }

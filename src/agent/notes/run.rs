@@ -1,4 +1,4 @@
-//! The steps of taking notes, each of which can fail.
+//! The steps of note-taking, each of which can fail.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use crate::template::{Source, Template};
 pub(super) enum Stopped {
     /// None are to be taken.
     Raw,
-    /// The step that it had come to failed.
+    /// The current step failed.
     Failed(String),
-    /// Nobody wants it any more.
+    /// The job was cancelled.
     Cancelled,
 }
 
@@ -33,25 +33,26 @@ impl Stopped {
     }
 }
 
-/// The input of the note-taker, and the messages that stay beside the notes.
+/// The input of the note-taker, and the messages that stay beside its notes.
 struct Planned {
     managing: NotesInput,
     kept: BTreeSet<u64>,
     kept_tokens: u64,
 }
 
-/// Note-taking on its way through its steps.
+/// Note-taking in progress.
 pub(super) struct NotesRun<'a> {
     pub(super) job: &'a Job,
     wish: &'a Wish,
-    /// Model that answers the user. It also takes the notes unless the template names another.
+    /// Model that answers the user. It also takes the notes unless the template names another
+    /// model.
     configured: &'a Configured,
     pub(super) view: NewNotes,
-    /// The step that it has come to.
+    /// The current step.
     pub(super) step: NotesStep,
-    /// The number of the view that was made of the same turn before.
+    /// Number of earlier notes for the same turn.
     pub(super) stored: Option<u64>,
-    /// True if the note-taker is not to be asked.
+    /// True if the note-taker must not be asked.
     pub(super) only_prompt: bool,
 }
 
@@ -94,8 +95,7 @@ impl<'a> NotesRun<'a> {
         }
     }
 
-    /// Does what takes long on a thread that may block. The work is told when nobody waits for it
-    /// any more.
+    /// Does slow work on a thread that may block. The work can check whether its job was cancelled.
     async fn aside<T: Send + 'static>(
         &self,
         work: impl FnOnce(&CancellationToken) -> T + Send + 'static,
@@ -110,7 +110,7 @@ impl<'a> NotesRun<'a> {
         }
     }
 
-    /// Reads the history, and counts what it costs.
+    /// Reads the history and counts its tokens.
     async fn history(&mut self) -> Result<NotesMaterial, Stopped> {
         let (id, model) = (self.view.session, self.configured.provider.model().to_owned());
         let given = self.ask(move |engine| engine.notes_material(id, &model)).await?;
@@ -141,8 +141,8 @@ impl<'a> NotesRun<'a> {
         Ok(template)
     }
 
-    /// Returns the notes of the turn before; without such notes, the summary that stands in the
-    /// place of messages that are no longer in view.
+    /// Returns the previous turn's notes, or else the summary of the messages that are no longer in
+    /// view.
     async fn prior(&mut self, given: &NotesMaterial) -> Result<String, Stopped> {
         self.step = NotesStep::PriorSummary;
         let (id, message) = (given.context.row.id, given.message);
@@ -150,7 +150,7 @@ impl<'a> NotesRun<'a> {
         Ok(noted.or_else(|| given.summary.as_deref().map(str::to_owned)).unwrap_or_default())
     }
 
-    /// Decides what the note-taker is shown, which messages follow its notes, and what those cost.
+    /// Decides what the note-taker sees and which messages follow its notes, and counts those.
     async fn plan(
         &mut self,
         given: &Arc<NotesMaterial>,
@@ -184,7 +184,7 @@ impl<'a> NotesRun<'a> {
         let (answering, named) = (self.configured, template.front_matter.model.as_deref());
         let found = match (named, &template.source) {
             (None, _) => Ok(answering.clone()),
-            // Somebody else wrote it, who must not choose who gets to read the conversation.
+            // A template from somebody else must not choose who reads the conversation.
             (Some(model), Source::Project(_)) => match providers.is_of_another(model, answering) {
                 true => Ok(answering.clone()),
                 false if model == answering.name => providers.find(Some(model), None),
@@ -198,7 +198,7 @@ impl<'a> NotesRun<'a> {
         Ok(manager)
     }
 
-    /// The prompt, with as many of the last runs as the manager's model takes.
+    /// Builds the prompt with as many of the last runs as the note-taker's model accepts.
     async fn prompt(
         &mut self,
         template: &Arc<Template>,
@@ -236,7 +236,7 @@ impl<'a> NotesRun<'a> {
         }
     }
 
-    /// The notes that were made of the same prompt before.
+    /// Finds earlier notes from the same prompt.
     async fn made_before(&mut self) -> Result<Option<String>, Stopped> {
         self.step = NotesStep::PriorSummary;
         let view = self.view.clone();
@@ -249,7 +249,8 @@ impl<'a> NotesRun<'a> {
     }
 }
 
-/// Returns the input of the note-taker and what stays beside its notes, or why no notes are taken.
+/// Returns the input of the note-taker and the messages that stay beside its notes, or the reason
+/// why no notes are taken.
 fn planned(
     given: &NotesMaterial,
     settings: &NotesSettings,

@@ -1,4 +1,4 @@
-//! The tools by which a model looks at its context and changes it.
+//! The tools with which a model can list, change and search its context.
 
 mod request;
 mod table;
@@ -17,14 +17,14 @@ use crate::value::Value;
 use crate::value::json::{from_json, json_text};
 use crate::visible::visible;
 
-/// A tool by which a model looks at its context or changes it.
+/// A tool with which a model can list, change or search its context.
 #[derive(Clone, Copy)]
 pub struct ContextTool {
     /// Name of the tool.
     pub name: &'static str,
     description: &'static str,
     arguments: &'static [Argument],
-    /// Beginning of the line that tells a person of a call.
+    /// Beginning of the line that describes a call to a person.
     phrase: &'static str,
     /// Reads the arguments of a call.
     read: fn(Value) -> Result<Request, String>,
@@ -55,7 +55,7 @@ pub fn toolbox() -> Vec<Arc<dyn OfferedTool>> {
     ALL.iter().map(|tool| Arc::new(*tool) as Arc<dyn OfferedTool>).collect()
 }
 
-/// A call of a tool, with its arguments as they were given.
+/// A tool call with its unparsed arguments.
 struct Call {
     tool: ContextTool,
     given: Value,
@@ -128,7 +128,7 @@ impl ContextTool {
 }
 
 impl Argument {
-    /// Returns the name as it is in a value.
+    /// Returns an argument's name in the spelling of a value.
     fn key(&self) -> String {
         self.name.replace('_', "-")
     }

@@ -1,4 +1,4 @@
-//! The tools that a model can call. Whoever takes a turn hands them over as [`OfferedTool`]s.
+//! The tools that a model can call. The caller of a turn passes them as [`OfferedTool`]s.
 
 pub mod context;
 
@@ -7,15 +7,15 @@ use crate::names::names;
 use crate::provider::chat;
 use crate::store::session::SessionRow;
 
-/// Maximum length of a result that a model is shown, in bytes.
+/// Maximum length of a result that a model sees, in bytes.
 const MAX_RESULT_BYTES: usize = 64 << 10;
 
 /// A tool that a model can call.
 pub trait OfferedTool: Send + Sync {
-    /// Returns the name.
+    /// Returns the name by which models call the tool.
     fn name(&self) -> &str;
 
-    /// Returns the tool as a provider is told of it.
+    /// Returns the description of the tool for a provider.
     fn offered(&self) -> chat::Tool;
 
     /// Returns whether a person must allow its calls.
@@ -23,7 +23,7 @@ pub trait OfferedTool: Send + Sync {
         true
     }
 
-    /// Understands the arguments of a call, without doing anything yet.
+    /// Parses the arguments of a call, without side effects.
     ///
     /// # Errors
     /// A phrase for the model.
@@ -34,18 +34,18 @@ pub trait OfferedTool: Send + Sync {
     ) -> Later<'a, Result<Box<dyn ToolRequest>, String>>;
 }
 
-/// A call of a tool that was understood, and may have to be allowed.
+/// A parsed tool call, which may still need permission.
 pub trait ToolRequest: Send + Sync {
-    /// Describes in a line for people what is to be done.
+    /// Describes the call in one line, for people.
     fn phrase(&self) -> String;
 
-    /// Returns the place outside the session's project that the call reaches. A person must allow
-    /// that each time.
+    /// Returns the place outside the session's project that the call reaches, if any. A person must
+    /// allow each such call.
     fn outside(&self) -> Option<String> {
         None
     }
 
-    /// Does it. Returns the result as the model reads it.
+    /// Carries out the call. Returns the result for the model.
     ///
     /// # Errors
     /// A phrase for the model.
@@ -68,7 +68,7 @@ names! {
     }
 }
 
-/// A call of a tool, with its outcome.
+/// A tool call with its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CalledTool {
     /// Name of the tool.
@@ -77,7 +77,7 @@ pub struct CalledTool {
     pub arguments: String,
     /// The outcome.
     pub outcome: Outcome,
-    /// Text that the model was shown.
+    /// Result that the model sees.
     pub text: String,
 }
 

@@ -1,4 +1,4 @@
-//! A turn of a chat with a model: it begins, its answers come in, and it ends.
+//! Turns of a chat with a model: beginning, answers, end.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use super::{NewMessage, SessionSettings};
 use crate::session::message::{Message, Role};
 use crate::store::session::{SessionRow, Spent};
 
-/// The answer of a model, as far as the session keeps it.
+/// A model's answer in the form that the session keeps.
 #[derive(Debug, Clone, Default)]
 pub struct ModelAnswer {
-    /// The answer itself and the results of the tools that it called. Empty when it says nothing.
+    /// The answer and the results of the tools that it called. Empty if the answer is empty.
     pub messages: Vec<NewMessage>,
-    /// The cost of asking, if the model got as far as to answer.
+    /// Cost of the request, if the model began to answer.
     pub asked: Option<AskedWindow>,
 }
 
@@ -21,18 +21,18 @@ pub struct ModelAnswer {
 pub struct AskedWindow {
     /// Number of the window's line in the log of usage.
     pub line: u64,
-    /// Number of tokens that the window was counted as.
+    /// Number of tokens in the window by our own count.
     pub counted: u64,
-    /// The provider's figures.
+    /// Usage as the provider reported it.
     pub spent: Spent,
 }
 
-/// Names the note that a chat with a request key has its whole answer.
+/// Name of the record that a chat with a request key has its complete answer.
 const ENDED: &str = "chat-ended";
 
 impl Engine {
-    /// Begins a turn of a chat: until it ends, others of the same session are refused. The session
-    /// is found as by [`find_session`](Self::find_session).
+    /// Begins a turn of a chat. Other turns of the same session are refused until it ends. The
+    /// session is found like in [`find_session`](Self::find_session).
     ///
     /// # Errors
     /// [`EngineError::NoSuchSession`], [`EngineError::SessionBusy`].
@@ -53,9 +53,9 @@ impl Engine {
         self.sessions.answering.retain(|answering| *answering != id);
     }
 
-    /// Returns the whole answer to message `question` if the chat that was called with this key has
-    /// it already. The beginning of an answer is taken out of view, because the whole will be asked
-    /// for; the log keeps it.
+    /// Returns the complete answer to message `question`, if the chat with this key has one. A
+    /// partial answer is taken out of view, because the whole will be asked for again; the log
+    /// keeps it.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -70,7 +70,7 @@ impl Engine {
         let later = session.active().filter(|said| said.number > question);
         let run = later.take_while(|said| said.role != Role::User);
         let last = run.last().filter(|said| said.role == Role::Assistant);
-        // An answer that calls tools is not the last one.
+        // An answer with tool calls is not the last one.
         let Some(last) = last.filter(|said| said.tool_calls.is_empty()).cloned() else {
             return Ok(None);
         };
@@ -84,14 +84,14 @@ impl Engine {
         Ok(None)
     }
 
-    /// Adds an answer to the log, notes what asking for it cost, and learns from the tokens that
-    /// the provider counted. Returns the numbers of its messages.
+    /// Adds an answer to the log, records its cost, and learns from the token counts that the
+    /// provider reported. Returns the numbers of its messages.
     ///
     /// # Errors
     /// [`EngineError::Store`].
     pub fn add_answer(&mut self, id: u64, answer: ModelAnswer) -> Result<Vec<u64>, EngineError> {
         if let Some(asked) = answer.asked {
-            // An answer counts more than its price.
+            // The answer matters more than the record of its price.
             if let Err(error) = self.note_usage(asked) {
                 tracing::warn!("what the provider reported was not kept: {error}");
             }
@@ -102,8 +102,8 @@ impl Engine {
         }
     }
 
-    /// Adds the last answer of a turn, notes that the chat with this key has it, and ends the turn:
-    /// all of it is kept, or nothing. Returns the number of the answer, if it says something.
+    /// Adds the last answer of a turn, records that the chat with this key has it, and ends the
+    /// turn, all in one step. Returns the number of the answer, unless it is empty.
     ///
     /// # Errors
     /// [`EngineError::Store`].

@@ -30,9 +30,9 @@ const LEAST_LEDGER_SHARE: f64 = 0.05;
 /// Part of a session to keep out of its summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// The last messages, this many.
+    /// This many of the last messages.
     Messages(usize),
-    /// The last turns, this many.
+    /// This many of the last turns.
     Turns(usize),
 }
 

@@ -224,12 +224,12 @@ impl Engine {
         Ok(id)
     }
 
-    /// Returns the session, to be changed by what the store has been told already.
+    /// Returns the session, for a change that the store has already.
     fn session_mut(&mut self, id: u64) -> Result<&mut Session, EngineError> {
         Ok(&mut self.loaded(id)?.session)
     }
 
-    /// Returns the session and its row, to be changed by what the store has been told already.
+    /// Returns the session and its row, for a change that the store has already.
     fn loaded(&mut self, id: u64) -> Result<&mut Loaded, EngineError> {
         let loaded = match self.sessions.take(id) {
             Some(loaded) => loaded,

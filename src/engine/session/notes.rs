@@ -1,4 +1,4 @@
-//! What the notes of a session's turn are made from, and their storage.
+//! The material for notes about a session's turn, and their storage.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::curation::notes::{NotesStatus, NotesStep, without_directive};
 use crate::session::message::{Message, Role};
 use crate::store::notes::NewNotes;
 
-/// What the notes of a turn are made from.
+/// The material for the notes of a turn.
 pub struct NotesMaterial {
     /// The session, with its settings and the token costs for the model that will see the view.
     pub context: SessionContext,
@@ -23,7 +23,7 @@ pub struct NotesMaterial {
 }
 
 impl Engine {
-    /// Returns what the notes of a session's turn are made from, for a model.
+    /// Returns the material for the notes of a session's turn, for a model.
     ///
     /// # Errors
     /// [`EngineError::NoSuchSession`].

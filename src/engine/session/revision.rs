@@ -45,7 +45,7 @@ impl Engine {
         self.revise(id, method, state)
     }
 
-    /// Stores what was learned of a session, which makes no revision.
+    /// Stores the session's learned figures, which makes no revision.
     pub(super) fn learn(&mut self, id: u64, learned: Learned) -> Result<(), EngineError> {
         if self.session(id)?.learned() == learned {
             return Ok(());
@@ -57,7 +57,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes sure that going back to the newest revision brings back all of the present.
+    /// Makes sure that the newest revision includes everything of the present state.
     pub(super) fn settle_learned(&mut self, id: u64, method: &str) -> Result<(), EngineError> {
         let session = self.session(id)?;
         let (number, learned) = (session.revision(), session.learned());
@@ -105,7 +105,7 @@ pub(super) fn parse(text: &str) -> Result<Revision, EngineError> {
     Revision::parse(text).map_err(damaged)
 }
 
-/// Parses what was learned of a session, as it is stored.
+/// Parses the stored figures that turns have learned.
 pub(super) fn parse_learned(text: &str) -> Result<Learned, EngineError> {
     serde_json::from_str(text).map_err(damaged)
 }

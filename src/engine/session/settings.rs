@@ -28,11 +28,11 @@ pub struct SessionSettings {
     pub versioning: bool,
     /// Settings for processing turns.
     pub turn: TurnConfig,
-    /// Lets a template manage the history shown to models.
+    /// Replaces the history shown to models with notes.
     pub manage: bool,
     /// Name of the template; defaults to [`DEFAULT_TEMPLATE`].
     pub template: Option<String>,
-    /// Overrides of the template's own settings.
+    /// Overrides of the template's own settings for notes.
     pub managing: NotesOptions,
     /// Names of the tools that the model may call.
     pub tools: Vec<String>,
@@ -59,7 +59,7 @@ impl Default for SessionSettings {
 }
 
 impl SessionSettings {
-    /// Returns the name of the template that manages the history.
+    /// Returns the name of the template for notes.
     pub fn template_name(&self) -> &str {
         self.template.as_deref().unwrap_or(DEFAULT_TEMPLATE)
     }
@@ -91,9 +91,9 @@ impl SessionSettings {
 pub struct SessionContext {
     /// The session's row.
     pub row: SessionRow,
-    /// Its settings.
+    /// The session's settings.
     pub settings: SessionSettings,
-    /// The costs of things for the model that the request is about.
+    /// Token costs for the model that the request is about.
     pub costs: Costs,
 }
 

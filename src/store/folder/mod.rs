@@ -1,4 +1,4 @@
-//! The files of a state folder: their names, checksums, marks and what is set aside.
+//! The files of a state folder: their names, checksums, marks and copies set aside.
 //!
 //! It knows no store: those that are made of these files, and their recovery, name it.
 

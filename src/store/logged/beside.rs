@@ -4,7 +4,7 @@ use super::super::folder::marks::{Mark, Marks};
 use super::super::log::Log;
 use super::super::{Counters, Extent};
 
-/// The files of a [`LoggedStore`](super::LoggedStore).
+/// The files that a [`LoggedStore`](super::LoggedStore) maintains in the state folder.
 pub(super) struct Beside {
     pub(super) log: Log,
     pub(super) marks: Marks,

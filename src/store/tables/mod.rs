@@ -1,4 +1,4 @@
-//! The tables that the engine reads and changes as rows: sessions, memories, notes and sets.
+//! The tables as rows: sessions, memories, notes and sets.
 //!
 //! A [`Reading`] or [`Writing`] borrows the connection for one operation. When a transaction begins
 //! and ends is not known here.

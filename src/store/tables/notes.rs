@@ -94,8 +94,8 @@ impl Writing<'_> {
         Ok(number)
     }
 
-    /// Deletes the notes up to a number, except the last successful ones of each session: the next
-    /// turn builds on them, however much later.
+    /// Deletes notes with numbers up to `up_to`. Keeps the last successful ones of each session,
+    /// since the session's next turn builds on them.
     fn sweep(&self, up_to: u64) -> Result<(), StoreError> {
         let sql = "DELETE FROM managed_view WHERE id <= ?1 AND id NOT IN
                      (SELECT max(id) FROM managed_view WHERE status = ?2 GROUP BY session)";

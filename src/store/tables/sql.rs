@@ -97,7 +97,8 @@ pub(in crate::store) trait Columns: Sized {
     }
 }
 
-/// Names the fields of a struct that are columns. What is inserted, selected and read follows.
+/// Lists the fields of a struct that are columns, and derives insertion, selection and reading from
+/// the list.
 macro_rules! columns {
     ($row:ident { $($field:ident),* $(,)? }) => {
         impl $crate::store::tables::Columns for $row {
@@ -122,7 +123,7 @@ pub(super) fn limit(rows: u64) -> i64 {
     i64::try_from(rows).unwrap_or(i64::MAX)
 }
 
-/// Returns the error for a value that no program of ours has stored.
+/// Returns the error for a value that no version of this program stores.
 pub(super) fn damaged(what: impl Into<String>) -> FromSqlError {
     FromSqlError::other(StoreError::Damaged(what.into()))
 }

@@ -232,8 +232,8 @@ impl Builder {
         self.places.get(key).copied()
     }
 
-    /// Returns the entries with keys in kebab-case. A key that would not come back from that as it
-    /// was stays exactly so.
+    /// Returns the entries with keys in kebab-case. A key that would not survive the conversion
+    /// back keeps its exact spelling.
     fn finish(mut self) -> Vec<(Key, Value)> {
         let exact: Vec<bool> = (0..self.entries.len()).map(|at| self.is_exact(at)).collect();
         let entries = self.entries.into_iter().zip(exact);

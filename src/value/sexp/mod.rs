@@ -54,7 +54,7 @@ pub enum ReadErrorKind {
     /// The text has something that Emacs prints or reads, but that is not data: a buffer,
     /// byte-code, a circle.
     Unsupported,
-    /// The text has something that Emacs would not read either.
+    /// The text is not valid in Emacs either.
     Syntax,
     /// Something follows the first datum.
     TrailingData,

@@ -1,4 +1,4 @@
-//! The requests that models make through the context tools, and how they are carried out.
+//! The requests of the context tools.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::value::json::json_text;
 
 /// Maximum number of memories or messages in the result of a search.
 const FOUND: usize = 8;
-/// Number of hits in all sessions that are looked through for those of one.
+/// Number of hits over all sessions to search through for those of one session.
 const HITS_LOOKED_AT: u64 = 200;
 
 /// A request of a model.
@@ -34,12 +34,12 @@ pub(super) enum Request {
     SearchSession { query: String },
 }
 
-/// A file to be added. Once resolved, it is held open: what a person allows is what is then read,
-/// whatever its name has become.
+/// A file to add. Once resolved, it is held open, so that the file a person allows is the file that
+/// is read, even if it is renamed.
 pub(super) struct AddFile {
     path: String,
     lines: Option<Lines>,
-    /// Place outside the project that the file is at.
+    /// Place of the file, if that is outside the project.
     outside: Option<String>,
     /// The file, or why it cannot be opened; `None` before it is resolved.
     opened: Option<Result<Arc<Opened>, String>>,
@@ -102,7 +102,7 @@ impl Request {
         query(given).map(|query| Self::SearchSession { query })
     }
 
-    /// Finds the file that is meant, and holds it.
+    /// Finds the file and holds it open.
     ///
     /// # Errors
     /// A phrase for the model, when the name can mean no file whoever allows it.
@@ -124,7 +124,7 @@ impl Request {
         Ok(())
     }
 
-    /// Returns the place outside the session's project that it reaches.
+    /// Returns the place outside the session's project that the request reaches, if any.
     pub(super) fn outside(&self) -> Option<String> {
         match self {
             Self::AddFile(file) => file.outside.clone(),
@@ -211,7 +211,7 @@ async fn add_text(job: &Job, session: &SessionRow, content: String) -> Result<Va
     add(job, session, "add-context", item).await
 }
 
-/// Adds an item, by the method that a person would undo.
+/// Adds an item with the method that a person could undo.
 async fn add(
     job: &Job,
     session: &SessionRow,

@@ -1,4 +1,4 @@
-//! The table of the tools by which a model looks at its context and changes it.
+//! The table of context tools.
 
 use super::request::Request;
 use super::{Argument, ContextTool};
