@@ -1,4 +1,4 @@
-//! Who answers what a person types: the seam between a REPL and a model.
+//! Answers the text that a person types: the seam between a REPL and a model.
 //!
 //! An [`Answerer`] knows sessions only through the methods, and the person only through a
 //! [`Listener`]; it knows neither connection nor dialect.
@@ -16,13 +16,13 @@ use crate::value::Value;
 use crate::visible::{visible, visible_lines};
 use crate::wire::message::WireError;
 
-/// Calls methods as the client at the other end of the connection would.
+/// Calls methods on behalf of the client at the other end of the connection.
 pub trait Caller: Send + Sync {
-    /// Calls a method and gives its answer. Dropping what this returns cancels the call.
+    /// Calls a method and returns its answer. Dropping the future cancels the call.
     fn call(&self, method: &str, params: Value) -> Later<'_, Result<Value, WireError>>;
 
-    /// Calls a method that streams: `progress` gets what it has to say meanwhile. Once `cancelled`
-    /// is set, the call is cancelled, and its answer comes when it has ended.
+    /// Calls a method that streams; `progress` receives its progress. Setting `cancelled` cancels
+    /// the call, which is answered once it has ended.
     fn stream(
         &self,
         method: &str,
@@ -32,56 +32,56 @@ pub trait Caller: Send + Sync {
     ) -> Later<'_, Result<Value, WireError>>;
 }
 
-/// The person whose turn it is.
+/// The person in a turn.
 pub trait Listener: Send + Sync {
     /// Shows the next piece of the answer.
     fn say(&self, piece: &str);
 
-    /// Waits until what was said is shown, so that no more is on its way than the person wants to
-    /// wait for when it is to stop.
+    /// Waits until all output so far is shown. Then a person who interrupts the turn need not wait
+    /// for much more output.
     fn shown(&self) -> Later<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 
-    /// Asks whether something may be done.
+    /// Asks for permission.
     fn allow(&self, request: Approval) -> Later<'_, Decision>;
 
-    /// Asks a question whose answer is yes or no.
+    /// Asks a yes-or-no question.
     fn confirm(&self, question: String) -> Later<'_, bool>;
 }
 
-/// Something that a person must allow.
+/// A request for a person's permission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approval {
-    /// What is to be done, in a line.
+    /// The action, in one line.
     pub title: String,
-    /// More about it, line by line.
+    /// Details, line by line.
     pub details: Vec<String>,
 }
 
 /// Input of a person.
 #[derive(Debug, Clone)]
 pub struct UserInput {
-    /// The session's name.
+    /// Name of the session.
     pub session: String,
     /// The text as it was typed.
     pub text: String,
-    /// Set when the person no longer wants the answer. The turn must then end by itself; it is
-    /// dropped after [`LONGEST_END`].
+    /// Cancelled when the person no longer wants the answer. The turn must then end by itself, or
+    /// is dropped after [`LONGEST_END`].
     pub cancelled: CancellationToken,
 }
 
-/// Maximum time from cancelling a call or a turn until nobody waits for it any more. One that stores
-/// what it has so far needs much less, unless the disk or the engine is slow.
+/// Maximum wait for a cancelled call or turn to end. Storing the answer so far takes much less,
+/// unless the disk or the engine is slow.
 pub const LONGEST_END: Duration = Duration::from_secs(5);
 
 /// Takes turns with a person.
 pub trait Answerer: Send + Sync {
-    /// Whether a model answers, and which: `:provider` and `:model`, or `:error` with the reason
-    /// why none does.
+    /// Describes the model that answers: `:provider` and `:model`, or `:error` with the reason why
+    /// there is none.
     fn describe(&self) -> Value;
 
-    /// Takes a turn. What it answers goes to the listener piece by piece, as it comes.
+    /// Takes a turn, and sends the answer to the listener piece by piece.
     fn take_turn<'a>(
         &'a self,
         turn: UserInput,
@@ -90,11 +90,11 @@ pub trait Answerer: Send + Sync {
     ) -> Later<'a, Result<(), WireError>>;
 }
 
-/// Keeps what is said and has nothing to answer.
+/// Stores the message and gives no answer.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoModel;
 
-/// Text that a person gets instead of an answer.
+/// Text that replaces the answer.
 const NO_MODEL: &str = "no model is configured, so nobody answers; a [[providers]] table in the configuration file, \
      with name, kind and model, sets one up";
 
@@ -140,29 +140,29 @@ impl Answerer for NoModel {
     }
 }
 
-/// Lets the model answer that `chat` talks to when no other is named, as soon as there is one.
+/// Answers with the default model of `chat`, as soon as there is one.
 pub struct Model {
     providers: Providers,
 }
 
-/// Passes on what a chat has to say.
+/// Passes on the progress of a chat.
 struct Pieces(mpsc::Sender<Heard>);
 
-/// How many pieces wait to be shown before a chat waits too; it may have as many again to say that do
-/// not wait, such as results of tools.
+/// Maximum number of pieces that wait to be shown before the chat waits too. As many again may
+/// follow without waiting, such as results of tools.
 const WAITING: usize = 256;
-/// After how many bytes of text it is waited for until they are shown.
+/// Number of bytes of text after which to wait until they are shown.
 const SHOWN_AT_ONCE: usize = 4 << 10;
 
-/// What a chat has to say while it goes on.
+/// A piece of a chat's progress.
 enum Heard {
     Text(String),
-    /// It waits for leave to use a tool.
+    /// A request for permission to use a tool.
     Question(Value, Approval),
 }
 
 impl Model {
-    /// The default of these models answers, whichever that is at the time.
+    /// Creates an answerer that uses the default model at the time of each turn.
     pub fn new(providers: Providers) -> Self {
         Self { providers }
     }
@@ -183,12 +183,12 @@ impl Peer for Pieces {
             "approval" => question(&params, text),
             _ => return false,
         };
-        // Who no longer listens needs no piece.
+        // A listener that is gone needs no pieces.
         self.0.try_send(heard).is_ok()
     }
 
     fn room(&self) -> Later<'_, ()> {
-        // It is given back at once: what is sent next has it.
+        // Released at once, which makes room for the next piece.
         Box::pin(async { drop(self.0.reserve_many(WAITING).await) })
     }
 }
@@ -201,7 +201,7 @@ fn question(params: &Value, phrase: &str) -> Heard {
     let number = params.get("approval").cloned().unwrap_or_default();
     let details = [format!("Tool: {}", said("tool")), format!("Arguments: {}", said("arguments"))];
     let details = details.iter().map(|line| visible(line).into_owned()).collect();
-    // The phrase has the name that the model gave, which may be a link's.
+    // The phrase contains the name that the model gave, which may be a link's.
     let place = match said("outside") {
         place if place.is_empty() => place,
         place => format!(" (outside the project: {})", visible(&place)),
@@ -210,8 +210,8 @@ fn question(params: &Value, phrase: &str) -> Heard {
     Heard::Question(number, Approval { title, details })
 }
 
-/// Passes on what is heard until the turn waits for leave, and then what the person says, until
-/// nothing more comes. A question that was settled without the person is taken back.
+/// Passes on pieces until the turn asks for permission, then passes on the person's decision, and
+/// so on to the end. Withdraws a question that was settled without the person.
 async fn pass_on(
     heard: Heard,
     pieces: &mut mpsc::Receiver<Heard>,
@@ -245,7 +245,8 @@ async fn pass_on(
         };
         let decision = tokio::select! {
             biased;
-            // The turn waits for the answer: what it says meanwhile, it says after the question.
+            // The turn waits for the decision; anything else that it sends comes after the
+            // question.
             heard = pieces.recv() => {
                 next = heard;
                 continue;
@@ -302,7 +303,7 @@ impl Answerer for Model {
                 outcome
             };
             let Some(outcome) = turn.cancelled.run_until_cancelled(heard_out).await else {
-                // What it still says is not shown.
+                // Later output is not shown.
                 drop(pieces);
                 return answer.await.map(drop);
             };

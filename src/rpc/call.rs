@@ -1,4 +1,5 @@
-//! Everything that a method may use: the engine, the counter, the limits, and the client that called.
+//! Everything that a method may use: the engine, the services, the settings, and the calling
+//! client.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,13 +15,13 @@ use crate::names::names;
 use crate::tokens::Counter;
 use crate::wire::message::Id;
 
-/// Everything that calls share, with the [`Services`] of turns with models.
+/// Everything that calls share, including the [`Services`] for turns with models.
 pub struct Tools {
     /// The services that methods share with turns.
     pub services: Arc<Services>,
-    /// Where the state is kept; `None` when the server is ephemeral.
+    /// State folder; `None` if the server is ephemeral.
     pub state_folder: Option<PathBuf>,
-    /// Remarks from the start for the user, such as a damaged database moved aside.
+    /// Messages about the start for the user, such as that a damaged database was moved aside.
     pub notices: Vec<String>,
     /// Number of automatic backups to keep; 0 makes none.
     pub backups_kept: usize,
@@ -28,7 +29,7 @@ pub struct Tools {
     pub repl: ReplSettings,
 }
 
-/// Methods use the services as their own.
+/// Lets methods use the services directly.
 impl std::ops::Deref for Tools {
     type Target = Services;
 
@@ -40,11 +41,11 @@ impl std::ops::Deref for Tools {
 /// Settings of the REPLs of SLY and SLIME.
 #[derive(Clone)]
 pub struct ReplSettings {
-    /// Who answers what is typed there.
+    /// Answers the text typed in REPLs.
     pub answerer: Arc<dyn Answerer>,
-    /// The release of SLY that users have; it asks before it speaks with another.
+    /// Version of SLY to report; if it differs from the client's, SLY asks whether to continue.
     pub slynk_version: String,
-    /// The release of SLIME that users have; it asks before it speaks with another.
+    /// Version of SLIME to report; if it differs from the client's, SLIME asks whether to continue.
     pub swank_version: String,
 }
 
@@ -59,12 +60,12 @@ impl Default for ReplSettings {
 }
 
 impl Tools {
-    /// The tools of a server that keeps no state, and for which nothing is configured.
+    /// Creates the tools of a server without state or configuration.
     pub fn new(engine: Handle, counter: Arc<dyn Counter>, limits: Limits) -> Self {
         Self::with(Services::new(engine, counter, limits))
     }
 
-    /// The tools of a server that keeps no state, with these services.
+    /// Creates the tools of a server without state, with these services.
     pub fn with(services: Services) -> Self {
         Self {
             services: Arc::new(services),
@@ -81,25 +82,26 @@ impl Tools {
 pub struct Call {
     /// Everything that calls share.
     pub tools: Arc<Tools>,
-    /// Who called.
+    /// The calling client.
     pub peer: Arc<dyn Peer>,
-    /// Way in which the client reached the server.
+    /// How the client reached the server.
     pub access: Access,
     /// The request's id; `None` for a notification.
     pub id: Option<Id>,
-    /// Set when the client no longer wants the answer. The connection finds it only as long as
-    /// the call lives.
+    /// Set when the client no longer wants the answer. The connection can find this token only
+    /// while the call lives.
     pub cancelled: Arc<CancellationToken>,
 }
 
 impl Call {
-    /// The call as a job for the agent.
+    /// Returns the call as a job for the agent.
     pub(super) fn job(&self) -> Job {
         let (services, cancelled) = (&self.tools.services, &self.cancelled);
         Job { services: Arc::clone(services), cancelled: Arc::clone(cancelled) }
     }
 
-    /// The counter of [`Services`], which counts for this call only while somebody wants its answer.
+    /// Returns the counter of [`Services`], which stops counting when the client no longer wants
+    /// the answer.
     pub(super) fn counter(&self) -> WantedCounter {
         self.job().counter()
     }
@@ -118,9 +120,9 @@ names! {
         CheckpointCreated => "checkpoint-created",
         /// A session was opened, renamed, deleted or got a message.
         SessionChanged => "session-changed",
-        /// A managed view could not be made.
+        /// Note-taking for a turn failed.
         ManagementFailed => "management-failed",
-        /// The sums over all events.
+        /// Totals over all events.
         Stats => "stats",
     }
 }

@@ -1,4 +1,4 @@
-//! The method that decides how a session's turns are processed.
+//! The method that configures how a session's turns are processed.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub(super) struct Configure {
     session: Option<InSession>,
     /// Model that windows are built for; `""` for the server's.
     model: Option<Short>,
-    /// How to choose among the messages.
+    /// Strategy for choosing messages.
     #[schemars(extend("enum" = strategy::names()))]
     strategy: Option<String>,
     /// Maximum number of tokens in a window, from 256 to 10,000,000; 0 for the default.
@@ -87,7 +87,7 @@ pub(super) fn configure_session(call: Call, given: Configure) -> Result<Step, Wi
     let recent_runs = stored_count("recent-runs", given.recent_runs)?;
     let passthrough_runs = stored_count("passthrough-runs", given.passthrough_runs)?;
     let token_threshold = stored_count("token-threshold", given.token_threshold)?;
-    // Checked here, so that the error names the parameter.
+    // Checked here so that the error names the parameter.
     let changes = given.changes();
     changes.iter().try_fold(TurnConfig::default(), |config, (name, value)| {
         let number = number(name, value)?;
@@ -105,7 +105,7 @@ pub(super) fn configure_session(call: Call, given: Configure) -> Result<Step, Wi
                         settings.turn = settings.turn.with(name, number)?;
                     }
                 }
-                // What is empty or 0 is the default again.
+                // An empty text or 0 restores the default.
                 let model = given.model.map(|Short(model)| model);
                 settings.model = model.or(settings.model).filter(|name| !name.is_empty());
                 settings.strategy = given.strategy.or(settings.strategy);
@@ -134,7 +134,7 @@ pub(super) fn configure_session(call: Call, given: Configure) -> Result<Step, Wi
 }
 
 impl Configure {
-    /// The settings of turns that are to change.
+    /// Returns the changed settings of turns.
     fn changes(&self) -> Vec<(&'static str, Value)> {
         let switch = |on: Switch| on.0.map(Value::Bool);
         let all = [
@@ -152,7 +152,7 @@ impl Configure {
     }
 }
 
-/// Maximum number of tokens in a window, as a client gives it; 0 is the default.
+/// Returns the maximum number of tokens in a window as a client sets it; 0 restores the default.
 fn window_size(tokens: i64) -> Result<u64, WireError> {
     match u64::try_from(tokens) {
         Ok(size) if size == 0 || WINDOW.has(Figure::Count(size)) => Ok(size),
@@ -175,11 +175,11 @@ fn number(name: &str, value: &Value) -> Result<Figure, WireError> {
 }
 
 fn setting_error(name: &str, message: &str) -> WireError {
-    // The message names the setting itself; the parameter's name is not to be said twice.
+    // The message already names the setting, so the parameter's name is left out.
     param_error(name, message.strip_prefix(name).map_or(message, str::trim_start))
 }
 
-/// Every setting in effect.
+/// All settings in effect.
 #[derive(Serialize)]
 struct SettingsResult<'a> {
     session: &'a str,
@@ -198,7 +198,7 @@ struct SettingsResult<'a> {
     settings: Vec<SettingResult>,
 }
 
-/// A setting of turns, with its default and its range.
+/// A turn setting with its default and its range.
 #[derive(Serialize)]
 struct SettingResult {
     name: Keyword<&'static str>,

@@ -1,21 +1,22 @@
-//! Vectors of the texts that calls bring: a call waits a little for one, and goes on without it.
+//! Vectors for texts in calls: a call waits briefly for its vector, and continues without one if
+//! necessary.
 
 use super::Step;
 use super::call::Call;
 use crate::value::Value;
 use crate::wire::message::WireError;
 
-/// The outcome of embedding a text, for a method that keeps the vector and tells the client.
+/// The outcome of embedding a text, for a method that stores the vector and reports the outcome.
 #[derive(Default)]
 pub(super) struct Embedded {
-    /// The text's vector, with the name under which such vectors are kept.
+    /// The text's vector, with the name of its model.
     pub(super) vector: Option<(String, Vec<f32>)>,
-    /// `:used`, or the reason why there is no vector; `None` when nothing makes vectors.
+    /// `:used`, or the reason why there is no vector; `None` if no embedding model is configured.
     pub(super) outcome: Option<Value>,
 }
 
-/// Goes on with the vector of a text; at once when nothing makes vectors, or when the text says
-/// nothing.
+/// Continues with the vector of a text. Continues at once if no embedding model is configured or
+/// the text is blank.
 pub(super) fn embedded(
     call: &Call,
     text: String,

@@ -1,4 +1,4 @@
-//! Turns errors of the layers below into errors on the wire.
+//! Converts errors of the lower layers to errors on the wire.
 
 use serde::Serialize;
 
@@ -17,10 +17,10 @@ use crate::store::StoreError;
 use crate::value::{self, Key, Keyword, Value};
 use crate::wire::message::WireError;
 
-/// How many names of what there is an error tells to programs.
+/// Maximum number of existing names in the data of an error.
 const NAMES_TOLD: usize = 100;
 
-/// The wire error of an engine error: `:kind`, and the figures it has.
+/// Converts an engine error, with its `:kind` and figures.
 pub fn engine_error(error: EngineError) -> WireError {
     let code = match &error {
         EngineError::Panicked(_) => WireError::INTERNAL,
@@ -49,7 +49,7 @@ pub fn engine_error(error: EngineError) -> WireError {
     with_data(code, error.to_string(), data)
 }
 
-/// The wire error of a turn with a model, or of a part of one.
+/// Converts an error of a turn with a model, or of a part of one.
 pub(super) fn agent_error(error: AgentError) -> WireError {
     let text = error.to_string();
     match error {
@@ -86,14 +86,14 @@ fn with_more(mut error: WireError, more: impl IntoIterator<Item = (Key, Value)>)
     error
 }
 
-/// The error of a defect in `what`. The log says it too, so that it can be looked into later.
+/// Creates the error for a defect in `what`, and logs it for later investigation.
 pub fn internal_error(what: &str) -> WireError {
     let message = format!("internal error in {what}");
     tracing::error!("{message}");
     WireError::new(WireError::INTERNAL, message)
 }
 
-/// What errors about sessions and memories have to say to programs.
+/// Returns the data for programs in errors about sessions and memories.
 fn session_data(error: &EngineError) -> Vec<(&'static str, Value)> {
     match error {
         EngineError::NoSuchSession { name, known } => vec![
@@ -136,7 +136,7 @@ fn session_data(error: &EngineError) -> Vec<(&'static str, Value)> {
     }
 }
 
-/// A part that a window cannot do without.
+/// A part that a window cannot leave out.
 #[derive(Serialize)]
 struct Needed<'a> {
     what: Value,
@@ -154,12 +154,12 @@ fn irreducible(part: &Irreducible) -> Value {
     })
 }
 
-/// The wire error of a file that could not be read.
+/// Converts the error of a file that could not be read.
 pub(super) fn file_error(error: &FileError) -> WireError {
     application(error.kind(), error.to_string(), vec![])
 }
 
-/// The wire error of a directory that could not be walked.
+/// Converts the error of a directory that could not be walked.
 pub(super) fn tree_error(error: &TreeError) -> WireError {
     match error {
         TreeError::Cancelled { .. } => cancelled(),
@@ -167,13 +167,13 @@ pub(super) fn tree_error(error: &TreeError) -> WireError {
     }
 }
 
-/// The wire error of a rendering that cannot be made small enough.
+/// Converts the error of a rendering that cannot be made small enough.
 pub(super) fn budget_error(error: &BudgetTooSmall) -> WireError {
     let data = vec![("needed", figure(error.needed)), ("max-tokens", figure(error.max_tokens))];
     application("budget-too-small", error.to_string(), data)
 }
 
-/// The wire error of a provider that was asked in vain.
+/// Converts the error of a provider.
 pub(super) fn provider_error(name: &str, error: &ProviderError) -> WireError {
     if error.kind == ErrorKind::Cancelled {
         return cancelled();
@@ -183,12 +183,13 @@ pub(super) fn provider_error(name: &str, error: &ProviderError) -> WireError {
     application(error.kind.name(), error.to_string(), data)
 }
 
-/// The wire error of parameters that cannot be decoded.
+/// Converts the error of parameters that cannot be decoded.
 pub(super) fn value_error(error: value::Error) -> WireError {
     param_error(&error.path, &error.message)
 }
 
-/// A parameter is not as it must be: `path` says which, `message` goes on from there.
+/// Creates the error for an invalid parameter. `path` names the parameter, and `message` continues
+/// from the name.
 pub(super) fn param_error(path: &str, message: &str) -> WireError {
     if path.is_empty() {
         return with_data(WireError::INVALID_PARAMS, format!("the parameters: {message}"), vec![]);
@@ -196,12 +197,12 @@ pub(super) fn param_error(path: &str, message: &str) -> WireError {
     named_param(path, format!("{path} {message}"))
 }
 
-/// A parameter is not as it must be; the message names it.
+/// Creates the error for an invalid parameter; the message contains its name.
 fn named_param(path: &str, message: String) -> WireError {
     with_data(WireError::INVALID_PARAMS, message, vec![("param", keyword(path))])
 }
 
-/// An error of the application's own, known to programs by `kind`.
+/// Creates an error of the application, which programs recognize by `kind`.
 pub(super) fn application(
     kind: &str,
     message: String,
@@ -212,7 +213,7 @@ pub(super) fn application(
     with_data(WireError::APPLICATION, message, data)
 }
 
-/// The client no longer wants the answer.
+/// Creates the error for a call that its client cancelled.
 pub(super) fn cancelled() -> WireError {
     engine_error(EngineError::Cancelled)
 }

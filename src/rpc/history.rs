@@ -1,4 +1,4 @@
-//! Methods that prune and measure: a session, or a history that a client keeps itself.
+//! Methods that prune and measure a session, or a client's own history.
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ pub(super) struct AutoManage {
     request_key: Option<RequestKey>,
 }
 
-/// Prunes the session by `of_session`, or the messages that were given by `of_history`.
+/// Prunes the session with `of_session`, or the given messages with `of_history`.
 fn prune_by(
     method: &'static str,
     call: Call,
@@ -259,7 +259,7 @@ struct SessionStats<'a> {
     revision: u64,
 }
 
-/// A history is no session's: whoever names one beside it means something else.
+/// Refuses a session's name beside a history, which belongs to no session.
 pub(super) fn not_beside_session(session: &Option<InSession>) -> Result<(), WireError> {
     match session {
         None => Ok(()),

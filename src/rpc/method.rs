@@ -1,4 +1,4 @@
-//! Methods as the tables of the families declare them.
+//! The declaration of methods in the tables of the families.
 
 use super::Step;
 use super::call::Call;
@@ -16,17 +16,17 @@ pub struct Method {
     pub doc: &'static str,
     /// Description of the result.
     pub result: &'static str,
-    /// Place where its first part runs.
+    /// Place where the first part of the method runs.
     pub pace: Pace,
     pub(super) params: fn() -> &'static [Param],
     pub(super) run: fn(Call, Value) -> Result<Step, WireError>,
     pub(super) needs_session: fn(&Value) -> bool,
 }
 
-/// Place where a method's part before the engine runs.
+/// Place where the first part of a method, the one before the engine, runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// On the connection's own thread: it neither waits nor takes long.
+    /// On the connection's own thread, for work that is quick and never waits.
     Prompt,
     /// On a thread that may block. Later calls of the connection wait for it.
     InOrder,
@@ -34,8 +34,7 @@ pub enum Pace {
     Aside,
 }
 
-/// Declares a method of a family, which runs at once. Its parameters are the struct that its handler
-/// takes.
+/// Declares a method of a family, which runs at once. The handler's argument gives the parameters.
 macro_rules! method {
     ($family:literal, $name:literal, $handler:path) => {
         $crate::rpc::method::Method {
@@ -69,7 +68,7 @@ impl Method {
         Self { pace, ..self }
     }
 
-    /// Says which calls need a session; without it, all do that can name one.
+    /// Sets which calls need a session. By default, all that can name one do.
     pub(super) const fn needs_session(self, needs_session: fn(&Value) -> bool) -> Self {
         Self { needs_session, ..self }
     }
@@ -79,7 +78,7 @@ impl Method {
         (self.params)()
     }
 
-    /// Runs the method's part before the engine.
+    /// Runs the part of the method before the engine.
     ///
     /// # Errors
     /// Fails if the parameters are invalid or name something that does not exist.
@@ -94,7 +93,7 @@ impl Method {
     }
 }
 
-/// Returns whether a call leaves a parameter out, or gives it as `nil`.
+/// Returns whether a call omits a parameter or passes `nil` for it.
 pub(super) fn lacks(params: &Value, name: &str) -> bool {
     matches!(params.get(name), None | Some(Value::Nil))
 }

@@ -54,52 +54,53 @@ use crate::engine::{Engine, EngineError, Reach};
 use crate::value::Value;
 use crate::wire::message::{Id, WireError};
 
-/// What a method gives at once: the answer, or the operation that will lead to it.
+/// The next step of a call: its answer, or further work.
 pub enum Step {
     /// The answer.
     Done(Value),
-    /// What the engine must do, and what of the state that reaches; see [`Finish`].
+    /// Run this operation in the engine. [`Reach`] is the part of the state that it touches; see
+    /// [`Finish`].
     State(Reach, Operation),
-    /// What must come from elsewhere first, such as the network. The connection's later calls wait
-    /// for it, so it must not take long.
+    /// Wait for something outside the engine, such as the network. The connection's later calls
+    /// wait too, so it must not take long.
     Await(Awaited),
-    /// The same for work that ends by itself soon after its call is cancelled, and keeps what it has
-    /// by then. The cancelled call is answered once that is kept.
+    /// Like `Await`, for work that ends soon after its call is cancelled and keeps its results so
+    /// far. A cancelled call is answered after that.
     AwaitEnd(Awaited),
-    /// The connection is to cancel this call of its own.
+    /// Cancel another call of the same connection.
     Cancel(Id),
-    /// The connection is to notify its client of exactly these topics.
+    /// Send the client notifications of exactly these topics.
     Subscribe(Vec<Topic>),
-    /// The server is to end once the answer is sent.
+    /// End the server once the answer is sent.
     ShutDown,
 }
 
-/// Gives the next step. It is dropped when the client no longer wants the answer, at once or after a
-/// while; see [`Step`].
+/// Returns the next step. It is dropped when the client no longer wants the answer, at once or
+/// after a while; see [`Step`].
 pub type Awaited = Pin<Box<dyn Future<Output = Result<Step, WireError>> + Send>>;
 
-/// Runs in the engine; its effects are durable before what it returns is looked at.
+/// Runs in the engine. Its effects are durable before its result is used.
 pub type Operation = Box<dyn FnOnce(&mut Engine) -> Result<Finish, EngineError> + Send>;
 
-/// What is left to do once the engine has done its part.
+/// The work that remains after the engine's part.
 pub enum Finish {
-    /// Nothing: this is the answer.
+    /// None: this is the answer.
     Now(Value),
-    /// Nothing: the engine refused, and this says why in more words than the engine has.
+    /// None: the engine refused, and this error says more than the engine's own.
     Refused(WireError),
-    /// Slow work, or a large answer to be made: to be run on a thread that may block, and when the
-    /// client has read most of what it asked for before.
+    /// Slow work, or building a large answer. It runs on a thread that may block, once the client
+    /// has read most of its earlier answers.
     Later(Work),
 }
 
-/// Runs on a thread that may block and gives the answer.
+/// Runs on a thread that may block and returns the answer.
 pub type Work = Box<dyn FnOnce() -> Result<Value, WireError> + Send>;
 
-/// An answer with more content than this, in bytes, is not made in the engine.
+/// Content size in bytes above which an answer is not built in the engine.
 const LARGE_ANSWER: usize = 64 << 10;
 
 impl Finish {
-    /// Returns the answer.
+    /// Returns a finish with the answer.
     fn now<T: Serialize>(answer: &T) -> Self {
         Self::Now(Value::of(answer))
     }
@@ -109,7 +110,8 @@ impl Finish {
         Self::Later(Box::new(|| Ok(Value::of(&work()?))))
     }
 
-    /// Returns an answer made of so many bytes of content: at once when they are few.
+    /// Returns an answer with this many bytes of content. A small one is built at once, a large one
+    /// later.
     fn of_size(bytes: usize, answer: impl FnOnce() -> Value + Send + 'static) -> Self {
         match bytes <= LARGE_ANSWER {
             true => Self::Now(answer()),
@@ -119,26 +121,26 @@ impl Finish {
 }
 
 impl Step {
-    /// Returns the answer.
+    /// Returns a step with the answer.
     fn done<T: Serialize + ?Sized>(answer: &T) -> Result<Self, WireError> {
         Ok(Self::Done(Value::of(answer)))
     }
 
-    /// Returns an operation whose outcome is the answer.
+    /// Returns a step with an operation whose result is the answer.
     fn state<T: Serialize>(
         operation: impl FnOnce(&mut Engine) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<Self, WireError> {
         Self::state_within(Reach::Anything, operation)
     }
 
-    /// Returns an operation that leaves work to do.
+    /// Returns a step with an operation that may leave work to do.
     fn then(
         operation: impl FnOnce(&mut Engine) -> Result<Finish, EngineError> + Send + 'static,
     ) -> Result<Self, WireError> {
         Self::then_within(Reach::Anything, operation)
     }
 
-    /// [`state`](Self::state) for an operation that reaches no more than this.
+    /// Like [`state`](Self::state), for an operation that touches only this part of the state.
     fn state_within<T: Serialize>(
         reach: Reach,
         operation: impl FnOnce(&mut Engine) -> Result<T, EngineError> + Send + 'static,
@@ -146,7 +148,7 @@ impl Step {
         Self::then_within(reach, |engine| operation(engine).map(|answer| Finish::now(&answer)))
     }
 
-    /// [`then`](Self::then) for an operation that reaches no more than this.
+    /// Like [`then`](Self::then), for an operation that touches only this part of the state.
     fn then_within(
         reach: Reach,
         operation: impl FnOnce(&mut Engine) -> Result<Finish, EngineError> + Send + 'static,

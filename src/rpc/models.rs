@@ -1,5 +1,5 @@
-//! The methods that say which models can be talked to, that add one while the server runs, and that
-//! decide what a model may do.
+//! Methods that list the models, add one while the server runs, and decide on the tool calls of a
+//! model.
 
 use std::path::PathBuf;
 
@@ -50,13 +50,13 @@ pub(super) struct ConfigureParams {
     default: Option<bool>,
 }
 
-/// A key that a call brings.
+/// An API key in a call.
 #[derive(JsonSchema)]
 pub(super) struct Key(#[schemars(with = "String")] Secret);
 
 impl<'de> Deserialize<'de> for Key {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Not in the words of the error, which would repeat it.
+        // The error is not passed on, since it would repeat the key.
         let text = String::deserialize(deserializer).map_err(|_| D::Error::custom(NO_KEY))?;
         Secret::new(&text).map(Self).ok_or_else(|| D::Error::custom(NO_KEY))
     }
@@ -163,11 +163,11 @@ fn row(at: usize, configured: &Configured) -> Value {
     })
 }
 
-/// The state of a key that is not wanted.
+/// State of a key that is not needed.
 const NONE_NEEDED: &str = "none-needed";
 
-/// Whether there is a key, and from where. A command is taken at its word, since running it may
-/// ask for a passphrase.
+/// Returns the state and source of the key. Does not run a command, since that may ask for a
+/// passphrase.
 fn key_state(key: &KeySource) -> (&'static str, Option<&'static str>) {
     let state = if key.check().is_ok() { "set" } else { "missing" };
     match key {

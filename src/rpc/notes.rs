@@ -1,4 +1,4 @@
-//! Methods about managed views: making one without a turn, and listing what became of them.
+//! Methods about notes: taking them without a turn, and listing the outcomes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use crate::store::notes::{NewNotes, NotesQuery, NotesRow};
 use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
-/// Number of notes in a list unless more are asked for.
+/// Default number of notes in a list.
 const DEFAULT_LISTED: u64 = 20;
 /// Maximum number of notes in a list, with all their texts.
 const MAX_LISTED: u64 = 250;
@@ -104,13 +104,13 @@ pub(super) fn list_views(_: Call, given: ListViews) -> Result<Step, WireError> {
     })
 }
 
-/// Fields of stored notes that tell how taking them went.
+/// Fields of stored notes that describe their outcome.
 const OUTCOME: [&str; 9] =
     ["status", "step", "reason", "template", "source", "path", "sha256", "provider", "model"];
 /// Long fields of stored notes, which a brief list leaves out.
 const LONG: [&str; 3] = ["prompt", "payload", "output"];
 
-/// Returns the wanted fields of stored notes, as clients are told them.
+/// Returns the wanted fields of stored notes in the form for clients.
 fn fields(view: &NewNotes, is_wanted: impl Fn(&str) -> bool) -> Value {
     let Value::Map(mut fields) = Value::of(view) else { return Value::Nil };
     fields.retain(|(name, _)| is_wanted(name));
@@ -124,7 +124,7 @@ fn fields(view: &NewNotes, is_wanted: impl Fn(&str) -> bool) -> Value {
     Value::Map(fields)
 }
 
-/// The outcome of taking notes, as clients are told it.
+/// Returns the outcome of note-taking in the form for clients.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct NotesResult {
@@ -180,7 +180,7 @@ fn managed_result(session: &str, managed: &TurnNotes) -> Value {
     })
 }
 
-/// A stored view, as clients are told it.
+/// Stored notes in the form for clients.
 #[derive(Serialize)]
 struct ViewResult<'a> {
     view: ViewId,

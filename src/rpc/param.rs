@@ -1,5 +1,5 @@
-//! The parameters of methods, read off the structs that take them: their fields' names, types and
-//! comments, and serde's attributes, are what the method table, Emacs and the reference show.
+//! The parameters of methods, derived from the structs that handlers take. Names, types, comments
+//! and serde attributes of the fields are shown in the method table, in Emacs and in the reference.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -24,12 +24,12 @@ pub struct Param {
     pub doc: &'static str,
     /// Allowed values, if they are a closed list.
     pub values: Vec<&'static str>,
-    /// True if the current session stands in for it in a call that leaves it out.
+    /// True if a call without it uses the current session.
     pub(super) is_current_session: bool,
 }
 
-/// Returns the parameters that a handler takes. The texts live as long as the program: call it once
-/// for each method.
+/// Returns the parameters of a handler. The texts live as long as the program, so call it once for
+/// each method.
 pub(super) fn params_of<P: JsonSchema + DeserializeOwned>(
     _handler: fn(Call, P) -> Result<Step, WireError>,
 ) -> Vec<Param> {
@@ -61,12 +61,12 @@ fn param(field: &'static str, schema: &Json, required: bool) -> Param {
     }
 }
 
-/// Returns the schema without the null that stands for what is left out.
+/// Returns the schema without the null of an optional value.
 fn unless_null(schema: &Json) -> &Json {
     schema.get("anyOf").map_or(schema, |either| &either[0])
 }
 
-/// Returns the type that a schema describes, in the words of the reference.
+/// Returns the name in the reference for a schema's type.
 fn kind(schema: &Json) -> String {
     let types: Vec<&str> = match &schema["type"] {
         Json::Array(types) => types.iter().filter_map(Json::as_str).collect(),
@@ -81,7 +81,7 @@ fn kind(schema: &Json) -> String {
     words.collect::<Vec<_>>().join(" or ")
 }
 
-/// Returns the closed list of values that a schema gives, if it does.
+/// Returns a schema's closed list of values, if it has one.
 fn values(schema: &Json) -> Vec<String> {
     let schema = unless_null(schema);
     let variants = schema["oneOf"].as_array().into_iter().flatten().map(|one| &one["const"]);
@@ -92,7 +92,7 @@ fn values(schema: &Json) -> Vec<String> {
 /// Returns the names of a struct's fields as its `Deserialize` knows them, in their order.
 fn field_names<P: DeserializeOwned>() -> &'static [&'static str] {
     let mut names: &[&str] = &[];
-    // It asks for its fields, and gets none.
+    // Records the field names that it asks for, and passes it none.
     let _ = P::deserialize(FieldNames(&mut names));
     names
 }

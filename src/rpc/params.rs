@@ -1,4 +1,4 @@
-//! Parameters that several methods share, and how they are checked.
+//! Parameters that several methods share, and their checks.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -19,14 +19,14 @@ use crate::wire::message::WireError;
 /// The longest name of a manager or set, in bytes.
 pub(super) const MAX_NAME_BYTES: usize = 1024;
 
-/// Maximum length of a path, or of an id or name that others have given, in bytes: Linux has no
-/// longer paths.
+/// Maximum length in bytes of a path, or of an id or name from elsewhere. Linux has no longer
+/// paths.
 pub(super) const MAX_SHORT_BYTES: usize = 4096;
 
 /// Maximum size of an item's metadata, in bytes as [`Value::exceeds`] counts them.
 pub(super) const MAX_METADATA_BYTES: usize = 64 << 10;
 
-/// How many managers, ids or entries of metadata a call may name: no manager holds more items.
+/// Maximum number of managers, ids or metadata entries in a call: no manager holds more items.
 const MAX_NAMED: usize = MAX_CAPACITY;
 
 /// Decodes the parameters of a method.
@@ -34,7 +34,7 @@ pub(super) fn decode<T: for<'de> Deserialize<'de>>(params: Value) -> Result<T, W
     params.decode_strictly().map_err(value_error)
 }
 
-/// The parameters of a method that has none.
+/// The parameters of a method without parameters.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Nothing {}
 
@@ -58,7 +58,7 @@ impl<'de> Deserialize<'de> for ManagerName {
     }
 }
 
-/// Declares texts of calls, and the numbers of bytes that each may have.
+/// Declares types for texts in calls, each with its allowed length in bytes.
 macro_rules! texts {
     ($($(#[$attribute:meta])* $name:ident: $bytes:expr;)*) => {$(
         #[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
@@ -84,7 +84,7 @@ macro_rules! texts {
 }
 
 texts! {
-    /// A path, or an id or name that others have given, and maybe empty.
+    /// A path, or an id or name from elsewhere; may be empty.
     Short: 0..=MAX_SHORT_BYTES;
     /// The name of a set or a session.
     Name: 1..=MAX_NAME_BYTES;
@@ -103,7 +103,7 @@ pub(super) fn is_session_id(text: &str) -> bool {
     text.parse::<SessionId>().is_ok()
 }
 
-/// A name for a session: what looks like an id would hide the session that has it.
+/// Checks the name for a session. A name in the form of an id would hide the session with that id.
 pub(super) fn new_name(Name(name): Name) -> Result<String, WireError> {
     match is_session_id(&name) {
         false => Ok(name),
@@ -119,7 +119,7 @@ fn check_bytes(text: &str, bytes: RangeInclusive<usize>) -> Result<(), String> {
     }
 }
 
-/// Reads a list that chooses what a call is about. In the native dialect `nil` could be an empty
+/// Reads a list that selects the subjects of a call. In the native dialect, `nil` could be an empty
 /// list or none, which would mean everything, so it is refused.
 pub(super) fn given_list<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
@@ -134,7 +134,7 @@ where
     }
 }
 
-/// `:id` or `:ids`, one of which must be given.
+/// `:id` or `:ids`, exactly one of which is required.
 pub(super) fn ids(
     one: Option<ItemId>,
     many: Option<Vec<ItemId>>,
@@ -159,7 +159,7 @@ fn at_most(name: &str, most: usize, given: usize) -> Result<(), WireError> {
     }
 }
 
-/// `:manager`, `:managers`, `:types` and `:limit`, as they choose items.
+/// `:manager`, `:managers`, `:types` and `:limit`, which select items.
 pub(super) fn selection(
     manager: Option<ManagerName>,
     managers: Option<Vec<ManagerName>>,
@@ -212,7 +212,7 @@ impl JsonSchema for ItemType {
     }
 }
 
-/// A count that must not be negative.
+/// Checks that a count is not negative.
 pub(super) fn not_negative<T: TryFrom<i64>>(
     name: &str,
     number: Option<i64>,
@@ -224,7 +224,7 @@ pub(super) fn not_negative<T: TryFrom<i64>>(
     checked.transpose()
 }
 
-/// A number of runs or tokens as a client sets it for a session: -1 leaves it to the template.
+/// Reads a number of runs or tokens that a client sets for a session; -1 leaves it to the template.
 pub(super) fn stored_count(
     name: &str,
     given: Option<i64>,
@@ -255,7 +255,8 @@ pub(super) struct KnownMetadata {
     origin: Option<Origin>,
 }
 
-/// Metadata as a client gave it: kept whole, but what has a meaning here must be well-formed.
+/// Checks metadata from a client. Entries with a meaning here must be well-formed; all others are
+/// kept as they are.
 pub(super) fn metadata(value: Option<Value>) -> Result<Metadata, WireError> {
     if value.as_ref().is_some_and(|value| value.exceeds(MAX_METADATA_BYTES)) {
         let message = format!(
@@ -277,13 +278,13 @@ pub(super) fn metadata(value: Option<Value>) -> Result<Metadata, WireError> {
     Ok(metadata)
 }
 
-/// The value of a parameter that is true unless it is said to be `nil`.
+/// Default of a parameter that is true unless the client passes `nil`.
 pub(super) fn yes() -> bool {
     true
 }
 
-/// A switch that stays as it is when it is not given. An `Option` would take `nil` for that, and
-/// `nil` turns it off.
+/// A switch that stays unchanged if it is not given. An `Option` would treat `nil` as not given,
+/// but `nil` turns the switch off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, JsonSchema)]
 pub(super) struct Switch(pub(super) Option<bool>);
 

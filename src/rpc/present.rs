@@ -1,4 +1,4 @@
-//! Shows results as they look on the wire.
+//! Converts results to their form on the wire.
 
 use serde::Serialize;
 
@@ -7,8 +7,8 @@ use crate::ids::{ItemId, MessageId};
 use crate::session::message::{Message, Phase, Role, ToolCall};
 use crate::value::{Key, Keyword, Value};
 
-/// An amount of money with [`MONEY_DIGITS`] significant digits: sums of floating-point numbers have
-/// more, which mean nothing.
+/// Rounds an amount of money to [`MONEY_DIGITS`] significant digits. Sums of floating-point numbers
+/// have more, which mean nothing.
 pub(super) fn money(amount: f64) -> Value {
     let printed = format!("{amount:.*e}", MONEY_DIGITS - 1);
     Value::Float(printed.parse().unwrap_or(amount))
@@ -17,7 +17,7 @@ pub(super) fn money(amount: f64) -> Value {
 /// Number of significant digits in an amount of money.
 const MONEY_DIGITS: usize = 6;
 
-/// A message of a session as clients see it.
+/// A message of a session in the form for clients.
 #[derive(Serialize)]
 pub(crate) struct MessageShown<'a> {
     id: MessageId,
@@ -35,7 +35,7 @@ pub(crate) struct MessageShown<'a> {
     /// True if it is in view; `None` where that does not matter.
     #[serde(skip_serializing_if = "Option::is_none")]
     in_view: Option<bool>,
-    /// Its fate, in a transcript.
+    /// Fate of the message, in a transcript.
     #[serde(skip_serializing_if = "Option::is_none")]
     fate: Option<&'static str>,
 }
@@ -69,12 +69,12 @@ impl<'a> From<&'a Message> for MessageShown<'a> {
     }
 }
 
-/// A message of a session.
+/// Returns a message of a session in the form for clients.
 pub(crate) fn message(message: &Message) -> Value {
     Value::of(&MessageShown::from(message))
 }
 
-/// What became of an item in a rendering.
+/// The outcome for an item in a rendering.
 #[derive(Serialize)]
 pub(super) struct Decided {
     id: ItemId,
@@ -99,12 +99,12 @@ impl From<ItemVerdict> for Decided {
     }
 }
 
-/// What became of an item in a rendering, as data.
+/// Returns the outcome for an item in a rendering, as data.
 pub(super) fn verdict(verdict: &ItemVerdict) -> Value {
     Value::of(&Decided::from(verdict.clone()))
 }
 
-/// The tools that a message calls.
+/// Returns the tool calls of a message, as data.
 pub(crate) fn tool_calls(calls: &[ToolCall]) -> Value {
     Value::of(calls)
 }

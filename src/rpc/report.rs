@@ -1,4 +1,4 @@
-//! The results about windows: their reports, and the log of what they took.
+//! The results about windows: their reports, and the usage log.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use crate::session::message::Phase;
 use crate::store::session::{PhaseUsage, Spent, UsageRow};
 use crate::value::{Keyword, Value};
 
-/// The report of a window, with all its parts or with neighbours of one fate in one line.
+/// The report of a window, with all its parts, or with neighbours of the same fate on one line.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct WindowReport<'a> {
@@ -130,7 +130,7 @@ fn fate(fate: Fate) -> Keyword<&'static str> {
     })
 }
 
-/// Returns the outcomes of items as clients are told them.
+/// Returns the outcomes of items in the form for clients.
 pub(super) fn verdicts(items: &[ItemVerdict]) -> Vec<Value> {
     items.iter().map(super::present::verdict).collect()
 }
@@ -149,7 +149,7 @@ pub(super) struct UsageResult<'a> {
     spent: Option<SpentResult<'a>>,
 }
 
-/// The cost of asking a model. What its provider did not tell is nil.
+/// The cost of asking a model. Values that the provider did not report are nil.
 #[derive(Serialize)]
 struct SpentResult<'a> {
     provider: &'a str,
@@ -184,7 +184,7 @@ fn spent(spent: &Spent) -> SpentResult<'_> {
     }
 }
 
-/// A line of the table by phase.
+/// A line of the usage by phase.
 #[derive(Serialize)]
 pub(super) struct PhaseResult<'a> {
     #[serde(flatten)]
@@ -194,7 +194,7 @@ pub(super) struct PhaseResult<'a> {
 
 impl<'a> PhaseResult<'a> {
     pub(super) fn of(sums: &'a PhaseUsage) -> Self {
-        // Without a price there is no cost, not one of nothing.
+        // Without a price, the cost is unknown and not 0.
         Self { sums, cost: (sums.priced > 0).then(|| money(sums.cost)) }
     }
 }

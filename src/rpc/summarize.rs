@@ -1,4 +1,4 @@
-//! The method that summarizes: a session, or a history that a client keeps itself.
+//! The method that summarizes a session, or a client's own history.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -59,8 +59,8 @@ pub(super) fn summarize_context(call: Call, given: SummarizeContext) -> Result<S
     prepared(&call, ahead, move |prepared| summarize_session(given, keep, prepared))
 }
 
-/// Makes what a long summary needs beside the engine, and goes on with it. A summary for which that
-/// does not fit, because the session changed since, is made without.
+/// Prepares the slow part of a long summary outside the engine, and continues with it. If the
+/// session changes in the meantime, the summary is made without it.
 pub(super) fn prepared(
     call: &Call,
     ahead: impl FnOnce(&mut Engine) -> Result<Option<Ahead>, EngineError> + Send + 'static,
@@ -68,7 +68,7 @@ pub(super) fn prepared(
 ) -> Result<Step, WireError> {
     let engine = call.tools.engine.clone();
     Ok(Step::Await(Box::pin(async move {
-        // What is wrong, the call itself says.
+        // Errors are left to the call itself, which reports them.
         let ahead = engine.ask(ahead).await.ok().flatten();
         let prepare = || ahead.map(Ahead::prepare).unwrap_or_default();
         then(tokio::task::spawn_blocking(prepare).await.unwrap_or_default())
@@ -117,7 +117,7 @@ fn summarized_history(summarized: &SummarizedHistory) -> Value {
         content: &summarized.note,
         tokens: summarized.tokens,
     });
-    // The note stands behind the system prompts, before what comes after them.
+    // The note comes after the system prompts, before everything else.
     let mut shown: Vec<Value> = summarized.kept.iter().map(present::message).collect();
     shown.insert(summarized.prompts, note.clone());
     let stats = SummaryStats {

@@ -1,4 +1,4 @@
-//! Names of tools as parameters.
+//! Names of tools in parameters.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use crate::value::Value;
 pub(super) struct ToolNames(pub(super) Option<Vec<&'static ContextTool>>);
 
 impl ToolNames {
-    /// Returns the names, as they are stored.
+    /// Returns the names in the form in which they are stored.
     pub(super) fn names(self) -> Option<Vec<String>> {
         Some(self.0?.into_iter().map(|tool| tool.name.to_owned()).collect())
     }

@@ -1,4 +1,4 @@
-//! Methods about turns: processing one, judging its context, and learning from what it took.
+//! Methods about turns: processing one, rating the context, and learning from usage reports.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -75,7 +75,7 @@ struct ProcessedTurn<'a> {
     turn: TurnResult<'a>,
 }
 
-/// The outcome of a turn, as clients are told it.
+/// Returns the outcome of a turn in the form for clients.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct TurnResult<'a> {

@@ -1,4 +1,4 @@
-//! Methods about windows: building them, and telling why they are as they are.
+//! Methods that build windows and explain them.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::tokens::Counter;
 use crate::value::Value;
 use crate::wire::message::WireError;
 
-/// The texts of a window beside the conversation, as a client says them.
+/// Texts in a window besides the conversation, as a client sends them.
 #[derive(Deserialize, JsonSchema, Default)]
 pub(super) struct SectionTexts {
     tool_schemas: Option<String>,
@@ -53,7 +53,7 @@ struct UnitText {
 }
 
 impl SectionTexts {
-    /// The sections with their tokens counted.
+    /// Returns the sections with their tokens counted.
     pub(super) fn counted(self, counter: &dyn Counter) -> Sections {
         let counted = |text: Option<String>| text.map(|text| Counted::new(text, counter));
         Sections {
@@ -95,7 +95,7 @@ pub(super) struct BuildContext {
     session: Option<InSession>,
     /// Phase of the work.
     phase: Option<Phase>,
-    /// How to choose among the messages; defaults to `:tiered`.
+    /// Strategy for choosing messages; defaults to `:tiered`.
     #[schemars(extend("enum" = strategy::names()))]
     strategy: Option<String>,
     /// Size limit of the window; defaults to the session's setting, else to 96,000 or the model's
@@ -172,7 +172,7 @@ struct WindowResult<'a> {
     items: Vec<Value>,
 }
 
-/// A part of a window, as clients are told it.
+/// A part of a window in the form for clients.
 #[derive(Serialize)]
 pub(super) struct PartResult<'a> {
     section: Section,
@@ -226,7 +226,7 @@ struct ExplainedWindow<'a> {
     items: Vec<Value>,
 }
 
-/// How many windows are explained unless more are asked for.
+/// Default number of explained windows.
 const DEFAULT_EXPLAINED: usize = 1;
 
 pub(super) fn explain_context(_: Call, given: Explain) -> Result<Step, WireError> {
@@ -261,7 +261,7 @@ struct UsageLogResult<'a> {
     phases: Vec<PhaseResult<'a>>,
 }
 
-/// How many windows the usage log gives unless more are asked for.
+/// Default number of windows from the usage log.
 const DEFAULT_LOGGED: u64 = 50;
 
 pub(super) fn usage_log(_: Call, given: UsageLog) -> Result<Step, WireError> {

@@ -1,4 +1,4 @@
-//! The method that talks to a model: its parameters, and how the turn's events become progress.
+//! The method `chat`: its parameters, and the conversion of a turn's events to progress.
 
 mod reply;
 
@@ -77,7 +77,7 @@ pub(super) fn chat(call: Call, given: ChatParams) -> Result<Step, WireError> {
         allow: given.allow.names().unwrap_or_default(),
         key: given.request_key.map(|key| key.to_string()),
     };
-    // What is wrong with the names is said before anything is done.
+    // Reports invalid names before anything is done.
     let (provider, model) = (request.provider.as_deref(), request.model.as_deref());
     call.tools.providers.find(provider, model).map_err(agent_error)?;
     let dry_run = given.dry_run.unwrap_or(false);
@@ -92,7 +92,7 @@ pub(super) fn chat(call: Call, given: ChatParams) -> Result<Step, WireError> {
     })))
 }
 
-/// Sends the events of a turn to the client as progress. A call without an id has none.
+/// Sends the events of a turn to the client as progress. Does nothing for a call without an id.
 struct Progress {
     id: Option<Id>,
     peer: Arc<dyn Peer>,
@@ -120,7 +120,7 @@ struct ProgressParams {
     more: More,
 }
 
-/// The fields that only some events have.
+/// Fields that only some events have.
 #[derive(Serialize, Default)]
 struct More {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! The results of `chat` as clients are told them.
+//! The results of `chat` in the form for clients.
 
 use serde::Serialize;
 
@@ -47,7 +47,7 @@ struct CallResult<'a> {
     text: &'a str,
 }
 
-/// Returns the answer to the call.
+/// Returns the result of the call.
 pub(super) fn reply(reply: &Reply) -> Value {
     let stop = match &reply.stop {
         Some(Stop::Finished) | None => "stop",
@@ -103,7 +103,7 @@ struct PreviewResult<'a> {
     template_error: Option<String>,
 }
 
-/// Returns the answer to a call that sends nothing.
+/// Returns the result of a call that sends nothing.
 pub(super) fn preview(preview: &Preview) -> Value {
     let window = &preview.built.window;
     let (limit, limit_from) = preview.limit;

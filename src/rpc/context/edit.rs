@@ -1,4 +1,4 @@
-//! Methods that change what is kept.
+//! Methods that change the items of a manager.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -61,7 +61,7 @@ fn check_live(metadata: &Metadata) -> Result<(), WireError> {
     }
 }
 
-/// Adds one item and answers with it.
+/// Adds one item and returns the result of the call.
 pub(super) fn add_one(
     method: &'static str,
     manager: Option<ManagerName>,
@@ -276,7 +276,7 @@ pub(super) fn configure_manager(_: Call, given: ConfigureManager) -> Result<Step
     })
 }
 
-/// A capacity within its range.
+/// Checks that a capacity is within its range.
 fn capacity(number: i64) -> Result<usize, WireError> {
     usize::try_from(number).ok().filter(|n| (1..=MAX_CAPACITY).contains(n)).ok_or_else(|| {
         param_error("max-items", &format!("must be from 1 to {MAX_CAPACITY}, got {number}"))

@@ -1,4 +1,4 @@
-//! The context family: what is kept, how it is changed and how it is shown.
+//! The context family: adds, changes and shows context items.
 
 mod edit;
 mod files;

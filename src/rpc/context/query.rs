@@ -1,4 +1,4 @@
-//! Methods that show what is kept.
+//! Methods that show the items of managers.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -115,7 +115,7 @@ pub(super) fn render_context(call: Call, given: Render) -> Result<Step, WireErro
     })
 }
 
-/// What a selection reaches: it is quick with one manager.
+/// Returns the part of the state that a selection touches. One manager is quick to read.
 fn reach(chosen: &Selection) -> Reach {
     match &chosen.managers[..] {
         [manager] => Reach::Manager(manager.clone()),
@@ -178,7 +178,7 @@ pub(super) fn context_summary(call: Call, given: Summary) -> Result<Step, WireEr
     })
 }
 
-/// `3 items: Code, Error`.
+/// Formats a preview such as `3 items: Code, Error`.
 fn preview(count: usize, kinds: &[Kind]) -> String {
     let titles: Vec<_> = kinds.iter().map(|kind| kind.title()).collect();
     match count {
@@ -188,7 +188,7 @@ fn preview(count: usize, kinds: &[Kind]) -> String {
     }
 }
 
-/// A line of the list of managers.
+/// A line in the list of managers.
 #[derive(Serialize)]
 struct ManagerLine {
     manager: String,
@@ -213,12 +213,12 @@ pub(super) fn list_managers(_: Call, _: Nothing) -> Result<Step, WireError> {
     Step::state(move |engine| Ok(engine.list_managers()?.into_iter().map(line).collect::<Vec<_>>()))
 }
 
-/// The items with the live ones read again. Reads the disk.
+/// Returns the items, the live ones updated from their files. Reads the disk.
 fn current(tools: &Tools, views: Vec<View>) -> Vec<View> {
     refresh::current(&*tools.counter, &tools.read_options(), views)
 }
 
-/// Returns whether the item came from a file that can be looked at.
+/// Returns whether the item came from a file that can be read.
 fn has_file(item: &Arc<Item>) -> bool {
     item.metadata.filename().is_some_and(|name| name.starts_with('/'))
 }

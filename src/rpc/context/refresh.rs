@@ -1,4 +1,4 @@
-//! The method that brings items up to date with their files.
+//! The method that updates items from their files.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ struct Outcome {
     reason: Option<&'static str>,
 }
 
-/// What is answered of an item, and answered again to the same request.
+/// The outcome for an item, stored so that a repeated request gets the same answer.
 #[derive(Serialize, Deserialize)]
 struct Told {
     id: u64,
@@ -77,7 +77,7 @@ pub(super) fn refresh_context(call: Call, given: RefreshContext) -> Result<Step,
         call.tools.engine.ask_blocking(|engine| Ok(select(engine))).map_err(engine_error)?
     };
     let options = read_options(&call.tools, None)?;
-    // An item that is not there is no error yet: the answer may be known from before.
+    // A missing item is not an error yet: the answer to an earlier request may be stored.
     let found = views.and_then(|views| reread_all(&call, views, &options));
     let key = given.request_key;
     Step::state(move |engine| {
@@ -104,7 +104,7 @@ fn reread_all(
     views.into_iter().map(reread).collect()
 }
 
-/// Makes the new versions those that are kept.
+/// Replaces the items with their new versions.
 fn keep(
     engine: &mut Engine,
     manager: &str,
@@ -113,7 +113,7 @@ fn keep(
     let mut revisions = Vec::new();
     let mut told = Vec::with_capacity(outcomes.len());
     for Outcome { id, old, new, name, reason } in outcomes {
-        // Whoever changed an item meanwhile knew better than the file did before.
+        // If an item was changed since it was read, that change takes precedence over the file.
         let as_read = engine.view(manager, id).is_ok_and(|view| view.item == old);
         let changed = as_read && old != new;
         if changed {

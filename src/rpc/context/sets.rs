@@ -11,7 +11,7 @@ use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct SetCall {
-    /// The set's name.
+    /// Name of the set.
     name: Name,
     manager: Option<ManagerName>,
     request_key: Option<RequestKey>,
@@ -50,7 +50,7 @@ pub(super) fn drop_set(_: Call, given: SetCall) -> Result<Step, WireError> {
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct LoadSet {
-    /// The set's name.
+    /// Name of the set.
     name: Name,
     /// Defaults to `:replace`.
     mode: Option<LoadMode>,
@@ -58,7 +58,7 @@ pub(super) struct LoadSet {
     request_key: Option<RequestKey>,
 }
 
-/// Treatment of the items that the manager has.
+/// Treatment of the manager's present items.
 #[derive(Deserialize, JsonSchema, Clone, Copy)]
 #[serde(rename_all = "kebab-case")]
 enum LoadMode {

@@ -41,7 +41,7 @@ pub(super) struct AddTree {
     request_key: Option<RequestKey>,
 }
 
-/// What a directory becomes.
+/// Result of adding a directory.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 enum TreeMode {
@@ -88,10 +88,10 @@ struct Tree {
     skipped: Skipped,
 }
 
-/// The files that were read, as far as they are kept, and the sums over all of them.
+/// The files that were read, as far as they are kept, with totals over all of them.
 struct Found {
     mode: TreeMode,
-    /// Maximum size of the content that is kept, in bytes.
+    /// Remaining size for kept content, in bytes.
     room: u64,
     taken_ms: i64,
     items: Vec<NewItem>,
@@ -144,7 +144,7 @@ pub(super) fn add_tree(call: Call, given: AddTree) -> Result<Step, WireError> {
     })
 }
 
-/// The progress of a walk.
+/// Progress of a walk.
 #[derive(Serialize)]
 struct Walking {
     id: Value,
@@ -184,7 +184,7 @@ fn read_tree(
         .map_err(|error| tree_error(&error))?;
     let mut read = |p: files::Progress| progress("reading", p.files, p.bytes);
     let skipped = files::read_each(&walk, &reading, &mut read, &mut |file, text| {
-        // What is left after a cancellation is not worth its tokens.
+        // The tokens of a cancelled walk need no counting.
         if !call.cancelled.is_cancelled() {
             found.take(call, &file.relative, text);
         }
@@ -214,7 +214,7 @@ impl Found {
         let mut item = new_item(&call.counter(), content, Kind::File, metadata, self.taken_ms);
         self.tokens += item.tokens;
         if self.bytes > self.room || self.files > MAX_CAPACITY as u64 {
-            // No manager takes them all, so only their number matters now.
+            // No manager can hold all of them, so only their number still matters.
             item.content = "".into();
             self.items.iter_mut().for_each(|item| item.content = "".into());
         }
@@ -223,7 +223,7 @@ impl Found {
         }
     }
 
-    /// Refuses files that a manager could hold by their number, and that are too large together.
+    /// Refuses files that would fit a manager by their number but are too large together.
     fn check_room(&self) -> Result<(), WireError> {
         let Self { files, bytes, room, .. } = self;
         let elsewhere = self.mode == TreeMode::Listing || *files > MAX_CAPACITY as u64;

@@ -1,4 +1,4 @@
-//! The memory family: what is remembered beyond a session.
+//! The memory family: texts that outlast a session.
 
 mod table;
 
@@ -18,17 +18,17 @@ use crate::store::memory::{MemoryFilter, MemoryScope};
 use crate::value::Value;
 use crate::wire::message::WireError;
 
-/// Number of memories in the result of a query unless asked for more.
+/// Default number of memories in the result of a query.
 const DEFAULT_FOUND: usize = 5;
-/// Number of memories in a list unless asked for more.
+/// Default number of memories in a list.
 const DEFAULT_LISTED: u64 = 100;
-/// The longest memory, in bytes.
+/// Maximum size of a memory, in bytes.
 pub(super) const MAX_MEMORY_BYTES: usize = 64 << 10;
 
-/// Which memories a session may be grounded with.
+/// Description of the filter by session.
 const OF_SESSION: &str =
     "Include only memories for this session: its own, its project's, and those for everywhere.";
-/// The same for a project.
+/// Description of the filter by project.
 const OF_PROJECT: &str = "Include only memories for this project or for everywhere.";
 
 #[derive(Deserialize, JsonSchema)]
@@ -102,7 +102,7 @@ fn project_scope(
         Some(project) => Some(project),
         None => engine.find_session(session)?.project,
     };
-    // A session without a project is its own.
+    // A session without a project shares its memories with no other session.
     Ok(match project {
         Some(project) => MemoryScope::Project(project),
         None => MemoryScope::Session(engine.find_session(session)?.id),
@@ -132,7 +132,7 @@ pub(super) fn ground_query(call: Call, given: Ground) -> Result<Step, WireError>
     })
 }
 
-/// The memories that a session may be grounded with, those of a project, or all.
+/// Returns the filter for the memories of a session, of a project, or all.
 fn filter(
     engine: &mut Engine,
     session: Option<&str>,

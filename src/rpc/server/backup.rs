@@ -1,4 +1,4 @@
-//! Backups: one when somebody asks, and one a day.
+//! Backups on request, and one every day.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,12 +16,12 @@ use crate::store::recovery::backup::{Backup, Snapshot, is_due, write_asked, writ
 use crate::visible::visible_path;
 use crate::wire::message::WireError;
 
-/// How long after the start of the server the age of the last backup is looked at first.
+/// Time from the start of the server to the first check of the last backup's age.
 const AFTER_START: Duration = Duration::from_secs(60);
-/// How long until it is looked at again.
+/// Time between later checks.
 const AGAIN: Duration = Duration::from_secs(60 * 60);
 
-/// Writes a backup beside the state when the last one is a day old, for as long as it is polled.
+/// Writes a backup beside the state whenever the last one is a day old. Runs until it is dropped.
 pub async fn keep_backups(engine: Handle, folder: PathBuf, kept: usize) {
     tokio::time::sleep(AFTER_START).await;
     loop {
@@ -35,7 +35,7 @@ pub async fn keep_backups(engine: Handle, folder: PathBuf, kept: usize) {
     }
 }
 
-/// Writes a backup when it is time for one.
+/// Writes a backup if one is due.
 ///
 /// # Errors
 /// Those of the store, and [`EngineError::Ended`].
@@ -79,7 +79,7 @@ fn write(folder: PathBuf, snapshot: &Snapshot) -> Result<BackupShown, WireError>
     }
 }
 
-/// A backup as clients see it.
+/// A backup in the form for clients.
 #[derive(Serialize)]
 pub(super) struct BackupShown {
     path: String,

@@ -1,4 +1,4 @@
-//! Methods about going back: checkpoints, forks and revisions.
+//! Methods for going back: checkpoints, forks and revisions.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::store::session::{CheckpointRow, NewSession, StateSummary};
 use crate::value::Keyword;
 use crate::wire::message::WireError;
 
-/// How many revisions a list gives unless asked for more.
+/// Default number of revisions in a list.
 const DEFAULT_REVISIONS: u64 = 50;
 
 #[derive(Deserialize, JsonSchema)]

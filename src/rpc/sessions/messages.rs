@@ -19,14 +19,14 @@ use crate::value::Value;
 use crate::value::json::json_text;
 use crate::wire::message::WireError;
 
-/// How many messages one call may add.
+/// Maximum number of messages in one call.
 pub(in crate::rpc) const MAX_ADDED: usize = 100_000;
 
-/// What `:messages` are where a session's are not wanted.
+/// Description of `:messages` as an alternative to a session.
 pub(in crate::rpc) const HISTORY: &str = "The client's own history instead of a session's. Each \
      message has `:role :content :tool-calls :tool-call-id :pinned`.";
 
-/// A message as a client says it.
+/// A message from a client.
 #[derive(Deserialize, JsonSchema, Default)]
 pub(in crate::rpc) struct MessageParam {
     role: Option<Role>,
@@ -36,7 +36,7 @@ pub(in crate::rpc) struct MessageParam {
     tool_call_id: Option<Short>,
     pinned: Option<bool>,
     timestamp: Option<i64>,
-    /// What an earlier answer said of the message; not taken from a client.
+    /// Id from an earlier answer; ignored in calls.
     #[serde(default, rename = "id")]
     #[schemars(skip)]
     _id: Option<Value>,
@@ -68,7 +68,7 @@ impl MessageParam {
         Self { role: Some(Role::User), content: Some(content), phase, ..Self::default() }
     }
 
-    /// The message with its tokens counted.
+    /// Returns the message with its tokens counted.
     pub(in crate::rpc) fn counted(self, counter: &dyn Counter) -> Result<NewMessage, WireError> {
         let role = self.role.unwrap_or(Role::User);
         if self
@@ -107,7 +107,7 @@ impl MessageParam {
     }
 }
 
-/// Arguments are text; data become their JSON.
+/// Reads the arguments of a tool call: a text, or data to convert to JSON.
 fn text_of(arguments: Value) -> String {
     match arguments {
         Value::Str(text) => text,
@@ -140,7 +140,7 @@ pub(super) struct AddMessage {
 }
 
 impl AddMessage {
-    /// What was given that is of one message.
+    /// Returns the name of a given parameter that belongs to a single message, if any.
     fn beside_messages(&self) -> Option<&'static str> {
         let given = [
             ("content", self.content.is_some()),
@@ -209,7 +209,7 @@ pub(super) fn add_message(call: Call, given: AddMessage) -> Result<Step, WireErr
     })
 }
 
-/// Counts messages that a client said.
+/// Counts the tokens of messages from a client.
 pub(in crate::rpc) fn counted(
     messages: Vec<MessageParam>,
     counter: &dyn Counter,
@@ -217,7 +217,7 @@ pub(in crate::rpc) fn counted(
     messages.into_iter().map(|message| message.counted(counter)).collect()
 }
 
-/// Numbers of messages as their ids.
+/// Returns message numbers as ids.
 pub(in crate::rpc) fn names(numbers: &[u64]) -> Value {
     Value::of(&MessageId::all(numbers))
 }
@@ -240,15 +240,15 @@ pub(super) struct GetMessages {
     limit: Option<i64>,
 }
 
-/// Which messages of a session.
+/// The messages of a session to return.
 #[derive(Deserialize, JsonSchema, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 enum Which {
-    /// Those of the conversation, pruned and summarized ones too.
+    /// The messages of the conversation, including pruned and summarized ones.
     Conversation,
     /// Those in view.
     View,
-    /// All ever said.
+    /// All messages of the log.
     Log,
 }
 

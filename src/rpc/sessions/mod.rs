@@ -1,4 +1,4 @@
-//! The session family: sessions as wholes, their messages, and going back.
+//! The session family: sessions, their messages, and going back.
 
 mod checkpoints;
 pub(super) mod messages;
@@ -23,12 +23,12 @@ use crate::session::state::Revision;
 use crate::store::session::{NewSession, SessionRow};
 use crate::wire::message::WireError;
 
-/// Settings of a session that nobody configured, as they are stored.
+/// Stored settings of a session that was never configured.
 const NO_SETTINGS: &str = "{}";
 
-/// How many hits a search gives unless asked for more.
+/// Default number of hits of a search.
 const DEFAULT_HITS: u64 = 20;
-/// How many hits a search gives at most.
+/// Maximum number of hits of a search.
 const MAX_HITS: i64 = 1000;
 
 #[derive(Deserialize, JsonSchema)]
@@ -62,7 +62,7 @@ pub(super) fn open_session(call: Call, given: Open) -> Result<Step, WireError> {
         Step::state(move |engine| {
             let opened = engine.once("open-session", given.request_key.as_deref(), |engine| {
                 let name = match name {
-                    // An id is no name to be given, but whoever has seen one may open it by that.
+                    // An id is not allowed as a new name, but it can open an existing session.
                     Some(name) if is_session_id(&name) => engine.find_session(Some(&name))?.name,
                     Some(name) => name,
                     None => engine.free_session_name()?,
@@ -91,7 +91,7 @@ pub(super) fn open_session(call: Call, given: Open) -> Result<Step, WireError> {
     })
 }
 
-/// Has a session managed from now on, or not, and by this template.
+/// Turns note-taking for a session on or off, and sets its template.
 fn manage(
     engine: &mut Engine,
     id: u64,
@@ -102,7 +102,7 @@ fn manage(
         return Ok(());
     }
     let mut settings = SessionSettings::parse(&engine.row(id)?.settings)?;
-    // Who names a template wants it used.
+    // Naming a template turns note-taking on.
     settings.manage = manage.unwrap_or(true);
     settings.template = template.map(|Name(name)| name).or(settings.template);
     engine.set_session_settings(id, &settings.print()?)
@@ -259,7 +259,7 @@ pub(super) fn import_session(call: Call, given: Import) -> Result<Step, WireErro
     })
 }
 
-/// A session as it is listed.
+/// A session in the form for lists.
 #[derive(Serialize)]
 struct SessionShown {
     session: String,

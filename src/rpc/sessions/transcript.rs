@@ -1,4 +1,4 @@
-//! Sessions as text: a transcript for people, and JSON for programs, which can be read back.
+//! Sessions as text: a transcript for people, and JSON for programs, which can be imported again.
 
 use std::sync::Arc;
 
@@ -20,29 +20,29 @@ use crate::value::Value;
 use crate::value::json::{from_json, json_text};
 use crate::visible::visible;
 
-/// The number of the JSON form, to be raised when older programs could not read it.
+/// Version of the JSON form. Raise it when older programs could not read the new form.
 const VERSION: i64 = 1;
 
-/// How a session is written.
+/// Format of a written session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Format {
     /// For people.
     Markdown,
-    /// For programs, import-session among them.
+    /// For programs, including `import-session`.
     Json,
 }
 
-/// A session as it was read.
+/// A session read from text.
 pub(super) struct Read {
     pub(super) name: String,
     pub(super) project: Option<String>,
     pub(super) messages: Vec<NewMessage>,
-    /// What of them is in view, if that was written.
+    /// State of the view, if the text contains it.
     pub(super) view: Option<Revision>,
 }
 
-/// Writes a session's whole log.
+/// Writes the whole log of a session.
 pub(super) fn write(
     format: Format,
     row: &SessionRow,
@@ -58,7 +58,7 @@ pub(super) fn write(
 /// Reads what [`write`] wrote as JSON.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// Returns a phrase that says what is wrong with the text.
 pub(super) fn read(text: &str, counter: &dyn Counter) -> Result<Read, String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "kebab-case")]
@@ -99,7 +99,7 @@ fn view(text: &str) -> Result<Revision, String> {
     Ok(revision)
 }
 
-/// A session as [`read`] takes it.
+/// A session as [`read`] parses it.
 #[derive(Serialize)]
 struct Written<'a> {
     contexture_session: i64,
@@ -108,7 +108,7 @@ struct Written<'a> {
     created: i64,
     summary: Option<&'a str>,
     messages: Vec<MessageShown<'a>>,
-    /// As text, since its names are the program's and not the wire's.
+    /// Kept as text, since its names belong to this program and not to the wire.
     state: Option<String>,
 }
 
@@ -179,7 +179,7 @@ fn fenced(language: &str, content: &str) -> String {
     format!("{fence}{language}\n{content}\n{fence}\n")
 }
 
-/// What became of a message that is not simply in view.
+/// Returns the fate of a message that is not simply in view.
 fn fate(message: &Message, state: &State) -> Option<&'static str> {
     let number = message.number;
     let covered = || state.summary.as_ref().is_some_and(|s| s.covers.contains(number));

@@ -4,7 +4,7 @@ use crate::rpc::method::{Method, Pace, lacks, method};
 use crate::rpc::{configure, history, summarize, turn, window};
 use crate::value::Value;
 
-/// Says that a call about a history of the client's own needs no session.
+/// Returns whether a call needs a session, which a call about a client's own history does not.
 const HAS_NO_HISTORY: fn(&Value) -> bool = |params| lacks(params, "messages");
 
 /// In the order of the documentation.

@@ -1,4 +1,4 @@
-//! The methods of the template family about the notes that templates make.
+//! The methods of the template family about notes.
 
 use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::notes;

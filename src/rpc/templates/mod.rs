@@ -45,7 +45,7 @@ pub(super) fn list_templates(call: Call, given: ListTemplates) -> Result<Step, W
         let (description, error) = match found {
             None => (None, None),
             Some(Ok(found)) => (Some(found.front_matter.description.unwrap_or_default()), None),
-            // A broken one is shown as such, with what is wrong.
+            // A broken template is listed with its error.
             Some(Err(error)) => (None, Some(error.to_string())),
         };
         let path = source.path().map(str::to_owned);
@@ -71,7 +71,7 @@ pub(super) fn resolve_template(call: Call, given: ResolveTemplate) -> Result<Ste
     let template = folders.find(&given.name).map_err(|error| find_error(&error))?;
     let mut shown = TemplateShown::from(&template);
     if let Some(fields) = given.fields {
-        // Placeholders are names as programs write them; clients say them with hyphens.
+        // Placeholders are written with underscores; clients use hyphens.
         let fields: Vec<(String, String)> =
             fields.into_iter().map(|(name, text)| (name.replace('-', "_"), text)).collect();
         let fields: Fields<'_> = fields.iter().map(|(name, text)| (&**name, &**text)).collect();
@@ -82,7 +82,7 @@ pub(super) fn resolve_template(call: Call, given: ResolveTemplate) -> Result<Ste
     Step::done(&shown)
 }
 
-/// A template as clients see it.
+/// A template in the form for clients.
 #[derive(Serialize)]
 struct TemplateShown<'a> {
     name: &'a str,
@@ -127,8 +127,8 @@ impl<'a> From<&'a Template> for TemplateShown<'a> {
     }
 }
 
-/// Goes on once the template of this name is found to be usable for a session, if one is named; a
-/// session that there is not yet is of `project`.
+/// Continues with the template of this name, if a session may use it. A session that does not exist
+/// yet belongs to `project`.
 pub(super) fn usable(
     call: &Call,
     template: Option<String>,
@@ -158,7 +158,7 @@ pub(super) fn usable(
     })))
 }
 
-/// The folders for a call about a project.
+/// Returns the template folders for a call about a project.
 pub(super) fn folders(
     tools: &Tools,
     project: Option<String>,
@@ -166,7 +166,7 @@ pub(super) fn folders(
     tools.template_folders(project).map_err(agent_error)
 }
 
-/// The wire error of a template that cannot be found or used.
+/// Converts the error of a template that cannot be found or used.
 pub(super) fn find_error(error: &FindError) -> WireError {
     let text = error.to_string();
     match error {

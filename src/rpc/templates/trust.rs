@@ -1,4 +1,4 @@
-//! Methods that say which projects the user trusts. No tool of a model is one of these.
+//! Methods that manage which projects the user trusts. Models cannot call them.
 
 use std::path::{Path, PathBuf};
 
@@ -70,13 +70,13 @@ pub(super) fn list_trusted_projects(call: Call, _: Nothing) -> Result<Step, Wire
     Step::done(&call.tools.trust.list().into_iter().map(line).collect::<Vec<_>>())
 }
 
-/// The folder that is meant, for a client that may say so.
+/// Returns the folder that the call names. Fails for a client that may not decide on trust.
 fn project(call: &Call, given: OneProject) -> Result<PathBuf, WireError> {
     allowed(call)?;
     files::absolute(&given.project).map_err(|error| file_error(&error))
 }
 
-/// Trust is the user's to give: by a pipe or the user's own socket.
+/// Checks that the client acts for the user: over stdio or the user's own socket.
 fn allowed(call: &Call) -> Result<(), WireError> {
     match call.access.is_local() {
         true => Ok(()),
@@ -90,7 +90,7 @@ fn allowed(call: &Call) -> Result<(), WireError> {
     }
 }
 
-/// The names of the project's own templates.
+/// Returns the names of the project's own templates.
 fn own_templates(call: &Call, trusted: &Trusted) -> Vec<String> {
     let folders = TemplateFolders {
         project: Some(Path::new(&trusted.identity.project).to_owned()),
