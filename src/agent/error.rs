@@ -35,10 +35,7 @@ pub enum AgentError {
         known: Vec<String>,
     },
     /// The maximum number of providers is configured already.
-    #[error(
-        "there are {most} providers, which is all that there can be; give the name of one that is \
-         to be replaced"
-    )]
+    #[error("there are already {most} providers, the maximum; give the name of one to replace")]
     TooManyProviders {
         /// Maximum number of providers.
         most: usize,

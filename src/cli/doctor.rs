@@ -106,7 +106,7 @@ fn provider(configured: &Configured) -> Finding {
 fn runtime_folder(setup: &Setup) -> Finding {
     let folder = &setup.folders.runtime;
     match make_private(folder) {
-        Ok(()) => good(format!("sockets are made in {}", visible_path(folder))),
+        Ok(()) => good(format!("sockets are created in {}", visible_path(folder))),
         Err(error) => bad(error.to_string()),
     }
 }
@@ -159,9 +159,10 @@ fn trusted(folder: &Path) -> Vec<Finding> {
 fn state_to_be(folder: &Path) -> Finding {
     let above = folder.ancestors().find(|above| above.exists());
     match above.filter(|above| !above.is_dir()) {
-        None => {
-            good(format!("the state will be kept in {}, which will be made", visible_path(folder)))
-        }
+        None => good(format!(
+            "the state will be kept in {}, which will be created",
+            visible_path(folder)
+        )),
         Some(file) => bad(format!(
             "the state cannot be kept in {}: {} is not a folder; choose another with --state DIR",
             visible_path(folder),
@@ -221,7 +222,7 @@ fn kept_beside(folder: &Path) -> Vec<Finding> {
 fn database(folder: &Path) -> Vec<Finding> {
     let files = Files::new(folder);
     if !files.database().exists() && !files.log().exists() {
-        return vec![good(format!("{DATABASE} will be made when the server first starts"))];
+        return vec![good(format!("{DATABASE} will be created when the server first starts"))];
     }
     match recovery::inspect(folder) {
         Ok(found) if found.is_empty() => vec![good(format!("{DATABASE} is sound"))],

@@ -19,7 +19,7 @@ use crate::value::Value;
 #[command(
     after_help = "Examples:\n  contexture render src/main.rs src/lib.rs:10-40\n  contexture \
     render *.el --format xml --max-tokens 2000\n\nA file may be followed by :START or :START-END. \
-    What was left out is reported on standard error."
+    Files that are left out are reported on standard error."
 )]
 pub(super) struct Render {
     /// Files, each with an optional :START or :START-END

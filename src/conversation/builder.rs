@@ -254,7 +254,7 @@ impl Builder {
 fn check_names(tools: &[Arc<dyn OfferedTool>]) -> Result<(), Error> {
     for (at, tool) in tools.iter().enumerate() {
         if tools[..at].iter().any(|other| other.name() == tool.name()) {
-            let what = "is there twice; give each tool a name of its own".to_owned();
+            let what = "is defined twice; give each tool its own name".to_owned();
             return Err(Error::Tool { name: tool.name().to_owned(), what });
         }
     }

@@ -41,7 +41,7 @@ pub struct Listed {
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
     /// The name is not valid for a template.
-    #[error("a template's name can have letters, digits, spaces, dots, - and _, but it is {0:?}")]
+    #[error("a template's name can have letters, digits, spaces, dots, - and _, got {0:?}")]
     BadName(String),
     /// There is no template of this name.
     #[error("no template {name:?}; there are {}", .known.join(", "))]

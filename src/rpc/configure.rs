@@ -59,7 +59,7 @@ pub(super) struct Configure {
     /// Roll back in `process-turn`; `nil`.
     #[serde(default)]
     auto_rollback: Switch,
-    /// Have a template manage the history in `chat`; `nil`.
+    /// Replace the history with notes in `chat`; `nil`.
     #[serde(default)]
     manage: Switch,
     /// Template to use; `""` for `freeform-chat`.

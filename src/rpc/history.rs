@@ -263,6 +263,6 @@ struct SessionStats<'a> {
 pub(super) fn not_beside_session(session: &Option<InSession>) -> Result<(), WireError> {
     match session {
         None => Ok(()),
-        Some(_) => Err(param_error("messages", "cannot be given beside session")),
+        Some(_) => Err(param_error("messages", "cannot be combined with session")),
     }
 }

@@ -72,13 +72,13 @@ pub(super) fn configure_provider(call: Call, given: ConfigureParams) -> Result<S
     ];
     let own = own.into_iter().find(|(_, is_given)| *is_given);
     if let Some((param, _)) = own.filter(|_| !call.access.is_local()) {
-        let why = "is not for clients over TCP; give api-key, use the configuration file, or \
+        let why = "is not allowed over TCP; give api-key, use the configuration file, or \
                    connect over stdio or the Unix socket";
         return Err(param_error(param, why));
     }
     if !call.access.may_change_providers() {
-        let why = "who connects over TCP without the secret cannot change providers; show the \
-                   secret first, or connect over stdio or the Unix socket";
+        let why = "clients over TCP cannot change providers without the secret; send the secret \
+                   first, or connect over stdio or the Unix socket";
         return Err(application("not-allowed", why.to_owned(), vec![]));
     }
     if given.script.as_ref().is_some_and(|script| !script.is_absolute()) {

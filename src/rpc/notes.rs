@@ -25,11 +25,11 @@ pub(super) struct ManageContext {
     session: Option<InSession>,
     /// Template; defaults to the session's.
     template: Option<Name>,
-    /// Number of recent runs to show to the model; 0 turns managing off.
+    /// Number of recent runs to show to the model; 0 turns note-taking off.
     recent_runs: Option<i64>,
     /// Number of these runs that follow its notes unchanged; 0 for none.
     passthrough_runs: Option<i64>,
-    /// Tokens of history below which nothing is managed; 0 for always.
+    /// Tokens of history below which no notes are taken; 0 for always.
     token_threshold: Option<i64>,
     /// Provider that writes the notes, unless the template names a model.
     provider: Option<Name>,
@@ -72,15 +72,15 @@ pub(super) fn manage_context(call: Call, given: ManageContext) -> Result<Step, W
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct ListViews {
-    /// List only this session's.
+    /// List only the notes of this session.
     session: Option<Name>,
-    /// List only those with this status.
+    /// List only notes with this status.
     status: Option<NotesStatus>,
-    /// List only the one with this id, `view-N`.
+    /// List only the notes with this id, `view-N`.
     view: Option<ViewId>,
     #[schemars(description = format!("Maximum number, up to {MAX_LISTED}; defaults to {DEFAULT_LISTED}."))]
     limit: Option<i64>,
-    /// Leave out `:prompt`, `:payload` and `:output`.
+    /// Leave `:prompt`, `:payload` and `:output` out of the result.
     brief: Option<bool>,
 }
 

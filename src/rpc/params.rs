@@ -107,7 +107,7 @@ pub(super) fn is_session_id(text: &str) -> bool {
 pub(super) fn new_name(Name(name): Name) -> Result<String, WireError> {
     match is_session_id(&name) {
         false => Ok(name),
-        true => Err(param_error("name", &format!("must not be like an id, got {name:?}"))),
+        true => Err(param_error("name", &format!("must not have the form of an id, got {name:?}"))),
     }
 }
 
@@ -146,7 +146,7 @@ pub(super) fn ids(
             Ok(ids)
         }
         (Some(_), Some(_)) => {
-            Err(param_error("ids", "cannot be given beside id; give one of them"))
+            Err(param_error("ids", "cannot be combined with id; give one of them"))
         }
         _ => Err(param_error("id", "is required: one id, or several as ids")),
     }
@@ -170,7 +170,7 @@ pub(super) fn selection(
         (Some(_), Some(_)) => {
             return Err(param_error(
                 "managers",
-                "cannot be given beside manager; give one of them",
+                "cannot be combined with manager; give one of them",
             ));
         }
         (manager, None) => vec![manager.unwrap_or_default().0],
@@ -234,7 +234,9 @@ pub(super) fn stored_count(
         Some(-1) => Ok(Some(None)),
         Some(number) => match u64::try_from(number) {
             Ok(number) => Ok(Some(Some(number))),
-            Err(_) => Err(param_error(name, "must be 0 or more, or -1 for what the template says")),
+            Err(_) => {
+                Err(param_error(name, "must be 0 or more, or -1 to use the template's value"))
+            }
         },
     }
 }
@@ -260,8 +262,8 @@ pub(super) struct KnownMetadata {
 pub(super) fn metadata(value: Option<Value>) -> Result<Metadata, WireError> {
     if value.as_ref().is_some_and(|value| value.exceeds(MAX_METADATA_BYTES)) {
         let message = format!(
-            "must have at most {MAX_METADATA_BYTES} bytes, each datum counted as {} beside its \
-             text; put long texts into the content",
+            "must have at most {MAX_METADATA_BYTES} bytes, counting {} more for each datum; put \
+             long texts into the content",
             Value::DATUM_BYTES
         );
         return Err(param_error("metadata", &message));
@@ -319,7 +321,10 @@ fn check_metadata(metadata: &Metadata) -> Result<(), WireError> {
     }
     for name in ["start-line", "end-line"] {
         if !matches!(metadata.get(name), None | Some(Value::Nil) | Some(Value::Int(1..))) {
-            return Err(param_error(&format!("metadata.{name}"), "must be an integer from 1 up"));
+            return Err(param_error(
+                &format!("metadata.{name}"),
+                "must be an integer of 1 or more",
+            ));
         }
     }
     if let Some((start, end)) = metadata.lines().filter(|(start, end)| start > end) {

@@ -36,7 +36,7 @@ pub(super) fn summarize_context(call: Call, given: SummarizeContext) -> Result<S
     let items = not_negative("max-items", given.max_items)?;
     let turns = not_negative("keep-turns", given.keep_turns)?;
     if items.is_some() && turns.is_some() {
-        return Err(param_error("keep-turns", "cannot be given beside max-items"));
+        return Err(param_error("keep-turns", "cannot be combined with max-items"));
     }
     let keep = turns.map_or(Keep::Messages(items.unwrap_or(SUMMARIZED_BUT)), Keep::Turns);
     if let Some(messages) = given.messages {

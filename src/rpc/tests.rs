@@ -87,12 +87,12 @@ fn bad_parameters_are_refused_by_name() {
     check(
         "get-context",
         "(:manager \"a\" :managers (\"b\"))",
-        "managers cannot be given beside manager; give one of them",
+        "managers cannot be combined with manager; give one of them",
     );
     check(
         "add-context",
         "(:content \"x\" :metadata (:start-line 0))",
-        "metadata.start-line must be an integer from 1 up",
+        "metadata.start-line must be an integer of 1 or more",
     );
     check(
         "add-context",
@@ -118,13 +118,13 @@ fn bad_parameters_are_refused_by_name() {
     check(
         "remove-context",
         "(:id \"ctx-1\" :ids (\"ctx-2\"))",
-        "ids cannot be given beside id; give one of them",
+        "ids cannot be combined with id; give one of them",
     );
     check("remove-context", "(:id \"7\")", "id must be an item's id such as ctx-12, got \"7\"");
     check("configure-manager", "(:max-items 0)", "max-items must be from 1 to 1000, got 0");
     check("configure-manager", "(:max-items 1001)", "max-items must be from 1 to 1000, got 1001");
     check("clear-context", "(:manager \"\")", "manager must not be empty");
-    check("move-context", "(:id \"ctx-1\")", "to is required, or before, or after: one of them");
+    check("move-context", "(:id \"ctx-1\")", "to is required, or before or after instead");
 }
 
 #[test]

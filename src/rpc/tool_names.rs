@@ -51,6 +51,10 @@ fn tool<E: serde::de::Error>(name: &Value) -> Result<&'static ContextTool, E> {
         _ => "",
     };
     // A keyword or symbol may have hyphens.
-    find(&text.replace('-', "_"))
-        .ok_or_else(|| E::custom(format!("has no tool {text:?}; there are {}", names().join(", "))))
+    find(&text.replace('-', "_")).ok_or_else(|| {
+        E::custom(format!(
+            "must name existing tools, got {text:?}; there are {}",
+            names().join(", ")
+        ))
+    })
 }

@@ -207,7 +207,7 @@ impl Reader {
 
     /// Ends the connection without an answer, as for a peer that is not a client.
     fn turn_away(&self) -> bool {
-        tracing::warn!("ended a TCP connection: what came was not a message");
+        tracing::warn!("ended a TCP connection: it sent something that is not a message");
         false
     }
 

@@ -356,5 +356,5 @@ async fn finish_later(work: Work, reply: Reply) {
 }
 
 pub(super) fn defect(what: &str) -> WireError {
-    internal_error(&format!("{what}; the server goes on, its log says more"))
+    internal_error(&format!("{what}; the server keeps running, and its log has details"))
 }

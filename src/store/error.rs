@@ -57,8 +57,8 @@ pub enum StoreError {
     },
     /// A file was removed while the server was running.
     #[error(
-        "{} was removed while the server runs, so nothing can be stored; stop the server, put the \
-         state folder or a backup back, and start it again",
+        "{} was removed while the server was running, so nothing can be stored; stop the server, \
+         put the state folder or a backup back, and start it again",
         visible_path(path)
     )]
     Removed {
@@ -67,7 +67,7 @@ pub enum StoreError {
     },
     /// The state is read-only.
     #[error(
-        "the state can only be read now ({why}), so nothing was changed; free disk space or make \
+        "the state is read-only now ({why}), so nothing was changed; free disk space or make \
          the state folder writable, then repeat the call"
     )]
     ReadOnly {

@@ -309,9 +309,14 @@ fn a_manager_that_fails_in_any_way_fails_open() {
         check_failure(&failing, whole, "answer", &format!("because {kind}"));
     }
     check_failure(&answers("text = \"This br\"\ncut = true"), whole, "answer", "m-1");
-    check_failure(&answers("text = \" \""), whole, "answer", "gave no notes");
+    check_failure(&answers("text = \" \""), whole, "answer", "returned no notes");
     check_failure(&answers("text = \"So\"\nstop = \"length\""), whole, "answer", "max-tokens");
-    check_failure(&answers("text = \"So\"\nstop = \"refused\""), whole, "answer", "not let finish");
+    check_failure(
+        &answers("text = \"So\"\nstop = \"refused\""),
+        whole,
+        "answer",
+        "refused to finish",
+    );
     let endless = answers(&format!("text = \"{}\"", "x".repeat((1 << 20) + 1)));
     check_failure(&endless, whole, "answer", "more than 1048576 bytes");
 }
@@ -351,7 +356,7 @@ fn a_turn_that_is_cancelled_while_it_is_managed_keeps_the_question() {
     let mut client = begin(&home);
     let id = client.send("chat", "(:content \"third question\")");
     let told = client.notification("progress");
-    assert_eq!(text(&told["text"]), "the history is managed by mine");
+    assert_eq!(text(&told["text"]), "taking notes with the template mine");
     client.send("cancel", &format!("(:id {id})"));
     let failure = client.reply(id).unwrap_err();
     assert_eq!(failure.code, -32800);
@@ -391,7 +396,7 @@ fn a_client_is_told_that_the_history_is_managed_before_it_is() {
             told.push(text(&message["params"]["text"]).to_owned());
         }
     }
-    assert_eq!(told, ["the history is managed by mine"]);
+    assert_eq!(told, ["taking notes with the template mine"]);
 }
 
 #[test]

@@ -72,7 +72,11 @@ fn a_model_has_no_tools_unless_it_is_given_some() {
     let set = client.ok("configure-session", "(:tools nil :allowed-tools nil)");
     assert_eq!((&set["tools"], &set["allowed_tools"]), (&Json::Null, &Json::Null));
     let failure = client.fails("chat", "(:content \"x\" :tools (:dance))");
-    assert!(failure.message.starts_with("tools has no tool \"dance\"; there are list_context"));
+    assert!(
+        failure
+            .message
+            .starts_with("tools must name existing tools, got \"dance\"; there are list_context")
+    );
     let failure = client.fails("chat", "(:content \"x\" :tools \"all\")");
     assert_eq!(failure.message, "tools must be t, nil or a list of names of tools");
 }
@@ -379,7 +383,7 @@ fn a_relative_name_needs_a_project_and_nobody_is_asked() {
     let (asked, answer) = decide(&mut client, "(:content \"look\" :tools t)", ":once");
     assert!(asked.is_empty());
     let result = text(&answer["tool_calls"][0]["text"]);
-    assert!(result.starts_with("\"notes.txt\" is no absolute file name"), "{result}");
+    assert!(result.starts_with("\"notes.txt\" is not an absolute file name"), "{result}");
 }
 
 /// The call of the log's last unit, with its result.

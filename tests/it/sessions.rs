@@ -195,7 +195,7 @@ fn what_is_imported_is_checked() {
         assert_eq!(error.param(), "text");
         assert!(error.message.contains(expected), "{}", error.message);
     };
-    check("", "must be the JSON that export-session gives");
+    check("", "must be the JSON that export-session returns");
     check("{}", "contexture-session is required");
     check("{\"contexture_session\":9,\"name\":\"a\",\"messages\":[]}", "has format 9");
     check("{\"contexture_session\":1,\"name\":\"\",\"messages\":[]}", "must not be empty");

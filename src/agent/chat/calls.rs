@@ -48,11 +48,11 @@ impl Chat {
                 () if last => (
                     Outcome::Refused,
                     format!(
-                        "a turn has {MAX_ROUNDS} rounds of calls at most; answer without calls now"
+                        "a turn has at most {MAX_ROUNDS} rounds of calls; answer without calls now"
                     ),
                 ),
                 () if at >= MAX_CALLS => {
-                    (Outcome::Refused, format!("an answer may call {MAX_CALLS} tools at most"))
+                    (Outcome::Refused, format!("an answer may call at most {MAX_CALLS} tools"))
                 }
                 () => self.carry_out_one(called, &mut always).await,
             };
@@ -125,8 +125,8 @@ impl Chat {
             outside: asked.outside(),
         };
         if !self.events.send(TurnEvent::Approval(approval)) {
-            let why = "nobody could be asked: the client is told no progress, or does not read it; \
-                       what :allow names needs no leave";
+            let why = "nobody could be asked: the client receives no progress, or does not read \
+                       it; tools named in :allow need no permission";
             return Err(why.to_owned());
         }
         tokio::select! {
@@ -150,7 +150,7 @@ impl Chat {
             engine.set_session_settings(id, &settings.print()?)
         });
         if let Err(error) = noted.await {
-            tracing::warn!("that {} is always allowed was not kept: {error}", tool.name());
+            tracing::warn!("cannot store that {} is always allowed: {error}", tool.name());
         }
     }
 

@@ -97,7 +97,7 @@ impl Chat {
             Ok(())
         });
         if let Err(error) = learned.await {
-            tracing::warn!("that a window was too long was not kept: {error}");
+            tracing::warn!("cannot record that a window was too long: {error}");
         }
     }
 
@@ -113,7 +113,8 @@ impl Chat {
             None => self.told_too_long(begun),
         };
         let needed = error.needed;
-        source.what = format!("{}; what can never be left out needs {needed} tokens", source.what);
+        source.what =
+            format!("{}; the parts that cannot be left out need {needed} tokens", source.what);
         source.model = self.configured.provider.model().to_owned();
         let name = self.configured.name.clone();
         AgentError::NeverFits { name, source: Box::new(source), needed, parts: error.parts }
@@ -126,7 +127,7 @@ impl Chat {
             kind: ErrorKind::ContextTooLong,
             provider: self.configured.name.clone(),
             model: String::new(),
-            what: format!("it takes {limit} tokens"),
+            what: format!("it accepts {limit} tokens"),
             retry_after: None,
             overflow: None,
         }

@@ -111,7 +111,7 @@ pub async fn preview(job: Job, request: ChatRequest) -> Result<Preview, AgentErr
 }
 
 fn broken() -> AgentError {
-    AgentError::Defect("chat; the server goes on")
+    AgentError::Defect("chat; the server keeps running")
 }
 
 /// Takes the whole turn. Other turns of the session are refused until it ends.

@@ -34,7 +34,7 @@ impl Chat {
             self.status("older turns were summarized".to_owned());
         }
         if let Some(wish) = &self.notes {
-            self.status(format!("the history is managed by {}", visible(&wish.template)));
+            self.status(format!("taking notes with the template {}", visible(&wish.template)));
             let managed = notes::manage(&self.job, self.row.id, wish, &self.configured).await;
             let managed = managed.map_err(|error| self.in_turn(&begun, error))?;
             self.report_notes(&mut begun, &managed);
@@ -141,7 +141,7 @@ impl Chat {
                 managed.mark_used(&self.job.services).await;
                 return Ok(Some(built));
             }
-            Ok(_) => "the notes did not fit into the window beside the rest".to_owned(),
+            Ok(_) => "the window has no room for the notes".to_owned(),
             Err(error) => error.to_string(),
         };
         managed.give_up(&self.job.services, reason).await;

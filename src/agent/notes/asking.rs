@@ -32,11 +32,13 @@ impl NotesRun<'_> {
         asked?;
         let name = manager.provider.model();
         match whole.stop {
-            _ if self.view.output.is_empty() => Stopped::failed(format!("{name} gave no notes")),
+            _ if self.view.output.is_empty() => {
+                Stopped::failed(format!("{name} returned no notes"))
+            }
             Some(Stop::Length) => Stopped::failed(format!(
                 "{name} was cut off before its notes were complete; raise the provider's max-tokens"
             )),
-            Some(Stop::Refused) => Stopped::failed(format!("{name} was not let finish its notes")),
+            Some(Stop::Refused) => Stopped::failed(format!("{name} refused to finish its notes")),
             _ => Ok(self.view.output.clone()),
         }
     }

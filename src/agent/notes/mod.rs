@@ -156,10 +156,10 @@ impl TurnNotes {
                 fail(&mut self.view, NotesStep::Store, error.to_string());
                 match kept(services, &self.view).await {
                     Ok(id) => self.id = Some(id),
-                    Err(error) => tracing::warn!("a failed view could not be stored: {error}"),
+                    Err(error) => tracing::warn!("cannot store failed notes: {error}"),
                 }
             }
-            Err(error) => tracing::warn!("what became of a turn could not be stored: {error}"),
+            Err(error) => tracing::warn!("cannot store the outcome of note-taking: {error}"),
         }
         if self.taken.is_none() {
             self.tell(services).await;
@@ -170,7 +170,7 @@ impl TurnNotes {
         self.is_told = true;
         let view = self.view.clone();
         if let Err(error) = services.engine.ask(move |engine| engine.tell_of_notes(view)).await {
-            tracing::warn!("nobody could be told of a managed turn: {error}");
+            tracing::warn!("cannot announce the notes of a turn: {error}");
         }
     }
 }

@@ -228,8 +228,8 @@ impl<'a> NotesRun<'a> {
             Err(Unfit::TooLong(tokens)) => {
                 self.view.prompt_tokens = Some(tokens);
                 Stopped::failed(format!(
-                    "the prompt has {tokens} tokens even without earlier turns, and {} takes \
-                     {budget}",
+                    "the prompt has {tokens} tokens even without earlier turns, but {} accepts \
+                     only {budget}",
                     manager.provider.model()
                 ))
             }

@@ -109,7 +109,7 @@ impl ContextTool {
     fn called(self, arguments: &str) -> Result<Call, String> {
         let text = if arguments.trim().is_empty() { "{}" } else { arguments };
         let given = from_json(text.as_bytes())
-            .map_err(|error| format!("the arguments are no JSON: {error}"))?;
+            .map_err(|error| format!("the arguments are not JSON: {error}"))?;
         let Value::Map(entries) = &given else {
             return Err("the arguments must be a JSON object".to_owned());
         };

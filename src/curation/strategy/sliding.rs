@@ -19,7 +19,8 @@ impl Strategy for Sliding {
     }
 
     fn doc(&self) -> &'static str {
-        "Keeps the first message and the newest that fit, and says how many it left out between."
+        "Keeps the first message and the newest that fit, and reports how many were left out in \
+         between."
     }
 
     fn project(&self, history: &History<'_>, aim: &Aim<'_>) -> Projection {

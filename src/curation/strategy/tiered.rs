@@ -28,8 +28,8 @@ impl Strategy for Tiered {
     }
 
     fn doc(&self) -> &'static str {
-        "Shortens old results of tools and then leaves out old messages, in batches so that prompt \
-         caches stay good, and keeps a ledger of them; with a query, the best matches stay."
+        "Shortens old tool results, then leaves out old messages and keeps a ledger of them. \
+         Works in batches, so that prompt caches stay valid; with a query, the best matches stay."
     }
 
     fn project(&self, history: &History<'_>, aim: &Aim<'_>) -> Projection {

@@ -93,7 +93,7 @@ impl Engine {
         if let Some(asked) = answer.asked {
             // The answer matters more than the record of its price.
             if let Err(error) = self.note_usage(asked) {
-                tracing::warn!("what the provider reported was not kept: {error}");
+                tracing::warn!("cannot store the provider's token counts: {error}");
             }
         }
         match answer.messages.is_empty() {

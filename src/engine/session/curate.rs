@@ -297,7 +297,7 @@ fn with_summary(mut error: BudgetTooSmall, summary: u64, max_tokens: u64) -> Bud
             Irreducible {
                 section: Section::Summary,
                 what: What::Text,
-                reason: "the summary of what came before",
+                reason: "the summary of earlier messages",
                 tokens: summary,
             },
         );

@@ -33,7 +33,7 @@ pub(super) struct ChatParams {
     provider: Option<Name>,
     /// Model, or the name of a provider; defaults to the session's, else to the provider's.
     model: Option<Name>,
-    /// Have a template manage the history in this turn; defaults to the session's setting.
+    /// Replace the history with notes in this turn; defaults to the session's setting.
     #[serde(default)]
     manage: Switch,
     /// Template to use; implies `:manage t`. A first line `@context-helper NAME` in the message
@@ -49,7 +49,7 @@ pub(super) struct ChatParams {
     /// Texts to include with the conversation, as in `build-context`.
     sections: Option<SectionTexts>,
     /// Show what would be sent from the session as it is, without the memories that the turn would
-    /// find and before any managing. Nothing is sent or changed.
+    /// find and before any note-taking. Nothing is sent or changed.
     dry_run: Option<bool>,
     request_key: Option<RequestKey>,
 }

@@ -168,7 +168,9 @@ pub(super) fn move_context(_: Call, given: MoveContext) -> Result<Step, WireErro
         (Some(index), None, None) => Place::Index(index),
         (None, Some(neighbour), None) => Place::Before(neighbour),
         (None, None, Some(neighbour)) => Place::After(neighbour),
-        _ => return Err(param_error("to", "is required, or before, or after: one of them")),
+        _ => {
+            return Err(param_error("to", "is required, or before or after instead"));
+        }
     };
     let manager = given.manager.unwrap_or_default().0;
     Step::state_within(Reach::Manager(manager.clone()), move |engine| {

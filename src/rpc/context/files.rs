@@ -45,7 +45,7 @@ pub(super) fn add_file(call: Call, given: AddFile) -> Result<Step, WireError> {
     let start = not_negative("start-line", given.start_line)?;
     let end = not_negative("end-line", given.end_line)?;
     let range = match (start, end) {
-        (None, Some(_)) => return Err(param_error("start-line", "is required beside end-line")),
+        (None, Some(_)) => return Err(param_error("start-line", "is required with end-line")),
         (start, end) => start.map(|start: u64| (start, end)),
     };
     let options = read_options(&call.tools, given.max_file_bytes)?;

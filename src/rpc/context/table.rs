@@ -74,7 +74,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
                  `:fate` (`:kept :cut :dropped`), its `:tokens` and the `:reason`.",
         ),
     method!("context", "context-summary", query::context_summary)
-        .doc("Summarizes the content of a manager.")
+        .doc("Counts the items of a manager, with a short preview.")
         .result("`:count :types :preview :tokens`; a preview looks like `3 items: Code, Error`."),
     method!("context", "refresh-context", refresh::refresh_context)
         .doc(

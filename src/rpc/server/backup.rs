@@ -61,7 +61,7 @@ pub(super) fn backup(call: Call, _: Nothing) -> Result<Step, WireError> {
         let Some((folder, snapshot)) = folder.zip(snapshot) else {
             let said = engine.refusal().map_or_else(
                 || "this server keeps no state in files, so there is nothing to back up".to_owned(),
-                |why| format!("no backup can be made while the state is only read ({why})"),
+                |why| format!("no backup can be made while the state is read-only ({why})"),
             );
             return Ok(Finish::Refused(application("backup-failed", said, vec![])));
         };

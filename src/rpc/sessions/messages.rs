@@ -76,10 +76,10 @@ impl MessageParam {
             .as_ref()
             .is_some_and(|calls| !calls.is_empty() && role != Role::Assistant)
         {
-            return Err(param_error("tool-calls", "belong to messages of the assistant"));
+            return Err(param_error("tool-calls", "are only for messages of the assistant"));
         }
         if self.tool_call_id.is_some() && role != Role::Tool {
-            return Err(param_error("tool-call-id", "belongs to messages of a tool"));
+            return Err(param_error("tool-call-id", "is only for messages of a tool"));
         }
         let tool_calls: Vec<ToolCall> = self
             .tool_calls
@@ -171,7 +171,7 @@ pub(super) fn add_message(call: Call, given: AddMessage) -> Result<Step, WireErr
     let messages = match given.messages {
         Some(messages) if of_one.is_none() => messages,
         Some(_) => {
-            let message = format!("cannot be given beside {}", of_one.unwrap_or_default());
+            let message = format!("cannot be combined with {}", of_one.unwrap_or_default());
             return Err(param_error("messages", &message));
         }
         None if given.content.is_none() && given.tool_calls.is_none() => {

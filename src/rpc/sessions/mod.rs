@@ -39,7 +39,7 @@ pub(super) struct Open {
     manager: Option<ManagerName>,
     /// Folder of the project that it is about.
     project: Option<Short>,
-    /// Have a template manage its history.
+    /// Replace its history with notes.
     #[serde(default)]
     manage: Switch,
     /// Template to use; implies `:manage t`.

@@ -15,10 +15,10 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .doc("Lists the sessions, last changed first.")
         .result("A list of sessions."),
     method!("session", "current-session", super::current_session)
-        .doc("Returns the session that calls without `:session` use.")
+        .doc("Returns the current session, which calls without `:session` use.")
         .result(ROW),
     method!("session", "switch-session", super::switch_session)
-        .doc("Makes a session the one that calls without `:session` use.")
+        .doc("Makes a session the current one, which calls without `:session` use.")
         .result(ROW),
     method!("session", "rename-session", super::rename_session)
         .doc("Renames a session.")

@@ -70,13 +70,13 @@ pub(super) fn read(text: &str, counter: &dyn Counter) -> Result<Read, String> {
         state: Option<String>,
     }
     let value = from_json(text.as_bytes())
-        .map_err(|error| format!("must be the JSON that export-session gives: {error}"))?;
+        .map_err(|error| format!("must be the JSON that export-session returns: {error}"))?;
     let file: File = value.decode().map_err(|error| {
-        format!("must be the JSON that export-session gives: {} {}", error.path, error.message)
+        format!("must be the JSON that export-session returns: {} {}", error.path, error.message)
     })?;
     if file.contexture_session > VERSION {
         let found = file.contexture_session;
-        return Err(format!("has format {found} and this program knows up to {VERSION}"));
+        return Err(format!("has format {found}, but this program knows only up to {VERSION}"));
     }
     let name: Name = Value::Str(file.name)
         .decode()
@@ -137,7 +137,7 @@ fn markdown(row: &SessionRow, log: &[Arc<Message>], state: &State) -> String {
     text += &format!("Begun {}.{project} Messages: {}.\n", time(row.created), log.len());
     if let Some(summary) = &state.summary {
         text +=
-            &format!("\n## Summary of what is no longer in view\n\n{}\n", summary.text.trim_end());
+            &format!("\n## Summary of messages no longer in view\n\n{}\n", summary.text.trim_end());
     }
     for message in log {
         text += &heading(message, state);

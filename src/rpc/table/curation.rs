@@ -33,7 +33,7 @@ pub(super) static METHODS: &[Method] = &[
                  `nil`. A phase has the totals: `:input :output :cached` over the `:reported` \
                  windows, and `:cost` over the `:priced` ones, `nil` if there are none."),
     method!("session", "context-stats", history::context_stats)
-        .doc("Tells how much of a model's limit a session's view, or a history, takes.")
+        .doc("Reports how much of a model's limit a session's view or a history fills.")
         .result("`:items :tokens :limit :utilization-percent :needs-pruning :model :model-known \
                  :exact`; for a session also `:log :turns :pruned :summarized :summaries :pinned \
                  :revision`, and the `:summary` in view, or `nil`.")
@@ -87,7 +87,8 @@ pub(super) static METHODS: &[Method] = &[
                  `:settings`, each `:name :value :default :least :most`.")
         .pace(Pace::InOrder),
     method!("session", "report-usage", turn::report_usage)
-        .doc("Corrects the token counts for a model by what its provider reported. Reports of less \
+        .doc("Calibrates the token counts for a model with a count that its provider reported. \
+              Reports of less \
               than 200 tokens are ignored; `:reports` then stays the same.")
         .result("`:model :ratio :reports :factor`."),
 ];

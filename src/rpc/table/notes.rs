@@ -6,17 +6,18 @@ use crate::rpc::notes;
 /// In the order of the documentation.
 pub(super) static METHODS: &[Method] = &[
     method!("template", "manage-context", notes::manage_context)
-        .doc("Makes the managed view of a session as it is now, with a template and a model, as \
-              `chat` does for a managed session. Each turn's view is made once and then taken from \
-              the store. A failure is reported in the result, not as an error.")
+        .doc("Takes notes on a session as it is now, with a template and a model, as `chat` does \
+              if `:manage` is on. The notes for a turn are made once and then read from the \
+              store. A failure is reported in the result, not as an error.")
         .result("`:session :status :step :reason :template :source :sha256 :provider :model :view \
-                 :cached :tokens-before :tokens-after`, the view as `:text` and the `:messages` \
-                 that follow it, and `:prompt :payload :sections :prompt-tokens :budget :runs-shown`. The status \
+                 :cached :tokens-before :tokens-after`, the notes as `:text` and the `:messages` \
+                 that follow them, and `:prompt :payload :sections :prompt-tokens :budget \
+                 :runs-shown`. The status \
                  is `:managed`, `:below-threshold`, `:disabled`, or `:failed` with the step and the \
                  reason.")
         .pace(Pace::Aside),
     method!("template", "list-views", notes::list_views)
-        .doc("Lists the outcomes of managing turns, newest first.")
+        .doc("Lists the outcomes of note-taking, newest first.")
         .result("A list of `:view :session :turn :message :created :status :step :reason :template \
                  :source :path :sha256 :provider :model :recent-runs :passthrough-runs \
                  :token-threshold :runs-shown :sections :budget :prompt-tokens :input-tokens \

@@ -133,7 +133,7 @@ impl State {
         let mut findings = Vec::new();
         if self.foreign_wal {
             findings.push(Finding::repaired(
-                "the database's write-ahead log belongs to another moment, so it was ignored",
+                "the database's write-ahead log does not match the database, so it was ignored",
             ));
         }
         if let [path] = &*self.unusable {

@@ -43,7 +43,7 @@ pub(super) fn integer<T: Integer>(value: &Value) -> Result<T, Error> {
 pub(super) fn float(value: &Value) -> Result<f64, Error> {
     match value {
         Value::Float(number) | Value::FloatText(number, _) => Ok(*number),
-        #[allow(clippy::cast_precision_loss, reason = "rounding is what was asked for")]
+        #[allow(clippy::cast_precision_loss, reason = "the caller asked for rounding")]
         Value::Int(number) => Ok(*number as f64),
         Value::BigInt(digits) => {
             digits.parse().map_err(|_| Error::misfit("a number", value.describe()))

@@ -169,7 +169,7 @@ impl Reader<'_> {
         };
         let Some(end) = named.find('}') else { return Err(self.ended_in_character()) };
         let Some(digits) = named[..end].strip_prefix("U+") else {
-            let message = "a character given by its name: write \\N{U+XXXX}";
+            let message = "a character name: write \\N{U+XXXX}";
             return Err(self.fault(ReadErrorKind::Unsupported, message));
         };
         match u32::from_str_radix(digits, 16).ok().and_then(char::from_u32) {

@@ -69,7 +69,7 @@ impl Request {
         }
         let Given { path, start_line, end_line } = read(given)?;
         if start_line.is_none() && end_line.is_some() {
-            return Err("start-line is required beside end-line".to_owned());
+            return Err("start-line is required with end-line".to_owned());
         }
         let lines = start_line.map(|start| (start, end_line));
         Ok(Self::AddFile(AddFile { path, lines, outside: None, opened: None }))
@@ -113,7 +113,7 @@ impl Request {
             files::resolve(&name, project.as_deref().map(Path::new)).map_err(|_| {
                 let name = json_text(&Value::Str(name));
                 format!(
-                    "{name} is no absolute file name, and the session is of no project's folder"
+                    "{name} is not an absolute file name, and the session has no project folder"
                 )
             })
         });

@@ -22,16 +22,16 @@ pub static ALL: &[ContextTool] = &[
     },
     ContextTool {
         name: "read_context",
-        description: "Gives the whole content of an item of your context.",
+        description: "Returns the full content of an item in your context.",
         arguments: &[required("id", "string", "The item's id, such as ctx-7.")],
         phrase: "read the item",
         read: Request::read_context,
     },
     ContextTool {
         name: "add_file",
-        description: "Adds a file, or some of its lines, to your context; from now on you see it.",
+        description: "Adds a file, or some of its lines, to your context, where you then see it.",
         arguments: &[
-            required("path", "string", "Its name, absolute or from the project's folder."),
+            required("path", "string", "The file, absolute or relative to the project."),
             optional("start_line", "integer", "The first line, from 1."),
             optional("end_line", "integer", "The last line."),
         ],
@@ -40,28 +40,29 @@ pub static ALL: &[ContextTool] = &[
     },
     ContextTool {
         name: "add_text",
-        description: "Adds a text of your own to your context; from now on you see it.",
+        description: "Adds a text of your own to your context, where you then see it.",
         arguments: &[required("content", "string", "The text.")],
         phrase: "add a text",
         read: Request::add_text,
     },
     ContextTool {
         name: "drop_context",
-        description: "Takes items out of your context; the user can bring them back.",
+        description: "Removes items from your context; the user can restore them.",
         arguments: &[required("ids", "array", "The items' ids.")],
         phrase: "drop the items",
         read: Request::drop_context,
     },
     ContextTool {
         name: "search_memory",
-        description: "Finds what is remembered from earlier work that fits a text.",
+        description: "Finds memories of earlier work that match a text.",
         arguments: &[required("query", "string", "The text.")],
         phrase: "search the memories for",
         read: Request::search_memory,
     },
     ContextTool {
         name: "search_session",
-        description: "Finds words in this conversation, also in messages that you do not see.",
+        description: "Searches this conversation for words, including messages that you do not \
+                      see.",
         arguments: &[required("query", "string", "The words.")],
         phrase: "search the conversation for",
         read: Request::search_session,
