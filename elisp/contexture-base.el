@@ -33,7 +33,7 @@ attempt fails or the server dies before it has answered a call."
   :type 'number)
 
 (defcustom contexture-resend-limit 10
-  "Number of times the server may die at one call before the call fails.
+  "Number of times the server may die during one call before the call fails.
 The call that counts is the oldest unanswered one; its error handler is
 called.  See `contexture-reconnect-delay' for the time between attempts."
   :type 'natnum)
@@ -94,7 +94,7 @@ If the server suggests a remedy, the message names the command for it."
       (plist-get problem :message))))
 
 (defun contexture--full-text (files tokens capacity pinned)
-  "Return a phrase that says that a context is full.
+  "Return a phrase for a full context.
 CAPACITY is how many items it holds, and PINNED how many are pinned.
 FILES and TOKENS describe the directory that was to be added; they are
 nil for anything else."

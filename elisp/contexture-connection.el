@@ -178,7 +178,7 @@ OWN calls are those that each connect makes anew."
            (buffer-substring (point) (line-end-position))))))))
 
 (defun contexture--ready (connection info)
-  "Note that CONNECTION's server answered with INFO, and send what waits."
+  "Record INFO, the answer of CONNECTION's server, and send waiting messages."
   (let ((waiting (hash-table-count (oref connection unanswered))))
     (oset connection state 'ready)
     (oset connection info info)
@@ -208,7 +208,7 @@ Do nothing if they are the ones asked for last."
 
 (defun contexture--resend (connection)
   "Send CONNECTION's unanswered calls in order.
-The oldest one fails if the server has died at it too often."
+The oldest one fails if the server has died too often while handling it."
   (let ((calls (cl-remove-if #'contexture--call-own
                              (contexture--unanswered-calls connection))))
     (when-let ((oldest (car calls)))
@@ -499,7 +499,7 @@ An error that left a filter would end a batch Emacs."
            (length (contexture--call-line call))))
 
 (defun contexture--settle (connection id failure)
-  "Answer CONNECTION's call ID with FAILURE, a plist, on this side."
+  "End CONNECTION's call ID with FAILURE, a plist, without the server."
   (when-let ((call (gethash id (oref connection unanswered))))
     (contexture--forget-call connection call)
     (oset connection outbox (cl-delete id (oref connection outbox) :key #'car))

@@ -115,7 +115,7 @@ NAME tells it apart from others; HELP says what it does."
 ;;;; The session
 
 (defun contexture-dashboard--session (data)
-  "Return the section on what the session of DATA holds."
+  "Return the section on the contents of the session in DATA."
   (let* ((session (plist-get data :session))
          (stats (plist-get data :stats))
          (items (plist-get data :items))
@@ -237,7 +237,7 @@ It is drawn with letters where the display has no block characters."
    "\n"))
 
 (defun contexture-dashboard--settings (settings)
-  "Return the line on what process-turn does by itself, from SETTINGS."
+  "Return the line on the automatic steps of process-turn, from SETTINGS."
   (let* ((value (lambda (name)
                   (plist-get (cl-find name (plist-get settings :settings)
                                       :key (lambda (it) (plist-get it :name)))

@@ -187,7 +187,7 @@ It may say that another session is now the current one."
       (contexture-dashboard--update))))
 
 (defun contexture-dashboard--disconnected ()
-  "Show that what is shown may be out of date."
+  "Show that the data may be out of date."
   (when-let ((buffer (get-buffer contexture-dashboard-buffer)))
     (with-current-buffer buffer
       (setq contexture-dashboard--stale "the server is away")
@@ -234,7 +234,7 @@ During an update, or just after it, a change is only noted."
       (contexture-dashboard--update))))
 
 (defun contexture-dashboard--ask-session (buffer)
-  "Ask which session BUFFER shows, then ask about that session."
+  "Find the session that BUFFER shows, then ask the server about it."
   (let ((fixed contexture-dashboard--fixed))
     (contexture-request-async
      (if fixed 'list-sessions 'current-session)

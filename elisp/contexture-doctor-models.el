@@ -82,7 +82,7 @@
                       (mapconcat #'identity (seq-take models 8) ", ")))))))
 
 (defun contexture-doctor--untold ()
-  "Return findings on those `contexture-providers' that the server lacks."
+  "Return findings on the `contexture-providers' that the server lacks."
   (cl-loop for (name . problem) in contexture-provider--problems
            when (assoc name contexture-providers)
            collect (contexture-doctor--finding

@@ -59,7 +59,7 @@ the recording, or is nil."
                         (nreverse entries))))))
 
 (defun contexture-ert--translate (entry from to)
-  "Return ENTRY with the folder TO for FROM in its line, unless one is nil."
+  "Replace the folder FROM with TO in the line of ENTRY, unless one is nil."
   (if (and from to)
       (cons (car entry)
             (cons (string-replace from to (cadr entry)) (cddr entry)))
@@ -97,7 +97,7 @@ A line with something after the message holds none, as for the server."
     (contexture-unreadable nil)))
 
 (defun contexture-ert--recordable (entries)
-  "Return ENTRIES without what differs from run to run.
+  "Return ENTRIES without the parts that differ from run to run.
 That is the greeting, which has the version of the server, the last
 ping, which ends a recording, and the keys of requests."
   (let* ((read (mapcar (lambda (entry)
@@ -154,7 +154,7 @@ ping, which ends a recording, and the keys of requests."
       (contexture-ert--answer exchange process line))))
 
 (defun contexture-ert--answer (exchange process line)
-  "Send PROCESS what follows LINE in EXCHANGE, or an error if LINE is not next.
+  "Send PROCESS the lines after LINE in EXCHANGE; an error if LINE is not next.
 Calls that the client makes by itself need not be in EXCHANGE."
   (let* ((entry (car (contexture-ert--exchange-entries exchange)))
          (message (contexture-ert--decode line))
@@ -221,7 +221,7 @@ A key whose value is nil is as good as none."
       ("subscribe" (list :topics (plist-get (plist-get message :params) :topics))))))
 
 (defun contexture-ert--go-on (exchange process)
-  "Send PROCESS all that EXCHANGE has before the client's next line."
+  "Send PROCESS the lines of EXCHANGE up to the client's next line."
   (while (eq (caar (contexture-ert--exchange-entries exchange)) 'received)
     (let ((entry (pop (contexture-ert--exchange-entries exchange))))
       (process-send-string

@@ -246,7 +246,7 @@ there counts later."
            else if (and name (equal name (format "%s" method))) collect params))
 
 (defun contexture-ert-should-have-called (method &optional params)
-  "Fail unless METHOD, a symbol, was called with what PARAMS says.
+  "Fail unless METHOD, a symbol, was called with parameters like PARAMS.
 PARAMS, a property list, may leave out parameters, as may property
 lists in it.  Return the parameters of the first such call.  Wait for
 calls that are still to be sent."

@@ -21,15 +21,15 @@
 (eval-when-compile (require 'subr-x))
 
 (defface contexture-explain-kept '((t :inherit success))
-  "Face of the mark of what is in a window."
+  "Face of the mark for a part that is in a window."
   :group 'contexture-session)
 
 (defface contexture-explain-shortened '((t :inherit warning))
-  "Face of the mark of what is shortened in a window."
+  "Face of the mark for a part that is shortened in a window."
   :group 'contexture-session)
 
 (defface contexture-explain-dropped '((t :inherit error))
-  "Face of the mark of what was left out of a window."
+  "Face of the mark for a part that was left out of a window."
   :group 'contexture-session)
 
 (defconst contexture-explain-buffer "*contexture: explain*"
@@ -183,7 +183,7 @@ started; ask something first"))
                        ", where this window ends"))))))
 
 (defun contexture-explain--first-out (report)
-  "Return a phrase for what was left out of the window of REPORT.
+  "Return a phrase for the parts left out of the window of REPORT.
 If the strategy scores, the parts with the lowest scores come first."
   (let* ((out (cl-remove-if-not (lambda (part) (eq (plist-get part :fate) :dropped))
                                 (plist-get report :parts)))

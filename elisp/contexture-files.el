@@ -131,7 +131,7 @@ ROOT.  Return nil if ROOT is on another machine."
       (delete-process process))))
 
 (defun contexture-files--sentinel (list command process _event)
-  "Note that PROCESS, which ran COMMAND, has finished LIST.
+  "Record that PROCESS, which ran COMMAND, has finished LIST.
 If Git failed, as it does in a folder that only looks like a work tree,
 use find(1)."
   (unless (process-live-p process)

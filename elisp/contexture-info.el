@@ -42,7 +42,7 @@
 
 ;;;###autoload
 (defun contexture-info ()
-  "Show the server that this Emacs is connected to, and what it holds."
+  "Show the server that this Emacs is connected to, and its contents."
   (interactive)
   (pop-to-buffer (get-buffer-create contexture-info-buffer))
   (unless (derived-mode-p 'contexture-info-mode)
@@ -137,13 +137,13 @@ set-up.\n")))
          (format "through process %s, to a server that runs already" own))))))
 
 (defun contexture-info--uptime (pid)
-  "Return how long process PID has been running as text, or nil if unknown."
+  "Return the running time of process PID as text, or nil if unknown."
   (when-let ((elapsed (and (not (keywordp (car (oref contexture--connection target))))
                            (alist-get 'etime (process-attributes pid)))))
     (format-seconds "%dd %hh %mm %z%ss" elapsed)))
 
 (defun contexture-info--sums (managers)
-  "Return a phrase for how much all MANAGERS hold."
+  "Return a phrase for the total size of MANAGERS."
   (let ((sum (lambda (key)
                (apply #'+ (mapcar (lambda (entry) (or (plist-get entry key) 0))
                                   managers)))))

@@ -93,7 +93,7 @@
           (t (car all)))))
 
 (defun contexture-lisp--prune (backtrace)
-  "Return BACKTRACE as plists, without what belongs to the client itself."
+  "Return BACKTRACE as plists, without the client's own frames."
   (let ((frames (mapcar (lambda (frame)
                           (list :number (nth 0 frame)
                                 :text (string-trim (nth 1 frame))))
@@ -122,7 +122,7 @@ Those have the form of CLIENT."
                                     client location #'contexture-lisp--place-here)))))
 
 (defun contexture-lisp--place-here ()
-  "Return where point is, and the definition around it, as a plist."
+  "Return the place of point, and the definition around it, as a plist."
   (let ((here (line-number-at-pos nil t))
         (bounds (contexture--defun-bounds)))
     `(,@(contexture--plist

@@ -52,7 +52,7 @@
      "interaction")))
 
 (defun contexture-lisp--repl (client connection)
-  "Return the REPL of CLIENT to read: this buffer, or that of CONNECTION."
+  "Return this buffer if it is a REPL of CLIENT, else the REPL of CONNECTION."
   (cond ((not (derived-mode-p (contexture-lisp--client-repl-mode client)))
          (or (contexture-lisp--ask client 'repl connection)
              (contexture--user-error "%s has no REPL" (contexture-lisp--client-name client))))
@@ -79,7 +79,7 @@ Each is a plist of `:prompt', `:input', `:output', and `:value' or
       interactions)))
 
 (defun contexture-lisp--prompt-before (client position)
-  "Return where the last prompt of CLIENT before POSITION begins, or nil."
+  "Return the start of CLIENT's last prompt before POSITION, or nil."
   (cl-flet ((behind-prompt-p ()
               (and (> position (point-min))
                    (eq (contexture-lisp--ask client 'kind (1- position)) 'prompt)))

@@ -260,8 +260,8 @@ closed soon."
 
 (defun contexture-lisp--add-definition (client name definitions known)
   "Add one of DEFINITIONS, pairs of name and location, of the symbol NAME.
-KNOWN is a plist of what else CLIENT knows about it, which is added if
-the source is not here."
+KNOWN is a plist of CLIENT's other facts about it, which are added if the
+source is not here."
   (contexture-lisp--with-visits
     (let ((found (cl-loop for (label location) in definitions
                           for params = (contexture-lisp--capture client name location known)
@@ -277,7 +277,7 @@ the source is not here."
 
 (defun contexture-lisp--capture (client name location known)
   "Return parameters that add the definition of NAME at LOCATION, or nil.
-KNOWN is a plist of what else CLIENT knows about it."
+KNOWN is a plist of CLIENT's other facts about it."
   (contexture-lisp--at-location
    client location
    (lambda ()
@@ -295,7 +295,7 @@ If there are several, the user chooses."
                 found))))
 
 (defun contexture-lisp--describe (name known)
-  "Return parameters that add what is KNOWN about NAME, without its source."
+  "Return parameters that add the facts KNOWN about NAME, without its source."
   (list :type :text
         :content (concat (or (plist-get known :arglist) name) "\n"
                          (when-let ((docstring (plist-get known :docstring)))
@@ -438,7 +438,7 @@ With a prefix argument, that many frames."
 
 ;;;###autoload (autoload 'contexture-lisp-map "contexture-lisp" nil nil 'keymap)
 (defvar contexture-lisp-map (contexture-lisp--make-map 'lisp)
-  "Keymap of the commands that add what a running Lisp knows.")
+  "Keymap of the commands that add data from a running Lisp.")
 (defalias 'contexture-lisp-map contexture-lisp-map)
 
 (provide 'contexture-lisp)

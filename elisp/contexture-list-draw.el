@@ -25,7 +25,7 @@
   :group 'contexture)
 
 (defface contexture-list-flagged '((t :inherit error))
-  "Face of the flag of an item that is to be removed."
+  "Face of the flag of an item to be removed."
   :group 'contexture)
 
 (defvar-local contexture-list--items nil

@@ -316,7 +316,7 @@ are shown as missing."
          (stale (cl-count :stale items :key (lambda (it) (plist-get it :outcome))))
          (missing (cl-count :missing items
                             :key (lambda (it) (plist-get it :outcome)))))
-    (contexture--message "%s read again%s%s"
+    (contexture--message "Read %s again%s%s"
              (contexture--count (plist-get result :updated) "item")
              (if (> stale 0) (format "; %d could not be found in the file" stale) "")
              (if (> missing 0) (format "; the file of %d is gone" missing) ""))))

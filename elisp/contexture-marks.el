@@ -152,7 +152,7 @@ two calls.  No server is started."
          :error (lambda (_) (contexture-marks--fetched manager)))))))
 
 (defun contexture-marks--fetched (manager)
-  "Note that MANAGER was fetched, and do it again if it changed meanwhile."
+  "Record that MANAGER was fetched; fetch it again if it changed meanwhile."
   (let ((again (eq (gethash manager contexture-marks--fetching) 'again)))
     (remhash manager contexture-marks--fetching)
     (when (and again (contexture-marks--buffers manager))
@@ -169,7 +169,7 @@ two calls.  No server is started."
 ;;;; Which items, which lines
 
 (defun contexture-marks--items-here (items)
-  "Return those of ITEMS that came from this buffer."
+  "Return the ITEMS that came from this buffer."
   (let* ((base (contexture--base-buffer))
          (name (buffer-name base))
          (file (buffer-file-name base))
@@ -218,7 +218,7 @@ widened; this moves point."
                       (overlays-in (point-min) (point-max)))))
 
 (defun contexture-marks--show (manager items)
-  "Mark in this buffer those ITEMS of MANAGER that came from it.
+  "Mark in this buffer the ITEMS of MANAGER that came from it.
 Existing marks stay where they are now."
   (let ((old (make-hash-table :test #'equal))
         (here (contexture-marks--items-here items)))

@@ -178,7 +178,7 @@ Load nothing if neither is loaded."
      :error #'ignore)))
 
 (defun contexture-menu--fetched (manager summary)
-  "Note the size of MANAGER from SUMMARY; redraw the menu if it is shown."
+  "Record the size of MANAGER from SUMMARY; redraw the menu if it is shown."
   (let ((before (gethash manager contexture--totals)))
     (contexture--note-totals manager (plist-get summary :count)
                              (plist-get summary :tokens))

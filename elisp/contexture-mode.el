@@ -110,7 +110,7 @@ the prefix to which you bound the variable `contexture-command-map':
                                            (plist-get entry :tokens)))))))
 
 (defun contexture--totals-changed (method params)
-  "Note the size in PARAMS if METHOD says that a context changed."
+  "Record the size in PARAMS if METHOD says that a context changed."
   (when (eq method 'context-changed)
     (contexture--note-totals (plist-get params :manager)
                              (plist-get params :count)

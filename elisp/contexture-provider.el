@@ -114,7 +114,7 @@ SECRET is a function that returns the key, or nil."
      (if secret (append params (list :api-key (funcall secret))) params)
      :timeout nil
      :success-fn (lambda (_)
-                   (contexture-provider--told name)
+                   (contexture-provider--accepted name)
                    (contexture--later #'run-hooks 'contexture-providers-hook))
      :error-fn (lambda (problem)
                  (contexture-provider--failed
@@ -122,9 +122,9 @@ SECRET is a function that returns the key, or nil."
                            "this server accepts no providers from Emacs; install a newer one"
                          (plist-get problem :message)))))))
 
-(defun contexture-provider--told (name)
-  "Note that the server knows the provider NAME.
-Tell the user, if the user has just set it up."
+(defun contexture-provider--accepted (name)
+  "Record that the server now has the provider NAME.
+If the user has just set it up, show a message."
   (let ((awaited (assoc name contexture-provider--awaited)))
     (contexture-provider--settled name nil)
     (when awaited
@@ -157,7 +157,7 @@ If the user has just entered its settings, offer to correct them."
 correct them with M-x contexture-configure-provider" name))))
 
 (defun contexture-provider--settled (name problem)
-  "Note that the server knows NAME, or PROBLEM, a string, if it does not."
+  "Record that the server has NAME, or the PROBLEM, a string, if it does not."
   (setf (alist-get name contexture-provider--awaited nil t #'equal) nil
         (alist-get name contexture-provider--problems nil t #'equal) problem))
 

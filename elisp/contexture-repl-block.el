@@ -28,7 +28,7 @@ FILE; TEXT is the code as it was then."
   buffer beg end file text)
 
 (defvar contexture-repl-compare-function #'contexture-repl--compare
-  "Function that shows what applying a block would change.
+  "Function that shows the changes that applying a block would make.
 It is called with the buffer, a buffer with its proposed text, and a
 function without arguments to call when the user is done.")
 

@@ -254,7 +254,7 @@ This is for turns without a checkpoint.  DRAFT is as in
              (contexture-repl--show-branch settings draft session)))))))))
 
 (defun contexture-repl--copies (messages before)
-  "Return those of MESSAGES with numbers below BEFORE, in a form to add."
+  "Return the MESSAGES with numbers below BEFORE, in a form to add."
   (cl-loop for message in messages
            for number = (string-to-number (substring (plist-get message :id) 4))
            while (or (null before) (< number before))

@@ -298,12 +298,12 @@ question, \\[contexture-repl-branch] branches into a new session,\n\
 ;;;; What would be sent
 
 (defun contexture-repl--do-dry-run (text)
-  "Show what asking TEXT would send."
+  "Show the request that asking TEXT would send."
   (contexture-repl-dry-run (contexture-repl--given
                             text (lambda () (read-string "Question: ")))))
 
 (defun contexture-repl-dry-run (text)
-  "Show what asking TEXT would send to the model.
+  "Show the request that asking TEXT would send to the model.
 Interactively, TEXT is the text at the prompt.  Nothing is sent."
   (interactive
    (list (if (string-blank-p (contexture-repl--text))

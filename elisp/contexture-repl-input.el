@@ -179,7 +179,7 @@ If the file cannot be written, only tell the user."
     (setq contexture-repl--new-history nil)))
 
 (defun contexture-repl--forget-kept (session)
-  "Forget what is kept for SESSION, a name that is no longer used."
+  "Forget the saved data of SESSION, a name that is no longer used."
   (contexture-repl--save session nil nil))
 
 (defun contexture-repl--with-entry (key value alist)

@@ -169,7 +169,7 @@ Keep what was chosen since."
         "freeform-chat")))
 
 (defun contexture-repl-toggle-managing ()
-  "Turn notes on, with the template chosen last, or off."
+  "Turn notes off, or on with the template chosen last."
   (interactive)
   (contexture-repl-switch-template (contexture-repl--other-template)))
 

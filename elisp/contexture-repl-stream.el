@@ -22,7 +22,7 @@
 (declare-function contexture-repl--send-cancel "contexture-repl-turn" (turn))
 
 (defcustom contexture-repl-show-reasoning t
-  "Non-nil means show what a model thinks before it answers."
+  "Non-nil means show a model's reasoning before its answer."
   :type 'boolean
   :group 'contexture-repl)
 
@@ -242,7 +242,7 @@ in between; return non-nil in that case."
           (contexture-repl--begin-message :assistant))))
 
 (defun contexture-repl--draw-reasoning (turn text)
-  "Draw TEXT, the thinking of TURN's model, before the answer."
+  "Draw TEXT, the reasoning of TURN's model, before the answer."
   (unless (contexture-repl--turn-state turn)
     (insert (apply #'propertize (contexture--visible text t)
                    'face 'contexture-repl-reasoning

@@ -314,7 +314,7 @@ CALLS are those of the turn's result, in order."
   "Return the request at point, or else the oldest one."
   (or (get-text-property (point) 'contexture-approval)
       (car contexture-repl--approvals)
-      (user-error "The model does not ask for anything")))
+      (user-error "No request is waiting for your decision")))
 
 (defun contexture-repl-approve (decision)
   "Decide on the model's request at point, or else on the oldest one.
@@ -367,7 +367,7 @@ It is shown as done once the server agrees.  The decision is valid for
 this server only: after a crash, a new server asks again, with other
 numbers."
   (unless (memq approval contexture-repl--approvals)
-    (user-error "You have decided that already"))
+    (user-error "You have already decided on this"))
   (pcase-let ((`(,telling ,told)
                (pcase decision
                  ('once '("allowing it once..." "allowed once"))
@@ -463,7 +463,7 @@ models use TOOL without asking, and `ask' asks again."
       (cl-set-difference contexture-repl--tools allowed :test #'equal))))
 
 (defun contexture-repl--tools-text ()
-  "Return a phrase for the tools of this session, and which need no approval."
+  "Return a phrase for this session's tools, and those that need no approval."
   (let ((tools (plist-get contexture-repl--tool-settings :tools))
         (allowed (contexture-repl--allowed-tools)))
     (mapconcat

@@ -288,7 +288,7 @@ The command that made the call goes back to the prompt."
         (contexture-repl--turn-pending turn) (list (cons :text content))))
 
 (defun contexture-repl--end-turn (turn)
-  "Note that TURN has ended, and show the remarks about it."
+  "Record that TURN has ended, and show the remarks about it."
   (setq contexture-repl--turns (delq turn contexture-repl--turns))
   (unless contexture-repl--turns
     (remove-hook 'contexture-notification-functions #'contexture-repl--progress)

@@ -22,11 +22,11 @@
 (require 'contexture-repl-markdown)
 
 (defface contexture-repl-user '((t :inherit (bold font-lock-keyword-face)))
-  "Face of the line above what you said."
+  "Face of the line above your messages."
   :group 'contexture-repl)
 
 (defface contexture-repl-model '((t :inherit (bold font-lock-type-face)))
-  "Face of the line above what a model said."
+  "Face of the line above a model's messages."
   :group 'contexture-repl)
 
 (defface contexture-repl-note '((t :inherit shadow))
@@ -38,7 +38,7 @@
   :group 'contexture-repl)
 
 (defface contexture-repl-reasoning '((t :inherit (italic shadow)))
-  "Face of what a model thinks before it answers."
+  "Face of a model's reasoning before its answer."
   :group 'contexture-repl)
 
 (defface contexture-repl-context '((t :inherit shadow))
@@ -271,7 +271,7 @@ SLOTS are more slots of the message."
       (string-to-number (match-string 1 id))))
 
 (defun contexture-repl--note-length (id)
-  "Note that the log has the message ID, which may be nil."
+  "Record that the log has the message ID, or do nothing if that is nil."
   (setq contexture-repl--log-length (max contexture-repl--log-length
                                          (or (contexture-repl--number id) 0))))
 

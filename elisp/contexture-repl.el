@@ -355,7 +355,7 @@ nil if the call is not shown."
   (add-hook 'kill-emacs-hook #'contexture-repl--keep-all))
 
 (defun contexture-repl--leave ()
-  "Save what would be lost with this buffer, and cancel its calls."
+  "Save unsaved data of this buffer, and cancel its calls."
   (contexture-repl--keep-draft)
   (dolist (timer (list contexture-repl--idle-timer contexture-repl--items-timer))
     (when timer (cancel-timer timer)))
@@ -418,7 +418,7 @@ nil if the call is not shown."
     (contexture-repl-redraw)))
 
 (defun contexture-repl--renamed (name)
-  "Note that the session of this buffer is called NAME now."
+  "Record that the session of this buffer is called NAME now."
   (let ((old (plist-get contexture-repl--session :session)))
     (when (and name (not (equal name old)))
       (setq contexture-repl--session

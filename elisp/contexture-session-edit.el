@@ -281,18 +281,18 @@ Repeat it to undo earlier ones.  To choose which to undo, use
 
 (defun contexture-session--restore (params revision what)
   "Restore the view of REVISION in the session that PARAMS name.
-WHAT names what that undoes, or is nil."
+WHAT names the change that this undoes, or is nil."
   (contexture-session--call
    'restore-revision (append params (list :revision revision))
    (lambda (result)
      (if what
          (contexture--message "Undid %s of session %s" what (plist-get result :session))
-       (contexture--message "Session %s shows again what was in view in revision %d"
+       (contexture--message "Session %s shows the view of revision %d again"
                 (plist-get result :session) (plist-get result :restored))))))
 
 ;;;###autoload
 (defun contexture-session-restore-revision (revision)
-  "Bring back what was in view in REVISION, a number; 0 is the beginning.
+  "Restore the view of REVISION, a number; 0 is the beginning.
 This undoes prunings and summaries.  Newer messages stay in view."
   (interactive (list (contexture-session--read-revision)))
   (contexture-session--restore (contexture-session--params) revision nil))

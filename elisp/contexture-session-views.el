@@ -149,7 +149,7 @@ C-c C-t turns them on.\n")))))
 ;;;; One view
 
 (defun contexture-session-views-show ()
-  "Show the notes at point: what was asked and what was answered."
+  "Show the notes at point, with the request and the answer."
   (interactive)
   (let* ((view (or (tabulated-list-get-id) (user-error "There are no notes here")))
          (place (cl-position view tabulated-list-entries :key #'car))

@@ -43,7 +43,7 @@ annotation."
 
 (defun contexture-sets--annotate (alist describe)
   "Return a function that annotates a name of ALIST.
-DESCRIBE is called with what ALIST has for the name."
+DESCRIBE is called with the value of the name in ALIST."
   (lambda (name)
     (if-let ((entry (assoc name alist)))
         (concat (propertize " " 'display '(space :align-to 40))
@@ -175,7 +175,7 @@ Repeat it to go further back."
                                            (plist-get result :total-tokens)))))))
 
 (defun contexture-sets--change (method)
-  "Return a phrase for a change that METHOD made, a name from the server."
+  "Return a phrase for the change by METHOD, a name from the server."
   (pcase (contexture--name method)
     ((or "add-context" "add-file" "add-tree") "an addition")
     ("remove-context" "a removal")
@@ -244,7 +244,7 @@ If it holds more, the oldest that are not pinned leave it;
                     "")))))))
 
 (defun contexture-sets--read-capacity ()
-  "Read how many items this buffer's context may hold."
+  "Read the maximum number of items for this buffer's context."
   (let* ((manager (contexture-current-manager))
          (entry (cl-find manager (contexture--ask 'list-managers nil)
                          :key (lambda (entry) (plist-get entry :manager))

@@ -58,7 +58,7 @@ METADATA is a plist of further facts."
         :metadata (append (list :origin origin) metadata)))
 
 (defun contexture-sources--buffer-metadata (&rest keys)
-  "Return those of KEYS that this buffer's metadata has, as a plist."
+  "Return the values of KEYS in this buffer's metadata, as a plist."
   (cl-loop for (key value) on (contexture--buffer-metadata) by #'cddr
            when (memq key keys) nconc (list key value)))
 

@@ -119,7 +119,7 @@ Use it again to give up on a server that does not answer."
     (contexture-tree--begin walk)))
 
 (defun contexture-tree--begin (walk)
-  "Note that WALK has begun."
+  "Record that WALK has begun."
   (push walk contexture-tree--walks)
   (add-hook 'contexture-notification-functions #'contexture-tree--progress)
   (add-hook 'contexture-connected-hook #'contexture-tree--cancel-again)
@@ -130,7 +130,7 @@ Use it again to give up on a server that does not answer."
   (contexture-tree--show "%s" (contexture-tree--progress-text walk nil)))
 
 (defun contexture-tree--end (walk)
-  "Note that WALK has ended."
+  "Record that WALK has ended."
   (setq contexture-tree--walks (delq walk contexture-tree--walks))
   (unless contexture-tree--walks
     (remove-hook 'contexture-notification-functions #'contexture-tree--progress)
@@ -156,7 +156,7 @@ The answer to WALK's own call shows whether that came in time."
                   (list :id (contexture-tree--walk-id walk))))
 
 (defun contexture-tree--cancel-again ()
-  "Cancel again what was cancelled before the server went away.
+  "Cancel again the walks that were cancelled before the server went away.
 The unanswered calls were just repeated."
   (dolist (walk contexture-tree--walks)
     (when (and (contexture-tree--walk-asked walk)

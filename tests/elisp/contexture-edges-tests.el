@@ -171,7 +171,7 @@ machine.  There, the server would find a file with another text."
                     (apply attributes file arguments))))
         (with-current-buffer (contexture-edges--list manager)
           (should (equal (contexture-edges--states) '("remote")))
-          (contexture-test-message "0 items read again" (contexture-list-refresh))
+          (contexture-test-message "Read 0 items again" (contexture-list-refresh))
           (contexture-test-settle)
           (should (equal (contexture-edges--states) '("remote")))
           (should-not looked)))
@@ -267,10 +267,10 @@ machine.  There, the server would find a file with another text."
 (ert-deftest contexture-edges-a-file-that-comes-back-is-fresh-again ()
   (contexture-edges--with-list
     (rename-file file (concat file ".away"))
-    (contexture-test-message "read again" (contexture-list-refresh))
+    (contexture-test-message "Read .* again" (contexture-list-refresh))
     (contexture-test-until (equal (contexture-edges--states) '("missing")))
     (rename-file (concat file ".away") file)
-    (contexture-test-message "read again" (contexture-list-refresh))
+    (contexture-test-message "Read .* again" (contexture-list-refresh))
     (contexture-test-until (equal (contexture-edges--states) '("fresh")))))
 
 (ert-deftest contexture-edges-a-renamed-file-is-missing-under-its-old-name ()

@@ -140,7 +140,7 @@
     (should-not (string-search "[y] once" (contexture-repl-test-shown)))
     (should (string-search "add_text: not decided" (contexture-repl-test-shown)))
     (should-not (contexture-repl-tool-tests--contents))
-    (contexture-test-user-error "does not ask for anything"
+    (contexture-test-user-error "No request is waiting"
       (contexture-repl-approve 'once))))
 
 (ert-deftest contexture-repl-tool-is-told-to-be-allowed-once-the-server-agrees ()
@@ -153,7 +153,7 @@
                              (contexture-repl-test-shown)))
       (should-not (string-search "[y] once" (contexture-repl-test-shown)))
       (should-not (string-search "may it?" (contexture-repl-test-header)))
-      (contexture-test-user-error "does not ask for anything"
+      (contexture-test-user-error "No request is waiting"
         (contexture-repl-approve 'once)))
     (contexture-repl-test-wait)
     (should (string-search "  add_text: allowed once\n" (contexture-repl-test-shown)))
@@ -201,7 +201,7 @@
       (contexture-test-until (and contexture-repl--approvals
                                   (not (eq before (car contexture-repl--approvals)))))
       (should (= (length contexture-repl--approvals) 1))
-      (contexture-test-user-error "have decided that already"
+      (contexture-test-user-error "have already decided"
         (contexture-repl--rule before 'always)))
     (contexture-repl-approve 'once)
     (contexture-repl-test-wait)

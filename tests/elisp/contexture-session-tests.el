@@ -344,7 +344,7 @@ An answer that is nil takes the default."
       (call-interactively #'contexture-session-restore-revision))
     (contexture-request 'prune-context '(:max-tokens 300))
     (contexture-request 'checkpoint)
-    (contexture-test-message "Session work shows again what was in view in revision 0"
+    (contexture-test-message "Session work shows the view of revision 0 again"
       (contexture-session-tests--answering '(nil)
         (call-interactively #'contexture-session-restore-revision)))
     (should (= (contexture-session-tests--in-view) 20))))

@@ -252,7 +252,7 @@ That is the prompt and the candidates, with what stands behind them."
               ((symbol-function 'read-multiple-choice)
                (lambda (prompt choices) (push prompt asked) (car choices))))
       (let ((said (contexture-visible-tests--said
-                    (contexture-provider--told name)
+                    (contexture-provider--accepted name)
                     (push name contexture-provider--entered)
                     (contexture-provider--try name)
                     (contexture-provider--failed name name))))
