@@ -197,7 +197,7 @@ It may say that another session is now the current one."
   "Update the dashboard at once."
   (setq contexture-dashboard--updated nil)
   (when contexture-dashboard--updating
-    (message "Contexture: waiting for the server; the dashboard follows"))
+    (message "Contexture: waiting for the server's answer"))
   (contexture-dashboard--start))
 
 ;;;; Updating

@@ -203,7 +203,7 @@ widened; this moves point."
         (cons beg (point))))))
 
 (defun contexture-marks--whole-p (metadata start)
-  "Return non-nil if METADATA names all lines from START to point."
+  "Return non-nil if METADATA covers all lines from START to point."
   (and (= start 1)
        (memq (plist-get metadata :origin) '(:buffer :file))
        (or (eobp) (null (plist-get metadata :start-line)))))

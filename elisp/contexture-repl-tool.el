@@ -381,10 +381,10 @@ numbers."
        (lambda (_)
          (contexture-repl--settle-approval approval told)
          (when (eq decision 'always) (contexture-repl--fetch-settings)))
-       (apply-partially #'contexture-repl--not-ruled approval)))))
+       (apply-partially #'contexture-repl--not-decided approval)))))
 
-(defun contexture-repl--not-ruled (approval problem)
-  "Show that PROBLEM kept the server from taking a decision on APPROVAL.
+(defun contexture-repl--not-decided (approval problem)
+  "Show PROBLEM, why the server did not accept the decision on APPROVAL.
 Ask again, unless the server no longer waits for it."
   (if (or (null contexture-repl--turn)
           (eq (plist-get (plist-get problem :data) :kind) :no-such-approval))

@@ -126,7 +126,7 @@ fn table(phrasing: &str, counts: &[Count]) -> anyhow::Result<()> {
     superseded.extend(LOOKS.iter().map(|round| counts[*round].superseded.to_string()));
     superseded.push("0".to_owned());
     rows.push(superseded);
-    let mut size = vec!["size of the summary beside all that it stands for".to_owned()];
+    let mut size = vec!["size of the summary relative to the messages it replaces".to_owned()];
     size.extend(LOOKS.iter().map(|round| {
         percent(counts[*round].summary_tokens as usize, counts[*round].source_tokens as usize)
     }));

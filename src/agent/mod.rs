@@ -1,4 +1,4 @@
-//! Turns with models: the requests, the windows, and the notes and tools beside them.
+//! Turns with models: the requests, the windows, and the notes and tools for them.
 //!
 //! Rust types come in and go out. Nothing here knows a method, a wire or a connection: whoever calls
 //! hands over [`Services`] and hears of a turn through typed events and errors.

@@ -80,7 +80,7 @@ impl Restore {
     }
 }
 
-/// Takes the state folder for a command that must not run beside a server.
+/// Takes the state folder for a command that must not run while a server does.
 pub(super) fn own(folder: &Path) -> anyhow::Result<Owned> {
     match Owned::take(folder) {
         Err(error @ FolderError::Taken { .. }) => {

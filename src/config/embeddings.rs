@@ -21,7 +21,7 @@ pub struct EmbeddingSettings {
     pub url: String,
     /// Name of the model there.
     pub model: String,
-    /// Environment variable that holds the key.
+    /// Environment variable that contains the key.
     pub api_key_env: Option<String>,
     /// Command that prints the key.
     pub api_key_command: Option<String>,

@@ -38,7 +38,7 @@ pub(super) mod reason {
     pub(crate) const REQUIRED: &str = "the phase requires it";
     pub(crate) const FITS: &str = "it fits";
     pub(crate) const NOT_NOW: &str = "not for this phase";
-    pub(crate) const NO_ROOM: &str = "no room beside more important parts";
+    pub(crate) const NO_ROOM: &str = "no room after more important parts";
     pub(crate) const RECENT_UNIT: &str = "one of the last three approved";
     pub(crate) const HALF: &str = "no room in half of the remaining budget";
     pub(crate) const OLDER_UNIT: &str = "older than the last three approved";

@@ -11,7 +11,7 @@ names! {
     /// A section of a window. The declaration order is the order in a window: the most stable
     /// sections come first, since prompt caches depend on a common beginning.
     Section {
-        /// The available tools. Counted here, but sent beside the messages and not as one of them.
+        /// The available tools. Counted here, but sent separately from the messages.
         ToolSchemas => "tool-schemas",
         /// Instructions for the model.
         SystemPrompt => "system-prompt",

@@ -48,7 +48,7 @@ impl Refusal {
         // Gemini may wrap the error in a list.
         let json = json.map(|json| json.get(0).cloned().unwrap_or(json));
         let whole = message(json.as_ref()).unwrap_or(body);
-        let pause = pause.or_else(|| json.as_ref().and_then(told_pause));
+        let pause = pause.or_else(|| json.as_ref().and_then(gemini_pause));
         let said = in_a_line(whole, key);
         let kind = match is_quota(status, body, json.as_ref(), pause) {
             true => ErrorKind::QuotaExhausted,
@@ -157,7 +157,7 @@ fn details(json: Option<&Value>) -> impl Iterator<Item = &Value> {
 }
 
 /// Returns Gemini's retry delay, such as `"34.07s"`.
-fn told_pause(json: &Value) -> Option<Duration> {
+fn gemini_pause(json: &Value) -> Option<Duration> {
     let delay = details(Some(json)).find_map(|detail| detail["retryDelay"].as_str())?;
     let seconds: f64 = delay.strip_suffix('s')?.parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok()

@@ -34,7 +34,7 @@ pub struct ProviderSettings {
     /// The key itself. Not allowed in a file.
     #[serde(skip)]
     pub api_key: Option<Secret>,
-    /// Environment variable that holds the key.
+    /// Environment variable that contains the key.
     pub api_key_env: Option<String>,
     /// Command that prints the key.
     pub api_key_command: Option<String>,

@@ -123,7 +123,7 @@ impl Repls {
     }
 
     /// Begins a REPL that shows its output in the given way. Returns its number. The first REPL
-    /// uses the connection's session, and each one beside it a session of its own.
+    /// uses the connection's session, and each further one a session of its own.
     fn begin(&mut self, way: Way) -> i64 {
         let number = self.next;
         self.next += 1;

@@ -134,7 +134,7 @@ impl Answerer for NoModel {
             let params = Value::of(&TurnParams { session: &turn.session, content: &turn.text });
             let done = caller.call("process-turn", params).await?;
             let Some(Value::Str(id)) = done.get("id") else { return Ok(()) };
-            listener.say(&format!("; {id} is kept in {}; {NO_MODEL}\n", turn.session));
+            listener.say(&format!("; {id} is stored in {}; {NO_MODEL}\n", turn.session));
             Ok(())
         })
     }
@@ -146,7 +146,7 @@ pub struct Model {
 }
 
 /// Passes on the progress of a chat.
-struct Pieces(mpsc::Sender<Heard>);
+struct Pieces(mpsc::Sender<Piece>);
 
 /// Maximum number of pieces that wait to be shown before the chat waits too. As many again may
 /// follow without waiting, such as results of tools.
@@ -155,7 +155,7 @@ const WAITING: usize = 256;
 const SHOWN_AT_ONCE: usize = 4 << 10;
 
 /// A piece of a chat's progress.
-enum Heard {
+enum Piece {
     Text(String),
     /// A request for permission to use a tool.
     Question(Value, Approval),
@@ -176,9 +176,9 @@ impl Peer for Pieces {
             return false;
         };
         let heard = match &**kind {
-            "text" => Heard::Text(text.clone()),
+            "text" => Piece::Text(text.clone()),
             "status" | "retry" | "tool-result" => {
-                Heard::Text(format!("; {}\n", visible_lines(text)))
+                Piece::Text(format!("; {}\n", visible_lines(text)))
             }
             "approval" => question(&params, text),
             _ => return false,
@@ -193,7 +193,7 @@ impl Peer for Pieces {
     }
 }
 
-fn question(params: &Value, phrase: &str) -> Heard {
+fn question(params: &Value, phrase: &str) -> Piece {
     let said = |name: &str| match params.get(name) {
         Some(Value::Str(text)) => text.clone(),
         _ => String::new(),
@@ -207,14 +207,14 @@ fn question(params: &Value, phrase: &str) -> Heard {
         place => format!(" (outside the project: {})", visible(&place)),
     };
     let title = format!("The model wants to {}{place}", visible(phrase));
-    Heard::Question(number, Approval { title, details })
+    Piece::Question(number, Approval { title, details })
 }
 
 /// Passes on pieces until the turn asks for permission, then passes on the person's decision, and
 /// so on to the end. Withdraws a question that was settled without the person.
 async fn pass_on(
-    heard: Heard,
-    pieces: &mut mpsc::Receiver<Heard>,
+    heard: Piece,
+    pieces: &mut mpsc::Receiver<Piece>,
     unshown: &mut usize,
     caller: &dyn Caller,
     listener: &dyn Listener,
@@ -222,10 +222,10 @@ async fn pass_on(
     let mut next = Some(heard);
     while let Some(heard) = next.take() {
         let (number, approval) = match heard {
-            Heard::Text(mut text) => {
+            Piece::Text(mut text) => {
                 while text.len() < SHOWN_AT_ONCE {
                     match pieces.try_recv() {
-                        Ok(Heard::Text(more)) => text += &more,
+                        Ok(Piece::Text(more)) => text += &more,
                         Ok(question) => {
                             next = Some(question);
                             break;
@@ -241,7 +241,7 @@ async fn pass_on(
                 }
                 continue;
             }
-            Heard::Question(number, approval) => (number, approval),
+            Piece::Question(number, approval) => (number, approval),
         };
         let decision = tokio::select! {
             biased;

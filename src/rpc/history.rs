@@ -259,7 +259,7 @@ struct SessionStats<'a> {
     revision: u64,
 }
 
-/// Refuses a session's name beside a history, which belongs to no session.
+/// Refuses a session's name together with a history, which belongs to no session.
 pub(super) fn not_beside_session(session: &Option<InSession>) -> Result<(), WireError> {
     match session {
         None => Ok(()),

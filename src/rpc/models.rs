@@ -31,7 +31,7 @@ pub(super) struct ConfigureParams {
     base_url: Option<String>,
     /// The key itself; never stored, logged or shown.
     api_key: Option<Key>,
-    /// Environment variable of the server that holds the key. Not for clients over TCP.
+    /// The server's environment variable that contains the key. Not for clients over TCP.
     api_key_env: Option<String>,
     /// Command that prints the key; the server runs it when it needs the key. Not for clients over
     /// TCP.

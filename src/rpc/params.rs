@@ -148,7 +148,7 @@ pub(super) fn ids(
         (Some(_), Some(_)) => {
             Err(param_error("ids", "cannot be combined with id; give one of them"))
         }
-        _ => Err(param_error("id", "is required: one id, or several as ids")),
+        _ => Err(param_error("id", "is required, or ids for several")),
     }
 }
 

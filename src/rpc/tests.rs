@@ -114,7 +114,7 @@ fn bad_parameters_are_refused_by_name() {
         "(:content \"x\" :live t)",
         "live needs an absolute metadata.filename to read again",
     );
-    check("remove-context", "nil", "id is required: one id, or several as ids");
+    check("remove-context", "nil", "id is required, or ids for several");
     check(
         "remove-context",
         "(:id \"ctx-1\" :ids (\"ctx-2\"))",
@@ -185,7 +185,7 @@ fn the_reference_names_the_limits() {
         ("items of a manager", format!("{DEFAULT_CAPACITY}; at most {MAX_CAPACITY}")),
         ("the name of a manager, set or session", bytes(MAX_NAME_BYTES)),
         (
-            "the metadata of an item, each datum counted as 16 bytes beside its text",
+            "the metadata of an item, counting 16 bytes more for each datum",
             bytes(MAX_METADATA_BYTES),
         ),
         ("a project, a model's name, the id or name of a tool's call", bytes(MAX_SHORT_BYTES)),

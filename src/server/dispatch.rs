@@ -22,7 +22,7 @@ pub(super) const WAITING_CALLS: usize = 4096;
 /// Message size in bytes above which decoding, and beginning the call, runs on a thread of its own:
 /// counting the tokens of that much text takes some milliseconds.
 pub(super) const LARGE_MESSAGE: usize = 16 << 10;
-/// Maximum number of calls of one client that run beside its others, such as directory walks.
+/// Maximum number of calls of one client that run alongside its others, such as directory walks.
 const CALLS_ASIDE: usize = 4;
 /// Maximum number of calls of one client that wait for outside work, such as answers of models.
 /// They take no place from calls that compute.

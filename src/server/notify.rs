@@ -110,7 +110,7 @@ struct OfSession<'a, T> {
 /// The details of an event to send to clients.
 #[derive(Serialize)]
 #[serde(untagged, rename_all_fields = "kebab-case")]
-enum Told<'a> {
+enum Details<'a> {
     ContextChanged {
         manager: &'a str,
         method: &'a str,
@@ -149,41 +149,41 @@ enum Told<'a> {
 
 /// Returns the details to send for an event, with its session if it has one; `None` for an event
 /// that only enters the statistics.
-fn told(event: &Event) -> Option<(Option<&SessionName>, Told<'_>)> {
+fn details_of(event: &Event) -> Option<(Option<&SessionName>, Details<'_>)> {
     Some(match event {
         Event::ContextChanged { manager, method, count, tokens, .. } => {
-            (None, Told::ContextChanged { manager, method, count: *count, tokens: *tokens })
+            (None, Details::ContextChanged { manager, method, count: *count, tokens: *tokens })
         }
         Event::SessionChanged { session, method, messages } => {
-            (Some(session), Told::SessionChanged { method, messages: *messages })
+            (Some(session), Details::SessionChanged { method, messages: *messages })
         }
         Event::ContextPruned { session, before, after, removed } => {
-            let told = Told::ContextPruned {
+            let details = Details::ContextPruned {
                 original: *before,
                 r#final: *after,
                 token_reduction: before.saturating_sub(*after),
                 removed: removed.iter().map(MessageShown::from).collect(),
             };
-            (Some(session), told)
+            (Some(session), details)
         }
         Event::ContextSummarized { session, summarized, kept, summary } => {
             let (summarized, kept) = (*summarized, *kept);
-            (Some(session), Told::ContextSummarized { summarized, kept, summary })
+            (Some(session), Details::ContextSummarized { summarized, kept, summary })
         }
         Event::CheckpointCreated { session, checkpoint, turn, message, automatic } => {
             let (checkpoint, turn, automatic) = (CheckpointId(*checkpoint), *turn, *automatic);
-            (Some(session), Told::CheckpointCreated { checkpoint, turn, message, automatic })
+            (Some(session), Details::CheckpointCreated { checkpoint, turn, message, automatic })
         }
         Event::TurnManaged { session, turn, template, status, failure } => {
             let (step, reason) = failure.as_ref()?;
             let (turn, status, step) = (*turn, Keyword(status.name()), Keyword(step.name()));
-            (Some(session), Told::TurnManaged { turn, template, status, step, reason })
+            (Some(session), Details::TurnManaged { turn, template, status, step, reason })
         }
     })
 }
 
 fn params(event: &Event) -> Option<Value> {
-    Some(match told(event)? {
+    Some(match details_of(event)? {
         (None, more) => Value::of(&more),
         (Some(SessionName { id, name }), more) => {
             Value::of(&OfSession { session: name, id: SessionId(*id), more })

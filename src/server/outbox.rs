@@ -36,7 +36,7 @@ pub(super) enum Out {
     Large(Outgoing, OwnedSemaphorePermit),
     /// The client's dialect, once it is known.
     Speak(Dialect),
-    /// A subscription to these topics, from this point in the stream of events on.
+    /// A subscription to these topics, beginning with the next event.
     Subscribe(Vec<Topic>, broadcast::Receiver<Arc<Burst>>),
 }
 

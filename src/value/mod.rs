@@ -76,7 +76,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// Size that each datum is taken to have beside its text, in bytes.
+    /// Size counted for each datum in addition to its text, in bytes.
     pub const DATUM_BYTES: usize = 16;
 
     /// Converts the datum to `T`. Texts move over without being copied.
@@ -127,7 +127,7 @@ impl Value {
         self.take_from(bytes).is_none()
     }
 
-    /// Returns what is left of `room` bytes beside the datum, or `None` if it takes more.
+    /// Returns the rest of `room` bytes after subtracting the datum, or `None` if it takes more.
     fn take_from(&self, room: usize) -> Option<usize> {
         let room = room.checked_sub(Self::DATUM_BYTES)?;
         let all = |values: &[Self], room| values.iter().try_fold(room, |room, v| v.take_from(room));

@@ -110,7 +110,7 @@ impl Chat {
         };
         let mut source = match &begun.refused {
             Some(refused) => refused.error.clone(),
-            None => self.told_too_long(begun),
+            None => self.expected_refusal(begun),
         };
         let needed = error.needed;
         source.what =
@@ -121,7 +121,7 @@ impl Chat {
     }
 
     /// Returns the refusal to expect from a server that has not refused yet.
-    fn told_too_long(&self, begun: &Begun) -> ProviderError {
+    fn expected_refusal(&self, begun: &Begun) -> ProviderError {
         let limit = begun.limit;
         ProviderError {
             kind: ErrorKind::ContextTooLong,

@@ -53,7 +53,7 @@ pub struct TurnNotes {
 struct View {
     text: Arc<str>,
     tokens: u64,
-    /// Numbers of earlier messages that stay beside the notes.
+    /// Numbers of earlier messages that stay in addition to the notes.
     kept: Arc<BTreeSet<u64>>,
 }
 

@@ -33,7 +33,7 @@ impl Stopped {
     }
 }
 
-/// The input of the note-taker, and the messages that stay beside its notes.
+/// The input of the note-taker, and the messages that stay in addition to its notes.
 struct Planned {
     managing: NotesInput,
     kept: BTreeSet<u64>,
@@ -249,7 +249,8 @@ impl<'a> NotesRun<'a> {
     }
 }
 
-/// Returns the input of the note-taker and the messages that stay beside its notes, or the reason
+/// Returns the input of the note-taker and the messages that stay in addition to its notes, or the
+/// reason
 /// why no notes are taken.
 fn planned(
     given: &NotesMaterial,

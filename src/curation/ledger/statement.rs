@@ -77,7 +77,7 @@ fn state(
     book: &mut Book,
 ) {
     let stated = match kind {
-        // A number that is kept by name needs no sentence beside it.
+        // A number that is kept by name needs no sentence in addition.
         Some(Kind::Request) if loose.is_empty() && !named.is_empty() => None,
         Some(Kind::Task) => Some((Kind::Task, task(sentence, found))),
         Some(kind) => Some((kind, sentence)),

@@ -23,7 +23,7 @@ const IMPORTANCE: f64 = 0.02;
 /// Bonus for a message of the user: requests matter more than answers.
 const FROM_USER: f64 = 0.02;
 
-/// Reasons of units that are ranked.
+/// Reasons for keeping or leaving out a ranked unit.
 pub(super) const FITS_QUERY: &str = "fits the query";
 pub(super) const FITS_LESS: &str = "fits the query less than the messages shown";
 

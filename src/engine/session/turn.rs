@@ -309,7 +309,8 @@ fn turns_to_wait(learned: Learned, turns: u64) -> Option<u64> {
 }
 
 /// Returns the number of recent turns that a summary leaves alone: as many as fit into its target
-/// size beside its own text and what is never dropped, but at least as many as the settings say.
+/// size along with its own text and everything that is never dropped, but at least as many as the
+/// settings say.
 fn turns_to_keep(messages: &[Arc<Message>], config: &TurnConfig, costs: &Costs) -> usize {
     let history = History::new(references(messages), &costs.measure);
     let never_lost = history.units.iter().filter(|unit| unit.kept.is_some());

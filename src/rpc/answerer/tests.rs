@@ -15,8 +15,8 @@ fn a_question_tells_the_place_outside_and_hides_no_character() {
         let mut params = vec![entry("tool", "add_file")];
         params.extend(outside.map(|place| entry("outside", place)));
         match question(&Value::Map(params), "add the file a\u{202e}") {
-            Heard::Question(_, approval) => approval.title,
-            Heard::Text(_) => unreachable!("a question was asked"),
+            Piece::Question(_, approval) => approval.title,
+            Piece::Text(_) => unreachable!("a question was asked"),
         }
     };
     assert_eq!(title(None), "The model wants to add the file a\\u{202e}");

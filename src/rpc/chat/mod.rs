@@ -101,7 +101,7 @@ struct Progress {
 impl EventSink for Progress {
     fn send(&self, event: TurnEvent) -> bool {
         let Some(id) = self.id.clone() else { return false };
-        let (kind, text, more) = told(event);
+        let (kind, text, more) = kind_text_and_more(event);
         let params = ProgressParams { id: id.into(), kind: Keyword(kind), text, more };
         self.peer.progress(Value::of(&params))
     }
@@ -136,7 +136,7 @@ struct More {
 }
 
 /// Returns the kind of an event, its text, and its other fields.
-fn told(event: TurnEvent) -> (&'static str, String, More) {
+fn kind_text_and_more(event: TurnEvent) -> (&'static str, String, More) {
     let more = More::default();
     match event {
         TurnEvent::Status(text) => ("status", text, more),

@@ -37,7 +37,7 @@ struct Outcome {
 
 /// The outcome for an item, stored so that a repeated request gets the same answer.
 #[derive(Serialize, Deserialize)]
-struct Told {
+struct StoredOutcome {
     id: u64,
     outcome: String,
     reason: Option<String>,
@@ -59,8 +59,8 @@ struct RefreshedItem {
     tokens: u64,
 }
 
-impl From<Told> for RefreshedItem {
-    fn from(Told { id, outcome, reason, tokens, .. }: Told) -> Self {
+impl From<StoredOutcome> for RefreshedItem {
+    fn from(StoredOutcome { id, outcome, reason, tokens, .. }: StoredOutcome) -> Self {
         Self { id: ItemId(id), outcome: Keyword(outcome), reason, tokens }
     }
 }
@@ -109,7 +109,7 @@ fn keep(
     engine: &mut Engine,
     manager: &str,
     outcomes: Vec<Outcome>,
-) -> Result<Vec<Told>, EngineError> {
+) -> Result<Vec<StoredOutcome>, EngineError> {
     let mut revisions = Vec::new();
     let mut told = Vec::with_capacity(outcomes.len());
     for Outcome { id, old, new, name, reason } in outcomes {
@@ -126,7 +126,7 @@ fn keep(
             }
         };
         let (outcome, reason) = (outcome.to_owned(), reason.map(str::to_owned));
-        told.push(Told { id: id.0, outcome, reason, tokens, changed });
+        told.push(StoredOutcome { id: id.0, outcome, reason, tokens, changed });
     }
     engine.update("refresh-context", manager, revisions)?;
     Ok(told)

@@ -312,7 +312,7 @@ struct Pinned {
 pub(super) fn pin_message(_: Call, given: PinMessage) -> Result<Step, WireError> {
     let ids: Vec<MessageId> = given.id.into_iter().chain(given.ids.into_iter().flatten()).collect();
     if ids.is_empty() {
-        return Err(param_error("id", "is required: one id, or several as ids"));
+        return Err(param_error("id", "is required, or ids for several"));
     }
     let (pinned, numbers) = (given.pinned, ids.iter().map(|id| id.0).collect::<Vec<_>>());
     let reach = Reach::Session(given.session.as_deref().map(str::to_owned));

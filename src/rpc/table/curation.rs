@@ -55,8 +55,9 @@ pub(super) static METHODS: &[Method] = &[
         .pace(Pace::InOrder)
         .needs_session(HAS_NO_HISTORY),
     method!("session", "summarize-context", summarize::summarize_context)
-        .doc("Replaces older messages with a summary: their number, and a ledger of paths, \
-              commands, figures, errors, decisions, constraints and open tasks. A later summary \
+        .doc("Replaces older messages with a summary, which has their number and a ledger of \
+              paths, commands, figures, errors, decisions, constraints and open tasks. A later \
+              summary \
               includes the earlier one. `restore-revision` restores the messages.")
         .result("`:summary`, its `:stats (:summarized-items :kept-items)`; for a session \
                  `:tokens-before :tokens-after :turns-summarized :memory`; for a history \

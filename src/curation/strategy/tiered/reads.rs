@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use crate::curation::unit::History;
 use crate::session::message::{Message, Role, ToolCall};
 
-/// The readings so far, and those that a later one repeats.
+/// The reads so far, and those that a later one repeats.
 #[derive(Default)]
 pub(super) struct Reads<'h> {
-    /// Newest reading of each file.
+    /// Newest read of each file.
     newest: HashMap<&'h str, usize>,
-    /// Pairs of an older reading and the newer one that repeats it.
+    /// Pairs of an older read and the newer one that repeats it.
     repeated: Vec<(usize, usize)>,
 }
 
@@ -34,7 +34,7 @@ impl<'h> Reads<'h> {
         }
     }
 
-    /// Takes out the readings before `end` that a later one repeats.
+    /// Takes out the reads before `end` that a later one repeats.
     pub(super) fn repeated(&mut self, end: usize) -> Vec<(usize, usize)> {
         let (old, newer) = self.repeated.drain(..).partition(|(older, _)| *older < end);
         self.repeated = newer;
