@@ -66,11 +66,12 @@ Emacs package, then for `contexture' in the variable `exec-path', then in
 (defconst contexture--changing-methods
   '(add-context add-file add-tree update-context remove-context move-context
     pin-context clear-context undo refresh-context configure-manager
-    drop-manager save-set load-set drop-set open-session rename-session
-    delete-session restore-session import-session add-message pin-message
-    checkpoint rollback undo-rollback fork-session restore-revision
-    prune-context auto-manage-context summarize-context process-turn
-    report-usage remember forget chat)
+    drop-manager save-set load-set drop-set open-session switch-session
+    rename-session delete-session restore-session import-session add-message
+    pin-message checkpoint rollback undo-rollback fork-session
+    restore-revision prune-context auto-manage-context summarize-context
+    process-turn report-usage remember ground-query forget trust-project
+    distrust-project chat)
   "Methods that take a request key, so that they are not applied twice.
 All of the server's are here but `configure-session', which also reads
 settings, and gives the same when it is repeated.")

@@ -47,6 +47,8 @@ pub struct Engine {
     pub(super) archiving: Archiving,
     /// Set when the loop must end although handles remain.
     pub(super) has_ended: bool,
+    /// Whether the store has requests of an earlier release, once that was looked up.
+    has_earlier_requests: Option<bool>,
 }
 
 impl Engine {
@@ -76,6 +78,7 @@ impl Engine {
             vectors: Vectors::default(),
             archiving,
             has_ended: false,
+            has_earlier_requests: None,
         })
     }
 
@@ -122,6 +125,35 @@ impl Engine {
         let read = |outcome: String| serde_json::from_str(&outcome);
         let outcome = outcome.map(read).transpose();
         Ok(outcome.map_err(|error| StoreError::Damaged(error.to_string()))?)
+    }
+
+    /// Returns what was recorded of a request under this name.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn recorded(&mut self, name: &str) -> Result<Option<String>, EngineError> {
+        Ok(self.store.recall(name)?)
+    }
+
+    /// Records the answer of a request, together with its changes.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn record(&mut self, name: &str, answer: &str) -> Result<(), EngineError> {
+        Ok(self.store.remember(name, answer)?)
+    }
+
+    /// Returns whether an earlier release, which named its requests otherwise, recorded this one.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn is_recorded_earlier(&mut self, name: &str) -> Result<bool, EngineError> {
+        let some = match self.has_earlier_requests {
+            Some(some) => some,
+            None => self.store.has_earlier_requests()?,
+        };
+        self.has_earlier_requests = Some(some);
+        Ok(some && self.store.recall(name)?.is_some())
     }
 
     /// Runs one request and commits it, for programs that own the engine without the loop.

@@ -86,6 +86,8 @@ pub struct Call {
     pub peer: Arc<dyn Peer>,
     /// How the client reached the server.
     pub access: Access,
+    /// True if the call names its session; the server may have put in the current one.
+    pub is_session_named: bool,
     /// The request's id; `None` for a notification.
     pub id: Option<Id>,
     /// Set when the client no longer wants the answer. The connection can find this token only

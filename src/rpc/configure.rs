@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::Step;
 use super::call::Call;
 use super::error::{agent_error, param_error};
-use super::params::{InSession, RequestKey, Short, Switch, stored_count};
+use super::params::{InSession, Short, Switch, stored_count};
 use super::templates;
 use super::tool_names::ToolNames;
 use crate::agent::window::named_strategy;
@@ -76,7 +76,6 @@ pub(super) struct Configure {
     /// Tools that the model may call without asking; `nil`.
     #[serde(default)]
     allowed_tools: ToolNames,
-    request_key: Option<RequestKey>,
 }
 
 pub(super) fn configure_session(call: Call, given: Configure) -> Result<Step, WireError> {
@@ -96,8 +95,8 @@ pub(super) fn configure_session(call: Call, given: Configure) -> Result<Step, Wi
     let (template, session) = (given.template.clone(), given.session.clone().map(|name| name.0));
     templates::usable(&call, template, session, None, move || {
         Step::state(move |engine| {
-            let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
-            let (row, ()) = engine.once_in("configure-session", key, session, |engine, row| {
+            let session = given.session.as_deref();
+            let (row, ()) = engine.in_session(session, |engine, row| {
                 let mut settings = SessionSettings::parse(&row.settings)?;
                 let before = settings.clone();
                 for (name, value) in changes {

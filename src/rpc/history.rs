@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::call::Call;
 use super::error::{engine_error, param_error};
 use super::messages::{HISTORY, MessageParam, counted, names};
-use super::params::{InSession, ModelName, RequestKey, given_list, not_negative};
+use super::params::{InSession, ModelName, given_list, not_negative};
 use super::report::ScoreResult;
 use super::{Finish, Step, present};
 use crate::agent::history;
@@ -34,13 +34,11 @@ pub(super) struct Prune {
     model: Option<ModelName>,
     /// Answer with ids in place of messages.
     brief: Option<bool>,
-    request_key: Option<RequestKey>,
 }
 
 pub(super) fn prune_context(call: Call, given: Prune) -> Result<Step, WireError> {
     let max_tokens = not_negative("max-tokens", given.max_tokens)?;
     prune_by(
-        "prune-context",
         call,
         given,
         move |engine, id, costs| engine.prune_session(id, max_tokens, costs, "prune-context"),
@@ -49,10 +47,9 @@ pub(super) fn prune_context(call: Call, given: Prune) -> Result<Step, WireError>
 }
 
 pub(super) fn auto_manage_context(call: Call, given: AutoManage) -> Result<Step, WireError> {
-    let AutoManage { session, messages, model, brief, request_key } = given;
-    let given = Prune { session, messages, max_tokens: None, model, brief, request_key };
+    let AutoManage { session, messages, model, brief } = given;
+    let given = Prune { session, messages, max_tokens: None, model, brief };
     prune_by(
-        "auto-manage-context",
         call,
         given,
         |engine, id, costs| engine.auto_manage_session(id, costs),
@@ -69,12 +66,10 @@ pub(super) struct AutoManage {
     model: Option<ModelName>,
     /// Answer with ids in place of messages.
     brief: Option<bool>,
-    request_key: Option<RequestKey>,
 }
 
 /// Prunes the session with `of_session`, or the given messages with `of_history`.
 fn prune_by(
-    method: &'static str,
     call: Call,
     given: Prune,
     of_session: impl FnOnce(&mut Engine, u64, &Costs) -> Result<PrunedView, EngineError>
@@ -87,7 +82,7 @@ fn prune_by(
     + Send
     + 'static,
 ) -> Result<Step, WireError> {
-    let Prune { session, messages, model, brief, request_key, .. } = given;
+    let Prune { session, messages, model, brief, .. } = given;
     let brief = brief.unwrap_or(false);
     if let Some(messages) = messages {
         not_beside_session(&session)?;
@@ -103,8 +98,7 @@ fn prune_by(
         });
     }
     Step::state(move |engine| {
-        let (session, key) = (session.as_deref(), request_key.as_deref());
-        let (row, done) = engine.once_in(method, key, session, |engine, row| {
+        let (row, done) = engine.in_session(session.as_deref(), |engine, row| {
             let context = engine.context_of(row.clone(), model.as_deref())?;
             of_session(engine, row.id, &context.costs)
         })?;

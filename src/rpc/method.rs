@@ -1,9 +1,13 @@
 //! The declaration of methods in the tables of the families.
 
+use std::borrow::Cow;
+
 use super::Step;
 use super::call::Call;
+use super::error::param_error;
+use super::keyed::Keyed;
 use super::param::Param;
-use crate::value::Value;
+use crate::value::{Value, kebab};
 use crate::wire::message::WireError;
 
 /// A method: its parameters, its result, and the function that runs it.
@@ -18,9 +22,23 @@ pub struct Method {
     pub result: &'static str,
     /// Place where the first part of the method runs.
     pub pace: Pace,
+    /// What it changes of what is kept.
+    pub(super) change: Change,
+    /// Its parameters, the last of which is the request key.
     pub(super) params: fn() -> &'static [Param],
     pub(super) run: fn(Call, Value) -> Result<Step, WireError>,
     pub(super) needs_session: fn(&Value) -> bool,
+}
+
+/// What a method changes of what is kept. One that changes something takes a request key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    /// Nothing, or it keeps the keys itself.
+    Nothing,
+    /// Something, in the engine.
+    InEngine,
+    /// Something, after work that a repeated call need not do again.
+    AfterWork,
 }
 
 /// Place where the first part of a method, the one before the engine, runs.
@@ -43,6 +61,7 @@ macro_rules! method {
             doc: "",
             result: "",
             pace: $crate::rpc::method::Pace::Prompt,
+            change: $crate::rpc::method::Change::Nothing,
             params: || {
                 static PARAMS: ::std::sync::LazyLock<Vec<$crate::rpc::param::Param>> =
                     ::std::sync::LazyLock::new(|| $crate::rpc::param::params_of($handler));
@@ -68,6 +87,16 @@ impl Method {
         Self { pace, ..self }
     }
 
+    /// Says that it changes what is kept.
+    pub(super) const fn changes(self) -> Self {
+        Self { change: Change::InEngine, ..self }
+    }
+
+    /// Says that it changes what is kept, after work such as reading files.
+    pub(super) const fn changes_after_work(self) -> Self {
+        Self { change: Change::AfterWork, ..self }
+    }
+
     /// Sets which calls need a session. By default, all that can name one do.
     pub(super) const fn needs_session(self, needs_session: fn(&Value) -> bool) -> Self {
         Self { needs_session, ..self }
@@ -75,15 +104,45 @@ impl Method {
 
     /// Returns the parameters in the order of the documentation.
     pub fn params(&self) -> &'static [Param] {
-        (self.params)()
+        let params = (self.params)();
+        match self.change {
+            Change::Nothing => &params[..params.len() - 1],
+            Change::InEngine | Change::AfterWork => params,
+        }
     }
 
     /// Runs the part of the method before the engine.
     ///
     /// # Errors
     /// Fails if the parameters are invalid or name something that does not exist.
-    pub fn run(&self, call: Call, params: Value) -> Result<Step, WireError> {
-        (self.run)(call, params)
+    pub fn run(&self, call: Call, mut params: Value) -> Result<Step, WireError> {
+        self.check_names(&params)?;
+        if self.change == Change::Nothing {
+            return (self.run)(call, params);
+        }
+        let Some(key) = Keyed::take(self.name, &mut params, call.is_session_named)? else {
+            return (self.run)(call, params);
+        };
+        if self.change == Change::AfterWork
+            && self.pace != Pace::Prompt
+            && let Some(answer) = key.look_up(&call.tools.engine)?
+        {
+            return Ok(Step::Done(answer));
+        }
+        Ok(key.wrap((self.run)(call, params)?))
+    }
+
+    /// Refuses a parameter that the method does not have.
+    fn check_names(&self, params: &Value) -> Result<(), WireError> {
+        let known = self.params();
+        let is_known = |name: &str| known.iter().any(|param| param.name == name);
+        let Some(unknown) = names(params).find(|name| !is_known(name)) else { return Ok(()) };
+        let known: Vec<&str> = known.iter().map(|param| param.name).collect();
+        let known = match &known[..] {
+            [] => "there are none".to_owned(),
+            names => format!("the parameters are {}", names.join(", ")),
+        };
+        Err(param_error(&unknown, &format!("is not a parameter here; {known}")))
     }
 
     /// Returns whether a call with these parameters is about the current session.
@@ -91,6 +150,20 @@ impl Method {
         let is_left_out = |param: &Param| param.is_current_session && lacks(params, param.name);
         self.params().iter().any(is_left_out) && (self.needs_session)(params)
     }
+}
+
+/// Returns the names in a map or property list. What is neither, the decoder refuses.
+fn names(params: &Value) -> impl Iterator<Item = Cow<'_, str>> {
+    let (entries, items): (&[_], &[_]) = match params {
+        Value::Map(entries) => (entries, &[]),
+        Value::List(items) => (&[], items),
+        _ => (&[], &[]),
+    };
+    let of_list = items.iter().step_by(2).filter_map(|item| match item {
+        Value::Keyword(name) => Some(kebab(name)),
+        _ => None,
+    });
+    entries.iter().map(|(key, _)| key.kebab()).chain(of_list)
 }
 
 /// Returns whether a call omits a parameter or passes `nil` for it.

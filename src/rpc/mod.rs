@@ -13,6 +13,7 @@ mod context;
 mod embedding;
 mod error;
 mod history;
+mod keyed;
 mod memories;
 mod method;
 mod models;

@@ -9,6 +9,8 @@ use serde_json::Value as Json;
 
 use super::Step;
 use super::call::Call;
+use super::keyed::KEY;
+use super::params::RequestKey;
 use crate::value;
 use crate::wire::message::WireError;
 
@@ -28,19 +30,23 @@ pub struct Param {
     pub(super) is_current_session: bool,
 }
 
-/// Returns the parameters of a handler. The texts live as long as the program, so call it once for
-/// each method.
+/// Returns the parameters of a handler, and the request key. The texts live as long as the program,
+/// so call it once for each method.
 pub(super) fn params_of<P: JsonSchema + DeserializeOwned>(
     _handler: fn(Call, P) -> Result<Step, WireError>,
 ) -> Vec<Param> {
     let settings = SchemaSettings::default().with(|settings| settings.inline_subschemas = true);
-    let schema = settings.into_generator().into_root_schema_for::<P>().to_value();
+    let mut generator = settings.into_generator();
+    let schema = generator.root_schema_for::<P>().to_value();
     let required = |name: &str| {
         let names = schema["required"].as_array().into_iter().flatten();
         names.filter_map(Json::as_str).any(|required| required == name)
     };
     let param = |field: &'static str| param(field, &schema["properties"][field], required(field));
-    field_names::<P>().iter().copied().map(param).collect()
+    let mut params: Vec<Param> = field_names::<P>().iter().copied().map(param).collect();
+    let key = generator.subschema_for::<RequestKey>().to_value();
+    params.push(self::param(KEY, &key, false));
+    params
 }
 
 fn param(field: &'static str, schema: &Json, required: bool) -> Param {

@@ -7,7 +7,7 @@ use super::call::Call;
 use super::error::{agent_error, param_error};
 use super::history::not_beside_session;
 use super::messages::{HISTORY, MessageParam, counted};
-use super::params::{InSession, ModelName, RequestKey, given_list, not_negative};
+use super::params::{InSession, ModelName, given_list, not_negative};
 use super::{Finish, Step, present};
 use crate::agent::history::{self, SummarizedHistory};
 use crate::curation::prune::SUMMARIZED_BUT;
@@ -29,7 +29,6 @@ pub(super) struct SummarizeContext {
     /// Number of recent turns to keep instead.
     keep_turns: Option<i64>,
     model: Option<ModelName>,
-    request_key: Option<RequestKey>,
 }
 
 pub(super) fn summarize_context(call: Call, given: SummarizeContext) -> Result<Step, WireError> {
@@ -81,8 +80,8 @@ fn summarize_session(
     prepared: Prepared,
 ) -> Result<Step, WireError> {
     Step::state(move |engine| {
-        let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
-        let (row, done) = engine.once_in("summarize-context", key, session, |engine, row| {
+        let session = given.session.as_deref();
+        let (row, done) = engine.in_session(session, |engine, row| {
             let context = engine.context_of(row.clone(), given.model.as_deref())?;
             let max_tokens = context.settings.turn.max_tokens;
             engine.summarize_session(row.id, keep, max_tokens, &context.costs, &prepared)

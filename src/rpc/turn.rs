@@ -8,7 +8,7 @@ use super::call::Call;
 use super::embedding::{Embedded, embedded};
 use super::error::param_error;
 use super::messages::MessageParam;
-use super::params::{InSession, ModelName, RequestKey, Short};
+use super::params::{InSession, ModelName, Short};
 use super::summarize::prepared;
 use crate::curation::summary::Prepared;
 use crate::engine::{Engine, NewMessage, NewTurn, TurnDone, quality_parts};
@@ -27,7 +27,6 @@ pub(super) struct ProcessTurn {
     /// Quality of the last answer, from 0 to 1.
     coherence: Option<f64>,
     model: Option<ModelName>,
-    request_key: Option<RequestKey>,
 }
 
 pub(super) fn process_turn(call: Call, mut given: ProcessTurn) -> Result<Step, WireError> {
@@ -56,8 +55,8 @@ fn turn(
     prepared: Prepared,
 ) -> Result<Step, WireError> {
     Step::state(move |engine| {
-        let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
-        let (row, done) = engine.once_in("process-turn", key, session, |engine, row| {
+        let session = given.session.as_deref();
+        let (row, done) = engine.in_session(session, |engine, row| {
             let context = engine.context_of(row.clone(), given.model.as_deref())?;
             let turn = NewTurn { message, coherence: given.coherence, vector };
             engine.process_turn(&context, turn, &prepared)
@@ -197,17 +196,14 @@ pub(super) struct ReportUsage {
     counted: i64,
     /// Number of input tokens that the provider reported.
     reported: i64,
-    request_key: Option<RequestKey>,
 }
 
 pub(super) fn report_usage(_: Call, given: ReportUsage) -> Result<Step, WireError> {
     let counted = super::params::not_negative("counted", Some(given.counted))?.unwrap_or(0);
     let reported = super::params::not_negative("reported", Some(given.reported))?.unwrap_or(0);
     Step::state(move |engine| {
-        let key = given.request_key.as_deref();
         let model = &given.model.0;
-        let learned = engine
-            .once("report-usage", key, |engine| engine.report_usage(model, counted, reported))?;
+        let learned = engine.report_usage(model, counted, reported)?;
         let costs = engine.costs(Some(model))?;
         Ok(Value::of(&LearnedResult {
             model,

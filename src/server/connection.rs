@@ -341,6 +341,7 @@ impl Reader {
             tools: Arc::clone(self.server.tools()),
             peer: Arc::new(self.outbox.clone()),
             access: self.door.access(),
+            is_session_named: true,
             id: id.clone(),
             cancelled: Arc::new(CancellationToken::new()),
         };

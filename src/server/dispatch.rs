@@ -140,7 +140,8 @@ pub(super) async fn dispatch(
             }
         };
         let peer = own.unwrap_or_else(|| peer.clone());
-        let call = Call { tools: Arc::clone(server.tools()), peer, access, id, cancelled };
+        let tools = Arc::clone(server.tools());
+        let call = Call { tools, peer, access, is_session_named: true, id, cancelled };
         match method.pace {
             Pace::Prompt if bytes <= LARGE_MESSAGE => {
                 let step = begin(method, call, params);
@@ -245,12 +246,13 @@ async fn place_in<'a>(
 /// thread still produces is dropped.
 async fn begin_aside(
     method: &'static Method,
-    call: Call,
+    mut call: Call,
     params: Value,
     sent_to: SentTo,
     reply: &Reply,
 ) -> Result<Step, WireError> {
     let begun = async {
+        call.is_session_named = !sent_to.is_current();
         let (params, has_session) = sent_to.named_in(params).await;
         let work = tokio::task::spawn_blocking(move || begin(method, call, params));
         let step = work.await.unwrap_or_else(|_| Err(defect(method.name)))?;

@@ -33,6 +33,11 @@ impl SentTo {
         Self(Some(receiver))
     }
 
+    /// Returns whether the call is about the current session because it names none.
+    pub(super) fn is_current(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Returns the parameters with the session added, or the error that kept it from being found.
     pub(super) async fn named_in(self, params: Value) -> (Value, Result<(), WireError>) {
         let Self(Some(receiver)) = self else { return (params, Ok(())) };

@@ -273,6 +273,11 @@ impl<S: Store> Store for LoggedStore<S> {
         self.inner.recall(key)
     }
 
+    fn has_earlier_requests(&mut self) -> Result<bool, StoreError> {
+        // Its log is from this release: that of an earlier one was moved at the start.
+        self.inner.has_earlier_requests()
+    }
+
     fn remember(&mut self, key: &str, outcome: &str) -> Result<(), StoreError> {
         self.begin_change()?;
         if self.direct {

@@ -9,12 +9,22 @@ use crate::value::{Key, Value};
 
 /// Formats metadata for a column.
 pub(super) fn print(metadata: &Metadata) -> String {
-    sexp::print(&enclose(&Value::Map(metadata.0.clone())))
+    print_value(&Value::Map(metadata.0.clone()))
+}
+
+/// Formats a datum as text that reads back exactly.
+pub fn print_value(value: &Value) -> String {
+    sexp::print(&enclose(value))
+}
+
+/// Parses text that [`print_value`] made.
+pub fn read_value(text: &str) -> Option<Value> {
+    disclose(sexp::read(text).ok()?)
 }
 
 /// Parses text that [`print`] made.
 pub(super) fn read(text: &str) -> Result<Metadata, StoreError> {
-    match sexp::read(text).ok().and_then(disclose) {
+    match read_value(text) {
         Some(Value::Map(entries)) => Ok(Metadata(entries)),
         _ => Err(StoreError::Damaged(format!("cannot parse the metadata {text:?}"))),
     }

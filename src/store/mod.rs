@@ -8,7 +8,7 @@ mod folder;
 mod log;
 pub mod logged;
 pub mod memory;
-mod metadata;
+pub mod metadata;
 pub mod notes;
 pub mod ownership;
 pub mod recovery;
@@ -134,6 +134,10 @@ pub trait Store: Send {
 
     /// Returns the outcome of the request with this key.
     fn recall(&mut self, key: &str) -> Result<Option<String>, StoreError>;
+
+    /// Returns whether there are outcomes of methods that an earlier release recorded, under keys that
+    /// begin with their names.
+    fn has_earlier_requests(&mut self) -> Result<bool, StoreError>;
 
     /// Records the outcome of the request with this key.
     fn remember(&mut self, key: &str, outcome: &str) -> Result<(), StoreError>;

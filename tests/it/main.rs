@@ -22,6 +22,7 @@ mod framed;
 mod given;
 mod hidden;
 mod house;
+mod keys;
 mod leaving;
 mod length_fuzz;
 mod library;

@@ -11,7 +11,6 @@ mod settings;
 mod turn;
 mod window;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 pub use self::chat::{AskedWindow, ModelAnswer};
@@ -181,24 +180,18 @@ impl Engine {
         Ok(self.session_mut(id)?)
     }
 
-    /// Runs `operation` on the named session like [`once`](Self::once). A repeated call uses the
-    /// session of the first call, even if that was renamed or another is current. Returns the
-    /// session's row as it is afterwards.
+    /// Runs `operation` on the named session. Returns the session's row as it is afterwards.
     ///
     /// # Errors
     /// [`EngineError::NoSuchSession`], or the operation's error.
-    pub fn once_in<T: Serialize + DeserializeOwned>(
+    pub fn in_session<T>(
         &mut self,
-        method: &str,
-        key: Option<&str>,
         name: Option<&str>,
         operation: impl FnOnce(&mut Self, &SessionRow) -> Result<T, EngineError>,
     ) -> Result<(SessionRow, T), EngineError> {
-        let (id, outcome) = self.once(method, key, |engine| {
-            let row = engine.find_session(name)?;
-            Ok((row.id, operation(engine, &row)?))
-        })?;
-        Ok((self.row(id)?, outcome))
+        let row = self.find_session(name)?;
+        let outcome = operation(self, &row)?;
+        Ok((self.row(row.id)?, outcome))
     }
 
     /// Returns the row of a session, deleted or not.

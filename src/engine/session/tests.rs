@@ -370,7 +370,7 @@ fn reads<T>(
 /// A turn as `process-turn` does it.
 fn process(engine: &mut Engine, coherence: f64) -> Result<TurnDone, EngineError> {
     let turn = NewTurn { coherence: Some(coherence), ..asked() };
-    let done = engine.once_in("process-turn", None, Some("a"), |engine, row| {
+    let done = engine.in_session(Some("a"), |engine, row| {
         let context = engine.context_of(row.clone(), None)?;
         engine.process_turn(&context, turn, &Extractive)
     });

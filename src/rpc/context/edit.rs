@@ -8,13 +8,11 @@ use crate::agent::refresh::now_ms;
 use crate::context::change::Settings;
 use crate::context::item::{Kind, Metadata};
 use crate::context::manager::{MAX_CAPACITY, Place};
-use crate::engine::{Engine, NewItem, Reach, Revision};
+use crate::engine::{NewItem, Reach, Revision};
 use crate::ids::ItemId;
 use crate::rpc::call::Call;
 use crate::rpc::error::param_error;
-use crate::rpc::params::{
-    self, KnownMetadata, ManagerName, RequestKey, given_list, ids, metadata, yes,
-};
+use crate::rpc::params::{self, KnownMetadata, ManagerName, given_list, ids, metadata, yes};
 use crate::rpc::{Finish, Step};
 use crate::tokens::Counter;
 use crate::value::Value;
@@ -35,7 +33,6 @@ pub(super) struct AddContext {
     live: Option<bool>,
     /// Leave the content out of the result.
     brief: Option<bool>,
-    request_key: Option<RequestKey>,
 }
 
 pub(super) fn add_context(call: Call, given: AddContext) -> Result<Step, WireError> {
@@ -50,7 +47,7 @@ pub(super) fn add_context(call: Call, given: AddContext) -> Result<Step, WireErr
         pinned: given.pinned.unwrap_or(false),
         ..new_item(&call.counter(), given.content, kind, metadata, now_ms())
     };
-    add_one("add-context", given.manager, item, given.brief, given.request_key)
+    add_one("add-context", given.manager, item, given.brief)
 }
 
 /// A live item must have a file.
@@ -67,11 +64,10 @@ pub(super) fn add_one(
     manager: Option<ManagerName>,
     item: NewItem,
     brief: Option<bool>,
-    key: Option<RequestKey>,
 ) -> Result<Step, WireError> {
     let manager = manager.unwrap_or_default().0;
     Step::then_within(Reach::Manager(manager.clone()), move |engine| {
-        let added = engine.once(method, key.as_deref(), |e| e.add(method, &manager, vec![item]))?;
+        let added = engine.add(method, &manager, vec![item])?;
         ItemAnswer::added(engine, manager, &added, brief.unwrap_or(false)).map(finish)
     })
 }
@@ -96,7 +92,6 @@ pub(super) struct UpdateContext {
     live: Option<bool>,
     /// Leave the content out of the result.
     brief: Option<bool>,
-    request_key: Option<RequestKey>,
 }
 
 pub(super) fn update_context(call: Call, given: UpdateContext) -> Result<Step, WireError> {
@@ -117,9 +112,7 @@ pub(super) fn update_context(call: Call, given: UpdateContext) -> Result<Step, W
         {
             return Ok(Finish::Refused(error));
         }
-        engine.once("update-context", given.request_key.as_deref(), |e| {
-            e.update("update-context", &manager, vec![(id, revision)])
-        })?;
+        engine.update("update-context", &manager, vec![(id, revision)])?;
         ItemAnswer::of(engine, &manager, id, brief).map(finish)
     })
 }
@@ -132,16 +125,12 @@ pub(super) struct RemoveContext {
     #[serde(default, deserialize_with = "given_list")]
     ids: Option<Vec<ItemId>>,
     manager: Option<ManagerName>,
-    request_key: Option<RequestKey>,
 }
 
 pub(super) fn remove_context(_: Call, given: RemoveContext) -> Result<Step, WireError> {
     let ids = ids(given.id, given.ids)?;
     let manager = given.manager.unwrap_or_default().0;
-    Step::state_within(Reach::Manager(manager.clone()), move |engine| {
-        let key = given.request_key.as_deref();
-        engine.once("remove-context", key, |e| e.remove(&manager, &ids))
-    })
+    Step::state_within(Reach::Manager(manager.clone()), move |engine| engine.remove(&manager, &ids))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -155,7 +144,6 @@ pub(super) struct MoveContext {
     /// Id of the item to put it after.
     after: Option<ItemId>,
     manager: Option<ManagerName>,
-    request_key: Option<RequestKey>,
 }
 
 #[derive(Serialize)]
@@ -174,8 +162,7 @@ pub(super) fn move_context(_: Call, given: MoveContext) -> Result<Step, WireErro
     };
     let manager = given.manager.unwrap_or_default().0;
     Step::state_within(Reach::Manager(manager.clone()), move |engine| {
-        let key = given.request_key.as_deref();
-        engine.once("move-context", key, |e| e.move_item(&manager, given.id, place))?;
+        engine.move_item(&manager, given.id, place)?;
         Ok(Moved { ids: ItemId::all(&engine.order(&manager)?) })
     })
 }
@@ -192,7 +179,6 @@ pub(super) struct PinContext {
     #[serde(default = "yes")]
     pinned: bool,
     manager: Option<ManagerName>,
-    request_key: Option<RequestKey>,
 }
 
 #[derive(Serialize)]
@@ -206,8 +192,7 @@ pub(super) fn pin_context(_: Call, given: PinContext) -> Result<Step, WireError>
     let ids = ids(given.id, given.ids)?;
     let manager = given.manager.unwrap_or_default().0;
     Step::state_within(Reach::Manager(manager.clone()), move |engine| {
-        let key = given.request_key.as_deref();
-        engine.once("pin-context", key, |e| e.pin(&manager, &ids, pinned))?;
+        engine.pin(&manager, &ids, pinned)?;
         Ok(Pinned { ids, pinned })
     })
 }
@@ -215,21 +200,16 @@ pub(super) fn pin_context(_: Call, given: PinContext) -> Result<Step, WireError>
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct ManagerCall {
     manager: Option<ManagerName>,
-    request_key: Option<RequestKey>,
 }
 
 pub(super) fn clear_context(_: Call, given: ManagerCall) -> Result<Step, WireError> {
     let manager = given.manager.unwrap_or_default().0;
-    Step::state(move |engine| {
-        engine.once("clear-context", given.request_key.as_deref(), |e| e.clear(&manager))
-    })
+    Step::state(move |engine| engine.clear(&manager))
 }
 
 pub(super) fn drop_manager(_: Call, given: ManagerCall) -> Result<Step, WireError> {
     let manager = given.manager.unwrap_or_default().0;
-    Step::state(move |engine| {
-        engine.once("drop-manager", given.request_key.as_deref(), |e| e.drop_manager(&manager))
-    })
+    Step::state(move |engine| engine.drop_manager(&manager))
 }
 
 #[derive(Serialize)]
@@ -242,8 +222,7 @@ struct Undone {
 pub(super) fn undo(_: Call, given: ManagerCall) -> Result<Step, WireError> {
     let manager = given.manager.unwrap_or_default().0;
     Step::state(move |engine| {
-        let undone =
-            engine.once("undo", given.request_key.as_deref(), |e| e.undo(&manager))?.undone;
+        let undone = engine.undo(&manager)?.undone;
         let (count, tokens) = engine.size(&manager)?;
         Ok(Undone { undone, count, total_tokens: tokens })
     })
@@ -254,7 +233,6 @@ pub(super) struct ConfigureManager {
     manager: Option<ManagerName>,
     #[schemars(description = format!("Capacity from 1 to {MAX_CAPACITY}; if absent, nothing changes."))]
     max_items: Option<i64>,
-    request_key: Option<RequestKey>,
 }
 
 #[derive(Serialize)]
@@ -268,11 +246,10 @@ pub(super) fn configure_manager(_: Call, given: ConfigureManager) -> Result<Step
     let max_items = given.max_items.map(capacity).transpose()?;
     let manager = given.manager.unwrap_or_default().0;
     Step::state_within(Reach::Manager(manager.clone()), move |engine| {
-        let configure = |e: &mut Engine| match max_items {
-            Some(max_items) => e.configure(&manager, Settings { max_items }),
-            None => Ok(Vec::new()),
+        let evicted = match max_items {
+            Some(max_items) => engine.configure(&manager, Settings { max_items })?,
+            None => Vec::new(),
         };
-        let evicted = engine.once("configure-manager", given.request_key.as_deref(), configure)?;
         let max_items = engine.settings(&manager)?.max_items;
         Ok(Configured { manager, max_items, evicted: ItemId::all(&evicted) })
     })

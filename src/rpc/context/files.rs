@@ -12,7 +12,7 @@ use crate::files::{self, ReadOptions};
 use crate::rpc::Step;
 use crate::rpc::call::{Call, Tools};
 use crate::rpc::error::{file_error, param_error};
-use crate::rpc::params::{KnownMetadata, ManagerName, RequestKey, Short, metadata, not_negative};
+use crate::rpc::params::{KnownMetadata, ManagerName, Short, metadata, not_negative};
 use crate::value::Value;
 use crate::wire::message::WireError;
 
@@ -37,7 +37,6 @@ pub(super) struct AddFile {
     live: Option<bool>,
     /// Leave the content out of the result.
     brief: Option<bool>,
-    request_key: Option<RequestKey>,
 }
 
 pub(super) fn add_file(call: Call, given: AddFile) -> Result<Step, WireError> {
@@ -57,7 +56,7 @@ pub(super) fn add_file(call: Call, given: AddFile) -> Result<Step, WireError> {
         pinned: given.pinned.unwrap_or(false),
         ..file_item(&call.counter(), text, kind, metadata, taken_ms)
     };
-    add_one("add-file", given.manager, item, given.brief, given.request_key)
+    add_one("add-file", given.manager, item, given.brief)
 }
 
 pub(in crate::rpc) fn read_options(

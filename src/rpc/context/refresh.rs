@@ -13,7 +13,7 @@ use crate::files::ReadOptions;
 use crate::rpc::Step;
 use crate::rpc::call::Call;
 use crate::rpc::error::engine_error;
-use crate::rpc::params::{ManagerName, RequestKey, given_list};
+use crate::rpc::params::{ManagerName, given_list};
 use crate::value::Keyword;
 use crate::wire::message::WireError;
 
@@ -23,7 +23,6 @@ pub(super) struct RefreshContext {
     /// Ids of several items.
     #[serde(default, deserialize_with = "given_list")]
     ids: Option<Vec<ItemId>>,
-    request_key: Option<RequestKey>,
 }
 
 /// Outcome of refreshing one item.
@@ -35,16 +34,6 @@ struct Outcome {
     reason: Option<&'static str>,
 }
 
-/// The outcome for an item, stored so that a repeated request gets the same answer.
-#[derive(Serialize, Deserialize)]
-struct StoredOutcome {
-    id: u64,
-    outcome: String,
-    reason: Option<String>,
-    tokens: u64,
-    changed: bool,
-}
-
 #[derive(Serialize)]
 struct Refreshed {
     updated: usize,
@@ -54,15 +43,11 @@ struct Refreshed {
 #[derive(Serialize)]
 struct RefreshedItem {
     id: ItemId,
-    outcome: Keyword<String>,
-    reason: Option<String>,
+    outcome: Keyword<&'static str>,
+    reason: Option<&'static str>,
     tokens: u64,
-}
-
-impl From<StoredOutcome> for RefreshedItem {
-    fn from(StoredOutcome { id, outcome, reason, tokens, .. }: StoredOutcome) -> Self {
-        Self { id: ItemId(id), outcome: Keyword(outcome), reason, tokens }
-    }
+    #[serde(skip)]
+    changed: bool,
 }
 
 pub(super) fn refresh_context(call: Call, given: RefreshContext) -> Result<Step, WireError> {
@@ -77,14 +62,10 @@ pub(super) fn refresh_context(call: Call, given: RefreshContext) -> Result<Step,
         call.tools.engine.ask_blocking(|engine| Ok(select(engine))).map_err(engine_error)?
     };
     let options = read_options(&call.tools, None)?;
-    // A missing item is not an error yet: the answer to an earlier request may be stored.
     let found = views.and_then(|views| reread_all(&call, views, &options));
-    let key = given.request_key;
     Step::state(move |engine| {
-        let told = engine
-            .once("refresh-context", key.as_deref(), |engine| keep(engine, &manager, found?))?;
-        let updated = told.iter().filter(|told| told.changed).count();
-        Ok(Refreshed { updated, items: told.into_iter().map(RefreshedItem::from).collect() })
+        let items = keep(engine, &manager, found?)?;
+        Ok(Refreshed { updated: items.iter().filter(|item| item.changed).count(), items })
     })
 }
 
@@ -109,7 +90,7 @@ fn keep(
     engine: &mut Engine,
     manager: &str,
     outcomes: Vec<Outcome>,
-) -> Result<Vec<StoredOutcome>, EngineError> {
+) -> Result<Vec<RefreshedItem>, EngineError> {
     let mut revisions = Vec::new();
     let mut told = Vec::with_capacity(outcomes.len());
     for Outcome { id, old, new, name, reason } in outcomes {
@@ -125,8 +106,7 @@ fn keep(
                 ("unchanged", Some("the item was changed while its file was read"), old.tokens)
             }
         };
-        let (outcome, reason) = (outcome.to_owned(), reason.map(str::to_owned));
-        told.push(StoredOutcome { id: id.0, outcome, reason, tokens, changed });
+        told.push(RefreshedItem { id, outcome: Keyword(outcome), reason, tokens, changed });
     }
     engine.update("refresh-context", manager, revisions)?;
     Ok(told)

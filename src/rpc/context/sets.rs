@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::ItemId;
 use crate::rpc::Step;
 use crate::rpc::call::Call;
-use crate::rpc::params::{ManagerName, Name, Nothing, RequestKey};
+use crate::rpc::params::{ManagerName, Name, Nothing};
 use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema)]
@@ -14,7 +14,6 @@ pub(super) struct SetCall {
     /// Name of the set.
     name: Name,
     manager: Option<ManagerName>,
-    request_key: Option<RequestKey>,
 }
 
 #[derive(Serialize)]
@@ -33,8 +32,8 @@ struct Dropped {
 pub(super) fn save_set(_: Call, given: SetCall) -> Result<Step, WireError> {
     let manager = given.manager.unwrap_or_default().0;
     Step::state(move |engine| {
-        let (name, key) = (given.name.0, given.request_key.as_deref());
-        let saved = engine.once("save-set", key, |e| e.save_set(&manager, &name))?;
+        let name = given.name.0;
+        let saved = engine.save_set(&manager, &name)?;
         Ok(Saved { name, count: saved.count, replaced: saved.replaced })
     })
 }
@@ -42,8 +41,8 @@ pub(super) fn save_set(_: Call, given: SetCall) -> Result<Step, WireError> {
 pub(super) fn drop_set(_: Call, given: SetCall) -> Result<Step, WireError> {
     let manager = given.manager.unwrap_or_default().0;
     Step::state(move |engine| {
-        let (name, key) = (given.name.0, given.request_key.as_deref());
-        engine.once("drop-set", key, |e| e.drop_set(&manager, &name))?;
+        let name = given.name.0;
+        engine.drop_set(&manager, &name)?;
         Ok(Dropped { name, dropped: true })
     })
 }
@@ -55,7 +54,6 @@ pub(super) struct LoadSet {
     /// Defaults to `:replace`.
     mode: Option<LoadMode>,
     manager: Option<ManagerName>,
-    request_key: Option<RequestKey>,
 }
 
 /// Treatment of the manager's present items.
@@ -78,10 +76,10 @@ pub(super) fn load_set(_: Call, given: LoadSet) -> Result<Step, WireError> {
     let mode = given.mode.unwrap_or(LoadMode::Replace);
     Step::state(move |engine| {
         let name = given.name.0;
-        let loaded = engine.once("load-set", given.request_key.as_deref(), |e| match mode {
-            LoadMode::Replace => e.load_set(&manager, &name),
-            LoadMode::Append => e.append_set(&manager, &name),
-        })?;
+        let loaded = match mode {
+            LoadMode::Replace => engine.load_set(&manager, &name),
+            LoadMode::Append => engine.append_set(&manager, &name),
+        }?;
         Ok(Loaded { name, ids: ItemId::all(&loaded.ids), left: ItemId::all(&loaded.left) })
     })
 }

@@ -6,12 +6,14 @@ use crate::rpc::method::{Method, Pace, method};
 /// In the order of the documentation.
 pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("context", "add-context", edit::add_context)
+        .changes()
         .doc(
             "Adds a text as the newest item of a manager. When the manager is full, its oldest \
               unpinned item is evicted; the result names it.",
         )
         .result("The item, with `:manager`, its `:count` and `:total-tokens`, and `:evicted`."),
     method!("context", "add-file", files::add_file)
+        .changes_after_work()
         .doc(
             "Reads a file, or some of its lines, and adds it as an item. Ignore rules do not \
               apply to a file that is named.",
@@ -19,6 +21,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .result("Same as `add-context`.")
         .pace(Pace::InOrder),
     method!("context", "add-tree", tree::add_tree)
+        .changes_after_work()
         .doc(
             "Walks a directory, following its ignore rules, and adds its files as items, or a \
               single item that lists them with their sizes and tokens. Streams `progress`. If the \
@@ -30,24 +33,30 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         )
         .pace(Pace::Aside),
     method!("context", "update-context", edit::update_context)
+        .changes()
         .doc(
             "Changes an item's content, type, metadata or liveness. Its id, time, position and \
               pin stay the same.",
         )
         .result("The item."),
     method!("context", "remove-context", edit::remove_context)
+        .changes()
         .doc("Removes items. If one of them does not exist, none is removed.")
         .result("`(:removed N)`."),
     method!("context", "move-context", edit::move_context)
+        .changes()
         .doc("Moves an item to another position. Rendering and eviction follow the order.")
         .result("`(:ids IDS)`, the new order, oldest first."),
     method!("context", "pin-context", edit::pin_context)
+        .changes()
         .doc("Pins items, which exempts them from eviction, or unpins them.")
         .result("`(:ids IDS :pinned BOOLEAN)`."),
     method!("context", "clear-context", edit::clear_context)
+        .changes()
         .doc("Removes every item of a manager, even pinned ones. `undo` restores them.")
         .result("`(:removed N)`."),
     method!("context", "undo", edit::undo)
+        .changes()
         .doc(
             "Undoes the last change of a manager. Further calls go further back. At least the \
               last hundred changes are kept, across restarts.",
@@ -77,6 +86,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .doc("Counts the items of a manager, with a short preview.")
         .result("`:count :types :preview :tokens`; a preview looks like `3 items: Code, Error`."),
     method!("context", "refresh-context", refresh::refresh_context)
+        .changes_after_work()
         .doc(
             "Reads items from their files again. A region that has moved is found by its text. If \
               the text does not occur exactly once, the item stays unchanged and is stale.",
@@ -90,18 +100,23 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .doc("Lists the managers that hold items or were configured, sorted by name.")
         .result("A list of `:manager :count :pinned :tokens :bytes :max-items :newest`."),
     method!("context", "configure-manager", edit::configure_manager)
+        .changes()
         .doc("Sets a manager's capacity. If it shrinks, the oldest unpinned items are evicted.")
         .result("`:manager :max-items :evicted`."),
     method!("context", "drop-manager", edit::drop_manager)
+        .changes()
         .doc("Removes every item of a manager and its configuration. `undo` restores them.")
         .result("`(:removed N)`."),
     method!("context", "save-set", sets::save_set)
+        .changes()
         .doc("Saves a manager's items as a named set, replacing a set with that name.")
         .result("`:name :count :replaced`."),
     method!("context", "load-set", sets::load_set)
+        .changes()
         .doc("Replaces a manager's items with copies of a set's items, or appends the copies.")
         .result("`:name`, the new `:ids`, and in `:left` the ids of the items that left."),
     method!("context", "drop-set", sets::drop_set)
+        .changes()
         .doc("Deletes a set. `undo` in the same manager restores it.")
         .result("`:name :dropped`."),
     method!("context", "list-sets", sets::list_sets)

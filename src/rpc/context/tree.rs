@@ -19,7 +19,7 @@ use crate::files::{
 use crate::ids::ItemId;
 use crate::rpc::call::Call;
 use crate::rpc::error::{application, cancelled, file_error, tree_error};
-use crate::rpc::params::{ManagerName, RequestKey, Short};
+use crate::rpc::params::{ManagerName, Short};
 use crate::rpc::{Finish, Step};
 use crate::tokens::Counter;
 use crate::value::{Keyword, Value};
@@ -38,7 +38,6 @@ pub(super) struct AddTree {
     hidden: Option<bool>,
     /// Maximum size of a file in bytes; defaults to 1 MiB.
     max_file_bytes: Option<i64>,
-    request_key: Option<RequestKey>,
 }
 
 /// Result of adding a directory.
@@ -126,10 +125,8 @@ pub(super) fn add_tree(call: Call, given: AddTree) -> Result<Step, WireError> {
     let count = if mode == TreeMode::Files { found.files } else { 1 };
     let root = root.to_string_lossy().into_owned();
     let (files, bytes, skipped) = (found.files, found.bytes, LeftOut::from(skipped));
-    let key = given.request_key;
     Step::then(move |engine| {
-        let added = engine.once("add-tree", key.as_deref(), |e| e.add("add-tree", &manager, items));
-        Ok(match added {
+        Ok(match engine.add("add-tree", &manager, items) {
             Ok(added) => {
                 let (ids, evicted) = (ItemId::all(&added.ids), ItemId::all(&added.evicted));
                 let added = TreeAdded { root, mode, files, bytes, tokens, ids, evicted, skipped };

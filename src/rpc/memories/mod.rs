@@ -10,7 +10,7 @@ use super::Step;
 use super::call::Call;
 use super::embedding::{Embedded, embedded};
 use super::error::param_error;
-use super::params::{InSession, Name, RequestKey, not_negative, yes};
+use super::params::{InSession, Name, not_negative, yes};
 use crate::agent::found::{GroundedShown, MemoryShown, Scope};
 use crate::engine::{Engine, EngineError, Query, memories_for};
 use crate::ids::MemoryId;
@@ -41,7 +41,6 @@ pub(super) struct Remember {
     session: Option<InSession>,
     /// Folder of the project; defaults to the session's.
     project: Option<String>,
-    request_key: Option<RequestKey>,
 }
 
 pub(super) fn remember(call: Call, given: Remember) -> Result<Step, WireError> {
@@ -63,12 +62,10 @@ pub(super) fn remember(call: Call, given: Remember) -> Result<Step, WireError> {
     }
     embedded(&call, given.content.clone(), move |Embedded { vector, outcome }| {
         Step::state(move |engine| {
-            let Remember { content, session, project, request_key, .. } = given;
-            let id = engine.once("remember", request_key.as_deref(), |engine| {
-                let scope = memory_scope(engine, scope, project, session.as_deref())?;
-                let vector = vector.as_ref().map(|(model, vector)| (&**model, &**vector));
-                engine.remember(scope, &content, vector)
-            })?;
+            let Remember { content, session, project, .. } = given;
+            let scope = memory_scope(engine, scope, project, session.as_deref())?;
+            let vector = vector.as_ref().map(|(model, vector)| (&**model, &**vector));
+            let id = engine.remember(scope, &content, vector)?;
             Ok(MemoryShown::from(engine.memory(id)?).with_embedding(outcome))
         })
     })
@@ -153,15 +150,12 @@ pub(super) struct Forget {
     /// Defaults to `t`.
     #[serde(default = "yes")]
     forgotten: bool,
-    request_key: Option<RequestKey>,
 }
 
 pub(super) fn forget(_: Call, given: Forget) -> Result<Step, WireError> {
     let forgotten = given.forgotten;
     Step::state(move |engine| {
-        let id = engine.once("forget", given.request_key.as_deref(), |engine| {
-            Ok(engine.forget(given.id.0, forgotten)?.id)
-        })?;
+        let id = engine.forget(given.id.0, forgotten)?.id;
         Ok(MemoryShown::from(engine.memory(id)?))
     })
 }

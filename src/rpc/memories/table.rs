@@ -5,6 +5,7 @@ use crate::rpc::method::{Method, Pace, method};
 /// In the order of the documentation.
 pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("memory", "remember", super::remember)
+        .changes_after_work()
         .doc("Stores a text as a memory for later turns of a session, of a project, or everywhere.")
         .result(
             "The memory: `:id :content :kind :scope :created :accessed :accesses`; if \
@@ -13,6 +14,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .needs_session(super::is_for_session)
         .pace(Pace::InOrder),
     method!("memory", "ground-query", super::ground_query)
+        .changes()
         .doc(
             "Finds the memories that match a text best: by words, by neighbours in the \
               conversation, by age and strength, and, if embeddings are configured, by meaning. \
@@ -25,6 +27,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
                  words counted.",
         ),
     method!("memory", "forget", super::forget)
+        .changes()
         .doc("Forgets a memory, so that it is no longer found. `:forgotten nil` restores it.")
         .result("The memory, with the time when it was `:forgotten`."),
     method!("memory", "list-memories", super::list_memories)

@@ -7,7 +7,7 @@ use super::SessionShown;
 use crate::ids::CheckpointId;
 use crate::rpc::Step;
 use crate::rpc::call::Call;
-use crate::rpc::params::{InSession, ManagerName, Name, RequestKey, new_name, not_negative};
+use crate::rpc::params::{InSession, ManagerName, Name, new_name, not_negative};
 use crate::store::session::{CheckpointRow, NewSession, StateSummary};
 use crate::value::Keyword;
 use crate::wire::message::WireError;
@@ -20,7 +20,6 @@ pub(super) struct TakeCheckpoint {
     session: Option<InSession>,
     /// Purpose of the checkpoint; defaults to `Checkpoint`.
     message: Option<String>,
-    request_key: Option<RequestKey>,
 }
 
 #[derive(Serialize)]
@@ -32,11 +31,10 @@ struct Taken {
 
 pub(super) fn checkpoint(_: Call, given: TakeCheckpoint) -> Result<Step, WireError> {
     Step::state(move |engine| {
-        let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
+        let session = given.session.as_deref();
         let message = given.message.as_deref().unwrap_or("Checkpoint");
-        let (row, taken) = engine.once_in("checkpoint", key, session, |engine, row| {
-            engine.checkpoint(row.id, message)
-        })?;
+        let (row, taken) =
+            engine.in_session(session, |engine, row| engine.checkpoint(row.id, message))?;
         let Some(taken) = taken else { return Ok(None) };
         let turn = engine.find_checkpoint(row.id, Some(taken))?.made.turn;
         Ok(Some(Taken { checkpoint: CheckpointId(taken), session: row.name, turn }))
@@ -84,7 +82,6 @@ pub(super) struct Rollback {
     session: Option<InSession>,
     /// Id of the checkpoint, `chk-N`; defaults to the last one.
     checkpoint: Option<CheckpointId>,
-    request_key: Option<RequestKey>,
 }
 
 #[derive(Serialize)]
@@ -97,8 +94,8 @@ struct RolledBack {
 
 pub(super) fn rollback(_: Call, given: Rollback) -> Result<Step, WireError> {
     Step::state(move |engine| {
-        let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
-        let (row, done) = engine.once_in("rollback", key, session, |engine, row| {
+        let session = given.session.as_deref();
+        let (row, done) = engine.in_session(session, |engine, row| {
             engine.rollback(row.id, given.checkpoint.map(|id| id.0))
         })?;
         Ok(RolledBack {
@@ -113,7 +110,6 @@ pub(super) fn rollback(_: Call, given: Rollback) -> Result<Step, WireError> {
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct UndoRollback {
     session: Option<InSession>,
-    request_key: Option<RequestKey>,
 }
 
 #[derive(Serialize)]
@@ -125,9 +121,9 @@ struct RollbackUndone {
 
 pub(super) fn undo_rollback(_: Call, given: UndoRollback) -> Result<Step, WireError> {
     Step::state(move |engine| {
-        let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
-        let (row, undone) = engine
-            .once_in("undo-rollback", key, session, |engine, row| engine.undo_rollback(row.id))?;
+        let session = given.session.as_deref();
+        let (row, undone) =
+            engine.in_session(session, |engine, row| engine.undo_rollback(row.id))?;
         Ok(RollbackUndone {
             session: row.name,
             turns_restored: undone.turns_restored,
@@ -145,27 +141,24 @@ pub(super) struct Fork {
     name: Option<Name>,
     /// Manager of its items; defaults to one of its own.
     manager: Option<ManagerName>,
-    request_key: Option<RequestKey>,
 }
 
 pub(super) fn fork_session(_: Call, given: Fork) -> Result<Step, WireError> {
     let name = given.name.map(new_name).transpose()?;
     Step::state(move |engine| {
-        let opened = engine.once("fork-session", given.request_key.as_deref(), |engine| {
-            let row = engine.find_session(given.session.as_deref())?;
-            let name = match name {
-                Some(name) => name,
-                None => engine.free_session_name()?,
-            };
-            let new = NewSession {
-                name,
-                manager: given.manager.map(|ManagerName(name)| name).unwrap_or_default(),
-                project: row.project,
-                settings: row.settings,
-                ..NewSession::default()
-            };
-            engine.fork_session(row.id, given.checkpoint.map(|id| id.0), new)
-        })?;
+        let row = engine.find_session(given.session.as_deref())?;
+        let name = match name {
+            Some(name) => name,
+            None => engine.free_session_name()?,
+        };
+        let new = NewSession {
+            name,
+            manager: given.manager.map(|ManagerName(name)| name).unwrap_or_default(),
+            project: row.project,
+            settings: row.settings,
+            ..NewSession::default()
+        };
+        let opened = engine.fork_session(row.id, given.checkpoint.map(|id| id.0), new)?;
         Ok(SessionShown::new(engine.row(opened.id)?, true))
     })
 }
@@ -205,7 +198,6 @@ pub(super) struct RestoreRevision {
     session: Option<InSession>,
     /// Number of the revision; 0 is the beginning.
     revision: i64,
-    request_key: Option<RequestKey>,
 }
 
 #[derive(Serialize)]
@@ -218,8 +210,8 @@ struct Restored {
 pub(super) fn restore_revision(_: Call, given: RestoreRevision) -> Result<Step, WireError> {
     let number = not_negative("revision", Some(given.revision))?.unwrap_or(0);
     Step::state(move |engine| {
-        let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
-        let (row, revision) = engine.once_in("restore-revision", key, session, |engine, row| {
+        let session = given.session.as_deref();
+        let (row, revision) = engine.in_session(session, |engine, row| {
             engine.restore_revision(row.id, number)?;
             Ok(engine.session(row.id)?.revision())
         })?;

@@ -10,7 +10,7 @@ use crate::engine::{NewMessage, Reach};
 use crate::ids::MessageId;
 use crate::rpc::call::Call;
 use crate::rpc::error::param_error;
-use crate::rpc::params::{InSession, RequestKey, Short, given_list, not_negative, yes};
+use crate::rpc::params::{InSession, Short, given_list, not_negative, yes};
 use crate::rpc::present::MessageShown;
 use crate::rpc::{Finish, Step};
 use crate::session::message::{Message, Phase, Role, ToolCall};
@@ -136,7 +136,6 @@ pub(super) struct AddMessage {
     /// Several messages instead of one.
     #[serde(default, deserialize_with = "given_list")]
     messages: Option<Vec<MessageParam>>,
-    request_key: Option<RequestKey>,
 }
 
 impl AddMessage {
@@ -195,9 +194,9 @@ pub(super) fn add_message(call: Call, given: AddMessage) -> Result<Step, WireErr
     let new = counted(messages, &call.counter())?;
     let reach = Reach::Session(given.session.as_deref().map(str::to_owned));
     Step::state_within(reach, move |engine| {
-        let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
-        let (row, said) = engine
-            .once_in("add-message", key, session, |engine, row| engine.add_messages(row.id, new))?;
+        let session = given.session.as_deref();
+        let (row, said) =
+            engine.in_session(session, |engine, row| engine.add_messages(row.id, new))?;
         Ok(Appended {
             id: said.numbers.last().copied().map(MessageId),
             ids: MessageId::all(&said.numbers),
@@ -299,7 +298,6 @@ pub(super) struct PinMessage {
     /// Defaults to `t`.
     #[serde(default = "yes")]
     pinned: bool,
-    request_key: Option<RequestKey>,
 }
 
 #[derive(Serialize)]
@@ -317,10 +315,9 @@ pub(super) fn pin_message(_: Call, given: PinMessage) -> Result<Step, WireError>
     let (pinned, numbers) = (given.pinned, ids.iter().map(|id| id.0).collect::<Vec<_>>());
     let reach = Reach::Session(given.session.as_deref().map(str::to_owned));
     Step::state_within(reach, move |engine| {
-        let (session, key) = (given.session.as_deref(), given.request_key.as_deref());
-        let (row, ()) = engine.once_in("pin-message", key, session, |engine, row| {
-            engine.pin_messages(row.id, &numbers, pinned)
-        })?;
+        let session = given.session.as_deref();
+        let (row, ()) = engine
+            .in_session(session, |engine, row| engine.pin_messages(row.id, &numbers, pinned))?;
         Ok(Pinned { session: row.name, ids, pinned })
     })
 }

@@ -12,8 +12,8 @@ pub(super) use self::table::METHODS;
 use super::call::Call;
 use super::error::param_error;
 use super::params::{
-    InSession, ManagerName, Name, Nothing, RequestKey, Short, Switch, is_session_id, new_name,
-    not_negative, yes,
+    InSession, ManagerName, Name, Nothing, Short, Switch, is_session_id, new_name, not_negative,
+    yes,
 };
 use super::{Finish, Step, templates};
 use crate::agent::found::Hit;
@@ -48,7 +48,6 @@ pub(super) struct Open {
     /// same.
     #[serde(default = "yes")]
     current: bool,
-    request_key: Option<RequestKey>,
 }
 
 pub(super) fn open_session(call: Call, given: Open) -> Result<Step, WireError> {
@@ -60,27 +59,24 @@ pub(super) fn open_session(call: Call, given: Open) -> Result<Step, WireError> {
     let known_as = name.clone();
     templates::usable(&call, template, known_as, project, move || {
         Step::state(move |engine| {
-            let opened = engine.once("open-session", given.request_key.as_deref(), |engine| {
-                let name = match name {
-                    // An id is not allowed as a new name, but it can open an existing session.
-                    Some(name) if is_session_id(&name) => engine.find_session(Some(&name))?.name,
-                    Some(name) => name,
-                    None => engine.free_session_name()?,
-                };
-                let new = NewSession {
-                    name,
-                    manager: given.manager.map(|ManagerName(name)| name).unwrap_or_default(),
-                    project: stored,
-                    settings,
-                    ..NewSession::default()
-                };
-                let opened = match given.current {
-                    true => engine.open_session(new),
-                    false => engine.open_session_aside(new),
-                }?;
-                manage(engine, opened.id, given.manage.0, given.template)?;
-                Ok(opened)
-            })?;
+            let name = match name {
+                // An id is not allowed as a new name, but it can open an existing session.
+                Some(name) if is_session_id(&name) => engine.find_session(Some(&name))?.name,
+                Some(name) => name,
+                None => engine.free_session_name()?,
+            };
+            let new = NewSession {
+                name,
+                manager: given.manager.map(|ManagerName(name)| name).unwrap_or_default(),
+                project: stored,
+                settings,
+                ..NewSession::default()
+            };
+            let opened = match given.current {
+                true => engine.open_session(new),
+                false => engine.open_session_aside(new),
+            }?;
+            manage(engine, opened.id, given.manage.0, given.template)?;
             let row = engine.row(opened.id)?;
             let current = engine.find_session(None).is_ok_and(|current| current.id == row.id);
             Ok(SessionShown {
@@ -148,40 +144,33 @@ pub(super) struct Rename {
     session: Name,
     /// New name.
     name: Name,
-    request_key: Option<RequestKey>,
 }
 
 pub(super) fn rename_session(_: Call, given: Rename) -> Result<Step, WireError> {
-    let Rename { session, name, request_key } = given;
+    let Rename { session, name } = given;
     let name = new_name(name)?;
-    changed("rename-session", request_key, move |engine| engine.rename_session(&session, &name))
+    changed(move |engine| engine.rename_session(&session, &name))
 }
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Existing {
     /// Name or id of the session, `ses-N`.
     session: Name,
-    request_key: Option<RequestKey>,
 }
 
 pub(super) fn delete_session(_: Call, given: Existing) -> Result<Step, WireError> {
-    let Existing { session, request_key } = given;
-    changed("delete-session", request_key, move |engine| engine.delete_session(&session))
+    changed(move |engine| engine.delete_session(&given.session))
 }
 
 pub(super) fn restore_session(_: Call, given: Existing) -> Result<Step, WireError> {
-    let Existing { session, request_key } = given;
-    changed("restore-session", request_key, move |engine| engine.restore_session(&session))
+    changed(move |engine| engine.restore_session(&given.session))
 }
 
 fn changed(
-    method: &'static str,
-    key: Option<RequestKey>,
     change: impl FnOnce(&mut Engine) -> Result<SessionRow, EngineError> + Send + 'static,
 ) -> Result<Step, WireError> {
     Step::state(move |engine| {
-        let id = engine.once(method, key.as_deref(), |engine| Ok(change(engine)?.id))?;
-        let row = engine.row(id)?;
+        let row = change(engine)?;
         let current = engine.find_session(None).is_ok_and(|current| current.id == row.id);
         Ok(SessionShown::new(row, current))
     })
@@ -241,7 +230,6 @@ pub(super) struct Import {
     text: String,
     /// Name of the new session; defaults to that of the exported one.
     name: Option<Name>,
-    request_key: Option<RequestKey>,
 }
 
 pub(super) fn import_session(call: Call, given: Import) -> Result<Step, WireError> {
@@ -250,11 +238,9 @@ pub(super) fn import_session(call: Call, given: Import) -> Result<Step, WireErro
         .map_err(|message| param_error("text", &message))?;
     let settings = NO_SETTINGS.to_owned();
     Step::state(move |engine| {
-        let opened = engine.once("import-session", given.request_key.as_deref(), |engine| {
-            let name = name.unwrap_or(read.name);
-            let new = NewSession { name, project: read.project, settings, ..NewSession::default() };
-            engine.import_session(new, read.messages, read.view)
-        })?;
+        let name = name.unwrap_or(read.name);
+        let new = NewSession { name, project: read.project, settings, ..NewSession::default() };
+        let opened = engine.import_session(new, read.messages, read.view)?;
         Ok(SessionShown::new(engine.row(opened.id)?, true))
     })
 }

@@ -9,6 +9,7 @@ const ROW: &str = "The session: `:session` (its name), `:id`, `:manager`, `:proj
 /// In the order of the documentation.
 pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("session", "open-session", super::open_session)
+        .changes()
         .doc("Makes a session the current one, creating it if needed.")
         .result("The session, with `:created-now`."),
     method!("session", "list-sessions", super::list_sessions)
@@ -18,15 +19,19 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .doc("Returns the current session, which calls without `:session` use.")
         .result(ROW),
     method!("session", "switch-session", super::switch_session)
+        .changes()
         .doc("Makes a session the current one, which calls without `:session` use.")
         .result(ROW),
     method!("session", "rename-session", super::rename_session)
+        .changes()
         .doc("Renames a session.")
         .result(ROW),
     method!("session", "delete-session", super::delete_session)
+        .changes()
         .doc("Deletes a session. Its content is kept; `restore-session` restores it.")
         .result("The session, with `:deleted`."),
     method!("session", "restore-session", super::restore_session)
+        .changes()
         .doc("Restores a deleted session: the one with this name that was deleted last.")
         .result(ROW),
     method!("session", "search-sessions", super::search_sessions)
@@ -42,6 +47,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .doc("Exports a session's complete log, and the state of each message.")
         .result("`:session :messages :text`."),
     method!("session", "import-session", super::import_session)
+        .changes_after_work()
         .doc(
             "Creates a session from the JSON of `export-session` and makes it current. Nothing is \
               replaced: if the name is taken, a number is added.",
@@ -49,6 +55,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .result(ROW)
         .pace(Pace::InOrder),
     method!("session", "add-message", messages::add_message)
+        .changes()
         .doc("Appends one or more messages to a session's log.")
         .result(
             "`:id`, `:ids`, the session's `:messages` and `:tokens`, and `:without-call` with \
@@ -62,9 +69,11 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
                  :in-view`, with `:tool-calls` and `:tool-call-id` if there are any.",
         ),
     method!("session", "pin-message", messages::pin_message)
+        .changes()
         .doc("Pins messages, so that they are never left out, or unpins them.")
         .result("`:session :ids :pinned`."),
     method!("session", "checkpoint", checkpoints::checkpoint)
+        .changes()
         .doc(
             "Takes a checkpoint: a snapshot of the session's position in its log, its view, its \
               pins, and its manager's items.",
@@ -74,18 +83,21 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .doc("Lists a session's checkpoints, oldest first.")
         .result("A list of `:checkpoint :message :turn :position :automatic :created`."),
     method!("session", "rollback", checkpoints::rollback)
+        .changes()
         .doc(
             "Goes back to a checkpoint. Later messages leave the conversation but stay in the \
               log. The checkpoint is kept, and `undo-rollback` undoes the rollback.",
         )
         .result("`:session :commit-restored :turns-lost :messages-lost`."),
     method!("session", "undo-rollback", checkpoints::undo_rollback)
+        .changes()
         .doc(
             "Undoes the last rollback. Messages since then leave the conversation but stay in the \
               log.",
         )
         .result("`:session :turns-restored :turns-lost`."),
     method!("session", "fork-session", checkpoints::fork_session)
+        .changes()
         .doc(
             "Creates a session that continues from another, or from one of its checkpoints, with \
               copies of its items, and makes it current.",
@@ -98,6 +110,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         )
         .result("A list of `:revision :method :position :created`."),
     method!("session", "restore-revision", checkpoints::restore_revision)
+        .changes()
         .doc(
             "Restores the view of a revision, which undoes later prunings and summaries. Messages \
               that came into view since then stay.",

@@ -40,6 +40,7 @@ pub(super) static METHODS: &[Method] = &[
         .pace(Pace::InOrder)
         .needs_session(HAS_NO_HISTORY),
     method!("session", "prune-context", history::prune_context)
+        .changes()
         .doc("Removes the least important messages from view until the rest fits. System prompts, \
               pinned messages, the user's first and last messages, the very last message, and \
               pending calls stay; a call stays together with its results. Messages pruned from a \
@@ -50,11 +51,13 @@ pub(super) static METHODS: &[Method] = &[
         .pace(Pace::InOrder)
         .needs_session(HAS_NO_HISTORY),
     method!("session", "auto-manage-context", history::auto_manage_context)
+        .changes()
         .doc("Prunes if more than 80 % of the model's limit is used; otherwise changes nothing.")
         .result("Same as `prune-context`.")
         .pace(Pace::InOrder)
         .needs_session(HAS_NO_HISTORY),
     method!("session", "summarize-context", summarize::summarize_context)
+        .changes_after_work()
         .doc("Replaces older messages with a summary, which has their number and a ledger of \
               paths, commands, figures, errors, decisions, constraints and open tasks. A later \
               summary \
@@ -66,6 +69,7 @@ pub(super) static METHODS: &[Method] = &[
         .pace(Pace::InOrder)
         .needs_session(HAS_NO_HISTORY),
     method!("session", "process-turn", turn::process_turn)
+        .changes_after_work()
         .doc("Adds the user's message and keeps the context in good shape: finds matching \
               memories, summarizes if the view is too large, takes a checkpoint if one is due, \
               computes the quality, and rolls back if it is too low and the settings say so.")
@@ -80,6 +84,7 @@ pub(super) static METHODS: &[Method] = &[
         .doc("Rates the quality of a session's context from 0 to 1, with its parts.")
         .result("`:quality-score`, and `:quality`, its four parts: `:part :value :weight :reason`."),
     method!("session", "configure-session", configure::configure_session)
+        .changes()
         .doc("Changes the given settings of a session and returns all settings in effect. If a \
               value is out of range, nothing changes. The documentation of a setting ends with its \
               default.")
@@ -88,6 +93,7 @@ pub(super) static METHODS: &[Method] = &[
                  `:settings`, each `:name :value :default :least :most`.")
         .pace(Pace::InOrder),
     method!("session", "report-usage", turn::report_usage)
+        .changes()
         .doc("Calibrates the token counts for a model with a count that its provider reported. \
               Reports of less \
               than 200 tokens are ignored; `:reports` then stays the same.")

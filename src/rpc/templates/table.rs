@@ -23,6 +23,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
                  `template-malformed` with `:line` and `:column`.")
         .pace(Pace::InOrder),
     method!("template", "trust-project", trust::trust_project)
+        .changes_after_work()
         .doc("Trusts a project, so that its own templates are used. Call this only after the user \
               has looked at them. Only over standard input and the Unix socket.")
         .result("`:project`, its path without links; `:remote`, the address of its Git remote; \
@@ -31,6 +32,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
                  trusted again. The error is `not-allowed` on other connections.")
         .pace(Pace::InOrder),
     method!("template", "distrust-project", trust::distrust_project)
+        .changes_after_work()
         .doc("Stops trusting a project, so that its templates are no longer used.")
         .result("`:project :was-trusted`; the error `not-allowed` as for `trust-project`.")
         .pace(Pace::InOrder),
