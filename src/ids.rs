@@ -1,6 +1,6 @@
 //! Ids as clients write them: a prefix and a number, such as `ses-3`.
 //!
-//! The number says which; it never repeats. This module knows nothing of what the ids belong to.
+//! Numbers are never reused. This module does not know the things that have ids.
 
 use std::fmt;
 use std::str::FromStr;

@@ -13,11 +13,11 @@
 //! - [`Conversation`] has everything about one conversation; [`Builder`] opens it.
 //! - [`Conversation::chat`] begins a [`Turn`]: await it for its [`Reply`], or [stream](Turn::stream)
 //!   its [events](TurnEvent).
-//! - [`Tool`] is what a model can call; calls that need a person's leave wait for
+//! - [`Tool`] is what a model can call; calls that need a person's permission wait for
 //!   [`Conversation::approve`].
 //! - [`Provider`] is a model to talk to: a script, your own [`ChatProvider`], or, with the feature
 //!   `providers`, a `Server`.
-//! - [`Message`] is what is said. It reads and writes the form of chat completions.
+//! - [`Message`] is one message. It reads and writes the form of chat completions.
 //! - [`curate`] chooses from a history that your program keeps itself. Nothing is stored then.
 //! - [`Error`] says what failed, and what can be done about it.
 //!

@@ -49,7 +49,7 @@ pub enum AgentError {
     /// A project's folder is given as a relative path.
     #[error("project must be an absolute folder name")]
     RelativeProject,
-    /// The parts that cannot be left out exceed what the model accepts.
+    /// The parts that cannot be left out exceed the model's limit.
     #[error("{source}")]
     NeverFits {
         /// Name of the provider.

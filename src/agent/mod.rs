@@ -1,7 +1,7 @@
 //! Turns with models: the requests, the windows, and the notes and tools for them.
 //!
-//! Rust types come in and go out. Nothing here knows a method, a wire or a connection: whoever calls
-//! hands over [`Services`] and hears of a turn through typed events and errors.
+//! The interface consists of Rust types. Nothing here knows a method, a wire or a connection: the
+//! caller passes in [`Services`] and receives typed events and errors.
 
 mod approvals;
 mod backfill;

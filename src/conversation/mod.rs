@@ -46,8 +46,8 @@ use crate::store::session::CheckpointRow;
 
 /// A conversation with a model, including everything that manages its context.
 ///
-/// Clones are the same conversation. Every method can be called from any task; turns of one
-/// conversation come one after the other.
+/// Clones share the conversation. Every method can be called from any task; turns of one
+/// conversation run one after another.
 #[derive(Clone)]
 pub struct Conversation {
     inner: Arc<Inner>,
@@ -150,9 +150,8 @@ impl Conversation {
     /// Builds the window for a model that your program calls: the items, the summary, the memories
     /// of the last processed turn, and the messages that fit.
     ///
-    /// # Errors
-    /// Awaiting it gives [`Error::BudgetTooSmall`] when what can never be left out costs more than
-    /// the budget.
+    /// # Errors Awaiting it returns [`Error::BudgetTooSmall`] if the parts that cannot be left out
+    /// cost more than the budget.
     pub fn window(&self) -> WindowRequest {
         WindowRequest::new(self.clone())
     }
@@ -312,7 +311,7 @@ impl Conversation {
     /// Closes the conversation and all its clones. A running turn is cancelled and keeps the answer
     /// so far. After this returns, another process can open the state folder.
     ///
-    /// Dropping the last clone does the same in the background. Nothing is lost by it.
+    /// Dropping the last clone does the same in the background. Nothing is lost.
     pub async fn close(self) {
         let services = &self.inner.services;
         services.ending.cancel();

@@ -155,7 +155,7 @@ fn ended(outcome: Result<Result<Reply, Error>, JoinError>) -> Result<Reply, Erro
 
 /// The events of a turn in order, followed by its reply.
 ///
-/// It is a [`Stream`]. For programs that use none, [`next`](Self::next) does the same.
+/// This is a [`Stream`]. If you use no streams, call [`next`](Self::next).
 #[must_use = "dropping the stream cancels the turn"]
 pub struct TurnStream {
     events: mpsc::Receiver<TurnEvent>,

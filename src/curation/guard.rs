@@ -114,7 +114,7 @@ impl<'b, 'a> Guard<'b, 'a> {
         });
     }
 
-    /// Makes the verdicts agree with what is shown.
+    /// Makes the verdicts agree with the projection.
     fn correct_verdicts(&mut self) {
         let mut fates = vec![Fate::Dropped; self.history.units.len()];
         for shown in &self.projection.shown {

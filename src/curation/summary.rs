@@ -24,7 +24,7 @@ pub struct Summary {
     pub ledger: Ledger,
 }
 
-/// Counts of what a summary stands in for, since the conversation began.
+/// Counts of everything that a summary stands in for, since the conversation began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Counts {

@@ -46,7 +46,7 @@ pub struct Window {
     pub parts: Vec<Part>,
     /// Cost of all parts, in tokens. Never more than the maximum of the request.
     pub tokens: u64,
-    /// Report of what was kept and left out, with the reasons.
+    /// Report of the parts that were kept or left out, with the reasons.
     pub report: Report,
     /// Costs for the usage log.
     pub usage: WindowUsage,

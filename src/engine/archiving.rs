@@ -18,7 +18,7 @@ impl Archiving {
         Self { is_due, ..Self::default() }
     }
 
-    /// Drops what was read, after requests were undone.
+    /// Drops the cached work after requests were undone.
     pub(super) fn forget(&mut self) {
         *self = Self { is_due: true, is_stalled: self.is_stalled, oldest: None };
     }

@@ -1,4 +1,4 @@
-//! The state and its store; requests and commits as the units of what is kept or undone.
+//! The state and its store. Requests and commits are kept or undone as a whole.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

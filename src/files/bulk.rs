@@ -1,4 +1,4 @@
-//! Reads the files that a walk found, one after the other. It must not know what becomes of them.
+//! Reads the files that a walk found, one after the other. It must not know what they are used for.
 
 use std::ops::ControlFlow;
 

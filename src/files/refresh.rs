@@ -61,7 +61,7 @@ pub fn refresh(item: &Item, options: &ReadOptions) -> Refreshed {
 
 fn whole(item: &Item, path: &Path, options: &ReadOptions) -> Refreshed {
     let text = match kept_in(item, path) {
-        // The name may now lead out of the folder, which nobody has allowed.
+        // The name may now lead out of the folder, which was never allowed.
         Some(folder) => {
             let folder = Beneath::new(folder);
             folder.and_then(|folder| folder.open(path)?.read(None, options))

@@ -1,6 +1,6 @@
 //! Finds the files of a directory tree in a fixed order, and records what it left out.
 //!
-//! Opens no files but the ignore files, and must not know what becomes of the files it finds.
+//! Opens no files but the ignore files, and must not know what the files are used for.
 
 mod rules;
 

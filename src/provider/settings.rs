@@ -76,7 +76,7 @@ pub struct BadSetting {
 }
 
 impl ProviderSettings {
-    /// Checks the settings. Nothing is opened or sent.
+    /// Checks the settings. Opens and sends nothing.
     ///
     /// # Errors
     /// Returns the first invalid setting.

@@ -22,7 +22,7 @@ pub fn excerpt(text: &str, sought: &str) -> String {
     format!("{before}{folded}{after}")
 }
 
-/// Returns the first so many characters of a text, with a mark where more follow.
+/// Returns the beginning of a text, up to a number of characters, with an ellipsis if more follow.
 pub fn beginning(text: &str, characters: usize) -> String {
     match text.char_indices().nth(characters) {
         Some((end, _)) => format!("{}…", &text[..end]),

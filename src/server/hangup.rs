@@ -1,5 +1,5 @@
-//! Detects that the other end of a connection has gone, without writing to it. Knows nothing of
-//! what is said over the connection.
+//! Detects that the other end of a connection has gone, without writing to it. Knows nothing of the
+//! messages on the connection.
 
 use std::future::pending;
 use std::io;

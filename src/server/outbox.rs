@@ -103,7 +103,7 @@ impl Peer for Outbox {
     }
 }
 
-/// Encodes and writes what the [`Outbox`] sends.
+/// Encodes and writes the messages of an [`Outbox`].
 pub(super) struct Writer<W> {
     sink: W,
     queue: mpsc::UnboundedReceiver<Out>,

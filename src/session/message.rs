@@ -26,8 +26,8 @@ pub struct Message {
     pub tool_call_id: Option<String>,
     /// Never left out of a window if true.
     pub pinned: bool,
-    /// Number of tokens of the content and the calls, without what a model adds for the role, by
-    /// the counter named in `counted_by`. Counted once, when the message is made.
+    /// Number of tokens of the content and the calls, without the overhead that a model adds for
+    /// the role, by the counter named in `counted_by`. Counted once, when the message is made.
     pub tokens: u64,
     /// Name of the counter: `o200k`, `cl100k` or `estimate`.
     pub counted_by: &'static str,

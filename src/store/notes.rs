@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-/// Minimum number of turns whose notes are kept, over all sessions. The last successful notes of each
-/// session are always kept.
+/// Minimum number of turns whose notes are kept, over all sessions. The last successful notes of
+/// each session are always kept.
 pub const NOTES_KEPT: u64 = 10_000;
 
 /// The outcome of writing notes for a turn. When it failed, the fields of steps that were not
@@ -61,7 +61,8 @@ pub struct NewNotes {
     pub output_tokens: Option<u64>,
     /// Tokens of the history.
     pub tokens_before: u64,
-    /// Tokens of the notes and of what is passed on with them; those of the history without notes.
+    /// Tokens of the notes and the messages passed on with them; without notes, those of the
+    /// history.
     pub tokens_after: u64,
     /// The prompt.
     pub prompt: String,

@@ -61,7 +61,7 @@ fn rendered(
     Ok(String::from_utf8_lossy(&rendered.written).into_owned())
 }
 
-/// Checks that the placeholders are well-formed and use only what is allowed.
+/// Checks that the placeholders are well-formed and use only allowed features.
 pub(super) fn check(name: &str, body: &str, body_line: usize) -> Result<(), TemplateError> {
     surviving(name, body_line, || {
         bounds::check(name, body, body_line)?;

@@ -1,9 +1,9 @@
 //! A turn with a model, from the user's words to the answer in the log.
 //!
-//! The turn is processed as the engine does it, notes are taken of its history if they are to be, a
-//! window is built, and the answer is streamed. The tools that it calls are carried out, and the
-//! model is asked again. Once the user's message is in the log, whatever fails leaves it there, with
-//! what came of an answer.
+//! The engine processes the turn, a note-taker writes notes if the settings ask for them, a window
+//! is built, and the answer is streamed. Tool calls in the answer are carried out, and the model is
+//! asked again. If anything fails after the user's message is in the log, the message stays there,
+//! with any part of an answer.
 
 mod begun;
 mod calls;

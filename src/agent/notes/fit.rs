@@ -1,7 +1,7 @@
 //! Chooses the part of a conversation to show to a note-taker: as many of the last runs as its
 //! model accepts.
 //!
-//! Pure, and not quick: a long conversation is written out and its tokens are counted.
+//! Pure, but slow: formats a long conversation and counts its tokens.
 
 use crate::curation::notes::NotesInput;
 use crate::template::{Conversation, ManagerPrompt, TASK, Template};

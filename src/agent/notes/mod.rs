@@ -1,8 +1,8 @@
 //! Note-taking: a model writes notes about the conversation by a template, and the notes replace
 //! the history in the window.
 //!
-//! If a step fails, the outcome says which and why, and the caller goes on with the plain history.
-//! Every outcome is stored, and listeners are told of it.
+//! If a step fails, the outcome names it with the reason, and the caller continues with the plain
+//! history. Every outcome is stored and announced to listeners.
 
 mod asking;
 mod fit;
@@ -61,7 +61,7 @@ struct View {
 /// notes. The caller reports their use with [`TurnNotes::mark_used`].
 ///
 /// # Errors
-/// Only when the call was cancelled: what fails is in the outcome.
+/// Only when the call was cancelled. All other failures are in the outcome.
 pub async fn manage(
     job: &Job,
     id: u64,

@@ -19,7 +19,7 @@ use crate::template::{Source, Template};
 
 /// The reason why there are no notes.
 pub(super) enum Stopped {
-    /// None are to be taken.
+    /// No notes are needed.
     Raw,
     /// The current step failed.
     Failed(String),

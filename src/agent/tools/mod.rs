@@ -84,7 +84,7 @@ pub struct CalledTool {
 /// Maximum length of a text in a line for a person, in characters.
 const SHOWN: usize = 80;
 
-/// Returns the first line of a text, cut to what a line for a person shows.
+/// Returns the first line of a text, cut to the length that fits a line for people.
 pub fn one_line(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     match line.char_indices().nth(SHOWN) {

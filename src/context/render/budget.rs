@@ -1,4 +1,4 @@
-//! Fits a text into a number of tokens, and reports what was left out.
+//! Fits a text into a number of tokens, and reports the parts left out.
 //!
 //! This module chooses and cuts. The formats decide what a section looks like, and the counter
 //! decides what a token is. The counts of parts are only a guess at the count of the whole (a token

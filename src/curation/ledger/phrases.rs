@@ -1,4 +1,4 @@
-//! The words and phrases that tell what a sentence is, from `phrases.txt`.
+//! The words and phrases that classify a sentence, from `phrases.txt`.
 
 const SOURCE: &str = include_str!("phrases.txt");
 

@@ -20,7 +20,8 @@ pub struct SessionSettings {
     /// Strategy for building windows; defaults to the first of
     /// [`ALL`](crate::curation::strategy::ALL).
     pub strategy: Option<String>,
-    /// Maximum number of tokens in a window; defaults to what the model and the design allow.
+    /// Maximum number of tokens in a window; defaults to the practical limit or the model's,
+    /// whichever is lower.
     pub max_tokens: Option<u64>,
     /// Keeps pruned messages as memories of the session.
     pub archive_pruned: bool,
@@ -86,7 +87,7 @@ impl SessionSettings {
     }
 }
 
-/// A session as a request finds it. It is loaded once and passed on to whatever the request does.
+/// A session as a request finds it. It is loaded once and shared by all steps of the request.
 #[derive(Clone)]
 pub struct SessionContext {
     /// The session's row.

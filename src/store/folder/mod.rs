@@ -18,7 +18,7 @@ pub use self::snapshot::Snapshot;
 pub struct Finding {
     /// Set when acknowledged data is missing.
     pub lost: bool,
-    /// Description of the problem, and of what was done about it.
+    /// Description of the problem and of the repair.
     pub text: String,
 }
 

@@ -55,7 +55,8 @@ pub fn open(folder: &Path, mut relock: Relock) -> Result<Opened, StoreError> {
     Ok(opened)
 }
 
-/// Checks a state folder without changing anything, and returns what a start would find.
+/// Checks a state folder without changing anything, and returns the findings that a start would
+/// report.
 ///
 /// # Errors
 /// Fails when the folder cannot be read.

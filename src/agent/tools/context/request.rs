@@ -105,7 +105,7 @@ impl Request {
     /// Finds the file and holds it open.
     ///
     /// # Errors
-    /// A phrase for the model, when the name can mean no file whoever allows it.
+    /// Returns a phrase for the model if the name cannot be resolved, with or without permission.
     pub(super) async fn resolve(&mut self, session: &SessionRow) -> Result<(), String> {
         let Self::AddFile(file) = self else { return Ok(()) };
         let (name, project) = (file.path.clone(), session.project.clone());
