@@ -45,7 +45,7 @@ pub fn messages(new: Vec<NewMessage>) -> Vec<Message> {
 /// Summarizes the older messages of a history.
 ///
 /// # Errors
-/// [`EngineError::NotSummarized`] if that would not help.
+/// [`EngineError::NotSummarized`] if a summary would not help.
 pub fn summarized(
     messages: Vec<Message>,
     keep: Keep,

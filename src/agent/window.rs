@@ -57,8 +57,9 @@ pub fn named_strategy(name: &str) -> Result<&'static dyn Strategy, AgentError> {
 
 /// Builds a window. Reads the files of live items, so call it on a thread that may block.
 ///
-/// # Errors [`EngineError::BudgetTooSmall`], and [`AgentError::NoSuchStrategy`] if the session
-/// names a strategy that does not exist.
+/// # Errors
+/// [`EngineError::BudgetTooSmall`], and [`AgentError::NoSuchStrategy`] if the session names a
+/// strategy that does not exist.
 pub fn build(
     counter: &dyn Counter,
     options: &ReadOptions,

@@ -111,8 +111,8 @@ impl Curate<'_> {
     /// Chooses the messages. The same history gives the same bytes.
     ///
     /// # Errors
-    /// [`Error::BudgetTooSmall`] when what can never be left out costs more;
-    /// [`Error::Setting`] for a strategy that there is not.
+    /// [`Error::BudgetTooSmall`] if the parts that cannot be left out cost more;
+    /// [`Error::Setting`] for an unknown strategy.
     pub fn window(self) -> Result<Curated, Error> {
         let named = self.strategy.as_deref().map(window::named_strategy);
         let strategy: Option<&'static dyn Strategy> = named.transpose()?;
@@ -142,7 +142,7 @@ impl Curate<'_> {
     /// Replaces all but the last `keep_turns` turns with a note, without asking a model.
     ///
     /// # Errors
-    /// [`Error::Refused`] when that would not help.
+    /// [`Error::Refused`] if a summary would not help.
     pub fn summarized(self, keep_turns: usize) -> Result<Vec<Message>, Error> {
         let summarized =
             history::summarized(self.logged(), Keep::Turns(keep_turns), &self.costs())?;

@@ -150,8 +150,9 @@ impl Conversation {
     /// Builds the window for a model that your program calls: the items, the summary, the memories
     /// of the last processed turn, and the messages that fit.
     ///
-    /// # Errors Awaiting it returns [`Error::BudgetTooSmall`] if the parts that cannot be left out
-    /// cost more than the budget.
+    /// # Errors
+    /// Awaiting it returns [`Error::BudgetTooSmall`] if the parts that cannot be left out cost more
+    /// than the budget.
     pub fn window(&self) -> WindowRequest {
         WindowRequest::new(self.clone())
     }
@@ -219,7 +220,7 @@ impl Conversation {
     /// Summarizes all turns except the last `keep_turns` now.
     ///
     /// # Errors
-    /// [`Error::Refused`] if that would not help.
+    /// [`Error::Refused`] if a summary would not help.
     pub async fn summarize(&self, keep_turns: usize) -> Result<Summarized, Error> {
         let summarizer = Arc::clone(&self.inner.summarizer);
         self.ask_in_context(move |engine, context| {
