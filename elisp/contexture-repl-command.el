@@ -268,7 +268,7 @@ lists those there are" name))))))))))
                       (completing-read "Phase: " (cons "off" contexture-repl--phases)
                                        nil t)))))
     (unless (member name (cons "off" contexture-repl--phases))
-      (contexture--user-error "There is no phase %s; there are %s, and off" name
+      (contexture--user-error "There is no phase %s; the phases are %s, and off" name
                   (mapconcat #'identity contexture-repl--phases ", ")))
     (contexture-repl--choose :phase (and (not (equal name "off"))
                                          (intern (concat ":" name))))

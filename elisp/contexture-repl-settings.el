@@ -299,7 +299,7 @@ asks for the provider, too.  An empty name means the server's default."
     (setq contexture-repl--answered-by nil)
     (contexture-repl--draw-header)
     (contexture-repl--fetch-stats)
-    (contexture--message "Questions go to %s" (or (contexture-repl--model) "the server's model"))))
+    (contexture--message "Using %s from now on" (or (contexture-repl--model) "the server's model"))))
 
 (declare-function contexture-repl--fetch-stats "contexture-repl" ())
 

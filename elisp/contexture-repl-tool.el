@@ -441,7 +441,7 @@ models use TOOL without asking, and `ask' asks again."
                                    nil t)))))
   (let ((allowed (contexture-repl--allowed-tools)))
     (when (and (memq what '(allow ask)) (not (member tool contexture-repl--tools)))
-      (contexture--user-error "There is no tool %s; there are %s" tool
+      (contexture--user-error "There is no tool %s; the tools are %s" tool
                   (mapconcat #'identity contexture-repl--tools ", ")))
     (pcase what
       ('on (contexture-repl--configure :tools t))

@@ -265,9 +265,9 @@ Repeat it to undo earlier ones.  To choose which to undo, use
            (method
             (contexture-session--restore
              params (contexture-session--revision-before revision revisions)
-             (contexture-session--deed method)))))))))
+             (contexture-session--change-name method)))))))))
 
-(defun contexture-session--deed (method)
+(defun contexture-session--change-name (method)
   "Return a name for the change that METHOD, a keyword, made."
   (pcase method
     ((or :prune-context :auto-manage-context) "the pruning")

@@ -27,7 +27,7 @@ pub enum AgentError {
     )]
     Unconfigured,
     /// No provider has this name.
-    #[error("no provider {name:?}; there are {}", known.join(", "))]
+    #[error("no provider {name:?}; existing: {}", known.join(", "))]
     NoSuchProvider {
         /// Name that was asked for.
         name: String,

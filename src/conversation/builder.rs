@@ -184,7 +184,7 @@ impl Builder {
         self.config.check()?;
         if let Some(name) = self.strategy.as_deref().filter(|name| strategy::find(name).is_none()) {
             let known = strategy::names().join(", ");
-            return Err(Error::Setting(format!("no strategy {name:?}; there are {known}")));
+            return Err(Error::Setting(format!("no strategy {name:?}; existing: {known}")));
         }
         let tools = self.tools?;
         check_names(&tools)?;

@@ -109,7 +109,7 @@ impl Turn {
         let known: Vec<&str> = inner.tools.iter().map(|tool| tool.name()).collect();
         let tools = tools.unwrap_or_else(|| known.iter().map(|name| (*name).to_owned()).collect());
         if let Some(name) = tools.iter().find(|name| !known.contains(&name.as_str())) {
-            let what = format!("does not exist; there are {}", known.join(", "));
+            let what = format!("does not exist; existing: {}", known.join(", "));
             return Err(Error::Tool { name: name.clone(), what });
         }
         let phase = message.phase;

@@ -216,7 +216,7 @@ fn known_checkpoints(known: &[u64]) -> String {
     }
     let newest = known.iter().rev().take(NAMES_LISTED);
     let names: Vec<String> = newest.map(|number| CheckpointId(*number).to_string()).collect();
-    format!("there are {}{}", names.join(", "), and_more(known.len()))
+    format!("existing: {}{}", names.join(", "), and_more(known.len()))
 }
 
 /// Maximum number of names to list in an error.
@@ -227,7 +227,7 @@ fn known_names(maker: &str, known: &[String]) -> String {
         return format!("there are none yet; {maker} makes one");
     }
     let quoted: Vec<_> = known.iter().take(NAMES_LISTED).map(|name| format!("{name:?}")).collect();
-    format!("there are {}{}", quoted.join(", "), and_more(known.len()))
+    format!("existing: {}{}", quoted.join(", "), and_more(known.len()))
 }
 
 fn and_more(known: usize) -> String {

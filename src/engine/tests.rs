@@ -188,7 +188,7 @@ fn errors_say_where_an_item_is_and_which_sets_there_are() {
     assert_eq!(error.to_string(), "no set \"x\"; there are none yet; save-set makes one");
     engine.save_set("m", "kept").unwrap();
     let error = engine.load_set("m", "x").unwrap_err();
-    assert_eq!(error.to_string(), "no set \"x\"; there are \"kept\"");
+    assert_eq!(error.to_string(), "no set \"x\"; existing: \"kept\"");
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub enum FindError {
     #[error("a template's name can have letters, digits, spaces, dots, - and _, got {0:?}")]
     BadName(String),
     /// There is no template of this name.
-    #[error("no template {name:?}; there are {}", .known.join(", "))]
+    #[error("no template {name:?}; existing: {}", .known.join(", "))]
     Unknown {
         /// Requested name.
         name: String,
@@ -351,7 +351,7 @@ mod tests {
     #[test]
     fn errors_list_what_exists() {
         let error = TemplateFolders::default().find("goal").unwrap_err().to_string();
-        assert!(error.starts_with("no template \"goal\"; there are code-review, "), "{error}");
+        assert!(error.starts_with("no template \"goal\"; existing: code-review, "), "{error}");
         let error = TemplateFolders::default().find("../x").unwrap_err().to_string();
         assert!(error.starts_with("a template's name can have"), "{error}");
     }

@@ -53,7 +53,7 @@ fn tool<E: serde::de::Error>(name: &Value) -> Result<&'static ContextTool, E> {
     // A keyword or symbol may have hyphens.
     find(&text.replace('-', "_")).ok_or_else(|| {
         E::custom(format!(
-            "must name existing tools, got {text:?}; there are {}",
+            "must name existing tools, got {text:?}; existing: {}",
             names().join(", ")
         ))
     })

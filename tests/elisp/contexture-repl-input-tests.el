@@ -272,7 +272,7 @@
 (ert-deftest contexture-repl-command-phase-is-one-of-four ()
   (contexture-repl-test-played '(("A1"))
     (contexture-repl-test-type "/phase lunch")
-    (contexture-test-user-error "no phase lunch; there are planning"
+    (contexture-test-user-error "no phase lunch; the phases are planning"
       (contexture-repl-send))
     (contexture-repl--set-text "")
     (contexture-repl-test-send "/phase testing")

@@ -347,7 +347,7 @@
       (contexture-repl-test-send "/tools ask list_context")
       (contexture-test-until (equal (funcall allowed) '("read_context"))))
     (contexture-repl-test-type "/tools allow rm")
-    (contexture-test-user-error "no tool rm; there are list_context" (contexture-repl-send))
+    (contexture-test-user-error "no tool rm; the tools are list_context" (contexture-repl-send))
     (contexture-repl--set-text "/tools maybe")
     (contexture-test-user-error "takes on, off" (contexture-repl-send))))
 

@@ -122,7 +122,7 @@ async fn settings_out_of_range_and_unknown_strategies_are_refused() {
         "max-tokens is 1, but must be a whole number from 256 to 10000000"
     );
     let wrong = error(Conversation::builder("a").strategy("best")).await.to_string();
-    assert!(wrong.starts_with("no strategy \"best\"; there are tiered, "), "{wrong}");
+    assert!(wrong.starts_with("no strategy \"best\"; existing: tiered, "), "{wrong}");
     let twice = Conversation::builder("a").tool(Add::default()).tool(Add::default());
     assert!(matches!(error(twice).await, Error::Tool { .. }));
     let script = Conversation::builder("a").provider(Provider::scripted("answer = 1"));

@@ -66,7 +66,7 @@ fn deleting_and_restoring_tell_what_there_is() {
     let taken = client.fails("restore-session", "(:session \"ses-1\")");
     assert_eq!((taken.kind(), &taken.data["session"]), ("session-exists", &"a".into()));
     let other = client.fails("restore-session", "(:session \"z\")");
-    assert_eq!(other.message, "no deleted session \"z\"; there are \"a\"");
+    assert_eq!(other.message, "no deleted session \"z\"; existing: \"a\"");
     assert_eq!(other.data["known"][0], "a");
     let taken = client.fails("rename-session", "(:session \"ses-2\" :name \"ses-7\")");
     assert_eq!(taken.param(), "name");

@@ -40,4 +40,4 @@
 > (:id 20 :method export-session :params (:session "parser"))
 < (:id 20 :result (:session "parser" :messages 7 :text "# parser\n\nBegun 2023-11-14 22:13:20 UTC. Project: /srv/p. Messages: 7.\n\n## System (msg-1, 2023-11-14 22:13:20 UTC)\n\nBe brief.\n\n## User (msg-2, 2023-11-14 22:13:20 UTC, testing)\n\nWhy does parse fail?\n\n## Assistant (msg-3, 2023-11-14 22:13:20 UTC, pruned)\n\nCalls `run` (call-1):\n\n```json\n{\"cmd\":\"make test\"}\n```\n\n## Tool (msg-4, 2023-11-14 22:13:20 UTC, answers call-1, pruned)\n\n```text\nerror: unknown token at src/parse.rs:12\n```\n\n## Assistant (msg-5, 2023-11-14 22:13:20 UTC)\n\nThe lexer does not know the token.\n\n## User (msg-6, 2023-11-14 22:13:20 UTC)\n\nFix the lexer\n\n## Tool (msg-7, 2023-11-14 22:13:20 UTC, answers call-9)\n\n```text\nof no call\n```\n"))
 > (:id 21 :method rollback :params (:session "nobody"))
-< (:id 21 :error (:code 1 :message "no session \"nobody\"; there are \"parser\"" :data (:kind :no-such-session :session "nobody" :known ("parser"))))
+< (:id 21 :error (:code 1 :message "no session \"nobody\"; existing: \"parser\"" :data (:kind :no-such-session :session "nobody" :known ("parser"))))

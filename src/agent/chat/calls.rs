@@ -76,7 +76,7 @@ impl Chat {
         let offered = self.tools.iter().find(|tool| tool.name() == called.name);
         let Some(tool) = offered else {
             let names: Vec<&str> = self.tools.iter().map(|tool| tool.name()).collect();
-            let text = format!("there is no tool {}; there are {}", called.name, names.join(", "));
+            let text = format!("there is no tool {}; existing: {}", called.name, names.join(", "));
             return (Outcome::Failed, text);
         };
         let asked = match tool.understand(&called.arguments, &self.row).await {

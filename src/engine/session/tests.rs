@@ -116,7 +116,7 @@ fn a_session_is_opened_by_name_or_number() {
     assert_eq!(engine.find_session(None).unwrap().id, first);
     assert_eq!(engine.find_session(Some("ses-2")).unwrap().id, second);
     let error = engine.find_session(Some("third")).unwrap_err().to_string();
-    assert_eq!(error, "no session \"third\"; there are \"second\", \"first\"");
+    assert_eq!(error, "no session \"third\"; existing: \"second\", \"first\"");
 }
 
 #[test]
