@@ -27,8 +27,7 @@ that of what follows it.  KIND is
                :LINE or :LINE-LINE, the first and the last line follow
   `directory'  and TARGET its absolute name
   `item'       and TARGET its id
-  `symbol'     and TARGET its name; whether there is such a symbol was
-               not looked up
+  `symbol'     and TARGET its name, which need not be that of a symbol
 
 Names of files are relative to DIRECTORY, by default the root of the
 project around this buffer.  Files on other machines are not looked up."

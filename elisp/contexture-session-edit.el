@@ -272,7 +272,7 @@ Repeat it to undo earlier ones.  To choose which to undo, use
   (pcase method
     ((or :prune-context :auto-manage-context) "the pruning")
     (:summarize-context "the summary")
-    (_ "what the last turn changed")))
+    (_ "the changes of the last turn")))
 
 (defun contexture-session--undo-rollback-of (params)
   "Undo the last rollback of the session that PARAMS name."

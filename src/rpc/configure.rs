@@ -26,40 +26,40 @@ pub(super) struct Configure {
     strategy: Option<String>,
     /// Maximum number of tokens in a window, from 256 to 10,000,000; 0 for the default.
     window_tokens: Option<i64>,
-    /// Turn pruned messages into memories; `t`.
+    /// Turn pruned messages into memories; defaults to `t`.
     #[serde(default)]
     archive_pruned: Switch,
-    /// Take checkpoints; `t`.
+    /// Take checkpoints; defaults to `t`.
     #[serde(default)]
     versioning: Switch,
-    /// Maximum number of tokens in view after a turn; 8192.
+    /// Maximum number of tokens in view after a turn; defaults to 8192.
     #[schemars(with = "Option<u64>")]
     max_tokens: Option<Value>,
-    /// Share of `:max-tokens` at which to summarize; 0.8.
+    /// Share of `:max-tokens` at which to summarize; defaults to 0.8.
     #[schemars(with = "Option<f64>")]
     summarize_at_ratio: Option<Value>,
-    /// Quality below which to roll back; 0.6.
+    /// Quality below which to roll back; defaults to 0.6.
     #[schemars(with = "Option<f64>")]
     quality_threshold: Option<Value>,
-    /// Number of turns between checkpoints; 10.
+    /// Number of turns between checkpoints; defaults to 10.
     #[schemars(with = "Option<u64>")]
     checkpoint_interval: Option<Value>,
-    /// Maximum number of memories for a turn; 5.
+    /// Maximum number of memories for a turn; defaults to 5.
     #[schemars(with = "Option<u64>")]
     grounding_memories: Option<Value>,
-    /// Number of recent turns never to summarize; 3.
+    /// Number of recent turns never to summarize; defaults to 3.
     #[schemars(with = "Option<u64>")]
     recent_turns_to_keep: Option<Value>,
-    /// Summarize in `process-turn`; `t`.
+    /// Summarize in `process-turn`; defaults to `t`.
     #[serde(default)]
     auto_summarize: Switch,
-    /// Take checkpoints in `process-turn`; `t`.
+    /// Take checkpoints in `process-turn`; defaults to `t`.
     #[serde(default)]
     auto_checkpoint: Switch,
-    /// Roll back in `process-turn`; `nil`.
+    /// Roll back in `process-turn`; defaults to `nil`.
     #[serde(default)]
     auto_rollback: Switch,
-    /// Replace the history with notes in `chat`; `nil`.
+    /// Replace the history with notes in `chat`; defaults to `nil`.
     #[serde(default)]
     manage: Switch,
     /// Template to use; `""` for `freeform-chat`.
@@ -70,10 +70,10 @@ pub(super) struct Configure {
     passthrough_runs: Option<i64>,
     /// Same as in `manage-context`; -1 likewise.
     token_threshold: Option<i64>,
-    /// Tools that the model may call in `chat`: `t` all, `nil` none; `nil`.
+    /// Tools that the model may call in `chat`: `t` all, `nil` none; defaults to `nil`.
     #[serde(default)]
     tools: ToolNames,
-    /// Tools that the model may call without asking; `nil`.
+    /// Tools that the model may call without asking; defaults to `nil`.
     #[serde(default)]
     allowed_tools: ToolNames,
 }

@@ -168,7 +168,7 @@ fn without_a_checkpoint_nothing_is_gone_back_to() {
     assert_eq!(error.kind(), "no-checkpoint");
     engine.run_alone(|engine| engine.checkpoint(id, "x")).unwrap();
     let error = engine.run_alone(|engine| engine.rollback(id, Some(9))).unwrap_err();
-    assert!(error.to_string().ends_with("there are chk-1"), "{error}");
+    assert!(error.to_string().ends_with("existing: chk-1"), "{error}");
 }
 
 #[test]

@@ -86,8 +86,7 @@ pub(super) static METHODS: &[Method] = &[
     method!("session", "configure-session", configure::configure_session)
         .changes()
         .doc("Changes the given settings of a session and returns all settings in effect. If a \
-              value is out of range, nothing changes. The documentation of a setting ends with its \
-              default.")
+              value is out of range, nothing changes.")
         .result("`:session :model :strategy :window-tokens :archive-pruned :versioning :manage \
                  :template :recent-runs :passthrough-runs :token-threshold :tools :allowed-tools`, and \
                  `:settings`, each `:name :value :default :least :most`.")
