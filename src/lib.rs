@@ -17,6 +17,8 @@
 //!   [`Conversation::approve`].
 //! - [`Provider`] is a model to talk to: a script, your own [`ChatProvider`], or, with the feature
 //!   `providers`, a `Server`.
+//! - [`window`] has the reports of what a model was shown; [`outcome`] the results of turns,
+//!   summaries and rollbacks.
 //! - [`Message`] is one message. It reads and writes the form of chat completions.
 //! - [`curate`] chooses from a history that your program keeps itself. Nothing is stored then.
 //! - [`Error`] says what failed, and what can be done about it.
@@ -69,7 +71,7 @@ pub mod wire;
 
 pub use self::agent::tools::{CalledTool, Outcome};
 pub use self::agent::{Approval, Decision, Reply, TurnEvent};
-pub use self::context::item::Kind;
+pub use self::context::item::{Kind, State};
 #[cfg(feature = "providers")]
 pub use self::conversation::Server;
 pub use self::conversation::{
@@ -77,8 +79,33 @@ pub use self::conversation::{
     TurnStream, WindowRequest, curate, strategies,
 };
 pub use self::curation::config::TurnConfig;
+pub use self::curation::summary::{Extractive, Summarizer};
 pub use self::ids::ItemId;
 pub use self::provider::chat::Provider as ChatProvider;
 pub use self::provider::{ErrorKind, ProviderError};
 pub use self::session::message::{Phase, Role, ToolCall};
 pub use self::tokens::TokenizerName as Tokenizer;
+
+/// Windows and their reports: what a model was shown, what was left out, and why.
+pub mod window {
+    pub use crate::context::render::report::{ItemFate, ItemVerdict};
+    pub use crate::curation::budget::Irreducible;
+    pub use crate::curation::report::{Entry, Report, SectionTokens, Stable, What};
+    pub use crate::curation::section::Section;
+    pub use crate::curation::strategy::{Fate, Score};
+    pub use crate::curation::window::{Part, Window, WindowUsage};
+    pub use crate::engine::Noted;
+}
+
+/// Results of what is done with conversations: turns, summaries, rollbacks, memories.
+pub mod outcome {
+    pub use crate::curation::prune::HistoryStats;
+    pub use crate::curation::quality::{Quality, QualityPart};
+    pub use crate::engine::{
+        Grounded, PrunedView, RollbackUndone, RolledBack, Summarized, TurnDone,
+    };
+    pub use crate::memory::grounding::Grounding;
+    pub use crate::provider::chat::{Stop, Usage};
+    pub use crate::store::memory::MemoryRow;
+    pub use crate::store::session::CheckpointRow;
+}

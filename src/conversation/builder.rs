@@ -1,36 +1,35 @@
 //! Opens conversations.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use tokio_util::task::TaskTracker;
+use serde::de::DeserializeOwned;
 
-use super::tool::{self, Tool};
+use super::state::State;
+use super::tool::{Offered, Tool};
 use super::{Conversation, Error, Inner, Provider};
 use crate::agent::tools::{OfferedTool, context};
-use crate::agent::{AgentError, Limits, Providers, Services};
+use crate::agent::{Configured, Limits, Providers, Services};
 use crate::context::change::Settings;
 use crate::context::manager::DEFAULT_CAPACITY;
 use crate::curation::config::TurnConfig;
 use crate::curation::section::{Counted, Sections};
 use crate::curation::strategy;
 use crate::curation::summary::{Extractive, Summarizer};
-use crate::engine::{Clock, Engine, Handle, Models, SessionSettings, run};
+use crate::engine::{Clock, Engine, EngineError, Models, SessionSettings};
 use crate::files::DEFAULT_MAX_FILE_BYTES;
-use crate::store::Store;
-use crate::store::logged::LoggedStore;
-use crate::store::ownership::Owned;
-use crate::store::recovery;
+use crate::provider::chat;
 use crate::store::session::{NewSession, SessionRow};
-use crate::store::sqlite::SqliteStore;
-use crate::tokens::TokenizerName;
 use crate::tokens::model::Override;
+use crate::tokens::{Counter, TokenizerName};
 
 /// Options for opening a [`Conversation`].
 #[must_use = "a conversation is opened by `open`"]
 pub struct Builder {
     name: String,
     folder: Option<PathBuf>,
+    beside: Option<Conversation>,
     project: Option<PathBuf>,
     providers: Vec<Provider>,
     tools: Result<Vec<Arc<dyn OfferedTool>>, Error>,
@@ -52,6 +51,7 @@ impl Builder {
         Self {
             name,
             folder: None,
+            beside: None,
             project: None,
             providers: Vec::new(),
             tools: Ok(Vec::new()),
@@ -75,6 +75,13 @@ impl Builder {
         Self { folder: Some(folder.into()), ..self }
     }
 
+    /// Opens the conversation in the state of another one that is open: a state folder has one owner,
+    /// and conversations in one process share it like this. The folder, the tokenizer, the clock, the
+    /// number of items and the values for models are those of the other one.
+    pub fn beside(self, other: &Conversation) -> Self {
+        Self { beside: Some(other.clone()), ..self }
+    }
+
     /// Sets the folder of the project that the conversation is about. Files are named relative to
     /// it, and conversations share the memories of their project.
     pub fn project(self, folder: impl Into<PathBuf>) -> Self {
@@ -90,7 +97,43 @@ impl Builder {
 
     /// Adds a tool that models can call.
     pub fn tool(self, tool: impl Tool) -> Self {
-        self.offering(tool::offered(tool).map(|tool| vec![tool]))
+        self.offering(Offered::tool(tool).checked().map(|tool| vec![tool]))
+    }
+
+    /// Adds a function that models can call as a tool, for tools that are only known when the
+    /// program runs. `parameters` is the JSON schema of its arguments.
+    ///
+    /// ```
+    /// use contexture::Conversation;
+    /// use serde_json::{Value, json};
+    ///
+    /// let number = json!({ "type": "object", "properties": { "number": { "type": "integer" } } });
+    /// let builder = Conversation::builder("tla").function(
+    ///     "double",
+    ///     "Doubles a number.",
+    ///     number,
+    ///     |args: Value| async move {
+    ///         let number = args["number"].as_i64().ok_or("number must be an integer")?;
+    ///         Ok::<_, &str>((2 * number).to_string())
+    ///     },
+    /// );
+    /// # drop(builder);
+    /// ```
+    pub fn function<A, E, F>(
+        self,
+        name: impl Into<String>,
+        description: impl Into<String>,
+        parameters: serde_json::Value,
+        call: impl Fn(A) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        A: DeserializeOwned + Send + 'static,
+        E: Display,
+        F: Future<Output = Result<String, E>> + Send + 'static,
+    {
+        let (name, description) = (name.into(), description.into());
+        let definition = chat::Tool { name, description, schema: parameters };
+        self.offering(Offered::function(definition, call).checked().map(|tool| vec![tool]))
     }
 
     /// Adds the tools with which a model can list, change and search its context. Their calls must
@@ -188,18 +231,28 @@ impl Builder {
         }
         let tools = self.tools?;
         check_names(&tools)?;
-        let mut opened = Vec::with_capacity(self.providers.len());
+        let mut providers = Vec::with_capacity(self.providers.len());
         for provider in self.providers {
-            opened.push(provider.open()?);
+            providers.push(provider.open()?);
         }
         let project = self.project.as_deref().map(absolute).transpose()?;
-        let counter = self.tokenizer.counter();
-        let model = self.model.clone();
-        let of_provider = || opened.first().map(|first| first.provider.model().to_owned());
-        let default = model.clone().or_else(of_provider);
-        let models = Models::new(Arc::clone(&counter), self.overrides, default);
+        let (counter, state) = match self.beside {
+            Some(beside) => {
+                (Arc::clone(&beside.inner.services.counter), beside.inner.state.clone())
+            }
+            None => {
+                let counter = self.tokenizer.counter();
+                let of_provider = || providers.first().map(|one| one.provider.model().to_owned());
+                let default = self.model.clone().or_else(of_provider);
+                let models = Models::new(Arc::clone(&counter), self.overrides, default);
+                let (clock, defaults) = (self.clock, Settings { max_items: self.max_items });
+                let engine =
+                    move |store| Ok(Engine::new(store, clock, defaults)?.with_models(models));
+                (counter, State::open(self.folder, engine).await?)
+            }
+        };
         let settings = SessionSettings {
-            model: model.clone(),
+            model: self.model.clone(),
             strategy: self.strategy,
             max_tokens: Some(self.config.max_tokens),
             versioning: self.versioning,
@@ -207,32 +260,10 @@ impl Builder {
             ..SessionSettings::default()
         };
         let new = NewSession { name: self.name, project, ..NewSession::default() };
-        let defaults = Settings { max_items: self.max_items };
-        let (folder, clock) = (self.folder, self.clock);
-        let open = move || -> Result<_, Error> {
-            let (store, folder) = open_store(folder)?;
-            let mut engine = Engine::new(store, clock, defaults)?.with_models(models);
-            let row = engine.run_alone(|engine| open_session(engine, new, settings))?;
-            Ok((engine, row, folder))
-        };
-        let (engine, row, folder) = blocking(open).await?;
-        let (handle, queue) = Handle::channel();
-        let state = TaskTracker::new();
-        state.spawn(async move {
-            run(engine, queue, |_, _| {}).await;
-            drop(folder);
-        });
-        state.close();
-        let limits = Limits {
-            max_message_bytes: usize::MAX,
-            max_file_bytes: DEFAULT_MAX_FILE_BYTES,
-            max_items: self.max_items,
-        };
-        let providers = Providers::new(opened);
+        let row = state.engine.ask(move |engine| open_session(engine, new, settings)).await?;
         let system_prompt = self.system_prompt.map(|prompt| Counted::new(prompt, &*counter));
-        let services = Services { providers, ..Services::new(handle, counter, limits) };
         Ok(Conversation::new(Inner {
-            services: Arc::new(services),
+            services: Arc::new(services(&state, counter, providers, self.max_items)),
             state,
             runtime: tokio::runtime::Handle::current(),
             turns: tokio::sync::Mutex::default(),
@@ -240,13 +271,29 @@ impl Builder {
             manager: row.manager_name(),
             name: row.name,
             project: row.project,
-            model,
+            model: self.model,
             tools,
             allowed: self.allowed,
             sections: Sections { system_prompt, ..Sections::default() },
             summarizer: self.summarizer,
             grounding: Mutex::default(),
         }))
+    }
+}
+
+fn services(
+    state: &State,
+    counter: Arc<dyn Counter>,
+    providers: Vec<Configured>,
+    max_items: usize,
+) -> Services {
+    let limits =
+        Limits { max_message_bytes: usize::MAX, max_file_bytes: DEFAULT_MAX_FILE_BYTES, max_items };
+    Services {
+        providers: Providers::new(providers),
+        turns: state.turns.clone(),
+        ending: state.ending.clone(),
+        ..Services::new(state.engine.clone(), counter, limits)
     }
 }
 
@@ -274,29 +321,11 @@ fn open_session(
     engine: &mut Engine,
     new: NewSession,
     settings: SessionSettings,
-) -> Result<SessionRow, crate::engine::EngineError> {
+) -> Result<SessionRow, EngineError> {
     let opened = engine.open_session(new)?;
     let before = SessionSettings::parse(&engine.row(opened.id)?.settings)?;
     let SessionSettings { model, strategy, max_tokens, versioning, turn, .. } = settings;
     let settings = SessionSettings { model, strategy, max_tokens, versioning, turn, ..before };
     engine.set_session_settings(opened.id, &settings.print()?)?;
     engine.row(opened.id)
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
-) -> Result<T, Error> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|_| Err(AgentError::Defect("opening the conversation").into()))
-}
-
-type OpenedStore = (Box<dyn Store>, Option<Owned>);
-
-fn open_store(folder: Option<PathBuf>) -> Result<OpenedStore, Error> {
-    let Some(folder) = folder else {
-        return Ok((Box::new(LoggedStore::in_memory(SqliteStore::in_memory()?)?), None));
-    };
-    let owned = Owned::take(&folder)?;
-    let store = recovery::open(&folder, owned.relock())?.store;
-    Ok((Box::new(store), Some(owned)))
 }

@@ -10,6 +10,7 @@ mod error;
 mod items;
 mod message;
 mod provider;
+mod state;
 mod tool;
 mod turn;
 mod window;
@@ -17,7 +18,6 @@ mod window;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 pub use self::builder::Builder;
 pub use self::curate::{Curate, Curated, curate};
@@ -27,6 +27,7 @@ pub use self::message::Message;
 pub use self::provider::Provider;
 #[cfg(feature = "providers")]
 pub use self::provider::Server;
+use self::state::State;
 pub use self::tool::Tool;
 pub use self::turn::{Turn, TurnStream};
 pub use self::window::WindowRequest;
@@ -55,8 +56,7 @@ pub struct Conversation {
 
 struct Inner {
     services: Arc<Services>,
-    /// The task that owns the state and the lock of its folder.
-    state: TaskTracker,
+    state: State,
     runtime: tokio::runtime::Handle,
     /// Locked during a turn.
     turns: tokio::sync::Mutex<()>,
@@ -309,22 +309,13 @@ impl Conversation {
         .await
     }
 
-    /// Closes the conversation and all its clones. A running turn is cancelled and keeps the answer
-    /// so far. After this returns, another process can open the state folder.
+    /// Closes the conversation, its clones, and those that were opened beside it. Running turns are
+    /// cancelled and keep the answer so far. After this returns, another process can open the state
+    /// folder.
     ///
-    /// Dropping the last clone does the same in the background. Nothing is lost.
+    /// Dropping the last of them does the same in the background. Nothing is lost.
     pub async fn close(self) {
-        let services = &self.inner.services;
-        services.ending.cancel();
-        services.turns.close();
-        services.turns.wait().await;
-        let end = |engine: &mut Engine| {
-            engine.end();
-            Ok(())
-        };
-        // An engine that has ended already needs no ending.
-        let _ = services.engine.ask(end).await;
-        self.inner.state.wait().await;
+        self.inner.state.close().await;
     }
 
     async fn ask<T: Send + 'static>(

@@ -58,7 +58,7 @@ pub trait Tool: Send + Sync + 'static {
     const NAME: &'static str;
 
     /// Arguments of a call.
-    type Args: DeserializeOwned + Send;
+    type Args: DeserializeOwned + Send + 'static;
 
     /// Reason why a call failed. The model reads it, and can try again.
     type Error: Display;
@@ -80,28 +80,21 @@ pub trait Tool: Send + Sync + 'static {
     fn call(&self, args: Self::Args) -> impl Future<Output = Result<String, Self::Error>> + Send;
 }
 
-/// Converts a tool to the form that turns use.
-///
-/// # Errors
-/// [`Error::Tool`] for a name that providers refuse.
-pub(super) fn offered<T: Tool>(tool: T) -> Result<Arc<dyn OfferedTool>, Error> {
-    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
-    if T::NAME.is_empty() || T::NAME.len() > MAX_NAME_BYTES || !T::NAME.chars().all(is_allowed) {
-        let what = format!(
-            "must have a name of 1 to {MAX_NAME_BYTES} ASCII letters, digits, underscores and hyphens"
-        );
-        return Err(Error::Tool { name: T::NAME.to_owned(), what });
-    }
-    Ok(Arc::new(Offered(Arc::new(tool))))
-}
+/// Begins a call with arguments that fit. The error is a phrase for the model.
+type Begin = dyn Fn(&str) -> Result<Later<'static, Result<String, String>>, String> + Send + Sync;
 
 /// A tool that is offered to models.
-struct Offered<T>(Arc<T>);
+pub(super) struct Offered {
+    definition: chat::Tool,
+    needs_approval: bool,
+    begin: Arc<Begin>,
+}
 
-/// A call with valid arguments.
-struct Call<T> {
-    tool: Arc<T>,
+/// A call whose arguments fit.
+struct Call {
+    name: String,
     arguments: String,
+    begin: Arc<Begin>,
 }
 
 /// Reads the arguments of a call. The error is a phrase for the model.
@@ -110,21 +103,67 @@ fn read<A: DeserializeOwned>(arguments: &str) -> Result<A, String> {
     serde_json::from_str(text).map_err(|error| format!("the arguments do not fit: {error}"))
 }
 
-impl<T: Tool> OfferedTool for Offered<T> {
+impl Offered {
+    /// Offers a tool.
+    pub(super) fn tool<T: Tool>(tool: T) -> Self {
+        let (description, schema) = (tool.description(), tool.parameters());
+        let definition = chat::Tool { name: T::NAME.to_owned(), description, schema };
+        let (needs_approval, tool) = (tool.needs_approval(), Arc::new(tool));
+        let call = move |args| {
+            let tool = Arc::clone(&tool);
+            async move { tool.call(args).await }
+        };
+        Self { needs_approval, ..Self::function(definition, call) }
+    }
+
+    /// Offers a function.
+    pub(super) fn function<A, E, F>(
+        definition: chat::Tool,
+        call: impl Fn(A) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        A: DeserializeOwned + Send + 'static,
+        E: Display,
+        F: Future<Output = Result<String, E>> + Send + 'static,
+    {
+        let call = Arc::new(call);
+        let begin = move |arguments: &str| {
+            let (args, call) = (read(arguments)?, Arc::clone(&call));
+            let result = async move { call(args).await.map_err(|error| error.to_string()) };
+            Ok(Box::pin(result) as Later<'static, _>)
+        };
+        Self { definition, needs_approval: false, begin: Arc::new(begin) }
+    }
+
+    /// Returns the tool as turns use it.
+    ///
+    /// # Errors
+    /// [`Error::Tool`] for a name that providers refuse.
+    pub(super) fn checked(self) -> Result<Arc<dyn OfferedTool>, Error> {
+        let name = &self.definition.name;
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+        if name.is_empty() || name.len() > MAX_NAME_BYTES || !name.chars().all(is_allowed) {
+            let what = format!(
+                "must have a name of 1 to {MAX_NAME_BYTES} ASCII letters, digits, underscores and \
+                 hyphens"
+            );
+            return Err(Error::Tool { name: name.clone(), what });
+        }
+        Ok(Arc::new(self))
+    }
+}
+
+impl OfferedTool for Offered {
     fn name(&self) -> &str {
-        T::NAME
+        &self.definition.name
     }
 
     fn offered(&self) -> chat::Tool {
-        chat::Tool {
-            name: T::NAME.to_owned(),
-            description: self.0.description(),
-            schema: self.0.parameters(),
-        }
+        self.definition.clone()
     }
 
     fn needs_approval(&self) -> bool {
-        self.0.needs_approval()
+        self.needs_approval
     }
 
     fn understand<'a>(
@@ -133,16 +172,18 @@ impl<T: Tool> OfferedTool for Offered<T> {
         _: &'a SessionRow,
     ) -> Later<'a, Result<Box<dyn ToolRequest>, String>> {
         Box::pin(async move {
-            read::<T::Args>(arguments)?;
-            let call = Call { tool: Arc::clone(&self.0), arguments: arguments.to_owned() };
+            // The call itself waits until it is allowed: only its arguments are looked at here.
+            drop((self.begin)(arguments)?);
+            let (name, arguments) = (self.definition.name.clone(), arguments.to_owned());
+            let call = Call { name, arguments, begin: Arc::clone(&self.begin) };
             Ok(Box::new(call) as Box<dyn ToolRequest>)
         })
     }
 }
 
-impl<T: Tool> ToolRequest for Call<T> {
+impl ToolRequest for Call {
     fn phrase(&self) -> String {
-        format!("call {} {}", T::NAME, visible(&one_line(&self.arguments))).trim_end().to_owned()
+        format!("call {} {}", self.name, visible(&one_line(&self.arguments))).trim_end().to_owned()
     }
 
     fn carry_out<'a>(
@@ -151,15 +192,12 @@ impl<T: Tool> ToolRequest for Call<T> {
         _: &'a SessionRow,
     ) -> Later<'a, Result<String, String>> {
         Box::pin(async move {
-            let args = read(&self.arguments)?;
-            let tool = Arc::clone(&self.tool);
-            // Runs in a task of its own, so that a panic only fails the call. The task ends with
-            // the turn.
+            // A task of its own: a panic is a failed call, and the end of the turn is its end too.
             let mut calls = JoinSet::new();
-            calls.spawn(async move { tool.call(args).await.map_err(|error| error.to_string()) });
+            calls.spawn((self.begin)(&self.arguments)?);
             match job.cancelled.run_until_cancelled(calls.join_next()).await {
                 Some(Some(Ok(result))) => result,
-                Some(_) => Err(format!("the tool {} failed with a panic", T::NAME)),
+                Some(_) => Err(format!("the tool {} failed with a panic", self.name)),
                 None => Err("the turn was cancelled".to_owned()),
             }
         })

@@ -329,6 +329,34 @@ async fn without_a_provider_or_a_tool_of_that_name_no_turn_begins() {
 }
 
 #[tokio::test]
+async fn conversations_share_a_state_and_functions_are_tools() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "[[answer]]\ncalls = [{ name = 'double', arguments = '{\"number\": 4}' }]\n\
+                  [[answer]]\ntext = 'ok'\n";
+    let open = |name: &str| {
+        let double = |args: serde_json::Value| async move {
+            let number = args["number"].as_i64().ok_or("no number")?;
+            Ok::<_, &str>((2 * number).to_string())
+        };
+        let builder = Conversation::builder(name).provider(Provider::scripted(script));
+        builder.function("double", "Doubles a number.", json!({ "type": "object" }), double)
+    };
+    let one = open("one").state_folder(folder.path()).open().await.unwrap();
+    let two = open("two").beside(&one).open().await.unwrap();
+    let (first, second) = tokio::join!(one.chat("a"), two.chat("b"));
+    assert_eq!((&*first.unwrap().calls[0].text, &*second.unwrap().calls[0].text), ("8", "8"));
+    assert_eq!(two.messages().await.unwrap()[0], Message::user("b"));
+    two.close().await;
+    assert!(matches!(one.messages().await, Err(Error::Closed)));
+    let one = open("one").state_folder(folder.path()).open().await.unwrap();
+    assert_eq!(one.messages().await.unwrap().len(), 4);
+    let twice = open("one")
+        .beside(&one)
+        .function("a b", "x", json!({}), |_: ()| async { Ok::<_, &str>(String::new()) });
+    assert!(matches!(twice.open().await, Err(Error::Tool { .. })));
+}
+
+#[tokio::test]
 async fn models_can_be_given_the_tools_of_the_context() {
     let script = "[[answer]]\ncalls = [{ name = 'add_text', arguments = '{\"content\": \"x\"}' }]\n\
                   [[answer]]\ntext = 'ok'\n";
