@@ -33,7 +33,7 @@ attempt fails or the server dies before it has answered a call."
   :type 'number)
 
 (defcustom contexture-resend-limit 10
-  "Number of times the server may die during one call before the call fails.
+  "Number of times the server may die during a call before the call fails.
 The call that counts is the oldest unanswered one; its error handler is
 called.  See `contexture-reconnect-delay' for the time between attempts."
   :type 'natnum)

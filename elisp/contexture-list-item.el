@@ -123,7 +123,7 @@ If that is gone, show the item's text instead."
     (display-buffer (current-buffer))))
 
 (defun contexture-list-item--insert (item)
-  "Make this buffer's text that of ITEM, in the major mode for it."
+  "Replace this buffer's text with that of ITEM, in the major mode for it."
   (erase-buffer)
   (insert (plist-get item :content))
   (goto-char (point-min))

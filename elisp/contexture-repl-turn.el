@@ -388,7 +388,7 @@ M-x contexture-configure-provider looks it up again. Then, " again))
       (_ (contexture--capitalized again)))))
 
 (defun contexture-repl--unanswered-text ()
-  "Return the text that would be lost with this buffer: question and draft."
+  "Return the unsaved text of this buffer: question and draft."
   (concat (if contexture-repl--turn (contexture-repl--turn-text contexture-repl--turn)
             (cdr contexture-repl--preparing))
           (if (string-blank-p (contexture-repl--text)) ""

@@ -72,8 +72,8 @@ impl Keyed {
         let kept = kept.as_deref().and_then(|kept| kept.split_once(' '));
         Ok(match kept {
             None if is_earlier => Some(Known::Reused(reused(
-                "was answered by an earlier release, which kept no answer that can be given again; \
-                 look whether the change is there, and use a new key for another",
+                "was answered by an earlier release, which stored no answer to repeat; check \
+                 whether the change was made, and use a new key to make another",
             ))),
             None => None,
             Some((hash, text)) if hash == self.hash => {

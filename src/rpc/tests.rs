@@ -125,7 +125,11 @@ fn bad_parameters_are_refused_by_name() {
     check("configure-manager", "(:max-items 0)", "max-items must be from 1 to 1000, got 0");
     check("configure-manager", "(:max-items 1001)", "max-items must be from 1 to 1000, got 1001");
     check("clear-context", "(:manager \"\")", "manager must not be empty");
-    check("move-context", "(:id \"ctx-1\")", "to is required, or before or after instead");
+    check(
+        "move-context",
+        "(:id \"ctx-1\")",
+        "to or before or after is required, exactly one of them",
+    );
 }
 
 #[test]

@@ -61,7 +61,7 @@ impl Reason {
             ),
             Self::TooBig => format!("too big for {within} tokens even by itself"),
             Self::TooBigBesidePinned => {
-                format!("too big for what the pinned items leave of {within} tokens")
+                format!("too big: pinned items leave too few of {within} tokens")
             }
         }
     }

@@ -56,7 +56,7 @@ pub struct Entry {
     /// Quantities in it that a later message can supersede.
     #[serde(default)]
     pub values: Vec<Quantity>,
-    /// True if something said later may have replaced it.
+    /// True if a later statement may have replaced it.
     #[serde(default)]
     pub earlier: bool,
 }

@@ -21,7 +21,7 @@ const REPLACED_WORDS: usize = 3;
 pub(super) struct Place {
     pub(super) origin: u64,
     pub(super) voice: Voice,
-    /// True if everything said here is worth keeping, as in the user's messages.
+    /// True if every sentence here is worth keeping, as in the user's messages.
     pub(super) asked: bool,
 }
 

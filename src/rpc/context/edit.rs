@@ -157,7 +157,7 @@ pub(super) fn move_context(_: Call, given: MoveContext) -> Result<Step, WireErro
         (None, Some(neighbour), None) => Place::Before(neighbour),
         (None, None, Some(neighbour)) => Place::After(neighbour),
         _ => {
-            return Err(param_error("to", "is required, or before or after instead"));
+            return Err(param_error("to", "or before or after is required, exactly one of them"));
         }
     };
     let manager = given.manager.unwrap_or_default().0;

@@ -25,7 +25,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("template", "trust-project", trust::trust_project)
         .changes_after_work()
         .doc("Trusts a project, so that its own templates are used. Call this only after the user \
-              has looked at them. Only over standard input and the Unix socket.")
+              has looked at them. Available only over standard input and the Unix socket.")
         .result("`:project`, its path without links; `:remote`, the address of its Git remote; \
                  `:since`; and `:templates`, the names of its own templates. Trust applies to this \
                  repository at this place: a project that is moved, or has another remote, must be \

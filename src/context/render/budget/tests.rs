@@ -113,7 +113,7 @@ fn the_newest_item_is_cut_beside_pinned_ones() {
     );
     let reasons = fitted.report.iter().map(|verdict| verdict.reason.as_str()).collect::<Vec<_>>();
     assert_eq!(reasons[0], "older than the items that fit 60 tokens");
-    assert_eq!(reasons[2], "too big for what the pinned items leave of 60 tokens");
+    assert_eq!(reasons[2], "too big: pinned items leave too few of 60 tokens");
     assert_eq!(fitted.report[2].fate, ItemFate::Cut { lines_kept: 9, lines_total: 300 });
 }
 
