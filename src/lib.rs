@@ -17,8 +17,8 @@
 //!   [`Conversation::approve`].
 //! - [`Provider`] is a model to talk to: a script, your own [`ChatProvider`], or, with the feature
 //!   `providers`, a `Server`.
-//! - [`window`] has the reports of what a model was shown; [`outcome`] the results of turns,
-//!   summaries and rollbacks.
+//! - [`window`] has the windows that models see, with their reports; [`outcome`] has the
+//!   results of turns, summaries and rollbacks.
 //! - [`Message`] is one message. It reads and writes the form of chat completions.
 //! - [`curate`] chooses from a history that your program keeps itself. Nothing is stored then.
 //! - [`Error`] says what failed, and what can be done about it.
@@ -86,7 +86,8 @@ pub use self::provider::{ErrorKind, ProviderError};
 pub use self::session::message::{Phase, Role, ToolCall};
 pub use self::tokens::TokenizerName as Tokenizer;
 
-/// Windows and their reports: what a model was shown, what was left out, and why.
+/// Windows and their reports, which list the parts that a model saw or that were left out, with the
+/// reasons.
 pub mod window {
     pub use crate::context::render::report::{ItemFate, ItemVerdict};
     pub use crate::curation::budget::Irreducible;
@@ -97,7 +98,7 @@ pub mod window {
     pub use crate::engine::Noted;
 }
 
-/// Results of what is done with conversations: turns, summaries, rollbacks, memories.
+/// Results of operations on conversations: turns, summaries, rollbacks, memories.
 pub mod outcome {
     pub use crate::curation::prune::HistoryStats;
     pub use crate::curation::quality::{Quality, QualityPart};

@@ -75,9 +75,9 @@ impl Builder {
         Self { folder: Some(folder.into()), ..self }
     }
 
-    /// Opens the conversation in the state of another one that is open: a state folder has one owner,
-    /// and conversations in one process share it like this. The folder, the tokenizer, the clock, the
-    /// number of items and the values for models are those of the other one.
+    /// Shares the state of another open conversation, since a state folder has only one owner. The
+    /// folder, the tokenizer, the clock, the number of items and the values for models are those of
+    /// the other conversation.
     pub fn beside(self, other: &Conversation) -> Self {
         Self { beside: Some(other.clone()), ..self }
     }

@@ -309,7 +309,7 @@ impl Conversation {
         .await
     }
 
-    /// Closes the conversation, its clones, and those that were opened beside it. Running turns are
+    /// Closes the conversation, its clones, and those that share its state. Running turns are
     /// cancelled and keep the answer so far. After this returns, another process can open the state
     /// folder.
     ///

@@ -20,7 +20,7 @@ pub(super) struct State {
     pub(super) engine: Handle,
     /// Turns in progress.
     pub(super) turns: TaskTracker,
-    /// Cancelled when the state is to be closed.
+    /// Cancelled when the state must be closed.
     pub(super) ending: CancellationToken,
     /// The task that owns the state.
     owner: TaskTracker,

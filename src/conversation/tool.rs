@@ -80,7 +80,7 @@ pub trait Tool: Send + Sync + 'static {
     fn call(&self, args: Self::Args) -> impl Future<Output = Result<String, Self::Error>> + Send;
 }
 
-/// Begins a call with arguments that fit. The error is a phrase for the model.
+/// Begins a call if the arguments are valid. The error is a phrase for the model.
 type Begin = dyn Fn(&str) -> Result<Later<'static, Result<String, String>>, String> + Send + Sync;
 
 /// A tool that is offered to models.
@@ -90,7 +90,7 @@ pub(super) struct Offered {
     begin: Arc<Begin>,
 }
 
-/// A call whose arguments fit.
+/// A call with valid arguments.
 struct Call {
     name: String,
     arguments: String,
@@ -135,7 +135,7 @@ impl Offered {
         Self { definition, needs_approval: false, begin: Arc::new(begin) }
     }
 
-    /// Returns the tool as turns use it.
+    /// Converts the tool to the form that turns use.
     ///
     /// # Errors
     /// [`Error::Tool`] for a name that providers refuse.

@@ -47,7 +47,7 @@ pub struct Engine {
     pub(super) archiving: Archiving,
     /// Set when the loop must end although handles remain.
     pub(super) has_ended: bool,
-    /// Whether the store has requests of an earlier release, once that was looked up.
+    /// True if the store has requests of an earlier release; `None` before the first look.
     has_earlier_requests: Option<bool>,
 }
 
@@ -127,7 +127,7 @@ impl Engine {
         Ok(outcome.map_err(|error| StoreError::Damaged(error.to_string()))?)
     }
 
-    /// Returns what was recorded of a request under this name.
+    /// Returns the recorded answer of the request with this name.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -143,7 +143,8 @@ impl Engine {
         Ok(self.store.remember(name, answer)?)
     }
 
-    /// Returns whether an earlier release, which named its requests otherwise, recorded this one.
+    /// Returns whether an earlier release recorded this request, under the name that such releases
+    /// used.
     ///
     /// # Errors
     /// [`EngineError::Store`].

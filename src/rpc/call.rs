@@ -86,7 +86,7 @@ pub struct Call {
     pub peer: Arc<dyn Peer>,
     /// How the client reached the server.
     pub access: Access,
-    /// True if the call names its session; the server may have put in the current one.
+    /// True if the call names its session. If not, the server may have filled in the current one.
     pub is_session_named: bool,
     /// The request's id; `None` for a notification.
     pub id: Option<Id>,

@@ -1,5 +1,5 @@
-//! Request keys: a call that is repeated with its key is answered as it was before and changes
-//! nothing. Handlers know nothing of this.
+//! Request keys: a call repeated with the same key gets the first answer and changes nothing.
+//! Handlers do not know about them.
 
 use blake3::Hasher;
 
@@ -13,31 +13,31 @@ use crate::wire::message::WireError;
 
 /// Name of the parameter.
 pub(super) const KEY: &str = "request-key";
-/// Parameters that say where a call changes something. The same key there and elsewhere are two.
+/// Parameters that name the place of a change. The same key counts separately for each place.
 const PLACES: [&str; 4] = ["session", "manager", "managers", "name"];
 
-/// The key of a call, with what the answer is kept under.
+/// The key of a call, with the name and hash for storing its answer.
 #[derive(Clone)]
 pub(super) struct Keyed {
     /// Method, key, and a hash of the place.
     name: String,
-    /// Name under which earlier releases kept their answers.
+    /// Name under which earlier releases stored their answers.
     earlier: String,
     /// Hash of the parameters.
     hash: String,
 }
 
-/// What is known of a key.
+/// The outcome of looking up a key.
 enum Known {
-    /// The answer of the call that had it.
+    /// The stored answer of an earlier call.
     Answer(Value),
-    /// Why the call cannot be answered.
+    /// The reason why the call cannot be answered.
     Reused(WireError),
 }
 
 impl Keyed {
-    /// Takes the key out of the parameters of a call. A session that the server put in for the
-    /// current one is no place that the call names: a repeated call is about the same one as before.
+    /// Takes the key out of the parameters of a call. A session that the server filled in is not a
+    /// place that the call names, since a repeated call uses the session of the first call.
     pub(super) fn take(
         method: &str,
         params: &mut Value,
@@ -56,7 +56,8 @@ impl Keyed {
         Ok(Some(Self { name: format!("\u{1}{earlier} {place}"), earlier, hash }))
     }
 
-    /// Returns the answer that the call had before, if it was applied. Waits for the engine.
+    /// Returns the answer of an earlier call with this key, if it was applied. Waits for the
+    /// engine.
     pub(super) fn look_up(&self, engine: &Handle) -> Result<Option<Value>, WireError> {
         let keyed = self.clone();
         match engine.ask_blocking(move |engine| keyed.known(engine)).map_err(engine_error)? {
@@ -81,12 +82,13 @@ impl Keyed {
             }
             Some(_) => Some(Known::Reused(reused(
                 "was used for a call with other parameters; use a new key for each call, and the \
-                 same only to repeat a call as it was",
+                 same key only to repeat a call unchanged",
             ))),
         })
     }
 
-    /// Has what a call does in the engine done once, and its answer kept with it.
+    /// Wraps the operation of a call, so that it runs once and its answer is stored with its
+    /// changes.
     pub(super) fn wrap(self, step: Step) -> Step {
         match step {
             Step::Done(value) => {
@@ -131,7 +133,7 @@ fn damaged() -> WireError {
     application("store-failed", format!("the answer kept under {KEY} cannot be read"), vec![])
 }
 
-/// Takes a parameter out. Of equal names the first counts.
+/// Removes a parameter and returns its value. Of equal names, the first counts.
 fn take(params: &mut Value, wanted: &str) -> Option<Value> {
     let mut taken = None;
     match params {
@@ -161,7 +163,7 @@ fn hash(feed: impl FnOnce(&mut Hasher)) -> String {
     hasher.finalize().to_hex()[..32].to_owned()
 }
 
-/// Feeds a datum to a hash: alike however a client may write it, as JSON or as an s-expression.
+/// Feeds a datum to a hash, in the same way for JSON and for an s-expression.
 fn feed(hasher: &mut Hasher, value: &Value) {
     let mut part = |kind: u8, bytes: &[u8]| {
         hasher.update(&[kind]).update(&bytes.len().to_le_bytes()).update(bytes);
@@ -189,7 +191,7 @@ fn feed(hasher: &mut Hasher, value: &Value) {
     }
 }
 
-/// Feeds the entries that count, in the order of their names. One that is nil is none.
+/// Feeds the entries to a hash, sorted by name. Entries that are nil do not count.
 fn feed_entries(hasher: &mut Hasher, map: &Value, counts: impl Fn(&str) -> bool) {
     let mut entries: Vec<(String, &Value)> = match map {
         Value::Map(entries) => {

@@ -22,7 +22,7 @@ pub struct Method {
     pub result: &'static str,
     /// Place where the first part of the method runs.
     pub pace: Pace,
-    /// What it changes of what is kept.
+    /// Kind of change that it makes to the state.
     pub(super) change: Change,
     /// Its parameters, the last of which is the request key.
     pub(super) params: fn() -> &'static [Param],
@@ -30,14 +30,15 @@ pub struct Method {
     pub(super) needs_session: fn(&Value) -> bool,
 }
 
-/// What a method changes of what is kept. One that changes something takes a request key.
+/// The kind of change that a method makes to the state. Methods that change something take a
+/// request key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
-    /// Nothing, or it keeps the keys itself.
+    /// None, or the method stores the keys itself.
     Nothing,
-    /// Something, in the engine.
+    /// A change in the engine.
     InEngine,
-    /// Something, after work that a repeated call need not do again.
+    /// A change after work that a repeated call can skip.
     AfterWork,
 }
 
@@ -87,12 +88,12 @@ impl Method {
         Self { pace, ..self }
     }
 
-    /// Says that it changes what is kept.
+    /// Declares that the method changes the state.
     pub(super) const fn changes(self) -> Self {
         Self { change: Change::InEngine, ..self }
     }
 
-    /// Says that it changes what is kept, after work such as reading files.
+    /// Declares that the method changes the state after work such as reading files.
     pub(super) const fn changes_after_work(self) -> Self {
         Self { change: Change::AfterWork, ..self }
     }
@@ -152,7 +153,7 @@ impl Method {
     }
 }
 
-/// Returns the names in a map or property list. What is neither, the decoder refuses.
+/// Returns the names in a map or property list. The decoder refuses anything else.
 fn names(params: &Value) -> impl Iterator<Item = Cow<'_, str>> {
     let (entries, items): (&[_], &[_]) = match params {
         Value::Map(entries) => (entries, &[]),

@@ -135,8 +135,8 @@ pub trait Store: Send {
     /// Returns the outcome of the request with this key.
     fn recall(&mut self, key: &str) -> Result<Option<String>, StoreError>;
 
-    /// Returns whether there are outcomes of methods that an earlier release recorded, under keys that
-    /// begin with their names.
+    /// Returns whether an earlier release recorded outcomes of methods, under keys that begin with
+    /// their names.
     fn has_earlier_requests(&mut self) -> Result<bool, StoreError>;
 
     /// Records the outcome of the request with this key.
