@@ -122,7 +122,7 @@ This is for changes that the server does not announce."
 ;;;; Completion
 
 (defun contexture-session--name-entries (sessions)
-  "Return an alist from a name of its own to each of SESSIONS."
+  "Return an alist from unique names to SESSIONS."
   (let ((seen (make-hash-table :test #'equal)))
     (mapcar (lambda (session)
               (let ((name (plist-get session :session)))

@@ -125,7 +125,7 @@ Items of these lines come before those of the whole file."
         (user-error "No item was chosen"))))
 
 (defun contexture-sets--name-items (items)
-  "Return an alist from a name of its own to each of ITEMS."
+  "Return an alist from unique names to ITEMS."
   (let (alist)
     (dolist (item items (nreverse alist))
       (let ((name (contexture--description (plist-get item :metadata))))

@@ -1,4 +1,4 @@
-//! The `contexture` program; see the library for what it does.
+//! The `contexture` program, a thin shell around the library.
 
 use std::process::ExitCode;
 

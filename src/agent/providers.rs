@@ -163,7 +163,7 @@ impl Configured {
     /// Opens a provider with its settings.
     ///
     /// # Errors
-    /// When its script cannot be used.
+    /// Fails if its script cannot be used.
     #[cfg(feature = "providers")]
     pub fn open(said: &settings::Configured) -> Result<Self, BadSetting> {
         Ok(Self {

@@ -1,4 +1,4 @@
-//! Pruning by importance: trims a history to a number of tokens, and tells when that is due.
+//! Pruning by importance: trims a history to a number of tokens, and reports when that is due.
 
 use serde::Serialize;
 

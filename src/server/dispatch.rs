@@ -314,7 +314,7 @@ async fn awaited(
             step => return step,
         };
         let mut work = AbortOnDropHandle::new(tokio::spawn(work));
-        let panicked = |_| Err(defect("waiting for what the call needs"));
+        let panicked = |_| Err(defect("work outside the engine"));
         step = tokio::select! {
             biased;
             () = cancelled.cancelled() => {

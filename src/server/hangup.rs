@@ -34,7 +34,7 @@ pub(super) fn hung_up(fd: impl AsFd) -> impl Future<Output = ()> + Send + 'stati
 
 #[expect(
     deprecated,
-    reason = "what took its place is unsafe, since other types than this may change their number"
+    reason = "its replacement is unsafe, since other types than this may change their number"
 )]
 fn watched(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(fd, Interest::PRIORITY)
