@@ -177,7 +177,7 @@ fn the_servers_environment_commands_and_files_are_not_for_clients_over_tcp() {
         (":script \"/none\"", "script"),
     ] {
         let own = answered(Admission::Granted, &call(more));
-        assert!(!own.contains("is not for clients over TCP"), "{own}");
+        assert!(!own.contains("is not allowed over TCP"), "{own}");
         let shown = format!("s3cret\n{}", call(more));
         for (admission, said) in [
             (Admission::Offered(None), call(more)),
@@ -186,7 +186,7 @@ fn the_servers_environment_commands_and_files_are_not_for_clients_over_tcp() {
             (demanded(), shown),
         ] {
             let refused = answered(admission, &said);
-            let expected = format!("{param} is not for clients over TCP");
+            let expected = format!("{param} is not allowed over TCP");
             assert!(refused.contains(&expected), "{refused}");
         }
     }

@@ -199,7 +199,7 @@ fn no_dialect_lets_a_client_over_tcp_name_a_command_a_variable_or_a_script() {
                     (secret, false) => client.write(format!("{secret}\n").as_bytes()),
                 }
                 let refused = client.fails("configure-provider", params);
-                assert!(refused.message.contains("is not for clients over TCP"), "{refused:?}");
+                assert!(refused.message.contains("is not allowed over TCP"), "{refused:?}");
             }
         }
         for package in ["slynk", "swank"] {
@@ -209,7 +209,7 @@ fn no_dialect_lets_a_client_over_tcp_name_a_command_a_variable_or_a_script() {
             client.write(framed("s3cret").as_bytes());
             client.write(framed(&typed).as_bytes());
             let answer = client.line().unwrap();
-            assert!(answer.contains("is not for clients over TCP"), "{answer}");
+            assert!(answer.contains("is not allowed over TCP"), "{answer}");
         }
     }
     let mut local = server.unix(Dialect::Native);

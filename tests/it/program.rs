@@ -135,7 +135,7 @@ fn methods_are_listed_for_people() {
 fn the_doctor_finds_a_sound_set_up() {
     let home = Home::new();
     let report = home.succeed(&["doctor"]);
-    assert!(report.contains("will be made") && !report.contains("BAD"), "{report}");
+    assert!(report.contains("will be created") && !report.contains("BAD"), "{report}");
     home.succeed(&["call", "add-context", "(:content \"x\")"]);
     let report = home.succeed(&["doctor"]);
     assert!(report.contains("contexture.db is sound"), "{report}");

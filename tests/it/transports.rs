@@ -508,7 +508,7 @@ fn an_inferior_server_speaks_for_the_one_that_owns_the_state() {
     let provider = "(:name \"p\" :kind \"openai\" :model \"m\" :base-url \"http://h/v1\"";
     let refused =
         client.fails("configure-provider", &format!("{provider} :api-key-command \"id\")"));
-    assert!(refused.message.contains("is not for clients over TCP"), "{refused:?}");
+    assert!(refused.message.contains("is not allowed over TCP"), "{refused:?}");
     let refused = client.fails("configure-provider", &format!("{provider})"));
     assert!(refused.message.contains("cannot change providers"), "{refused:?}");
     let mut secretive = Client::over_tcp(("127.0.0.1", port), Dialect::Slynk);
