@@ -12,7 +12,8 @@ names! {
     Decision {
         /// Allow this call.
         Once => "once",
-        /// Allow this call and all later ones of the same tool.
+        /// Allow this call and all later ones of the same tool in this conversation, also after it
+        /// is opened again.
         Always => "always",
         /// Refuse this call.
         Refuse => "refuse",

@@ -1,6 +1,6 @@
 //! Opens conversations.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::state::State;
 use super::tool::{Offered, Tool};
-use super::{Conversation, Error, Inner, Provider};
+use super::{Conversation, Error, Inner, Provider, tool};
 use crate::agent::tools::{OfferedTool, context};
 use crate::agent::{Configured, Limits, Providers, Services};
 use crate::context::change::Settings;
@@ -44,6 +44,13 @@ pub struct Builder {
     summarizer: Arc<dyn Summarizer + Send + Sync>,
     max_items: usize,
     clock: Clock,
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = formatter.debug_struct("Builder");
+        shown.field("name", &self.name).field("folder", &self.folder).finish_non_exhaustive()
+    }
 }
 
 impl Builder {
@@ -217,6 +224,7 @@ impl Builder {
 
     /// Opens the conversation with this name, or creates it. These settings also apply to a
     /// conversation that already exists. Its state is owned by a task on the current runtime.
+    /// When the future is dropped, the state folder becomes free a moment later.
     ///
     /// # Errors
     /// [`Error::Setting`], [`Error::Tool`], [`Error::Folder`], [`Error::Store`].
@@ -235,7 +243,8 @@ impl Builder {
         for provider in self.providers {
             providers.push(provider.open()?);
         }
-        let project = self.project.as_deref().map(absolute).transpose()?;
+        check_allowed(&self.allowed, &tools)?;
+        let project = self.project.as_deref().map(absolute_project).transpose()?;
         let (counter, state) = match self.beside {
             Some(beside) => {
                 (Arc::clone(&beside.inner.services.counter), beside.inner.state.clone())
@@ -248,7 +257,8 @@ impl Builder {
                 let (clock, defaults) = (self.clock, Settings { max_items: self.max_items });
                 let engine =
                     move |store| Ok(Engine::new(store, clock, defaults)?.with_models(models));
-                (counter, State::open(self.folder, engine).await?)
+                let folder = self.folder.as_deref().map(|folder| absolute("state folder", folder));
+                (counter, State::open(folder.transpose()?, engine).await?)
             }
         };
         let settings = SessionSettings {
@@ -308,11 +318,23 @@ fn check_names(tools: &[Arc<dyn OfferedTool>]) -> Result<(), Error> {
     Ok(())
 }
 
-fn absolute(project: &Path) -> Result<String, Error> {
-    let wrong = |what: String| Error::Setting(format!("project {what}"));
-    let absolute = std::path::absolute(project).map_err(|error| wrong(error.to_string()))?;
-    let text = absolute.into_os_string().into_string();
-    text.map_err(|_| wrong("must have a name that is UTF-8".to_owned()))
+/// Refuses to allow tools that do not exist.
+fn check_allowed(allowed: &[String], tools: &[Arc<dyn OfferedTool>]) -> Result<(), Error> {
+    let known: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
+    match allowed.iter().find(|name| !known.contains(&name.as_str())) {
+        Some(name) => Err(tool::unknown(name, &known)),
+        None => Ok(()),
+    }
+}
+
+/// Returns the absolute path of a folder, which stays the same wherever the program goes.
+fn absolute(what: &str, folder: &Path) -> Result<PathBuf, Error> {
+    std::path::absolute(folder).map_err(|error| Error::Setting(format!("{what}: {error}")))
+}
+
+fn absolute_project(project: &Path) -> Result<String, Error> {
+    let text = absolute("project", project)?.into_os_string().into_string();
+    text.map_err(|_| Error::Setting("project must have a name that is UTF-8".to_owned()))
 }
 
 /// Opens the session and applies the settings, without changing the settings that only a server

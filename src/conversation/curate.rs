@@ -47,6 +47,7 @@ pub fn curate(messages: &[Message]) -> Curate<'_> {
 }
 
 /// Options for choosing from a history.
+#[derive(Debug, Clone)]
 #[must_use = "nothing is chosen before `window` or `summarized`"]
 pub struct Curate<'a> {
     messages: &'a [Message],

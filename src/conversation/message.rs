@@ -11,7 +11,8 @@ use crate::tokens::Counter;
 /// A message: an author and a text, and the calls of tools that belong to it.
 ///
 /// Serialized, it has the form of chat completions, so that a program that keeps its own history
-/// can pass it on as it is:
+/// can pass it on as it is. Only texts and calls are read: images, names and other fields are not
+/// kept.
 ///
 /// ```
 /// # fn main() -> Result<(), serde_json::Error> {
@@ -154,8 +155,8 @@ struct Completion {
     role: Author,
     #[serde(default)]
     content: Content,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<Call>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tool_calls: Option<Vec<Call>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<String>,
 }
@@ -221,7 +222,8 @@ impl From<Message> for Completion {
         Self {
             role,
             content: Content::Text(message.content),
-            tool_calls: message.tool_calls.into_iter().map(call).collect(),
+            tool_calls: (!message.tool_calls.is_empty())
+                .then(|| message.tool_calls.into_iter().map(call).collect()),
             tool_call_id: message.tool_call_id,
         }
     }
@@ -246,7 +248,7 @@ impl From<Completion> for Message {
             arguments: function.arguments,
         };
         Self {
-            tool_calls: said.tool_calls.into_iter().map(call).collect(),
+            tool_calls: said.tool_calls.into_iter().flatten().map(call).collect(),
             tool_call_id: said.tool_call_id,
             ..Self::new(role, content)
         }
@@ -269,6 +271,10 @@ mod tests {
     #[test]
     fn chat_completions_are_read_and_written() {
         check(r#"{"role": "user", "content": "x"}"#, &Message::user("x"));
+        check(
+            r#"{"role": "assistant", "content": "x", "tool_calls": null}"#,
+            &Message::assistant("x"),
+        );
         check(r#"{"role": "developer", "content": "x"}"#, &Message::system("x"));
         check(r#"{"role": "tool", "content": "x", "tool_call_id": "1"}"#, &Message::tool("1", "x"));
         let call = ToolCall { id: "1".into(), name: "now".into(), arguments: "{}".into() };

@@ -15,6 +15,7 @@ mod tool;
 mod turn;
 mod window;
 
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio_util::sync::CancellationToken;
@@ -71,6 +72,14 @@ struct Inner {
     summarizer: Arc<dyn Summarizer + Send + Sync>,
     /// Text about the memories that the last processed turn found.
     grounding: Mutex<String>,
+}
+
+impl fmt::Debug for Conversation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { name, project, .. } = &*self.inner;
+        let mut shown = formatter.debug_struct("Conversation");
+        shown.field("name", name).field("project", project).finish_non_exhaustive()
+    }
 }
 
 impl Inner {

@@ -1,5 +1,6 @@
 //! Models for conversations.
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::Error;
@@ -20,6 +21,12 @@ pub struct Provider {
     name: String,
     max_tokens: Option<u64>,
     price: Option<(f64, f64)>,
+}
+
+impl fmt::Debug for Provider {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Provider").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 #[derive(Clone)]

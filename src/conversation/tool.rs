@@ -83,6 +83,15 @@ pub trait Tool: Send + Sync + 'static {
 /// Begins a call if the arguments are valid. The error is a phrase for the model.
 type Begin = dyn Fn(&str) -> Result<Later<'static, Result<String, String>>, String> + Send + Sync;
 
+/// Returns the error of a name that no tool has.
+pub(super) fn unknown(name: &str, known: &[&str]) -> Error {
+    let what = match known {
+        [] => "does not exist; no tools exist".to_owned(),
+        known => format!("does not exist; existing: {}", known.join(", ")),
+    };
+    Error::Tool { name: name.to_owned(), what }
+}
+
 /// A tool that is offered to models.
 pub(super) struct Offered {
     definition: chat::Tool,

@@ -1,5 +1,6 @@
 //! A turn with a model: its options, its events, and its reply.
 
+use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -7,9 +8,9 @@ use std::task::{Context, Poll};
 use futures_util::Stream;
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinHandle};
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::DropGuard;
 
-use super::{Conversation, Error, Message};
+use super::{Conversation, Error, Message, tool};
 use crate::agent::{
     self, Approvals, ChatRequest, Decision, EventSink, Job, Later, Reply, TurnEvent,
 };
@@ -20,6 +21,7 @@ use crate::session::message::Phase;
 const WAITING: usize = 256;
 
 /// A turn that has not begun. Await it for the [`Reply`], or [`stream`](Self::stream) its events.
+#[derive(Debug)]
 #[must_use = "a turn does nothing until it is awaited or streamed"]
 pub struct Turn {
     conversation: Conversation,
@@ -78,6 +80,9 @@ impl Turn {
 
     /// Begins the turn and returns its events as they happen. Dropping the stream early cancels the
     /// turn, and keeps the question and the answer so far.
+    ///
+    /// A stream that is neither read nor dropped holds up its turn and the turns after it. So does
+    /// a tool that awaits a turn of its own conversation.
     pub fn stream(self) -> TurnStream {
         let (sender, events) = mpsc::channel(2 * WAITING);
         let approvals = self.conversation.inner.services.approvals.clone();
@@ -87,14 +92,16 @@ impl Turn {
 
     /// Begins the turn in its own task. Dropping the guard cancels it.
     fn begin(self, events: Arc<dyn EventSink>) -> (JoinHandle<Result<Reply, Error>>, DropGuard) {
-        let cancelled = CancellationToken::new();
-        let guard = cancelled.clone().drop_guard();
         let inner = Arc::clone(&self.conversation.inner);
+        // The end of the conversation is the end of its turns, whatever they wait for.
+        let cancelled = inner.services.ending.child_token();
+        let guard = cancelled.clone().drop_guard();
         let runtime = inner.runtime.clone();
         let turn = async move {
             // Turns of one conversation run one after another.
             let Some(_turn) = cancelled.run_until_cancelled(inner.turns.lock()).await else {
-                return Err(Error::Cancelled);
+                let is_closed = inner.services.ending.is_cancelled();
+                return Err(if is_closed { Error::Closed } else { Error::Cancelled });
             };
             let job = Job { services: Arc::clone(&inner.services), cancelled: Arc::new(cancelled) };
             let request = self.request(&job).await?;
@@ -109,8 +116,7 @@ impl Turn {
         let known: Vec<&str> = inner.tools.iter().map(|tool| tool.name()).collect();
         let tools = tools.unwrap_or_else(|| known.iter().map(|name| (*name).to_owned()).collect());
         if let Some(name) = tools.iter().find(|name| !known.contains(&name.as_str())) {
-            let what = format!("does not exist; existing: {}", known.join(", "));
-            return Err(Error::Tool { name: name.clone(), what });
+            return Err(tool::unknown(name, &known));
         }
         let phase = message.phase;
         let counted = job.aside("a turn", move |job| message.counted(&job.counter())).await?;
@@ -148,9 +154,13 @@ impl IntoFuture for Turn {
     }
 }
 
-/// Returns the result of a turn's task.
+/// Returns the result of a turn's task. A task that was cancelled has lost its runtime, and so has
+/// the conversation.
 fn ended(outcome: Result<Result<Reply, Error>, JoinError>) -> Result<Reply, Error> {
-    outcome.unwrap_or_else(|error| Err(Error::Internal(format!("the turn ended: {error}"))))
+    outcome.unwrap_or_else(|error| match error.is_cancelled() {
+        true => Err(Error::Closed),
+        false => Err(Error::Internal(format!("the turn ended: {error}"))),
+    })
 }
 
 /// The events of a turn in order, followed by its reply.
@@ -162,6 +172,14 @@ pub struct TurnStream {
     outcome: JoinHandle<Result<Reply, Error>>,
     approvals: Approvals,
     _cancel: DropGuard,
+}
+
+impl fmt::Debug for TurnStream {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (waiting, ended) = (self.events.len(), self.outcome.is_finished());
+        let mut shown = formatter.debug_struct("TurnStream");
+        shown.field("waiting", &waiting).field("ended", &ended).finish_non_exhaustive()
+    }
 }
 
 impl TurnStream {

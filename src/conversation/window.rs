@@ -1,5 +1,6 @@
 //! Windows for programs that call the model themselves.
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::{Conversation, Error};
@@ -14,6 +15,13 @@ use crate::session::message::Phase;
 pub struct WindowRequest {
     conversation: Conversation,
     purpose: Purpose,
+}
+
+impl fmt::Debug for WindowRequest {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = formatter.debug_struct("WindowRequest");
+        shown.field("max_tokens", &self.purpose.max_tokens).finish_non_exhaustive()
+    }
 }
 
 impl WindowRequest {

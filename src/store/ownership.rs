@@ -22,8 +22,8 @@ pub struct Owned {
 /// Error from taking or preparing a folder.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// A running server owns the folder.
-    #[error("the state folder {} belongs to the server with process id {}", crate::visible::visible_path(path), owner.pid)]
+    /// A running server, or this process itself, owns the folder.
+    #[error("the state folder {} belongs to {owner}", crate::visible::visible_path(path))]
     Taken {
         /// The folder.
         path: PathBuf,
@@ -56,6 +56,15 @@ pub struct Owner {
     pub pid: u32,
     /// Unix socket on which the owner listens, once it does.
     pub socket: Option<PathBuf>,
+}
+
+impl std::fmt::Display for Owner {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.pid == std::process::id() {
+            true => formatter.write_str("this process, which has it open already; close it first"),
+            false => write!(formatter, "the server with process id {}", self.pid),
+        }
+    }
 }
 
 const LOCK: &str = "lock";

@@ -89,7 +89,9 @@ async fn a_conversation_goes_on_where_it_was() {
     conversation.add_response("re one").await.unwrap();
     conversation.checkpoint("here").await.unwrap();
     let taken = open().await.err().unwrap();
-    assert!(matches!(taken, Error::Folder(_)) && taken.to_string().contains("belongs to"));
+    assert!(
+        matches!(taken, Error::Folder(_)) && taken.to_string().contains("belongs to this process")
+    );
     let clone = conversation.clone();
     conversation.close().await;
     assert!(matches!(clone.messages().await, Err(Error::Closed)));
@@ -127,6 +129,10 @@ async fn settings_out_of_range_and_unknown_strategies_are_refused() {
     assert!(matches!(error(twice).await, Error::Tool { .. }));
     let script = Conversation::builder("a").provider(Provider::scripted("answer = 1"));
     assert!(matches!(error(script).await, Error::Setting(_)));
+    let unknown = error(Conversation::builder("a").tool(Add::default()).allow(["sub"])).await;
+    assert_eq!(unknown.to_string(), "the tool \"sub\" does not exist; existing: add");
+    let nowhere = error(Conversation::builder("a").state_folder("")).await;
+    assert!(matches!(nowhere, Error::Setting(_)), "{nowhere}");
 }
 
 #[tokio::test]
@@ -276,6 +282,69 @@ async fn a_stream_that_is_dropped_cancels_its_turn_and_the_next_one_waits() {
     assert_eq!(stream.next().await, Some(TurnEvent::Text("So far".to_owned())));
     conversation.close().await;
     assert!(matches!(stream.reply().await, Err(Error::Cancelled)));
+}
+
+#[tokio::test]
+async fn closing_a_conversation_ends_a_tool_that_hangs_and_the_turns_that_wait() {
+    let script = adding(&[r#"{"a": 1, "b": 2}"#]);
+    let calls = Arc::new(AtomicUsize::new(0));
+    let tool = Add { calls: Arc::clone(&calls), asks: false, hangs: true };
+    let conversation = with_script(&script, tool).await;
+    let mut hanging = conversation.chat("one").stream();
+    assert!(matches!(hanging.next().await, Some(TurnEvent::ToolCall { .. })));
+    while calls.load(Ordering::Relaxed) == 0 {
+        tokio::task::yield_now().await;
+    }
+    let waiting = conversation.chat("two").stream();
+    conversation.clone().close().await;
+    assert!(matches!(hanging.reply().await, Err(Error::Cancelled)));
+    assert!(matches!(waiting.reply().await, Err(Error::Closed)));
+    assert!(matches!(conversation.chat("three").await, Err(Error::Closed)));
+}
+
+#[test]
+fn a_conversation_whose_runtime_is_gone_is_closed_and_its_folder_is_free() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let open = || {
+        let script = "[[answer]]\ntext = 'So far'\nhang = true\n";
+        let builder = Conversation::builder("a").provider(Provider::scripted(script));
+        builder.state_folder(folder.path()).open()
+    };
+    let first = runtime();
+    let (conversation, stream) = first.block_on(async {
+        let conversation = open().await.unwrap();
+        let mut stream = conversation.chat("one").stream();
+        assert!(stream.next().await.is_some());
+        (conversation, stream)
+    });
+    drop(first);
+    runtime().block_on(async {
+        assert!(matches!(stream.reply().await, Err(Error::Closed)));
+        assert!(matches!(conversation.messages().await, Err(Error::Closed)));
+        assert!(matches!(conversation.chat("two").await, Err(Error::Closed)));
+        conversation.close().await;
+        let again = open().await.unwrap();
+        assert_eq!(again.messages().await.unwrap(), [Message::user("one")]);
+        again.close().await;
+    });
+}
+
+#[tokio::test]
+async fn everything_can_be_shown_for_debugging() {
+    let builder =
+        Conversation::builder("a").provider(Provider::scripted("[[answer]]\ntext = 'ok'"));
+    assert!(format!("{builder:?}").starts_with(r#"Builder { name: "a", folder: None"#));
+    let conversation = builder.open().await.unwrap();
+    assert!(format!("{conversation:?}").starts_with(r#"Conversation { name: "a""#));
+    assert!(format!("{:?}", conversation.window().max_tokens(300)).contains("Some(300)"));
+    let turn = conversation.chat("go");
+    assert!(format!("{turn:?}").contains(r#"content: "go""#));
+    let stream = turn.stream();
+    assert!(format!("{stream:?}").starts_with("TurnStream { waiting: "));
+    assert!(format!("{:?}", stream.reply().await.unwrap()).contains(r#"text: "ok""#));
+    let missing = conversation.chat("go").provider("x").await.unwrap_err();
+    assert!(matches!(missing, Error::Setting(_)));
 }
 
 #[tokio::test]

@@ -125,8 +125,8 @@ impl Chat {
             outside: asked.outside(),
         };
         if !self.events.send(TurnEvent::Approval(approval)) {
-            let why = "nobody could be asked: the client receives no progress, or does not read \
-                       it; tools named in :allow need no permission";
+            let why = "nobody could be asked, because nobody receives the events of this turn; \
+                       tools that are allowed beforehand need no permission";
             return Err(why.to_owned());
         }
         tokio::select! {

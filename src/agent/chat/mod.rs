@@ -111,7 +111,7 @@ pub async fn preview(job: Job, request: ChatRequest) -> Result<Preview, AgentErr
 }
 
 fn broken() -> AgentError {
-    AgentError::Defect("chat; the server keeps running")
+    AgentError::Defect("a turn; other turns keep running")
 }
 
 /// Takes the whole turn. Other turns of the session are refused until it ends.

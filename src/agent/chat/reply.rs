@@ -19,6 +19,7 @@ use crate::template::Template;
 use crate::tokens::model::LimitFrom;
 
 /// The reply to a request: the answer and its costs.
+#[derive(Debug, Clone)]
 pub struct Reply {
     /// Name of the session.
     pub session: String,

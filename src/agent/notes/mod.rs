@@ -34,7 +34,7 @@ pub struct Wish {
 }
 
 /// The outcome of note-taking for a turn.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct TurnNotes {
     /// The stored record.
     pub view: NewNotes,
@@ -49,7 +49,7 @@ pub struct TurnNotes {
 }
 
 /// Notes that replace a history.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 struct View {
     text: Arc<str>,
     tokens: u64,
