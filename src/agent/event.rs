@@ -5,6 +5,7 @@ use super::tools::Outcome;
 
 /// An event of a running turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TurnEvent {
     /// A step of the turn, as a phrase for people.
     Status(String),
@@ -16,6 +17,8 @@ pub enum TurnEvent {
     Reasoning(String),
     /// The model calls a tool.
     ToolCall {
+        /// Id of the call, which its result repeats.
+        id: String,
         /// Name of the tool.
         tool: String,
         /// Arguments, as JSON.
@@ -23,6 +26,8 @@ pub enum TurnEvent {
     },
     /// A tool call has ended.
     ToolResult {
+        /// Id of the call.
+        id: String,
         /// Name of the tool.
         tool: String,
         /// The outcome.
@@ -39,6 +44,8 @@ pub enum TurnEvent {
 pub struct Approval {
     /// Number by which the question is answered.
     pub number: u64,
+    /// Id of the call.
+    pub id: String,
     /// Name of the tool.
     pub tool: String,
     /// Arguments, as JSON.

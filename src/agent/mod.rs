@@ -24,7 +24,7 @@ use std::pin::Pin;
 
 pub use self::approvals::{Approvals, Decision, Question};
 pub use self::backfill::backfill;
-pub use self::chat::{ChatRequest, Preview, Reply, chat, preview};
+pub use self::chat::{ChatRequest, MAX_ROUNDS, Preview, Reply, chat, preview};
 pub use self::embedding::{Embedded, Embedding};
 pub use self::error::{AgentError, BrokenOff};
 pub use self::event::{Approval, EventSink, TurnEvent};

@@ -12,7 +12,7 @@ use tokio_util::sync::DropGuard;
 
 use super::{Conversation, Error, Message, tool};
 use crate::agent::{
-    self, Approvals, ChatRequest, Decision, EventSink, Job, Later, Reply, TurnEvent,
+    self, Approvals, ChatRequest, Decision, EventSink, Job, Later, MAX_ROUNDS, Reply, TurnEvent,
 };
 use crate::session::message::Phase;
 
@@ -30,6 +30,8 @@ pub struct Turn {
     model: Option<String>,
     max_tokens: Option<u64>,
     coherence: Option<f64>,
+    max_rounds: u64,
+    temperature: Option<f64>,
     tools: Option<Vec<String>>,
 }
 
@@ -42,6 +44,8 @@ impl Turn {
             model: None,
             max_tokens: None,
             coherence: None,
+            max_rounds: MAX_ROUNDS,
+            temperature: None,
             tools: None,
         }
     }
@@ -65,6 +69,16 @@ impl Turn {
     /// context.
     pub fn coherence(self, rating: f64) -> Self {
         Self { coherence: Some(rating), ..self }
+    }
+
+    /// Sets how often the model may call tools before it is asked to answer without; 8 by default.
+    pub fn max_rounds(self, max_rounds: u64) -> Self {
+        Self { max_rounds, ..self }
+    }
+
+    /// Sets the sampling temperature: 0 picks the likeliest tokens, more is more varied.
+    pub fn temperature(self, temperature: f64) -> Self {
+        Self { temperature: Some(temperature), ..self }
     }
 
     /// Sets the phase of the work, which decides on the sections of the window.
@@ -111,7 +125,8 @@ impl Turn {
     }
 
     async fn request(self, job: &Job) -> Result<ChatRequest, Error> {
-        let Self { conversation, message, provider, model, max_tokens, coherence, tools } = self;
+        let Self { conversation, message, provider, model, max_tokens, .. } = self;
+        let Self { coherence, max_rounds, temperature, tools, .. } = self;
         let inner = &conversation.inner;
         let known: Vec<&str> = inner.tools.iter().map(|tool| tool.name()).collect();
         let tools = tools.unwrap_or_else(|| known.iter().map(|name| (*name).to_owned()).collect());
@@ -128,6 +143,8 @@ impl Turn {
             sections: inner.sections.clone(),
             provider,
             model,
+            max_rounds,
+            temperature,
             max_tokens,
             summarizer: Arc::clone(&inner.summarizer),
             manage: None,

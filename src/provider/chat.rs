@@ -31,10 +31,14 @@ pub trait Provider: Send + Sync {
     fn with_model(&self, model: &str) -> Arc<dyn Provider>;
 
     /// Returns the exact payload that a request would send. It contains no key.
-    fn payload(&self, request: &Request) -> String;
+    fn payload(&self, request: &Request) -> String {
+        format!("{request:#?}")
+    }
 
     /// Returns the names of the available models, in the provider's order.
-    fn models(&self) -> Answer<'_, Vec<String>>;
+    fn models(&self) -> Answer<'_, Vec<String>> {
+        Box::pin(std::future::ready(Ok(vec![self.model().to_owned()])))
+    }
 
     /// Returns the model's token limit, if the provider reports one.
     fn limit(&self) -> Answer<'_, Option<Limit>> {
@@ -319,14 +323,8 @@ impl Response {
 
 /// Returns the error of a request that was cancelled.
 pub fn cancelled(provider: &dyn Provider) -> ProviderError {
-    ProviderError {
-        kind: ErrorKind::Cancelled,
-        provider: provider.name().to_owned(),
-        model: provider.model().to_owned(),
-        what: "the request was cancelled".to_owned(),
-        retry_after: None,
-        overflow: None,
-    }
+    let what = "the request was cancelled";
+    ProviderError::new(ErrorKind::Cancelled, provider.name(), provider.model(), what)
 }
 
 /// Returns the error of an answer that violates the protocol.

@@ -7,6 +7,7 @@ use crate::names::names;
 
 names! {
     /// Kind of failure of a request to a provider.
+    #[non_exhaustive]
     ErrorKind {
         /// The configuration is incomplete.
         Unconfigured => "unconfigured",
@@ -48,6 +49,17 @@ pub struct ProviderError {
 }
 
 impl ProviderError {
+    /// Creates the error of a request to a provider's model.
+    pub fn new(
+        kind: ErrorKind,
+        provider: impl Into<String>,
+        model: impl Into<String>,
+        what: impl Into<String>,
+    ) -> Self {
+        let (provider, model, what) = (provider.into(), model.into(), what.into());
+        Self { kind, provider, model, what, retry_after: None, overflow: None }
+    }
+
     fn next_step(&self) -> String {
         match self.kind {
             ErrorKind::Unconfigured => {

@@ -212,9 +212,14 @@ async fn a_turn_tells_its_events_and_then_its_reply() {
     }
     let text = |text: &str| TurnEvent::Text(text.to_owned());
     let (tool, arguments) = ("add".to_owned(), r#"{"a": 1, "b": 2}"#.to_owned());
-    let result =
-        TurnEvent::ToolResult { tool: tool.clone(), outcome: Outcome::Done, text: "3".to_owned() };
-    let called = TurnEvent::ToolCall { tool, arguments };
+    let TurnEvent::ToolCall { id, .. } = &events[0] else { panic!("{events:?}") };
+    let result = TurnEvent::ToolResult {
+        id: id.clone(),
+        tool: tool.clone(),
+        outcome: Outcome::Done,
+        text: "3".to_owned(),
+    };
+    let called = TurnEvent::ToolCall { id: id.clone(), tool, arguments };
     assert_eq!(events, [called, result, text("The "), text("end")]);
     let reply = stream.reply().await.unwrap();
     assert_eq!((&*reply.text, reply.rounds, reply.calls.len()), ("The end", 2, 1));
@@ -234,6 +239,18 @@ async fn a_call_that_fails_is_told_to_the_model_and_the_turn_goes_on() {
     assert_eq!(texts[2], "the tool add failed with a panic");
     assert!(reply.calls.iter().all(|call| call.outcome == Outcome::Failed));
     assert_eq!(reply.text, "The end");
+}
+
+#[tokio::test]
+async fn a_model_that_only_calls_is_stopped_after_its_rounds() {
+    let script = "[[answer]]\ncalls = [{ name = 'add', arguments = '{\"a\": 1, \"b\": 2}' }]\n";
+    let calls = Arc::new(AtomicUsize::new(0));
+    let tool = Add { calls: Arc::clone(&calls), ..Add::default() };
+    let conversation = with_script(script, tool).await;
+    let reply = conversation.chat("go").max_rounds(3).temperature(0.0).await.unwrap();
+    assert!(reply.is_out_of_rounds && reply.text.is_empty());
+    assert_eq!((reply.rounds, calls.load(Ordering::Relaxed)), (4, 2));
+    assert_eq!(reply.calls[2].outcome, Outcome::Refused);
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use crate::provider::chat::Usage;
 
 /// Maximum number of requests to the model in one turn. Tool calls in the last answer are refused,
 /// and one more request asks for an answer without calls.
-pub(super) const MAX_ROUNDS: u64 = 8;
+pub const MAX_ROUNDS: u64 = 8;
 
 /// Data that providers want back with their answers, such as signatures of reasoning, by message.
 pub(super) type Opaque = HashMap<u64, serde_json::Value>;
@@ -27,6 +27,8 @@ pub(super) struct Begun {
     pub(super) managed: Option<TurnNotes>,
     /// Number of requests to the model.
     pub(super) rounds: u64,
+    /// Maximum number of requests with tools.
+    pub(super) max_rounds: u64,
     /// Tool calls that the model has made.
     pub(super) ran: Vec<CalledTool>,
     /// Number of the message with the last answer that called tools.
@@ -52,7 +54,7 @@ pub(super) struct Begun {
 impl Begun {
     /// Returns whether the next request must forbid tool calls.
     pub(super) fn is_last_word(&self) -> bool {
-        self.rounds > MAX_ROUNDS
+        self.rounds > self.max_rounds
     }
 
     /// Adds the usage of a request and its answer.

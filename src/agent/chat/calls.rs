@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::Chat;
-use super::begun::{Begun, MAX_ROUNDS};
+use super::begun::Begun;
 use super::log::answer_message;
 use crate::agent::tools::{CalledTool, OfferedTool, Outcome, ToolRequest, cut};
 use crate::agent::{AgentError, Approval, Decision, TurnEvent};
@@ -37,7 +37,7 @@ impl Chat {
         begun: &mut Begun,
         whole: &Response,
     ) -> Result<(), AgentError> {
-        let last = begun.rounds >= MAX_ROUNDS;
+        let last = begun.rounds >= begun.max_rounds;
         let mut results = Vec::with_capacity(whole.calls.len());
         let mut always = Vec::new();
         for (at, called) in whole.calls.iter().enumerate() {
@@ -48,7 +48,8 @@ impl Chat {
                 () if last => (
                     Outcome::Refused,
                     format!(
-                        "a turn has at most {MAX_ROUNDS} rounds of calls; answer without calls now"
+                        "a turn has at most {} rounds of calls; answer without calls now",
+                        begun.max_rounds
                     ),
                 ),
                 () if at >= MAX_CALLS => {
@@ -57,8 +58,8 @@ impl Chat {
                 () => self.carry_out_one(called, &mut always).await,
             };
             let (outcome, text) = result.clone();
-            let tool = called.name.clone();
-            self.events.send(TurnEvent::ToolResult { tool, outcome, text });
+            let (id, tool) = (called.id.clone(), called.name.clone());
+            self.events.send(TurnEvent::ToolResult { id, tool, outcome, text });
             results.push(result);
         }
         self.log_results(begun, whole, results).await?;
@@ -119,6 +120,7 @@ impl Chat {
         let mut question = self.job.services.approvals.ask();
         let approval = Approval {
             number: question.number,
+            id: called.id.clone(),
             tool: called.name.clone(),
             arguments: called.arguments.clone(),
             phrase: asked.phrase(),
@@ -175,6 +177,7 @@ impl Chat {
         begun.opaque.extend(begun.answer.zip(whole.opaque.clone()));
         begun.ran.extend(whole.calls.iter().zip(results).map(|(called, (outcome, text))| {
             CalledTool {
+                id: called.id.clone(),
                 tool: called.name.clone(),
                 arguments: called.arguments.clone(),
                 outcome,

@@ -14,6 +14,7 @@ mod turn;
 
 use std::sync::Arc;
 
+pub use self::begun::MAX_ROUNDS;
 pub use self::reply::{Preview, Reply};
 use super::notes::Wish;
 use super::tools::OfferedTool;
@@ -41,6 +42,10 @@ pub struct ChatRequest {
     pub provider: Option<String>,
     /// The model.
     pub model: Option<String>,
+    /// Maximum number of times that the model may call tools.
+    pub max_rounds: u64,
+    /// Sampling temperature; by default the provider's.
+    pub temperature: Option<f64>,
     /// Maximum number of tokens in a window of the turn; by default the session decides.
     pub max_tokens: Option<u64>,
     /// Describes older turns when they are summarized.
@@ -72,6 +77,8 @@ struct Chat {
     sections: Sections,
     embedded: Embedded,
     key: Option<String>,
+    max_rounds: u64,
+    temperature: Option<f64>,
     max_tokens: Option<u64>,
     summarizer: Arc<dyn Summarizer + Send + Sync>,
     /// The notes to take, if any.
@@ -174,6 +181,8 @@ impl Chat {
             sections: request.sections,
             embedded,
             key: request.key,
+            max_rounds: request.max_rounds,
+            temperature: request.temperature,
             max_tokens: request.max_tokens,
             summarizer: request.summarizer,
             notes,

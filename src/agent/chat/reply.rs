@@ -20,6 +20,7 @@ use crate::tokens::model::LimitFrom;
 
 /// The reply to a request: the answer and its costs.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Reply {
     /// Name of the session.
     pub session: String,
@@ -47,6 +48,8 @@ pub struct Reply {
     pub managed: Option<TurnNotes>,
     /// Number of requests to the model.
     pub rounds: u64,
+    /// True if the model had called tools as often as it may, and was asked to answer without.
+    pub is_out_of_rounds: bool,
     /// Tools that the model called.
     pub calls: Vec<CalledTool>,
     /// Outcome of processing the turn.
@@ -101,11 +104,13 @@ impl Chat {
         let on_wait = OnWait::new(move |phrase| {
             events.send(TurnEvent::Retry(phrase.to_owned()));
         });
-        Request { messages, stable, tools, max_tokens, on_wait, ..Request::default() }
+        let temperature = self.temperature;
+        Request { messages, stable, tools, max_tokens, temperature, on_wait, ..Request::default() }
     }
 
     /// Returns the reply.
     pub(super) fn reply(&self, begun: Begun, whole: Response, answer: Option<u64>) -> Reply {
+        let is_out_of_rounds = begun.is_last_word();
         let in_part = begun.items.into_iter().filter(|verdict| verdict.fate != ItemFate::Kept);
         Reply {
             session: self.row.name.clone(),
@@ -120,6 +125,7 @@ impl Chat {
             window_tokens: begun.window_tokens,
             left_out: in_part.collect(),
             managed: begun.managed,
+            is_out_of_rounds,
             rounds: begun.rounds,
             calls: begun.ran,
             turn: begun.turn,

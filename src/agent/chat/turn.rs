@@ -95,6 +95,7 @@ impl Chat {
             asked: None,
             managed: None,
             rounds: 0,
+            max_rounds: self.max_rounds,
             ran: Vec::new(),
             answer: None,
             opaque: Opaque::new(),
@@ -219,9 +220,9 @@ impl Chat {
             let event = match &piece {
                 StreamEvent::Text(text) => Some(TurnEvent::Text(text.clone())),
                 StreamEvent::Reasoning(text) => Some(TurnEvent::Reasoning(text.clone())),
-                StreamEvent::Call(ToolCall { name, arguments, .. }) => {
-                    let (tool, arguments) = (name.clone(), arguments.clone());
-                    Some(TurnEvent::ToolCall { tool, arguments })
+                StreamEvent::Call(ToolCall { id, name, arguments }) => {
+                    let (id, tool) = (id.clone(), name.clone());
+                    Some(TurnEvent::ToolCall { id, tool, arguments: arguments.clone() })
                 }
                 StreamEvent::Usage(_) | StreamEvent::Opaque(_) | StreamEvent::Stopped(_) => None,
             };

@@ -58,6 +58,7 @@ pub trait ToolRequest: Send + Sync {
 
 names! {
     /// The outcome of a call of a tool.
+    #[non_exhaustive]
     Outcome {
         /// It was carried out.
         Done => "done",
@@ -71,6 +72,8 @@ names! {
 /// A tool call with its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CalledTool {
+    /// Id of the call, which its result repeats.
+    pub id: String,
     /// Name of the tool.
     pub tool: String,
     /// Arguments, as JSON.

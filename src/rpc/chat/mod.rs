@@ -16,7 +16,7 @@ use super::peer::Peer;
 use super::tool_names::ToolNames;
 use super::window::SectionTexts;
 use crate::agent::tools::{Outcome, context};
-use crate::agent::{self, Approval, ChatRequest, EventSink, Later, TurnEvent};
+use crate::agent::{self, Approval, ChatRequest, EventSink, Later, MAX_ROUNDS, TurnEvent};
 use crate::curation::summary::Extractive;
 use crate::session::message::Phase;
 use crate::value::{Keyword, Value};
@@ -68,6 +68,8 @@ pub(super) fn chat(call: Call, given: ChatParams) -> Result<Step, WireError> {
         sections: given.sections.unwrap_or_default().counted(counter),
         provider: given.provider.map(|Name(name)| name),
         model: given.model.map(|Name(name)| name),
+        max_rounds: MAX_ROUNDS,
+        temperature: None,
         max_tokens: None,
         summarizer: Arc::new(Extractive),
         manage: given.manage.0,
@@ -143,17 +145,17 @@ fn kind_text_and_more(event: TurnEvent) -> (&'static str, String, More) {
         TurnEvent::Retry(text) => ("retry", text, more),
         TurnEvent::Text(text) => ("text", text, more),
         TurnEvent::Reasoning(text) => ("reasoning", text, more),
-        TurnEvent::ToolCall { tool, arguments } => {
+        TurnEvent::ToolCall { tool, arguments, .. } => {
             ("tool-call", tool, More { arguments: Some(arguments), ..more })
         }
-        TurnEvent::ToolResult { tool, outcome, text } => {
+        TurnEvent::ToolResult { tool, outcome, text, .. } => {
             let line = match outcome {
                 Outcome::Done => format!("{tool}: {}", outcome.name()),
                 _ => format!("{tool}: {}: {text}", outcome.name()),
             };
             ("tool-result", line, More { tool: Some(tool), outcome: Some(outcome), ..more })
         }
-        TurnEvent::Approval(Approval { number, tool, arguments, phrase, outside }) => {
+        TurnEvent::Approval(Approval { number, tool, arguments, phrase, outside, .. }) => {
             let (approval, tool, arguments) = (Some(number), Some(tool), Some(arguments));
             ("approval", phrase, More { approval, tool, arguments, outside, outcome: None })
         }
