@@ -3,11 +3,11 @@
 
 /// Reading never panics, and what reads is printed on one line that reads as the same again.
 pub(crate) mod sexp {
-    use contexture::value::Value;
-    use contexture::value::json::{from_json, to_json};
-    use contexture::value::sexp::{print, read};
-    use contexture::wire::dialect::{Dialect, Encoder};
-    use contexture::wire::message::{Id, Incoming, Outgoing};
+    use contexture::internals::value::Value;
+    use contexture::internals::value::json::{from_json, to_json};
+    use contexture::internals::value::sexp::{print, read};
+    use contexture::internals::wire::dialect::{Dialect, Encoder};
+    use contexture::internals::wire::message::{Id, Incoming, Outgoing};
 
     pub(crate) fn check(data: &[u8]) {
         for dialect in Dialect::ALL {
@@ -77,7 +77,7 @@ pub(crate) mod sexp {
 /// A stream gives the same frames however it is cut, and the frames are those of a plain split.
 pub(crate) mod frame {
     use bytes::{Bytes, BytesMut};
-    use contexture::wire::frame::{Ends, Frame, HEADER_BYTES, StreamDecoder};
+    use contexture::internals::wire::frame::{Ends, Frame, HEADER_BYTES, StreamDecoder};
     use tokio_util::codec::Decoder;
 
     /// The first two bytes choose the limit and the size of the pieces.
@@ -169,8 +169,8 @@ pub(crate) mod frame {
 /// Lengths that are wrong by a little or by much: the frames are those of a plain reading, and what
 /// is known of a skipped message is what was there.
 pub(crate) mod length {
-    use contexture::wire::dialect::Dialect;
-    use contexture::wire::frame::Frame;
+    use contexture::internals::wire::dialect::Dialect;
+    use contexture::internals::wire::frame::Frame;
 
     use super::frame::{decode, payloads};
 
@@ -217,7 +217,7 @@ pub(crate) mod length {
 
 /// A template is refused at a place that it has, or becomes a text of bounded size.
 pub(crate) mod template {
-    use contexture::template::{Fields, Source, Template, render};
+    use contexture::internals::template::{Fields, Source, Template, render};
 
     const LONGEST: usize = 4 << 20;
 

@@ -19,14 +19,14 @@ use crate::store::recovery::backup::BACKUPS_KEPT;
 use crate::tokens::TokenizerName;
 use crate::wire::frame::DEFAULT_MAX_MESSAGE;
 
-pub use self::embeddings::{EmbeddingSettings, Embeddings};
-pub use self::models::ModelSettings;
+pub(crate) use self::embeddings::{EmbeddingSettings, Embeddings};
+pub(crate) use self::models::ModelSettings;
 use crate::provider::settings::{Configured, ProviderSettings};
 use crate::tokens::model::Override;
 
 /// The settings that the program runs with.
 #[derive(Debug, Clone)]
-pub struct Config {
+pub(crate) struct Config {
     /// Largest message and file, and the default capacity.
     pub limits: Limits,
     /// Number of automatic backups to keep; 0 makes none.
@@ -49,7 +49,7 @@ pub struct Config {
 
 /// A setting in effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Explained {
+pub(crate) struct Explained {
     /// Name of the setting, as in the file.
     pub name: &'static str,
     /// Value in effect.
@@ -61,7 +61,7 @@ pub struct Explained {
 /// The settings from one source. Absent ones are left to the sources below.
 #[derive(Debug, Clone, Default, Deserialize, clap::Args)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// The largest message, in bytes
     #[arg(long, global = true, help_heading = SETTINGS, value_name = "BYTES")]
     pub max_message_bytes: Option<usize>,
@@ -96,7 +96,7 @@ pub struct Settings {
 
 /// The reason why the configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
+pub(crate) enum ConfigError {
     /// The file exists but cannot be read.
     #[error("cannot read {}: {cause}", crate::visible::visible_path(path))]
     Unreadable {
@@ -140,7 +140,7 @@ impl Config {
     ///
     /// # Errors
     /// Every [`ConfigError`].
-    pub fn load(
+    pub(crate) fn load(
         file: &Path,
         environment: impl Fn(&str) -> Option<String>,
         flags: Settings,
@@ -293,7 +293,7 @@ fn parse_tokenizer(name: &str) -> Result<TokenizerName, String> {
 
 /// The folders according to the XDG rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Folders {
+pub(crate) struct Folders {
     /// Default folder of the state.
     pub state: PathBuf,
     /// The configuration file.
@@ -309,7 +309,7 @@ impl Folders {
     ///
     /// # Errors
     /// A message for people if there is no home.
-    pub fn of_user() -> anyhow::Result<Self> {
+    pub(crate) fn of_user() -> anyhow::Result<Self> {
         let xdg = Xdg::new()?;
         let user = rustix::process::geteuid().as_raw();
         let runtime = xdg.runtime_dir().map_or_else(

@@ -28,6 +28,7 @@ macro_rules! ids {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
+        #[allow(unreachable_pub, reason = "some ids are only for the crate")]
         pub struct $name(#[cfg_attr(feature = "server", schemars(with = "String"))] pub u64);
 
         impl $name {

@@ -30,44 +30,48 @@
 //! - `cli`, the default: the program `contexture`. It has `server`.
 
 #![cfg_attr(
-    not(feature = "server"),
+    not(feature = "cli"),
     allow(
         dead_code,
+        unreachable_pub,
         unused_imports,
-        reason = "the library uses less of the engine than the server"
+        reason = "the program uses more than the library alone"
     )
 )]
 
-pub mod agent;
+mod agent;
 #[cfg(feature = "cli")]
-pub mod cli;
+mod cli;
 #[cfg(feature = "cli")]
-pub mod config;
-pub mod context;
-pub mod conversation;
-pub mod curation;
-pub mod engine;
-pub mod files;
-pub mod ids;
-pub mod memory;
+mod config;
+mod context;
+mod conversation;
+mod curation;
+mod engine;
+mod files;
+mod ids;
+#[cfg(feature = "server")]
+#[doc(hidden)]
+pub mod internals;
+mod memory;
 mod names;
 pub mod provider;
 #[cfg(feature = "server")]
-pub mod repl;
-pub mod retrieval;
+mod repl;
+mod retrieval;
 #[cfg(feature = "server")]
-pub mod rpc;
+mod rpc;
 #[cfg(feature = "server")]
-pub mod server;
-pub mod session;
-pub mod store;
-pub mod template;
-pub mod tokens;
-pub mod value;
+mod server;
+mod session;
+mod store;
+mod template;
+mod tokens;
+mod value;
 mod visible;
 mod whole_file;
 #[cfg(feature = "server")]
-pub mod wire;
+mod wire;
 
 pub use self::agent::tools::{CalledTool, Outcome};
 pub use self::agent::{Approval, Decision, Reply, TurnEvent};
@@ -85,6 +89,7 @@ pub use self::provider::chat::Provider as ChatProvider;
 pub use self::provider::{ErrorKind, ProviderError};
 pub use self::session::message::{Phase, Role, ToolCall};
 pub use self::tokens::TokenizerName as Tokenizer;
+pub use self::tokens::model::Override;
 
 /// Windows and their reports, which list the parts that a model saw or that were left out, with the
 /// reasons.
@@ -100,6 +105,7 @@ pub mod window {
 
 /// Results of operations on conversations: turns, summaries, rollbacks, memories.
 pub mod outcome {
+    pub use crate::agent::Embedded;
     pub use crate::curation::prune::HistoryStats;
     pub use crate::curation::quality::{Quality, QualityPart};
     pub use crate::engine::{

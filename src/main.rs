@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    contexture::cli::main()
+    contexture::internals::cli::main()
 }

@@ -9,8 +9,10 @@ macro_rules! names {
         #[derive(serde::Serialize, serde::Deserialize)]
         #[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
         #[serde(rename_all = "kebab-case")]
+        #[allow(unreachable_pub, reason = "some names are only for the crate")]
         pub enum $name { $($(#[$vdoc])* $variant,)* }
 
+        #[allow(unreachable_pub, dead_code, reason = "some names are only for the crate")]
         impl $name {
             /// All values, in the order in which errors list them.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];

@@ -4,7 +4,7 @@
 //! The sentences come in sets. The extractor was written and corrected with the familiar ones. The
 //! held-out ones were written after that, and the extractor was not changed for them.
 
-use contexture::session::message::Role;
+use contexture::internals::session::message::Role;
 
 use crate::log::Log;
 use crate::phrases::{

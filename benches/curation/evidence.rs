@@ -1,9 +1,9 @@
 //! Share of questions with all of their evidence in the window, for each strategy.
 
-use contexture::curation::strategy::{ALL, Aim, Shown, Strategy};
-use contexture::curation::unit::History;
-use contexture::retrieval::scan;
-use contexture::retrieval::words::stems;
+use contexture::internals::curation::strategy::{ALL, Aim, Shown, Strategy};
+use contexture::internals::curation::unit::History;
+use contexture::internals::retrieval::scan;
+use contexture::internals::retrieval::words::stems;
 
 use crate::dialogue::{Dialogue, Question, dialogue};
 use crate::table::{percent, print};

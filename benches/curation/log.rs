@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use contexture::session::message::{Message, Role, Signals, ToolCall};
-use contexture::tokens::{Counter, Measure, TokenizerName};
+use contexture::internals::session::message::{Message, Role, Signals, ToolCall};
+use contexture::internals::tokens::{Counter, Measure, TokenizerName};
 
 /// An append-only log. Messages are counted when they are made.
 pub(crate) struct Log {

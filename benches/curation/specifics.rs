@@ -1,8 +1,8 @@
 //! Counts the specifics of coding sessions that remain after several summaries, without any
 //! provider.
 
-use contexture::curation::summary::{Extractive, Source, Summary, summarize};
-use contexture::session::message::Message;
+use contexture::internals::curation::summary::{Extractive, Source, Summary, summarize};
+use contexture::internals::session::message::Message;
 
 use crate::coding::{Phrasing, Session, Specific};
 use crate::log::Log;

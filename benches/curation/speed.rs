@@ -3,10 +3,10 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use contexture::curation::ledger::Ledger;
-use contexture::curation::strategy::{ALL, Aim};
-use contexture::curation::unit::History;
-use contexture::session::message::Role;
+use contexture::internals::curation::ledger::Ledger;
+use contexture::internals::curation::strategy::{ALL, Aim};
+use contexture::internals::curation::unit::History;
+use contexture::internals::session::message::Role;
 
 use crate::coding::{self, Phrasing};
 use crate::log::Log;

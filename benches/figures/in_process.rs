@@ -4,12 +4,12 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use contexture::context::change::Settings;
-use contexture::context::item::{Item, ItemId, Kind, Metadata};
-use contexture::context::manager::{Arrival, Manager};
-use contexture::context::render::{Format, render};
-use contexture::value::Value;
-use contexture::value::sexp;
+use contexture::internals::context::change::Settings;
+use contexture::internals::context::item::{Item, ItemId, Kind, Metadata};
+use contexture::internals::context::manager::{Arrival, Manager};
+use contexture::internals::context::render::{Format, render};
+use contexture::internals::value::Value;
+use contexture::internals::value::sexp;
 
 use crate::row::{Row, Target, least};
 

@@ -5,14 +5,14 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use contexture::curation::prune::prune;
-use contexture::curation::section::Sections;
-use contexture::curation::strategy;
-use contexture::curation::unit::History;
-use contexture::curation::window::{Request, build};
-use contexture::session::message::{Message, Role, Signals, ToolCall};
-use contexture::tokens::model::Model;
-use contexture::tokens::{Counter, Measure, TokenizerName};
+use contexture::internals::curation::prune::prune;
+use contexture::internals::curation::section::Sections;
+use contexture::internals::curation::strategy;
+use contexture::internals::curation::unit::History;
+use contexture::internals::curation::window::{Request, build};
+use contexture::internals::session::message::{Message, Role, Signals, ToolCall};
+use contexture::internals::tokens::model::Model;
+use contexture::internals::tokens::{Counter, Measure, TokenizerName};
 
 use crate::row::{Row, Target, least, p95};
 use crate::server::Server;

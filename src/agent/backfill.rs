@@ -19,7 +19,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(600);
 const REFUSED_AT_MOST: usize = 3;
 
 /// Runs until it is dropped. Sends memories only to the configured service.
-pub async fn backfill(engine: Handle, embedding: Embedding) {
+pub(crate) async fn backfill(engine: Handle, embedding: Embedding) {
     let mut backfill = Backfill { engine, embedding, refused: HashSet::new() };
     let mut wait = FIRST_WAIT;
     loop {

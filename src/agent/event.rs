@@ -57,7 +57,7 @@ pub struct Approval {
 }
 
 /// Receives the events of a turn.
-pub trait EventSink: Send + Sync {
+pub(crate) trait EventSink: Send + Sync {
     /// Sends an event. Returns whether anybody receives it.
     fn send(&self, event: TurnEvent) -> bool;
 

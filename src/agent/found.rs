@@ -13,7 +13,7 @@ use crate::value::{Keyword, Value};
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-pub enum Scope {
+pub(crate) enum Scope {
     /// For one session.
     Session,
     /// For the sessions of a project.
@@ -24,7 +24,7 @@ pub enum Scope {
 
 /// Memories that were found for a query.
 #[derive(Serialize)]
-pub struct GroundedShown {
+pub(crate) struct GroundedShown {
     memories: Vec<MemoryShown>,
     summary: String,
     relevance_scores: Vec<f64>,
@@ -37,7 +37,7 @@ impl GroundedShown {
     /// Adds the outcome of embedding the query; see
     /// [`Embedded::outcome`](super::Embedded::outcome).
     #[must_use]
-    pub fn with_embedding(self, embedding: Option<Value>) -> Self {
+    pub(crate) fn with_embedding(self, embedding: Option<Value>) -> Self {
         Self { embedding, ..self }
     }
 }
@@ -60,7 +60,7 @@ impl From<Grounded> for GroundedShown {
 /// A memory as clients see it.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct MemoryShown {
+pub(crate) struct MemoryShown {
     id: MemoryId,
     content: String,
     kind: Keyword<String>,
@@ -100,7 +100,7 @@ struct OriginShown {
 impl MemoryShown {
     /// Adds the outcome of embedding the text; see [`Embedded::outcome`](super::Embedded::outcome).
     #[must_use]
-    pub fn with_embedding(self, embedding: Option<Value>) -> Self {
+    pub(crate) fn with_embedding(self, embedding: Option<Value>) -> Self {
         Self { embedding, ..self }
     }
 }
@@ -135,7 +135,7 @@ impl From<MemoryRow> for MemoryShown {
 
 /// A hit of a search over sessions.
 #[derive(Serialize)]
-pub struct Hit {
+pub(crate) struct Hit {
     session: String,
     id: SessionId,
     score: f64,

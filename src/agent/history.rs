@@ -11,7 +11,7 @@ use super::AgentError;
 const LEDGER_SHARE: f64 = 0.2;
 
 /// A history whose older messages were summarized.
-pub struct SummarizedHistory {
+pub(crate) struct SummarizedHistory {
     /// Messages that are kept, oldest first.
     pub kept: Vec<Message>,
     /// Number of kept messages before the note: the system prompts.
@@ -25,7 +25,7 @@ pub struct SummarizedHistory {
 }
 
 /// Returns a client's own history as messages, numbered from 1.
-pub fn messages(new: Vec<NewMessage>) -> Vec<Message> {
+pub(crate) fn messages(new: Vec<NewMessage>) -> Vec<Message> {
     let message = |(number, new): (u64, NewMessage)| Message {
         number,
         signals: Signals::of(new.role, &new.content, &new.tool_calls),
@@ -46,7 +46,7 @@ pub fn messages(new: Vec<NewMessage>) -> Vec<Message> {
 ///
 /// # Errors
 /// [`EngineError::NotSummarized`] if a summary would not help.
-pub fn summarized(
+pub(crate) fn summarized(
     messages: Vec<Message>,
     keep: Keep,
     costs: &Costs,

@@ -12,12 +12,12 @@ use crate::tokens::Counter;
 use crate::value::{Keyword, Value};
 
 /// First and last line of a part of a file; without a last line, the part extends to the end.
-pub type Lines = (u64, Option<u64>);
+pub(crate) type Lines = (u64, Option<u64>);
 
 /// An item with its state, as clients and models see it.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct ItemShown<'a> {
+pub(crate) struct ItemShown<'a> {
     id: ItemId,
     r#type: Kind,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,7 +34,7 @@ pub struct ItemShown<'a> {
 
 impl<'a> ItemShown<'a> {
     /// Creates the shown form of an item, without its content if `brief`.
-    pub fn new(view: &'a View, state: State, brief: bool) -> Self {
+    pub(crate) fn new(view: &'a View, state: State, brief: bool) -> Self {
         let Item { id, kind, content, metadata, timestamp, tokens, counted_by, live, .. } =
             &*view.item;
         Self {
@@ -54,7 +54,7 @@ impl<'a> ItemShown<'a> {
 }
 
 /// The item that a request added or changed, or a note that it is gone, with its manager.
-pub struct ItemAnswer {
+pub(crate) struct ItemAnswer {
     id: ItemId,
     view: Option<View>,
     brief: bool,
@@ -78,7 +78,7 @@ impl ItemAnswer {
     ///
     /// # Errors
     /// [`EngineError::Store`].
-    pub fn of(
+    pub(crate) fn of(
         engine: &mut Engine,
         manager: &str,
         id: ItemId,
@@ -96,7 +96,7 @@ impl ItemAnswer {
     ///
     /// # Errors
     /// [`EngineError::Store`].
-    pub fn added(
+    pub(crate) fn added(
         engine: &mut Engine,
         manager: String,
         added: &Added,
@@ -110,7 +110,7 @@ impl ItemAnswer {
     }
 
     /// Returns the number of bytes of content in the answer.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.view.as_ref().filter(|_| !self.brief).map_or(0, |view| view.item.content.len())
     }
 }
@@ -141,7 +141,7 @@ impl Serialize for ItemAnswer {
 }
 
 /// Returns each item with its state, after rereading the files of live items. Reads the disk.
-pub fn with_states(services: &Services, views: Vec<View>) -> Vec<(View, State)> {
+pub(crate) fn with_states(services: &Services, views: Vec<View>) -> Vec<(View, State)> {
     let views = current(&*services.counter, &services.read_options(), views);
     let items: Vec<&Item> = views.iter().map(|view| &*view.item).collect();
     let states = files::states(&items);
@@ -149,7 +149,7 @@ pub fn with_states(services: &Services, views: Vec<View>) -> Vec<(View, State)> 
 }
 
 /// Creates an item from a text that was taken at this time.
-pub fn new_item(
+pub(crate) fn new_item(
     counter: &dyn Counter,
     content: String,
     kind: Kind,
@@ -169,7 +169,7 @@ pub fn new_item(
 }
 
 /// Creates an item from the text of a file.
-pub fn file_item(
+pub(crate) fn file_item(
     counter: &dyn Counter,
     text: FileText,
     kind: Kind,
@@ -188,7 +188,7 @@ pub fn file_item(
 ///
 /// # Errors
 /// Those of reading it.
-pub fn resolved_item(
+pub(crate) fn resolved_item(
     services: &Services,
     counter: &dyn Counter,
     file: &Opened,
@@ -204,7 +204,7 @@ pub fn resolved_item(
 }
 
 /// Adds the place of a file's text to the metadata. Other metadata from the client stay.
-pub fn file_metadata(mut metadata: Metadata, text: &FileText, origin: &str) -> Metadata {
+pub(crate) fn file_metadata(mut metadata: Metadata, text: &FileText, origin: &str) -> Metadata {
     metadata.set("filename", files::path_value(&text.path));
     if let Some(root) = &text.project {
         metadata.set("project", files::path_value(root));

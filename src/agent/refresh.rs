@@ -9,7 +9,7 @@ use crate::tokens::Counter;
 use crate::value::Value;
 
 /// Result of comparing an item with its file.
-pub struct Reread {
+pub(crate) struct Reread {
     /// The updated item, or the old one if the file's state is uncertain.
     pub item: Arc<Item>,
     /// Name of the outcome on the wire.
@@ -19,7 +19,7 @@ pub struct Reread {
 }
 
 /// Compares an item with its file, and reads the item again if it changed.
-pub fn reread(counter: &dyn Counter, item: &Arc<Item>, options: &ReadOptions) -> Reread {
+pub(crate) fn reread(counter: &dyn Counter, item: &Arc<Item>, options: &ReadOptions) -> Reread {
     let taken_ms = now_ms();
     let found = |item, outcome, reason| Reread { item, outcome, reason };
     match files::refresh(item, options) {
@@ -47,7 +47,7 @@ pub fn reread(counter: &dyn Counter, item: &Arc<Item>, options: &ReadOptions) ->
 
 /// Returns the items, the live ones updated from their files. An item stays the same if its file is
 /// gone or its place in the file is uncertain.
-pub fn current(counter: &dyn Counter, options: &ReadOptions, views: Vec<View>) -> Vec<View> {
+pub(crate) fn current(counter: &dyn Counter, options: &ReadOptions, views: Vec<View>) -> Vec<View> {
     let read = |view: View| match view.item.live {
         true => View { item: reread(counter, &view.item, options).item, ..view },
         false => view,
@@ -57,6 +57,6 @@ pub fn current(counter: &dyn Counter, options: &ReadOptions, views: Vec<View>) -
 
 /// Returns the present time in Unix milliseconds, for the time at which content is taken. Uses the
 /// system clock and not the engine's, because the result is compared with the times of files.
-pub fn now_ms() -> i64 {
+pub(crate) fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }

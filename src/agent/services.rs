@@ -94,7 +94,7 @@ impl Services {
 
 /// A piece of work that somebody waits for and can cancel.
 #[derive(Clone)]
-pub struct Job {
+pub(crate) struct Job {
     /// The services that it uses.
     pub services: Arc<Services>,
     /// Cancelled when nobody waits for the outcome any more.
@@ -103,7 +103,7 @@ pub struct Job {
 
 impl Job {
     /// Returns the counter of [`Services`], which stops counting when this job is cancelled.
-    pub fn counter(&self) -> WantedCounter {
+    pub(crate) fn counter(&self) -> WantedCounter {
         let counter = Arc::clone(&self.services.counter);
         WantedCounter { counter, cancelled: Arc::clone(&self.cancelled) }
     }
@@ -112,7 +112,7 @@ impl Job {
     ///
     /// # Errors
     /// Those of the operation.
-    pub async fn ask<T: Send + 'static>(
+    pub(crate) async fn ask<T: Send + 'static>(
         &self,
         operation: impl FnOnce(&mut Engine) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<T, AgentError> {
@@ -123,7 +123,7 @@ impl Job {
     ///
     /// # Errors
     /// [`AgentError::Defect`] in `what` if it panics.
-    pub async fn aside<T: Send + 'static>(
+    pub(crate) async fn aside<T: Send + 'static>(
         &self,
         what: &'static str,
         work: impl FnOnce(&Job) -> T + Send + 'static,
@@ -138,7 +138,7 @@ impl Job {
     ///
     /// # Errors
     /// [`EngineError::Cancelled`].
-    pub async fn embed(&self, text: &str) -> Result<Embedded, AgentError> {
+    pub(crate) async fn embed(&self, text: &str) -> Result<Embedded, AgentError> {
         let embedding = self.services.embedding.as_ref().filter(|_| !text.trim().is_empty());
         let Some(embedding) = embedding else { return Ok(Embedded::default()) };
         let embedded = self.cancelled.run_until_cancelled(embedding.embed(text.to_owned())).await;
@@ -148,7 +148,7 @@ impl Job {
 
 /// A counter that counts until its job is cancelled, and then returns 0, since nothing of a
 /// cancelled job is kept.
-pub struct WantedCounter {
+pub(crate) struct WantedCounter {
     counter: Arc<dyn Counter>,
     cancelled: Arc<CancellationToken>,
 }

@@ -22,7 +22,7 @@ const ITEMS_SHARES: [f64; 4] = [0.5, 0.625, 0.75, 0.875];
 
 /// The purpose of a window.
 #[derive(Clone, Default)]
-pub struct Purpose {
+pub(crate) struct Purpose {
     /// Phase of the work, which decides on the sections.
     pub phase: Option<Phase>,
     /// Strategy that chooses from the messages; the session's by default.
@@ -40,7 +40,7 @@ pub struct Purpose {
 }
 
 /// A window, with the outcome of each offered item.
-pub struct Built {
+pub(crate) struct Built {
     /// The window.
     pub window: Window,
     /// Outcome of each item.
@@ -51,7 +51,7 @@ pub struct Built {
 ///
 /// # Errors
 /// [`AgentError::NoSuchStrategy`].
-pub fn named_strategy(name: &str) -> Result<&'static dyn Strategy, AgentError> {
+pub(crate) fn named_strategy(name: &str) -> Result<&'static dyn Strategy, AgentError> {
     strategy::find(name).ok_or_else(|| AgentError::NoSuchStrategy { name: name.to_owned() })
 }
 
@@ -60,7 +60,7 @@ pub fn named_strategy(name: &str) -> Result<&'static dyn Strategy, AgentError> {
 /// # Errors
 /// [`EngineError::BudgetTooSmall`], and [`AgentError::NoSuchStrategy`] if the session names a
 /// strategy that does not exist.
-pub fn build(
+pub(crate) fn build(
     counter: &dyn Counter,
     options: &ReadOptions,
     material: Material,

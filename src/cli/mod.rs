@@ -22,7 +22,7 @@ use crate::visible::visible_lines;
 /// Context engine for language models, for Emacs and other clients.
 #[derive(Debug, Parser)]
 #[command(name = "contexture", version, about, max_term_width = 100)]
-pub struct Cli {
+pub(crate) struct Cli {
     #[command(flatten)]
     common: Common,
     #[command(subcommand)]

@@ -16,7 +16,7 @@ const TIMEOUTS: (f64, f64) = (0.1, 60.0);
 /// The settings as they are written.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct EmbeddingSettings {
+pub(crate) struct EmbeddingSettings {
     /// Address of the interface, such as `http://localhost:11434/v1`.
     pub url: String,
     /// Name of the model there.
@@ -31,7 +31,7 @@ pub struct EmbeddingSettings {
 
 /// The settings in effect.
 #[derive(Debug, Clone)]
-pub struct Embeddings {
+pub(crate) struct Embeddings {
     /// Address of the interface.
     pub url: String,
     /// Name of the model there.

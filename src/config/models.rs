@@ -14,7 +14,7 @@ const FACTORS: (f64, f64) = (0.1, 10.0);
 /// The user's values for models with names that begin alike.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct ModelSettings {
+pub(crate) struct ModelSettings {
     /// Beginning of the models' names.
     pub prefix: String,
     /// Maximum number of tokens in a request.

@@ -38,7 +38,7 @@ impl TypeName {
 }
 
 /// Returns every name that `:types` accepts, types first.
-pub fn valid_names() -> Vec<&'static str> {
+pub(crate) fn valid_names() -> Vec<&'static str> {
     let mut names: Vec<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
     names.extend(Origin::ALL.iter().map(|origin| origin.name()).filter(|name| *name != "file"));
     names
@@ -46,7 +46,7 @@ pub fn valid_names() -> Vec<&'static str> {
 
 /// Returns the most recent `limit` items that match one of `types`, oldest first like `items`. An
 /// empty `types` matches every item.
-pub fn select<T>(
+pub(crate) fn select<T>(
     items: impl IntoIterator<Item = T>,
     types: &[TypeName],
     limit: Option<usize>,

@@ -11,9 +11,9 @@ use super::change::{Change, Settings, Slot, SlotChange};
 use super::item::{Item, ItemId};
 
 /// Default capacity of a manager.
-pub const DEFAULT_CAPACITY: usize = 50;
+pub(crate) const DEFAULT_CAPACITY: usize = 50;
 /// Largest capacity that can be configured.
-pub const MAX_CAPACITY: usize = 1000;
+pub(crate) const MAX_CAPACITY: usize = 1000;
 /// Distance between the ranks of neighbouring items. It leaves room for an item to move in between.
 const RANK_STEP: i64 = 1 << 20;
 

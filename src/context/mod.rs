@@ -1,11 +1,11 @@
 //! The items kept for the model, and their rendering. Pure: no files, no clock, no wire.
 
-pub mod change;
-pub mod filter;
-pub mod item;
-pub mod language;
-pub mod manager;
-pub mod render;
+pub(crate) mod change;
+pub(crate) mod filter;
+pub(crate) mod item;
+pub(crate) mod language;
+pub(crate) mod manager;
+pub(crate) mod render;
 
 #[cfg(test)]
 pub(crate) mod testing;

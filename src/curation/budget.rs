@@ -4,27 +4,28 @@ use super::report::What;
 use super::section::Section;
 
 /// Default size of a model's context window, in tokens.
-pub const WINDOW: u64 = 200_000;
+pub(crate) const WINDOW: u64 = 200_000;
 /// Default maximum number of those tokens that are used. With more, quality drops and costs rise.
-pub const PRACTICAL_LIMIT: u64 = 100_000;
+pub(crate) const PRACTICAL_LIMIT: u64 = 100_000;
 /// Default number of tokens left for the response.
-pub const RESERVED: u64 = 4_000;
+pub(crate) const RESERVED: u64 = 4_000;
 
 /// The number of tokens that a window may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Budget {
+pub(crate) struct Budget {
     window: u64,
     practical: u64,
     reserved: u64,
 }
 
 /// The error for a budget that leaves no tokens for the window.
+#[allow(dead_code, reason = "only tests make budgets other than the default")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{reserved} tokens reserved for the response leave nothing of {usable}; reserve from 0 to {}",
     .usable.saturating_sub(1)
 )]
-pub struct NothingLeft {
+pub(crate) struct NothingLeft {
     /// Tokens to reserve for the response.
     pub reserved: u64,
     /// The smaller of window and practical limit, in tokens.
@@ -37,6 +38,7 @@ impl Default for Budget {
     }
 }
 
+#[allow(dead_code, reason = "only tests make budgets other than the default")]
 impl Budget {
     /// Creates a budget for a model that takes `window` tokens. At most `practical` of them are
     /// used, and `reserved` are left for the response.
@@ -44,7 +46,7 @@ impl Budget {
     /// # Errors
     ///
     /// [`NothingLeft`] unless `reserved` is smaller than both `window` and `practical`.
-    pub fn new(window: u64, practical: u64, reserved: u64) -> Result<Self, NothingLeft> {
+    pub(crate) fn new(window: u64, practical: u64, reserved: u64) -> Result<Self, NothingLeft> {
         let usable = window.min(practical);
         match reserved < usable {
             true => Ok(Self { window, practical, reserved }),
@@ -55,28 +57,28 @@ impl Budget {
     /// Returns the budget for a model that takes `window` tokens. If the window is small, the
     /// reserve shrinks to at most half of it.
     #[must_use]
-    pub fn within(self, window: u64) -> Self {
+    pub(crate) fn within(self, window: u64) -> Self {
         let usable = window.min(self.practical);
         Self { window, reserved: self.reserved.min(usable / 2), ..self }
     }
 
     /// Returns the number of tokens that a window may have: 96,000 by default.
-    pub fn usable(&self) -> u64 {
+    pub(crate) fn usable(&self) -> u64 {
         self.window.min(self.practical).saturating_sub(self.reserved)
     }
 
     /// Returns the number of tokens that the model takes.
-    pub fn window(&self) -> u64 {
+    pub(crate) fn window(&self) -> u64 {
         self.window
     }
 
     /// Returns the maximum number of tokens that are used.
-    pub fn practical(&self) -> u64 {
+    pub(crate) fn practical(&self) -> u64 {
         self.practical
     }
 
     /// Returns the number of tokens left for the response.
-    pub fn reserved(&self) -> u64 {
+    pub(crate) fn reserved(&self) -> u64 {
         self.reserved
     }
 }

@@ -67,7 +67,7 @@ pub enum ConfigError {
 
 /// Range of the size of a window, in tokens. Smaller windows make no sense. The upper end is far
 /// beyond any useful size, and far below any overflow.
-pub const WINDOW: Range = Range::Count(256, 10_000_000);
+pub(crate) const WINDOW: Range = Range::Count(256, 10_000_000);
 
 /// Declares the settings: each row has the name, the type, the default and the range of one.
 macro_rules! settings {

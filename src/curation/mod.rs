@@ -4,21 +4,21 @@
 //! Everything here is a function: the same input gives the same bytes. It knows no store, no clock
 //! and no wire.
 
-pub mod budget;
-pub mod config;
+pub(crate) mod budget;
+pub(crate) mod config;
 mod guard;
-pub mod ledger;
-pub mod notes;
+pub(crate) mod ledger;
+pub(crate) mod notes;
 
 mod offer;
-pub mod phase;
-pub mod prune;
-pub mod quality;
-pub mod report;
-pub mod section;
-pub mod strategy;
-pub mod summary;
+pub(crate) mod phase;
+pub(crate) mod prune;
+pub(crate) mod quality;
+pub(crate) mod report;
+pub(crate) mod section;
+pub(crate) mod strategy;
+pub(crate) mod summary;
 #[cfg(test)]
 mod testing;
-pub mod unit;
-pub mod window;
+pub(crate) mod unit;
+pub(crate) mod window;

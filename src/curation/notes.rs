@@ -15,7 +15,7 @@ use crate::retrieval::excerpt::beginning;
 use crate::session::message::{Message, Role};
 
 /// Heading of the message that holds the notes.
-pub const HEADING: &str = "Context summary (managed):";
+pub(crate) const HEADING: &str = "Context summary (managed):";
 /// Maximum length of a tool's output that the note-taker is shown, in characters.
 const TOOL_OUTPUT_SHOWN: usize = 2_000;
 
@@ -108,7 +108,7 @@ impl NotesOptions {
 
 /// A decision about note-taking for a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Plan {
+pub(crate) enum Plan {
     /// Use the plain history.
     Raw(NotesStatus),
     /// Ask the note-taker.
@@ -117,7 +117,7 @@ pub enum Plan {
 
 /// The input of the note-taker, and the messages that follow its notes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotesInput {
+pub(crate) struct NotesInput {
     /// Latest runs as text, oldest first.
     pub recent_runs: Vec<String>,
     /// Current message of the user.
@@ -131,7 +131,7 @@ pub struct NotesInput {
 /// Decides whether to take notes for a turn. `history` ends with the current message of the user.
 /// `tokens` is the cost of all of it, including a summary of messages no longer in view. `prior`
 /// are the earlier notes.
-pub fn plan(
+pub(crate) fn plan(
     history: &History<'_>,
     settings: &NotesSettings,
     prior: Option<&str>,
@@ -173,14 +173,14 @@ const DIRECTIVE: &str = "@context-helper";
 
 /// Takes the first line `@context-helper NAME` off a user's text. Returns the name of the template
 /// and the rest, or `None` if there is no such line or nothing after it.
-pub fn directive(text: &str) -> Option<(&str, &str)> {
+pub(crate) fn directive(text: &str) -> Option<(&str, &str)> {
     let (line, rest) = text.split_once('\n')?;
     let name = line.strip_prefix(DIRECTIVE)?.strip_prefix([' ', '\t'])?.trim();
     (!name.is_empty() && !rest.trim().is_empty()).then_some((name, rest))
 }
 
 /// Returns the message as models see it: a user's message without its [`directive`].
-pub fn without_directive(message: &Arc<Message>) -> Arc<Message> {
+pub(crate) fn without_directive(message: &Arc<Message>) -> Arc<Message> {
     match directive(&message.content).filter(|_| message.role == Role::User) {
         Some((_, rest)) => Arc::new(Message { content: rest.into(), ..(**message).clone() }),
         None => Arc::clone(message),
@@ -188,13 +188,13 @@ pub fn without_directive(message: &Arc<Message>) -> Arc<Message> {
 }
 
 /// Returns the text of the message that holds the notes.
-pub fn summary_message(output: &str) -> String {
+pub(crate) fn summary_message(output: &str) -> String {
     format!("{HEADING}\n{}", output.trim())
 }
 
 /// Splits the messages into runs. Each begins with a message of the user; messages before the first
 /// such message form a run of their own. Leading system prompts are in no run.
-pub fn runs<'a, 'b>(messages: &'b [&'a Message]) -> Vec<&'b [&'a Message]> {
+pub(crate) fn runs<'a, 'b>(messages: &'b [&'a Message]) -> Vec<&'b [&'a Message]> {
     let begins = |at: &usize| messages[*at].role == Role::User;
     let mut starts: Vec<usize> = (0..messages.len()).filter(begins).collect();
     let prompts = messages.iter().take_while(|message| message.role == Role::System).count();

@@ -6,7 +6,7 @@ use crate::session::message::Phase;
 
 /// The sections of one phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rule {
+pub(crate) struct Rule {
     /// The phase.
     pub phase: Phase,
     /// Sections that its windows must have. Of the messages, this means the user's first one.
@@ -16,7 +16,7 @@ pub struct Rule {
 }
 
 /// Rules of all phases.
-pub const RULES: &[Rule] = &[
+pub(crate) const RULES: &[Rule] = &[
     Rule { phase: Phase::Planning, must: &[SystemPrompt, Messages], may: &[] },
     Rule {
         phase: Phase::Interface,
@@ -36,11 +36,11 @@ pub const RULES: &[Rule] = &[
 ];
 
 /// Sections that any window may have, whatever its phase.
-pub const ANY_PHASE: &[Section] = &[ToolSchemas, ContextItems, Summary, Messages, Grounding];
+pub(crate) const ANY_PHASE: &[Section] = &[ToolSchemas, ContextItems, Summary, Messages, Grounding];
 
 /// The need of a window for a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Need {
+pub(crate) enum Need {
     /// The window must have it.
     Must,
     /// The window may have it.
@@ -51,7 +51,7 @@ pub enum Need {
 
 /// Returns how much a window of this phase needs a section. Without a phase, it may have every
 /// section.
-pub fn need(phase: Option<Phase>, section: Section) -> Need {
+pub(crate) fn need(phase: Option<Phase>, section: Section) -> Need {
     let Some(rule) = RULES.iter().find(|rule| Some(rule.phase) == phase) else {
         return Need::May;
     };

@@ -13,7 +13,7 @@ use super::window::irreducible;
 use crate::tokens::model::{Model, TARGET_UTILISATION};
 
 /// Default number of newest messages that a summary leaves unchanged.
-pub const SUMMARIZED_BUT: usize = 10;
+pub(crate) const SUMMARIZED_BUT: usize = 10;
 
 /// A history after pruning.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,7 +94,7 @@ pub fn prune(
 /// # Errors
 ///
 /// Those of [`prune`].
-pub fn auto_manage(history: &History<'_>, model: &Model) -> Result<Pruned, BudgetTooSmall> {
+pub(crate) fn auto_manage(history: &History<'_>, model: &Model) -> Result<Pruned, BudgetTooSmall> {
     match stats(history, model).needs_pruning {
         true => prune(history, None, model),
         false => {
@@ -116,7 +116,7 @@ impl HistoryStats {
 }
 
 /// Returns how full the model is with a history.
-pub fn stats(history: &History<'_>, model: &Model) -> HistoryStats {
+pub(crate) fn stats(history: &History<'_>, model: &Model) -> HistoryStats {
     let tokens = history.tokens();
     let limit = model.limit;
     let share = tokens as f64 / limit.max(1) as f64;

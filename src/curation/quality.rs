@@ -1,16 +1,16 @@
 //! The quality of a context, from 0 to 1: a weighted sum of four parts, which are returned with it.
 
 /// Weight of the relevance. The four weights add up to 1.
-pub const RELEVANCE: f64 = 0.3;
+pub(crate) const RELEVANCE: f64 = 0.3;
 /// Weight of the coherence.
-pub const COHERENCE: f64 = 0.3;
+pub(crate) const COHERENCE: f64 = 0.3;
 /// Weight of the session's part, which rates how often it was summarized.
-pub const SESSION: f64 = 0.2;
+pub(crate) const SESSION: f64 = 0.2;
 /// Weight of the room in the window.
-pub const ROOM: f64 = 0.2;
+pub(crate) const ROOM: f64 = 0.2;
 
 /// Number of summaries per turn that is rated best.
-pub const SUMMARIES_PER_TURN: f64 = 0.1;
+pub(crate) const SUMMARIES_PER_TURN: f64 = 0.1;
 
 /// The observations that the quality is computed from.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

@@ -112,7 +112,7 @@ pub struct CodeUnit {
 
 /// Formats failures for the model: for each a heading, the error, the expected and received values
 /// and the stack, with an empty line between two failures.
-pub fn format_failures(failures: &[Failure]) -> String {
+pub(crate) fn format_failures(failures: &[Failure]) -> String {
     failures.iter().map(format_failure).collect::<Vec<_>>().join("\n\n")
 }
 
@@ -137,7 +137,7 @@ fn fence(text: &str) -> String {
 }
 
 /// Formats a previously implemented unit for the model, without surrounding white space.
-pub fn format_previous_unit(unit: &CodeUnit) -> String {
+pub(crate) fn format_previous_unit(unit: &CodeUnit) -> String {
     let CodeUnit { name, path, code, .. } = unit;
     let (name, path) = (visible(name), visible(path));
     format!("// Previously implemented: {name}\n// File: {path}\n{code}").trim().to_owned()
@@ -145,7 +145,7 @@ pub fn format_previous_unit(unit: &CodeUnit) -> String {
 
 /// Formats the implementations of the units whose names occur in the names of failing tests, in any
 /// letter case, with an empty line between two units. Empty when there are none.
-pub fn format_implementation(units: &[CodeUnit], failures: &[Failure]) -> String {
+pub(crate) fn format_implementation(units: &[CodeUnit], failures: &[Failure]) -> String {
     let failing: Vec<String> = failures.iter().map(|failure| failure.name.to_lowercase()).collect();
     let named = |unit: &&CodeUnit| {
         let name = unit.name.to_lowercase();

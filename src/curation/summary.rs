@@ -56,7 +56,7 @@ pub struct Source<'a> {
 
 /// The part of a history that a summary would fold.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Folding {
+pub(crate) struct Folding {
     /// Indices of the units, in order.
     pub units: Vec<usize>,
     /// Number of turns they belong to.
@@ -106,7 +106,7 @@ pub enum SummaryError {
 
 /// Returns the part of a history to fold: everything except the last `recent_turns` turns and the
 /// units that cannot be left out. A unit belongs to the turn in which it begins.
-pub fn folding(history: &History<'_>, recent_turns: usize) -> Folding {
+pub(crate) fn folding(history: &History<'_>, recent_turns: usize) -> Folding {
     let turns = turns(history);
     let end = match recent_turns {
         0 => history.units.len(),
@@ -118,7 +118,7 @@ pub fn folding(history: &History<'_>, recent_turns: usize) -> Folding {
 
 /// Like [`folding`], but keeps the last `recent_messages` messages, with every unit that reaches
 /// into them.
-pub fn folding_messages(history: &History<'_>, recent_messages: usize) -> Folding {
+pub(crate) fn folding_messages(history: &History<'_>, recent_messages: usize) -> Folding {
     let newest = history.messages.len().saturating_sub(recent_messages);
     let is_old = |unit: &&Unit| {
         unit.kept.is_none() && unit.members.last().is_some_and(|last| *last < newest)
@@ -130,7 +130,7 @@ pub fn folding_messages(history: &History<'_>, recent_messages: usize) -> Foldin
 
 impl Folding {
     /// Returns the messages of the units, in the order of the log.
-    pub fn messages<'a>(&self, history: &History<'a>) -> Vec<&'a Message> {
+    pub(crate) fn messages<'a>(&self, history: &History<'a>) -> Vec<&'a Message> {
         let members = self.units.iter().flat_map(|unit| &history.units[*unit].members);
         let mut indices: Vec<usize> = members.copied().collect();
         indices.sort_unstable();
@@ -239,7 +239,7 @@ impl Summarizer for Extractive {
 
 mod ahead;
 
-pub use self::ahead::{Ahead, Prepared};
+pub(crate) use self::ahead::{Ahead, Prepared};
 
 #[cfg(test)]
 mod tests;

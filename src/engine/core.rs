@@ -20,13 +20,13 @@ use crate::store::recovery::backup::Snapshot;
 use crate::store::{Counters, Reading, Store, StoreError};
 
 /// Manager used by calls that name none.
-pub const SHARED_MANAGER: &str = "*shared*";
+pub(crate) const SHARED_MANAGER: &str = "*shared*";
 
 /// Number of managers in memory above which empty ones are dropped.
 const MANAGERS_KEPT: usize = 1024;
 
 /// Returns the time in Unix milliseconds.
-pub type Clock = Box<dyn Fn() -> i64 + Send>;
+pub(crate) type Clock = Box<dyn Fn() -> i64 + Send>;
 
 /// State and store.
 pub struct Engine {

@@ -15,11 +15,11 @@ const LOOKED_AT: u64 = 100;
 /// Number of top hits whose neighbours are considered too.
 const NEIGHBOURS_OF: usize = 10;
 /// Kind of a memory that a user or model stored explicitly.
-pub const NOTE: &str = "note";
+pub(crate) const NOTE: &str = "note";
 /// Kind of a memory that summarizes older turns of a session.
-pub const SUMMARY: &str = "context-summary";
+pub(crate) const SUMMARY: &str = "context-summary";
 /// Kind of a memory that was a pruned message.
-pub const ARCHIVED: &str = "archived";
+pub(crate) const ARCHIVED: &str = "archived";
 
 /// Query for memories.
 #[derive(Debug, Clone, PartialEq)]
@@ -217,7 +217,7 @@ impl Engine {
 
 /// Returns the filter for memories that may ground a session: its own, its project's and global
 /// ones, except summaries of its own history.
-pub fn memories_for(row: &SessionRow) -> MemoryFilter {
+pub(crate) fn memories_for(row: &SessionRow) -> MemoryFilter {
     let mut scopes = vec![MemoryScope::Everywhere, MemoryScope::Session(row.id)];
     // Messages shared with the parent of a fork may be memories of the parent.
     scopes.extend(row.parent.map(|(parent, _)| MemoryScope::Session(parent)));

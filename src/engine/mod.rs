@@ -23,21 +23,25 @@ mod sets;
 mod vectors;
 mod windows;
 
-pub use self::context::{Added, Listed, NewItem, Removed, Revision, Selection, Undone, View};
-pub use self::core::{Clock, Engine, SHARED_MANAGER};
-pub use self::error::EngineError;
-pub use self::event::{Event, SessionName, Statistics};
-pub use self::memory::{ARCHIVED, Grounded, NOTE, Query, SUMMARY, memories_for};
-pub use self::models::{Costs, Models};
-pub use self::queue::{Caller, Task};
-pub use self::reach::Reach;
-pub use self::run::{Handle, MAX_BURST, QUEUE_LENGTH, run};
-pub use self::session::{
-    AskedWindow, DEFAULT_TEMPLATE, Keep, Material, ModelAnswer, NewMessage, NewTurn, NotesMaterial,
-    Opened, PrunedView, RollbackUndone, RolledBack, Said, SessionContext, SessionSettings,
-    Summarized, TurnDone, quality_parts,
+pub(crate) use self::context::{Added, Listed, NewItem, Revision, Selection, View};
+pub use self::core::Engine;
+pub(crate) use self::core::{Clock, SHARED_MANAGER};
+pub(crate) use self::error::EngineError;
+pub(crate) use self::event::{Event, SessionName, Statistics};
+pub use self::memory::Grounded;
+pub(crate) use self::memory::{Query, memories_for};
+pub(crate) use self::models::{Costs, Models};
+pub(crate) use self::queue::Caller;
+pub(crate) use self::reach::Reach;
+pub use self::run::Handle;
+pub(crate) use self::run::run;
+pub(crate) use self::session::{
+    AskedWindow, Keep, Material, ModelAnswer, NewMessage, NewTurn, NotesMaterial, SessionContext,
+    quality_parts,
 };
-pub use self::sets::{Loaded, Saved};
+pub use self::session::{
+    DEFAULT_TEMPLATE, PrunedView, RollbackUndone, RolledBack, SessionSettings, Summarized, TurnDone,
+};
 pub use self::windows::Noted;
 
 #[cfg(test)]

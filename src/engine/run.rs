@@ -12,9 +12,9 @@ use super::queue::{Burst, Caller, Deliver, Task, Waiting, Work};
 use super::{Engine, EngineError, Event, Reach};
 
 /// Maximum number of queued requests. Beyond it, connections wait.
-pub const QUEUE_LENGTH: usize = 1024;
+pub(crate) const QUEUE_LENGTH: usize = 1024;
 /// Maximum number of requests in one commit.
-pub const MAX_BURST: usize = 1024;
+pub(crate) const MAX_BURST: usize = 1024;
 /// Idle time after which the store does its postponed work.
 const QUIET: std::time::Duration = std::time::Duration::from_millis(200);
 
@@ -88,7 +88,7 @@ struct Done {
 
 /// Runs the loop until the last [`Handle`] is dropped, or the engine is told to [`end`](Engine::end). `publish` gets the events of each burst, in
 /// order, before its answers are sent.
-pub async fn run(
+pub(crate) async fn run(
     engine: Engine,
     mut queue: mpsc::Receiver<Task>,
     mut publish: impl FnMut(&[Event], &Engine),

@@ -53,7 +53,7 @@ pub struct Opened {
 
 /// A name resolved for a project.
 #[derive(Debug)]
-pub struct Named {
+pub(crate) struct Named {
     /// Set when the name leads to a place within the project. A name that cannot be resolved counts
     /// as outside, unless it is merely missing from the project.
     pub is_inside: bool,
@@ -218,7 +218,7 @@ impl Opened {
 ///
 /// # Errors
 /// [`FileError::NotAbsolute`] for a relative name without a project, [`FileError::NotLocal`].
-pub fn resolve(name: &str, project: Option<&Path>) -> Result<Named, FileError> {
+pub(crate) fn resolve(name: &str, project: Option<&Path>) -> Result<Named, FileError> {
     let path = match (name.starts_with(['/', '~']), project) {
         (false, Some(_)) => PathBuf::from(name),
         _ => expanded(name)?,

@@ -15,7 +15,7 @@ use super::{
 ///
 /// Calls `progress` every 200 files and at the end, with the files and bytes read so far. Its
 /// `Break` stops the reading, after some files were handed over. Errors: `cancelled` only.
-pub fn read_each(
+pub(crate) fn read_each(
     walk: &Walk,
     options: &ReadOptions,
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,

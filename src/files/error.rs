@@ -113,7 +113,7 @@ pub enum BinarySign {
 
 /// Error from walking a tree.
 #[derive(Debug, thiserror::Error)]
-pub enum TreeError {
+pub(crate) enum TreeError {
     /// The root cannot be read.
     #[error(transparent)]
     Root(#[from] FileError),
@@ -156,7 +156,7 @@ impl FileError {
 
 impl TreeError {
     /// Returns the kind by which the wire reports this error.
-    pub fn kind(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Root(error) => error.kind(),
             Self::Cancelled { .. } => "cancelled",

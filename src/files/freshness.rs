@@ -18,7 +18,7 @@ use crate::value::Value;
 
 /// Maximum size of a compared file in bytes. An item from a larger file is stale once the file was
 /// touched. 64 MiB is the default limit of a message, so no item is longer.
-pub const MAX_COMPARED_BYTES: u64 = 64 << 20;
+pub(crate) const MAX_COMPARED_BYTES: u64 = 64 << 20;
 
 /// Tolerance, in milliseconds, when comparing a file's time with an item's. Linux stamps files with
 /// the time of the last clock tick, which is up to 10 ms old (at 100 Hz); this is twice as much.
@@ -34,7 +34,7 @@ const CLOCK_SLACK_MS: i64 = 20;
 /// the file can no longer be read as text, it is stale. With `partial` true in its metadata (the
 /// region began or ended inside a line), the item need only be part of those lines. A listing is
 /// fresh while its folder exists.
-pub fn states(items: &[&Item]) -> Vec<State> {
+pub(crate) fn states(items: &[&Item]) -> Vec<State> {
     let mut states = vec![State::Fresh; items.len()];
     let mut by_file: HashMap<PathBuf, Vec<usize>> = HashMap::new();
     for (at, item) in items.iter().enumerate() {

@@ -7,7 +7,7 @@ use crate::visible::visible;
 
 /// A file in a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ListedFile {
+pub(crate) struct ListedFile {
     /// Path relative to the root, with `/` between the names.
     pub relative: String,
     /// Size in bytes.
@@ -30,7 +30,7 @@ pub struct ListedFile {
 /// Sizes are decimal (1 kB is 1000 bytes) with one digit after the point, below 1 kB in bytes.
 /// Backslashes and hidden characters in names are escaped as in Rust strings. There is no final
 /// newline.
-pub fn listing(root: &Path, files: &[ListedFile]) -> String {
+pub(crate) fn listing(root: &Path, files: &[ListedFile]) -> String {
     let name = root.file_name().unwrap_or_default().to_string_lossy();
     let mut entries: Vec<Entry<'_>> = files
         .iter()

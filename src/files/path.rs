@@ -14,12 +14,12 @@ use crate::value::Value;
 ///
 /// Errors: `not-absolute` for any other name that does not begin with `/`, `not-local` for a
 /// remote name such as `/ssh:host:/x`.
-pub fn absolute(path: &str) -> Result<PathBuf, FileError> {
+pub(crate) fn absolute(path: &str) -> Result<PathBuf, FileError> {
     Ok(without_dots(&expanded(path)?))
 }
 
 /// Returns a path as a value; bytes that are not UTF-8 become U+FFFD.
-pub fn path_value(path: &Path) -> Value {
+pub(crate) fn path_value(path: &Path) -> Value {
     Value::Str(path.to_string_lossy().into_owned())
 }
 

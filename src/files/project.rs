@@ -11,7 +11,7 @@ const MARKERS: &[&str] =
 /// Returns the nearest folder, `path` itself or one above it, that contains a project marker. A
 /// `.git` file counts: worktrees and submodules have one. `path` must be absolute but need not
 /// exist.
-pub fn project_root(path: &Path) -> Option<PathBuf> {
+pub(crate) fn project_root(path: &Path) -> Option<PathBuf> {
     path.ancestors().find(|folder| holds_marker(folder)).map(Path::to_path_buf)
 }
 

@@ -11,7 +11,7 @@ use super::project::Projects;
 use super::{BinarySign, FileError, lines};
 
 /// Default size limit of a file, in bytes: 1 MiB, about 300,000 tokens.
-pub const DEFAULT_MAX_FILE_BYTES: u64 = 1 << 20;
+pub(crate) const DEFAULT_MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// Number of bytes at the start of a file that are searched for a NUL byte, the sign of a binary
 /// file. Git checks about as many.
@@ -56,7 +56,7 @@ impl Default for ReadOptions {
 /// change during the call is noticed later.
 ///
 /// Errors: every kind of [`FileError`] except `not-absolute` and `not-local`.
-pub fn read(
+pub(crate) fn read(
     path: &Path,
     range: Option<(u64, Option<u64>)>,
     options: &ReadOptions,

@@ -11,14 +11,14 @@ use crate::context::item::{Item, Kind, Origin, State};
 
 /// Metadata name for the folder that the file of an item must stay in; set on items that a model
 /// added from a project.
-pub const WITHIN: &str = "within";
+pub(crate) const WITHIN: &str = "within";
 
 /// Metadata name set when an item's file led out of its project at the time a client added it.
-pub const LEADS_OUT: &str = "leads-out";
+pub(crate) const LEADS_OUT: &str = "leads-out";
 
 /// Result of refreshing an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refreshed {
+pub(crate) enum Refreshed {
     /// The item has no file, or still matches it. Always the result for a listing: make it anew
     /// with [`walk`](super::walk) and [`listing`](super::listing()).
     Unchanged,
@@ -46,7 +46,7 @@ pub enum Refreshed {
 /// lines, or anywhere if its metadata has `partial` true. If it is in exactly one place, it has
 /// `Moved`; if it is in none or in several, the result is `Unsure`. Files larger than both
 /// [`MAX_COMPARED_BYTES`] and the limit of `options` are not searched.
-pub fn refresh(item: &Item, options: &ReadOptions) -> Refreshed {
+pub(crate) fn refresh(item: &Item, options: &ReadOptions) -> Refreshed {
     let Some(path) = file_of(item) else { return Refreshed::Unchanged };
     match settled(item, Look::at(&path)) {
         Some(State::Fresh) => Refreshed::Unchanged,
@@ -88,7 +88,7 @@ fn kept_in<'a>(item: &'a Item, path: &Path) -> Option<&'a Path> {
 }
 
 /// Returns whether the name of a file in a project leads out of the project.
-pub fn leads_out(project: &Path, path: &Path) -> bool {
+pub(crate) fn leads_out(project: &Path, path: &Path) -> bool {
     let opened = Beneath::new(project).and_then(|folder| folder.open(path));
     matches!(opened, Err(FileError::Outside { .. }))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::names::names;
 
 /// Maximum number of left-out entries that are named; the rest are only counted.
-pub const MAX_NAMED_SKIPS: usize = 100;
+pub(crate) const MAX_NAMED_SKIPS: usize = 100;
 
 names! {
     /// Reason why an entry of a tree was left out.
@@ -29,7 +29,7 @@ names! {
 
 /// Entries left out of a tree.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Skipped {
+pub(crate) struct Skipped {
     /// Number of entries left out for each reason. An ignored folder counts once, whatever it
     /// contains.
     pub total: BTreeMap<SkipReason, u64>,
@@ -40,7 +40,7 @@ pub struct Skipped {
 
 impl Skipped {
     /// Counts one more entry, and names it while there is room.
-    pub fn add(&mut self, relative: String, reason: SkipReason) {
+    pub(crate) fn add(&mut self, relative: String, reason: SkipReason) {
         *self.total.entry(reason).or_default() += 1;
         if self.named.len() < MAX_NAMED_SKIPS {
             self.named.push((relative, reason));
@@ -48,7 +48,7 @@ impl Skipped {
     }
 
     /// Adds the entries left out by a later step, after those that are here.
-    pub fn merge(&mut self, later: Self) {
+    pub(crate) fn merge(&mut self, later: Self) {
         for (reason, count) in later.total {
             *self.total.entry(reason).or_default() += count;
         }

@@ -11,7 +11,7 @@ use crate::template::{
 };
 
 /// Folder in a project that holds its templates.
-pub const PROJECT_FOLDER: &str = ".contexture/templates";
+pub(crate) const PROJECT_FOLDER: &str = ".contexture/templates";
 /// Maximum number of files in a folder that are considered as templates.
 const MAX_FILES: usize = 1_000;
 

@@ -18,7 +18,7 @@ use super::{Beneath, DEFAULT_MAX_FILE_BYTES, FileError, SkipReason, Skipped, Tre
 
 /// Default maximum number of entries in a walk: five times those of a large repository. Each takes
 /// some 300 bytes during the walk.
-pub const DEFAULT_MAX_TREE_ENTRIES: u64 = 500_000;
+pub(crate) const DEFAULT_MAX_TREE_ENTRIES: u64 = 500_000;
 
 /// Number of entries between two reports of progress.
 pub(super) const PROGRESS_INTERVAL: u64 = 200;
@@ -28,7 +28,7 @@ const VERSION_CONTROL: &[&str] = &[".git", ".hg", ".svn", ".bzr", "_darcs", ".jj
 
 /// Rules for what a walk includes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TreeOptions {
+pub(crate) struct TreeOptions {
     /// Maximum size of an included file in bytes.
     pub max_file_bytes: u64,
     /// Include names that begin with a dot, except those of version control.
@@ -41,7 +41,7 @@ pub struct TreeOptions {
 
 /// Progress of a walk, or of the reading after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Progress {
+pub(crate) struct Progress {
     /// Number of files so far.
     pub files: u64,
     /// Total size of these files in bytes.
@@ -50,7 +50,7 @@ pub struct Progress {
 
 /// A file that a walk found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FoundFile {
+pub(crate) struct FoundFile {
     /// Path: the root as it was given, and the names below it.
     pub path: PathBuf,
     /// Path relative to the root; lossy where a name is not UTF-8.
@@ -61,7 +61,7 @@ pub struct FoundFile {
 
 /// The files of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Walk {
+pub(crate) struct Walk {
     /// The walked directory; the file's folder when the root was a file.
     pub root: PathBuf,
     /// The files, sorted by the bytes of each name on their path.
@@ -93,7 +93,7 @@ impl Default for TreeOptions {
 ///
 /// Errors: the kinds of [`FileError`] for a root that is missing, unreadable, or neither file nor
 /// directory; `cancelled`; `tree-too-large`. Problems below the root are no errors.
-pub fn walk(
+pub(crate) fn walk(
     root: &Path,
     options: &TreeOptions,
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,

@@ -12,7 +12,7 @@ use crate::names::names;
 use crate::whole_file::replace;
 
 /// Name of the file within the state folder.
-pub const TRUST_FILE: &str = "trusted-projects.json";
+pub(crate) const TRUST_FILE: &str = "trusted-projects.json";
 /// Maximum size of the file, in bytes.
 const MAX_BYTES: u64 = 4 << 20;
 /// Maximum number of trusted projects.

@@ -3,10 +3,10 @@
 use super::strength::relevance;
 
 /// First line of the text.
-pub const HEADING: &str = "Relevant context from memory:";
+pub(crate) const HEADING: &str = "Relevant context from memory:";
 
 /// Maximum length of a shown memory, in characters, not counting the ellipsis.
-pub const LONGEST: usize = 500;
+pub(crate) const LONGEST: usize = 500;
 
 /// A memory to bring into a window.
 #[derive(Debug, Clone, Copy, PartialEq)]

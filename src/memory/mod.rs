@@ -3,6 +3,6 @@
 //!
 //! Pure: the memories, the search results and the time are arguments. The store keeps the memories.
 
-pub mod grounding;
-pub mod ranking;
-pub mod strength;
+pub(crate) mod grounding;
+pub(crate) mod ranking;
+pub(crate) mod strength;

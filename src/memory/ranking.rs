@@ -7,10 +7,10 @@ use super::strength::Life;
 use crate::retrieval::fusion::reciprocal_rank;
 
 /// Maximum number of messages between two memories that count as neighbours.
-pub const MOST_BETWEEN: u64 = 2;
+pub(crate) const MOST_BETWEEN: u64 = 2;
 
 /// Minimum cosine similarity for a vector to count as found. Unrelated texts mostly stay below it.
-pub const LEAST_SIMILARITY: f64 = 0.25;
+pub(crate) const LEAST_SIMILARITY: f64 = 0.25;
 
 /// Weights of the rankings, relative to those by age and by use, which only settle near-ties.
 /// Search results decide, and their neighbours come next.
@@ -19,7 +19,7 @@ const NEIGHBOUR_WEIGHT: usize = 3;
 
 /// A memory that may be useful.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Candidate {
+pub(crate) struct Candidate {
     /// Number of the memory.
     pub id: u64,
     /// Times at which it was made and used.
@@ -30,7 +30,7 @@ pub struct Candidate {
 
 /// Search results, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Found<'a> {
+pub(crate) struct Found<'a> {
     /// Results of the search by words.
     pub by_words: &'a [u64],
     /// Results of the search by vectors. Empty without vectors.
@@ -39,7 +39,7 @@ pub struct Found<'a> {
 
 /// Ranks the candidates that were found or are neighbours of a found one, best first. Returns
 /// nothing when nothing was found. Ignores results that are not candidates.
-pub fn best(candidates: &[Candidate], found: Found<'_>, now: i64) -> Vec<u64> {
+pub(crate) fn best(candidates: &[Candidate], found: Found<'_>, now: i64) -> Vec<u64> {
     let known: BTreeMap<u64, &Candidate> = candidates.iter().map(|c| (c.id, c)).collect();
     let among = |ids: &[u64]| -> Vec<u64> {
         ids.iter().copied().filter(|id| known.contains_key(id)).collect()
@@ -62,7 +62,10 @@ pub fn best(candidates: &[Candidate], found: Found<'_>, now: i64) -> Vec<u64> {
 /// Returns the memories whose vectors are most similar to the query's, best first, leaving out
 /// those below [`LEAST_SIMILARITY`]. Ties go to the smaller number. Vectors of another length are
 /// ignored.
-pub fn similar<'a>(query: &[f32], vectors: impl IntoIterator<Item = (u64, &'a [f32])>) -> Vec<u64> {
+pub(crate) fn similar<'a>(
+    query: &[f32],
+    vectors: impl IntoIterator<Item = (u64, &'a [f32])>,
+) -> Vec<u64> {
     let square = dot(query, query);
     let mut found: Vec<(u64, f64)> = vectors
         .into_iter()

@@ -15,7 +15,7 @@ const SECONDS_PER_HOUR: f64 = 3600.0;
 
 /// Times at which a memory was made and used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Life {
+pub(crate) struct Life {
     /// Creation time, in Unix seconds.
     pub created: i64,
     /// Time of the last use, in Unix seconds. Equal to `created` before the first use.
@@ -32,7 +32,7 @@ impl Life {
     /// Here h is the number of hours since the last use, age the number of hours since the memory
     /// was made, and S = (168 + 0.1·accesses) · 1.5 hours. A time before the last use or the
     /// creation counts as that moment.
-    pub fn strength(&self, now: i64) -> f64 {
+    pub(crate) fn strength(&self, now: i64) -> f64 {
         let hours_since = |then: i64| (now.saturating_sub(then).max(0)) as f64 / SECONDS_PER_HOUR;
         let life = (FIRST_LIFE + LIFE_PER_ACCESS * self.accesses as f64) * LASTING;
         let retained = (-hours_since(self.accessed) / life).exp();
@@ -43,7 +43,7 @@ impl Life {
 
 /// Returns the relevance, from 0 to 1, of the entry at `place` (from 0) in a ranking of `count`
 /// entries: ((1 − place/count) + strength) / 2. It is 0 when `count` is 0.
-pub fn relevance(place: usize, count: usize, strength: f64) -> f64 {
+pub(crate) fn relevance(place: usize, count: usize, strength: f64) -> f64 {
     if count == 0 {
         return 0.0;
     }

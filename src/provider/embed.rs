@@ -8,13 +8,13 @@ use std::time::Duration;
 use super::Answer;
 
 #[cfg(feature = "providers")]
-pub use self::http::HttpEmbedder;
+pub(crate) use self::http::HttpEmbedder;
 
 /// Maximum number of texts in one request.
-pub const BATCH: usize = 64;
+pub(crate) const BATCH: usize = 64;
 /// Maximum number of characters to embed of a text: about 2,000 tokens, which embedding models
 /// accept. The beginning of a text says most about its subject.
-pub const MOST_CHARS: usize = 8_000;
+pub(crate) const MOST_CHARS: usize = 8_000;
 /// A model that computes vectors for texts.
 pub trait Embedder: Send + Sync {
     /// Returns the name of the model for messages.

@@ -4,7 +4,7 @@
 //! engine, the store or the configuration file. Keys are read when needed and kept only in memory.
 
 pub mod chat;
-pub mod embed;
+pub(crate) mod embed;
 mod error;
 #[cfg(feature = "providers")]
 mod family;
@@ -21,21 +21,24 @@ mod overflow;
 mod refusal;
 pub mod scripted;
 #[cfg(feature = "providers")]
+#[doc(hidden)]
 pub mod secret;
 #[cfg(feature = "providers")]
 mod served;
 #[cfg(feature = "providers")]
-pub mod settings;
+pub(crate) mod settings;
 
 use std::pin::Pin;
 
 pub use self::chat::Limit;
 pub use self::error::{ErrorKind, ProviderError};
 #[cfg(feature = "providers")]
+#[doc(hidden)]
 pub use self::family::Family;
-pub use self::origin::Origin;
+pub(crate) use self::origin::Origin;
 pub use self::overflow::Overflow;
 #[cfg(feature = "providers")]
+#[doc(hidden)]
 pub use self::served::{HttpProvider, Times};
 
 /// Future answer of a provider. Boxed, so that traits with it are object safe.

@@ -15,14 +15,14 @@ use super::{Family, HttpProvider};
 use crate::visible::visible_path;
 
 /// Returns the kinds of providers.
-pub fn kinds() -> Vec<&'static str> {
+pub(crate) fn kinds() -> Vec<&'static str> {
     Family::ALL.iter().map(|family| family.name()).chain([SCRIPTED]).collect()
 }
 
 /// A provider as the user describes it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct ProviderSettings {
+pub(crate) struct ProviderSettings {
     /// Name for people.
     pub name: String,
     /// Kind of the server, or `scripted`.
@@ -80,7 +80,7 @@ impl ProviderSettings {
     ///
     /// # Errors
     /// Returns the first invalid setting.
-    pub fn checked(self) -> Result<Configured, BadSetting> {
+    pub(crate) fn checked(self) -> Result<Configured, BadSetting> {
         for (setting, text) in [("name", &self.name), ("model", &self.model)] {
             if text.trim().is_empty() {
                 return Err(bad(setting, "must not be empty"));
@@ -146,7 +146,7 @@ impl Configured {
 ///
 /// # Errors
 /// Fails if the key is given in more than one way, or a setting is empty.
-pub fn key_source(
+pub(crate) fn key_source(
     given: Option<Secret>,
     variable: Option<String>,
     command: Option<String>,
@@ -174,7 +174,7 @@ pub fn key_source(
 ///
 /// # Errors
 /// Returns the problem. Does not repeat the address, which may contain a key.
-pub fn check_url(url: &str) -> Result<(), BadSetting> {
+pub(crate) fn check_url(url: &str) -> Result<(), BadSetting> {
     let wrong =
         |what: &str| Err(bad("url", format!("must {what}, such as \"http://localhost:11434/v1\"")));
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));

@@ -34,7 +34,7 @@ const PACKAGE: &str = "contexture";
 const WAITING_INPUTS: usize = 64;
 
 /// The client as a REPL sees it.
-pub trait Editor: Send + Sync {
+pub(crate) trait Editor: Send + Sync {
     /// Sends an event.
     fn tell(&self, event: Value);
 
@@ -43,7 +43,7 @@ pub trait Editor: Send + Sync {
 }
 
 /// The REPLs of one connection.
-pub struct Repls {
+pub(crate) struct Repls {
     shared: Arc<Shared>,
     repls: BTreeMap<i64, Repl>,
     /// Number of SLIME's only REPL.
@@ -96,7 +96,11 @@ impl Drop for Repls {
 
 impl Repls {
     /// Creates the REPLs of a new connection. There are none yet.
-    pub fn new(editor: Arc<dyn Editor>, caller: Arc<dyn Caller>, settings: ReplSettings) -> Self {
+    pub(crate) fn new(
+        editor: Arc<dyn Editor>,
+        caller: Arc<dyn Caller>,
+        settings: ReplSettings,
+    ) -> Self {
         let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
         let shared = Shared {
             questions: Questions::new(Arc::clone(&editor)),
@@ -112,7 +116,7 @@ impl Repls {
 
     /// Handles a message of the client. Returns false if the connection is to end. You must call
     /// this within a tokio runtime.
-    pub fn take(&mut self, talk: Talk) -> bool {
+    pub(crate) fn take(&mut self, talk: Talk) -> bool {
         match talk {
             Talk::Evaluate { id, form, thread } => return self.evaluate(id, form, &thread),
             Talk::Channel { channel, message } => self.channel(channel, &message),

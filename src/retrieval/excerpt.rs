@@ -10,7 +10,7 @@ const SHOWN: usize = 160;
 /// Returns a piece of `text` around its first word that shares a stem with `sought`, or the
 /// beginning of the text if there is none. The piece is on one line, with an ellipsis at each end
 /// that was cut.
-pub fn excerpt(text: &str, sought: &str) -> String {
+pub(crate) fn excerpt(text: &str, sought: &str) -> String {
     let sought = stems(sought);
     let place = runs(text).find(|(_, run)| stems(run).iter().any(|stem| sought.contains(stem)));
     let place = place.map_or(0, |(place, _)| place);
@@ -23,7 +23,7 @@ pub fn excerpt(text: &str, sought: &str) -> String {
 }
 
 /// Returns the beginning of a text, up to a number of characters, with an ellipsis if more follow.
-pub fn beginning(text: &str, characters: usize) -> String {
+pub(crate) fn beginning(text: &str, characters: usize) -> String {
     match text.char_indices().nth(characters) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

@@ -11,7 +11,7 @@ const FLATNESS: f64 = 60.0;
 /// Fuses rankings, each best first and without repetitions. The entry in place r (from 1) of a
 /// ranking scores 1/(60 + r), and the sum of its scores decides. Returns the best first; ties go to
 /// the smaller number. A ranking that is given twice counts twice.
-pub fn reciprocal_rank(ranks: &[&[u64]]) -> Vec<(u64, f64)> {
+pub(crate) fn reciprocal_rank(ranks: &[&[u64]]) -> Vec<(u64, f64)> {
     let mut sums: BTreeMap<u64, f64> = BTreeMap::new();
     for rank in ranks {
         for (place, id) in rank.iter().enumerate() {

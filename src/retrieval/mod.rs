@@ -2,10 +2,10 @@
 //!
 //! Pure. It knows nothing of messages, memories or stores.
 
-pub mod bm25;
-pub mod excerpt;
-pub mod fusion;
-pub mod scan;
+pub(crate) mod bm25;
+pub(crate) mod excerpt;
+pub(crate) mod fusion;
+pub(crate) mod scan;
 #[cfg(test)]
 mod testing;
-pub mod words;
+pub(crate) mod words;

@@ -6,18 +6,18 @@ use rust_stemmers::{Algorithm, Stemmer};
 /// Maximum length of a run of letters and digits that is read as one, in bytes; a longer one is
 /// read in pieces. Nobody searches for longer words, and the time to stem a word grows with the
 /// square of its length.
-pub const LONGEST_RUN: usize = 256;
+pub(crate) const LONGEST_RUN: usize = 256;
 
 /// Returns the words of a text in lower case and in order. An identifier of several parts gives its
 /// parts and then the whole joined from them: `parseLine` gives `parse`, `line` and `parseline`.
-pub fn words(text: &str) -> Vec<String> {
+pub(crate) fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     each_word(text, |word| words.push(word.to_owned()));
     words
 }
 
 /// Passes the [`words`] of a text to `take`, one by one.
-pub fn each_word(text: &str, mut take: impl FnMut(&str)) {
+pub(crate) fn each_word(text: &str, mut take: impl FnMut(&str)) {
     let mut joined = String::new();
     for run in text.split(|c: char| !c.is_alphanumeric() && c != '_').flat_map(runs) {
         joined.clear();
@@ -46,7 +46,7 @@ pub(super) fn runs(run: &str) -> impl Iterator<Item = &str> {
 
 /// Returns the parts of a text to search by: the whole text if it has at most `most` bytes,
 /// otherwise its beginning and its end, half of `most` each.
-pub fn ends(text: &str, most: usize) -> [&str; 2] {
+pub(crate) fn ends(text: &str, most: usize) -> [&str; 2] {
     if text.len() <= most {
         return [text, ""];
     }

@@ -73,7 +73,7 @@ pub struct UserInput {
 
 /// Maximum wait for a cancelled call or turn to end. Storing the answer so far takes much less,
 /// unless the disk or the engine is slow.
-pub const LONGEST_END: Duration = Duration::from_secs(5);
+pub(crate) const LONGEST_END: Duration = Duration::from_secs(5);
 
 /// Takes turns with a person.
 pub trait Answerer: Send + Sync {
@@ -92,7 +92,7 @@ pub trait Answerer: Send + Sync {
 
 /// Stores the message and gives no answer.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct NoModel;
+pub(crate) struct NoModel;
 
 /// Text that replaces the answer.
 const NO_MODEL: &str = "no model is configured, so nobody answers; a [[providers]] table in the configuration file, \
@@ -141,7 +141,7 @@ impl Answerer for NoModel {
 }
 
 /// Answers with the default model of `chat`, as soon as there is one.
-pub struct Model {
+pub(crate) struct Model {
     providers: Providers,
 }
 
@@ -163,7 +163,7 @@ enum Piece {
 
 impl Model {
     /// Creates an answerer that uses the default model at the time of each turn.
-    pub fn new(providers: Providers) -> Self {
+    pub(crate) fn new(providers: Providers) -> Self {
         Self { providers }
     }
 }

@@ -21,7 +21,7 @@ use crate::wire::message::WireError;
 const NAMES_TOLD: usize = 100;
 
 /// Converts an engine error, with its `:kind` and figures.
-pub fn engine_error(error: EngineError) -> WireError {
+pub(crate) fn engine_error(error: EngineError) -> WireError {
     let code = match &error {
         EngineError::Panicked(_) => WireError::INTERNAL,
         EngineError::Cancelled => WireError::CANCELLED,
@@ -87,7 +87,7 @@ fn with_more(mut error: WireError, more: impl IntoIterator<Item = (Key, Value)>)
 }
 
 /// Creates the error for a defect in `what`, and logs it for later investigation.
-pub fn internal_error(what: &str) -> WireError {
+pub(crate) fn internal_error(what: &str) -> WireError {
     let message = format!("internal error in {what}");
     tracing::error!("{message}");
     WireError::new(WireError::INTERNAL, message)

@@ -32,18 +32,21 @@ mod tool_names;
 mod turn;
 mod window;
 
-pub use self::access::Access;
-pub use self::answerer::{
-    Answerer, Approval, Caller, LONGEST_END, Listener, Model, NoModel, UserInput,
-};
-pub use self::call::{Call, ReplSettings, Tools, Topic};
-pub use self::error::{engine_error, internal_error};
-pub use self::method::{Method, Pace};
+pub(crate) use self::access::Access;
+pub use self::answerer::{Answerer, Approval, Caller, Listener, UserInput};
+pub(crate) use self::answerer::{LONGEST_END, Model};
+pub(crate) use self::call::Call;
+pub use self::call::{ReplSettings, Tools, Topic};
+pub(crate) use self::error::{engine_error, internal_error};
+pub use self::method::Method;
+pub(crate) use self::method::Pace;
 pub use self::param::Param;
-pub use self::peer::Peer;
-pub use self::server::backup::{back_up_if_due, keep_backups};
-pub use self::table::{find, methods};
-pub use crate::agent::{Decision, Later, Limits};
+pub(crate) use self::peer::Peer;
+pub(crate) use self::server::backup::keep_backups;
+pub(crate) use self::table::find;
+pub use self::table::methods;
+pub(crate) use crate::agent::Decision;
+pub use crate::agent::{Later, Limits};
 
 use self::sessions::messages;
 
@@ -78,10 +81,10 @@ pub enum Step {
 
 /// Returns the next step. It is dropped when the client no longer wants the answer, at once or
 /// after a while; see [`Step`].
-pub type Awaited = Pin<Box<dyn Future<Output = Result<Step, WireError>> + Send>>;
+pub(crate) type Awaited = Pin<Box<dyn Future<Output = Result<Step, WireError>> + Send>>;
 
 /// Runs in the engine. Its effects are durable before its result is used.
-pub type Operation = Box<dyn FnOnce(&mut Engine) -> Result<Finish, EngineError> + Send>;
+pub(crate) type Operation = Box<dyn FnOnce(&mut Engine) -> Result<Finish, EngineError> + Send>;
 
 /// The work that remains after the engine's part.
 pub enum Finish {
@@ -95,7 +98,7 @@ pub enum Finish {
 }
 
 /// Runs on a thread that may block and returns the answer.
-pub type Work = Box<dyn FnOnce() -> Result<Value, WireError> + Send>;
+pub(crate) type Work = Box<dyn FnOnce() -> Result<Value, WireError> + Send>;
 
 /// Content size in bytes above which an answer is not built in the engine.
 const LARGE_ANSWER: usize = 64 << 10;

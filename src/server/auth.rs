@@ -82,7 +82,7 @@ impl Admission {
 
 /// Error from reading a secret file.
 #[derive(Debug, thiserror::Error)]
-pub enum SecretError {
+pub(crate) enum SecretError {
     /// The file cannot be read.
     #[error("cannot read the secret file {}: {cause}", crate::visible::visible_path(path))]
     Unreadable {
@@ -121,7 +121,7 @@ pub enum SecretError {
 ///
 /// # Errors
 /// Fails if that file cannot be used.
-pub fn read_secret(
+pub(crate) fn read_secret(
     chosen: Option<&Path>,
     usual: &[PathBuf],
 ) -> Result<Option<SecretHash>, SecretError> {
@@ -185,7 +185,7 @@ fn own_user() -> u32 {
 
 /// Decides what a TCP client must prove: nothing if it runs on this machine as the same user, else
 /// the secret.
-pub fn tcp_admission(
+pub(crate) fn tcp_admission(
     peer: SocketAddr,
     local: SocketAddr,
     secret: Option<&SecretHash>,

@@ -17,7 +17,7 @@ use crate::wire::frame::RELAYED;
 
 /// A Unix socket, removed when the value is dropped.
 #[derive(Debug)]
-pub struct UnixSocket {
+pub(crate) struct UnixSocket {
     listener: UnixListener,
     path: PathBuf,
 }
@@ -28,7 +28,7 @@ impl UnixSocket {
     ///
     /// # Errors
     /// Returns the system's error, or `AddrInUse` if a server listens there.
-    pub fn bind(path: &Path) -> io::Result<Self> {
+    pub(crate) fn bind(path: &Path) -> io::Result<Self> {
         if let Some(folder) = path.parent().filter(|folder| !folder.exists()) {
             make_private(folder).map_err(io::Error::other)?;
         }
@@ -50,12 +50,12 @@ impl UnixSocket {
     }
 
     /// Returns the path of the socket.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Accepts and serves clients until the server ends.
-    pub async fn serve(self, server: Server) {
+    pub(crate) async fn serve(self, server: Server) {
         loop {
             let accepted = tokio::select! {
                 () = server.ending().cancelled() => return,
@@ -118,7 +118,7 @@ fn serve_stream(server: &Server, stream: TcpStream, peer: SocketAddr, secret: Op
 
 /// Relays TCP clients of the same user to the server that listens on a Unix socket. Runs until it
 /// is dropped.
-pub async fn relay_tcp(listener: TcpListener, socket: &Path) {
+pub(crate) async fn relay_tcp(listener: TcpListener, socket: &Path) {
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {

@@ -4,18 +4,18 @@
 //! its own or with the engine lent to it. A [`Server`] knows neither the command line nor
 //! configuration files.
 
-pub mod auth;
+pub(crate) mod auth;
 mod backpressure;
 mod connection;
 mod dispatch;
 mod door;
 mod hangup;
-pub mod listen;
-pub mod notify;
+pub(crate) mod listen;
+pub(crate) mod notify;
 mod outbox;
 mod running;
 mod sent;
-pub mod stdio;
+pub(crate) mod stdio;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -14,7 +14,7 @@ use crate::wire::message::Outgoing;
 
 /// Events of one commit, with the statistics after it.
 #[derive(Debug, Clone)]
-pub struct Burst {
+pub(crate) struct Burst {
     /// Events in the order in which they happened.
     pub events: Vec<Event>,
     /// Totals over all events since the start.
@@ -40,7 +40,7 @@ impl Burst {
 
 /// Returns the notifications of a burst for a client subscribed to `topics`: the latest state of
 /// each manager and session that changed, and every pruning, summary and checkpoint.
-pub fn notifications(burst: &Burst, topics: &[Topic]) -> Vec<Outgoing> {
+pub(crate) fn notifications(burst: &Burst, topics: &[Topic]) -> Vec<Outgoing> {
     let mut told = Vec::new();
     let wanted = || burst.events.iter().filter(|event| is_about(event, topics));
     told.extend(latest(wanted().filter(|event| says_how_it_is(event))).filter_map(notification));

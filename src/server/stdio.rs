@@ -20,7 +20,7 @@ const PIPE_BYTES: usize = 1 << 20;
 ///
 /// # Errors
 /// Fails if it is closed or cannot be watched.
-pub fn input() -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
+pub(crate) fn input() -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
     let fd = duplicate(std::io::stdin().as_fd())?;
     Ok(match kind(&fd)? {
         FileType::Fifo => {
@@ -37,7 +37,7 @@ pub fn input() -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
 ///
 /// # Errors
 /// Fails if it is closed or cannot be watched.
-pub fn output() -> io::Result<Box<dyn AsyncWrite + Send + Unpin>> {
+pub(crate) fn output() -> io::Result<Box<dyn AsyncWrite + Send + Unpin>> {
     let fd = duplicate(std::io::stdout().as_fd())?;
     Ok(match kind(&fd)? {
         FileType::Fifo => {
@@ -50,7 +50,7 @@ pub fn output() -> io::Result<Box<dyn AsyncWrite + Send + Unpin>> {
 }
 
 /// Resolves when nobody reads standard output any more.
-pub fn output_gone() -> impl Future<Output = ()> + Send + 'static {
+pub(crate) fn output_gone() -> impl Future<Output = ()> + Send + 'static {
     hung_up(std::io::stdout())
 }
 
@@ -58,7 +58,7 @@ pub fn output_gone() -> impl Future<Output = ()> + Send + 'static {
 ///
 /// # Errors
 /// Fails if nobody listens on the socket or stdio cannot be used.
-pub async fn bridge(socket: &Path) -> io::Result<()> {
+pub(crate) async fn bridge(socket: &Path) -> io::Result<()> {
     let (mut from_server, mut to_server) = UnixStream::connect(socket).await?.into_split();
     let (mut input, mut output) = (input()?, output()?);
     let up = async {

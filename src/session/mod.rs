@@ -3,10 +3,10 @@
 //! Pure: positions, times and counts are arguments. [`curation`](crate::curation) chooses a window
 //! from the visible messages.
 
-pub mod message;
-pub mod signals;
-pub mod spans;
-pub mod state;
+pub(crate) mod message;
+pub(crate) mod signals;
+pub(crate) mod spans;
+pub(crate) mod state;
 
 use std::collections::HashSet;
 use std::sync::Arc;

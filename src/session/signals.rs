@@ -11,7 +11,7 @@ use aho_corasick::{AhoCorasick, MatchKind};
 use super::message::{Role, Signals, ToolCall};
 
 /// Texts with more characters than this are long.
-pub const LONG: usize = 1_000;
+pub(crate) const LONG: usize = 1_000;
 
 /// The words to find, and the signal that each gives.
 const WORDS: &[(&str, Found)] = &[

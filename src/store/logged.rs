@@ -25,7 +25,7 @@ const LONGEST_LOG: u64 = 8 << 20;
 pub(super) type Reopen<S> = Box<dyn FnMut() -> Result<LoggedStore<S>, StoreError> + Send>;
 
 /// A [`Store`] in front of another.
-pub struct LoggedStore<S> {
+pub(crate) struct LoggedStore<S> {
     inner: S,
     /// `None` when nothing has to outlive the process.
     files: Option<Beside>,
@@ -54,7 +54,7 @@ impl<S: Store> LoggedStore<S> {
     ///
     /// # Errors
     /// Fails when `inner` cannot be read.
-    pub fn in_memory(inner: S) -> Result<Self, StoreError> {
+    pub(crate) fn in_memory(inner: S) -> Result<Self, StoreError> {
         Self::new(inner, None)
     }
 

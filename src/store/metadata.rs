@@ -13,12 +13,12 @@ pub(super) fn print(metadata: &Metadata) -> String {
 }
 
 /// Formats a datum as text that reads back exactly.
-pub fn print_value(value: &Value) -> String {
+pub(crate) fn print_value(value: &Value) -> String {
     sexp::print(&enclose(value))
 }
 
 /// Parses text that [`print_value`] made.
-pub fn read_value(text: &str) -> Option<Value> {
+pub(crate) fn read_value(text: &str) -> Option<Value> {
     disclose(sexp::read(text).ok()?)
 }
 

@@ -6,27 +6,27 @@
 mod error;
 mod folder;
 mod log;
-pub mod logged;
-pub mod memory;
-pub mod metadata;
-pub mod notes;
-pub mod ownership;
-pub mod recovery;
-pub mod session;
-pub mod sqlite;
+pub(crate) mod logged;
+pub(crate) mod memory;
+pub(crate) mod metadata;
+pub(crate) mod notes;
+pub(crate) mod ownership;
+pub(crate) mod recovery;
+pub(crate) mod session;
+pub(crate) mod sqlite;
 mod tables;
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub use self::error::StoreError;
+pub(crate) use self::error::StoreError;
 use self::folder::Snapshot;
-pub use self::tables::{Reading, Writing};
+pub(crate) use self::tables::{Reading, Writing};
 use crate::context::change::{Change, Settings, Slot};
 
 /// Minimum number of changes per manager that can be undone, across restarts.
-pub const UNDO_DEPTH: u64 = 100;
+pub(crate) const UNDO_DEPTH: u64 = 100;
 /// Minimum number of answered request keys that are remembered.
-pub const REMEMBERED_REQUESTS: i64 = 10_000;
+pub(crate) const REMEMBERED_REQUESTS: i64 = 10_000;
 
 /// Counters whose values are never given twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

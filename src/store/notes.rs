@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// Minimum number of turns whose notes are kept, over all sessions. The last successful notes of
 /// each session are always kept.
-pub const NOTES_KEPT: u64 = 10_000;
+pub(crate) const NOTES_KEPT: u64 = 10_000;
 
 /// The outcome of writing notes for a turn. When it failed, the fields of steps that were not
 /// reached are `None` or empty.
@@ -82,7 +82,7 @@ pub struct NotesRow {
 }
 
 /// Status of successful notes. The last such notes of each session are kept.
-pub const MADE: &str = "managed";
+pub(crate) const MADE: &str = "managed";
 
 /// Query for stored notes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -13,7 +13,7 @@ use crate::whole_file::create;
 
 /// A state folder owned by this process for as long as the value lives.
 #[derive(Debug)]
-pub struct Owned {
+pub(crate) struct Owned {
     folder: PathBuf,
     /// `None` while the folder cannot be written.
     lock: Arc<Mutex<Option<File>>>,
@@ -78,7 +78,7 @@ impl Owned {
     ///
     /// # Errors
     /// [`FolderError::Taken`] names the owner; [`FolderError::Unusable`] gives the cause.
-    pub fn take(folder: &Path) -> Result<Self, FolderError> {
+    pub(crate) fn take(folder: &Path) -> Result<Self, FolderError> {
         let unusable = |cause| FolderError::Unusable { path: folder.to_owned(), cause };
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(unusable)?;
         let lock = match lock(folder) {
@@ -105,7 +105,7 @@ impl Owned {
     }
 
     /// Returns a function that takes the folder's lock, unless this owner has it already.
-    pub fn relock(&self) -> Box<dyn FnMut() -> Result<(), String> + Send> {
+    pub(crate) fn relock(&self) -> Box<dyn FnMut() -> Result<(), String> + Send> {
         let (folder, held) = (self.folder.clone(), Arc::downgrade(&self.lock));
         Box::new(move || {
             let Some(held) = held.upgrade() else { return Err("the server has ended".to_owned()) };
@@ -121,7 +121,7 @@ impl Owned {
     }
 
     /// Returns the folder.
-    pub fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
@@ -129,7 +129,7 @@ impl Owned {
     ///
     /// # Errors
     /// [`FolderError::Unusable`].
-    pub fn note(&self, socket: Option<&Path>) -> Result<(), FolderError> {
+    pub(crate) fn note(&self, socket: Option<&Path>) -> Result<(), FolderError> {
         let socket = socket.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
         let text = format!("{}\n{socket}\n", std::process::id());
         let draft = self.folder.join(format!("{NOTE}.new"));
@@ -140,7 +140,7 @@ impl Owned {
     }
 
     /// Returns the path of a file in the folder.
-    pub fn file(&self, name: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 }
@@ -187,7 +187,7 @@ fn may_be_read(cause: &io::Error) -> bool {
 }
 
 /// Reads the note of the folder's owner, if there is one.
-pub fn owner(folder: &Path) -> Option<Owner> {
+pub(crate) fn owner(folder: &Path) -> Option<Owner> {
     let text = std::fs::read_to_string(folder.join(NOTE)).ok()?;
     let mut lines = text.lines();
     let pid = lines.next()?.parse().ok()?;
@@ -199,7 +199,7 @@ pub fn owner(folder: &Path) -> Option<Owner> {
 ///
 /// # Errors
 /// [`FolderError::Unusable`], [`FolderError::NotPrivate`].
-pub fn make_private(path: &Path) -> Result<(), FolderError> {
+pub(crate) fn make_private(path: &Path) -> Result<(), FolderError> {
     let unusable = |cause| FolderError::Unusable { path: path.to_owned(), cause };
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(unusable)?;
     let status = std::fs::symlink_metadata(path).map_err(unusable)?;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::session::message::{Phase, Role};
 
 /// Minimum number of windows whose usage is kept; the sums cover all windows.
-pub const USAGE_KEPT: u64 = 10_000;
+pub(crate) const USAGE_KEPT: u64 = 10_000;
 
 /// A session to be created.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -4,7 +4,7 @@ use super::{Source, Template, TemplateError};
 
 /// A template that comes with the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Builtin {
+pub(crate) struct Builtin {
     /// Name of the template.
     pub name: &'static str,
     /// Whole text, including front matter.
@@ -12,7 +12,7 @@ pub struct Builtin {
 }
 
 /// The built-in templates: those that write notes, then those of quick actions.
-pub const BUILT_IN: &[Builtin] = &[
+pub(crate) const BUILT_IN: &[Builtin] = &[
     Builtin { name: "freeform-chat", text: include_str!("builtin/freeform-chat.md") },
     Builtin { name: "goal-oriented", text: include_str!("builtin/goal-oriented.md") },
     Builtin { name: "code-review", text: include_str!("builtin/code-review.md") },
@@ -28,7 +28,7 @@ pub const BUILT_IN: &[Builtin] = &[
 ///
 /// # Errors
 /// Never for a template of [`BUILT_IN`]; a test checks this.
-pub fn built_in(name: &str) -> Option<Result<Template, TemplateError>> {
+pub(crate) fn built_in(name: &str) -> Option<Result<Template, TemplateError>> {
     let found = BUILT_IN.iter().find(|built_in| built_in.name == name)?;
     Some(Template::parse(found.name, Source::BuiltIn, found.text))
 }

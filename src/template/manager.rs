@@ -4,7 +4,7 @@ use super::render::render_noting;
 use super::{Fields, Template, TemplateError};
 
 /// System prompt of a note-taker. The template gives the instructions.
-pub const TASK: &str = "You keep the working notes of a conversation between a user and another \
+pub(crate) const TASK: &str = "You keep the working notes of a conversation between a user and another \
                         model. That model will see your notes in the place of the older messages, \
                         and nothing else of them. Follow the instructions that come with the \
                         conversation, answer with the notes alone, in plain words or Markdown, and \

@@ -15,15 +15,15 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
-pub use self::builtin::{BUILT_IN, Builtin, built_in};
-pub use self::front_matter::FrontMatter;
-pub use self::manager::{Conversation, ManagerPrompt, TASK};
+pub(crate) use self::builtin::{BUILT_IN, built_in};
+pub(crate) use self::front_matter::FrontMatter;
+pub(crate) use self::manager::{Conversation, ManagerPrompt, TASK};
 pub use self::render::render;
 
 /// Maximum length of a template's name, in characters.
-pub const LONGEST_NAME: usize = 128;
+pub(crate) const LONGEST_NAME: usize = 128;
 /// Maximum size of a template, in bytes.
-pub const MAX_TEMPLATE_BYTES: usize = 256 << 10;
+pub(crate) const MAX_TEMPLATE_BYTES: usize = 256 << 10;
 
 /// The fields that placeholders can name, with their texts.
 pub type Fields<'a> = BTreeMap<&'a str, &'a str>;
@@ -122,13 +122,13 @@ impl Template {
 }
 
 /// Returns the name without a trailing `.md`.
-pub fn bare_name(name: &str) -> &str {
+pub(crate) fn bare_name(name: &str) -> &str {
     name.strip_suffix(".md").unwrap_or(name)
 }
 
 /// Returns whether a name is allowed for a template. No allowed name leads out of the templates'
 /// folder.
-pub fn is_name(name: &str) -> bool {
+pub(crate) fn is_name(name: &str) -> bool {
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ');
     !name.is_empty()
         && name.chars().count() <= LONGEST_NAME

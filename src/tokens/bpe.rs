@@ -22,17 +22,17 @@ const TRIES: usize = 64;
 /// An exact counter over one vocabulary. The vocabulary is loaded on the first count (about 65 ms)
 /// and kept for as long as the program runs.
 #[derive(Debug, Clone, Copy)]
-pub struct Bpe {
+pub(crate) struct Bpe {
     name: TokenizerName,
     encoding: &'static str,
 }
 
 impl Bpe {
     /// The vocabulary `o200k_base`.
-    pub const O200K: Self = Self { name: TokenizerName::O200k, encoding: "o200k_base" };
+    pub(crate) const O200K: Self = Self { name: TokenizerName::O200k, encoding: "o200k_base" };
 
     /// The vocabulary `cl100k_base`.
-    pub const CL100K: Self = Self { name: TokenizerName::Cl100k, encoding: "cl100k_base" };
+    pub(crate) const CL100K: Self = Self { name: TokenizerName::Cl100k, encoding: "cl100k_base" };
 
     fn vocabulary(self) -> &'static CoreBpe {
         tiktoken::get_encoding(self.encoding)

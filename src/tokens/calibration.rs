@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize};
 
 /// Weight of a new report against all earlier ones. A changed tokenizer is learned within a dozen
 /// reports, and a single odd report changes little.
-pub const SMOOTHING: f64 = 0.2;
+pub(crate) const SMOOTHING: f64 = 0.2;
 
 /// Smallest ratio that a calibration gives.
-pub const LEAST: f64 = 0.8;
+pub(crate) const LEAST: f64 = 0.8;
 
 /// Largest ratio that a calibration gives.
-pub const MOST: f64 = 2.0;
+pub(crate) const MOST: f64 = 2.0;
 
 /// Minimum number of tokens of a report. Smaller reports say more about how a provider frames a
 /// request than about its tokenizer, and are ignored.
-pub const TOO_FEW: u64 = 200;
+pub(crate) const TOO_FEW: u64 = 200;
 
 /// The smoothed ratio of reported to counted tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use super::Counter;
 
 /// Tokens that a model adds to each message for its role. This is `OpenAI`'s documented figure for
 /// its chat format, and close to those of others.
-pub const ROLE_OVERHEAD: u64 = 4;
+pub(crate) const ROLE_OVERHEAD: u64 = 4;
 
 /// Measures costs for a model. Stored counts are unscaled, so that they stay valid when the model
 /// or its factor changes.

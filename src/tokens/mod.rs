@@ -5,18 +5,16 @@
 //! fetched.
 
 mod bpe;
-pub mod calibration;
+pub(crate) mod calibration;
 mod measure;
-pub mod model;
+pub(crate) mod model;
 
 use std::sync::Arc;
 
 use crate::names::names;
 
-pub use bpe::Bpe;
-pub use calibration::Calibration;
-pub use measure::{Measure, ROLE_OVERHEAD};
-pub use model::Model;
+pub(crate) use bpe::Bpe;
+pub use measure::Measure;
 
 /// Counts the tokens of texts. The same text always gives the same count.
 pub trait Counter: Send + Sync {

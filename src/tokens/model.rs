@@ -11,18 +11,18 @@ use super::{Counter, Measure, TokenizerName};
 use crate::names::names;
 
 /// Limit of an unknown model, in tokens.
-pub const DEFAULT_LIMIT: u64 = 100_000;
+pub(crate) const DEFAULT_LIMIT: u64 = 100_000;
 
 /// Largest share of a model's limit that a window should fill. Beyond it, pruning is due.
-pub const TARGET_UTILISATION: f64 = 0.8;
+pub(crate) const TARGET_UTILISATION: f64 = 0.8;
 
 /// Values for an unknown model.
-pub const DEFAULT: Row = public(&[], DEFAULT_LIMIT, TokenizerName::O200k).inexact();
+pub(crate) const DEFAULT: Row = public(&[], DEFAULT_LIMIT, TokenizerName::O200k).inexact();
 
 /// Models by the beginnings of their names. Limits are the ones that vendors publish, except for
 /// `gpt-5`, whose 128,000 is the figure that pruning was designed for. Factors are relative to
 /// `o200k`; a calibration corrects them.
-pub const TABLE: &[Row] = &[
+pub(crate) const TABLE: &[Row] = &[
     private(&["gemini-1.5-", "gemini-2.0-", "gemini-2.5-", "gemini-3"], 1_000_000, GEMINI),
     private(&["gemini"], DEFAULT_LIMIT, GEMINI),
     // Claude's tokenizer changed after 4.6. A name without a version counts as a new one, since the
@@ -54,7 +54,7 @@ const CLAUDE_TO_4_6: f64 = 1.2;
 
 /// Models whose names share a prefix.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Row {
+pub(crate) struct Row {
     /// Beginnings of their names, in lower case.
     pub prefixes: &'static [&'static str],
     /// Maximum number of tokens in a request.

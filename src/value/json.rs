@@ -10,7 +10,7 @@ mod writer;
 use super::Value;
 
 /// Maximum nesting of arrays and objects.
-pub const MAX_DEPTH: usize = 512;
+pub(crate) const MAX_DEPTH: usize = 512;
 
 /// The reason why a text cannot be read as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -55,7 +55,7 @@ pub fn to_json(value: &Value, out: &mut Vec<u8>) {
 }
 
 /// Returns the JSON text of a value, as [`to_json`] writes it.
-pub fn json_text(value: &Value) -> String {
+pub(crate) fn json_text(value: &Value) -> String {
     let mut bytes = Vec::new();
     to_json(value, &mut bytes);
     String::from_utf8(bytes).unwrap_or_default()

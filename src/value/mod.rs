@@ -10,10 +10,10 @@ mod de;
 mod describe;
 mod error;
 pub(crate) mod escape;
-pub mod json;
+pub(crate) mod json;
 mod key;
 mod ser;
-pub mod sexp;
+pub(crate) mod sexp;
 mod whole;
 
 use std::borrow::Cow;
@@ -21,13 +21,13 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub use error::Error;
-pub use key::Key;
-pub use ser::Keyword;
+pub(crate) use error::Error;
+pub(crate) use key::Key;
+pub(crate) use ser::Keyword;
 
 /// Maximum number of data in a text, where each atom and each list is one. A decoded datum takes up
 /// to a hundred bytes. A call with the most messages that are allowed has fewer than half of them.
-pub const MAX_DATA: usize = 2_000_000;
+pub(crate) const MAX_DATA: usize = 2_000_000;
 
 /// A datum.
 ///
@@ -168,7 +168,7 @@ impl Value {
 ///
 /// # Errors
 /// Those that the value's own `Serialize` raises, and a map key that is not a name.
-pub fn to_value<T: Serialize + ?Sized>(value: &T) -> Result<Value, Error> {
+pub(crate) fn to_value<T: Serialize + ?Sized>(value: &T) -> Result<Value, Error> {
     value.serialize(ser::ValueSerializer)
 }
 

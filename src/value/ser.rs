@@ -10,7 +10,7 @@ const KEYWORD: &str = "$contexture::Keyword";
 
 /// A name that becomes a keyword in a datum, and text in any other format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Keyword<T>(pub T);
+pub(crate) struct Keyword<T>(pub T);
 
 impl<T: AsRef<str>> Serialize for Keyword<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

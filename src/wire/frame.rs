@@ -9,13 +9,15 @@ use std::io;
 use bytes::{Buf, Bytes, BytesMut};
 use tokio_util::codec::Decoder;
 
-pub use self::guard::{GuardedDecoder, RELAYED};
-pub use self::length::{ENDS_BYTES, Ends, HEADER_BYTES, MAX_PAYLOAD};
+pub(crate) use self::guard::{GuardedDecoder, RELAYED};
+pub(crate) use self::length::MAX_PAYLOAD;
+pub use self::length::{Ends, HEADER_BYTES};
 pub(crate) use self::length::{show_header, write_framed};
-pub use self::stream::{FirstLine, LONGEST_FIRST_LINE, StreamDecoder};
+pub(crate) use self::stream::LONGEST_FIRST_LINE;
+pub use self::stream::StreamDecoder;
 
 /// Default maximum length of a message, in bytes: 64 MiB.
-pub const DEFAULT_MAX_MESSAGE: usize = 64 << 20;
+pub(crate) const DEFAULT_MAX_MESSAGE: usize = 64 << 20;
 
 /// One message of a client, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +48,7 @@ pub enum Frame {
 
 /// Splits a stream at its newlines, in time linear in its length, however it is cut into pieces.
 #[derive(Debug)]
-pub struct LineDecoder {
+pub(crate) struct LineDecoder {
     max_bytes: usize,
     state: State,
 }
@@ -70,12 +72,12 @@ const AT_LINE_START: State = State::Collecting { searched: 0 };
 
 impl LineDecoder {
     /// Creates a decoder of lines of at most `max_bytes` bytes, not counting the line's end.
-    pub fn new(max_bytes: usize) -> Self {
+    pub(crate) fn new(max_bytes: usize) -> Self {
         Self { max_bytes, state: AT_LINE_START }
     }
 
     /// Limits lines to `max_bytes` bytes from the next one on.
-    pub fn set_max_bytes(&mut self, max_bytes: usize) {
+    pub(crate) fn set_max_bytes(&mut self, max_bytes: usize) {
         self.max_bytes = max_bytes;
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Nothing here knows a method or the engine. Bytes become [`message`]s and back.
 
-pub mod dialect;
+pub(crate) mod dialect;
 mod foreign;
-pub mod frame;
-pub mod message;
+pub(crate) mod frame;
+pub(crate) mod message;

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use contexture::store::sqlite::SqliteStore;
+use contexture::internals::store::sqlite::SqliteStore;
 
 use crate::support::*;
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use contexture::curation::config::{TurnConfig, Value};
-use contexture::curation::strategy;
-use contexture::engine::{DEFAULT_TEMPLATE, SessionSettings};
-use contexture::provider::Family;
-use contexture::rpc::{Method, Topic, methods};
+use contexture::internals::curation::config::{TurnConfig, Value};
+use contexture::internals::curation::strategy;
+use contexture::internals::engine::{DEFAULT_TEMPLATE, SessionSettings};
+use contexture::internals::provider::Family;
+use contexture::internals::rpc::{Method, Topic, methods};
 
 fn page(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);

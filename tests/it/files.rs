@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::sync::mpsc::Sender;
 
-use contexture::server::Server;
+use contexture::internals::server::Server;
 
 use crate::others::{Near, holding, run, until_begun};
 use crate::support::*;

@@ -5,6 +5,36 @@ use std::path::{Path, PathBuf};
 /// Which top-level module may name which others. A module may always name itself.
 const MAY_NAME: &[(&str, &[&str])] = &[
     ("main", &[]),
+    // What tests and benchmarks use beside the library.
+    (
+        "internals",
+        &[
+            "agent",
+            "cli",
+            "config",
+            "context",
+            "conversation",
+            "curation",
+            "engine",
+            "files",
+            "ids",
+            "memory",
+            "names",
+            "provider",
+            "repl",
+            "retrieval",
+            "rpc",
+            "server",
+            "session",
+            "store",
+            "template",
+            "tokens",
+            "value",
+            "visible",
+            "whole_file",
+            "wire",
+        ],
+    ),
     (
         "cli",
         &[

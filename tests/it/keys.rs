@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use contexture::rpc::{Method, methods};
+use contexture::internals::rpc::{Method, methods};
 
 use crate::support::*;
 

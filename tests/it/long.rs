@@ -1,6 +1,6 @@
 //! Conversations of sixty turns, with each kind of server, none of which refuses any of them.
 
-use contexture::provider::Family;
+use contexture::internals::provider::Family;
 
 use crate::endpoint::Endpoint;
 use crate::model;

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use contexture::provider::Family;
+use contexture::internals::provider::Family;
 
 use crate::endpoint::Endpoint;
 use crate::model;

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use contexture::value::Value;
-use contexture::value::sexp;
+use contexture::internals::value::Value;
+use contexture::internals::value::sexp;
 
 use crate::scripted;
 use crate::support::*;
@@ -55,7 +55,8 @@ fn folder(home: &Home) -> PathBuf {
 #[test]
 fn the_script_calls_every_method_about_context() {
     let called = calls();
-    for method in contexture::rpc::methods().filter(|method| method.family == "context") {
+    for method in contexture::internals::rpc::methods().filter(|method| method.family == "context")
+    {
         assert!(called.iter().any(|name| name == method.name), "{}", method.name);
     }
 }

@@ -569,8 +569,8 @@ fn the_methods_reply_is_the_table() {
     let mut client = Home::new().ephemeral(&[]);
     let listed = client.ok("methods", "nil");
     let listed = listed.as_array().unwrap();
-    assert_eq!(listed.len(), contexture::rpc::methods().count());
-    for (said, method) in listed.iter().zip(contexture::rpc::methods()) {
+    assert_eq!(listed.len(), contexture::internals::rpc::methods().count());
+    for (said, method) in listed.iter().zip(contexture::internals::rpc::methods()) {
         assert_eq!((&said["name"], &said["doc"]), (&method.name.into(), &method.doc.into()));
         assert_eq!(said["result"], method.result);
         let params = said["params"].as_array().cloned().unwrap_or_default();
@@ -585,7 +585,7 @@ fn the_methods_reply_is_the_table() {
 
 #[test]
 fn every_method_of_the_contracts_context_and_server_rows_is_there() {
-    let names: Vec<_> = contexture::rpc::methods().map(|method| method.name).collect();
+    let names: Vec<_> = contexture::internals::rpc::methods().map(|method| method.name).collect();
     for name in [
         "add-context",
         "add-file",

@@ -5,12 +5,12 @@ mod families;
 
 use std::time::Duration;
 
-use contexture::provider::chat::{
+use contexture::internals::provider::chat::{
     ChatMessage, OnWait, Provider, Request, Response, Stop, StreamEvent, Tool, Usage,
 };
-use contexture::provider::secret::KeySource;
-use contexture::provider::{ErrorKind, Family, HttpProvider, ProviderError, Times};
-use contexture::session::message::{Role, ToolCall};
+use contexture::internals::provider::secret::KeySource;
+use contexture::internals::provider::{ErrorKind, Family, HttpProvider, ProviderError, Times};
+use contexture::internals::session::message::{Role, ToolCall};
 
 use self::families::{FAMILIES, Kind};
 use crate::endpoint::{Answer, Asked, Body, Endpoint};

@@ -3,17 +3,17 @@
 
 use std::sync::Arc;
 
-use contexture::context::change::Settings;
-use contexture::engine::Engine;
-use contexture::rpc::{
+use contexture::internals::context::change::Settings;
+use contexture::internals::engine::Engine;
+use contexture::internals::rpc::{
     Answerer, Approval, Caller, Later, Limits, Listener, ReplSettings, Tools, UserInput,
 };
-use contexture::server::Server;
-use contexture::server::listen::serve_tcp;
-use contexture::store::sqlite::SqliteStore;
-use contexture::tokens::TokenizerName;
-use contexture::value::Value;
-use contexture::wire::message::WireError;
+use contexture::internals::server::Server;
+use contexture::internals::server::listen::serve_tcp;
+use contexture::internals::store::sqlite::SqliteStore;
+use contexture::internals::tokens::TokenizerName;
+use contexture::internals::value::Value;
+use contexture::internals::wire::message::WireError;
 
 /// Streams, waits, asks, or counts what was said.
 pub(crate) struct Scripted;

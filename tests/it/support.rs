@@ -10,9 +10,9 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use contexture::value::Value;
-use contexture::value::json::{from_json, to_json};
-use contexture::value::sexp;
+use contexture::internals::value::Value;
+use contexture::internals::value::json::{from_json, to_json};
+use contexture::internals::value::sexp;
 
 pub(crate) type Json = serde_json::Value;
 

@@ -11,7 +11,7 @@ use crate::provider::chat::Usage;
 
 /// Maximum number of requests to the model in one turn. Tool calls in the last answer are refused,
 /// and one more request asks for an answer without calls.
-pub const MAX_ROUNDS: u64 = 8;
+pub(crate) const MAX_ROUNDS: u64 = 8;
 
 /// Data that providers want back with their answers, such as signatures of reasoning, by message.
 pub(super) type Opaque = HashMap<u64, serde_json::Value>;

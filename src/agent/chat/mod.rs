@@ -14,8 +14,9 @@ mod turn;
 
 use std::sync::Arc;
 
-pub use self::begun::MAX_ROUNDS;
-pub use self::reply::{Preview, Reply};
+pub(crate) use self::begun::MAX_ROUNDS;
+pub(crate) use self::reply::Preview;
+pub use self::reply::Reply;
 use super::notes::Wish;
 use super::tools::OfferedTool;
 use super::{AgentError, Configured, Embedded, EventSink, Job};
@@ -27,7 +28,7 @@ use crate::session::message::Phase;
 use crate::store::session::SessionRow;
 
 /// A request for a turn with a model.
-pub struct ChatRequest {
+pub(crate) struct ChatRequest {
     /// Name of the session; the current one by default.
     pub session: Option<String>,
     /// The user's message.
@@ -94,7 +95,7 @@ struct Chat {
 ///
 /// # Errors
 /// Every [`AgentError`]; [`AgentError::InTurn`] once the question is in the log.
-pub async fn chat(
+pub(crate) async fn chat(
     job: Job,
     request: ChatRequest,
     events: Arc<dyn EventSink>,
@@ -110,7 +111,7 @@ pub async fn chat(
 ///
 /// # Errors
 /// Every [`AgentError`].
-pub async fn preview(job: Job, request: ChatRequest) -> Result<Preview, AgentError> {
+pub(crate) async fn preview(job: Job, request: ChatRequest) -> Result<Preview, AgentError> {
     let session = request.session.clone();
     let read = move |engine: &mut Engine| engine.find_with_settings(session.as_deref());
     let session = job.ask(read).await?;

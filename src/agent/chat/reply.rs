@@ -59,7 +59,7 @@ pub struct Reply {
 }
 
 /// A request as it would be sent.
-pub struct Preview {
+pub(crate) struct Preview {
     /// Name of the session.
     pub session: String,
     /// Name of the provider.

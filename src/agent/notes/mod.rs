@@ -26,7 +26,7 @@ const DEADLINE: Duration = Duration::from_mins(10);
 
 /// The notes that a turn asks for.
 #[derive(Debug, Clone)]
-pub struct Wish {
+pub(crate) struct Wish {
     /// The template's name.
     pub template: String,
     /// Settings that override the session's and the template's.
@@ -62,7 +62,7 @@ struct View {
 ///
 /// # Errors
 /// Only when the call was cancelled. All other failures are in the outcome.
-pub async fn manage(
+pub(crate) async fn manage(
     job: &Job,
     id: u64,
     wish: &Wish,
@@ -79,7 +79,7 @@ pub async fn manage(
 ///
 /// # Errors
 /// Only when the call was cancelled.
-pub async fn rehearse(
+pub(crate) async fn rehearse(
     job: &Job,
     id: u64,
     wish: &Wish,

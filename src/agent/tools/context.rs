@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use self::request::Request;
-pub use self::table::ALL;
+pub(crate) use self::table::ALL;
 use super::{OfferedTool, ToolRequest, one_line};
 use crate::agent::{Job, Later};
 use crate::provider::chat;
@@ -19,7 +19,7 @@ use crate::visible::visible;
 
 /// A tool with which a model can list, change or search its context.
 #[derive(Clone, Copy)]
-pub struct ContextTool {
+pub(crate) struct ContextTool {
     /// Name of the tool.
     pub name: &'static str,
     description: &'static str,
@@ -41,17 +41,17 @@ struct Argument {
 }
 
 /// Returns the tool of this name.
-pub fn find(name: &str) -> Option<&'static ContextTool> {
+pub(crate) fn find(name: &str) -> Option<&'static ContextTool> {
     ALL.iter().find(|tool| tool.name == name)
 }
 
 /// Returns the names of all tools.
-pub fn names() -> Vec<&'static str> {
+pub(crate) fn names() -> Vec<&'static str> {
     ALL.iter().map(|tool| tool.name).collect()
 }
 
 /// Returns all tools, for a turn.
-pub fn toolbox() -> Vec<Arc<dyn OfferedTool>> {
+pub(crate) fn toolbox() -> Vec<Arc<dyn OfferedTool>> {
     ALL.iter().map(|tool| Arc::new(*tool) as Arc<dyn OfferedTool>).collect()
 }
 

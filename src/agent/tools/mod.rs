@@ -1,6 +1,6 @@
 //! The tools that a model can call. The caller of a turn passes them as [`OfferedTool`]s.
 
-pub mod context;
+pub(crate) mod context;
 
 use super::{Job, Later};
 use crate::names::names;
@@ -11,7 +11,7 @@ use crate::store::session::SessionRow;
 const MAX_RESULT_BYTES: usize = 64 << 10;
 
 /// A tool that a model can call.
-pub trait OfferedTool: Send + Sync {
+pub(crate) trait OfferedTool: Send + Sync {
     /// Returns the name by which models call the tool.
     fn name(&self) -> &str;
 
@@ -35,7 +35,7 @@ pub trait OfferedTool: Send + Sync {
 }
 
 /// A parsed tool call, which may still need permission.
-pub trait ToolRequest: Send + Sync {
+pub(crate) trait ToolRequest: Send + Sync {
     /// Describes the call in one line, for people.
     fn phrase(&self) -> String;
 
@@ -88,7 +88,7 @@ pub struct CalledTool {
 const SHOWN: usize = 80;
 
 /// Returns the first line of a text, cut to the length that fits a line for people.
-pub fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     match line.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", &line[..end]),

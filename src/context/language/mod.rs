@@ -21,7 +21,7 @@ const LONGEST_NAME: usize = 40;
 /// content's mode line or shebang, and finally the type: `lisp` for code, errors and REPL history,
 /// otherwise `text`. The result consists of ASCII letters, digits and `_+#.-`, and has at least one
 /// character.
-pub fn of_item(item: &Item) -> Cow<'static, str> {
+pub(crate) fn of_item(item: &Item) -> Cow<'static, str> {
     if let Some(language) = item.metadata.text("language").and_then(of_name) {
         return language;
     }
@@ -31,7 +31,7 @@ pub fn of_item(item: &Item) -> Cow<'static, str> {
 
 /// Returns the language of a file by its name alone: by a known name such as `Makefile`, then by
 /// the longest known extension, then by a known name before the first dot (`Dockerfile.dev`).
-pub fn of_path(path: &str) -> Option<&'static str> {
+pub(crate) fn of_path(path: &str) -> Option<&'static str> {
     let name = path.rsplit('/').next().unwrap_or(path);
     let by_extension = || {
         let mut dots = name.match_indices('.').map(|(at, _)| &name[at..]);
@@ -45,7 +45,7 @@ pub fn of_path(path: &str) -> Option<&'static str> {
 
 /// Returns the language of an Emacs major mode, with or without `-mode` and `-ts-mode`, in any
 /// letter case: `emacs-lisp-mode`, `rust-ts-mode`, `Lisp`.
-pub fn of_mode(mode: &str) -> Option<&'static str> {
+pub(crate) fn of_mode(mode: &str) -> Option<&'static str> {
     let mode = lower(mode.trim());
     let stem = mode.strip_suffix("-mode").unwrap_or(&mode);
     let exact = |stem: &str| TABLE.modes.of(stem).or_else(|| TABLE.names.of(stem));

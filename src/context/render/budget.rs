@@ -12,7 +12,7 @@ use crate::tokens::Counter;
 
 /// One item to render.
 #[derive(Debug, Clone, Copy)]
-pub struct Piece<'a> {
+pub(crate) struct Piece<'a> {
     /// The item.
     pub item: &'a Item,
     /// True if it is dropped only after all unpinned items.
@@ -21,7 +21,7 @@ pub struct Piece<'a> {
 
 /// A text within its budget.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fitted {
+pub(crate) struct Fitted {
     /// The whole text.
     pub text: String,
     /// Exact number of tokens of `text`, by the given counter.
@@ -33,7 +33,7 @@ pub struct Fitted {
 /// The error for a budget that cannot even hold the smallest part of the items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a budget of {max_tokens} tokens is too small: these items need at least {needed}")]
-pub struct BudgetTooSmall {
+pub(crate) struct BudgetTooSmall {
     /// A budget with which the same call succeeds, in tokens.
     pub needed: u64,
     /// Budget that was given, in tokens.
@@ -52,7 +52,7 @@ pub struct BudgetTooSmall {
 ///
 /// [`BudgetTooSmall`] if the frame of the text, the last item's heading and the line about the
 /// missing part are too large together.
-pub fn fit(
+pub(crate) fn fit(
     pieces: &[Piece<'_>],
     format: Format,
     max_tokens: Option<u64>,

@@ -23,7 +23,7 @@ pub(super) fn section(part: &Part<'_>, out: &mut String) {
 }
 
 /// Returns a fence of backticks that nothing in `content` can close.
-pub fn fence(content: &str) -> String {
+pub(crate) fn fence(content: &str) -> String {
     "`".repeat(fence_length(content))
 }
 

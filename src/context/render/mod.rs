@@ -4,12 +4,12 @@
 //! section per item with separators in between, and a footer, so that code with a budget can build
 //! a text from parts.
 
-pub mod budget;
+pub(crate) mod budget;
 mod cut;
 mod json;
 mod markdown;
 mod org;
-pub mod report;
+pub(crate) mod report;
 mod xml;
 
 use std::borrow::Cow;
@@ -20,7 +20,7 @@ use super::language;
 use crate::names::names;
 use crate::visible::visible;
 
-pub use self::markdown::fence;
+pub(crate) use self::markdown::fence;
 
 /// Usual maximum of the bytes that a section adds to its content: heading, file name, fences.
 const OVERHEAD: usize = 160;
@@ -62,7 +62,7 @@ pub fn render<'a>(items: impl IntoIterator<Item = &'a Item>, format: Format) -> 
 }
 
 /// Returns the beginning of a text.
-pub fn header(format: Format) -> &'static str {
+pub(crate) fn header(format: Format) -> &'static str {
     match format {
         Format::Markdown => markdown::HEADER,
         Format::Xml => xml::HEADER,
@@ -72,7 +72,7 @@ pub fn header(format: Format) -> &'static str {
 }
 
 /// Returns the text between two sections.
-pub fn separator(format: Format) -> &'static str {
+pub(crate) fn separator(format: Format) -> &'static str {
     match format {
         Format::Json => json::SEPARATOR,
         Format::Markdown | Format::Xml | Format::Org => "",
@@ -80,7 +80,7 @@ pub fn separator(format: Format) -> &'static str {
 }
 
 /// Returns the end of a text.
-pub fn footer(format: Format) -> &'static str {
+pub(crate) fn footer(format: Format) -> &'static str {
     match format {
         Format::Xml => xml::FOOTER,
         Format::Json => json::FOOTER,
@@ -89,7 +89,7 @@ pub fn footer(format: Format) -> &'static str {
 }
 
 /// Appends the section of one item.
-pub fn section(item: &Item, format: Format, out: &mut String) {
+pub(crate) fn section(item: &Item, format: Format, out: &mut String) {
     section_with(item, &item.content, format, out);
 }
 

@@ -13,14 +13,17 @@ mod window;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::chat::{AskedWindow, ModelAnswer};
+pub(crate) use self::chat::{AskedWindow, ModelAnswer};
 pub use self::checkpoint::{RolledBack, Undone as RollbackUndone};
-pub use self::curate::{Keep, PrunedView, Summarized};
-pub use self::messages::{NewMessage, Said};
-pub use self::notes::NotesMaterial;
-pub use self::settings::{DEFAULT_TEMPLATE, SessionContext, SessionSettings};
-pub use self::turn::{NewTurn, TurnDone, quality_parts};
-pub use self::window::Material;
+pub(crate) use self::curate::Keep;
+pub use self::curate::{PrunedView, Summarized};
+pub(crate) use self::messages::NewMessage;
+pub(crate) use self::notes::NotesMaterial;
+pub(crate) use self::settings::SessionContext;
+pub use self::settings::{DEFAULT_TEMPLATE, SessionSettings};
+pub use self::turn::TurnDone;
+pub(crate) use self::turn::{NewTurn, quality_parts};
+pub(crate) use self::window::Material;
 use super::sessions::Loaded;
 use super::{Engine, EngineError, Event, SessionName};
 use crate::ids::SessionId;

@@ -328,7 +328,7 @@ fn turns_to_keep(messages: &[Arc<Message>], config: &TurnConfig, costs: &Costs) 
 }
 
 /// Returns the parts of a quality in the form stored with a turn.
-pub fn quality_parts(quality: &Quality) -> Vec<(String, f64, f64, String)> {
+pub(crate) fn quality_parts(quality: &Quality) -> Vec<(String, f64, f64, String)> {
     let part = |part: &crate::curation::quality::QualityPart| {
         (part.name.to_owned(), part.value, part.weight, part.reason.to_owned())
     };

@@ -22,7 +22,7 @@ const AFTER_START: Duration = Duration::from_secs(60);
 const AGAIN: Duration = Duration::from_secs(60 * 60);
 
 /// Writes a backup beside the state whenever the last one is a day old. Runs until it is dropped.
-pub async fn keep_backups(engine: Handle, folder: PathBuf, kept: usize) {
+pub(crate) async fn keep_backups(engine: Handle, folder: PathBuf, kept: usize) {
     tokio::time::sleep(AFTER_START).await;
     loop {
         match back_up_if_due(&engine, folder.clone(), kept).await {
@@ -39,7 +39,7 @@ pub async fn keep_backups(engine: Handle, folder: PathBuf, kept: usize) {
 ///
 /// # Errors
 /// Those of the store, and [`EngineError::Ended`].
-pub async fn back_up_if_due(
+pub(crate) async fn back_up_if_due(
     engine: &Handle,
     folder: PathBuf,
     kept: usize,

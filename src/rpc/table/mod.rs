@@ -41,7 +41,7 @@ pub fn methods() -> impl Iterator<Item = &'static Method> + Clone {
 ///
 /// # Errors
 /// −32601 with the nearest names.
-pub fn find(name: &str) -> Result<&'static Method, WireError> {
+pub(crate) fn find(name: &str) -> Result<&'static Method, WireError> {
     methods().find(|method| method.name == name).ok_or_else(|| unknown(name))
 }
 

@@ -11,23 +11,23 @@ const PROBE_BYTES: usize = 64 << 10;
 
 /// Paths of the files in a state folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Files {
+pub(crate) struct Files {
     folder: PathBuf,
 }
 
 impl Files {
     /// Names the files of `folder`, whether or not they exist.
-    pub fn new(folder: &Path) -> Self {
+    pub(crate) fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned() }
     }
 
     /// Returns the state folder.
-    pub fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
     /// Returns the path of the database.
-    pub fn database(&self) -> PathBuf {
+    pub(crate) fn database(&self) -> PathBuf {
         self.folder.join("contexture.db")
     }
 
@@ -37,7 +37,7 @@ impl Files {
     }
 
     /// Returns the path of the log in front of the database.
-    pub fn log(&self) -> PathBuf {
+    pub(crate) fn log(&self) -> PathBuf {
         self.folder.join("contexture.log")
     }
 
@@ -57,12 +57,12 @@ impl Files {
     }
 
     /// Returns the folder for copies of damaged states.
-    pub fn damaged(&self) -> PathBuf {
+    pub(crate) fn damaged(&self) -> PathBuf {
         self.folder.join("damaged")
     }
 
     /// Returns the folder of the backups.
-    pub fn backups(&self) -> PathBuf {
+    pub(crate) fn backups(&self) -> PathBuf {
         self.folder.join("backups")
     }
 

@@ -10,12 +10,12 @@ pub(in crate::store) mod sums;
 pub(in crate::store) mod wal;
 
 pub(in crate::store) use self::aside::Aside;
-pub use self::files::Files;
-pub use self::snapshot::Snapshot;
+pub(crate) use self::files::Files;
+pub(crate) use self::snapshot::Snapshot;
 
 /// A problem found in a state folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub(crate) struct Finding {
     /// Set when acknowledged data is missing.
     pub lost: bool,
     /// Description of the problem and of the repair.

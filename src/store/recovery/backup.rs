@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use super::super::StoreError;
 use super::super::folder::aside::{private_folder, stamp};
 use super::super::folder::wal::FORMAT_VERSIONS;
-pub use super::super::folder::{Files, Snapshot};
+pub(crate) use super::super::folder::{Files, Snapshot};
 use super::super::sqlite::SqliteStore;
 use crate::visible::visible_path;
 use crate::whole_file::replace;
 
 /// Default number of automatic backups to keep.
-pub const BACKUPS_KEPT: usize = 7;
+pub(crate) const BACKUPS_KEPT: usize = 7;
 /// Age in seconds at which the newest backup is too old.
 const DAY: i64 = 24 * 60 * 60;
 const TRAILER: &[u8] = b"\ncontexture-backup-1 ";
@@ -74,7 +74,11 @@ impl Snapshot {
 ///
 /// # Errors
 /// [`StoreError::Backup`].
-pub fn write_daily(files: &Files, snapshot: &Snapshot, kept: usize) -> Result<Backup, StoreError> {
+pub(crate) fn write_daily(
+    files: &Files,
+    snapshot: &Snapshot,
+    kept: usize,
+) -> Result<Backup, StoreError> {
     let backup = write_named(&format!("contexture-{}.db", stamp()), files, snapshot)?;
     drop_old(&list(files), kept);
     Ok(backup)
@@ -84,7 +88,7 @@ pub fn write_daily(files: &Files, snapshot: &Snapshot, kept: usize) -> Result<Ba
 ///
 /// # Errors
 /// [`StoreError::Backup`].
-pub fn write_asked(files: &Files, snapshot: &Snapshot) -> Result<Backup, StoreError> {
+pub(crate) fn write_asked(files: &Files, snapshot: &Snapshot) -> Result<Backup, StoreError> {
     write_named("asked.db", files, snapshot)
 }
 
@@ -98,13 +102,13 @@ fn write_named(name: &str, files: &Files, snapshot: &Snapshot) -> Result<Backup,
 }
 
 /// Returns whether the next automatic backup is due.
-pub fn is_due(files: &Files, now: i64) -> bool {
+pub(crate) fn is_due(files: &Files, now: i64) -> bool {
     // A backup from the future was made while the clock was wrong.
     list(files).last().is_none_or(|last| last.at > now || now - last.at >= DAY)
 }
 
 /// Lists the automatic backups in the folder, newest last.
-pub fn list(files: &Files) -> Vec<Backup> {
+pub(crate) fn list(files: &Files) -> Vec<Backup> {
     let entries = std::fs::read_dir(files.backups()).into_iter().flatten().flatten();
     let named = |path: &PathBuf| {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -122,7 +126,7 @@ pub fn list(files: &Files) -> Vec<Backup> {
 /// # Errors
 /// [`StoreError::Backup`] when the file cannot be read or has a wrong hash; otherwise the problem
 /// that SQLite finds.
-pub fn check(path: &Path) -> Result<(), StoreError> {
+pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
     let failed =
         |error: io::Error| StoreError::Backup { path: path.to_owned(), cause: error.to_string() };
     let mut file = File::open(path).map_err(failed)?;
@@ -138,7 +142,7 @@ pub fn check(path: &Path) -> Result<(), StoreError> {
 ///
 /// # Errors
 /// Fails when the backup is damaged or `to` cannot be written.
-pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
+pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
     replace(to, |file, draft| {
         io::copy(&mut File::open(from)?, file)?;
         check(draft).map_err(io::Error::other)

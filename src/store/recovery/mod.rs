@@ -6,7 +6,7 @@
 //! numbers, and ids continue where they were. All files are copied into `damaged` before anything
 //! is changed.
 
-pub mod backup;
+pub(crate) mod backup;
 mod judge;
 
 use std::io;
@@ -16,14 +16,14 @@ use std::path::{Path, PathBuf};
 use self::judge::{Judged, Verdict, judge};
 use super::folder::marks::{self, Mark, Marks};
 use super::folder::{Aside, sums, wal};
-pub use super::folder::{Files, Finding};
+pub(crate) use super::folder::{Files, Finding};
 use super::logged::{LoggedStore, Reopen};
 use super::sqlite::{SqliteStore, refuse_newer};
 use super::{Counters, Extent, Store, StoreError};
 use crate::visible::visible_path;
 
 /// A store on a state folder, and the problems found there.
-pub struct Opened {
+pub(crate) struct Opened {
     /// The store. It is read-only when the folder cannot be written, and tries again at each
     /// change.
     pub store: LoggedStore<SqliteStore>,
@@ -32,14 +32,14 @@ pub struct Opened {
 }
 
 /// Takes the lock of a folder that could not be locked before.
-pub type Relock = Box<dyn FnMut() -> Result<(), String> + Send>;
+pub(crate) type Relock = Box<dyn FnMut() -> Result<(), String> + Send>;
 
 /// Opens the state in a folder that belongs to this process. `relock` runs before anything is
 /// written, and again at each change while the folder cannot be written.
 ///
 /// # Errors
 /// [`StoreError::Newer`], [`StoreError::Link`], or the error that prevents even reading.
-pub fn open(folder: &Path, mut relock: Relock) -> Result<Opened, StoreError> {
+pub(crate) fn open(folder: &Path, mut relock: Relock) -> Result<Opened, StoreError> {
     let files = Files::new(folder);
     files.refuse_links()?;
     let closed = close_to_others(&files)?;
@@ -60,7 +60,7 @@ pub fn open(folder: &Path, mut relock: Relock) -> Result<Opened, StoreError> {
 ///
 /// # Errors
 /// Fails when the folder cannot be read.
-pub fn inspect(folder: &Path) -> Result<Vec<Finding>, StoreError> {
+pub(crate) fn inspect(folder: &Path) -> Result<Vec<Finding>, StoreError> {
     let files = Files::new(folder);
     files.refuse_links()?;
     let state = State::read(&files)?;
@@ -75,7 +75,7 @@ pub fn inspect(folder: &Path) -> Result<Vec<Finding>, StoreError> {
 ///
 /// # Errors
 /// [`StoreError::Backup`] when the backup cannot be used. If its check fails, nothing is changed.
-pub fn restore(folder: &Path, backup: &Path) -> Result<PathBuf, StoreError> {
+pub(crate) fn restore(folder: &Path, backup: &Path) -> Result<PathBuf, StoreError> {
     let files = Files::new(folder);
     files.refuse_links()?;
     backup::check(backup)?;
@@ -93,7 +93,7 @@ pub fn restore(folder: &Path, backup: &Path) -> Result<PathBuf, StoreError> {
 ///
 /// # Errors
 /// Fails when a page is damaged or a file cannot be used.
-pub fn check_all(files: &Files, store: &mut impl Store) -> Result<(), StoreError> {
+pub(crate) fn check_all(files: &Files, store: &mut impl Store) -> Result<(), StoreError> {
     let failed = |error: io::Error| StoreError::Beside { cause: error.to_string() };
     if let Some(snapshot) = store.snapshot()? {
         snapshot.check(&files.copy()).map_err(failed)?;

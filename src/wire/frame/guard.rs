@@ -10,11 +10,11 @@ use super::{Frame, LONGEST_FIRST_LINE, StreamDecoder};
 use crate::wire::foreign::{is_foreign, is_tls, may_begin_line};
 
 /// First line from a relay, for a client that reached it over TCP.
-pub const RELAYED: &[u8] = b"; relayed from TCP\n";
+pub(crate) const RELAYED: &[u8] = b"; relayed from TCP\n";
 
 /// Splits a stream into messages like a [`StreamDecoder`]. A guarded stream ends at HTTP or TLS
 /// and, before the first message, at anything that cannot begin one.
-pub struct GuardedDecoder {
+pub(crate) struct GuardedDecoder {
     messages: StreamDecoder,
     stage: Stage,
     is_guarded: bool,
@@ -38,23 +38,23 @@ enum Stage {
 impl GuardedDecoder {
     /// Creates a decoder for a trusted stream. The stream becomes guarded if its first line says
     /// that it is relayed.
-    pub fn new(messages: StreamDecoder) -> Self {
+    pub(crate) fn new(messages: StreamDecoder) -> Self {
         Self { messages, stage: Stage::New, is_guarded: false, may_be_secret: false }
     }
 
     /// Guards the stream, as for TCP. `may_be_secret` tells if the first line may be a secret.
     #[must_use]
-    pub fn guarded(self, may_be_secret: bool) -> Self {
+    pub(crate) fn guarded(self, may_be_secret: bool) -> Self {
         Self { is_guarded: true, may_be_secret, ..self }
     }
 
     /// Records that a whole valid message has arrived.
-    pub fn set_begun(&mut self) {
+    pub(crate) fn set_begun(&mut self) {
         self.stage = Stage::Begun;
     }
 
     /// Returns the decoder of the messages.
-    pub fn messages(&mut self) -> &mut StreamDecoder {
+    pub(crate) fn messages(&mut self) -> &mut StreamDecoder {
         &mut self.messages
     }
 

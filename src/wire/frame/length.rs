@@ -8,9 +8,9 @@ use super::Frame;
 /// Number of hex digits before each payload.
 pub const HEADER_BYTES: usize = 6;
 /// Maximum length of a payload that six hex digits can announce, in bytes: 16 MiB less one.
-pub const MAX_PAYLOAD: usize = 0xff_ffff;
+pub(crate) const MAX_PAYLOAD: usize = 0xff_ffff;
 /// Number of bytes kept from each end of a skipped payload. The id is there.
-pub const ENDS_BYTES: usize = 64;
+pub(crate) const ENDS_BYTES: usize = 64;
 /// Maximum number of bytes reserved at once for a payload that has only been announced.
 const RESERVED_AT_ONCE: usize = 64 << 10;
 

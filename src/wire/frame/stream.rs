@@ -9,10 +9,10 @@ use super::length::{HEADER_BYTES, LengthDecoder, payload_length};
 use super::{Frame, LineDecoder};
 
 /// Maximum length of a first line that may look like a header, in bytes.
-pub const LONGEST_FIRST_LINE: usize = 4 << 10;
+pub(crate) const LONGEST_FIRST_LINE: usize = 4 << 10;
 
 /// Returns whether text that begins with six hex digits is a first line nevertheless.
-pub type FirstLine = Box<dyn Fn(&[u8]) -> bool + Send>;
+pub(crate) type FirstLine = Box<dyn Fn(&[u8]) -> bool + Send>;
 
 /// Splits a stream into messages. If it begins with six hex digits, each message is preceded by its
 /// length; otherwise each is a line.

@@ -1,5 +1,6 @@
 //! Tests of the decoders; random streams are in `tests/it/wire_fuzz.rs`.
 
+use super::length::ENDS_BYTES;
 use super::*;
 
 /// Returns the frames of a stream that arrives in the given pieces, including those at its end.

@@ -12,7 +12,7 @@ const fn optional(name: &'static str, kind: &'static str, meaning: &'static str)
 }
 
 /// Every tool, in the order in which they are offered.
-pub static ALL: &[ContextTool] = &[
+pub(crate) static ALL: &[ContextTool] = &[
     ContextTool {
         name: "list_context",
         description: "Lists the items of your context with their ids, types, sources and tokens.",

@@ -1,0 +1,125 @@
+//! What the project's own tests, benchmarks and programs use beside the library. It is no part of the
+//! library: anything here may change at any time.
+
+#![allow(missing_docs, reason = "these are re-exports for the project itself")]
+
+#[cfg(feature = "cli")]
+pub mod cli {
+    pub use crate::cli::main;
+}
+pub mod context {
+    pub mod change {
+        pub use crate::context::change::Settings;
+    }
+    pub mod item {
+        pub use crate::context::item::{Item, ItemId, Kind, Metadata};
+    }
+    pub mod manager {
+        pub use crate::context::manager::{Arrival, Manager};
+    }
+    pub mod render {
+        pub use crate::context::render::{Format, render};
+    }
+}
+pub mod curation {
+    pub mod config {
+        pub use crate::curation::config::{TurnConfig, Value};
+    }
+    pub mod ledger {
+        pub use crate::curation::ledger::Ledger;
+    }
+    pub mod prune {
+        pub use crate::curation::prune::prune;
+    }
+    pub mod section {
+        pub use crate::curation::section::Sections;
+    }
+    pub mod strategy {
+        pub use crate::curation::strategy::*;
+    }
+    pub mod summary {
+        pub use crate::curation::summary::{Extractive, Source, Summary, summarize};
+    }
+    pub mod unit {
+        pub use crate::curation::unit::{History, Unit};
+    }
+    pub mod window {
+        pub use crate::curation::window::{Request, build};
+    }
+}
+pub mod engine {
+    pub use crate::engine::{DEFAULT_TEMPLATE, Engine, Handle, SessionSettings};
+}
+pub mod provider {
+    pub use crate::provider::{ErrorKind, Family, HttpProvider, ProviderError, Times};
+    pub mod chat {
+        pub use crate::provider::chat::{
+            ChatMessage, OnWait, Provider, Request, Response, Stop, StreamEvent, Tool, Usage,
+        };
+    }
+    pub mod secret {
+        pub use crate::provider::secret::KeySource;
+    }
+}
+pub mod retrieval {
+    pub mod scan {
+        pub use crate::retrieval::scan::*;
+    }
+    pub mod words {
+        pub use crate::retrieval::words::stems;
+    }
+}
+pub mod rpc {
+    pub use crate::rpc::{
+        Answerer, Approval, Caller, Later, Limits, Listener, Method, Param, ReplSettings, Tools,
+        Topic, UserInput, methods,
+    };
+}
+pub mod server {
+    pub use crate::server::Server;
+    pub mod auth {
+        pub use crate::server::auth::{Admission, SecretHash};
+    }
+    pub mod listen {
+        pub use crate::server::listen::serve_tcp;
+    }
+}
+pub mod session {
+    pub mod message {
+        pub use crate::session::message::{Message, Role, Signals, ToolCall};
+    }
+}
+pub mod store {
+    pub mod sqlite {
+        pub use crate::store::sqlite::SqliteStore;
+    }
+}
+pub mod template {
+    pub use crate::template::{Fields, Source, Template, render};
+}
+pub mod tokens {
+    pub use crate::tokens::{Counter, Estimate, Measure, TokenizerName};
+    pub mod model {
+        pub use crate::tokens::model::Model;
+    }
+}
+pub mod value {
+    pub use crate::value::Value;
+    pub mod json {
+        pub use crate::value::json::{from_json, to_json};
+    }
+    pub mod sexp {
+        pub use crate::value::sexp::*;
+    }
+}
+pub mod wire {
+    pub mod dialect {
+        pub use crate::wire::dialect::{Dialect, Encoder};
+    }
+    pub mod frame {
+        pub use crate::wire::frame::{Ends, Frame, HEADER_BYTES, StreamDecoder};
+    }
+    pub mod message {
+        pub use crate::wire::message::{Id, Incoming, Outgoing, WireError};
+    }
+}
