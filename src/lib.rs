@@ -29,6 +29,10 @@
 //! - `server`: the server's methods, dialects and sockets. It has `providers`.
 //! - `cli`, the default: the program `contexture`. It has `server`.
 
+#![allow(
+    rustdoc::private_intra_doc_links,
+    reason = "the documentation inside names what only the crate can"
+)]
 #![cfg_attr(
     not(feature = "cli"),
     allow(
@@ -83,7 +87,7 @@ pub use self::conversation::{
     TurnStream, WindowRequest, curate, strategies,
 };
 pub use self::curation::config::TurnConfig;
-pub use self::curation::summary::{Extractive, Summarizer};
+pub use self::curation::summary::{Extractive, Source as SummarySource, Summarizer, SummaryError};
 pub use self::ids::ItemId;
 pub use self::provider::chat::Provider as ChatProvider;
 pub use self::provider::{ErrorKind, ProviderError};

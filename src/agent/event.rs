@@ -35,7 +35,7 @@ pub enum TurnEvent {
         /// Result that the model sees.
         text: String,
     },
-    /// The turn waits until a person allows a call, through [`Approvals`](super::Approvals).
+    /// The turn waits until a person allows a call, through [`Conversation::approve`](crate::Conversation::approve).
     Approval(Approval),
 }
 
