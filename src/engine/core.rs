@@ -1,6 +1,7 @@
 //! The state and its store. Requests and commits are kept or undone as a whole.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde::Serialize;
@@ -28,6 +29,15 @@ const MANAGERS_KEPT: usize = 1024;
 /// Returns the time in Unix milliseconds.
 pub(crate) type Clock = Box<dyn Fn() -> i64 + Send>;
 
+/// Maximum number of hashes of requests in memory; beyond it, they are read from the store again.
+const MAX_KNOWN_REQUESTS: usize = 100_000;
+
+fn hash_of(name: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    hasher.finish()
+}
+
 /// State and store.
 pub struct Engine {
     pub(super) store: Box<dyn Store>,
@@ -47,8 +57,8 @@ pub struct Engine {
     pub(super) archiving: Archiving,
     /// Set when the loop must end although handles remain.
     pub(super) has_ended: bool,
-    /// True if the store has requests of an earlier release; `None` before the first look.
-    has_earlier_requests: Option<bool>,
+    /// Hashes of the names of recorded requests, and maybe of others; `None` before the first look.
+    requests: Option<HashSet<u64>>,
 }
 
 impl Engine {
@@ -78,7 +88,7 @@ impl Engine {
             vectors: Vectors::default(),
             archiving,
             has_ended: false,
-            has_earlier_requests: None,
+            requests: None,
         })
     }
 
@@ -111,7 +121,7 @@ impl Engine {
         let outcome = operation(self)?;
         let text = serde_json::to_string(&outcome);
         let text = text.map_err(|error| StoreError::Damaged(error.to_string()))?;
-        self.store.remember(&format!("{method} {key}"), &text)?;
+        self.record(&format!("{method} {key}"), &text)?;
         Ok(outcome)
     }
 
@@ -121,7 +131,7 @@ impl Engine {
         method: &str,
         key: &str,
     ) -> Result<Option<T>, EngineError> {
-        let outcome = self.store.recall(&format!("{method} {key}"))?;
+        let outcome = self.recorded(&format!("{method} {key}"))?;
         let read = |outcome: String| serde_json::from_str(&outcome);
         let outcome = outcome.map(read).transpose();
         Ok(outcome.map_err(|error| StoreError::Damaged(error.to_string()))?)
@@ -132,7 +142,11 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Store`].
     pub fn recorded(&mut self, name: &str) -> Result<Option<String>, EngineError> {
-        Ok(self.store.recall(name)?)
+        // Nearly every request is a new one, which the store need not look for.
+        match self.known_requests()?.contains(&hash_of(name)) {
+            true => Ok(self.store.recall(name)?),
+            false => Ok(None),
+        }
     }
 
     /// Records the answer of a request, together with its changes.
@@ -140,21 +154,18 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Store`].
     pub fn record(&mut self, name: &str, answer: &str) -> Result<(), EngineError> {
+        self.known_requests()?.insert(hash_of(name));
         Ok(self.store.remember(name, answer)?)
     }
 
-    /// Returns whether an earlier release recorded this request, under the name that such releases
-    /// used.
-    ///
-    /// # Errors
-    /// [`EngineError::Store`].
-    pub fn is_recorded_earlier(&mut self, name: &str) -> Result<bool, EngineError> {
-        let some = match self.has_earlier_requests {
-            Some(some) => some,
-            None => self.store.has_earlier_requests()?,
+    /// Returns the hashes of the names of recorded requests. They include those of requests that
+    /// were undone or forgotten since they were read.
+    fn known_requests(&mut self) -> Result<&mut HashSet<u64>, EngineError> {
+        let known = match self.requests.take() {
+            Some(known) if known.len() <= MAX_KNOWN_REQUESTS => known,
+            _ => self.store.requests()?.iter().map(|name| hash_of(name)).collect(),
         };
-        self.has_earlier_requests = Some(some);
-        Ok(some && self.store.recall(name)?.is_some())
+        Ok(self.requests.insert(known))
     }
 
     /// Runs one request and commits it, for programs that own the engine without the loop.

@@ -1,6 +1,8 @@
 //! Request keys: a call repeated with the same key gets the first answer and changes nothing.
 //! Handlers do not know about them.
 
+use std::borrow::Cow;
+
 use blake3::Hasher;
 
 use super::error::{application, engine_error, param_error};
@@ -69,7 +71,7 @@ impl Keyed {
 
     fn known(&self, engine: &mut Engine) -> Result<Option<Known>, EngineError> {
         let kept = engine.recorded(&self.name)?;
-        let is_earlier = kept.is_none() && engine.is_recorded_earlier(&self.earlier)?;
+        let is_earlier = kept.is_none() && engine.recorded(&self.earlier)?.is_some();
         let kept = kept.as_deref().and_then(|kept| kept.split_once(' '));
         Ok(match kept {
             None if is_earlier => Some(Known::Reused(reused(
@@ -165,9 +167,7 @@ fn hash(feed: impl FnOnce(&mut Hasher)) -> String {
 
 /// Feeds a datum to a hash, in the same way for JSON and for an s-expression.
 fn feed(hasher: &mut Hasher, value: &Value) {
-    let mut part = |kind: u8, bytes: &[u8]| {
-        hasher.update(&[kind]).update(&bytes.len().to_le_bytes()).update(bytes);
-    };
+    let mut part = |kind: u8, bytes: &[u8]| feed_part(hasher, kind, bytes);
     match value {
         Value::Nil | Value::Bool(false) => part(b'0', b""),
         Value::Bool(true) => part(b'1', b""),
@@ -191,20 +191,22 @@ fn feed(hasher: &mut Hasher, value: &Value) {
     }
 }
 
+fn entry_of(pair: &[Value]) -> Option<(Cow<'_, str>, &Value)> {
+    match pair {
+        [Value::Keyword(name), value] => Some((kebab(name), value)),
+        _ => None,
+    }
+}
+
+fn feed_part(hasher: &mut Hasher, kind: u8, bytes: &[u8]) {
+    hasher.update(&[kind]).update(&bytes.len().to_le_bytes()).update(bytes);
+}
+
 /// Feeds the entries to a hash, sorted by name. Entries that are nil do not count.
 fn feed_entries(hasher: &mut Hasher, map: &Value, counts: impl Fn(&str) -> bool) {
-    let mut entries: Vec<(String, &Value)> = match map {
-        Value::Map(entries) => {
-            entries.iter().map(|(key, value)| (key.kebab().into_owned(), value)).collect()
-        }
-        Value::List(items) => {
-            let pair = |pair: &'_ [Value]| match pair {
-                [Value::Keyword(name), _] => Some(kebab(name).into_owned()),
-                _ => None,
-            };
-            let pairs = items.chunks_exact(2);
-            pairs.filter_map(|both| Some((pair(both)?, &both[1]))).collect()
-        }
+    let mut entries: Vec<(Cow<'_, str>, &Value)> = match map {
+        Value::Map(entries) => entries.iter().map(|(key, value)| (key.kebab(), value)).collect(),
+        Value::List(items) => items.chunks_exact(2).filter_map(entry_of).collect(),
         _ => Vec::new(),
     };
     // Of equal names the first counts, and the order is kept among them.
@@ -214,7 +216,7 @@ fn feed_entries(hasher: &mut Hasher, map: &Value, counts: impl Fn(&str) -> bool)
     entries.retain(|(name, value)| counts(name) && is_given(value));
     hasher.update(b"m").update(&entries.len().to_le_bytes());
     for (name, value) in entries {
-        feed(hasher, &Value::Str(name));
+        feed_part(hasher, b's', name.as_bytes());
         feed(hasher, value);
     }
 }

@@ -273,9 +273,13 @@ impl<S: Store> Store for LoggedStore<S> {
         self.inner.recall(key)
     }
 
-    fn has_earlier_requests(&mut self) -> Result<bool, StoreError> {
-        // Its log is from this release: that of an earlier one was moved at the start.
-        self.inner.has_earlier_requests()
+    fn requests(&mut self) -> Result<Vec<String>, StoreError> {
+        let mut keys = self.inner.requests()?;
+        keys.extend(self.unmoved().filter_map(|entry| match entry {
+            Entry::Remember(key, _) => Some(key.clone()),
+            _ => None,
+        }));
+        Ok(keys)
     }
 
     fn remember(&mut self, key: &str, outcome: &str) -> Result<(), StoreError> {

@@ -14,7 +14,9 @@ pub(super) fn print(metadata: &Metadata) -> String {
 
 /// Formats a datum as text that reads back exactly.
 pub(crate) fn print_value(value: &Value) -> String {
-    sexp::print(&enclose(value))
+    let mut out = Vec::new();
+    print_into(value, &mut out);
+    String::from_utf8_lossy(&out).into_owned()
 }
 
 /// Parses text that [`print_value`] made.
@@ -30,28 +32,58 @@ pub(super) fn read(text: &str) -> Result<Metadata, StoreError> {
     }
 }
 
-fn enclose(value: &Value) -> Value {
-    let all = |items: &[Value]| items.iter().map(enclose).collect::<Vec<_>>();
+fn print_into(value: &Value, out: &mut Vec<u8>) {
     match value {
-        Value::Bool(false) => record("false", Vec::new()),
-        Value::List(items) if items.is_empty() => record("list", Vec::new()),
-        Value::Map(entries) => {
-            let pair = |(key, value): &(Key, Value)| [enclose_key(key), enclose(value)];
-            record("map", entries.iter().flat_map(pair).collect())
+        Value::Bool(false) => out.extend_from_slice(b"#s(false)"),
+        Value::List(items) if items.is_empty() => out.extend_from_slice(b"#s(list)"),
+        Value::FloatText(_, text) => {
+            out.extend_from_slice(b"#s(number ");
+            sexp::print_str(text, out);
+            out.push(b')');
         }
-        Value::FloatText(_, text) => record("number", vec![Value::Str(text.to_string())]),
-        Value::Record(items) => record("record", all(items)),
-        Value::List(items) => Value::List(all(items)),
-        Value::Vector(items) => Value::Vector(all(items)),
-        Value::Dotted(items, tail) => Value::Dotted(all(items), Box::new(enclose(tail))),
-        other => other.clone(),
+        Value::Map(entries) => {
+            out.extend_from_slice(b"#s(map");
+            for (key, value) in entries {
+                out.push(b' ');
+                print_key(key, out);
+                out.push(b' ');
+                print_into(value, out);
+            }
+            out.push(b')');
+        }
+        Value::Record(items) => print_all("#s(record ", items, b')', out),
+        Value::List(items) => print_all("(", items, b')', out),
+        Value::Vector(items) => print_all("[", items, b']', out),
+        Value::Dotted(items, tail) => {
+            print_all("(", items, b' ', out);
+            out.extend_from_slice(b". ");
+            print_into(tail, out);
+            out.push(b')');
+        }
+        other => sexp::print_into(other, out),
     }
 }
 
-/// Encloses a key: in a vector if its exact spelling in JSON text is fixed.
-fn enclose_key(key: &Key) -> Value {
-    let name = Value::Str(key.to_string());
-    if key.is_exact() { Value::Vector(vec![name]) } else { name }
+fn print_all(open: &str, items: &[Value], close: u8, out: &mut Vec<u8>) {
+    out.extend_from_slice(open.as_bytes());
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            out.push(b' ');
+        }
+        print_into(item, out);
+    }
+    out.push(close);
+}
+
+/// Prints a key; one that JSON text has exactly so, in a vector.
+fn print_key(key: &Key, out: &mut Vec<u8>) {
+    if key.is_exact() {
+        out.push(b'[');
+    }
+    sexp::print_str(key, out);
+    if key.is_exact() {
+        out.push(b']');
+    }
 }
 
 fn disclose_key(key: Value) -> Option<Key> {
@@ -96,11 +128,6 @@ fn pairs(flat: Vec<Value>) -> Option<Vec<(Key, Value)>> {
         entries.push((disclose_key(name)?, disclose(flat.next()?)?));
     }
     Some(entries)
-}
-
-fn record(name: &str, mut items: Vec<Value>) -> Value {
-    items.insert(0, Value::Symbol(name.into()));
-    Value::Record(items)
 }
 
 #[cfg(test)]

@@ -135,9 +135,8 @@ pub trait Store: Send {
     /// Returns the outcome of the request with this key.
     fn recall(&mut self, key: &str) -> Result<Option<String>, StoreError>;
 
-    /// Returns whether an earlier release recorded outcomes of methods, under keys that begin with
-    /// their names.
-    fn has_earlier_requests(&mut self) -> Result<bool, StoreError>;
+    /// Returns the keys of all recorded requests.
+    fn requests(&mut self) -> Result<Vec<String>, StoreError>;
 
     /// Records the outcome of the request with this key.
     fn remember(&mut self, key: &str, outcome: &str) -> Result<(), StoreError>;

@@ -159,10 +159,8 @@ impl Store for SqliteStore {
         self.db.value("SELECT outcome FROM request WHERE key = ?1", [key])
     }
 
-    fn has_earlier_requests(&mut self) -> Result<bool, StoreError> {
-        // The names of today begin with a control character; only `chat` is named as before.
-        let sql = "SELECT 1 FROM request WHERE key >= ' ' AND key NOT GLOB 'chat *' LIMIT 1";
-        Ok(self.db.value::<i64>(sql, [])?.is_some())
+    fn requests(&mut self) -> Result<Vec<String>, StoreError> {
+        self.db.rows("SELECT key FROM request", [], |row| row.get(0))
     }
 
     fn remember(&mut self, key: &str, outcome: &str) -> Result<(), StoreError> {
