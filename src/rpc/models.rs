@@ -72,7 +72,7 @@ pub(super) fn configure_provider(call: Call, given: ConfigureParams) -> Result<S
     ];
     let own = own.into_iter().find(|(_, is_given)| *is_given);
     if let Some((param, _)) = own.filter(|_| !call.access.is_local()) {
-        let why = "is not for clients over TCP; give api-key, use the configuration file, or \
+        let why = "is not allowed over TCP; give api-key, use the configuration file, or \
                    connect over stdio or the Unix socket";
         return Err(param_error(param, why));
     }
