@@ -53,10 +53,9 @@ impl<'a> ItemShown<'a> {
     }
 }
 
-/// The item that a request added or changed, or a note that it is gone, with its manager.
+/// The item that a request added or changed, with its manager if it was added.
 pub(crate) struct ItemAnswer {
-    id: ItemId,
-    view: Option<View>,
+    view: View,
     brief: bool,
     added_to: Option<AddedTo>,
 }
@@ -73,23 +72,17 @@ struct AddedTo {
 }
 
 impl ItemAnswer {
-    /// Reads the item. If a repeated request finds that its item has left since, the answer says
-    /// so.
+    /// Reads the item.
     ///
     /// # Errors
-    /// [`EngineError::Store`].
+    /// [`EngineError::NoSuchItem`].
     pub(crate) fn of(
         engine: &mut Engine,
         manager: &str,
         id: ItemId,
         brief: bool,
     ) -> Result<Self, EngineError> {
-        let view = match engine.view(manager, id) {
-            Ok(view) => Some(view),
-            Err(EngineError::NoSuchItem { .. }) => None,
-            Err(error) => return Err(error),
-        };
-        Ok(Self { id, view, brief, added_to: None })
+        Ok(Self { view: engine.view(manager, id)?, brief, added_to: None })
     }
 
     /// Reads the item that was added to a manager.
@@ -111,31 +104,21 @@ impl ItemAnswer {
 
     /// Returns the number of bytes of content in the answer.
     pub(crate) fn bytes(&self) -> usize {
-        self.view.as_ref().filter(|_| !self.brief).map_or(0, |view| view.item.content.len())
+        if self.brief { 0 } else { self.view.item.content.len() }
     }
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum ItemOrRemoved<'a> {
-    Item(ItemShown<'a>),
-    Removed { id: ItemId, removed: bool },
 }
 
 #[derive(Serialize)]
 struct AnswerShown<'a> {
     #[serde(flatten)]
-    item: ItemOrRemoved<'a>,
+    item: ItemShown<'a>,
     #[serde(flatten)]
     added_to: Option<&'a AddedTo>,
 }
 
 impl Serialize for ItemAnswer {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let item = match &self.view {
-            Some(view) => ItemOrRemoved::Item(ItemShown::new(view, State::Fresh, self.brief)),
-            None => ItemOrRemoved::Removed { id: self.id, removed: true },
-        };
+        let item = ItemShown::new(&self.view, State::Fresh, self.brief);
         AnswerShown { item, added_to: self.added_to.as_ref() }.serialize(serializer)
     }
 }

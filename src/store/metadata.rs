@@ -16,7 +16,7 @@ pub(super) fn print(metadata: &Metadata) -> String {
 pub(crate) fn print_value(value: &Value) -> String {
     let mut out = Vec::new();
     print_into(value, &mut out);
-    String::from_utf8_lossy(&out).into_owned()
+    sexp::into_text(out)
 }
 
 /// Parses text that [`print_value`] made.

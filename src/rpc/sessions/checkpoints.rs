@@ -107,11 +107,6 @@ pub(super) fn rollback(_: Call, given: Rollback) -> Result<Step, WireError> {
     })
 }
 
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct UndoRollback {
-    session: Option<InSession>,
-}
-
 #[derive(Serialize)]
 struct RollbackUndone {
     session: String,
@@ -119,7 +114,7 @@ struct RollbackUndone {
     turns_lost: u64,
 }
 
-pub(super) fn undo_rollback(_: Call, given: UndoRollback) -> Result<Step, WireError> {
+pub(super) fn undo_rollback(_: Call, given: OfSession) -> Result<Step, WireError> {
     Step::state(move |engine| {
         let session = given.session.as_deref();
         let (row, undone) =

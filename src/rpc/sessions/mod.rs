@@ -152,17 +152,11 @@ pub(super) fn rename_session(_: Call, given: Rename) -> Result<Step, WireError> 
     changed(move |engine| engine.rename_session(&session, &name))
 }
 
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct Existing {
-    /// Name or id of the session, `ses-N`.
-    session: Name,
-}
-
-pub(super) fn delete_session(_: Call, given: Existing) -> Result<Step, WireError> {
+pub(super) fn delete_session(_: Call, given: OneSession) -> Result<Step, WireError> {
     changed(move |engine| engine.delete_session(&given.session))
 }
 
-pub(super) fn restore_session(_: Call, given: Existing) -> Result<Step, WireError> {
+pub(super) fn restore_session(_: Call, given: OneSession) -> Result<Step, WireError> {
     changed(move |engine| engine.restore_session(&given.session))
 }
 

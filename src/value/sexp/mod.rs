@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 
 use crate::value::{self, MAX_DATA};
 
-pub(crate) use printer::print_str;
+pub(crate) use printer::{into_text, print_str};
 pub use printer::{print, print_into};
 pub use reader::read;
 

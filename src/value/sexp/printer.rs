@@ -9,7 +9,12 @@ use crate::value::{Key, Value};
 pub fn print(value: &Value) -> String {
     let mut out = Vec::new();
     print_into(value, &mut out);
-    String::from_utf8(out).unwrap_or_else(|error| {
+    into_text(out)
+}
+
+/// Returns printed bytes as text.
+pub(crate) fn into_text(printed: Vec<u8>) -> String {
+    String::from_utf8(printed).unwrap_or_else(|error| {
         // Every piece is valid text. If not, a reader would rather have a damaged text than none.
         String::from_utf8_lossy(error.as_bytes()).into_owned()
     })
