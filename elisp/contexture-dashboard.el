@@ -124,7 +124,8 @@ is current.  In a buffer that shows a session, show that session."
 (defun contexture-dashboard--start ()
   "Follow the session, and show its state."
   (contexture-watch #'contexture-dashboard--changed
-                    (cons 'management-failed contexture-session--topics))
+                    (append '(management-failed window-built)
+                            contexture-session--topics))
   (add-hook 'contexture-connected-hook #'contexture-dashboard--connected)
   (add-hook 'contexture-disconnected-hook #'contexture-dashboard--disconnected)
   (add-hook 'window-state-change-hook #'contexture-dashboard--windows-changed)

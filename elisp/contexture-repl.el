@@ -445,8 +445,9 @@ Changes made here are already shown."
          (cl-decf contexture-repl--own-rollbacks)
          nil))
       ("undo-rollback" t)
-      ("add-message" (and (= contexture-repl--asking 0)
-                          (> contexture-repl--log-length before))))))
+      ((or "add-message" "chat")
+       (and (= contexture-repl--asking 0)
+            (> contexture-repl--log-length before))))))
 
 (defun contexture-repl--fetch-soon ()
   "Fetch the items in a moment, once for many changes."

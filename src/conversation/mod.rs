@@ -144,7 +144,7 @@ impl Conversation {
         let vector = job.embed(&message.content).await?.vector;
         let message =
             job.aside("a turn", move |job| message.counted(&*job.services.counter)).await?;
-        let turn = engine::NewTurn { message, coherence, vector };
+        let turn = engine::NewTurn { method: "process-turn", message, coherence, vector };
         let summarizer = Arc::clone(&self.inner.summarizer);
         let process = move |engine: &mut Engine, context: &SessionContext| {
             engine.process_turn(context, turn, &*summarizer)

@@ -266,7 +266,7 @@ impl Engine {
         self.touched.push(manager.to_owned());
         self.manager(manager)?;
         self.store.take_back(manager, &inverse)?;
-        self.apply(manager, &inverse)?;
+        self.apply(manager, &inverse, Some(&undone))?;
         Ok(Undone { undone })
     }
 

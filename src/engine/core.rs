@@ -306,14 +306,21 @@ impl Engine {
         }
         self.touched.push(name.to_owned());
         self.store.record(name, &change)?;
-        self.apply(name, &change)
+        self.apply(name, &change, None)
     }
 
-    pub(super) fn apply(&mut self, name: &str, change: &Change) -> Result<(), EngineError> {
+    /// Applies a stored change and records its event; `undone` names the method whose change it takes
+    /// back.
+    pub(super) fn apply(
+        &mut self,
+        name: &str,
+        change: &Change,
+        undone: Option<&str>,
+    ) -> Result<(), EngineError> {
         self.manager(name)?;
         if let Some(manager) = self.managers.get_mut(name) {
             manager.apply(change);
-            self.events.push(Event::changed(name, manager, change));
+            self.events.push(Event::changed(name, manager, change, undone));
         }
         Ok(())
     }

@@ -18,6 +18,8 @@ pub enum Event {
         manager: String,
         /// Method that made the change.
         method: String,
+        /// Method whose change was undone.
+        undone: Option<String>,
         /// Number of items in the manager now.
         count: usize,
         /// Total tokens of these items.
@@ -35,6 +37,15 @@ pub enum Event {
         method: &'static str,
         /// Number of messages in its log now.
         messages: u64,
+    },
+    /// A window of a session was built that differs from the one before.
+    WindowBuilt {
+        /// The session.
+        session: SessionName,
+        /// Cost of the window in tokens.
+        tokens: u64,
+        /// Maximum cost of the window in tokens.
+        max_tokens: u64,
     },
     /// Messages were pruned from a session's view.
     ContextPruned {
@@ -130,6 +141,7 @@ impl Event {
         match self {
             Self::ContextChanged { manager, .. } => manager,
             Self::SessionChanged { session, .. }
+            | Self::WindowBuilt { session, .. }
             | Self::ContextPruned { session, .. }
             | Self::ContextSummarized { session, .. }
             | Self::CheckpointCreated { session, .. }
@@ -142,8 +154,14 @@ impl Event {
         discriminant(self) == discriminant(other) && self.subject() == other.subject()
     }
 
-    /// Creates the event of a change that `manager` has just applied.
-    pub fn changed(name: &str, manager: &Manager, change: &Change) -> Self {
+    /// Returns whether something changed that is stored or counted, rather than only looked at.
+    pub fn is_change(&self) -> bool {
+        !matches!(self, Self::WindowBuilt { .. })
+    }
+
+    /// Creates the event of a change that `manager` has just applied; `undone` names the method whose
+    /// change it takes back.
+    pub fn changed(name: &str, manager: &Manager, change: &Change, undone: Option<&str>) -> Self {
         let count = |came: bool| {
             let moves = change.slots.iter().filter(|slot| {
                 let there = (slot.before.is_some(), slot.after.is_some());
@@ -153,7 +171,8 @@ impl Event {
         };
         Self::ContextChanged {
             manager: name.to_owned(),
-            method: change.method.clone(),
+            method: undone.map_or(&*change.method, |_| "undo").to_owned(),
+            undone: undone.map(str::to_owned),
             count: manager.len(),
             tokens: manager.tokens(),
             entered: count(true),
@@ -172,6 +191,7 @@ impl Statistics {
                 self.items_left += left;
             }
             Event::SessionChanged { .. } => self.session_changes += 1,
+            Event::WindowBuilt { .. } => {}
             Event::ContextPruned { removed, .. } => self.messages_pruned += removed.len() as u64,
             Event::ContextSummarized { .. } => self.summaries += 1,
             Event::CheckpointCreated { .. } => self.checkpoints += 1,

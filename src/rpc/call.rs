@@ -122,6 +122,8 @@ names! {
         CheckpointCreated => "checkpoint-created",
         /// A session was opened, renamed, deleted or got a message.
         SessionChanged => "session-changed",
+        /// A session's window was built, and differs from the one before.
+        WindowBuilt => "window-built",
         /// Note-taking for a turn failed.
         ManagementFailed => "management-failed",
         /// Totals over all events.

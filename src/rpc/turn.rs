@@ -58,7 +58,8 @@ fn turn(
         let session = given.session.as_deref();
         let (row, done) = engine.in_session(session, |engine, row| {
             let context = engine.context_of(row.clone(), given.model.as_deref())?;
-            let turn = NewTurn { message, coherence: given.coherence, vector };
+            let turn =
+                NewTurn { method: "process-turn", message, coherence: given.coherence, vector };
             engine.process_turn(&context, turn, &prepared)
         })?;
         let turn = TurnResult::of(&done, outcome);

@@ -45,7 +45,7 @@ pub(crate) fn notifications(burst: &Burst, topics: &[Topic]) -> Vec<Outgoing> {
     let wanted = || burst.events.iter().filter(|event| is_about(event, topics));
     told.extend(latest(wanted().filter(|event| says_how_it_is(event))).filter_map(notification));
     told.extend(wanted().filter(|event| !says_how_it_is(event)).filter_map(notification));
-    if topics.contains(&Topic::Stats) {
+    if topics.contains(&Topic::Stats) && burst.events.iter().any(Event::is_change) {
         let sums = to_value(&burst.statistics).unwrap_or_default();
         told.push(Outgoing::Notify(Topic::Stats.name(), sums));
     }
@@ -80,6 +80,7 @@ fn topic(event: &Event) -> Option<Topic> {
     Some(match event {
         Event::ContextChanged { .. } => Topic::ContextChanged,
         Event::SessionChanged { .. } => Topic::SessionChanged,
+        Event::WindowBuilt { .. } => Topic::WindowBuilt,
         Event::ContextPruned { .. } => Topic::ContextPruned,
         Event::ContextSummarized { .. } => Topic::ContextSummarized,
         Event::CheckpointCreated { .. } => Topic::CheckpointCreated,
@@ -94,7 +95,8 @@ pub(super) fn notification(event: &Event) -> Option<Outgoing> {
 }
 
 fn says_how_it_is(event: &Event) -> bool {
-    matches!(event, Event::ContextChanged { .. } | Event::SessionChanged { .. })
+    use Event::{ContextChanged, SessionChanged, WindowBuilt};
+    matches!(event, ContextChanged { .. } | SessionChanged { .. } | WindowBuilt { .. })
 }
 
 /// The session of an event, and the details to send to clients.
@@ -114,12 +116,18 @@ enum Details<'a> {
     ContextChanged {
         manager: &'a str,
         method: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        undone: Option<&'a str>,
         count: usize,
         tokens: u64,
     },
     SessionChanged {
         method: &'a str,
         messages: u64,
+    },
+    WindowBuilt {
+        tokens: u64,
+        max_tokens: u64,
     },
     ContextPruned {
         original: u64,
@@ -151,11 +159,16 @@ enum Details<'a> {
 /// that only enters the statistics.
 fn details_of(event: &Event) -> Option<(Option<&SessionName>, Details<'_>)> {
     Some(match event {
-        Event::ContextChanged { manager, method, count, tokens, .. } => {
-            (None, Details::ContextChanged { manager, method, count: *count, tokens: *tokens })
+        Event::ContextChanged { manager, method, undone, count, tokens, .. } => {
+            let (undone, count, tokens) = (undone.as_deref(), *count, *tokens);
+            (None, Details::ContextChanged { manager, method, undone, count, tokens })
         }
         Event::SessionChanged { session, method, messages } => {
             (Some(session), Details::SessionChanged { method, messages: *messages })
+        }
+        Event::WindowBuilt { session, tokens, max_tokens } => {
+            let (tokens, max_tokens) = (*tokens, *max_tokens);
+            (Some(session), Details::WindowBuilt { tokens, max_tokens })
         }
         Event::ContextPruned { session, before, after, removed } => {
             let details = Details::ContextPruned {

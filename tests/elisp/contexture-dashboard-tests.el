@@ -218,6 +218,35 @@
           (contexture-dashboard-tests--shows "Messages   1")
           (contexture-test-as-other-emacs other (contexture-disconnect)))))))
 
+;; `build-context' once announced a changed session, and so a client that
+;; built a window whenever something changed did so for ever.
+(ert-deftest contexture-dashboard-and-a-client-that-redraws-come-to-rest ()
+  (contexture-dashboard-tests--with
+    (contexture-dashboard-tests--fill "work" 2)
+    (contexture-dashboard)
+    (contexture-dashboard-tests--shows "Messages   2")
+    (let* ((built 0) (marked nil) told
+           (redraw (lambda (method params)
+                     (if (equal (plist-get params :manager) "mark")
+                         (setq marked t)
+                       (push method told)
+                       (cl-incf built)
+                       (when (< built 20)
+                         (contexture-request-async 'build-context '(:brief t)))))))
+      (unwind-protect
+          (progn
+            (contexture-watch redraw '(session-changed window-built))
+            (contexture-request 'add-message '(:content "hello"))
+            (contexture-dashboard-tests--shows "Messages   3")
+            (contexture-ert-wait-for (memq 'window-built told))
+            (dotimes (_ 3) ; each answer is one more round of whatever is going on
+              (contexture-request 'build-context '(:brief t)))
+            (contexture-request 'add-context '(:manager "mark" :content "x"))
+            (contexture-ert-wait-for marked)
+            (should (equal (delete-dups told) '(window-built session-changed)))
+            (should (= built 2)))
+        (contexture-unwatch redraw)))))
+
 (ert-deftest contexture-dashboard-follows-the-current-session ()
   (contexture-dashboard-tests--with
     (contexture-dashboard-tests--fill "one" 1)

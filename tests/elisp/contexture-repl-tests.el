@@ -304,11 +304,13 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
                          (append timer-list timer-idle-list)))))
 
 (ert-deftest contexture-repl-follows-what-is-done-elsewhere ()
-  (contexture-repl-test-with '(("A1"))
+  (contexture-repl-test-with '(("A1") ("Answered elsewhere"))
     (contexture-repl-test-send "Q1")
     (should (string-search "1200 tokens" (contexture-repl-test-shown)))
     (contexture-request 'add-message '(:session "talk" :content "Said elsewhere"))
     (contexture-test-until (string-search "Said elsewhere" (contexture-repl-test-shown)))
+    (contexture-request 'chat '(:session "talk" :content "Asked elsewhere"))
+    (contexture-test-until (string-search "Answered elsewhere" (contexture-repl-test-shown)))
     (contexture-request 'rollback '(:session "talk"))
     (contexture-test-until (null contexture-repl--messages))))
 

@@ -67,6 +67,21 @@ fn an_answer_is_streamed_logged_and_accounted_for() {
 }
 
 #[test]
+fn all_that_a_chat_changes_is_told_as_a_chat() {
+    let home = Home::new();
+    let mut client = begin(&home, "[[answer]]\ntext = \"Hello\"\n");
+    client.ok("subscribe", "(:topics (:session-changed :window-built))");
+    client.ok("chat", "(:content \"hi\")");
+    for messages in [1, 2] {
+        let told = client.notification("session-changed");
+        assert_eq!((&told["method"], &told["messages"]), (&"chat".into(), &messages.into()));
+    }
+    assert!(client.notification("window-built")["tokens"].as_u64() > Some(0));
+    client.ok("add-message", "(:content \"more\")");
+    assert_eq!(client.notification("session-changed")["method"], "add-message");
+}
+
+#[test]
 fn the_usage_log_says_what_each_answer_took() {
     let home = Home::new();
     let answers = "[[answer]]\ntext = \"one\"\nusage = { input = 1000, output = 100, cached = 800 }\n\

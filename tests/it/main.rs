@@ -33,6 +33,7 @@ mod markdown;
 mod memories;
 mod model;
 mod model_tools;
+mod notified;
 mod opaque;
 mod others;
 mod pairs;

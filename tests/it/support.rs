@@ -481,14 +481,24 @@ impl Client {
     /// The parameters of the next notification of this method.
     #[track_caller]
     pub(crate) fn notification(&mut self, method: &str) -> Json {
-        let told = |message: &Json| message["method"] == method;
-        if let Some(index) = self.set_aside.iter().position(told) {
-            return self.set_aside.remove(index)["params"].take();
+        self.told(|message| message["method"] == method)["params"].take()
+    }
+
+    /// The next notification of any method.
+    #[track_caller]
+    pub(crate) fn any_notification(&mut self) -> Json {
+        self.told(|message| message.get("method").is_some())
+    }
+
+    #[track_caller]
+    fn told(&mut self, is_it: impl Fn(&Json) -> bool) -> Json {
+        if let Some(index) = self.set_aside.iter().position(&is_it) {
+            return self.set_aside.remove(index);
         }
         loop {
-            let mut message = self.message();
-            if told(&message) {
-                return message["params"].take();
+            let message = self.message();
+            if is_it(&message) {
+                return message;
             }
             self.set_aside.push(message);
         }

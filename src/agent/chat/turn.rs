@@ -73,7 +73,7 @@ impl Chat {
             let mut context = engine.context_of(row, None)?;
             context.costs = configured.with_room(context.costs);
             let turn = engine.once("chat", key.as_deref(), |engine| {
-                let turn = NewTurn { message, coherence, vector };
+                let turn = NewTurn { method: "chat", message, coherence, vector };
                 engine.process_turn(&context, turn, &*summarizer)
             })?;
             let answered = match key {

@@ -96,10 +96,12 @@ impl Engine {
                 tracing::warn!("cannot store the provider's token counts: {error}");
             }
         }
-        match answer.messages.is_empty() {
-            true => Ok(Vec::new()),
-            false => Ok(self.add_messages(id, answer.messages)?.numbers),
+        if answer.messages.is_empty() {
+            return Ok(Vec::new());
         }
+        let said = self.append(id, answer.messages)?;
+        self.session_changed(id, "chat")?;
+        Ok(said.numbers)
     }
 
     /// Adds the last answer of a turn, records that the chat with this key has it, and ends the

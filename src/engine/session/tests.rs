@@ -262,7 +262,7 @@ fn long_talk(engine: &mut Engine, name: &str) -> u64 {
 
 fn asked() -> NewTurn {
     let message = NewMessage { tokens: 20, ..said(Role::User, "and what of p3?") };
-    NewTurn { message, coherence: None, vector: None }
+    NewTurn { method: "process-turn", message, coherence: None, vector: None }
 }
 
 fn context(engine: &mut Engine, id: u64) -> SessionContext {

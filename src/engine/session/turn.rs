@@ -29,6 +29,8 @@ const HELPFUL: f64 = 0.05;
 /// Input of a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewTurn {
+    /// Method to name as the one that changes the session.
+    pub method: &'static str,
     /// The user's message.
     pub message: NewMessage,
     /// Coherence of the last answer from 0 to 1, if it was judged.
@@ -116,7 +118,7 @@ impl Engine {
             token_count = self.view_tokens(id, costs, &grounded.grounding)?;
             quality = self.quality(id, config.max_tokens, token_count)?;
         }
-        self.session_changed(id, "process-turn")?;
+        self.session_changed(id, turn.method)?;
         Ok(TurnDone {
             message,
             relevance_scores: grounded.grounding.relevances,

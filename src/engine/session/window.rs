@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::windows::Noted;
-use super::super::{Engine, EngineError, Selection, View};
+use super::super::{Engine, EngineError, Event, Selection, View};
 use super::settings::SessionContext;
 use crate::context::render::report::ItemVerdict;
 use crate::curation::notes::without_directive;
@@ -43,7 +43,8 @@ impl Engine {
         Ok(Material { context, messages, summary, items, previous })
     }
 
-    /// Records a built window. Returns the number of its line in the usage log.
+    /// Records a built window, and tells of one that differs from the one before. Returns the number of
+    /// its line in the usage log.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -59,14 +60,17 @@ impl Engine {
             Some(store) => store.log_usage(&usage)?,
             None => 0,
         };
-        self.windows.note(Noted {
-            session: id,
-            at,
-            report: Arc::new(window.report.clone()),
-            items,
-            fingerprint: window.fingerprint(),
-        });
-        self.session_changed(id, "build-context")?;
+        let fingerprint = window.fingerprint();
+        let max_tokens = window.report.max_tokens;
+        let is_same =
+            |last: &Noted| last.fingerprint == fingerprint && last.report.max_tokens == max_tokens;
+        // A client that builds a window whenever it is told of one would never come to rest.
+        if !self.windows.of(id).next().is_some_and(is_same) {
+            let (session, tokens) = (self.session_name(id)?, window.tokens);
+            self.events.push(Event::WindowBuilt { session, tokens, max_tokens });
+        }
+        let report = Arc::new(window.report.clone());
+        self.windows.note(Noted { session: id, at, report, items, fingerprint });
         Ok(line)
     }
 
