@@ -139,8 +139,8 @@ pub(crate) mod frame {
             let Some(payload) = rest.get(..length) else { break };
             frames.push(match length > limit {
                 true => {
-                    let ends = Some(Ends::of(payload));
-                    Frame::TooLong { bytes: length as u64, limit, ends }
+                    let ends = Ends::of(payload);
+                    Frame::TooLong { bytes: length as u64, limit, ends, is_payload: true }
                 }
                 false => Frame::Payload(Bytes::copy_from_slice(payload)),
             });
@@ -151,13 +151,15 @@ pub(crate) mod frame {
 
     fn split(stream: &[u8], limit: usize) -> Vec<Frame> {
         let line = |piece: &[u8]| {
-            let line = match piece.strip_suffix(b"\n") {
+            let whole = piece.strip_suffix(b"\n");
+            let line = match whole {
                 Some(line) => line.strip_suffix(b"\r").unwrap_or(line),
                 None => piece,
             };
             match line.len() {
                 length if length > limit => {
-                    Frame::TooLong { bytes: length as u64, limit, ends: None }
+                    let ends = Ends::of(whole.unwrap_or(piece));
+                    Frame::TooLong { bytes: length as u64, limit, ends, is_payload: false }
                 }
                 _ => Frame::Line(line.to_vec().into()),
             }
@@ -193,8 +195,8 @@ pub(crate) mod length {
         }
         for frame in &expected {
             match frame {
-                Frame::TooLong { ends: Some(ends), .. } => {
-                    assert!(ends.first.len() <= 64 && ends.first.len() == ends.last.len());
+                Frame::TooLong { ends, .. } => {
+                    assert!(ends.first.len() <= 256 && ends.first.len() == ends.last.len());
                     Dialect::ALL.iter().for_each(|dialect| drop(dialect.id_of_ends(ends)));
                 }
                 Frame::Payload(payload) => drop(Dialect::of_payload(payload)),

@@ -80,7 +80,7 @@ impl Serve {
             },
         };
         let secret = self.secret(setup)?;
-        let server = setup.start(owned.as_ref())?;
+        let server = setup.start(owned.as_ref())?.with_secret(secret.clone());
         let mut listeners = JoinSet::new();
         if let Some(path) = self.socket_path(setup)? {
             let socket = UnixSocket::bind(&path)?;
@@ -165,14 +165,16 @@ impl Serve {
     }
 
     fn secret(&self, setup: &Setup) -> anyhow::Result<Option<SecretHash>> {
-        if self.tcp.is_none() && !self.inferior {
-            return Ok(None);
-        }
         let own = setup.folders.config_file.with_file_name("secret");
         let [sly, slime] =
             [".sly-secret", ".slime-secret"].map(|name| setup.folders.home.join(name));
         let usual = [own, sly, slime];
-        Ok(read_secret(setup.config.secret_file.as_deref(), &usual)?)
+        let secret = read_secret(setup.config.secret_file.as_deref(), &usual);
+        match self.tcp.is_none() && !self.inferior {
+            // Nobody has to know it, so it does not matter if it cannot be used.
+            true => Ok(secret.unwrap_or_default()),
+            false => Ok(secret?),
+        }
     }
 
     /// Returns the path of the socket. The owner of a state folder always listens, so that others

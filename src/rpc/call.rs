@@ -13,6 +13,7 @@ use crate::agent::{Job, Limits, Services, WantedCounter};
 use crate::engine::Handle;
 use crate::names::names;
 use crate::tokens::Counter;
+use crate::wire::dialect::Dialect;
 use crate::wire::message::Id;
 
 /// Everything that calls share, including the [`Services`] for turns with models.
@@ -86,6 +87,8 @@ pub struct Call {
     pub peer: Arc<dyn Peer>,
     /// How the client reached the server.
     pub access: Access,
+    /// Dialect of the client.
+    pub dialect: Dialect,
     /// True if the call names its session. If not, the server may have filled in the current one.
     pub is_session_named: bool,
     /// The request's id; `None` for a notification.

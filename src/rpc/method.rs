@@ -8,6 +8,7 @@ use super::error::param_error;
 use super::keyed::Keyed;
 use super::param::Param;
 use crate::value::{Value, kebab};
+use crate::wire::dialect::Dialect;
 use crate::wire::message::WireError;
 
 /// A method: its parameters, its result, and the function that runs it.
@@ -118,6 +119,9 @@ impl Method {
     /// Fails if the parameters are invalid or name something that does not exist.
     pub fn run(&self, call: Call, mut params: Value) -> Result<Step, WireError> {
         self.check_names(&params)?;
+        if call.dialect == Dialect::Json {
+            self.without_nulls(&mut params);
+        }
         if self.change == Change::Nothing {
             return (self.run)(call, params);
         }
@@ -131,6 +135,21 @@ impl Method {
             return Ok(Step::Done(answer));
         }
         Ok(key.wrap((self.run)(call, params)?))
+    }
+
+    /// Returns whether a word is the name of a parameter, or of a member of one.
+    pub(super) fn has_name(&self, word: &str) -> bool {
+        self.params().iter().any(|param| param.name == word || param.inner.contains(&word))
+    }
+
+    /// Removes parameters that are `null` in JSON, where that means that they are left out. A list
+    /// that selects something must not be `null`, so its type decides.
+    fn without_nulls(&self, params: &mut Value) {
+        let Value::Map(entries) = params else { return };
+        let is_list = |name: &str| {
+            self.params().iter().any(|param| param.name == name && param.kind.starts_with("list"))
+        };
+        entries.retain(|(key, value)| *value != Value::Nil || is_list(&key.kebab()));
     }
 
     /// Refuses a parameter that the method does not have.

@@ -117,7 +117,7 @@ pub(super) fn list_providers(call: Call, _: Nothing) -> Result<Step, WireError> 
 #[derive(Serialize)]
 struct ProviderResult<'a> {
     name: &'a str,
-    kind: &'a str,
+    kind: Keyword<&'a str>,
     model: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     base_url: Option<&'a str>,
@@ -147,7 +147,7 @@ fn row(at: usize, configured: &Configured) -> Value {
     };
     Value::of(&ProviderResult {
         name: &configured.name,
-        kind: configured.from.kind(),
+        kind: Keyword(configured.from.kind()),
         model: configured.provider.model(),
         base_url,
         context,

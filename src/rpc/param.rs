@@ -26,6 +26,8 @@ pub struct Param {
     pub doc: &'static str,
     /// Allowed values, if they are a closed list.
     pub values: Vec<&'static str>,
+    /// Names within the value, such as those of a message's members.
+    pub(super) inner: Vec<&'static str>,
     /// True if a call without it uses the current session.
     pub(super) is_current_session: bool,
 }
@@ -57,13 +59,27 @@ fn param(field: &'static str, schema: &Json, required: bool) -> Param {
     let of_a_property =
         || given["properties"].as_object().into_iter().flat_map(|map| map.values()).find_map(own);
     let values = own(given).or_else(|| own(&given["items"])).or_else(of_a_property);
+    let mut inner = Vec::new();
+    add_inner_names(given, &mut inner);
     Param {
         name: field.replace('_', "-").leak(),
         kind: kind(given).leak(),
         required,
         doc: doc.leak(),
         values: values.into_iter().flatten().map(|name| &*name.leak()).collect(),
+        inner,
         is_current_session: given["x-current-session"] == true,
+    }
+}
+
+/// Adds the names of all members within a schema.
+fn add_inner_names(schema: &Json, names: &mut Vec<&'static str>) {
+    for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
+        names.push(name.replace('_', "-").leak());
+        add_inner_names(unless_null(inner), names);
+    }
+    if let Some(items) = schema.get("items") {
+        add_inner_names(unless_null(items), names);
     }
 }
 

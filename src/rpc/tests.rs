@@ -29,6 +29,7 @@ fn call() -> Call {
         tools: Arc::new(tools),
         peer: Arc::new(Nobody),
         access: Access::Local,
+        dialect: crate::wire::dialect::Dialect::Native,
         is_session_named: true,
         id: None,
         cancelled,

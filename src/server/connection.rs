@@ -51,7 +51,7 @@ pub(super) async fn serve(
     let dispatching = dispatch(server.clone(), outbox.clone(), running.clone(), waiting);
     let mut dispatcher = tokio::spawn(dispatching);
     let room = Arc::new(Semaphore::new(2 * limit / ROOM_UNIT + 1));
-    let door = Door::new(admission);
+    let door = Door::new(admission).with_known(server.secret.clone());
     let (decoder, access) = (decoder(&door, limit), door.access());
     let (engine, caller) = (server.tools().engine.clone(), calls.downgrade());
     let reading = read(
@@ -173,12 +173,12 @@ impl Reader {
         let (message, framed) = match frame {
             Frame::Line(line) => (line, false),
             Frame::Payload(payload) => (payload, true),
-            Frame::TooLong { bytes, limit, ends } => {
+            Frame::TooLong { bytes, limit, ends, is_payload } => {
                 let why = format!(
                     "the message has {bytes} bytes, but at most {limit} are accepted; send less, \
                      or raise max-message-bytes"
                 );
-                return self.refuse(ends, why);
+                return self.refuse(Some((ends, is_payload)), why);
             }
             Frame::Lost { header } => {
                 let why = format!(
@@ -212,15 +212,17 @@ impl Reader {
     }
 
     /// Answers an unreadable message with an error, or ends the connection if no valid message has
-    /// come yet. Reads the request id from the `ends` of an oversized message, so that its caller
-    /// gets the error.
-    fn refuse(&mut self, ends: Option<Ends>, why: String) -> bool {
+    /// come yet. Reads the dialect and the request id from the ends of an oversized message, so
+    /// that its caller gets the error.
+    fn refuse(&mut self, oversized: Option<(Ends, bool)>, why: String) -> bool {
         if self.door.is_wary() {
             return self.turn_away();
         }
-        let id = ends.and_then(|ends| {
-            let known =
-                self.dialect.or_else(|| self.begin_dialect(Dialect::of_payload(&ends.first)));
+        let id = oversized.and_then(|(ends, is_payload)| {
+            let known = self.dialect.or_else(|| {
+                let of = if is_payload { Dialect::of_payload } else { Dialect::of_line };
+                self.begin_dialect(of(&ends.first))
+            });
             known.and_then(|dialect| dialect.id_of_ends(&ends))
         });
         self.outbox.reply(id, Err(WireError::new(WireError::INVALID_REQUEST, why)));
@@ -253,7 +255,7 @@ impl Reader {
             Incoming::Methods(id) => self.outbox.reply(id, Ok(method_rows())),
             Incoming::Talk(talk) => return self.repls().take(talk),
             Incoming::Call(request) if request.method == "cancel" => match bytes > LARGE_MESSAGE {
-                false => self.cancel(request),
+                false => self.cancel(request, dialect),
                 true => {
                     let why = format!("a cancel message may have at most {LARGE_MESSAGE} bytes");
                     let error = WireError::new(WireError::INVALID_REQUEST, why);
@@ -273,6 +275,7 @@ impl Reader {
                     answer_to: None,
                     peer: None,
                     access,
+                    dialect,
                     cancelled,
                     bytes,
                     room,
@@ -335,20 +338,23 @@ impl Reader {
     }
 
     /// Runs `cancel` at once: it must overtake the queued calls.
-    fn cancel(&mut self, request: Request) {
+    fn cancel(&mut self, request: Request, dialect: Dialect) {
         let Request { id, method, params } = request;
         let call = Call {
             tools: Arc::clone(self.server.tools()),
             peer: Arc::new(self.outbox.clone()),
             access: self.door.access(),
+            dialect,
             is_session_named: true,
             id: id.clone(),
             cancelled: Arc::new(CancellationToken::new()),
         };
-        let outcome = match rpc::find(&method).and_then(|method| method.run(call, params)) {
+        let found = rpc::find(&method);
+        let called = found.as_ref().ok().copied();
+        let outcome = match found.and_then(|method| method.run(call, params)) {
             Ok(Step::Cancel(target)) => Ok(self.running.cancel(&target)),
             Ok(_) => Err(defect(&method)),
-            Err(error) => Err(error),
+            Err(error) => Err(rpc::spelled(error, dialect, called)),
         };
         if id.is_some() {
             self.outbox.reply(id, outcome);

@@ -15,6 +15,7 @@ use super::sent::SentTo;
 use crate::engine::{Caller, EngineError, Reach};
 use crate::rpc::{self, Call, Finish, Method, Pace, Step, Work, engine_error, internal_error};
 use crate::value::Value;
+use crate::wire::dialect::Dialect;
 use crate::wire::message::{Id, Request, WireError};
 
 /// Maximum number of queued calls of one client. Beyond it, messages wait in the transport.
@@ -43,6 +44,8 @@ pub(super) struct Waiting {
     pub(super) peer: Option<Arc<dyn rpc::Peer>>,
     /// Rights of the caller, from how it reached the server.
     pub(super) access: rpc::Access,
+    /// Dialect of the client.
+    pub(super) dialect: Dialect,
     pub(super) cancelled: Arc<CancellationToken>,
     /// Length of the call's message in bytes.
     pub(super) bytes: usize,
@@ -96,9 +99,10 @@ impl Inside {
             let cancelled = Arc::new(cancelled);
             let (answer_to, answer) = oneshot::channel();
             let answer_to = Some(answer_to);
-            let access = self.access;
+            let (access, dialect) = (self.access, Dialect::Slynk);
+            let (bytes, room) = (0, None);
             let waiting =
-                Waiting { request, answer_to, peer, access, cancelled, bytes: 0, room: None };
+                Waiting { request, answer_to, peer, access, dialect, cancelled, bytes, room };
             // Both fail only once the connection has ended.
             let _ = self.calls.send(waiting).await;
             answer.await.unwrap_or_else(|_| Err(engine_error(EngineError::Cancelled)))
@@ -119,9 +123,13 @@ pub(super) async fn dispatch(
     let aside = Arc::new(Semaphore::new(CALLS_ASIDE));
     let elsewhere = Arc::new(Semaphore::new(CALLS_ELSEWHERE));
     while let Some(next) = waiting.recv().await {
-        let Waiting { request, answer_to, peer: own, access, cancelled, bytes, room } = next;
+        let Waiting { request, answer_to, peer: own, access, dialect, cancelled, bytes, room } =
+            next;
         let Request { id, method, params } = request;
+        let found = rpc::find(&method);
         let reply = Reply {
+            dialect,
+            method: found.as_ref().ok().copied(),
             outbox: outbox.clone(),
             to: answer_to.map_or(To::Client(id.clone()), To::Caller),
             cancelled: cancelled.clone(),
@@ -131,7 +139,7 @@ pub(super) async fn dispatch(
             bytes,
             _room: room,
         };
-        let method = match rpc::find(&method) {
+        let method = match found {
             Ok(method) => method,
             Err(error) => {
                 discard(params);
@@ -141,7 +149,7 @@ pub(super) async fn dispatch(
         };
         let peer = own.unwrap_or_else(|| peer.clone());
         let tools = Arc::clone(server.tools());
-        let call = Call { tools, peer, access, is_session_named: true, id, cancelled };
+        let call = Call { tools, peer, access, dialect, is_session_named: true, id, cancelled };
         match method.pace {
             Pace::Prompt if bytes <= LARGE_MESSAGE => {
                 let step = begin(method, call, params);
@@ -195,6 +203,8 @@ enum To {
 }
 
 struct Reply {
+    dialect: Dialect,
+    method: Option<&'static Method>,
     outbox: Outbox,
     to: To,
     cancelled: Arc<CancellationToken>,
@@ -214,6 +224,7 @@ impl Reply {
 
     /// Sends an answer that may hold a place among the large ones.
     fn send_from(self, outcome: Outcome, place: Option<OwnedSemaphorePermit>) {
+        let outcome = outcome.map_err(|error| rpc::spelled(error, self.dialect, self.method));
         match (self.to, &outcome) {
             (To::Client(id @ Some(_)), _) => self.outbox.reply_from(id, outcome, place),
             (To::Client(None), Err(error)) => tracing::debug!("a notification failed: {error}"),

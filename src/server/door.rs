@@ -14,6 +14,8 @@ const FIRST_MESSAGE_TIME: Duration = Duration::from_secs(600);
 /// Admission state of one connection.
 pub(super) struct Door {
     admission: Admission,
+    /// Secret that a client who owes no proof may send first.
+    known: Option<SecretHash>,
     access: Access,
     is_new: bool,
     is_wary: bool,
@@ -33,7 +35,13 @@ impl Door {
     pub(super) fn new(admission: Admission) -> Self {
         let is_local = matches!(admission, Admission::Granted);
         let access = if is_local { Access::Local } else { Access::Tcp };
-        Self { admission, access, is_new: true, is_wary: !is_local }
+        Self { admission, known: None, access, is_new: true, is_wary: !is_local }
+    }
+
+    /// Sets the secret that a client who owes no proof may send first. Nothing follows from it.
+    pub(super) fn with_known(self, known: Option<SecretHash>) -> Self {
+        let known = known.filter(|_| matches!(self.admission, Admission::Granted));
+        Self { known, ..self }
     }
 
     /// Returns the client's rights.
@@ -68,7 +76,7 @@ impl Door {
 
     /// Returns the secret that may or must come first.
     pub(super) fn secret(&self) -> Option<SecretHash> {
-        self.admission.secret()
+        self.admission.secret().or_else(|| self.known.clone())
     }
 
     /// Records that a relay speaks for a client that reached it over TCP.
@@ -81,16 +89,18 @@ impl Door {
         self.is_wary = false;
     }
 
-    /// Classifies the next line or payload. SLY and SLIME always send a secret as their first
-    /// payload, so one that was not asked for is ignored.
+    /// Classifies the next line or payload. A secret that was not asked for is ignored: SLY and
+    /// SLIME always send one as their first payload, and other clients may send the right one.
     pub(super) fn enter(&mut self, said: &[u8], framed: bool) -> Entry {
         let is_first = std::mem::replace(&mut self.is_new, false);
+        let was_known = self.known.take().is_some_and(|known| known.is(said));
         match self.admission.admit(said) {
             None => Entry::Stranger,
             Some(false) => {
                 self.access = Access::TcpWithSecret;
                 Entry::Secret
             }
+            Some(true) if is_first && was_known => Entry::Secret,
             Some(true) if is_first && framed && !said.trim_ascii_start().starts_with(b"(") => {
                 Entry::Secret
             }
@@ -125,6 +135,19 @@ mod tests {
         check(Admission::Offered(None), &["s3cret"], Entry::Secret, Access::Tcp);
         check(Admission::Refused, &["s3cret"], Entry::Stranger, Access::Tcp);
         check(Admission::Granted, &["s3cret"], Entry::Secret, Access::Local);
+    }
+
+    #[test]
+    fn a_local_client_may_send_the_secret_first_and_gains_nothing() {
+        let door = || Door::new(Admission::Granted).with_known(Some(SecretHash::new("s3cret")));
+        let mut right = door();
+        assert!(right.secret().is_some_and(|secret| secret.is(b"s3cret")));
+        assert_eq!(right.enter(b"s3cret", false), Entry::Secret);
+        assert_eq!(right.enter(b"s3cret", false), Entry::Message);
+        assert_eq!(right.access(), Access::Local);
+        assert_eq!(door().enter(b"help", false), Entry::Message);
+        let offered = Door::new(Admission::Offered(None)).with_known(Some(SecretHash::new("x")));
+        assert!(offered.secret().is_none());
     }
 
     #[test]

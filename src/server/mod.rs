@@ -46,6 +46,8 @@ pub struct Server {
     tasks: TaskTracker,
     /// Number of connections so far.
     connections: Arc<AtomicU64>,
+    /// Secret for TCP, which a client that needs none may send all the same.
+    secret: Option<auth::SecretHash>,
 }
 
 impl Server {
@@ -81,7 +83,13 @@ impl Server {
             tokio::spawn(ending.clone().run_until_cancelled_owned(backups));
         }
         let connections = Arc::default();
-        Self { tools: Arc::new(tools), events, ending, tasks, connections }
+        Self { tools: Arc::new(tools), events, ending, tasks, connections, secret: None }
+    }
+
+    /// Sets the secret that clients who need none may send as their first line. It is ignored.
+    #[must_use]
+    pub(crate) fn with_secret(self, secret: Option<auth::SecretHash>) -> Self {
+        Self { secret, ..self }
     }
 
     /// Serves one client until it leaves or the server ends. `admission` says what it must prove

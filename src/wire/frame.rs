@@ -32,8 +32,10 @@ pub enum Frame {
         bytes: u64,
         /// Maximum length that is accepted, in bytes.
         limit: usize,
-        /// First and last bytes of a payload; `None` for a line.
-        ends: Option<Ends>,
+        /// First and last bytes.
+        ends: Ends,
+        /// True for a payload, false for a line.
+        is_payload: bool,
     },
     /// An invalid header. No later message can be found.
     Lost {
@@ -57,9 +59,8 @@ pub(crate) struct LineDecoder {
 enum State {
     /// Collecting a line. The first `searched` bytes hold no newline.
     Collecting { searched: usize },
-    /// Skipping a line. `skipped` bytes are gone, and `after_return` tells if the last one was a
-    /// `\r`.
-    Skipping { skipped: u64, after_return: bool },
+    /// Skipping a line. `skipped` bytes are gone, except for its `ends`.
+    Skipping { skipped: u64, ends: Ends },
 }
 
 /// Number of bytes without a newline that make a line long.
@@ -91,10 +92,14 @@ impl LineDecoder {
             self.state = AT_LINE_START;
             let mut line = source.split_to(searched + found);
             source.advance(1);
-            if line.last() == Some(&b'\r') {
-                line.truncate(line.len() - 1);
-            }
-            return Some(self.checked(line));
+            let length = line.strip_suffix(b"\r").unwrap_or(&line).len();
+            return Some(match length <= self.max_bytes {
+                true => {
+                    line.truncate(length);
+                    Frame::Line(line.freeze())
+                }
+                false => self.too_long(length as u64, Ends::of(&line)),
+            });
         }
         // One more byte may turn out to be half of the line's end.
         let may_fit = source.len() <= self.max_bytes.saturating_add(1);
@@ -105,41 +110,33 @@ impl LineDecoder {
             }
             State::Collecting { searched }
         } else {
-            skip_all(source, 0, false)
+            skip_all(source, 0, Ends::default())
         };
         None
     }
 
-    fn skip(&mut self, source: &mut BytesMut, skipped: u64, after_return: bool) -> Option<Frame> {
+    fn skip(&mut self, source: &mut BytesMut, skipped: u64, ends: Ends) -> Option<Frame> {
         match memchr::memchr(b'\n', source) {
             Some(found) => {
-                let State::Skipping { skipped, after_return } =
-                    skip_all(&mut source.split_to(found), skipped, after_return)
+                let State::Skipping { skipped, ends } =
+                    skip_all(&mut source.split_to(found), skipped, ends)
                 else {
                     return None;
                 };
                 source.advance(1);
                 self.state = AT_LINE_START;
-                let bytes = skipped - u64::from(after_return);
-                Some(self.too_long(bytes))
+                let bytes = skipped - u64::from(ends.last.ends_with(b"\r"));
+                Some(self.too_long(bytes, ends))
             }
             None => {
-                self.state = skip_all(source, skipped, after_return);
+                self.state = skip_all(source, skipped, ends);
                 None
             }
         }
     }
 
-    fn checked(&self, line: BytesMut) -> Frame {
-        if line.len() <= self.max_bytes {
-            Frame::Line(line.freeze())
-        } else {
-            self.too_long(line.len() as u64)
-        }
-    }
-
-    fn too_long(&self, bytes: u64) -> Frame {
-        Frame::TooLong { bytes, limit: self.max_bytes, ends: None }
+    fn too_long(&self, bytes: u64, ends: Ends) -> Frame {
+        Frame::TooLong { bytes, limit: self.max_bytes, ends, is_payload: false }
     }
 }
 
@@ -148,9 +145,15 @@ impl Decoder for LineDecoder {
     type Error = io::Error;
 
     fn decode(&mut self, source: &mut BytesMut) -> io::Result<Option<Frame>> {
-        Ok(match self.state {
-            State::Collecting { searched } => self.collect(source, searched),
-            State::Skipping { skipped, after_return } => self.skip(source, skipped, after_return),
+        Ok(match &mut self.state {
+            State::Collecting { searched } => {
+                let searched = *searched;
+                self.collect(source, searched)
+            }
+            State::Skipping { skipped, ends } => {
+                let (skipped, ends) = (*skipped, std::mem::take(ends));
+                self.skip(source, skipped, ends)
+            }
         })
     }
 
@@ -160,18 +163,24 @@ impl Decoder for LineDecoder {
             return Ok(Some(frame));
         }
         Ok(match std::mem::replace(&mut self.state, AT_LINE_START) {
-            State::Skipping { skipped, .. } => Some(self.too_long(skipped)),
+            State::Skipping { skipped, ends } => Some(self.too_long(skipped, ends)),
             State::Collecting { .. } if source.is_empty() => None,
-            State::Collecting { .. } => Some(self.checked(source.split())),
+            State::Collecting { .. } if source.len() <= self.max_bytes => {
+                Some(Frame::Line(source.split().freeze()))
+            }
+            State::Collecting { .. } => {
+                let line = source.split();
+                Some(self.too_long(line.len() as u64, Ends::of(&line)))
+            }
         })
     }
 }
 
-fn skip_all(source: &mut BytesMut, skipped: u64, after_return: bool) -> State {
-    let after_return = source.last().map_or(after_return, |last| *last == b'\r');
+fn skip_all(source: &mut BytesMut, skipped: u64, mut ends: Ends) -> State {
+    ends.add(source);
     let skipped = skipped + source.len() as u64;
     source.clear();
-    State::Skipping { skipped, after_return }
+    State::Skipping { skipped, ends }
 }
 
 #[cfg(test)]

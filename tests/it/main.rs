@@ -11,6 +11,7 @@ mod circles;
 mod configure;
 mod curation;
 mod damage;
+mod dialects;
 mod docs;
 mod door;
 mod durability;

@@ -40,7 +40,7 @@ fn names_with_a_meaning_are_understood_in_either_spelling() {
     assert!(added.contains(r#""metadata":{"start_line":3,"end_line":4}"#), "{added}");
     let params = r#"{"content":"x","metadata":{"start-line":0}}"#;
     let refused = ask(&home, &call("add_context", params));
-    assert!(refused.contains("metadata.start-line must be an integer of 1 or more"), "{refused}");
+    assert!(refused.contains("metadata.start_line must be an integer of 1 or more"), "{refused}");
 }
 
 #[test]

@@ -116,12 +116,27 @@ fn canonical(value: &Json) -> Json {
     }
 }
 
-/// What a dialect can tell: of an error EPC and Slynk have only the message.
+/// What a dialect can tell: of an error EPC and Slynk have only the message. JSON has words of its
+/// own for names and for truth.
 fn seen_in(dialect: Dialect, answer: &Json) -> Json {
+    let answer = &in_one_spelling(answer);
     match answer.get("message").filter(|_| dialect.is_framed() && answer.get("code").is_some()) {
         Some(message) => serde_json::json!({"message": message}),
         None => answer.clone(),
     }
+}
+
+/// An error with its message and data in one spelling; anything else as it is.
+fn in_one_spelling(answer: &Json) -> Json {
+    let mut answer = answer.clone();
+    if answer.get("code").is_some() {
+        for member in ["message", "data"] {
+            let text = answer[member].to_string().replace('_', "-");
+            let text = text.replace("true or false", "t or nil").replace("got null", "got nil");
+            answer[member] = serde_json::from_str(&text).unwrap();
+        }
+    }
+    answer
 }
 
 #[test]

@@ -9,9 +9,9 @@
 > (:id 4 :method add-context)
 < (:id 4 :error (:code -32602 :message "content is required" :data (:param :content)))
 > (:id 5 :method add-context :params (:content "one
-< (:id nil :error (:code -32700 :message "column 50: the text ends inside the string that begins at column 46; a message is one line: print newlines as \\n (print-escape-newlines in Emacs)" :data (:column 50)))
+< (:id 5 :error (:code -32700 :message "column 50: the text ends inside the string that begins at column 46; a message is one line: print newlines as \\n (print-escape-newlines in Emacs)" :data (:column 50)))
 > (:id 6 :method ping))
-< (:id nil :error (:code -32700 :message "column 21: something follows the first datum; a line holds one message" :data (:column 21)))
+< (:id 6 :error (:code -32700 :message "column 21: something follows the first datum; a line holds one message" :data (:column 21)))
 > (:id 7)
 < (:id 7 :error (:code -32600 :message "the message has no method"))
 > (:id 8 :method undo :params (:manager "m"))

@@ -19,6 +19,7 @@ use crate::value::{self, MAX_DATA};
 pub(crate) use printer::{into_text, print_str};
 pub use printer::{print, print_into};
 pub use reader::read;
+pub(crate) use reader::read_beginning;
 
 /// Maximum nesting. Lists, vectors, records and quotes all count as a level. `prin1` itself stops
 /// at 200 by default.

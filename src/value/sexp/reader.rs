@@ -20,6 +20,19 @@ pub fn read(text: &str) -> Result<Value, ReadError> {
     })
 }
 
+/// Reads the data at the beginning of a list whose end may be missing, up to the first that may be
+/// incomplete.
+pub(crate) fn read_beginning(text: &str) -> Vec<Value> {
+    let Some(inside) = text.trim_start().strip_prefix('(') else { return Vec::new() };
+    let (mut reader, mut found) = (Reader::new(inside), Vec::new());
+    while let Ok(value) = reader.read_datum()
+        && reader.at < inside.len()
+    {
+        found.push(value);
+    }
+    found
+}
+
 /// Returns the column of the byte at `byte`, counted from 1 in characters.
 pub(crate) fn column_of(text: &str, byte: usize) -> usize {
     text[..text.floor_char_boundary(byte)].chars().count() + 1

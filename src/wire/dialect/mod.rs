@@ -2,6 +2,7 @@
 //! data into requests. The submodules read and write the data.
 
 mod epc;
+mod ids;
 mod json;
 mod native;
 mod slynk;
@@ -67,7 +68,8 @@ impl Dialect {
         match self {
             Self::Epc => epc::first_id(&ends.first),
             Self::Slynk => slynk::last_id(&ends.first, &ends.last),
-            Self::Native | Self::Json => None,
+            Self::Native => ids::native(ends),
+            Self::Json => ids::json(ends),
         }
     }
 
@@ -93,15 +95,15 @@ impl Dialect {
         if is_skipped(message) {
             return Incoming::Ignored;
         }
-        let value = match self {
-            Self::Native => native::read(message),
-            Self::Json => json::read(message),
+        let (value, first_id): (_, fn(&[u8]) -> _) = match self {
+            Self::Native => (native::read(message), ids::native_first),
+            Self::Json => (json::read(message), ids::json_first),
             Self::Epc => return epc::decode(message),
             Self::Slynk => return slynk::decode(message),
         };
         match value {
             Ok(value) => incoming(value),
-            Err(error) => Incoming::Invalid(None, error),
+            Err(error) => Incoming::Invalid(first_id(&Ends::of(message).first), error),
         }
     }
 }

@@ -118,7 +118,7 @@ fn unreadable_lines_tell_the_column_and_what_to_do() {
         Native,
         "(:id 1 :method \"λ",
         &format!(
-            "- -32700 column 18: the text ends inside the string that begins at column 16; \
+            "1 -32700 column 18: the text ends inside the string that begins at column 16; \
          {one_line} (:column 18)"
         ),
     );
@@ -131,7 +131,7 @@ fn unreadable_lines_tell_the_column_and_what_to_do() {
         ),
     );
     check(Native, "(:id 1 :method m) (:id 2)", {
-        "- -32700 column 19: something follows the first datum; a line holds one message \
+        "1 -32700 column 19: something follows the first datum; a line holds one message \
          (:column 19)"
     });
     check(Native, "(:id #<buffer x>)", {
@@ -142,7 +142,7 @@ fn unreadable_lines_tell_the_column_and_what_to_do() {
         "- -32700 column 513: lists nest deeper than 512 levels (:column 513)"
     });
     check(Json, r#"{"id":1,"method":"m"#, {
-        "- -32700 column 20: the text ends inside a string; a message is one line: write \
+        "1 -32700 column 20: the text ends inside a string; a message is one line: write \
          newlines as \\n (:column 20)"
     });
     check(Json, "{x", "- -32700 column 2: key must be a string (:column 2)");
@@ -362,7 +362,26 @@ fn the_id_is_at_one_end_of_a_payload() {
     check(Slynk, &format!("(:emacs-rex (f \"{long}\") \"P\" t 5"), None);
     check(Slynk, &format!("(:emacs-channel-send 1 (:process \"{long} 5))"), None);
     check(Slynk, "", None);
-    check(Native, "(:id 1 :method ping)", None);
+    check(Native, &format!("(:id 7 :method f :params (:x \"{long}\"))"), Some(7));
+    check(Native, &format!("(:jsonrpc \"2.0\" :method f :params (:x \"{long}\") :id 7)"), Some(7));
+    check(Native, &format!("(:method f :params (:x \"{long}\" :id 7))"), None);
+    check(Native, "(:id 1", None);
+    check(Json, &format!("{{\"jsonrpc\": \"2.0\", \"id\": 7, \"params\": \"{long}\"}}"), Some(7));
+    check(Json, &format!("{{\"params\":{{\"a\":1}},\"x\":\"{long}\",\"id\":7}}\r"), Some(7));
+    check(Json, &format!("{{\"x\":\"{long}\",\"params\":{{\"id\":7}}}}"), None);
+    check(Json, &format!("{{\"x\":\"{long},\\\"id\\\":7}}"), None);
+    check(Json, "{\"id\":1", None);
+}
+
+#[test]
+fn ids_that_are_texts_are_read_whole_or_not_at_all() {
+    let id = |dialect: Dialect, line: &str| dialect.id_of_ends(&Ends::of(line.as_bytes()));
+    let text = |text: &str| Some(Id::Str(text.to_owned()));
+    assert_eq!(id(Json, r#"{"id":"a \"b","method":"#), text("a \"b"));
+    assert_eq!(id(Native, r#"(:id "a \"b" :method"#), text("a \"b"));
+    let long = "x".repeat(300);
+    assert_eq!(id(Json, &format!(r#"{{"id":"{long}","method":""#)), None);
+    assert_eq!(id(Native, &format!(r#"(:id "{long}" :method""#)), None);
 }
 
 #[test]

@@ -9,12 +9,12 @@ use super::Frame;
 pub const HEADER_BYTES: usize = 6;
 /// Maximum length of a payload that six hex digits can announce, in bytes: 16 MiB less one.
 pub(crate) const MAX_PAYLOAD: usize = 0xff_ffff;
-/// Number of bytes kept from each end of a skipped payload. The id is there.
-pub(crate) const ENDS_BYTES: usize = 64;
+/// Number of bytes kept from each end of a skipped message. The id is there.
+pub(crate) const ENDS_BYTES: usize = 256;
 /// Maximum number of bytes reserved at once for a payload that has only been announced.
 const RESERVED_AT_ONCE: usize = 64 << 10;
 
-/// The first and last [`ENDS_BYTES`] of a payload. They overlap if the payload is short.
+/// The first and last [`ENDS_BYTES`] of a message. They overlap if the message is short.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ends {
     /// First bytes.
@@ -84,9 +84,9 @@ impl LengthDecoder {
                 if *left > 0 {
                     return None;
                 }
-                let (bytes, ends) = (*length as u64, Some(std::mem::take(ends)));
+                let (bytes, ends) = (*length as u64, std::mem::take(ends));
                 self.state = State::Header;
-                Some(Frame::TooLong { bytes, limit: self.max_bytes, ends })
+                Some(Frame::TooLong { bytes, limit: self.max_bytes, ends, is_payload: true })
             }
             State::Header | State::Lost => {
                 source.clear();
@@ -97,15 +97,15 @@ impl LengthDecoder {
 }
 
 impl Ends {
-    /// Returns the ends of a complete payload.
+    /// Returns the ends of a complete message.
     pub fn of(payload: &[u8]) -> Self {
         let mut ends = Self::default();
         ends.add(payload);
         ends
     }
 
-    /// Adds the next piece of the payload.
-    fn add(&mut self, piece: &[u8]) {
+    /// Adds the next piece of the message.
+    pub(super) fn add(&mut self, piece: &[u8]) {
         let room = ENDS_BYTES - self.first.len();
         self.first.extend_from_slice(&piece[..room.min(piece.len())]);
         self.last.extend_from_slice(&piece[piece.len().saturating_sub(ENDS_BYTES)..]);

@@ -81,7 +81,12 @@ fn an_overlong_line_is_not_kept() {
         assert!(buffer.len() <= 1001 && buffer.capacity() < 10_000);
     }
     buffer.extend_from_slice(b"\n");
-    let expected = Frame::TooLong { bytes: 10_000_000, limit: 1000, ends: None };
+    let expected = Frame::TooLong {
+        bytes: 10_000_000,
+        limit: 1000,
+        ends: Ends::of(&[b'x'; 1000]),
+        is_payload: false,
+    };
     assert_eq!(decoder.decode(&mut buffer).unwrap(), Some(expected));
 }
 
@@ -113,11 +118,11 @@ fn no_message_is_found_after_a_wrong_length() {
 
 #[test]
 fn both_ends_of_an_overlong_payload_are_kept() {
-    for length in [10, 63, 64, 65, 130, 1000] {
+    for length in [10, 63, 64, 65, 130, 255, 256, 257, 1000] {
         let payload: Vec<u8> = (0..length).map(|at| b'a' + (at % 26) as u8).collect();
         let mut stream = format!("{length:06x}").into_bytes();
         stream.extend_from_slice(&payload);
-        for size in [1, 7, 64, 65, stream.len()] {
+        for size in [1, 7, 64, 65, 256, 257, stream.len()] {
             let (mut decoder, mut buffer) = (StreamDecoder::new(9), BytesMut::new());
             let mut frames = Vec::new();
             for piece in stream.chunks(size) {
@@ -127,8 +132,9 @@ fn both_ends_of_an_overlong_payload_are_kept() {
             }
             let kept = payload.len().min(ENDS_BYTES);
             let (first, last) = (&payload[..kept], &payload[payload.len() - kept..]);
-            let ends = Some(Ends { first: first.to_vec(), last: last.to_vec() });
-            assert_eq!(frames, [Frame::TooLong { bytes: length, limit: 9, ends }]);
+            let ends = Ends { first: first.to_vec(), last: last.to_vec() };
+            let expected = Frame::TooLong { bytes: length, limit: 9, ends, is_payload: true };
+            assert_eq!(frames, [expected]);
         }
     }
 }

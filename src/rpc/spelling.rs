@@ -1,0 +1,129 @@
+//! The words of errors as JSON clients know them: names in snake_case, `true`, `false` and `null`.
+//! Errors are made with the words of Lisp.
+
+use std::borrow::Cow;
+
+use super::method::Method;
+use super::table::methods;
+use crate::value::Value;
+use crate::wire::dialect::Dialect;
+use crate::wire::message::WireError;
+
+/// Members of an error's data whose values are names of parameters or methods.
+const NAMING: [&str; 3] = ["param", "setting", "nearest"];
+/// Phrases of Lisp with their counterparts in JSON; the first that fits is used.
+const PHRASES: [(&str, &str); 3] = [("t or nil", "true or false"), ("t", "true"), ("nil", "null")];
+
+/// Returns an error in the words of the dialect. `method` is the one that was called, if there is
+/// one.
+pub(crate) fn spelled(error: WireError, dialect: Dialect, method: Option<&Method>) -> WireError {
+    if dialect != Dialect::Json {
+        return error;
+    }
+    let is_name = |word: &str| match method {
+        Some(method) => method.has_name(word),
+        None => methods().any(|method| method.name == word),
+    };
+    let names_any = NAMING.iter().any(|name| error.data.get(name).is_some());
+    let message = match names_any || error.code == WireError::INVALID_PARAMS {
+        true => in_json(&error.message, is_name),
+        false => error.message,
+    };
+    WireError { code: error.code, message, data: with_names(error.data) }
+}
+
+fn with_names(data: Value) -> Value {
+    let Value::Map(mut entries) = data else { return data };
+    for (_, value) in entries.iter_mut().filter(|(key, _)| NAMING.contains(&&**key)) {
+        snake(value);
+    }
+    Value::Map(entries)
+}
+
+fn snake(name: &mut Value) {
+    match name {
+        Value::Str(text) => *text = text.replace('-', "_"),
+        Value::Keyword(text) | Value::Symbol(text) => *text = text.replace('-', "_").into(),
+        Value::List(names) => names.iter_mut().for_each(snake),
+        _ => {}
+    }
+}
+
+/// Returns the message with its words in JSON's spelling. What is between quotes is a client's.
+fn in_json(message: &str, is_name: impl Fn(&str) -> bool) -> String {
+    let mut out = String::with_capacity(message.len());
+    let mut rest = message;
+    let mut before = ' ';
+    while let Some(first) = rest.chars().next() {
+        let length = match first {
+            '"' => quoted(rest),
+            _ if is_of_word(first) => rest.find(|c| !is_of_word(c)).unwrap_or(rest.len()),
+            _ => first.len_utf8(),
+        };
+        let phrase = PHRASES.iter().find(|(lisp, _)| is_phrase(rest, lisp, before));
+        let (taken, said) = match phrase {
+            Some((lisp, json)) => (lisp.len(), Cow::Borrowed(*json)),
+            None if before != '/' && is_name(&rest[..length]) => {
+                (length, Cow::Owned(rest[..length].replace('-', "_")))
+            }
+            None => (length, Cow::Borrowed(&rest[..length])),
+        };
+        before = rest[..taken].chars().next_back().unwrap_or(before);
+        out.push_str(&said);
+        rest = &rest[taken..];
+    }
+    out
+}
+
+/// Returns the length of a quoted text at the beginning.
+fn quoted(text: &str) -> usize {
+    let mut is_escaped = false;
+    let end = text.char_indices().skip(1).find(|(_, c)| match c {
+        '"' => !is_escaped,
+        c => {
+            is_escaped = *c == '\\' && !is_escaped;
+            false
+        }
+    });
+    end.map_or(text.len(), |(end, _)| end + 1)
+}
+
+fn is_of_word(character: char) -> bool {
+    character.is_alphanumeric() || matches!(character, '-' | '_')
+}
+
+/// Returns whether the text begins with the phrase, as words of their own.
+fn is_phrase(text: &str, phrase: &str, before: char) -> bool {
+    let ends = |rest: &str| !rest.starts_with(|c| is_of_word(c) || c == '\'');
+    let begins = !is_of_word(before) && !matches!(before, ':' | '\'' | '/' | '.');
+    begins && text.strip_prefix(phrase).is_some_and(ends)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(message: &str, expected: &str) {
+        let is_name = |word: &str| ["max-tokens", "tool-calls", "start-line"].contains(&word);
+        assert_eq!(in_json(message, is_name), expected);
+    }
+
+    #[test]
+    fn names_and_truth_are_spelled_as_in_json() {
+        check("max-tokens must be 0 or more, got -3", "max_tokens must be 0 or more, got -3");
+        check("metadata.start-line must be", "metadata.start_line must be");
+        check("is required, or tool-calls, or x-y", "is required, or tool_calls, or x-y");
+        check("must be t or nil, got nil", "must be true or false, got null");
+        check("give t; don't, :t or nil-x", "give true; don't, :t or nil-x");
+    }
+
+    #[test]
+    fn words_of_the_client_stay() {
+        check(r#"got "max-tokens \" nil", nil"#, r#"got "max-tokens \" nil", null"#);
+        check(
+            "no file /srv/max-tokens and \"max-tokens",
+            "no file /srv/max-tokens and \"max-tokens",
+        );
+    }
+}

@@ -1,0 +1,78 @@
+//! The ids of lines that cannot be read otherwise, from what is left of them: the sender waits for
+//! an answer.
+
+use serde::de::IgnoredAny;
+
+use super::id_of;
+use crate::value::Value;
+use crate::value::json::from_json;
+use crate::value::sexp;
+use crate::wire::frame::Ends;
+use crate::wire::message::Id;
+
+/// Returns the id in the beginning of a property list, or else right before its end.
+pub(super) fn native(ends: &Ends) -> Option<Id> {
+    native_first(&ends.first).or_else(|| {
+        let inside = ends.last.trim_ascii_end().strip_suffix(b")")?;
+        let id = after_last(inside, b":id ", |before| before.is_ascii_whitespace())?;
+        id_in(sexp::read(id).ok()?)
+    })
+}
+
+/// Returns the id in the beginning of a property list.
+pub(super) fn native_first(first: &[u8]) -> Option<Id> {
+    let items = sexp::read_beginning(text_of(first));
+    let mut pairs = items.chunks_exact(2);
+    let is_id = |pair: &&[Value]| matches!(&pair[0], Value::Keyword(name) if &**name == "id");
+    id_in(pairs.find(is_id)?[1].clone())
+}
+
+/// Returns the id in the beginning of an object, or else right before its end.
+pub(super) fn json(ends: &Ends) -> Option<Id> {
+    json_first(&ends.first).or_else(|| {
+        let inside = ends.last.trim_ascii_end().strip_suffix(b"}")?;
+        let after = after_last(inside, br#""id""#, |before| b",{ \t".contains(before))?;
+        id_in(from_json(after.trim_start().strip_prefix(':')?.as_bytes()).ok()?)
+    })
+}
+
+/// Returns the id in the beginning of an object.
+pub(super) fn json_first(first: &[u8]) -> Option<Id> {
+    let mut rest = text_of(first).trim_start().strip_prefix('{')?;
+    loop {
+        let key = next_datum(&mut rest)?;
+        rest = rest.trim_start().strip_prefix(':')?;
+        let value = next_datum(&mut rest)?;
+        if key == Value::Str("id".to_owned()) {
+            return id_in(value);
+        }
+        rest = rest.trim_start().strip_prefix(',')?;
+    }
+}
+
+/// Takes the next datum from JSON text. A datum at the very end may go on after it.
+fn next_datum(rest: &mut &str) -> Option<Value> {
+    let mut data = serde_json::Deserializer::from_str(rest).into_iter::<IgnoredAny>();
+    data.next()?.ok()?;
+    let (datum, after) = rest.split_at(data.byte_offset());
+    *rest = Some(after).filter(|after| !after.is_empty())?;
+    from_json(datum.as_bytes()).ok()
+}
+
+/// Returns the text after the last `name` that follows a byte of this kind.
+fn after_last<'a>(text: &'a [u8], name: &[u8], follows: impl Fn(&u8) -> bool) -> Option<&'a str> {
+    let at = memchr::memmem::rfind(text, name)?;
+    let before = at.checked_sub(1).and_then(|before| text.get(before))?;
+    let after = std::str::from_utf8(&text[at + name.len()..]).ok()?;
+    follows(before).then_some(after)
+}
+
+/// Returns the text up to the first byte that is not UTF-8.
+fn text_of(bytes: &[u8]) -> &str {
+    let valid = std::str::from_utf8(bytes).map_or_else(|error| error.valid_up_to(), str::len);
+    std::str::from_utf8(&bytes[..valid]).unwrap_or_default()
+}
+
+fn id_in(value: Value) -> Option<Id> {
+    id_of(value).ok().flatten()
+}
