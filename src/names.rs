@@ -4,10 +4,10 @@
 /// and serialized, a value is its name.
 macro_rules! names {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident => $text:literal,)* }) => {
-        $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[derive(serde::Serialize, serde::Deserialize)]
         #[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
+        $(#[$doc])*
         #[serde(rename_all = "kebab-case")]
         #[allow(unreachable_pub, reason = "some names are only for the crate")]
         pub enum $name { $($(#[$vdoc])* $variant,)* }

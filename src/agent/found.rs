@@ -13,6 +13,7 @@ use crate::value::{Keyword, Value};
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "server", schemars(rename = "MemoryScope"))]
 pub(crate) enum Scope {
     /// For one session.
     Session,
@@ -24,12 +25,20 @@ pub(crate) enum Scope {
 
 /// Memories that were found for a query.
 #[derive(Serialize)]
+#[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "server", schemars(rename = "Grounding"))]
 pub(crate) struct GroundedShown {
+    /// The memories, best first.
     memories: Vec<MemoryShown>,
+    /// Text for a window.
     summary: String,
+    /// Relevance of each memory, from 0 to 1.
     relevance_scores: Vec<f64>,
+    /// Mean of these; 0 if nothing matches.
     relevance: f64,
+    /// Only if embeddings are configured: `:used`, or the reason why only words counted.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "server", schemars(with = "Option<String>"))]
     embedding: Option<Value>,
 }
 
@@ -59,41 +68,61 @@ impl From<Grounded> for GroundedShown {
 
 /// A memory as clients see it.
 #[derive(Serialize)]
+#[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "server", schemars(rename = "Memory"))]
 pub(crate) struct MemoryShown {
+    /// Id of the memory, `mem-N`.
     id: MemoryId,
+    /// The text.
     content: String,
+    /// Kind of the memory, such as `:note` or `:summary`.
     kind: Keyword<String>,
     #[serde(flatten)]
     scope: ScopeShown,
     #[serde(flatten)]
     origin: Option<OriginShown>,
+    /// Time at which it was made, in Unix seconds.
     created: i64,
+    /// Time at which it was last found, in Unix seconds.
     accessed: i64,
+    /// Number of times it was found.
     accesses: u64,
+    /// Time at which it was forgotten, in Unix seconds; absent if it was not.
     #[serde(skip_serializing_if = "Option::is_none")]
     forgotten: Option<i64>,
+    /// Relevance to the query, from 0 to 1; only in the result of a query.
     #[serde(skip_serializing_if = "Option::is_none")]
     relevance: Option<f64>,
+    /// Only if embeddings are configured, and when it is stored: `:used`, or the reason why there is no vector.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "server", schemars(with = "Option<String>"))]
     embedding: Option<Value>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 struct ScopeShown {
+    /// Sessions that it is for.
     scope: Scope,
+    /// Folder of the project, if it is for one.
     #[serde(skip_serializing_if = "Option::is_none")]
     project: Option<String>,
+    /// Id of the session, if it is for one.
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<SessionId>,
 }
 
 /// The messages that a memory was made from.
 #[derive(Serialize)]
+#[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 struct OriginShown {
+    /// Id of the session that it was made from, if any.
     from: SessionId,
+    /// First of the messages that it was made from.
     first_message: MessageId,
+    /// Last of these messages.
     last_message: MessageId,
 }
 
@@ -135,13 +164,21 @@ impl From<MemoryRow> for MemoryShown {
 
 /// A hit of a search over sessions.
 #[derive(Serialize)]
+#[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "server", schemars(rename = "SearchHit"))]
 pub(crate) struct Hit {
+    /// Name of the session.
     session: String,
+    /// Id of the session.
     id: SessionId,
+    /// Score of the hit; higher is better.
     score: f64,
+    /// Text around the match.
     snippet: String,
+    /// Id of the message that matches; absent if the name does.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<MessageId>,
+    /// Author of this message.
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<Role>,
 }

@@ -16,19 +16,36 @@ pub(crate) type Lines = (u64, Option<u64>);
 
 /// An item with its state, as clients and models see it.
 #[derive(Serialize)]
+#[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "server", schemars(rename = "Item"))]
 pub(crate) struct ItemShown<'a> {
+    /// Id of the item, `ctx-N`.
     id: ItemId,
+    /// Type of the content.
     r#type: Kind,
+    /// The content; absent if the call is `:brief`.
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<&'a str>,
+    /// Metadata, as they were given; `nil` if there are none.
+    #[cfg_attr(
+        feature = "server",
+        schemars(with = "Option<std::collections::BTreeMap<String, serde_json::Value>>")
+    )]
     metadata: &'a Metadata,
+    /// Time at which it was added, in Unix seconds.
     timestamp: i64,
+    /// Tokens of the content.
     tokens: u64,
+    /// Name of the counter of the tokens.
     token_counter: Keyword<&'static str>,
+    /// Size of the content.
     bytes: usize,
+    /// True if it is exempt from eviction.
     pinned: bool,
+    /// True if its file is read again whenever it is shown.
     live: bool,
+    /// Relation to its file.
     state: State,
 }
 
@@ -62,11 +79,16 @@ pub(crate) struct ItemAnswer {
 
 /// The state of a manager after an item was added.
 #[derive(Serialize)]
+#[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 struct AddedTo {
+    /// Name of the manager. This and the next three only when the item was added.
     manager: String,
+    /// Number of items in the manager now.
     count: usize,
+    /// Tokens of these items.
     total_tokens: u64,
+    /// Ids of the items evicted for it, oldest first; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     evicted: Vec<ItemId>,
 }
@@ -108,8 +130,11 @@ impl ItemAnswer {
     }
 }
 
+/// An item that a call added or changed, with its manager if it was added.
 #[derive(Serialize)]
-struct AnswerShown<'a> {
+#[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "server", schemars(rename = "ItemAnswer"))]
+pub(crate) struct AnswerShown<'a> {
     #[serde(flatten)]
     item: ItemShown<'a>,
     #[serde(flatten)]

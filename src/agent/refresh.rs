@@ -5,15 +5,33 @@ use std::sync::Arc;
 use crate::context::item::Item;
 use crate::engine::View;
 use crate::files::{self, ReadOptions, Refreshed};
+use crate::names::names;
 use crate::tokens::Counter;
 use crate::value::Value;
+
+names! {
+    /// The outcome of reading an item from its file again.
+    #[cfg_attr(feature = "server", schemars(rename = "RefreshOutcome"))]
+    Outcome {
+        /// The file has the same text there.
+        Unchanged => "unchanged",
+        /// The item has the new text.
+        Updated => "updated",
+        /// The text is at other lines now.
+        Moved => "moved",
+        /// The place of the text is uncertain, so the item stays the same.
+        Stale => "stale",
+        /// The file is gone, so the item stays the same.
+        Missing => "missing",
+    }
+}
 
 /// Result of comparing an item with its file.
 pub(crate) struct Reread {
     /// The updated item, or the old one if the file's state is uncertain.
     pub item: Arc<Item>,
-    /// Name of the outcome on the wire.
-    pub outcome: &'static str,
+    /// Outcome for the item.
+    pub outcome: Outcome,
     /// Reason why the outcome is uncertain.
     pub reason: Option<&'static str>,
 }
@@ -23,14 +41,14 @@ pub(crate) fn reread(counter: &dyn Counter, item: &Arc<Item>, options: &ReadOpti
     let taken_ms = now_ms();
     let found = |item, outcome, reason| Reread { item, outcome, reason };
     match files::refresh(item, options) {
-        Refreshed::Unchanged => found(Arc::clone(item), "unchanged", None),
-        Refreshed::Missing => found(Arc::clone(item), "missing", None),
-        Refreshed::Unsure(reason) => found(Arc::clone(item), "stale", Some(reason)),
+        Refreshed::Unchanged => found(Arc::clone(item), Outcome::Unchanged, None),
+        Refreshed::Missing => found(Arc::clone(item), Outcome::Missing, None),
+        Refreshed::Unsure(reason) => found(Arc::clone(item), Outcome::Stale, Some(reason)),
         Refreshed::Moved { start_line, end_line } => {
             let mut moved = Item { taken_ms, ..(**item).clone() };
             moved.metadata.set("start-line", Value::from(start_line));
             moved.metadata.set("end-line", Value::from(end_line));
-            found(Arc::new(moved), "moved", None)
+            found(Arc::new(moved), Outcome::Moved, None)
         }
         Refreshed::Updated(text) => {
             let updated = Item {
@@ -40,7 +58,7 @@ pub(crate) fn reread(counter: &dyn Counter, item: &Arc<Item>, options: &ReadOpti
                 content: text.content.into(),
                 ..(**item).clone()
             };
-            found(Arc::new(updated), "updated", None)
+            found(Arc::new(updated), Outcome::Updated, None)
         }
     }
 }

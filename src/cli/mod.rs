@@ -7,6 +7,7 @@ mod host;
 mod inferior;
 mod methods;
 mod render;
+mod schema;
 mod serve;
 mod trust;
 
@@ -70,6 +71,8 @@ enum Command {
     Render(render::Render),
     /// List the methods
     Methods(methods::Methods),
+    /// Print the JSON Schema of the protocol
+    Schema(schema::Schema),
     /// Check the set-up and say how to fix problems
     Doctor(doctor::Doctor),
     /// Write the whole state to one file
@@ -88,6 +91,7 @@ pub fn main() -> ExitCode {
         Command::Call(call) => call.run(&common),
         Command::Render(render) => render.run(&common),
         Command::Methods(methods) => methods.run().map(|()| true),
+        Command::Schema(schema) => schema.run().map(|()| true),
         Command::Doctor(doctor) => doctor.run(&common),
         Command::Backup(backup) => backup.run(&common),
         Command::Restore(restore) => restore.run(&common),

@@ -36,6 +36,7 @@ pub struct Item {
 
 names! {
     /// The type of an item.
+    #[cfg_attr(feature = "server", schemars(rename = "ItemKind"))]
     Kind {
         /// Source code.
         Code => "code",
@@ -54,6 +55,7 @@ names! {
 
 names! {
     /// The way an item was taken.
+    #[cfg_attr(feature = "server", schemars(rename = "ItemOrigin"))]
     Origin {
         /// A marked region.
         Region => "region",
@@ -92,6 +94,7 @@ names! {
 
 names! {
     /// The state of an item compared with its file.
+    #[cfg_attr(feature = "server", schemars(rename = "ItemState"))]
     State {
         /// Same as the file now, or not from a file.
         Fresh => "fresh",

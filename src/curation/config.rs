@@ -23,7 +23,10 @@ pub struct Setting {
 }
 
 /// The value of a setting.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "server", schemars(inline))]
+#[serde(untagged)]
 pub enum Value {
     /// A whole number.
     Count(u64),

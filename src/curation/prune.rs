@@ -43,6 +43,7 @@ pub struct PruneStats {
 
 /// The share of a model's limit that a history fills.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub struct HistoryStats {
     /// Number of messages.

@@ -37,6 +37,7 @@ pub struct Report {
 
 /// The costs of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 pub struct SectionTokens {
     /// The section.
     pub section: Section,
@@ -81,6 +82,7 @@ pub enum What {
 /// The common beginning of two windows. Bytes are those of the parts' contents, one after the
 /// other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 pub struct Stable {
     /// Number of bytes in common.
     pub bytes: u64,

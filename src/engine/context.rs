@@ -57,6 +57,8 @@ pub struct Added {
 
 /// Result of a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "server", schemars(rename = "RemovedItems"))]
 pub struct Removed {
     /// Number of items removed.
     pub removed: u64,

@@ -108,6 +108,7 @@ pub struct SessionName {
 
 /// Totals over all events since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub struct Statistics {
     /// Number of changes to managers.

@@ -23,7 +23,7 @@ mod sets;
 mod vectors;
 mod windows;
 
-pub(crate) use self::context::{Added, Listed, NewItem, Revision, Selection, View};
+pub(crate) use self::context::{Added, Listed, NewItem, Removed, Revision, Selection, View};
 pub use self::core::Engine;
 pub(crate) use self::core::{Clock, SHARED_MANAGER};
 pub(crate) use self::error::EngineError;

@@ -38,6 +38,7 @@ pub struct Trusted {
 
 names! {
     /// Current state of a trusted project.
+    #[cfg_attr(feature = "server", schemars(rename = "ProjectStanding"))]
     Standing {
         /// The project is the same.
         Same => "same",

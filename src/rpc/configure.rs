@@ -179,34 +179,55 @@ fn setting_error(name: &str, message: &str) -> WireError {
 }
 
 /// All settings in effect.
-#[derive(Serialize)]
-struct SettingsResult<'a> {
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SessionSettings")]
+pub(super) struct SettingsResult<'a> {
+    /// Name of the session.
     session: &'a str,
+    /// Model that windows are built for; `nil` for the server's.
     model: Option<&'a str>,
+    /// Strategy for choosing messages.
     strategy: Keyword<&'a str>,
+    /// Maximum number of tokens in a window; `nil` for the default.
     window_tokens: Option<u64>,
+    /// True if pruned messages become memories.
     archive_pruned: bool,
+    /// True if checkpoints are taken.
     versioning: bool,
+    /// True if `chat` replaces the history with notes.
     manage: bool,
+    /// Template for the notes.
     template: &'a str,
+    /// Number of recent runs to show; `nil` leaves it to the template, as in the next two.
     recent_runs: Option<u64>,
+    /// Number of these runs that follow the notes unchanged.
     passthrough_runs: Option<u64>,
+    /// Tokens of history below which no notes are taken.
     token_threshold: Option<u64>,
+    /// Tools that the model may call.
     tools: &'a [String],
+    /// Tools that the model may call without asking.
     allowed_tools: &'a [String],
+    /// Settings of turns.
     settings: Vec<SettingResult>,
 }
 
 /// A turn setting with its default and its range.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Setting")]
 struct SettingResult {
+    /// Name of the setting.
     name: Keyword<&'static str>,
-    value: Value,
-    default: Value,
+    /// Value in effect.
+    value: Figure,
+    /// Default.
+    default: Figure,
+    /// Lowest value; absent for a switch.
     #[serde(skip_serializing_if = "Option::is_none")]
-    least: Option<Value>,
+    least: Option<Figure>,
+    /// Highest value; absent for a switch.
     #[serde(skip_serializing_if = "Option::is_none")]
-    most: Option<Value>,
+    most: Option<Figure>,
 }
 
 fn effective(session: &str, settings: &SessionSettings) -> Value {
@@ -229,16 +250,11 @@ fn effective(session: &str, settings: &SessionSettings) -> Value {
 }
 
 fn setting(setting: &Setting) -> SettingResult {
-    let value = |value: Figure| match value {
-        Figure::Count(count) => Value::from(count),
-        Figure::Ratio(ratio) => Value::Float(ratio),
-        Figure::Switch(on) => Value::Bool(on),
-    };
     let (least, most) = match setting.range {
-        Range::Count(least, most) => (Some(Value::from(least)), Some(Value::from(most))),
-        Range::Ratio(least, most) => (Some(Value::from(least)), Some(Value::from(most))),
+        Range::Count(least, most) => (Some(Figure::Count(least)), Some(Figure::Count(most))),
+        Range::Ratio(least, most) => (Some(Figure::Ratio(least)), Some(Figure::Ratio(most))),
         Range::Switch => (None, None),
     };
-    let (given, default) = (value(setting.value), value(setting.default));
-    SettingResult { name: Keyword(setting.name), value: given, default, least, most }
+    let Setting { name, value, default, .. } = *setting;
+    SettingResult { name: Keyword(name), value, default, least, most }
 }

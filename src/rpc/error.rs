@@ -1,5 +1,6 @@
 //! Converts errors of the lower layers to errors on the wire.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::present::{entry, figure, keyword};
@@ -137,11 +138,16 @@ fn session_data(error: &EngineError) -> Vec<(&'static str, Value)> {
 }
 
 /// A part that a window cannot leave out.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "NeededPart")]
 struct Needed<'a> {
+    /// Name of the part.
     what: Value,
+    /// Section of the part.
     section: Keyword<&'static str>,
+    /// Reason why it cannot be left out.
     reason: &'a str,
+    /// Tokens of the part.
     tokens: u64,
 }
 

@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::call::Call;
 use super::error::{engine_error, param_error};
-use super::messages::{HISTORY, MessageParam, counted, names};
+use super::messages::{HISTORY, MessageParam, counted};
 use super::params::{InSession, ModelName, given_list, not_negative};
+use super::present::MessageShown;
 use super::report::ScoreResult;
-use super::{Finish, Step, present};
+use super::shapes::Either;
+use super::{Finish, Step};
 use crate::agent::history;
 use crate::curation::prune::{
     HistoryStats, PruneStats as PruneFigures, Pruned, auto_manage, prune, stats,
@@ -22,6 +24,12 @@ use crate::ids::MessageId;
 use crate::session::message::Message;
 use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
+
+/// The result of pruning a session or a history.
+pub(super) type PruneResult = Either<PrunedSession<'static>, PrunedHistory<'static>>;
+
+/// The figures of a session or a history.
+pub(super) type Stats = Either<SessionStats<'static>, HistoryStats>;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Prune {
@@ -106,7 +114,7 @@ fn prune_by(
         let (count, session) = (done.removed.len() as u64, &*row.name);
         Ok(Value::of(&PrunedSession {
             session,
-            removed: told(&removed, brief),
+            removed: Told::of(removed.iter().map(|message| &**message), brief),
             stats: PruneStats::of(done.original, done.remaining, count, done.kept),
             archived: done.archived,
         }))
@@ -123,10 +131,21 @@ fn messages_of(
     Ok(numbers.iter().filter_map(at).collect())
 }
 
-fn told<M: std::ops::Deref<Target = Message>>(messages: &[M], brief: bool) -> Value {
-    match brief {
-        true => names(&messages.iter().map(|message| message.number).collect::<Vec<_>>()),
-        false => Value::List(messages.iter().map(|message| present::message(message)).collect()),
+/// Messages, or only their ids.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+enum Told<'a> {
+    Ids(Vec<MessageId>),
+    Messages(Vec<MessageShown<'a>>),
+}
+
+impl<'a> Told<'a> {
+    fn of(messages: impl Iterator<Item = &'a Message>, brief: bool) -> Self {
+        match brief {
+            true => Self::Ids(messages.map(|message| MessageId(message.number)).collect()),
+            false => Self::Messages(messages.map(MessageShown::from).collect()),
+        }
     }
 }
 
@@ -147,45 +166,72 @@ fn pruned_history(history: &History<'_>, pruned: &Pruned, brief: bool) -> Value 
     });
     let PruneFigures { original, remaining, items_removed, items_kept } = pruned.stats;
     Value::of(&PrunedHistory {
-        pruned: told(&of(&pruned.kept), brief),
-        removed: told(&of(&pruned.removed), brief),
+        pruned: Told::of(of(&pruned.kept).into_iter(), brief),
+        removed: Told::of(of(&pruned.removed).into_iter(), brief),
         stats: PruneStats::of(original, remaining, items_removed, items_kept),
         units: units.collect(),
     })
 }
 
-#[derive(Serialize)]
-struct PrunedSession<'a> {
+/// A pruned session.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "PrunedSession")]
+pub(super) struct PrunedSession<'a> {
+    /// Name of the session.
     session: &'a str,
-    removed: Value,
+    /// The pruned messages, or their ids if the call is `:brief`.
+    removed: Told<'a>,
+    /// Figures before and after.
     stats: PruneStats,
+    /// Number of memories made from the pruned messages.
     archived: u64,
 }
 
-#[derive(Serialize)]
-struct PrunedHistory<'a> {
-    pruned: Value,
-    removed: Value,
+/// A pruned history of the client's own.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "PrunedHistory")]
+pub(super) struct PrunedHistory<'a> {
+    /// The remaining messages, or their ids if the call is `:brief`.
+    pruned: Told<'a>,
+    /// The pruned messages, or their ids.
+    removed: Told<'a>,
+    /// Figures before and after.
     stats: PruneStats,
+    /// Outcome for each unit: messages that belong together.
     units: Vec<UnitResult<'a>>,
 }
 
-#[derive(Serialize)]
+/// The outcome for messages that belong together.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "PrunedUnit")]
 struct UnitResult<'a> {
+    /// Ids of the messages.
     ids: Vec<MessageId>,
+    /// Outcome for the messages.
+    #[schemars(extend("enum" = ["kept", "dropped"]))]
     fate: Keyword<&'static str>,
+    /// Reason for the outcome.
     reason: &'a str,
+    /// Tokens of the messages.
     tokens: u64,
+    /// Score; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     score: Option<ScoreResult>,
 }
 
-#[derive(Serialize)]
+/// The figures of a pruning.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "PruneStats")]
 struct PruneStats {
+    /// Tokens before.
     original: u64,
+    /// Tokens after.
     r#final: u64,
+    /// Difference of the two.
     token_reduction: u64,
+    /// Number of messages removed.
     items_removed: u64,
+    /// Number of messages kept.
     items_kept: u64,
 }
 
@@ -237,19 +283,30 @@ pub(super) fn context_stats(call: Call, given: StatsOf) -> Result<Step, WireErro
     })
 }
 
-#[derive(Serialize)]
+/// The figures of a session's view.
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-struct SessionStats<'a> {
+#[schemars(rename = "SessionStats")]
+pub(super) struct SessionStats<'a> {
+    /// Name of the session.
     session: &'a str,
     #[serde(flatten)]
     stats: HistoryStats,
+    /// Number of messages in the log.
     log: u64,
+    /// Number of turns.
     turns: u64,
+    /// Number of pruned messages.
     pruned: u64,
+    /// Number of messages that the summary replaces.
     summarized: u64,
+    /// Number of summaries made.
     summaries: u64,
+    /// Summary in view; `nil` if there is none.
     summary: Option<&'a str>,
+    /// Number of pinned messages.
     pinned: u64,
+    /// Number of the revision of the view.
     revision: u64,
 }
 

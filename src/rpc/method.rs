@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
 use super::Step;
 use super::call::Call;
 use super::error::param_error;
@@ -27,6 +29,10 @@ pub struct Method {
     pub(super) change: Change,
     /// Its parameters, the last of which is the request key.
     pub(super) params: fn() -> &'static [Param],
+    /// Schemas of its parameters and its result.
+    pub(super) schemas: [fn(&mut SchemaGenerator) -> Schema; 2],
+    /// Schema of its progress, if it reports any.
+    pub(super) progress: Option<fn(&mut SchemaGenerator) -> Schema>,
     pub(super) run: fn(Call, Value) -> Result<Step, WireError>,
     pub(super) needs_session: fn(&Value) -> bool,
 }
@@ -54,9 +60,10 @@ pub enum Pace {
     Aside,
 }
 
-/// Declares a method of a family, which runs at once. The handler's argument gives the parameters.
+/// Declares a method of a family, which runs at once. The handler's argument gives the parameters;
+/// the type after the arrow is that of the result.
 macro_rules! method {
-    ($family:literal, $name:literal, $handler:path) => {
+    ($family:literal, $name:literal, $handler:path => $result:ty) => {
         $crate::rpc::method::Method {
             name: $name,
             family: $family,
@@ -69,6 +76,11 @@ macro_rules! method {
                     ::std::sync::LazyLock::new(|| $crate::rpc::param::params_of($handler));
                 &PARAMS
             },
+            schemas: [
+                |generator| $crate::rpc::param::schema_of($handler, generator),
+                |generator| generator.subschema_for::<$result>(),
+            ],
+            progress: None,
             run: |call, params| $handler(call, $crate::rpc::params::decode(params)?),
             needs_session: |_| true,
         }
@@ -83,6 +95,11 @@ impl Method {
 
     pub(super) const fn result(self, result: &'static str) -> Self {
         Self { result, ..self }
+    }
+
+    /// Declares the parameters of the notifications `progress` that the method sends.
+    pub(super) const fn progress<T: JsonSchema>(self) -> Self {
+        Self { progress: Some(|generator| generator.subschema_for::<T>()), ..self }
     }
 
     pub(super) const fn pace(self, pace: Pace) -> Self {

@@ -15,6 +15,7 @@ use crate::agent::{Configured, Decision};
 use crate::provider::Origin;
 use crate::provider::secret::{KeySource, Secret};
 use crate::provider::settings::{BadSetting, ProviderSettings, kinds};
+use crate::tokens::model::LimitFrom;
 use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
@@ -52,6 +53,7 @@ pub(super) struct ConfigureParams {
 
 /// An API key in a call.
 #[derive(JsonSchema)]
+#[schemars(rename = "ApiKey")]
 pub(super) struct Key(#[schemars(with = "String")] Secret);
 
 impl<'de> Deserialize<'de> for Key {
@@ -114,24 +116,43 @@ pub(super) fn list_providers(call: Call, _: Nothing) -> Result<Step, WireError> 
     Ok(Step::Done(Value::List(list)))
 }
 
-#[derive(Serialize)]
-struct ProviderResult<'a> {
+/// A provider.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Provider")]
+pub(super) struct ProviderResult<'a> {
+    /// Your name for the provider.
     name: &'a str,
+    /// Kind of the server, or `:scripted`.
+    #[schemars(extend("enum" = kinds()))]
     kind: Keyword<&'a str>,
+    /// Name of the model.
     model: &'a str,
+    /// Address; only for a server.
     #[serde(skip_serializing_if = "Option::is_none")]
     base_url: Option<&'a str>,
+    /// Window size in tokens to request from Ollama; absent by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     context: Option<u64>,
+    /// File that a scripted model plays.
     #[serde(skip_serializing_if = "Option::is_none")]
     script: Option<String>,
+    /// State of the key.
+    #[schemars(extend("enum" = ["set", "missing", NONE_NEEDED]))]
     key: Keyword<&'static str>,
+    /// Source of the key; `nil` if none is needed.
+    #[schemars(extend("enum" = ["environment", "command", "call", null]))]
     key_from: Option<Keyword<&'static str>>,
+    /// The model's token limit, once it is known from its server.
     limit: Option<u64>,
-    limit_from: Option<Keyword<&'static str>>,
+    /// Source of the limit: its report, or its refusal of a longer request.
+    limit_from: Option<LimitFrom>,
+    /// True for the default provider.
     default: bool,
+    /// Maximum number of tokens in an answer.
     max_tokens: Option<u64>,
+    /// Price of a million input tokens.
     price_input: Option<f64>,
+    /// Price of a million output tokens.
     price_output: Option<f64>,
 }
 
@@ -155,7 +176,7 @@ fn row(at: usize, configured: &Configured) -> Value {
         key: Keyword(key),
         key_from: key_from.map(Keyword),
         limit,
-        limit_from: limit_from.map(|from| Keyword(from.name())),
+        limit_from,
         default: at == 0,
         max_tokens: configured.max_tokens,
         price_input,
@@ -184,9 +205,13 @@ pub(super) struct ModelsParams {
     provider: Option<Name>,
 }
 
-#[derive(Serialize)]
-struct ModelsResult<'a> {
+/// The models of a provider.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Models")]
+pub(super) struct ModelsResult<'a> {
+    /// Name of the provider.
     provider: &'a str,
+    /// Names of the models, in the provider's order.
     models: Vec<String>,
 }
 
@@ -209,8 +234,11 @@ pub(super) struct Approve {
     decision: Decision,
 }
 
-#[derive(Serialize)]
-struct Approved {
+/// A decided question.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Approved")]
+pub(super) struct Approved {
+    /// Number of the question.
     approval: u64,
 }
 

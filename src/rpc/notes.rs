@@ -7,8 +7,9 @@ use super::Step;
 use super::call::Call;
 use super::error::{agent_error, engine_error};
 use super::params::{InSession, Name, not_negative};
+use super::shapes::TemplateSource;
 use crate::agent::notes::{self, TurnNotes, Wish};
-use crate::curation::notes::{NotesOptions, NotesStatus};
+use crate::curation::notes::{NotesOptions, NotesStatus, NotesStep};
 use crate::engine::Engine;
 use crate::ids::{MessageId, ViewId};
 use crate::store::notes::{NewNotes, NotesQuery, NotesRow};
@@ -104,42 +105,69 @@ pub(super) fn list_views(_: Call, given: ListViews) -> Result<Step, WireError> {
     })
 }
 
-/// Fields of stored notes that describe their outcome.
-const OUTCOME: [&str; 9] =
-    ["status", "step", "reason", "template", "source", "path", "sha256", "provider", "model"];
-/// Long fields of stored notes, which a brief list leaves out.
-const LONG: [&str; 3] = ["prompt", "payload", "output"];
-
-/// Returns the wanted fields of stored notes in the form for clients.
-fn fields(view: &NewNotes, is_wanted: impl Fn(&str) -> bool) -> Value {
-    let Value::Map(mut fields) = Value::of(view) else { return Value::Nil };
-    fields.retain(|(name, _)| is_wanted(name));
-    for (name, value) in &mut fields {
-        *value = match (&**name, std::mem::take(value)) {
-            ("status" | "step" | "source", Value::Str(text)) => Value::Keyword(text.into()),
-            ("sections", Value::Str(names)) => Value::of(&sections(&names)),
-            (_, value) => value,
-        };
-    }
-    Value::Map(fields)
+/// The outcome of note-taking. When it failed, members of steps that were not reached are nil.
+#[derive(Serialize, JsonSchema)]
+struct OutcomeResult<'a> {
+    /// Status of the notes.
+    #[schemars(with = "NotesStatus")]
+    status: Keyword<&'a str>,
+    /// Step that failed; `nil` if none did.
+    #[schemars(with = "Option<NotesStep>")]
+    step: Option<Keyword<&'a str>>,
+    /// Reason for the failure; `nil` if there was none.
+    reason: Option<&'a str>,
+    /// Name of the template.
+    template: &'a str,
+    /// Place of the template.
+    #[schemars(with = "Option<TemplateSource>")]
+    source: Option<Keyword<&'a str>>,
+    /// File of the template; `nil` for a built-in one.
+    path: Option<&'a str>,
+    /// SHA-256 of its text, in hexadecimal.
+    sha256: Option<&'a str>,
+    /// Name of the provider.
+    provider: Option<&'a str>,
+    /// Name of the model.
+    model: Option<&'a str>,
 }
 
-/// Returns the outcome of note-taking in the form for clients.
-#[derive(Serialize)]
+impl<'a> OutcomeResult<'a> {
+    fn of(notes: &'a NewNotes) -> Self {
+        Self {
+            status: Keyword(&notes.status),
+            step: notes.step.as_deref().map(Keyword),
+            reason: notes.reason.as_deref(),
+            template: &notes.template,
+            source: notes.source.as_deref().map(Keyword),
+            path: notes.path.as_deref(),
+            sha256: notes.sha256.as_deref(),
+            provider: notes.provider.as_deref(),
+            model: notes.model.as_deref(),
+        }
+    }
+}
+
+/// The outcome of note-taking for a turn.
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub(super) struct NotesResult {
+#[schemars(rename = "NotesOutcome")]
+pub(super) struct NotesResult<'a> {
     #[serde(flatten)]
-    made: Value,
+    outcome: OutcomeResult<'a>,
+    /// Id of the stored notes, `view-N`; `nil` if none were stored.
     view: Option<ViewId>,
+    /// True if the notes were read from the store.
     cached: bool,
+    /// Tokens of the history.
     tokens_before: u64,
+    /// Tokens of the notes and of the messages that follow them; without notes, of the history.
     tokens_after: u64,
 }
 
-impl NotesResult {
-    pub(super) fn of(managed: &TurnNotes) -> Self {
+impl<'a> NotesResult<'a> {
+    pub(super) fn of(managed: &'a TurnNotes) -> Self {
         Self {
-            made: fields(&managed.view, |name| OUTCOME.contains(&name)),
+            outcome: OutcomeResult::of(&managed.view),
             view: managed.id.map(ViewId),
             cached: managed.cached,
             tokens_before: managed.view.tokens_before,
@@ -148,19 +176,30 @@ impl NotesResult {
     }
 }
 
-#[derive(Serialize)]
+/// Notes on a session, with their prompt.
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-struct ManagedResult<'a> {
+#[schemars(rename = "TakenNotes")]
+pub(super) struct ManagedResult<'a> {
+    /// Name of the session.
     session: &'a str,
     #[serde(flatten)]
-    notes: NotesResult,
+    notes: NotesResult<'a>,
+    /// Text of the notes; `nil` if there are none.
     text: Option<&'a str>,
+    /// Ids of the messages that follow the notes.
     messages: Vec<MessageId>,
+    /// Sections of the prompt.
     sections: Vec<Keyword<&'a str>>,
+    /// The prompt.
     prompt: &'a str,
+    /// Body of the request.
     payload: &'a str,
+    /// Tokens of the prompt.
     prompt_tokens: Option<u64>,
+    /// Maximum number of tokens in the prompt.
     budget: Option<u64>,
+    /// Number of recent runs that the prompt had room for.
     runs_shown: Option<u64>,
 }
 
@@ -180,22 +219,83 @@ fn managed_result(session: &str, managed: &TurnNotes) -> Value {
     })
 }
 
-/// Stored notes in the form for clients.
-#[derive(Serialize)]
-struct ViewResult<'a> {
+/// Stored notes.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "StoredNotes")]
+pub(super) struct ViewResult<'a> {
+    /// Id of the notes, `view-N`.
     view: ViewId,
+    /// Name of the session.
     session: &'a str,
+    /// Number of the turn in the session, counted from 1.
     turn: u64,
+    /// Id of the user's message that began the turn.
     message: MessageId,
+    /// Time at which they were made, in Unix seconds.
+    created: i64,
     #[serde(flatten)]
-    made: Value,
+    outcome: OutcomeResult<'a>,
+    /// Number of recent runs to show.
+    recent_runs: Option<u64>,
+    /// Number of these runs to pass on unchanged.
+    passthrough_runs: Option<u64>,
+    /// Tokens of history below which no notes are taken.
+    token_threshold: Option<u64>,
+    /// Number of recent runs that the prompt had room for.
+    runs_shown: Option<u64>,
+    /// Sections of the prompt.
+    sections: Vec<Keyword<&'a str>>,
+    /// Maximum number of tokens in the prompt.
+    budget: Option<u64>,
+    /// Tokens of the prompt.
+    prompt_tokens: Option<u64>,
+    /// Input tokens as counted by the provider.
+    input_tokens: Option<u64>,
+    /// Output tokens as counted by the provider.
+    output_tokens: Option<u64>,
+    /// Tokens of the history.
+    tokens_before: u64,
+    /// Tokens of the notes and of the messages that follow them; without notes, of the history.
+    tokens_after: u64,
+    #[serde(flatten)]
+    texts: Option<TextsResult<'a>>,
+}
+
+/// The long texts of stored notes, which a brief list leaves out.
+#[derive(Serialize, JsonSchema)]
+struct TextsResult<'a> {
+    /// The prompt. This and the next two are absent if the call is `:brief`.
+    prompt: &'a str,
+    /// Body of the request.
+    payload: &'a str,
+    /// Answer of the model.
+    output: &'a str,
 }
 
 fn view(session: &str, row: &NotesRow, brief: bool) -> Value {
     let NotesRow { id, made } = row;
-    let is_wanted = |name: &str| !brief || !LONG.contains(&name);
-    let (view, turn, message) = (ViewId(*id), made.turn, MessageId(made.message));
-    Value::of(&ViewResult { view, session, turn, message, made: fields(made, is_wanted) })
+    let texts = TextsResult { prompt: &made.prompt, payload: &made.payload, output: &made.output };
+    Value::of(&ViewResult {
+        view: ViewId(*id),
+        session,
+        turn: made.turn,
+        message: MessageId(made.message),
+        created: made.created,
+        outcome: OutcomeResult::of(made),
+        recent_runs: made.recent_runs,
+        passthrough_runs: made.passthrough_runs,
+        token_threshold: made.token_threshold,
+        runs_shown: made.runs_shown,
+        sections: sections(&made.sections),
+        budget: made.budget,
+        prompt_tokens: made.prompt_tokens,
+        input_tokens: made.input_tokens,
+        output_tokens: made.output_tokens,
+        tokens_before: made.tokens_before,
+        tokens_after: made.tokens_after,
+        texts: (!brief).then_some(texts),
+    })
 }
 
 fn sections(names: &str) -> Vec<Keyword<&str>> {

@@ -1,8 +1,8 @@
 //! The parameters of methods, derived from the structs that handlers take. Names, types, comments
 //! and serde attributes of the fields are shown in the method table, in Emacs and in the reference.
 
-use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{DeserializeOwned, Deserializer, Error, Visitor};
 use serde::forward_to_deserialize_any;
 use serde_json::Value as Json;
@@ -49,6 +49,14 @@ pub(super) fn params_of<P: JsonSchema + DeserializeOwned>(
     let key = generator.subschema_for::<RequestKey>().to_value();
     params.push(self::param(KEY, &key, false));
     params
+}
+
+/// Returns the schema of the parameters that a handler takes.
+pub(super) fn schema_of<P: JsonSchema>(
+    _handler: fn(Call, P) -> Result<Step, WireError>,
+    generator: &mut SchemaGenerator,
+) -> Schema {
+    P::json_schema(generator)
 }
 
 fn param(field: &'static str, schema: &Json, required: bool) -> Param {

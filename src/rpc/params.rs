@@ -40,6 +40,7 @@ pub(super) struct Nothing {}
 
 /// Name of the manager; defaults to the shared manager `*shared*`.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+#[schemars(inline)]
 pub(super) struct ManagerName(pub(super) String);
 
 impl Default for ManagerName {
@@ -62,6 +63,7 @@ impl<'de> Deserialize<'de> for ManagerName {
 macro_rules! texts {
     ($($(#[$attribute:meta])* $name:ident: $bytes:expr;)*) => {$(
         #[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+        #[schemars(inline)]
         $(#[$attribute])*
         pub(super) struct $name(pub(super) String);
 
@@ -244,7 +246,7 @@ pub(super) fn stored_count(
 /// Metadata, stored completely. Known names are `:filename`, `:project`, `:start-line`, `:end-line`,
 /// `:language`, `:symbol`, `:package` and `:origin`; the values of `:origin` are listed here.
 #[derive(JsonSchema)]
-#[schemars(rename_all = "kebab-case")]
+#[schemars(rename = "Metadata", rename_all = "kebab-case")]
 #[expect(dead_code, reason = "it only describes what metadata may be")]
 pub(super) struct KnownMetadata {
     filename: Option<String>,
@@ -288,6 +290,7 @@ pub(super) fn yes() -> bool {
 /// A switch that stays unchanged if it is not given. An `Option` would treat `nil` as not given,
 /// but `nil` turns the switch off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, JsonSchema)]
+#[schemars(inline)]
 pub(super) struct Switch(pub(super) Option<bool>);
 
 impl<'de> Deserialize<'de> for Switch {

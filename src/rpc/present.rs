@@ -1,35 +1,54 @@
 //! Converts results to their form on the wire.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 
 use crate::context::render::report::{ItemFate, ItemVerdict};
 use crate::ids::{ItemId, MessageId};
 use crate::session::message::{Message, Phase, Role, ToolCall};
 use crate::value::{Key, Keyword, Value};
 
-/// Rounds an amount of money to [`MONEY_DIGITS`] significant digits. Sums of floating-point numbers
-/// have more, which mean nothing.
-pub(super) fn money(amount: f64) -> Value {
-    let printed = format!("{amount:.*e}", MONEY_DIGITS - 1);
-    Value::Float(printed.parse().unwrap_or(amount))
+/// An amount of money, serialized with [`MONEY_DIGITS`] significant digits. Sums of floating-point
+/// numbers have more, which mean nothing.
+#[derive(Clone, Copy, JsonSchema)]
+#[schemars(inline)]
+pub(super) struct Money(pub(super) f64);
+
+impl Serialize for Money {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(amount) = *self;
+        let printed = format!("{amount:.*e}", MONEY_DIGITS - 1);
+        serializer.serialize_f64(printed.parse().unwrap_or(amount))
+    }
 }
 
 /// Number of significant digits in an amount of money.
 const MONEY_DIGITS: usize = 6;
 
 /// A message of a session in the form for clients.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Message")]
 pub(crate) struct MessageShown<'a> {
+    /// Id of the message, `msg-N`: its place in the log.
     id: MessageId,
+    /// Author of the message.
     role: Role,
+    /// The text.
     content: &'a str,
+    /// Time in Unix seconds.
     timestamp: i64,
+    /// Phase of the work in which it was written.
     phase: Option<Phase>,
+    /// Tokens of the content and the calls.
     tokens: u64,
+    /// Name of the counter of the tokens.
     token_counter: Keyword<&'static str>,
+    /// True if it is never left out of a window.
     pinned: bool,
+    /// Tool calls of an assistant's message; absent if there are none.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     tool_calls: &'a [ToolCall],
+    /// Id of the call that a tool's message answers; absent in others.
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<&'a str>,
     /// True if it is in view; `None` where that does not matter.
@@ -69,21 +88,24 @@ impl<'a> From<&'a Message> for MessageShown<'a> {
     }
 }
 
-/// Returns a message of a session in the form for clients.
-pub(crate) fn message(message: &Message) -> Value {
-    Value::of(&MessageShown::from(message))
-}
-
 /// The outcome for an item in a rendering.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ItemVerdict")]
 pub(super) struct Decided {
+    /// Id of the item.
     id: ItemId,
+    /// Outcome for the item.
+    #[schemars(extend("enum" = ["kept", "cut", "dropped"]))]
     fate: Keyword<&'static str>,
+    /// Number of lines that were kept; only for an item that was cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     lines_kept: Option<u64>,
+    /// Number of lines of the item; only for an item that was cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     lines_total: Option<u64>,
+    /// Tokens of the item in the rendering.
     tokens: u64,
+    /// Reason for the outcome.
     reason: String,
 }
 
@@ -99,14 +121,9 @@ impl From<ItemVerdict> for Decided {
     }
 }
 
-/// Returns the outcome for an item in a rendering, as data.
-pub(super) fn verdict(verdict: &ItemVerdict) -> Value {
-    Value::of(&Decided::from(verdict.clone()))
-}
-
-/// Returns the tool calls of a message, as data.
-pub(crate) fn tool_calls(calls: &[ToolCall]) -> Value {
-    Value::of(calls)
+/// Returns the outcomes of items in the form for clients.
+pub(super) fn verdicts(items: &[ItemVerdict]) -> Vec<Decided> {
+    items.iter().cloned().map(Decided::from).collect()
 }
 
 /// One entry of a map.
@@ -130,6 +147,7 @@ mod tests {
 
     #[test]
     fn money_has_the_digits_that_mean_something() {
+        let money = |amount| Value::of(&Money(amount));
         assert_eq!(money(0.1 + 0.2), Value::Float(0.3));
         assert_eq!(money(0.0), Value::Float(0.0));
         assert_eq!(money(0.000_012_345_678_9), Value::Float(0.000_012_345_7));

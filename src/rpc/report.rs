@@ -1,9 +1,9 @@
 //! The results about windows: their reports, and the usage log.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::present::money;
-use crate::context::render::report::ItemVerdict;
+use super::present::Money;
 use crate::curation::report::{Entry, Report, Run, SectionTokens, Stable, What};
 use crate::curation::section::Section;
 use crate::curation::strategy::{Fate, Score};
@@ -13,47 +13,74 @@ use crate::store::session::{PhaseUsage, Spent, UsageRow};
 use crate::value::{Keyword, Value};
 
 /// The report of a window, with all its parts, or with neighbours of the same fate on one line.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "WindowReport")]
 pub(super) struct WindowReport<'a> {
+    /// Strategy that chose from the messages.
     strategy: Keyword<&'a str>,
+    /// Phase for which the sections were chosen.
     phase: Option<Phase>,
+    /// Maximum number of tokens in the window.
     max_tokens: u64,
+    /// Tokens of everything that was offered.
     tokens_before: u64,
+    /// Tokens of the window.
     tokens_after: u64,
+    /// True if the counts are the model's own rather than estimates.
     exact: bool,
+    /// Tokens of each section, in order. Sections without an offer are not listed.
     sections: &'a [SectionTokens],
+    /// Sections that the phase requires and the window lacks.
     missing: &'a [Section],
+    /// Outcome of each part, or of runs of similar parts.
     parts: Vec<Part<'a>>,
+    /// Comparison with the previous window; absent if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     stable: Option<Stable>,
 }
 
 /// A part of a window, or a run of parts.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ReportPart")]
 struct Part<'a> {
+    /// Section of the part.
     section: Section,
+    /// Name of the part: `msg-3`, `msg-3…msg-5`, or that of a section or unit.
     what: String,
-    fate: Keyword<&'static str>,
+    /// Outcome of the part.
+    fate: Fate,
+    /// Reason for the outcome.
     reason: &'a str,
+    /// Number of units in a run; absent with `:explain`.
     #[serde(skip_serializing_if = "Option::is_none")]
     units: Option<u64>,
+    /// Tokens of the whole part; 0 for a part that is not in the log.
     before: u64,
+    /// Tokens of the part in the window; 0 if it is left out.
     after: u64,
+    /// Lowest score in a run; absent if there are no scores.
     #[serde(skip_serializing_if = "Option::is_none")]
     lowest_score: Option<f64>,
+    /// Highest score in a run; absent if there are no scores.
     #[serde(skip_serializing_if = "Option::is_none")]
     highest_score: Option<f64>,
+    /// Ids of the messages; only with `:explain`, and for messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     ids: Option<Vec<MessageId>>,
+    /// Score; only with `:explain`, and if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     score: Option<ScoreResult>,
 }
 
 /// A score with its parts.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Score")]
 pub(super) struct ScoreResult {
+    /// Sum of the parts.
     total: f64,
+    /// Parts by name.
+    #[schemars(with = "std::collections::BTreeMap<String, f64>")]
     parts: Value,
 }
 
@@ -86,7 +113,7 @@ fn part(part: &Entry) -> Part<'_> {
     Part {
         section: part.section,
         what: part.what.label(part.section),
-        fate: fate(part.fate),
+        fate: part.fate,
         reason: part.reason,
         units: None,
         before: part.before,
@@ -103,7 +130,7 @@ fn run<'a>(run: Run) -> Part<'a> {
     Part {
         section: run.section,
         what: run.label,
-        fate: fate(run.fate),
+        fate: run.fate,
         reason: run.reason,
         units: Some(run.units),
         before: run.before,
@@ -122,26 +149,18 @@ impl ScoreResult {
     }
 }
 
-fn fate(fate: Fate) -> Keyword<&'static str> {
-    Keyword(match fate {
-        Fate::Kept => "kept",
-        Fate::Shortened => "shortened",
-        Fate::Dropped => "dropped",
-    })
-}
-
-/// Returns the outcomes of items in the form for clients.
-pub(super) fn verdicts(items: &[ItemVerdict]) -> Vec<Value> {
-    items.iter().map(super::present::verdict).collect()
-}
-
 /// A line of the usage log.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "WindowUsage")]
 pub(super) struct UsageResult<'a> {
+    /// Id of the session; `nil` if it is gone.
     session: Option<SessionId>,
+    /// Time at which the window was built, in Unix seconds.
     at: i64,
+    /// Phase of the work.
     phase: Option<Phase>,
+    /// Strategy that chose from the messages.
     strategy: Keyword<&'a str>,
     #[serde(flatten)]
     tokens: &'a UsageRow,
@@ -150,14 +169,20 @@ pub(super) struct UsageResult<'a> {
 }
 
 /// The cost of asking a model. Values that the provider did not report are nil.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct SpentResult<'a> {
+    /// Provider that was asked. This and the next five only if a model was asked with the window.
     provider: &'a str,
+    /// Model that was asked.
     model: &'a str,
+    /// Input tokens as counted by the provider; `nil` if unknown, as in the next three.
     input: Option<u64>,
+    /// Output tokens as counted by the provider.
     output: Option<u64>,
+    /// Part of the input tokens that came from a cache.
     cached: Option<u64>,
-    cost: Option<Value>,
+    /// Cost by the configured prices, which treat cached input like any other.
+    cost: Option<Money>,
 }
 
 impl<'a> UsageResult<'a> {
@@ -180,21 +205,23 @@ fn spent(spent: &Spent) -> SpentResult<'_> {
         input: spent.input,
         output: spent.output,
         cached: spent.cached,
-        cost: spent.cost.map(money),
+        cost: spent.cost.map(Money),
     }
 }
 
 /// A line of the usage by phase.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "PhaseUsage")]
 pub(super) struct PhaseResult<'a> {
     #[serde(flatten)]
     sums: &'a PhaseUsage,
-    cost: Option<Value>,
+    /// Cost of the priced windows; `nil` if there are none.
+    cost: Option<Money>,
 }
 
 impl<'a> PhaseResult<'a> {
     pub(super) fn of(sums: &'a PhaseUsage) -> Self {
         // Without a price, the cost is unknown and not 0.
-        Self { sums, cost: (sums.priced > 0).then(|| money(sums.cost)) }
+        Self { sums, cost: (sums.priced > 0).then_some(Money(sums.cost)) }
     }
 }

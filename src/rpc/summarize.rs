@@ -8,7 +8,9 @@ use super::error::{agent_error, param_error};
 use super::history::not_beside_session;
 use super::messages::{HISTORY, MessageParam, counted};
 use super::params::{InSession, ModelName, given_list, not_negative};
-use super::{Finish, Step, present};
+use super::present::MessageShown;
+use super::shapes::Either;
+use super::{Finish, Step};
 use crate::agent::history::{self, SummarizedHistory};
 use crate::curation::prune::SUMMARIZED_BUT;
 use crate::curation::summary::{Ahead, Prepared};
@@ -17,6 +19,9 @@ use crate::ids::MemoryId;
 use crate::session::message::Role;
 use crate::value::Value;
 use crate::wire::message::WireError;
+
+/// The result of summarizing a session or a history.
+pub(super) type SummaryAnswer = Either<SummarizedSession<'static>, SummarizedResult<'static>>;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct SummarizeContext {
@@ -99,26 +104,33 @@ fn summarize_session(
     })
 }
 
-#[derive(Serialize)]
-struct SummarizedSession<'a> {
+/// A summarized session.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SummarizedSession")]
+pub(super) struct SummarizedSession<'a> {
+    /// Name of the session.
     session: &'a str,
+    /// Tokens in view before.
     tokens_before: u64,
+    /// Tokens in view after.
     tokens_after: u64,
+    /// Number of turns that the summary replaces.
     turns_summarized: u64,
+    /// Numbers of messages.
     stats: SummaryStats,
+    /// Text of the summary.
     summary: &'a str,
+    /// Id of the memory made from the messages; `nil` if none was made.
     memory: Option<MemoryId>,
 }
 
 fn summarized_history(summarized: &SummarizedHistory) -> Value {
-    let note = Value::of(&NoteResult {
-        role: Role::System,
-        content: &summarized.note,
-        tokens: summarized.tokens,
-    });
+    let note =
+        NoteResult { role: Role::System, content: &summarized.note, tokens: summarized.tokens };
     // The note comes after the system prompts, before everything else.
-    let mut shown: Vec<Value> = summarized.kept.iter().map(present::message).collect();
-    shown.insert(summarized.prompts, note.clone());
+    let kept = summarized.kept.iter().map(|message| MessageOrNote::Message(message.into()));
+    let mut shown: Vec<MessageOrNote<'_>> = kept.collect();
+    shown.insert(summarized.prompts, MessageOrNote::Note(note));
     let stats = SummaryStats {
         summarized_items: summarized.summarized,
         kept_items: summarized.kept.len() as u64,
@@ -126,22 +138,45 @@ fn summarized_history(summarized: &SummarizedHistory) -> Value {
     Value::of(&SummarizedResult { summarized: shown, summary: note, stats })
 }
 
-#[derive(Serialize)]
+/// A message, or the summary in the place of others.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+enum MessageOrNote<'a> {
+    Message(MessageShown<'a>),
+    Note(NoteResult<'a>),
+}
+
+/// A summary as a message.
+#[derive(Serialize, JsonSchema, Clone, Copy)]
+#[schemars(rename = "SummaryNote")]
 struct NoteResult<'a> {
+    /// Always `:system`.
     role: Role,
+    /// Text of the summary.
     content: &'a str,
+    /// Tokens of the summary.
     tokens: u64,
 }
 
-#[derive(Serialize)]
-struct SummarizedResult {
-    summarized: Vec<Value>,
-    summary: Value,
+/// A summarized history of the client's own.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SummarizedHistory")]
+pub(super) struct SummarizedResult<'a> {
+    /// The new history: messages, with the summary in the place of the older ones.
+    summarized: Vec<MessageOrNote<'a>>,
+    /// The summary.
+    summary: NoteResult<'a>,
+    /// Numbers of messages.
     stats: SummaryStats,
 }
 
-#[derive(Serialize)]
+/// Numbers of messages in a summary.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SummaryStats")]
 struct SummaryStats {
+    /// Number of messages that the summary replaces.
     summarized_items: u64,
+    /// Number of messages that stay.
     kept_items: u64,
 }

@@ -67,62 +67,93 @@ fn turn(
     })
 }
 
-#[derive(Serialize)]
+/// A processed turn, with its session.
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-struct ProcessedTurn<'a> {
+#[schemars(rename = "ProcessedTurn")]
+pub(super) struct ProcessedTurn<'a> {
+    /// Name of the session.
     session: &'a str,
     #[serde(flatten)]
     turn: TurnResult<'a>,
 }
 
 /// Returns the outcome of a turn in the form for clients.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "Turn")]
 pub(super) struct TurnResult<'a> {
+    /// Id of the user's message.
     id: MessageId,
+    /// Number of turns in the session.
     turn: u64,
+    /// Ids of the memories that were found.
     grounding_used: Vec<MemoryId>,
+    /// Relevance of each of them, from 0 to 1.
     relevance_scores: &'a [f64],
+    /// Their text for the window.
     grounding: &'a str,
+    /// True if older messages were summarized.
     summarization_triggered: bool,
+    /// Id of the checkpoint that was taken; `nil` if none was due.
     checkpoint_created: Option<CheckpointId>,
+    /// True if the session was rolled back.
     rollback_triggered: bool,
+    /// Quality of the context, from 0 to 1.
     quality_score: f64,
+    /// Parts of the quality.
     quality: Vec<QualityPart<'a>>,
+    /// Tokens in view, including the grounding.
     token_count: u64,
     #[serde(flatten)]
     summary: Option<SummaryResult<'a>>,
+    /// Reason why a summary that was due was not made; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_summarized: Option<&'a str>,
     #[serde(flatten)]
     rollback: Option<RollbackResult>,
+    /// Reason why a rollback that was due was not made; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_rolled_back: Option<&'a str>,
+    /// Only if embeddings are configured: `:used`, or the reason why only words counted.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     embedding: Option<Value>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 struct SummaryResult<'a> {
+    /// Tokens in view before the summary. This and the next three only with a summary.
     tokens_before: u64,
+    /// Tokens in view after it.
     tokens_after: u64,
+    /// Number of turns that it replaces.
     turns_summarized: u64,
+    /// Text of the summary.
     summary: &'a str,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 struct RollbackResult {
+    /// Id of the checkpoint that was restored. This and the next only with a rollback.
     commit_restored: CheckpointId,
+    /// Number of turns that left the conversation.
     turns_lost: u64,
 }
 
-#[derive(Serialize)]
+/// A part of the quality.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "QualityPart")]
 struct QualityPart<'a> {
+    /// Name of the part.
     part: Keyword<&'a str>,
+    /// Value of the part, from 0 to 1.
     value: f64,
+    /// Weight of the part.
     weight: f64,
+    /// Reason for the value.
     reason: &'a str,
 }
 
@@ -215,17 +246,28 @@ pub(super) fn report_usage(_: Call, given: ReportUsage) -> Result<Step, WireErro
     })
 }
 
-#[derive(Serialize)]
-struct QualityResult<'a> {
+/// The quality of a session's context.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Quality")]
+pub(super) struct QualityResult<'a> {
+    /// Name of the session.
     session: &'a str,
+    /// Quality from 0 to 1.
     quality_score: f64,
+    /// Parts of the quality.
     quality: Vec<QualityPart<'a>>,
 }
 
-#[derive(Serialize)]
-struct LearnedResult<'a> {
+/// The calibration of a model.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Calibration")]
+pub(super) struct LearnedResult<'a> {
+    /// Name of the model.
     model: &'a str,
+    /// Tokens that the provider counted for each that was counted here.
     ratio: f64,
+    /// Number of reports that it is made from.
     reports: u64,
+    /// Factor by which counts are multiplied: the ratio with a margin, once there are enough reports.
     factor: f64,
 }

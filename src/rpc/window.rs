@@ -8,21 +8,23 @@ use serde::{Deserialize, Serialize};
 use super::call::Call;
 use super::error::{agent_error, engine_error};
 use super::params::{InSession, ModelName, Name, not_negative, yes};
-use super::report::{PhaseResult, UsageResult, WindowReport, verdicts};
-use super::{Finish, Step, present};
+use super::present::{Decided, verdicts};
+use super::report::{PhaseResult, UsageResult, WindowReport};
+use super::{Finish, Step};
 use crate::agent::window::{Purpose, build, named_strategy};
 use crate::curation::section::{CodeUnit, Counted, Failure, Section, Sections};
 use crate::curation::strategy;
 use crate::curation::window::Part;
 use crate::engine::SessionContext;
 use crate::ids::MessageId;
-use crate::session::message::{Phase, Role};
+use crate::session::message::{Phase, Role, ToolCall};
 use crate::tokens::Counter;
 use crate::value::Value;
 use crate::wire::message::WireError;
 
 /// Texts in a window besides the conversation, as a client sends them.
 #[derive(Deserialize, JsonSchema, Default)]
+#[schemars(rename = "Sections")]
 pub(super) struct SectionTexts {
     tool_schemas: Option<String>,
     system_prompt: Option<String>,
@@ -36,6 +38,7 @@ pub(super) struct SectionTexts {
 }
 
 #[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "TestFailure")]
 struct FailureText {
     name: String,
     error: Option<String>,
@@ -45,6 +48,7 @@ struct FailureText {
 }
 
 #[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "CodeUnit")]
 struct UnitText {
     name: String,
     path: Option<String>,
@@ -159,31 +163,49 @@ pub(super) fn build_context(call: Call, given: BuildContext) -> Result<Step, Wir
     })
 }
 
-#[derive(Serialize)]
-struct WindowResult<'a> {
+/// A window.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Window")]
+pub(super) struct WindowResult<'a> {
+    /// Name of the session.
     session: &'a str,
+    /// Tokens of the window.
     tokens: u64,
+    /// Maximum number of tokens.
     max_tokens: u64,
+    /// Model that the window is for.
     model: &'a str,
+    /// True if the limits of the model are known, so that no default was used.
     model_known: bool,
+    /// Parts of the window, in order; absent if the call is `:brief`.
     #[serde(skip_serializing_if = "Option::is_none")]
     parts: Option<Vec<PartResult<'a>>>,
+    /// Report of what is in and out.
     report: WindowReport<'a>,
-    items: Vec<Value>,
+    /// Outcome for each item of the session's manager.
+    items: Vec<Decided>,
 }
 
 /// A part of a window in the form for clients.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "WindowPart")]
 pub(super) struct PartResult<'a> {
+    /// Section of the window.
     section: Section,
+    /// Author of the part.
     role: Role,
+    /// The text; absent in a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<&'a str>,
+    /// Tokens of the part.
     tokens: u64,
+    /// Id of the message, if the part is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<MessageId>,
+    /// Tool calls of an assistant's message; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_calls: Option<Value>,
+    tool_calls: Option<&'a [ToolCall]>,
+    /// Id of the call that a tool's message answers; absent in others.
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<&'a str>,
 }
@@ -201,7 +223,7 @@ fn part(part: &Part) -> PartResult<'_> {
     let calls = Some(&part.tool_calls).filter(|calls| !calls.is_empty());
     PartResult {
         content: Some(&part.content),
-        tool_calls: calls.map(|calls| present::tool_calls(calls)),
+        tool_calls: calls.map(Vec::as_slice),
         tool_call_id: part.tool_call_id.as_deref(),
         ..PartResult::brief(part)
     }
@@ -216,14 +238,19 @@ pub(super) struct Explain {
     explain: Option<bool>,
 }
 
-#[derive(Serialize)]
+/// A report of an earlier window.
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-struct ExplainedWindow<'a> {
+#[schemars(rename = "ExplainedWindow")]
+pub(super) struct ExplainedWindow<'a> {
+    /// Name of the session.
     session: &'a str,
+    /// Time at which it was built, in Unix seconds.
     at: i64,
     #[serde(flatten)]
     report: WindowReport<'a>,
-    items: Vec<Value>,
+    /// Outcome for each item.
+    items: Vec<Decided>,
 }
 
 /// Default number of explained windows.
@@ -255,9 +282,13 @@ pub(super) struct UsageLog {
     limit: Option<i64>,
 }
 
-#[derive(Serialize)]
-struct UsageLogResult<'a> {
+/// The usage log.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "UsageLog")]
+pub(super) struct UsageLogResult<'a> {
+    /// Recent windows, newest last.
     windows: Vec<UsageResult<'a>>,
+    /// Totals over all windows, by phase.
     phases: Vec<PhaseResult<'a>>,
 }
 

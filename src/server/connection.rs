@@ -18,7 +18,7 @@ use super::door::{Door, Entry};
 use super::outbox::{Out, Outbox, Writer};
 use super::running::Running;
 use crate::repl::Repls;
-use crate::rpc::{self, Call, Step};
+use crate::rpc::{self, Call, CallCancelled, Step};
 use crate::value::Value;
 use crate::wire::dialect::Dialect;
 use crate::wire::frame::{
@@ -352,7 +352,10 @@ impl Reader {
         let found = rpc::find(&method);
         let called = found.as_ref().ok().copied();
         let outcome = match found.and_then(|method| method.run(call, params)) {
-            Ok(Step::Cancel(target)) => Ok(self.running.cancel(&target)),
+            Ok(Step::Cancel(target)) => {
+                let cancelled = self.running.cancel(&target);
+                Ok(Value::of(&CallCancelled { cancelled }))
+            }
             Ok(_) => Err(defect(&method)),
             Err(error) => Err(rpc::spelled(error, dialect, called)),
         };

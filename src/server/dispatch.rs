@@ -13,7 +13,10 @@ use super::outbox::{Out, Outbox};
 use super::running::Running;
 use super::sent::SentTo;
 use crate::engine::{Caller, EngineError, Reach};
-use crate::rpc::{self, Call, Finish, Method, Pace, Step, Work, engine_error, internal_error};
+use crate::rpc::{
+    self, Call, CallCancelled, Finish, Method, Pace, Step, Subscribed, Work, engine_error,
+    internal_error,
+};
 use crate::value::Value;
 use crate::wire::dialect::Dialect;
 use crate::wire::message::{Id, Request, WireError};
@@ -281,9 +284,9 @@ async fn settle(server: &Server, step: Result<Step, WireError>, reply: Reply) {
         Err(error) => reply.send(Err(error)),
         Ok(Step::Done(value)) => reply.send(Ok(value)),
         Ok(Step::Subscribe(topics)) => {
-            let names = topics.iter().map(|topic| Value::Keyword(topic.name().into())).collect();
+            let answer = Value::of(&Subscribed { topics: &topics });
             reply.outbox.send(Out::Subscribe(topics, server.events.subscribe()));
-            reply.send(Ok(Value::Map(vec![("topics".into(), Value::List(names))])));
+            reply.send(Ok(answer));
         }
         Ok(Step::ShutDown) => {
             reply.send(Ok(Value::Bool(true)));
@@ -291,7 +294,7 @@ async fn settle(server: &Server, step: Result<Step, WireError>, reply: Reply) {
         }
         Ok(Step::Cancel(target)) => {
             let cancelled = reply.running.cancel(&target);
-            reply.send(Ok(cancelled));
+            reply.send(Ok(Value::of(&CallCancelled { cancelled })));
         }
         Ok(Step::Await(_) | Step::AwaitEnd(_)) => reply.send(Err(defect("the call"))),
         Ok(Step::State(reach, operation)) => {

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::value::Value;
 use crate::wire::message::{Id, Request};
 
 /// Number of entries at which finished calls are removed.
@@ -27,11 +26,11 @@ impl Running {
         calls.insert(id.clone(), Arc::downgrade(cancelled));
     }
 
-    /// Cancels a call. The answer says whether it was queued or running.
-    pub(super) fn cancel(&self, target: &Id) -> Value {
+    /// Cancels a call. Returns whether it was queued or running.
+    pub(super) fn cancel(&self, target: &Id) -> bool {
         let token = self.calls().remove(target).and_then(|token| token.upgrade());
         token.iter().for_each(|token| token.cancel());
-        Value::Map(vec![("cancelled".into(), Value::Bool(token.is_some()))])
+        token.is_some()
     }
 
     /// Locks the registry. A panic cannot leave it inconsistent: each change is one insertion or

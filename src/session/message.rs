@@ -37,6 +37,7 @@ pub struct Message {
 
 /// A tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub struct ToolCall {
     /// Id by which the result refers to the call.

@@ -88,6 +88,8 @@ pub struct ManagerSummary {
 
 /// A row in the list of sets.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "server", schemars(rename = "Set"))]
 pub struct SetSummary {
     /// Name of the set.
     pub name: String,

@@ -1,25 +1,18 @@
 //! Stored notes of turns. Plain data; the names are opaque here.
 
-use serde::Serialize;
-
 /// Minimum number of turns whose notes are kept, over all sessions. The last successful notes of
 /// each session are always kept.
 pub(crate) const NOTES_KEPT: u64 = 10_000;
 
 /// The outcome of writing notes for a turn. When it failed, the fields of steps that were not
 /// reached are `None` or empty.
-///
-/// Serialized, it has the fields that stand for themselves, with the names that clients know.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NewNotes {
     /// Number of the session.
-    #[serde(skip)]
     pub session: u64,
     /// Number of the user message that began the turn.
-    #[serde(skip)]
     pub message: u64,
     /// Number of the turn in the session, counted from 1.
-    #[serde(skip)]
     pub turn: u64,
     /// Creation time in Unix seconds.
     pub created: i64,

@@ -147,6 +147,7 @@ pub struct SearchHit {
 /// Composition of a window, in tokens. Serialized, it has the counts, with the names that clients
 /// know.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 pub struct UsageRow {
     /// The session, if there is one.
     #[serde(skip)]
@@ -202,6 +203,7 @@ pub struct Spent {
 /// Sums over the windows of a phase, in tokens. Serialized, it has the counts, with the names that
 /// clients know.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 pub struct PhaseUsage {
     /// The phase; `None` for the windows without one.
     pub phase: Option<Phase>,

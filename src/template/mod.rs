@@ -81,13 +81,17 @@ pub struct TemplateError {
     pub message: String,
 }
 
+/// Kinds of places of templates, as clients see them.
+pub(crate) const SOURCES: [&str; 3] = ["project", "user", "built-in"];
+
 impl Source {
     /// Returns the kind of place, as clients see it.
     pub fn kind(&self) -> &'static str {
+        let [project, user, built_in] = SOURCES;
         match self {
-            Self::Project(_) => "project",
-            Self::User(_) => "user",
-            Self::BuiltIn => "built-in",
+            Self::Project(_) => project,
+            Self::User(_) => user,
+            Self::BuiltIn => built_in,
         }
     }
 

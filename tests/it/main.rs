@@ -45,6 +45,7 @@ mod providers;
 mod recorded;
 mod repls;
 mod rooms;
+mod schema;
 mod scripted;
 mod sent;
 mod session_input;

@@ -59,6 +59,7 @@ pub(crate) trait ToolRequest: Send + Sync {
 names! {
     /// The outcome of a call of a tool.
     #[non_exhaustive]
+    #[cfg_attr(feature = "server", schemars(rename = "ToolOutcome"))]
     Outcome {
         /// It was carried out.
         Done => "done",

@@ -27,6 +27,7 @@ const OVERHEAD: usize = 160;
 
 names! {
     /// The format of the rendered text.
+    #[cfg_attr(feature = "server", schemars(rename = "RenderFormat"))]
     Format {
         /// Headings and fenced blocks, byte for byte as in the protocol.
         Markdown => "markdown",

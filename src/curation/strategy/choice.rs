@@ -69,7 +69,10 @@ pub struct Verdict {
 }
 
 /// The outcome for a unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "server", schemars(rename = "PartFate"))]
 pub enum Fate {
     /// Shown unchanged.
     Kept,

@@ -13,14 +13,19 @@ use super::error::{agent_error, param_error};
 use super::messages::MessageParam;
 use super::params::{InSession, Name, RequestKey, Switch};
 use super::peer::Peer;
+use super::shapes::{CallId, Either};
 use super::tool_names::ToolNames;
 use super::window::SectionTexts;
 use crate::agent::tools::{Outcome, context};
 use crate::agent::{self, Approval, ChatRequest, EventSink, Later, MAX_ROUNDS, TurnEvent};
 use crate::curation::summary::Extractive;
+use crate::names::names;
 use crate::session::message::Phase;
-use crate::value::{Keyword, Value};
+use crate::value::Value;
 use crate::wire::message::{Id, WireError};
+
+/// The result: a reply, or that of a dry run.
+pub(super) type ChatAnswer = Either<reply::ChatResult<'static>, reply::PreviewResult<'static>>;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct ChatParams {
@@ -104,7 +109,7 @@ impl EventSink for Progress {
     fn send(&self, event: TurnEvent) -> bool {
         let Some(id) = self.id.clone() else { return false };
         let (kind, text, more) = kind_text_and_more(event);
-        let params = ProgressParams { id: id.into(), kind: Keyword(kind), text, more };
+        let params = ProgressParams { id: id.into(), kind, text, more };
         self.peer.progress(Value::of(&params))
     }
 
@@ -113,51 +118,90 @@ impl EventSink for Progress {
     }
 }
 
-#[derive(Serialize)]
-struct ProgressParams {
+names! {
+    /// The kind of an event in a chat.
+    ProgressKind {
+        /// A step of the turn, as a phrase for people.
+        Status => "status",
+        /// The reason why the model is asked again, as a phrase for people.
+        Retry => "retry",
+        /// More of the answer.
+        Text => "text",
+        /// More of the model's reasoning.
+        Reasoning => "reasoning",
+        /// The model calls a tool.
+        ToolCall => "tool-call",
+        /// A call of a tool has ended.
+        ToolResult => "tool-result",
+        /// The turn waits until `approve` decides on a call.
+        Approval => "approval",
+    }
+}
+
+/// Progress of a chat.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ChatProgress")]
+pub(in crate::rpc) struct ProgressParams {
+    /// Id of the call.
+    #[schemars(with = "CallId")]
     id: Value,
-    kind: Keyword<&'static str>,
+    /// Kind of the event.
+    kind: ProgressKind,
+    /// More of the answer or of the reasoning, a phrase for people, or the name of the tool that is called.
     text: String,
     #[serde(flatten)]
     more: More,
 }
 
 /// Fields that only some events have.
-#[derive(Serialize, Default)]
+#[derive(Serialize, JsonSchema, Default)]
 struct More {
+    /// Number of the question, for `approve`; only in `:approval`.
     #[serde(skip_serializing_if = "Option::is_none")]
     approval: Option<u64>,
+    /// Name of the tool; only in `:tool-result` and `:approval`.
     #[serde(skip_serializing_if = "Option::is_none")]
     tool: Option<String>,
+    /// Outcome of the call; only in `:tool-result`.
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<Outcome>,
+    /// Arguments as JSON; only in `:tool-call` and `:approval`.
     #[serde(skip_serializing_if = "Option::is_none")]
     arguments: Option<String>,
+    /// Place outside the session's project that the call reaches; only in `:approval`, and if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     outside: Option<String>,
 }
 
 /// Returns the kind of an event, its text, and its other fields.
-fn kind_text_and_more(event: TurnEvent) -> (&'static str, String, More) {
+fn kind_text_and_more(event: TurnEvent) -> (ProgressKind, String, More) {
     let more = More::default();
     match event {
-        TurnEvent::Status(text) => ("status", text, more),
-        TurnEvent::Retry(text) => ("retry", text, more),
-        TurnEvent::Text(text) => ("text", text, more),
-        TurnEvent::Reasoning(text) => ("reasoning", text, more),
+        TurnEvent::Status(text) => (ProgressKind::Status, text, more),
+        TurnEvent::Retry(text) => (ProgressKind::Retry, text, more),
+        TurnEvent::Text(text) => (ProgressKind::Text, text, more),
+        TurnEvent::Reasoning(text) => (ProgressKind::Reasoning, text, more),
         TurnEvent::ToolCall { tool, arguments, .. } => {
-            ("tool-call", tool, More { arguments: Some(arguments), ..more })
+            (ProgressKind::ToolCall, tool, More { arguments: Some(arguments), ..more })
         }
         TurnEvent::ToolResult { tool, outcome, text, .. } => {
             let line = match outcome {
                 Outcome::Done => format!("{tool}: {}", outcome.name()),
                 _ => format!("{tool}: {}: {text}", outcome.name()),
             };
-            ("tool-result", line, More { tool: Some(tool), outcome: Some(outcome), ..more })
+            (
+                ProgressKind::ToolResult,
+                line,
+                More { tool: Some(tool), outcome: Some(outcome), ..more },
+            )
         }
         TurnEvent::Approval(Approval { number, tool, arguments, phrase, outside, .. }) => {
             let (approval, tool, arguments) = (Some(number), Some(tool), Some(arguments));
-            ("approval", phrase, More { approval, tool, arguments, outside, outcome: None })
+            (
+                ProgressKind::Approval,
+                phrase,
+                More { approval, tool, arguments, outside, outcome: None },
+            )
         }
     }
 }

@@ -1,9 +1,11 @@
 //! The results of `chat` in the form for clients.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::super::notes::NotesResult;
-use super::super::present::{money, verdict};
+use super::super::present::{Decided, Money, verdicts};
+use super::super::shapes::TemplateSource;
 use super::super::turn::TurnResult;
 use super::super::window::PartResult;
 use crate::agent::tools::Outcome;
@@ -11,39 +13,69 @@ use crate::agent::{Preview, Reply};
 use crate::ids::MessageId;
 use crate::provider::chat::Stop;
 use crate::template::Source;
+use crate::tokens::model::LimitFrom;
 use crate::value::{Keyword, Value};
 
-#[derive(Serialize)]
-struct ChatResult<'a> {
+/// The answer of a model.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ChatReply")]
+pub(in crate::rpc) struct ChatResult<'a> {
+    /// Name of the session.
     session: &'a str,
+    /// Id of the answer's message; `nil` if the log has none.
     id: Option<MessageId>,
+    /// Id of the user's message.
     question: MessageId,
+    /// Text of the answer.
     content: &'a str,
+    /// Reason why the answer ended.
+    #[schemars(extend("enum" = ["stop", "length", "tool-calls", "refused", "other"]))]
     stop_reason: Keyword<&'static str>,
+    /// Tokens of all requests of the turn.
     usage: UsageResult,
-    cost: Option<Value>,
+    /// Cost of the turn; `nil` if a price or a count is unknown.
+    cost: Option<Money>,
+    /// Name of the provider.
     provider: &'a str,
+    /// Name of the model.
     model: &'a str,
+    /// Tokens of the last window.
     window_tokens: u64,
-    left_out: Vec<Value>,
-    management: Option<NotesResult>,
+    /// Items that are not complete in the window.
+    left_out: Vec<Decided>,
+    /// Outcome of note-taking; `nil` if it is off.
+    management: Option<NotesResult<'a>>,
+    /// Number of requests to the model.
     rounds: u64,
+    /// Tools that the model called.
     tool_calls: Vec<CallResult<'a>>,
+    /// Outcome of processing the turn, as in `process-turn`.
     turn: TurnResult<'a>,
 }
 
-#[derive(Serialize)]
+/// Tokens as counted by the provider; `nil` if it did not count them.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Usage")]
 struct UsageResult {
+    /// Input tokens.
     input: Option<u64>,
+    /// Output tokens.
     output: Option<u64>,
+    /// Part of the input tokens that came from a cache.
     cached: Option<u64>,
 }
 
-#[derive(Serialize)]
+/// A tool call with its outcome.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "CalledTool")]
 struct CallResult<'a> {
+    /// Name of the tool.
     tool: &'a str,
+    /// Arguments as JSON.
     arguments: &'a str,
+    /// Outcome of the call.
     outcome: Outcome,
+    /// Result that the model sees.
     text: &'a str,
 }
 
@@ -64,11 +96,11 @@ pub(super) fn reply(reply: &Reply) -> Value {
         content: &reply.text,
         stop_reason: Keyword(stop),
         usage: UsageResult { input: usage.input, output: usage.output, cached: usage.cache_read },
-        cost: reply.cost.map(money),
+        cost: reply.cost.map(Money),
         provider: &reply.provider,
         model: &reply.model,
         window_tokens: reply.window_tokens,
-        left_out: reply.left_out.iter().map(verdict).collect(),
+        left_out: verdicts(&reply.left_out),
         management: reply.managed.as_ref().map(NotesResult::of),
         rounds: reply.rounds,
         tool_calls: calls
@@ -83,22 +115,39 @@ pub(super) fn reply(reply: &Reply) -> Value {
     })
 }
 
-#[derive(Serialize)]
-struct PreviewResult<'a> {
+/// A request as it would be sent: the result of a dry run.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ChatPreview")]
+pub(in crate::rpc) struct PreviewResult<'a> {
+    /// Name of the session.
     session: &'a str,
+    /// Name of the provider.
     provider: &'a str,
+    /// Name of the model.
     model: &'a str,
+    /// Tokens of the window.
     tokens: u64,
+    /// Maximum number of tokens that the model takes.
     limit: u64,
-    limit_from: Keyword<&'static str>,
+    /// Source of the limit.
+    limit_from: LimitFrom,
+    /// Parts of the window, without their texts.
     parts: Vec<PartResult<'a>>,
-    items: Vec<Value>,
+    /// Outcome for each item.
+    items: Vec<Decided>,
+    /// Body of the request.
     payload: &'a str,
+    /// Template for notes; `nil` if note-taking is off.
     managed_by: Option<&'a str>,
+    /// Place of the template; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<TemplateSource>")]
     template_source: Option<Keyword<&'static str>>,
+    /// File of the template, or `nil`; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<&'a str>")]
     template_path: Option<Option<&'a str>>,
+    /// Reason why the template cannot be used; absent if it can.
     #[serde(skip_serializing_if = "Option::is_none")]
     template_error: Option<String>,
 }
@@ -118,9 +167,9 @@ pub(super) fn preview(preview: &Preview) -> Value {
         model: &preview.model,
         tokens: window.tokens,
         limit,
-        limit_from: Keyword(limit_from.name()),
+        limit_from,
         parts: window.parts.iter().map(PartResult::brief).collect(),
-        items: preview.built.items.iter().map(verdict).collect(),
+        items: verdicts(&preview.built.items),
         payload: &preview.payload,
         managed_by: preview.managed_by.as_deref(),
         template_source: found.map(|source| Keyword(source.kind())),

@@ -146,8 +146,11 @@ pub(super) struct MoveContext {
     manager: Option<ManagerName>,
 }
 
-#[derive(Serialize)]
-struct Moved {
+/// The new order of a manager.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Moved")]
+pub(super) struct Moved {
+    /// Ids of all items, oldest first.
     ids: Vec<ItemId>,
 }
 
@@ -181,9 +184,13 @@ pub(super) struct PinContext {
     manager: Option<ManagerName>,
 }
 
-#[derive(Serialize)]
-struct Pinned {
+/// Items that were pinned or unpinned.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "PinnedItems")]
+pub(super) struct Pinned {
+    /// Ids of the items.
     ids: Vec<ItemId>,
+    /// True if they are exempt from eviction now.
     pinned: bool,
 }
 
@@ -212,10 +219,15 @@ pub(super) fn drop_manager(_: Call, given: ManagerCall) -> Result<Step, WireErro
     Step::state(move |engine| engine.drop_manager(&manager))
 }
 
-#[derive(Serialize)]
-struct Undone {
+/// An undone change.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Undone")]
+pub(super) struct Undone {
+    /// Method whose change was undone.
     undone: String,
+    /// Number of items in the manager now.
     count: usize,
+    /// Tokens of these items.
     total_tokens: u64,
 }
 
@@ -235,10 +247,15 @@ pub(super) struct ConfigureManager {
     max_items: Option<i64>,
 }
 
-#[derive(Serialize)]
-struct Configured {
+/// The settings of a manager.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ConfiguredManager")]
+pub(super) struct Configured {
+    /// Name of the manager.
     manager: String,
+    /// Maximum number of items.
     max_items: usize,
+    /// Ids of the items evicted by this call, oldest first.
     evicted: Vec<ItemId>,
 }
 

@@ -91,11 +91,17 @@ pub(super) fn context_to_string(call: Call, given: Render) -> Result<Step, WireE
     })
 }
 
-#[derive(Serialize)]
-struct Rendered {
+/// A rendering.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "RenderedContext")]
+pub(super) struct Rendered {
+    /// The rendering.
     text: String,
+    /// Tokens of the rendering.
     tokens: u64,
+    /// Name of the counter of the tokens.
     token_counter: Keyword<&'static str>,
+    /// Outcome for each item.
     report: Vec<Decided>,
 }
 
@@ -149,12 +155,19 @@ pub(super) struct Summary {
     managers: Option<Vec<ManagerName>>,
 }
 
-#[derive(Serialize)]
-struct Summarized {
+/// A summary of a manager.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ContextSummary")]
+pub(super) struct Summarized {
+    /// Number of items.
     count: usize,
+    /// Their types, each once.
     types: Vec<Kind>,
+    /// Summary for people, such as `3 items: Code, Error`.
     preview: String,
+    /// Tokens of the items.
     tokens: u64,
+    /// Name of the counter of the tokens.
     token_counter: Keyword<&'static str>,
 }
 
@@ -189,14 +202,22 @@ fn preview(count: usize, kinds: &[Kind]) -> String {
 }
 
 /// A line in the list of managers.
-#[derive(Serialize)]
-struct ManagerLine {
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Manager")]
+pub(super) struct ManagerLine {
+    /// Name of the manager.
     manager: String,
+    /// Number of items.
     count: u64,
+    /// Number of pinned items.
     pinned: u64,
+    /// Tokens of the items.
     tokens: u64,
+    /// Size of their content.
     bytes: u64,
+    /// Maximum number of items.
     max_items: usize,
+    /// Time of the newest item in Unix seconds; `nil` if there is none.
     newest: Option<i64>,
 }
 

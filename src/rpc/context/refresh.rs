@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::files::read_options;
-use crate::agent::refresh::{Reread, reread};
+use crate::agent::refresh::{self, Reread, reread};
 use crate::context::item::{Item, ItemId};
 use crate::engine::{Engine, EngineError, Revision, Selection, View};
 use crate::files::ReadOptions;
@@ -14,7 +14,6 @@ use crate::rpc::Step;
 use crate::rpc::call::Call;
 use crate::rpc::error::engine_error;
 use crate::rpc::params::{ManagerName, given_list};
-use crate::value::Keyword;
 use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema)]
@@ -30,21 +29,31 @@ struct Outcome {
     id: ItemId,
     old: Arc<Item>,
     new: Arc<Item>,
-    name: &'static str,
+    name: refresh::Outcome,
     reason: Option<&'static str>,
 }
 
-#[derive(Serialize)]
-struct Refreshed {
+/// The outcome of reading items from their files again.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Refreshed")]
+pub(super) struct Refreshed {
+    /// Number of items that changed.
     updated: usize,
+    /// Outcome for each item.
     items: Vec<RefreshedItem>,
 }
 
-#[derive(Serialize)]
+/// The outcome for one item.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "RefreshedItem")]
 struct RefreshedItem {
+    /// Id of the item.
     id: ItemId,
-    outcome: Keyword<&'static str>,
+    /// Outcome for the item.
+    outcome: refresh::Outcome,
+    /// Reason why the item is stale or stayed the same.
     reason: Option<&'static str>,
+    /// Tokens of the item now.
     tokens: u64,
     #[serde(skip)]
     changed: bool,
@@ -102,11 +111,13 @@ fn keep(
         }
         let (outcome, reason, tokens) = match as_read {
             true => (name, reason, new.tokens),
-            false => {
-                ("unchanged", Some("the item was changed while its file was read"), old.tokens)
-            }
+            false => (
+                refresh::Outcome::Unchanged,
+                Some("the item was changed while its file was read"),
+                old.tokens,
+            ),
         };
-        told.push(RefreshedItem { id, outcome: Keyword(outcome), reason, tokens, changed });
+        told.push(RefreshedItem { id, outcome, reason, tokens, changed });
     }
     engine.update("refresh-context", manager, revisions)?;
     Ok(told)

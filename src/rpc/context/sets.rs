@@ -16,16 +16,25 @@ pub(super) struct SetCall {
     manager: Option<ManagerName>,
 }
 
-#[derive(Serialize)]
-struct Saved {
+/// A saved set.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SavedSet")]
+pub(super) struct Saved {
+    /// Name of the set.
     name: String,
+    /// Number of items in the set.
     count: u64,
+    /// True if a set with this name was replaced; `undo` restores it.
     replaced: bool,
 }
 
-#[derive(Serialize)]
-struct Dropped {
+/// A deleted set.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DroppedSet")]
+pub(super) struct Dropped {
+    /// Name of the set.
     name: String,
+    /// Always true.
     dropped: bool,
 }
 
@@ -64,10 +73,15 @@ enum LoadMode {
     Append,
 }
 
-#[derive(Serialize)]
-struct Loaded {
+/// A loaded set.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "LoadedSet")]
+pub(super) struct Loaded {
+    /// Name of the set.
     name: String,
+    /// Ids of the new items, in the set's order.
     ids: Vec<ItemId>,
+    /// Ids of the items that left the manager, oldest first.
     left: Vec<ItemId>,
 }
 

@@ -1,18 +1,21 @@
 //! The methods of the context family.
 
 use super::{edit, files, query, refresh, sets, tree};
+use crate::agent::items::{AnswerShown, ItemShown};
+use crate::engine::Removed;
 use crate::rpc::method::{Method, Pace, method};
+use crate::store::SetSummary;
 
 /// In the order of the documentation.
 pub(in crate::rpc) static METHODS: &[Method] = &[
-    method!("context", "add-context", edit::add_context)
+    method!("context", "add-context", edit::add_context => AnswerShown<'static>)
         .changes()
         .doc(
             "Adds a text as the newest item of a manager. When the manager is full, its oldest \
               unpinned item is evicted; the result names it.",
         )
         .result("The item, with `:manager`, its `:count` and `:total-tokens`, and `:evicted`."),
-    method!("context", "add-file", files::add_file)
+    method!("context", "add-file", files::add_file => AnswerShown<'static>)
         .changes_after_work()
         .doc(
             "Reads a file, or some of its lines, and adds it as an item. Ignore rules do not \
@@ -20,7 +23,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         )
         .result("Same as `add-context`.")
         .pace(Pace::InOrder),
-    method!("context", "add-tree", tree::add_tree)
+    method!("context", "add-tree", tree::add_tree => tree::TreeAdded)
         .changes_after_work()
         .doc(
             "Walks a directory, following its ignore rules, and adds its files as items, or a \
@@ -31,31 +34,32 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
             "`:root :mode :files :bytes :tokens :ids :evicted`, and `:skipped` with the \
                  `:total` for each reason and the first hundred files as `:named`.",
         )
+        .progress::<tree::Walking>()
         .pace(Pace::Aside),
-    method!("context", "update-context", edit::update_context)
+    method!("context", "update-context", edit::update_context => AnswerShown<'static>)
         .changes()
         .doc(
             "Changes an item's content, type, metadata or liveness. Its id, time, position and \
               pin stay the same.",
         )
         .result("The item."),
-    method!("context", "remove-context", edit::remove_context)
+    method!("context", "remove-context", edit::remove_context => Removed)
         .changes()
         .doc("Removes items. If one of them does not exist, none is removed.")
         .result("`(:removed N)`."),
-    method!("context", "move-context", edit::move_context)
+    method!("context", "move-context", edit::move_context => edit::Moved)
         .changes()
         .doc("Moves an item to another position. Rendering and eviction follow the order.")
         .result("`(:ids IDS)`, the new order, oldest first."),
-    method!("context", "pin-context", edit::pin_context)
+    method!("context", "pin-context", edit::pin_context => edit::Pinned)
         .changes()
         .doc("Pins items, which exempts them from eviction, or unpins them.")
         .result("`(:ids IDS :pinned BOOLEAN)`."),
-    method!("context", "clear-context", edit::clear_context)
+    method!("context", "clear-context", edit::clear_context => Removed)
         .changes()
         .doc("Removes every item of a manager, even pinned ones. `undo` restores them.")
         .result("`(:removed N)`."),
-    method!("context", "undo", edit::undo)
+    method!("context", "undo", edit::undo => edit::Undone)
         .changes()
         .doc(
             "Undoes the last change of a manager. Further calls go further back. At least the \
@@ -65,27 +69,27 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
             "`(:undone METHOD)` with the `:count` and `:total-tokens` of the manager; the \
                  error `nothing-to-undo` when there is none.",
         ),
-    method!("context", "get-context", query::get_context)
+    method!("context", "get-context", query::get_context => Vec<ItemShown<'static>>)
         .doc(
             "Returns items, oldest first. The `:state` of each tells whether its file has changed.",
         )
         .result("A list of items."),
-    method!("context", "context-to-string", query::context_to_string)
+    method!("context", "context-to-string", query::context_to_string => String)
         .doc("Renders items for a model.")
         .result(
             "A string; the error `budget-too-small` when not even one item can be cut to \
                  fit.",
         ),
-    method!("context", "render-context", query::render_context)
+    method!("context", "render-context", query::render_context => query::Rendered)
         .doc("Renders items for a model and reports what happened to each.")
         .result(
             "`:text :tokens :token-counter`, and `:report`: for each item its `:id`, its \
                  `:fate` (`:kept :cut :dropped`), its `:tokens` and the `:reason`.",
         ),
-    method!("context", "context-summary", query::context_summary)
+    method!("context", "context-summary", query::context_summary => query::Summarized)
         .doc("Counts the items of a manager, with a short preview.")
         .result("`:count :types :preview :tokens`; a preview looks like `3 items: Code, Error`."),
-    method!("context", "refresh-context", refresh::refresh_context)
+    method!("context", "refresh-context", refresh::refresh_context => refresh::Refreshed)
         .changes_after_work()
         .doc(
             "Reads items from their files again. A region that has moved is found by its text. If \
@@ -96,30 +100,30 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
                  :updated :moved :stale :missing`), and the `:reason` when stale.",
         )
         .pace(Pace::Aside),
-    method!("context", "list-managers", query::list_managers)
+    method!("context", "list-managers", query::list_managers => Vec<query::ManagerLine>)
         .doc("Lists the managers that hold items or were configured, sorted by name.")
         .result("A list of `:manager :count :pinned :tokens :bytes :max-items :newest`."),
-    method!("context", "configure-manager", edit::configure_manager)
+    method!("context", "configure-manager", edit::configure_manager => edit::Configured)
         .changes()
         .doc("Sets a manager's capacity. If it shrinks, the oldest unpinned items are evicted.")
         .result("`:manager :max-items :evicted`."),
-    method!("context", "drop-manager", edit::drop_manager)
+    method!("context", "drop-manager", edit::drop_manager => Removed)
         .changes()
         .doc("Removes every item of a manager and its configuration. `undo` restores them.")
         .result("`(:removed N)`."),
-    method!("context", "save-set", sets::save_set)
+    method!("context", "save-set", sets::save_set => sets::Saved)
         .changes()
         .doc("Saves a manager's items as a named set, replacing a set with that name.")
         .result("`:name :count :replaced`."),
-    method!("context", "load-set", sets::load_set)
+    method!("context", "load-set", sets::load_set => sets::Loaded)
         .changes()
         .doc("Replaces a manager's items with copies of a set's items, or appends the copies.")
         .result("`:name`, the new `:ids`, and in `:left` the ids of the items that left."),
-    method!("context", "drop-set", sets::drop_set)
+    method!("context", "drop-set", sets::drop_set => sets::Dropped)
         .changes()
         .doc("Deletes a set. `undo` in the same manager restores it.")
         .result("`:name :dropped`."),
-    method!("context", "list-sets", sets::list_sets)
+    method!("context", "list-sets", sets::list_sets => Vec<SetSummary>)
         .doc("Lists the sets, sorted by name.")
         .result("A list of `:name :count :tokens :created`."),
 ];

@@ -20,6 +20,7 @@ use crate::ids::ItemId;
 use crate::rpc::call::Call;
 use crate::rpc::error::{application, cancelled, file_error, tree_error};
 use crate::rpc::params::{ManagerName, Short};
+use crate::rpc::shapes::CallId;
 use crate::rpc::{Finish, Step};
 use crate::tokens::Counter;
 use crate::value::{Keyword, Value};
@@ -48,28 +49,46 @@ enum TreeMode {
     Listing,
 }
 
-#[derive(Serialize)]
-struct TreeAdded {
+/// An added directory.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "AddedTree")]
+pub(super) struct TreeAdded {
+    /// Path of the directory.
     root: String,
+    /// Form in which it was added.
     mode: TreeMode,
+    /// Number of files that were read.
     files: u64,
+    /// Size of these files.
     bytes: u64,
+    /// Tokens of the added items.
     tokens: u64,
+    /// Ids of the added items.
     ids: Vec<ItemId>,
+    /// Ids of the items evicted for them, oldest first.
     evicted: Vec<ItemId>,
+    /// Entries that were left out.
     skipped: LeftOut,
 }
 
 /// Files that a walk left out.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SkippedEntries")]
 struct LeftOut {
+    /// Number of entries for each reason. An ignored folder counts once.
+    #[schemars(with = "BTreeMap<String, u64>")]
     total: BTreeMap<SkipReason, u64>,
+    /// The first hundred of them.
     named: Vec<LeftOutEntry>,
 }
 
-#[derive(Serialize)]
+/// An entry that a walk left out.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SkippedEntry")]
 struct LeftOutEntry {
+    /// Path relative to the root. Folders end with a slash.
     path: String,
+    /// Reason why it was left out.
     reason: SkipReason,
 }
 
@@ -142,11 +161,18 @@ pub(super) fn add_tree(call: Call, given: AddTree) -> Result<Step, WireError> {
 }
 
 /// Progress of a walk.
-#[derive(Serialize)]
-struct Walking {
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "WalkProgress")]
+pub(super) struct Walking {
+    /// Id of the call.
+    #[schemars(with = "CallId")]
     id: Value,
+    /// Stage of the work. A tree of one file is only read.
+    #[schemars(extend("enum" = ["walking", "reading"]))]
     stage: Keyword<&'static str>,
+    /// Number of files so far.
     files: u64,
+    /// Size of these files.
     bytes: u64,
 }
 

@@ -1,10 +1,11 @@
 //! The methods of the memory family.
 
+use crate::agent::found::{GroundedShown, MemoryShown};
 use crate::rpc::method::{Method, Pace, method};
 
 /// In the order of the documentation.
 pub(in crate::rpc) static METHODS: &[Method] = &[
-    method!("memory", "remember", super::remember)
+    method!("memory", "remember", super::remember => MemoryShown)
         .changes_after_work()
         .doc("Stores a text as a memory for later turns of a session, of a project, or everywhere.")
         .result(
@@ -13,7 +14,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         )
         .needs_session(super::is_for_session)
         .pace(Pace::InOrder),
-    method!("memory", "ground-query", super::ground_query)
+    method!("memory", "ground-query", super::ground_query => GroundedShown)
         .changes()
         .doc(
             "Finds the memories that match a text best: by words, by neighbours in the \
@@ -26,11 +27,11 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
                  `:embedding`, if embeddings are configured: `:used`, or why it failed and only \
                  words counted.",
         ),
-    method!("memory", "forget", super::forget)
+    method!("memory", "forget", super::forget => MemoryShown)
         .changes()
         .doc("Forgets a memory, so that it is no longer found. `:forgotten nil` restores it.")
         .result("The memory, with the time when it was `:forgotten`."),
-    method!("memory", "list-memories", super::list_memories)
+    method!("memory", "list-memories", super::list_memories => Vec<MemoryShown>)
         .doc("Lists memories, newest first.")
         .result("A list of memories."),
 ];

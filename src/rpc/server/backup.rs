@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::engine::{EngineError, Handle};
@@ -80,10 +81,14 @@ fn write(folder: PathBuf, snapshot: &Snapshot) -> Result<BackupShown, WireError>
 }
 
 /// A backup in the form for clients.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Backup")]
 pub(super) struct BackupShown {
+    /// File of the backup.
     path: String,
+    /// Size of the file.
     bytes: u64,
+    /// Time at which it was made, in Unix seconds.
     at: i64,
 }
 

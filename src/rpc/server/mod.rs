@@ -21,32 +21,60 @@ use crate::value::{Keyword, MAX_DATA, Value};
 use crate::wire::dialect::Dialect;
 use crate::wire::message::{Id, WireError};
 
-pub(super) fn ping(_: Call, _: Nothing) -> Result<Step, WireError> {
-    Step::done(&Keyword("pong"))
+/// The answer to `ping`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Ping {
+    Pong,
 }
 
-#[derive(Serialize)]
+pub(super) fn ping(_: Call, _: Nothing) -> Result<Step, WireError> {
+    Step::done(&Ping::Pong)
+}
+
+/// The description of a server.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ServerInfo")]
 struct ServerInfo<'a> {
+    /// Always `contexture`.
     name: &'static str,
+    /// Version of the program.
     version: &'static str,
+    /// Dialects that it understands.
     dialects: Vec<Keyword<&'static str>>,
+    /// Number of its process.
     pid: u32,
+    /// State folder; `nil` if it keeps no state.
     state: Option<String>,
+    /// Name of the counter for new items.
     token_counter: Keyword<&'static str>,
+    /// Limits in effect.
     limits: LimitsShown,
+    /// Totals since the start.
     statistics: Statistics,
+    /// Findings of the start, such as damage.
     notices: &'a [String],
+    /// Reason why changes cannot be stored now; `nil` if they can.
     read_only: Option<String>,
+    /// Newest automatic backup; `nil` if there is none.
     backup: Option<BackupShown>,
 }
 
-#[derive(Serialize)]
+/// The limits of a server.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Limits")]
 struct LimitsShown {
+    /// Maximum size of a message.
     max_message_bytes: usize,
+    /// Maximum depth of lists in a message.
     max_depth: usize,
+    /// Maximum number of data in a message.
     max_data: usize,
+    /// Maximum size of an item's metadata.
     max_metadata_bytes: usize,
+    /// Default maximum size of a file to read.
     max_file_bytes: u64,
+    /// Default capacity of a manager.
     max_items: usize,
 }
 
@@ -93,6 +121,13 @@ pub(super) struct Subscribe {
     topics: Vec<Topic>,
 }
 
+/// The topics of a connection.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Subscribed<'a> {
+    /// Topics that the connection gets notifications of now.
+    pub(crate) topics: &'a [Topic],
+}
+
 pub(super) fn subscribe(_: Call, given: Subscribe) -> Result<Step, WireError> {
     Ok(Step::Subscribe(given.topics))
 }
@@ -102,6 +137,14 @@ pub(super) struct Cancel {
     /// Id of the call.
     #[schemars(with = "serde_json::Value", extend("type" = ["integer", "string"]))]
     id: Value,
+}
+
+/// The outcome of cancelling a call.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "CancelledCall")]
+pub(crate) struct CallCancelled {
+    /// True if the call was running.
+    pub(crate) cancelled: bool,
 }
 
 pub(super) fn cancel(_: Call, given: Cancel) -> Result<Step, WireError> {

@@ -5,27 +5,27 @@ use crate::rpc::method::{Method, method};
 
 /// In the order of the documentation.
 pub(in crate::rpc) static METHODS: &[Method] = &[
-    method!("server", "ping", super::ping)
+    method!("server", "ping", super::ping => super::Ping)
         .doc("Answers at once.")
         .result("`:pong`."),
-    method!("server", "server-info", super::server_info)
+    method!("server", "server-info", super::server_info => super::ServerInfo<'static>)
         .doc("Describes this server: its version, dialects, limits and state folder.")
         .result("`:name :version :dialects :pid :state :token-counter :limits :statistics \
                  :notices :read-only :backup`. Notices report findings of the start, such as damage. \
                  `:read-only` is nil, or why changes cannot be stored now; `:backup` is the newest \
                  automatic backup as `:path :bytes :at`, or nil."),
-    method!("server", "subscribe", super::subscribe)
+    method!("server", "subscribe", super::subscribe => super::Subscribed<'static>)
         .doc("Subscribes this connection to these topics, replacing an earlier subscription.")
         .result("`(:topics TOPICS)`."),
-    method!("server", "cancel", super::cancel)
+    method!("server", "cancel", super::cancel => super::CallCancelled)
         .doc("Cancels a running call of this connection. The call then returns the error -32800.")
         .result("`(:cancelled BOOLEAN)`: whether the call was running."),
-    method!("server", "backup", backup::backup)
+    method!("server", "backup", backup::backup => backup::BackupShown)
         .doc("Writes the whole state, including the logs, to one file in the state folder, and \
               reads it back. The next call replaces the file; `contexture backup FILE` moves it \
               away. Other calls continue meanwhile.")
         .result("`:path :bytes :at`."),
-    method!("server", "shutdown", super::shutdown)
+    method!("server", "shutdown", super::shutdown => bool)
         .doc("Ends the server after the running calls are answered. The state is kept.")
         .result("`t`."),
 ];

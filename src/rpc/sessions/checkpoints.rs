@@ -22,10 +22,15 @@ pub(super) struct TakeCheckpoint {
     message: Option<String>,
 }
 
-#[derive(Serialize)]
-struct Taken {
+/// A checkpoint that was taken.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "TakenCheckpoint")]
+pub(super) struct Taken {
+    /// Id of the checkpoint, `chk-N`.
     checkpoint: CheckpointId,
+    /// Name of the session.
     session: String,
+    /// Number of turns at the checkpoint.
     turn: u64,
 }
 
@@ -46,13 +51,21 @@ pub(super) struct OfSession {
     session: Option<InSession>,
 }
 
-#[derive(Serialize)]
-struct CheckpointLine {
+/// A checkpoint.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Checkpoint")]
+pub(super) struct CheckpointLine {
+    /// Id of the checkpoint, `chk-N`.
     checkpoint: CheckpointId,
+    /// Purpose of the checkpoint.
     message: String,
+    /// Number of turns at the checkpoint.
     turn: u64,
+    /// Number of messages in the log at the checkpoint.
     position: u64,
+    /// True if the server took it by itself.
     automatic: bool,
+    /// Time at which it was taken, in Unix seconds.
     created: i64,
 }
 
@@ -84,11 +97,17 @@ pub(super) struct Rollback {
     checkpoint: Option<CheckpointId>,
 }
 
-#[derive(Serialize)]
-struct RolledBack {
+/// A rollback.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "RolledBack")]
+pub(super) struct RolledBack {
+    /// Name of the session.
     session: String,
+    /// Id of the checkpoint that was restored.
     commit_restored: CheckpointId,
+    /// Number of turns that left the conversation.
     turns_lost: u64,
+    /// Number of messages that left the conversation.
     messages_lost: u64,
 }
 
@@ -107,10 +126,15 @@ pub(super) fn rollback(_: Call, given: Rollback) -> Result<Step, WireError> {
     })
 }
 
-#[derive(Serialize)]
-struct RollbackUndone {
+/// An undone rollback.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "UndoneRollback")]
+pub(super) struct RollbackUndone {
+    /// Name of the session.
     session: String,
+    /// Number of turns that came back.
     turns_restored: u64,
+    /// Number of turns since the rollback, which left the conversation.
     turns_lost: u64,
 }
 
@@ -165,11 +189,17 @@ pub(super) struct ListRevisions {
     limit: Option<i64>,
 }
 
-#[derive(Serialize)]
-struct RevisionLine {
+/// A change of a session's view.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ViewRevision")]
+pub(super) struct RevisionLine {
+    /// Number of the revision.
     revision: u64,
+    /// Method or event that made it.
     method: Keyword<String>,
+    /// Number of messages in the log when it was made.
     position: u64,
+    /// Time at which it was made, in Unix seconds.
     created: i64,
 }
 
@@ -195,10 +225,15 @@ pub(super) struct RestoreRevision {
     revision: i64,
 }
 
-#[derive(Serialize)]
-struct Restored {
+/// A restored revision.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "RestoredRevision")]
+pub(super) struct Restored {
+    /// Name of the session.
     session: String,
+    /// Number of the revision that was restored.
     restored: u64,
+    /// Number of the new revision.
     revision: u64,
 }
 

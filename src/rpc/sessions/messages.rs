@@ -28,6 +28,7 @@ pub(in crate::rpc) const HISTORY: &str = "The client's own history instead of a 
 
 /// A message from a client.
 #[derive(Deserialize, JsonSchema, Default)]
+#[schemars(rename = "NewMessage")]
 pub(in crate::rpc) struct MessageParam {
     role: Option<Role>,
     content: Option<String>,
@@ -55,6 +56,7 @@ pub(in crate::rpc) struct MessageParam {
 }
 
 #[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "NewToolCall")]
 pub(super) struct ToolCallParam {
     id: Short,
     name: Short,
@@ -154,14 +156,22 @@ impl AddMessage {
     }
 }
 
-#[derive(Serialize)]
-struct Appended {
+/// Added messages.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "AddedMessages")]
+pub(super) struct Appended {
+    /// Id of the last of them.
     id: Option<MessageId>,
+    /// Ids of all of them.
     ids: Vec<MessageId>,
+    /// Ids of results whose call is not in the log; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     without_call: Vec<MessageId>,
+    /// Name of the session.
     session: String,
+    /// Number of messages in the log now.
     messages: u64,
+    /// Tokens in view now.
     tokens: u64,
 }
 
@@ -216,11 +226,6 @@ pub(in crate::rpc) fn counted(
     messages.into_iter().map(|message| message.counted(counter)).collect()
 }
 
-/// Returns message numbers as ids.
-pub(in crate::rpc) fn names(numbers: &[u64]) -> Value {
-    Value::of(&MessageId::all(numbers))
-}
-
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct GetMessages {
     session: Option<InSession>,
@@ -242,6 +247,7 @@ pub(super) struct GetMessages {
 /// The messages of a session to return.
 #[derive(Deserialize, JsonSchema, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "MessageView")]
 enum Which {
     /// The messages of the conversation, including pruned and summarized ones.
     Conversation,
@@ -300,10 +306,15 @@ pub(super) struct PinMessage {
     pinned: bool,
 }
 
-#[derive(Serialize)]
-struct Pinned {
+/// Messages that were pinned or unpinned.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "PinnedMessages")]
+pub(super) struct Pinned {
+    /// Name of the session.
     session: String,
+    /// Ids of the messages.
     ids: Vec<MessageId>,
+    /// True if they are never left out of a window now.
     pinned: bool,
 }
 

@@ -197,10 +197,15 @@ pub(super) struct Export {
     format: Option<transcript::Format>,
 }
 
-#[derive(Serialize)]
+/// An exported session.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ExportedSession")]
 struct Exported {
+    /// Name of the session.
     session: String,
+    /// Number of messages.
     messages: usize,
+    /// The log as text.
     text: String,
 }
 
@@ -240,24 +245,39 @@ pub(super) fn import_session(call: Call, given: Import) -> Result<Step, WireErro
 }
 
 /// A session in the form for lists.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Session")]
 struct SessionShown {
+    /// Name of the session.
     session: String,
+    /// Id of the session, `ses-N`.
     id: SessionId,
+    /// Manager of its items.
     manager: String,
+    /// Folder of its project.
     project: Option<String>,
+    /// Number of messages in its log.
     messages: u64,
+    /// Number of turns.
     turns: u64,
+    /// Tokens in view.
     tokens: u64,
+    /// Time at which it was created, in Unix seconds.
     created: i64,
+    /// Time at which it last changed, in Unix seconds.
     updated: i64,
+    /// True if calls without `:session` are about it.
     current: bool,
+    /// Id of the session that it continues; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     forked_from: Option<SessionId>,
+    /// Number of messages that it has from there.
     #[serde(skip_serializing_if = "Option::is_none")]
     shared_messages: Option<u64>,
+    /// Time at which it was deleted, in Unix seconds; absent if it was not.
     #[serde(skip_serializing_if = "Option::is_none")]
     deleted: Option<i64>,
+    /// True if this call created it; only in the result of `open-session`.
     #[serde(skip_serializing_if = "Option::is_none")]
     created_now: Option<bool>,
 }

@@ -26,6 +26,7 @@ const VERSION: i64 = 1;
 /// Format of a written session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "ExportFormat")]
 pub(super) enum Format {
     /// For people.
     Markdown,

@@ -9,7 +9,7 @@ const HAS_NO_HISTORY: fn(&Value) -> bool = |params| lacks(params, "messages");
 
 /// In the order of the documentation.
 pub(super) static METHODS: &[Method] = &[
-    method!("session", "build-context", window::build_context)
+    method!("session", "build-context", window::build_context => window::WindowResult<'static>)
         .doc("Builds the window that a model sees of a session: sections first, then as much of \
               the conversation as fits. It never exceeds `:max-tokens`, and its report says why \
               each part is in or out.")
@@ -17,11 +17,11 @@ pub(super) static METHODS: &[Method] = &[
                  :content :tokens` and `:id :tool-calls :tool-call-id`; `:report`; and the fate of \
                  the `:items`. The error `budget-too-small` names what cannot be left out.")
         .pace(Pace::InOrder),
-    method!("session", "explain-context", window::explain_context)
+    method!("session", "explain-context", window::explain_context => Vec<window::ExplainedWindow<'static>>)
         .doc("Explains why each part was in or out of the windows last built for a session.")
         .result("A list of reports, newest first, each with `:at` and the fate of its `:items`; \
                  empty if the server has built no window of the session since it started."),
-    method!("session", "usage-log", window::usage_log)
+    method!("session", "usage-log", window::usage_log => window::UsageLogResult<'static>)
         .doc("Lists the composition of recent windows in tokens, the usage of models that were \
               asked with them, and totals over all windows by phase.")
         .result("`:windows`, newest last, and `:phases`, each a list of `:phase :system-prompt \
@@ -32,14 +32,14 @@ pub(super) static METHODS: &[Method] = &[
                  the configured prices, which treat cached input like any other. Unknown values are \
                  `nil`. A phase has the totals: `:input :output :cached` over the `:reported` \
                  windows, and `:cost` over the `:priced` ones, `nil` if there are none."),
-    method!("session", "context-stats", history::context_stats)
+    method!("session", "context-stats", history::context_stats => history::Stats)
         .doc("Reports how much of a model's limit a session's view or a history fills.")
         .result("`:items :tokens :limit :utilization-percent :needs-pruning :model :model-known \
                  :exact`; for a session also `:log :turns :pruned :summarized :summaries :pinned \
                  :revision`, and the `:summary` in view, or `nil`.")
         .pace(Pace::InOrder)
         .needs_session(HAS_NO_HISTORY),
-    method!("session", "prune-context", history::prune_context)
+    method!("session", "prune-context", history::prune_context => history::PruneResult)
         .changes()
         .doc("Removes the least important messages from view until the rest fits. System prompts, \
               pinned messages, the user's first and last messages, the very last message, and \
@@ -50,13 +50,13 @@ pub(super) static METHODS: &[Method] = &[
                  the remaining messages, and `:units` with their scores.")
         .pace(Pace::InOrder)
         .needs_session(HAS_NO_HISTORY),
-    method!("session", "auto-manage-context", history::auto_manage_context)
+    method!("session", "auto-manage-context", history::auto_manage_context => history::PruneResult)
         .changes()
         .doc("Prunes if more than 80 % of the model's limit is used; otherwise changes nothing.")
         .result("Same as `prune-context`.")
         .pace(Pace::InOrder)
         .needs_session(HAS_NO_HISTORY),
-    method!("session", "summarize-context", summarize::summarize_context)
+    method!("session", "summarize-context", summarize::summarize_context => summarize::SummaryAnswer)
         .changes_after_work()
         .doc("Replaces older messages with a summary, which has their number and a ledger of \
               paths, commands, figures, errors, decisions, constraints and open tasks. A later \
@@ -68,7 +68,7 @@ pub(super) static METHODS: &[Method] = &[
                  not help.")
         .pace(Pace::InOrder)
         .needs_session(HAS_NO_HISTORY),
-    method!("session", "process-turn", turn::process_turn)
+    method!("session", "process-turn", turn::process_turn => turn::ProcessedTurn<'static>)
         .changes_after_work()
         .doc("Adds the user's message and keeps the context in good shape: finds matching \
               memories, summarizes if the view is too large, takes a checkpoint if one is due, \
@@ -80,10 +80,10 @@ pub(super) static METHODS: &[Method] = &[
                  rollback `:commit-restored :turns-lost`, or `:not-rolled-back` with the reason; if embeddings are configured \
                  `:embedding`: `:used`, or why it failed.")
         .pace(Pace::InOrder),
-    method!("session", "quality-score", turn::quality_score)
+    method!("session", "quality-score", turn::quality_score => turn::QualityResult<'static>)
         .doc("Rates the quality of a session's context from 0 to 1, with its parts.")
         .result("`:quality-score`, and `:quality`, its four parts: `:part :value :weight :reason`."),
-    method!("session", "configure-session", configure::configure_session)
+    method!("session", "configure-session", configure::configure_session => configure::SettingsResult<'static>)
         .changes()
         .doc("Changes the given settings of a session and returns all settings in effect. If a \
               value is out of range, nothing changes.")
@@ -91,7 +91,7 @@ pub(super) static METHODS: &[Method] = &[
                  :template :recent-runs :passthrough-runs :token-threshold :tools :allowed-tools`, and \
                  `:settings`, each `:name :value :default :least :most`.")
         .pace(Pace::InOrder),
-    method!("session", "report-usage", turn::report_usage)
+    method!("session", "report-usage", turn::report_usage => turn::LearnedResult<'static>)
         .changes()
         .doc("Calibrates the token counts for a model with a count that its provider reported. \
               Reports of less \

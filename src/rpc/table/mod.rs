@@ -3,22 +3,37 @@
 mod curation;
 mod model;
 mod notes;
+mod schema;
 
+pub(crate) use self::schema::document;
+
+use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value as Json;
 
 use super::call::Call;
-use super::method::{Method, method};
+use super::error::internal_error;
+use super::method::{Method, Pace, method};
 use super::param::Param;
 use super::params::Nothing;
 use super::{Step, context, memories, server, sessions, templates};
+use crate::value::json::from_json;
 use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
-/// The method that shows this table; the others of its family are in [`server`].
-static SERVER: &[Method] = &[method!("server", "methods", list).doc("Lists the methods.").result(
-    "A list of `:name :doc :params :result`; a parameter has `:name :type :required :doc`, \
-         and `:values` if they are a closed list.",
-)];
+/// The methods that show this table; the others of its family are in [`server`].
+static SERVER: &[Method] = &[
+    method!("server", "methods", list => Vec<Listed>)
+        .doc("Lists the methods.")
+        .result("A list of methods, each with its parameters."),
+    method!("server", "schema", schema => Json)
+        .doc(
+            "Returns the JSON Schema of all methods, errors and notifications, from which a \
+              client can be generated.",
+        )
+        .result("The schema, with its names spelled as in JSON in every dialect.")
+        .pace(Pace::Aside),
+];
 
 /// Returns every method, in the order of the documentation.
 pub fn methods() -> impl Iterator<Item = &'static Method> + Clone {
@@ -57,20 +72,32 @@ fn unknown(name: &str) -> WireError {
 }
 
 /// A method as `methods` lists it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Method")]
 struct Listed {
+    /// Name of the method.
     name: &'static str,
+    /// Description in a sentence or two.
     doc: &'static str,
+    /// Parameters, in the order of the documentation.
     params: Vec<Documented>,
+    /// Description of the result.
     result: &'static str,
 }
 
-#[derive(Serialize)]
+/// A parameter as `methods` lists it.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Parameter")]
 struct Documented {
+    /// Name of the parameter.
     name: &'static str,
+    /// Type of the value.
     r#type: &'static str,
+    /// True if a call without it is refused.
     required: bool,
+    /// Meaning, and default if it is absent.
     doc: &'static str,
+    /// Allowed values; absent if they are not a closed list.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     values: Vec<Keyword<&'static str>>,
 }
@@ -83,6 +110,13 @@ fn list(_: Call, _: Nothing) -> Result<Step, WireError> {
         result: method.result,
     };
     Step::done(&methods().map(listed).collect::<Vec<_>>())
+}
+
+fn schema(_: Call, _: Nothing) -> Result<Step, WireError> {
+    let text = document().to_string();
+    // Keys that were read from JSON keep their spelling.
+    let schema = from_json(text.as_bytes()).map_err(|_| internal_error("the schema"))?;
+    Ok(Step::Done(schema))
 }
 
 fn documented(param: &'static Param) -> Documented {

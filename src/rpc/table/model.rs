@@ -1,11 +1,12 @@
 //! The methods of the model family.
 
+use crate::rpc::chat::ProgressParams;
 use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::{chat, models};
 
 /// In the order of the documentation.
 pub(super) static METHODS: &[Method] = &[
-    method!("model", "chat", chat::chat)
+    method!("model", "chat", chat::chat => chat::ChatAnswer)
         .doc("Sends a message to a model: processes the turn like `process-turn`, builds the \
               window, streams the answer as `progress`, and stores it in the log. If it fails after \
               the message was stored, the message stays, with any part of the answer.")
@@ -23,12 +24,13 @@ pub(super) static METHODS: &[Method] = &[
                  kinds `unconfigured`, `authentication`, `rate-limited`, `quota-exhausted`, \
                  `context-too-long`, \
                  `bad-request`, `unavailable`, `malformed` and `session-busy`.")
+        .progress::<ProgressParams>()
         .pace(Pace::Aside),
-    method!("model", "approve", models::approve)
+    method!("model", "approve", models::approve => models::Approved)
         .doc("Decides whether a model may make the tool call that its turn waits for. Without an \
               answer within ten minutes, the call is refused.")
         .result("`:approval`; the error `no-such-approval` if no call waits for it."),
-    method!("model", "list-providers", models::list_providers)
+    method!("model", "list-providers", models::list_providers => Vec<models::ProviderResult<'static>>)
         .doc("Lists the configured providers. The first is the default.")
         .result("A list of `:name :kind :model :base-url :context` (or `:script`) `:key :key-from :limit \
                  :limit-from :default :max-tokens :price-input :price-output`. `:limit` is the model's \
@@ -36,7 +38,7 @@ pub(super) static METHODS: &[Method] = &[
                  refused a longer request (`:refusal`), else nil. `:key` is `:set`, `:missing` or \
                  `:none-needed`; `:key-from` is `:environment`, `:command`, `:call` or nil. A \
                  command is not run for this."),
-    method!("model", "configure-provider", models::configure_provider)
+    method!("model", "configure-provider", models::configure_provider => models::ProviderResult<'static>)
         .doc("Adds a provider, or replaces the one with this name, until the server ends. The \
               parameters correspond to the settings of `[[providers]]` in the configuration file. \
               The key is kept only in memory. Over TCP, only clients that sent the secret may call \
@@ -44,7 +46,7 @@ pub(super) static METHODS: &[Method] = &[
         .result("Its entry in `list-providers`. There can be at most 100 providers \
                  (`too-many-providers`).")
         .pace(Pace::InOrder),
-    method!("model", "list-models", models::list_models)
+    method!("model", "list-models", models::list_models => models::ModelsResult<'static>)
         .doc("Asks a provider for its models; waits for at most 20 seconds.")
         .result("`:provider`, and `:models`, their names in the provider's order. Errors are of \
                  the same kinds as for `chat`.")

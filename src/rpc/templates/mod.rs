@@ -12,6 +12,7 @@ pub(super) use self::table::METHODS;
 use super::Step;
 use super::call::{Call, Tools};
 use super::error::{agent_error, application, engine_error, internal_error, param_error};
+use super::shapes::TemplateSource;
 use crate::engine::Engine;
 use crate::files::templates::{FindError, Listed, TemplateFolders};
 use crate::template::{Fields, Template, render};
@@ -25,15 +26,24 @@ pub(super) struct ListTemplates {
     project: Option<String>,
 }
 
-#[derive(Serialize)]
+/// A template in a list.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "TemplateLine")]
 struct TemplateLine {
+    /// Name of the template.
     name: String,
+    /// Place of the template.
+    #[schemars(with = "TemplateSource")]
     source: Keyword<&'static str>,
+    /// False for a template of an untrusted project, which is not read.
     trusted: bool,
+    /// File of the template; absent for a built-in one.
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<String>,
+    /// Description, which may be empty; absent if it is not read or cannot be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
+    /// Reason why it cannot be used; absent if it can.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -83,24 +93,40 @@ pub(super) fn resolve_template(call: Call, given: ResolveTemplate) -> Result<Ste
 }
 
 /// A template in the form for clients.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Template")]
 struct TemplateShown<'a> {
+    /// Name of the template.
     name: &'a str,
+    /// Place of the template.
+    #[schemars(with = "TemplateSource")]
     source: Keyword<&'static str>,
+    /// File of the template; `nil` for a built-in one.
     path: Option<&'a str>,
+    /// SHA-256 of its text, in hexadecimal.
     sha256: &'a str,
+    /// Description, if it has one.
     description: Option<&'a str>,
+    /// Number of recent runs to show, if it says so.
     recent_runs: Option<u64>,
+    /// Number of these runs that follow the notes unchanged, if it says so.
     passthrough_runs: Option<u64>,
+    /// Tokens of history below which no notes are taken, if it says so.
     token_threshold: Option<u64>,
+    /// Model that writes the notes, if it names one.
     model: Option<&'a str>,
+    /// Text with its placeholders.
     body: &'a str,
+    /// Contract: the text of the code block with the format of the notes; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     contract: Option<&'a str>,
+    /// Language of this block.
     #[serde(skip_serializing_if = "Option::is_none")]
     contract_language: Option<Keyword<&'a str>>,
+    /// Tokens of the filled text; only with `:fields`.
     #[serde(skip_serializing_if = "Option::is_none")]
     tokens: Option<u64>,
+    /// Text with the placeholders filled; only with `:fields`.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
 }

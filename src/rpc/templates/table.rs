@@ -5,7 +5,7 @@ use crate::rpc::method::{Method, Pace, method};
 
 /// In the order of the documentation.
 pub(in crate::rpc) static METHODS: &[Method] = &[
-    method!("template", "list-templates", super::list_templates)
+    method!("template", "list-templates", super::list_templates => Vec<super::TemplateLine>)
         .doc("Lists the templates: the project's, the user's (`templates/` in the folder of the \
               configuration) and the built-in ones.")
         .result("A list of `:name :source :trusted :description`, with `:path` for templates in files, \
@@ -13,7 +13,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
                  untrusted project have `:trusted nil` and are not read; the template used under the \
                  same name is listed before them.")
         .pace(Pace::InOrder),
-    method!("template", "resolve-template", super::resolve_template)
+    method!("template", "resolve-template", super::resolve_template => super::TemplateShown<'static>)
         .doc("Reads the template with this name. With `:fields`, also fills in its placeholders; \
               missing fields are empty.")
         .result("`:name :source :path :sha256 :description :recent-runs :passthrough-runs \
@@ -22,7 +22,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
                  `template-untrusted` if only an untrusted project has it, and \
                  `template-malformed` with `:line` and `:column`.")
         .pace(Pace::InOrder),
-    method!("template", "trust-project", trust::trust_project)
+    method!("template", "trust-project", trust::trust_project => trust::TrustedShown)
         .changes_after_work()
         .doc("Trusts a project, so that its own templates are used. Call this only after the user \
               has looked at them. Available only over standard input and the Unix socket.")
@@ -31,12 +31,12 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
                  repository at this place: a project that is moved, or has another remote, must be \
                  trusted again. The error is `not-allowed` on other connections.")
         .pace(Pace::InOrder),
-    method!("template", "distrust-project", trust::distrust_project)
+    method!("template", "distrust-project", trust::distrust_project => trust::Distrusted)
         .changes_after_work()
         .doc("Stops trusting a project, so that its templates are no longer used.")
         .result("`:project :was-trusted`; the error `not-allowed` as for `trust-project`.")
         .pace(Pace::InOrder),
-    method!("template", "list-trusted-projects", trust::list_trusted_projects)
+    method!("template", "list-trusted-projects", trust::list_trusted_projects => Vec<trust::TrustedShown>)
         .doc("Lists the trusted projects.")
         .result("A list of `:project :remote :since :standing`. The standing is `:same`, `:other` if \
                  another repository is at its place now, or `:gone`. The error `not-allowed` as for \

@@ -7,12 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::refresh::now_ms;
 use crate::files::templates::TemplateFolders;
-use crate::files::{self, TrustError, Trusted};
+use crate::files::{self, Standing, TrustError, Trusted};
 use crate::rpc::Step;
 use crate::rpc::call::Call;
 use crate::rpc::error::{application, file_error, param_error};
 use crate::rpc::params::Nothing;
-use crate::value::Keyword;
 use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema)]
@@ -22,15 +21,21 @@ pub(super) struct OneProject {
 }
 
 /// A trusted project.
-#[derive(Serialize)]
-struct TrustedShown {
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "TrustedProject")]
+pub(super) struct TrustedShown {
+    /// Path without links.
     project: String,
+    /// Address of its Git remote; `nil` if it has none.
     remote: Option<String>,
+    /// Time since which it is trusted, in Unix seconds.
     since: i64,
+    /// Names of its own templates; only in the result of `trust-project`.
     #[serde(skip_serializing_if = "Option::is_none")]
     templates: Option<Vec<String>>,
+    /// Relation to what is there now; only in the list.
     #[serde(skip_serializing_if = "Option::is_none")]
-    standing: Option<Keyword<&'static str>>,
+    standing: Option<Standing>,
 }
 
 impl From<Trusted> for TrustedShown {
@@ -49,9 +54,13 @@ pub(super) fn trust_project(call: Call, given: OneProject) -> Result<Step, WireE
     Step::done(&TrustedShown { templates, ..trusted.into() })
 }
 
-#[derive(Serialize)]
-struct Distrusted {
+/// A project that is no longer trusted.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DistrustedProject")]
+pub(super) struct Distrusted {
+    /// Path of the folder.
     project: String,
+    /// True if it was trusted before.
     was_trusted: bool,
 }
 
@@ -64,7 +73,7 @@ pub(super) fn distrust_project(call: Call, given: OneProject) -> Result<Step, Wi
 pub(super) fn list_trusted_projects(call: Call, _: Nothing) -> Result<Step, WireError> {
     allowed(&call)?;
     let line = |trusted: Trusted| {
-        let standing = Some(Keyword(trusted.standing().name()));
+        let standing = Some(trusted.standing());
         TrustedShown { standing, ..trusted.into() }
     };
     Step::done(&call.tools.trust.list().into_iter().map(line).collect::<Vec<_>>())

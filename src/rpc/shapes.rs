@@ -1,0 +1,84 @@
+//! Schemas of types that have none of their own, and results of several forms.
+
+use std::borrow::Cow;
+use std::marker::PhantomData;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+use crate::template::SOURCES;
+use crate::value::{Keyword, Value};
+
+/// A result of one of two forms.
+pub(super) struct Either<A, B>(PhantomData<(A, B)>);
+
+impl<A: JsonSchema, B: JsonSchema> JsonSchema for Either<A, B> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("{}Or{}", A::schema_name(), B::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let (one, other) = (generator.subschema_for::<A>(), generator.subschema_for::<B>());
+        json_schema!({ "anyOf": [one, other] })
+    }
+}
+
+/// Declares types that stand for the schema of others.
+macro_rules! schemas {
+    ($($(#[$doc:meta])* $name:ident => $schema:tt;)*) => {$(
+        $(#[$doc])*
+        pub(super) struct $name;
+
+        impl JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!($schema)
+            }
+        }
+    )*};
+}
+
+schemas! {
+    /// The id of a call.
+    CallId => { "type": ["integer", "string"] };
+    /// The kind of place of a template.
+    TemplateSource => { "type": "string", "enum": SOURCES };
+}
+
+impl<T> JsonSchema for Keyword<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Keyword".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": "keyword" })
+    }
+}
+
+impl JsonSchema for Value {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Value".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!(true)
+    }
+}
