@@ -61,6 +61,9 @@ pub(crate) trait EventSink: Send + Sync {
     /// Sends an event. Returns whether anybody receives it.
     fn send(&self, event: TurnEvent) -> bool;
 
+    /// Called once the question is in the log.
+    fn begun(&self) {}
+
     /// Waits for room for more events, for a limited time.
     fn room(&self) -> Later<'_, ()> {
         Box::pin(std::future::ready(()))

@@ -96,6 +96,9 @@ pub struct Call {
     /// Set when the client no longer wants the answer. The connection can find this token only
     /// while the call lives.
     pub cancelled: Arc<CancellationToken>,
+    /// Set once the call has taken effect, so that later changes of the same may be made. The server
+    /// sets it at the end of the call, unless the call did so earlier.
+    pub effective: CancellationToken,
 }
 
 impl Call {

@@ -41,8 +41,10 @@ pub struct Method {
 /// request key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
-    /// None, or the method stores the keys itself.
+    /// None.
     Nothing,
+    /// A change whose keys the method stores itself.
+    ByItself,
     /// A change in the engine.
     InEngine,
     /// A change after work that a repeated call can skip.
@@ -58,6 +60,8 @@ pub enum Pace {
     InOrder,
     /// On a thread that may block, alongside the connection's later calls.
     Aside,
+    /// Like `Aside`, but after earlier changes of what it is about, since it reads that.
+    AsideAfter,
 }
 
 /// Declares a method of a family, which runs at once. The handler's argument gives the parameters;
@@ -106,6 +110,11 @@ impl Method {
         Self { pace, ..self }
     }
 
+    /// Declares that the method changes the state and stores the keys of its calls itself.
+    pub(super) const fn changes_by_itself(self) -> Self {
+        Self { change: Change::ByItself, ..self }
+    }
+
     /// Declares that the method changes the state.
     pub(super) const fn changes(self) -> Self {
         Self { change: Change::InEngine, ..self }
@@ -125,9 +134,14 @@ impl Method {
     pub fn params(&self) -> &'static [Param] {
         let params = (self.params)();
         match self.change {
-            Change::Nothing => &params[..params.len() - 1],
+            Change::Nothing | Change::ByItself => &params[..params.len() - 1],
             Change::InEngine | Change::AfterWork => params,
         }
+    }
+
+    /// Returns whether the method changes the state.
+    pub(super) fn is_change(&self) -> bool {
+        self.change != Change::Nothing
     }
 
     /// Runs the part of the method before the engine.
@@ -139,7 +153,7 @@ impl Method {
         if call.dialect == Dialect::Json {
             self.without_nulls(&mut params);
         }
-        if self.change == Change::Nothing {
+        if matches!(self.change, Change::Nothing | Change::ByItself) {
             return (self.run)(call, params);
         }
         let Some(key) = Keyed::take(self.name, &mut params, call.is_session_named)? else {

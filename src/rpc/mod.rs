@@ -31,6 +31,7 @@ mod summarize;
 mod table;
 mod templates;
 mod tool_names;
+mod touched;
 mod turn;
 mod window;
 
@@ -49,6 +50,9 @@ pub(crate) use self::server::{CallCancelled, Subscribed};
 pub(crate) use self::spelling::spelled;
 pub use self::table::methods;
 pub(crate) use self::table::{document, find};
+#[cfg(test)]
+pub(crate) use self::touched::Subject;
+pub(crate) use self::touched::Touched;
 pub(crate) use crate::agent::Decision;
 pub use crate::agent::{Later, Limits};
 

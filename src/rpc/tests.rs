@@ -33,6 +33,7 @@ fn call() -> Call {
         is_session_named: true,
         id: None,
         cancelled,
+        effective: CancellationToken::new(),
     }
 }
 

@@ -3,6 +3,7 @@
 //! Reading never waits for writing, and a long call never delays a `cancel`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -13,12 +14,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::Server;
 use super::auth::Admission;
-use super::dispatch::{Inside, LARGE_MESSAGE, WAITING_CALLS, Waiting, defect, discard, dispatch};
+use super::dispatch::{Inside, WAITING_CALLS, Waiting, discard, dispatch};
 use super::door::{Door, Entry};
+use super::epc::method_rows;
 use super::outbox::{Out, Outbox, Writer};
 use super::running::Running;
+use super::settle::{LARGE_MESSAGE, defect};
+use crate::engine::EngineError;
 use crate::repl::Repls;
-use crate::rpc::{self, Call, CallCancelled, Step};
+use crate::rpc::{self, Call, CallCancelled, Step, engine_error};
 use crate::value::Value;
 use crate::wire::dialect::Dialect;
 use crate::wire::frame::{
@@ -29,6 +33,8 @@ use crate::wire::message::{Incoming, Request, WireError};
 /// Size in bytes of one permit of the semaphore that bounds a client's queued and running calls.
 /// Together they may hold twice the bytes of the largest message.
 const ROOM_UNIT: usize = 1 << 10;
+/// Time in which a client hears, for calls that it sent as the server began to end, that it ends.
+const LAST_WORDS: Duration = Duration::from_millis(50);
 
 /// Serves one client until it leaves, stops reading, or the server ends.
 pub(super) async fn serve(
@@ -48,7 +54,8 @@ pub(super) async fn serve(
     let gone = CancellationToken::new();
     let (calls, waiting) = mpsc::channel(WAITING_CALLS);
     let running = Running::default();
-    let dispatching = dispatch(server.clone(), outbox.clone(), running.clone(), waiting);
+    let dispatching =
+        dispatch(server.clone(), outbox.clone(), running.clone(), gone.clone(), waiting);
     let mut dispatcher = tokio::spawn(dispatching);
     let room = Arc::new(Semaphore::new(2 * limit / ROOM_UNIT + 1));
     let door = Door::new(admission).with_known(server.secret.clone());
@@ -135,7 +142,7 @@ async fn read<R: AsyncRead + Unpin>(mut reader: Reader, mut frames: FramedRead<R
         let end = began + patience.unwrap_or_default();
         let frame = tokio::select! {
             () = reader.gone.cancelled() => return,
-            () = ending.cancelled() => return,
+            () = ending.cancelled() => return last_words(&mut reader, frames).await,
             () = tokio::time::sleep_until(end), if patience.is_some() => return,
             frame = frames.next() => frame,
         };
@@ -165,6 +172,20 @@ async fn read<R: AsyncRead + Unpin>(mut reader: Reader, mut frames: FramedRead<R
             None => return,
         }
     }
+}
+
+/// Answers what the client sent before it could know that the server ends.
+async fn last_words<R: AsyncRead + Unpin>(
+    reader: &mut Reader,
+    mut frames: FramedRead<R, GuardedDecoder>,
+) {
+    let heard = async {
+        while let Some(Ok(frame)) = frames.next().await
+            && reader.frame(frame).await
+        {}
+    };
+    // Until the time has passed, unless the client leaves before.
+    let _ = tokio::time::timeout(LAST_WORDS, heard).await;
 }
 
 impl Reader {
@@ -263,6 +284,12 @@ impl Reader {
                     discard(request.params);
                 }
             },
+            Incoming::Call(request) if self.server.ending().is_cancelled() => {
+                discard(request.params);
+                if request.id.is_some() {
+                    self.outbox.reply(request.id, Err(engine_error(EngineError::Ended)));
+                }
+            }
             Incoming::Call(request) => {
                 let cancelled = Arc::new(self.gone.child_token());
                 self.running.remember(&request, &cancelled);
@@ -348,6 +375,7 @@ impl Reader {
             is_session_named: true,
             id: id.clone(),
             cancelled: Arc::new(CancellationToken::new()),
+            effective: CancellationToken::new(),
         };
         let found = rpc::find(&method);
         let called = found.as_ref().ok().copied();
@@ -363,18 +391,4 @@ impl Reader {
             self.outbox.reply(id, outcome);
         }
     }
-}
-
-/// Lists the methods as EPC expects them: name, arguments, documentation.
-fn method_rows() -> Value {
-    let row = |method: &rpc::Method| {
-        let arguments: Vec<_> =
-            method.params().iter().map(|param| format!(":{} {}", param.name, param.kind)).collect();
-        Value::List(vec![
-            Value::Symbol(method.name.into()),
-            Value::Str(arguments.join(", ")),
-            Value::from(method.doc),
-        ])
-    };
-    Value::List(rpc::methods().map(row).collect())
 }

@@ -6,26 +6,22 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::AbortOnDropHandle;
 
 use super::Server;
-use super::outbox::{Out, Outbox};
+use super::order::{Order, Place};
+use super::outbox::Outbox;
+use super::reply::{Outcome, Reply, To};
 use super::running::Running;
 use super::sent::SentTo;
-use crate::engine::{Caller, EngineError, Reach};
-use crate::rpc::{
-    self, Call, CallCancelled, Finish, Method, Pace, Step, Subscribed, Work, engine_error,
-    internal_error,
-};
+use super::settle::{LARGE_MESSAGE, defect, settle};
+use crate::engine::EngineError;
+use crate::rpc::{self, Call, Method, Pace, Step, engine_error};
 use crate::value::Value;
 use crate::wire::dialect::Dialect;
 use crate::wire::message::{Id, Request, WireError};
 
 /// Maximum number of queued calls of one client. Beyond it, messages wait in the transport.
 pub(super) const WAITING_CALLS: usize = 4096;
-/// Message size in bytes above which decoding, and beginning the call, runs on a thread of its own:
-/// counting the tokens of that much text takes some milliseconds.
-pub(super) const LARGE_MESSAGE: usize = 16 << 10;
 /// Maximum number of calls of one client that run alongside its others, such as directory walks.
 const CALLS_ASIDE: usize = 4;
 /// Maximum number of calls of one client that wait for outside work, such as answers of models.
@@ -34,9 +30,6 @@ const CALLS_ELSEWHERE: usize = 256;
 /// Maximum number of large answers of one client that are in progress or unread: one is written
 /// while the next is made. Further calls wait, and hold no copy of any content.
 const LARGE_ANSWERS: usize = 2;
-
-/// Result of a call.
-pub(super) type Outcome = Result<Value, WireError>;
 
 /// A call on its way to the dispatcher.
 pub(super) struct Waiting {
@@ -113,18 +106,25 @@ impl Inside {
     }
 }
 
-/// Runs a client's calls, beginning each after the one before.
+/// Runs a client's calls, beginning each after the one before. Once `gone` is set, calls that wait
+/// for something are dropped, but changes that wait only for their turn are made.
 pub(super) async fn dispatch(
     server: Server,
     outbox: Outbox,
     running: Running,
+    gone: CancellationToken,
     mut waiting: mpsc::Receiver<Waiting>,
 ) {
     let peer: Arc<dyn rpc::Peer> = Arc::new(outbox.clone());
     let caller = server.next_caller();
     let places = Arc::new(Semaphore::new(LARGE_ANSWERS));
-    let aside = Arc::new(Semaphore::new(CALLS_ASIDE));
-    let elsewhere = Arc::new(Semaphore::new(CALLS_ELSEWHERE));
+    let beside = Beside {
+        server: server.clone(),
+        gone,
+        aside: Arc::new(Semaphore::new(CALLS_ASIDE)),
+        elsewhere: Arc::new(Semaphore::new(CALLS_ELSEWHERE)),
+    };
+    let mut order = Order::default();
     while let Some(next) = waiting.recv().await {
         let Waiting { request, answer_to, peer: own, access, dialect, cancelled, bytes, room } =
             next;
@@ -136,6 +136,7 @@ pub(super) async fn dispatch(
             outbox: outbox.clone(),
             to: answer_to.map_or(To::Client(id.clone()), To::Caller),
             cancelled: cancelled.clone(),
+            over: server.over.clone(),
             running: running.clone(),
             places: places.clone(),
             caller,
@@ -150,44 +151,112 @@ pub(super) async fn dispatch(
                 continue;
             }
         };
+        let is_aside = matches!(method.pace, Pace::Aside | Pace::AsideAfter);
+        let place = order.place(|| method.touched(&params), method.pace);
+        let effective = place.as_ref().map(|place| place.effective().clone()).unwrap_or_default();
         let peer = own.unwrap_or_else(|| peer.clone());
         let tools = Arc::clone(server.tools());
-        let call = Call { tools, peer, access, dialect, is_session_named: true, id, cancelled };
-        match method.pace {
-            Pace::Prompt if bytes <= LARGE_MESSAGE => {
-                let step = begin(method, call, params);
-                settle(&server, step, reply).await;
-            }
-            Pace::Prompt | Pace::InOrder => {
-                let sent_to = SentTo::read(&server, caller, method, &params).await;
-                let step = begin_aside(method, call, params, sent_to, &reply).await;
-                settle(&server, step, reply).await;
-            }
-            Pace::Aside => {
-                let (server, aside) = (server.clone(), aside.clone());
-                let elsewhere = elsewhere.clone();
-                let sent_to = SentTo::read(&server, caller, method, &params).await;
-                tokio::spawn(async move {
-                    let mut place = place_in(&aside, &reply.cancelled).await;
-                    let mut step = match place {
-                        Ok(_) => begin_aside(method, call, params, sent_to, &reply).await,
-                        Err(ref error) => {
-                            discard(params);
-                            Err(error.clone())
-                        }
-                    };
-                    if matches!(step, Ok(Step::Await(_) | Step::AwaitEnd(_))) {
-                        // Freed first, so that a call that waits keeps none from working.
-                        drop(place);
-                        place = place_in(&elsewhere, &reply.cancelled).await;
-                        step = place.as_ref().map_err(Clone::clone).and(step);
-                    }
-                    settle(&server, step, reply).await;
-                    drop(place);
-                });
-            }
+        let call =
+            Call { tools, peer, access, dialect, is_session_named: true, id, cancelled, effective };
+        if is_aside || place.is_some() {
+            beside.run(place, Begun { method, call, params, reply }).await;
+        } else if method.pace == Pace::Prompt && bytes <= LARGE_MESSAGE {
+            let step = begin(method, call, params);
+            settle(&server, step, reply).await;
+        } else {
+            let sent_to = SentTo::read(&server, caller, method, &params).await;
+            let step = begin_aside(method, call, params, sent_to, &reply).await;
+            settle(&server, step, reply).await;
         }
     }
+}
+
+/// A call that is about to run, and the destination of its answer.
+struct Begun {
+    method: &'static Method,
+    call: Call,
+    params: Value,
+    reply: Reply,
+}
+
+/// Runs calls beside the client's other calls.
+struct Beside {
+    server: Server,
+    gone: CancellationToken,
+    aside: Arc<Semaphore>,
+    elsewhere: Arc<Semaphore>,
+}
+
+impl Beside {
+    /// Starts a call. One that must wait for its turn begins after that, unless it is a walk behind
+    /// walks, which only takes effect after them. Tasks are polled in the order in which they are
+    /// spawned, so such walks get their room in order.
+    async fn run(&self, place: Option<Place>, begun: Begun) {
+        let Begun { method, mut call, params, mut reply } = begun;
+        let (server, gone) = (self.server.clone(), self.gone.clone());
+        let (aside, elsewhere) = (self.aside.clone(), self.elsewhere.clone());
+        let waits = place.as_ref().is_some_and(|place| !place.begins_at_once);
+        let sent_to = match waits {
+            false => Some(SentTo::read(&server, reply.caller, method, &params).await),
+            true => None,
+        };
+        tokio::spawn(async move {
+            let in_turn = match &place {
+                Some(place) if waits => in_turn(place, &gone, &mut call, &mut reply).await,
+                _ => Ok(()),
+            };
+            let mut room = match &in_turn {
+                Ok(()) => room_in(&aside, &reply).await,
+                Err(error) => Err(error.clone()),
+            };
+            let mut step = match &room {
+                Ok(_) => {
+                    let sent_to = match sent_to {
+                        Some(sent_to) => sent_to,
+                        None => SentTo::read(&server, reply.caller, method, &params).await,
+                    };
+                    begin_aside(method, call, params, sent_to, &reply).await
+                }
+                Err(error) => {
+                    discard(params);
+                    Err(error.clone())
+                }
+            };
+            if let (Ok(_), Some(place)) = (&step, &place) {
+                step = reply.unless_given_up(place.wait()).await.and(step);
+            }
+            if matches!(step, Ok(Step::Await(_) | Step::AwaitEnd(_))) {
+                // Freed first, so that a call that waits keeps none from working.
+                drop(room);
+                room = room_in(&elsewhere, &reply).await;
+                step = room.as_ref().map_err(Clone::clone).and(step);
+            }
+            settle(&server, step, reply).await;
+            drop(room);
+            if let Some(place) = place {
+                // Also a call that failed holds its place until those before it have left theirs.
+                place.wait().await;
+            }
+        });
+    }
+}
+
+/// Waits for the call's place in the order. If the client has gone meanwhile, the call is made all the
+/// same, as all that it sent.
+async fn in_turn(
+    place: &Place,
+    gone: &CancellationToken,
+    call: &mut Call,
+    reply: &mut Reply,
+) -> Result<(), WireError> {
+    let waited = reply.unless_given_up(place.wait()).await;
+    if waited.is_err() && gone.is_cancelled() {
+        place.wait().await;
+        call.cancelled = Arc::default();
+        reply.cancelled = Arc::clone(&call.cancelled);
+        return Ok(());
+    }
+    waited
 }
 
 /// Drops a value, on a thread of its own if that takes long.
@@ -197,63 +266,16 @@ pub(super) fn discard(value: Value) {
     }
 }
 
-/// Destination of a call's answer.
-enum To {
-    /// The client, under the request's id; nowhere for a notification.
-    Client(Option<Id>),
-    /// The caller inside the server.
-    Caller(oneshot::Sender<Outcome>),
-}
-
-struct Reply {
-    dialect: Dialect,
-    method: Option<&'static Method>,
-    outbox: Outbox,
-    to: To,
-    cancelled: Arc<CancellationToken>,
-    running: Running,
-    places: Arc<Semaphore>,
-    caller: Caller,
-    /// Length of the call's message in bytes.
-    bytes: usize,
-    /// Permits that the call's message holds until it is answered.
-    _room: Option<OwnedSemaphorePermit>,
-}
-
-impl Reply {
-    fn send(self, outcome: Outcome) {
-        self.send_from(outcome, None);
-    }
-
-    /// Sends an answer that may hold a place among the large ones.
-    fn send_from(self, outcome: Outcome, place: Option<OwnedSemaphorePermit>) {
-        let outcome = outcome.map_err(|error| rpc::spelled(error, self.dialect, self.method));
-        match (self.to, &outcome) {
-            (To::Client(id @ Some(_)), _) => self.outbox.reply_from(id, outcome, place),
-            (To::Client(None), Err(error)) => tracing::debug!("a notification failed: {error}"),
-            (To::Client(None), Ok(_)) => {}
-            // The caller may have stopped waiting.
-            (To::Caller(caller), _) => drop(caller.send(outcome)),
-        }
-    }
-}
-
 fn begin(method: &'static Method, call: Call, params: Value) -> Result<Step, WireError> {
     catch_unwind(AssertUnwindSafe(|| method.run(call, params)))
         .unwrap_or_else(|_| Err(defect(method.name)))
 }
 
-/// Waits for a place, or until the call is cancelled.
-async fn place_in<'a>(
-    places: &'a Semaphore,
-    cancelled: &CancellationToken,
-) -> Result<SemaphorePermit<'a>, WireError> {
-    let gone = || engine_error(EngineError::Cancelled);
-    tokio::select! {
-        // The semaphores are never closed.
-        place = places.acquire() => place.map_err(|_| gone()),
-        () = cancelled.cancelled() => Err(gone()),
-    }
+/// Waits for room among calls of its kind, or until the call is given up.
+async fn room_in<'a>(room: &'a Semaphore, reply: &Reply) -> Result<SemaphorePermit<'a>, WireError> {
+    let acquired = reply.unless_given_up(room.acquire()).await?;
+    // The semaphores are never closed.
+    acquired.map_err(|_| engine_error(EngineError::Ended))
 }
 
 /// Begins a call on a thread that may block. A cancelled call is answered at once, and what its
@@ -273,104 +295,5 @@ async fn begin_aside(
         // An error in the parameters takes precedence.
         has_session.map(|()| step)
     };
-    tokio::select! {
-        step = begun => step,
-        () = reply.cancelled.cancelled() => Err(engine_error(EngineError::Cancelled)),
-    }
-}
-
-async fn settle(server: &Server, step: Result<Step, WireError>, reply: Reply) {
-    match awaited(step, &reply.cancelled).await {
-        Err(error) => reply.send(Err(error)),
-        Ok(Step::Done(value)) => reply.send(Ok(value)),
-        Ok(Step::Subscribe(topics)) => {
-            let answer = Value::of(&Subscribed { topics: &topics });
-            reply.outbox.send(Out::Subscribe(topics, server.events.subscribe()));
-            reply.send(Ok(answer));
-        }
-        Ok(Step::ShutDown) => {
-            reply.send(Ok(Value::Bool(true)));
-            server.ending().cancel();
-        }
-        Ok(Step::Cancel(target)) => {
-            let cancelled = reply.running.cancel(&target);
-            reply.send(Ok(Value::of(&CallCancelled { cancelled })));
-        }
-        Ok(Step::Await(_) | Step::AwaitEnd(_)) => reply.send(Err(defect("the call"))),
-        Ok(Step::State(reach, operation)) => {
-            let reach = if reply.bytes > LARGE_MESSAGE { Reach::Anything } else { reach };
-            let caller = reply.caller;
-            let cancelled = Arc::clone(&reply.cancelled);
-            let operation = move |engine: &mut _| match cancelled.is_cancelled() {
-                true => Err(EngineError::Cancelled),
-                false => operation(engine),
-            };
-            let answer = move |outcome| finish(outcome, reply);
-            if let Err(error) = server.tools().engine.submit(caller, reach, operation, answer).await
-            {
-                tracing::debug!("a call came too late: {error}");
-            }
-        }
-    }
-}
-
-/// Waits for outside work until a step needs none; one result may call for more. If the call is
-/// cancelled, drops the work, or lets it end by itself for up to [`rpc::LONGEST_END`] if it must. A panic
-/// in the work fails only this call.
-async fn awaited(
-    mut step: Result<Step, WireError>,
-    cancelled: &CancellationToken,
-) -> Result<Step, WireError> {
-    loop {
-        let (work, ends_itself) = match step {
-            Ok(Step::Await(work)) => (work, false),
-            Ok(Step::AwaitEnd(work)) => (work, true),
-            step => return step,
-        };
-        let mut work = AbortOnDropHandle::new(tokio::spawn(work));
-        let panicked = |_| Err(defect("work outside the engine"));
-        step = tokio::select! {
-            biased;
-            () = cancelled.cancelled() => {
-                let end = match ends_itself {
-                    true => tokio::time::timeout(rpc::LONGEST_END, &mut work).await.ok(),
-                    false => None,
-                };
-                end.map_or(Err(engine_error(EngineError::Cancelled)), |end| end.unwrap_or_else(panicked))
-            }
-            step = &mut work => step.unwrap_or_else(panicked),
-        };
-    }
-}
-
-/// Sends the answer of a committed call, or starts the work that still has to follow.
-fn finish(outcome: Result<Finish, EngineError>, reply: Reply) {
-    match outcome {
-        Err(error) => reply.send(Err(engine_error(error))),
-        Ok(Finish::Now(value)) => reply.send(Ok(value)),
-        Ok(Finish::Refused(error)) => reply.send(Err(error)),
-        Ok(Finish::Later(work)) => drop(tokio::spawn(finish_later(work, reply))),
-    }
-}
-
-/// Runs that work once there is a place for its answer.
-async fn finish_later(work: Work, reply: Reply) {
-    let cancelled = Arc::clone(&reply.cancelled);
-    let places = Arc::clone(&reply.places);
-    let working = async {
-        // The semaphore is never closed.
-        let place = places.acquire_owned().await.ok();
-        let outcome = tokio::task::spawn_blocking(work).await;
-        (outcome.unwrap_or_else(|_| Err(defect("finishing the call"))), place)
-    };
-    tokio::select! {
-        // Checked first, so that work for a client that has gone never begins.
-        biased;
-        () = cancelled.cancelled() => reply.send(Err(engine_error(EngineError::Cancelled))),
-        (outcome, place) = working => reply.send_from(outcome, place),
-    }
-}
-
-pub(super) fn defect(what: &str) -> WireError {
-    internal_error(&format!("{what}; the server keeps running, and its log has details"))
+    reply.unless_given_up(begun).await?
 }

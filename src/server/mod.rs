@@ -9,12 +9,16 @@ mod backpressure;
 mod connection;
 mod dispatch;
 mod door;
+mod epc;
 mod hangup;
 pub(crate) mod listen;
 pub(crate) mod notify;
+mod order;
 mod outbox;
+mod reply;
 mod running;
 mod sent;
+mod settle;
 pub(crate) mod stdio;
 
 use std::sync::Arc;
@@ -34,8 +38,10 @@ use crate::rpc::{self, Tools};
 const EVENT_BACKLOG: usize = 256;
 /// Buffer size of the in-memory transport in each direction, in bytes.
 const MEMORY_BUFFER: usize = 1 << 20;
-/// Time that connections get to send their last answers when the server ends.
+/// Time that open calls get to end when the server ends.
 const FAREWELL: std::time::Duration = std::time::Duration::from_secs(2);
+/// Time that connections get to send the errors of calls that were still open then.
+const LAST_ANSWERS: std::time::Duration = std::time::Duration::from_millis(500);
 
 /// A running server. Clones share the same server.
 #[derive(Clone)]
@@ -43,6 +49,8 @@ pub struct Server {
     tools: Arc<Tools>,
     events: broadcast::Sender<Arc<Burst>>,
     ending: CancellationToken,
+    /// Set when the server waits no longer for open calls.
+    over: CancellationToken,
     tasks: TaskTracker,
     /// Number of connections so far.
     connections: Arc<AtomicU64>,
@@ -83,7 +91,8 @@ impl Server {
             tokio::spawn(ending.clone().run_until_cancelled_owned(backups));
         }
         let connections = Arc::default();
-        Self { tools: Arc::new(tools), events, ending, tasks, connections, secret: None }
+        let over = CancellationToken::new();
+        Self { tools: Arc::new(tools), events, ending, over, tasks, connections, secret: None }
     }
 
     /// Sets the secret that clients who need none may send as their first line. It is ignored.
@@ -142,7 +151,10 @@ impl Server {
         }
         self.tasks.close();
         if tokio::time::timeout(FAREWELL, self.tasks.wait()).await.is_err() {
-            tracing::warn!("some clients did not read their last answers, or still wait for one");
+            self.over.cancel();
+            if tokio::time::timeout(LAST_ANSWERS, self.tasks.wait()).await.is_err() {
+                tracing::warn!("some clients did not read their last answers");
+            }
         }
         let settled = self.tools.engine.ask(|engine| {
             engine.settle();

@@ -36,6 +36,7 @@ mod model;
 mod model_tools;
 mod notified;
 mod opaque;
+mod order;
 mod others;
 mod pairs;
 mod peers;

@@ -89,6 +89,7 @@ impl Chat {
             Ok((turn, answered, material))
         });
         let (turn, answered, material) = asked.await?;
+        self.events.begun();
         let begun = Begun {
             turn,
             material,

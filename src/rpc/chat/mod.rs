@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
 
 use super::Step;
 use super::call::Call;
@@ -89,7 +90,7 @@ pub(super) fn chat(call: Call, given: ChatParams) -> Result<Step, WireError> {
     call.tools.providers.find(provider, model).map_err(agent_error)?;
     let dry_run = given.dry_run.unwrap_or(false);
     let job = call.job();
-    let events = Arc::new(Progress { id: call.id, peer: call.peer });
+    let events = Arc::new(Progress { id: call.id, peer: call.peer, effective: call.effective });
     Ok(Step::AwaitEnd(Box::pin(async move {
         let answer = match dry_run {
             true => agent::preview(job, request).await.map(|preview| reply::preview(&preview)),
@@ -103,9 +104,14 @@ pub(super) fn chat(call: Call, given: ChatParams) -> Result<Step, WireError> {
 struct Progress {
     id: Option<Id>,
     peer: Arc<dyn Peer>,
+    effective: CancellationToken,
 }
 
 impl EventSink for Progress {
+    fn begun(&self) {
+        self.effective.cancel();
+    }
+
     fn send(&self, event: TurnEvent) -> bool {
         let Some(id) = self.id.clone() else { return false };
         let (kind, text, more) = kind_text_and_more(event);

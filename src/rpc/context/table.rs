@@ -99,7 +99,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
             "`:updated N` and `:items`: for each its `:id`, its `:outcome` (`:unchanged \
                  :updated :moved :stale :missing`), and the `:reason` when stale.",
         )
-        .pace(Pace::Aside),
+        .pace(Pace::AsideAfter),
     method!("context", "list-managers", query::list_managers => Vec<query::ManagerLine>)
         .doc("Lists the managers that hold items or were configured, sorted by name.")
         .result("A list of `:manager :count :pinned :tokens :bytes :max-items :newest`."),

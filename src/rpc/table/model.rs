@@ -7,6 +7,7 @@ use crate::rpc::{chat, models};
 /// In the order of the documentation.
 pub(super) static METHODS: &[Method] = &[
     method!("model", "chat", chat::chat => chat::ChatAnswer)
+        .changes_by_itself()
         .doc("Sends a message to a model: processes the turn like `process-turn`, builds the \
               window, streams the answer as `progress`, and stores it in the log. If it fails after \
               the message was stored, the message stays, with any part of the answer.")
@@ -25,7 +26,7 @@ pub(super) static METHODS: &[Method] = &[
                  `context-too-long`, \
                  `bad-request`, `unavailable`, `malformed` and `session-busy`.")
         .progress::<ProgressParams>()
-        .pace(Pace::Aside),
+        .pace(Pace::AsideAfter),
     method!("model", "approve", models::approve => models::Approved)
         .doc("Decides whether a model may make the tool call that its turn waits for. Without an \
               answer within ten minutes, the call is refused.")

@@ -1,0 +1,72 @@
+//! The part of the state that a call is about, as far as its parameters tell.
+
+use super::method::{Method, lacks};
+use crate::engine::SHARED_MANAGER;
+use crate::ids::SessionId;
+use crate::value::Value;
+
+/// What a call is about, and whether it changes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Touched {
+    /// Part of the state.
+    pub subject: Subject,
+    /// True if the call may change it.
+    pub changes: bool,
+}
+
+/// Part of the state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// Nothing that other calls change.
+    Nothing,
+    /// The manager with this name.
+    Manager(String),
+    /// The session with this name or id, or any.
+    Session(Option<String>),
+    /// Everything.
+    Everything,
+}
+
+impl Subject {
+    /// Returns whether calls about both must keep their order.
+    pub(crate) fn meets(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Nothing, _) | (_, Self::Nothing) => false,
+            (Self::Everything, _) | (_, Self::Everything) => true,
+            (Self::Manager(one), Self::Manager(other)) => one == other,
+            (Self::Session(Some(one)), Self::Session(Some(other))) => {
+                let is_id = |name: &str| name.parse::<SessionId>().is_ok();
+                one == other || is_id(one) || is_id(other)
+            }
+            (Self::Session(_), Self::Session(_)) => true,
+            (Self::Manager(_), Self::Session(_)) | (Self::Session(_), Self::Manager(_)) => false,
+        }
+    }
+}
+
+impl Method {
+    /// Returns what a call with these parameters is about.
+    pub(crate) fn touched(&self, params: &Value) -> Touched {
+        Touched { subject: self.subject(params), changes: self.is_change() }
+    }
+
+    fn subject(&self, params: &Value) -> Subject {
+        let takes = |name: &str| self.params().iter().any(|param| param.name == name);
+        let given = |name: &str| match params.get(name) {
+            Some(Value::Str(name)) => Some(name.clone()),
+            Some(Value::Symbol(name) | Value::Keyword(name)) => Some(name.to_string()),
+            _ => None,
+        };
+        // Sets belong to no manager, and some methods read several managers.
+        if takes("manager") && !takes("name") && lacks(params, "managers") {
+            let shared = || SHARED_MANAGER.to_owned();
+            return Subject::Manager(given("manager").unwrap_or_else(shared));
+        }
+        match self.family {
+            _ if takes("session") => Subject::Session(given("session")),
+            "context" => Subject::Everything,
+            "session" => Subject::Session(None),
+            _ => Subject::Nothing,
+        }
+    }
+}

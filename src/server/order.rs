@@ -1,0 +1,116 @@
+//! Order of one client's changes when some of them, such as directory walks, begin with long work
+//! beside the client's other calls.
+
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::rpc::{Pace, Touched};
+
+/// The calls that have not taken effect although later ones may begin.
+#[derive(Default)]
+pub(super) struct Order {
+    open: Vec<Open>,
+}
+
+struct Open {
+    touched: Touched,
+    /// True if the call waits for an earlier one, so that later readings must wait for it.
+    is_held: bool,
+    begins_at_once: bool,
+    effective: CancellationToken,
+}
+
+/// A call's place in the order. Later calls about the same go on when it is left or dropped.
+pub(super) struct Place {
+    before: Vec<CancellationToken>,
+    /// True if the call begins before its turn has come. It may keep a place among those that
+    /// compute while it waits, so it must wait only for calls that have theirs already.
+    pub(super) begins_at_once: bool,
+    effective: CancellationToken,
+    _dropped: DropGuard,
+}
+
+impl Order {
+    /// Returns the place of the next call; `None` if it need not wait for any, nor any for it. A
+    /// change waits for all earlier calls about the same. A reading waits only for those that wait
+    /// themselves: it need not see the result of a walk that is not yet done.
+    pub(super) fn place(&mut self, touched: impl FnOnce() -> Touched, pace: Pace) -> Option<Place> {
+        self.open.retain(|open| !open.effective.is_cancelled());
+        let is_aside = matches!(pace, Pace::Aside | Pace::AsideAfter);
+        if self.open.is_empty() && !is_aside {
+            return None;
+        }
+        let touched = touched();
+        let is_first = |open: &&Open| {
+            (touched.changes || open.is_held) && open.touched.subject.meets(&touched.subject)
+        };
+        let first = self.open.iter().filter(is_first);
+        let begins_at_once = pace == Pace::Aside && first.clone().all(|open| open.begins_at_once);
+        let before: Vec<_> = first.map(|open| open.effective.clone()).collect();
+        if before.is_empty() && !(is_aside && touched.changes) {
+            return None;
+        }
+        let is_held = !(is_aside && touched.changes);
+        let effective = CancellationToken::new();
+        self.open.push(Open { touched, is_held, begins_at_once, effective: effective.clone() });
+        let dropped = effective.clone().drop_guard();
+        Some(Place { before, begins_at_once, effective, _dropped: dropped })
+    }
+}
+
+impl Place {
+    /// Waits until the earlier calls about the same have taken effect.
+    pub(super) async fn wait(&self) {
+        for effective in &self.before {
+            effective.cancelled().await;
+        }
+    }
+
+    /// Returns the token that is cancelled once the call has taken effect.
+    pub(super) fn effective(&self) -> &CancellationToken {
+        &self.effective
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rpc::Subject;
+
+    fn manager(name: &str, changes: bool) -> Touched {
+        Touched { subject: Subject::Manager(name.to_owned()), changes }
+    }
+
+    #[test]
+    fn only_what_is_about_the_same_waits() {
+        let mut order = Order::default();
+        assert!(order.place(|| manager("m", true), Pace::Prompt).is_none());
+        let walk = order.place(|| manager("m", true), Pace::Aside).unwrap();
+        assert!(walk.before.is_empty());
+        assert!(order.place(|| manager("other", true), Pace::Prompt).is_none());
+        assert!(
+            order.place(|| manager("m", false), Pace::Prompt).is_none(),
+            "a reading sees what is there"
+        );
+        let clear = order.place(|| manager("m", true), Pace::Prompt).unwrap();
+        let read = order.place(|| manager("m", false), Pace::Prompt).unwrap();
+        assert_eq!((clear.before.len(), read.before.len()), (1, 1));
+        let all = Touched { subject: Subject::Everything, changes: false };
+        assert_eq!(order.place(|| all, Pace::Prompt).unwrap().before.len(), 2);
+        drop(walk);
+        assert!(clear.before[0].is_cancelled() && !read.before[0].is_cancelled());
+        clear.effective().cancel();
+        assert!(read.before[0].is_cancelled());
+        let nothing = Touched { subject: Subject::Nothing, changes: true };
+        assert!(order.place(|| nothing, Pace::Prompt).is_none());
+    }
+
+    #[test]
+    fn sessions_meet_unless_their_names_differ() {
+        let session = |name: Option<&str>| Subject::Session(name.map(str::to_owned));
+        assert!(session(None).meets(&session(Some("a"))));
+        assert!(session(Some("a")).meets(&session(Some("a"))));
+        assert!(!session(Some("a")).meets(&session(Some("b"))));
+        assert!(session(Some("ses-1")).meets(&session(Some("b"))), "b may be its name");
+        assert!(!session(None).meets(&Subject::Manager("m".to_owned())));
+    }
+}

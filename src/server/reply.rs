@@ -1,0 +1,94 @@
+//! The answer of one call: where it goes, and the error that it is when the call is given up.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::outbox::Outbox;
+use super::running::Running;
+use crate::engine::{Caller, EngineError};
+use crate::rpc::{self, Method, engine_error};
+use crate::value::Value;
+use crate::wire::dialect::Dialect;
+use crate::wire::message::{Id, WireError};
+
+/// Result of a call.
+pub(super) type Outcome = Result<Value, WireError>;
+
+/// Destination of a call's answer.
+pub(super) enum To {
+    /// The client, under the request's id; nowhere for a notification.
+    Client(Option<Id>),
+    /// The caller inside the server.
+    Caller(oneshot::Sender<Outcome>),
+}
+
+pub(super) struct Reply {
+    pub(super) dialect: Dialect,
+    pub(super) method: Option<&'static Method>,
+    pub(super) outbox: Outbox,
+    pub(super) to: To,
+    pub(super) cancelled: Arc<CancellationToken>,
+    /// Set when the server waits no longer for open calls.
+    pub(super) over: CancellationToken,
+    pub(super) running: Running,
+    pub(super) places: Arc<Semaphore>,
+    pub(super) caller: Caller,
+    /// Length of the call's message in bytes.
+    pub(super) bytes: usize,
+    /// Permits that the call's message holds until it is answered.
+    pub(super) _room: Option<OwnedSemaphorePermit>,
+}
+
+impl Reply {
+    pub(super) fn send(self, outcome: Outcome) {
+        self.send_from(outcome, None);
+    }
+
+    /// Waits until the call is cancelled or the server is over, and returns the error to answer then.
+    pub(super) async fn given_up(&self) -> WireError {
+        tokio::select! {
+            biased;
+            () = self.cancelled.cancelled() => engine_error(EngineError::Cancelled),
+            () = self.over.cancelled() => engine_error(EngineError::Ended),
+        }
+    }
+
+    /// Returns the outcome of something, or the error to answer if that is given up before.
+    pub(super) async fn unless_given_up<T>(
+        &self,
+        waiting: impl Future<Output = T>,
+    ) -> Result<T, WireError> {
+        tokio::select! {
+            biased;
+            outcome = waiting => Ok(outcome),
+            error = self.given_up() => Err(error),
+        }
+    }
+
+    /// Sends an answer that may hold a place among the large ones.
+    pub(super) fn send_from(self, outcome: Outcome, place: Option<OwnedSemaphorePermit>) {
+        let outcome = outcome.map_err(|error| match self.cancelled.is_cancelled() {
+            false if error.code == WireError::CANCELLED => of_the_end(error),
+            _ => error,
+        });
+        let outcome = outcome.map_err(|error| rpc::spelled(error, self.dialect, self.method));
+        match (self.to, &outcome) {
+            (To::Client(id @ Some(_)), _) => self.outbox.reply_from(id, outcome, place),
+            (To::Client(None), Err(error)) => tracing::debug!("a notification failed: {error}"),
+            (To::Client(None), Ok(_)) => {}
+            // The caller may have stopped waiting.
+            (To::Caller(caller), _) => drop(caller.send(outcome)),
+        }
+    }
+}
+
+/// Returns the error of a call that was cancelled because the server ends.
+fn of_the_end(cancelled: WireError) -> WireError {
+    let mut error = engine_error(EngineError::Ended);
+    if let (Value::Map(data), Value::Map(more)) = (&mut error.data, cancelled.data) {
+        data.extend(more.into_iter().filter(|(name, _)| name.kebab() != "kind"));
+    }
+    error
+}

@@ -1,0 +1,113 @@
+//! Carries out the steps of a call, and sends its answer.
+
+use std::sync::Arc;
+
+use tokio_util::task::AbortOnDropHandle;
+
+use super::Server;
+use super::outbox::Out;
+use super::reply::Reply;
+use crate::engine::{EngineError, Reach};
+use crate::rpc::{
+    self, CallCancelled, Finish, Step, Subscribed, Work, engine_error, internal_error,
+};
+use crate::value::Value;
+use crate::wire::message::WireError;
+
+/// Message size in bytes above which decoding, and beginning the call, runs on a thread of its own:
+/// counting the tokens of that much text takes some milliseconds.
+pub(super) const LARGE_MESSAGE: usize = 16 << 10;
+
+/// Takes the steps of a call up to the engine, which sends the answer.
+pub(super) async fn settle(server: &Server, step: Result<Step, WireError>, reply: Reply) {
+    match awaited(step, &reply).await {
+        Err(error) => reply.send(Err(error)),
+        Ok(Step::Done(value)) => reply.send(Ok(value)),
+        Ok(Step::Subscribe(topics)) => {
+            let answer = Value::of(&Subscribed { topics: &topics });
+            reply.outbox.send(Out::Subscribe(topics, server.events.subscribe()));
+            reply.send(Ok(answer));
+        }
+        Ok(Step::ShutDown) => {
+            reply.send(Ok(Value::Bool(true)));
+            server.ending().cancel();
+        }
+        Ok(Step::Cancel(target)) => {
+            let cancelled = reply.running.cancel(&target);
+            reply.send(Ok(Value::of(&CallCancelled { cancelled })));
+        }
+        Ok(Step::Await(_) | Step::AwaitEnd(_)) => reply.send(Err(defect("the call"))),
+        Ok(Step::State(reach, operation)) => {
+            let reach = if reply.bytes > LARGE_MESSAGE { Reach::Anything } else { reach };
+            let caller = reply.caller;
+            let cancelled = Arc::clone(&reply.cancelled);
+            let operation = move |engine: &mut _| match cancelled.is_cancelled() {
+                true => Err(EngineError::Cancelled),
+                false => operation(engine),
+            };
+            let answer = move |outcome| finish(outcome, reply);
+            if let Err(error) = server.tools().engine.submit(caller, reach, operation, answer).await
+            {
+                tracing::debug!("a call came too late: {error}");
+            }
+        }
+    }
+}
+
+/// Waits for outside work until a step needs none; one result may call for more. If the call is given
+/// up, drops the work; one that the client cancels may end by itself for up to [`rpc::LONGEST_END`]
+/// if it must. A panic in the work fails only this call.
+async fn awaited(mut step: Result<Step, WireError>, reply: &Reply) -> Result<Step, WireError> {
+    loop {
+        let (work, ends_itself) = match step {
+            Ok(Step::Await(work)) => (work, false),
+            Ok(Step::AwaitEnd(work)) => (work, true),
+            step => return step,
+        };
+        let mut work = AbortOnDropHandle::new(tokio::spawn(work));
+        let panicked = |_| Err(defect("work outside the engine"));
+        step = tokio::select! {
+            biased;
+            error = reply.given_up() => {
+                let end = match ends_itself && reply.cancelled.is_cancelled() {
+                    true => tokio::time::timeout(rpc::LONGEST_END, &mut work).await.ok(),
+                    false => None,
+                };
+                end.map_or(Err(error), |end| end.unwrap_or_else(panicked))
+            }
+            step = &mut work => step.unwrap_or_else(panicked),
+        };
+    }
+}
+
+/// Sends the answer of a committed call, or starts the work that still has to follow.
+fn finish(outcome: Result<Finish, EngineError>, reply: Reply) {
+    match outcome {
+        Err(error) => reply.send(Err(engine_error(error))),
+        Ok(Finish::Now(value)) => reply.send(Ok(value)),
+        Ok(Finish::Refused(error)) => reply.send(Err(error)),
+        Ok(Finish::Later(work)) => drop(tokio::spawn(finish_later(work, reply))),
+    }
+}
+
+/// Runs that work once there is a place for its answer.
+async fn finish_later(work: Work, reply: Reply) {
+    let cancelled = Arc::clone(&reply.cancelled);
+    let places = Arc::clone(&reply.places);
+    let working = async {
+        // The semaphore is never closed.
+        let place = places.acquire_owned().await.ok();
+        let outcome = tokio::task::spawn_blocking(work).await;
+        (outcome.unwrap_or_else(|_| Err(defect("finishing the call"))), place)
+    };
+    tokio::select! {
+        // Checked first, so that work for a client that has gone never begins.
+        biased;
+        () = cancelled.cancelled() => reply.send(Err(engine_error(EngineError::Cancelled))),
+        (outcome, place) = working => reply.send_from(outcome, place),
+    }
+}
+
+pub(super) fn defect(what: &str) -> WireError {
+    internal_error(&format!("{what}; the server keeps running, and its log has details"))
+}
