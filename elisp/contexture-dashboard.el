@@ -256,14 +256,14 @@ During an update, or just after it, a change is only noted."
 (defun contexture-dashboard--questions (session)
   "Return the calls about SESSION, each as (NAME METHOD . PARAMS)."
   (let ((params (list :session (plist-get session :id))))
-    `((:stats context-stats ,@params)
+    `((:stats session-stats ,@params)
       (:quality quality-score ,@params)
       (:settings configure-session ,@params)
       (:checkpoints list-checkpoints ,@params)
-      (:reports explain-context ,@params)
+      (:reports explain-window ,@params)
       (:usage usage-log ,@params :limit 5)
-      (:views list-views ,@params :limit 5 :brief t)
-      (:items get-context :manager ,(plist-get session :manager) :brief t))))
+      (:views list-notes ,@params :limit 5 :brief t)
+      (:items list-items :manager ,(plist-get session :manager) :brief t))))
 
 (defun contexture-dashboard--ask (buffer session)
   "Ask all about SESSION, an entry or nil, and show the answers in BUFFER."

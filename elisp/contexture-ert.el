@@ -20,7 +20,7 @@
 ;;           (find-file "a.el")
 ;;           (my-add)
 ;;           (contexture-ert-should-have-called
-;;            'add-context '(:content "(foo)\n")))))
+;;            'add-item '(:content "(foo)\n")))))
 ;;
 ;; Whatever a test leaves behind is removed, even if it fails: servers,
 ;; processes, buffers and folders.

@@ -89,7 +89,7 @@ the current one."
   "Fetch the report of the window BACK of SESSION, an id or nil.
 Show it in BUFFER, or in a new window if that is nil."
   (contexture-session--call
-   'explain-context (contexture--plist :session session :limit back)
+   'explain-window (contexture--plist :session session :limit back)
    (lambda (reports)
      (cond ((null reports)
             (message "No window of this session was built since the server \
@@ -366,7 +366,7 @@ Return nil if it is not open."
          (report (nth (1- contexture-explain--back) contexture-explain--reports))
          (session (contexture--plist :session (plist-get report :session))))
     (contexture-session--call
-     'explain-context (append session (list :limit contexture-explain--back :explain t))
+     'explain-window (append session (list :limit contexture-explain--back :explain t))
      (lambda (whole)
        (let ((units (contexture-explain--units
                      part report (cl-find-if

@@ -104,7 +104,7 @@ This is an asynchronous function of `gptel-prompt-transform-functions'."
 
 (defun contexture-gptel--fetch (manager function)
   "Render the context named MANAGER, and call FUNCTION once.
-Its arguments are MANAGER, the result of `render-context' or nil, and
+Its arguments are MANAGER, the result of `render-items' or nil, and
 the problem or nil."
   (let* ((done nil)
          (timer nil)
@@ -115,7 +115,7 @@ the problem or nil."
                      (funcall function manager rendered problem)))))
     (condition-case problem
         (let ((id (contexture-request-async
-                   'render-context
+                   'render-items
                    (contexture--plist :manager manager
                                       :max-tokens contexture-token-budget)
                    :success (lambda (rendered) (funcall finish rendered nil))

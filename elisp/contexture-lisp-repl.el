@@ -47,7 +47,7 @@
       (user-error "Nothing has been evaluated in the REPL yet"))
     (contexture-sources--add-all
      (mapcar (lambda (interaction)
-               (cons 'add-context (contexture-lisp--interaction-params interaction)))
+               (cons 'add-item (contexture-lisp--interaction-params interaction)))
              interactions)
      "interaction")))
 

@@ -28,7 +28,7 @@
 (defun contexture-list-item--fetch (ids function)
   "Call FUNCTION with the items IDS and their texts, in the context's order.
 It runs in this buffer.  Items that left the context are skipped."
-  (contexture-list--call 'get-context (list :ids ids)
+  (contexture-list--call 'list-items (list :ids ids)
                          (lambda (items)
                            (if items (funcall function items)
                              (message "The item is gone")))))
@@ -238,7 +238,7 @@ message says so, and you can repeat the command to overwrite it."
          (user-error "An item cannot be empty; remove it in the list"))
         (t (setq contexture-list-item--saving t)
            (contexture-list--call
-            'get-context
+            'list-items
             (list :ids (list (plist-get contexture-list-item--edited :id)))
             (lambda (items) (contexture-list-item--save (car items)))
             #'contexture-list-item--not-saved))))
@@ -279,7 +279,7 @@ window; \\[contexture-list-edit-finish] again overwrites that")))
                 (widen)
                 (buffer-substring-no-properties (point-min) (point-max)))))
     (contexture-list--call
-     'update-context
+     'update-item
      (list :id (plist-get contexture-list-item--edited :id) :content text)
      (lambda (item)
        (setq contexture-list-item--saving nil

@@ -84,7 +84,7 @@ The list does not wait for the server, so that keys can follow fast."
     (contexture-list--draw-ahead
      (contexture-list-order--put item neighbour (> step 0)
                                  contexture-list--items))
-    (contexture-list--change 'move-context
+    (contexture-list--change 'move-item
                              (list :id (plist-get item :id)
                                    (if (> step 0) :after :before)
                                    (plist-get neighbour :id)))))

@@ -197,7 +197,7 @@ changes are only noted, so that a burst of changes costs two updates."
           (brief (not (assq 'contents contexture-list--filters))))
       (funcall
        (if tell #'contexture--request-patiently #'contexture-request-async)
-       'get-context (list :manager manager :brief brief)
+       'list-items (list :manager manager :brief brief)
        :success (lambda (items)
                   (contexture-list--updated buffer manager items))
        :error (lambda (problem)
@@ -307,11 +307,11 @@ Text that moved within its file is found again; items whose file is gone
 are shown as missing."
   (interactive)
   (contexture-list--update-capacity)
-  (contexture-list--change 'refresh-context nil
+  (contexture-list--change 'refresh-items nil
                            #'contexture-list--tell-refreshed))
 
 (defun contexture-list--tell-refreshed (result)
-  "Show a message about RESULT of `refresh-context'."
+  "Show a message about RESULT of `refresh-items'."
   (let* ((items (plist-get result :items))
          (stale (cl-count :stale items :key (lambda (it) (plist-get it :outcome))))
          (missing (cl-count :missing items
@@ -374,7 +374,7 @@ are shown as missing."
   "Remove the items IDS and say how to bring them back.
 Their lines vanish when the server has answered."
   (contexture-list--change
-   'remove-context (list :ids ids)
+   'remove-items (list :ids ids)
    (lambda (result)
      (contexture-list--draw-ahead
       (cl-remove-if (lambda (item) (member (plist-get item :id) ids))
@@ -392,7 +392,7 @@ Pinned items are never evicted.  If all of them are pinned, unpin them."
                                (plist-get (contexture-list--item-with id) :pinned))
                              ids))))
     (contexture-list--change
-     'pin-context (list :ids ids :pinned pin)
+     'pin-items (list :ids ids :pinned pin)
      (lambda (_)
        (contexture--message "%s %s" (contexture--count (length ids) "item")
                 (if pin "pinned" "unpinned"))))

@@ -145,7 +145,7 @@ two calls.  No server is started."
           (puthash manager 'again contexture-marks--fetching)
         (puthash manager t contexture-marks--fetching)
         (contexture-request-async
-         'get-context (list :manager manager :brief t)
+         'list-items (list :manager manager :brief t)
          :success (lambda (items)
                     (contexture-marks--show-everywhere manager items)
                     (contexture-marks--fetched manager))

@@ -428,7 +428,7 @@ matches may come."
       (puthash manager `(,(current-time) ,(if time 'known 'asked) ,@items)
                contexture-mention--items)
       (contexture-request-async
-       'get-context (list :manager manager :brief t)
+       'list-items (list :manager manager :brief t)
        :success (lambda (items)
                   (puthash manager `(,(current-time) known ,@items)
                            contexture-mention--items))

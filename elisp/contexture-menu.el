@@ -173,7 +173,7 @@ Load nothing if neither is loaded."
   "Ask a running server for the size of MANAGER, and show that."
   (when (contexture-running-p)
     (contexture-request-async
-     'context-summary (list :manager manager)
+     'count-items (list :manager manager)
      :success (apply-partially #'contexture-menu--fetched manager)
      :error #'ignore)))
 

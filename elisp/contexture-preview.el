@@ -47,7 +47,7 @@ The major mode is a Markdown mode, if one is installed.
   "Show the context named MANAGER as the model gets it.
 By default it is this buffer's; with a prefix argument, choose one."
   (interactive (list (contexture--manager-to-show current-prefix-arg)))
-  (let ((rendered (contexture--ask 'render-context (list :manager manager)))
+  (let ((rendered (contexture--ask 'render-items (list :manager manager)))
         (buffer (get-buffer-create contexture-preview-buffer)))
     (with-current-buffer buffer
       (unless contexture-preview-mode
@@ -68,7 +68,7 @@ By default it is this buffer's; with a prefix argument, choose one."
              (setq-local outline-regexp "#+ ")))))
 
 (defun contexture-preview--show (rendered)
-  "Show RENDERED, a result of `render-context', keeping point's line."
+  "Show RENDERED, a result of `render-items', keeping point's line."
   (let ((inhibit-read-only t)
         (line (line-number-at-pos)))
     (erase-buffer)
@@ -90,7 +90,7 @@ By default it is this buffer's; with a prefix argument, choose one."
     (let ((manager (buffer-local-value 'contexture-manager buffer)))
       (when (equal manager (plist-get params :manager))
         (contexture-request-async
-         'render-context (list :manager manager)
+         'render-items (list :manager manager)
          :success (apply-partially #'contexture-preview--update buffer manager))))))
 
 (defun contexture-preview--update (buffer manager rendered)
@@ -107,7 +107,7 @@ By default it is this buffer's; with a prefix argument, choose one."
 (defun contexture-preview--revert (&rest _)
   "Fetch the context again and show it."
   (contexture-preview--show
-   (contexture--ask 'render-context (list :manager contexture-manager))))
+   (contexture--ask 'render-items (list :manager contexture-manager))))
 
 (provide 'contexture-preview)
 ;;; contexture-preview.el ends here

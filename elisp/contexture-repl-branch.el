@@ -123,13 +123,13 @@ The items of the context stay as they are."
   (let ((look (list :manager contexture-manager :brief t))
         (ids (lambda (items) (mapcar (lambda (it) (plist-get it :id)) items))))
     (contexture-repl--request
-     'get-context look
+     'list-items look
      (lambda (before)
        (contexture-repl--roll-back
         checkpoint
         (lambda (_)
           (contexture-repl--request
-           'get-context look
+           'list-items look
            (lambda (after)
              (if (equal (funcall ids before) (funcall ids after))
                  (funcall then)

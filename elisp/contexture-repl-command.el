@@ -114,7 +114,7 @@ It may also fail later; see `contexture-repl--running'."
       (pcase (length found)
         (0 (contexture--user-error "The context has nothing called %s" name))
         (1 (contexture-repl--request
-            'remove-context (list :manager contexture-manager
+            'remove-items (list :manager contexture-manager
                                   :id (plist-get (car found) :id))
             (lambda (_) (contexture--message "Removed %s" name))))
         (_ (contexture--user-error "%s are called %s; use one of the ids %s"
@@ -137,7 +137,7 @@ It may also fail later; see `contexture-repl--running'."
 (defun contexture-repl--do-stats (_)
   "Show how full the model's window is."
   (contexture-repl--request
-   'context-stats (contexture--plist :session (contexture-repl--session-id)
+   'session-stats (contexture--plist :session (contexture-repl--session-id)
                                      :model (plist-get contexture-repl--settings :model))
    (lambda (stats)
      (setq contexture-repl--stats stats)

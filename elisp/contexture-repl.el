@@ -464,7 +464,7 @@ Changes made here are already shown."
 (defun contexture-repl--fetch-items ()
   "Fetch the items of the context, and show them."
   (contexture-repl--request
-   'get-context (list :manager contexture-manager :brief t)
+   'list-items (list :manager contexture-manager :brief t)
    (lambda (items)
      (setq contexture-repl--items items)
      (contexture-repl--draw-context))
@@ -476,7 +476,7 @@ Until the answer is there, notifications about new messages may concern
 the last turn."
   (cl-incf contexture-repl--asking)
   (contexture-repl--request
-   'context-stats (contexture--plist :session (contexture-repl--session-id)
+   'session-stats (contexture--plist :session (contexture-repl--session-id)
                                      :model (plist-get contexture-repl--settings :model))
    (lambda (stats)
      (cl-decf contexture-repl--asking)

@@ -64,17 +64,19 @@ Emacs package, then for `contexture' in the variable `exec-path', then in
   "Folder of this package; the server may be built beside it.")
 
 (defconst contexture--changing-methods
-  '(add-context add-file add-tree update-context remove-context move-context
-    pin-context clear-context undo refresh-context configure-manager
-    drop-manager save-set load-set drop-set open-session switch-session
-    rename-session delete-session restore-session import-session add-message
-    pin-message checkpoint rollback undo-rollback fork-session
-    restore-revision prune-context auto-manage-context summarize-context
-    process-turn report-usage remember ground-query forget trust-project
-    distrust-project chat)
+  '(add-item add-file add-tree update-item remove-items move-item pin-items
+    clear-manager undo refresh-items configure-manager drop-manager save-set
+    load-set drop-set open-session rename-session delete-session restore-session
+    import-session add-message pin-message checkpoint rollback undo-rollback
+    fork-session restore-revision prune-session summarize-session process-turn
+    report-usage remember ground-query forget trust-project distrust-project chat
+    add-context update-context remove-context move-context pin-context
+    clear-context refresh-context switch-session prune-context
+    auto-manage-context summarize-context)
   "Methods that take a request key, so that they are not applied twice.
-All of the server's are here but `configure-session', which also reads
-settings, and gives the same when it is repeated.")
+All of the server's are here, then their earlier names, but not
+`configure-session', which also reads settings, and gives the same when
+it is repeated.")
 
 (defvar contexture--connection nil
   "Connection in use, or nil before the first call.")

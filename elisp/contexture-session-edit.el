@@ -114,7 +114,7 @@ turns now.  DEFAULT is an id, by default the last one's."
 (defun contexture-session--read-checkpoint (prompt)
   "Ask with PROMPT for a checkpoint of this buffer's session."
   (let* ((params (contexture-session--params))
-         (stats (contexture--ask 'context-stats params))
+         (stats (contexture--ask 'session-stats params))
          (checkpoints (contexture--ask 'list-checkpoints params)))
     (unless checkpoints
       (contexture--user-error "Session %s has no checkpoint; %s takes one"
@@ -184,7 +184,7 @@ back."
   (interactive (list (and current-prefix-arg
                           (prefix-numeric-value current-prefix-arg))))
   (contexture-session--call
-   'prune-context (contexture-session--params :max-tokens tokens :brief t)
+   'prune-session (contexture-session--params :keep-tokens tokens :brief t)
    (lambda (result)
      (let* ((stats (plist-get result :stats))
             (removed (plist-get stats :items-removed)))
@@ -206,7 +206,7 @@ summary is shown.  `contexture-session-undo' brings the messages back."
   (interactive (list (and current-prefix-arg
                           (prefix-numeric-value current-prefix-arg))))
   (contexture-session--call
-   'summarize-context (contexture-session--params :max-items keep)
+   'summarize-session (contexture-session--params :keep-messages keep)
    (lambda (result)
      (contexture-session--show-summary (plist-get result :summary))
      (contexture--message "Summarized %s of session %s: %s → %s tokens; %s brings them back"

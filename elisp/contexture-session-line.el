@@ -18,7 +18,7 @@
 (require 'contexture-session)
 
 (defvar contexture-session-line--stats nil
-  "Last result of `context-stats' for the current session, or nil.")
+  "Last result of `session-stats' for the current session, or nil.")
 
 (defvar contexture-session-line--asking nil
   "Non-nil while the server is asked; `again' if it changed meanwhile.")
@@ -48,7 +48,7 @@ session, nothing is shown."
   (force-mode-line-update t))
 
 (defun contexture-session-state (stats)
-  "Return `idle', `active' or `warning' for STATS, from `context-stats'."
+  "Return `idle', `active' or `warning' for STATS, from `session-stats'."
   (cond ((plist-get stats :needs-pruning) 'warning)
         ((> (or (plist-get stats :tokens) 0) 0) 'active)
         (t 'idle)))
@@ -78,7 +78,7 @@ During that call, changes are only noted."
         ((contexture-running-p)
          (setq contexture-session-line--asking t)
          (contexture-request-async
-          'context-stats nil
+          'session-stats nil
           :success #'contexture-session-line--answered
           :error (lambda (_) (contexture-session-line--answered nil))))))
 

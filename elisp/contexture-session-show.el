@@ -122,7 +122,7 @@ the end."
   "Fetch the messages of SESSION in VIEW, and show them.
 Point goes to MESSAGE, an id.  They are shown in BUFFER, if given."
   (contexture-session--call
-   'context-stats (list :session session)
+   'session-stats (list :session session)
    (lambda (stats)
      (contexture-session--call
       'get-messages (list :session session :view view)

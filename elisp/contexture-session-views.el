@@ -80,7 +80,7 @@ With a prefix argument, choose a SESSION."
   "Fetch the notes of this buffer's session, and list them."
   (let ((buffer (current-buffer)))
     (contexture-session--call
-     'list-views
+     'list-notes
      (contexture-session-views--params :limit contexture-session-views--limit
                                        :brief t)
      (lambda (views)
@@ -157,12 +157,12 @@ C-c C-t turns them on.\n")))))
                  :limit (+ place 10)))  ; the newest first, and newer may have come
          (show (apply-partially #'contexture-session-views--show-found view)))
     (contexture-request-async
-     'list-views (list :view (plist-get view :view) :limit 1)
+     'list-notes (list :view (plist-get view :view) :limit 1)
      :success show
      :error (lambda (problem)
               (if (eql (plist-get problem :code) -32602)
                   ;; An older server without `:view' returns all up to this one.
-                  (contexture-session--call 'list-views older show)
+                  (contexture-session--call 'list-notes older show)
                 (contexture-session--show-error problem))))))
 
 (defun contexture-session-views--show-found (view views)

@@ -242,7 +242,7 @@ own."
   (interactive (list (contexture-session--id
                       (contexture-session--read "Switch to session"))))
   (contexture-session--call
-   'switch-session (list :session session)
+   'open-session (list :name session :create nil)
    (lambda (entry)
      (contexture-session--announce entry "switch-session")
      (contexture--message "Session %s is open (%s)" (plist-get entry :session)

@@ -70,7 +70,7 @@ the message."
            (contexture--description (plist-get item :metadata)))))
   (let ((manager (contexture-current-manager)))
     (contexture--request-patiently
-     'remove-context (list :manager manager :ids ids)
+     'remove-items (list :manager manager :ids ids)
      :success (lambda (result)
                 (contexture--message "Removed %s from %s; %s undoes it"
                          (or name
@@ -82,7 +82,7 @@ the message."
   "Return the item at point, or a chosen one if that is unclear or ASK.
 Items of these lines come before those of the whole file."
   (let* ((manager (contexture-current-manager))
-         (items (or (contexture--ask 'get-context
+         (items (or (contexture--ask 'list-items
                                      (list :manager manager :brief t))
                     (contexture--user-error "%s has no items" (contexture--capitalized
                                                    (contexture--label manager)))))
@@ -147,7 +147,7 @@ Items of these lines come before those of the whole file."
   (interactive)
   (let ((manager (contexture-current-manager)))
     (contexture--request-patiently
-     'clear-context (list :manager manager)
+     'clear-manager (list :manager manager)
      :success
      (lambda (result)
        (let ((removed (or (plist-get result :removed) 0)))
@@ -201,7 +201,7 @@ its file stays as it is and is shown as stale."
   (interactive)
   (let ((manager (contexture-current-manager)))
     (contexture--request-patiently
-     'refresh-context (list :manager manager)
+     'refresh-items (list :manager manager)
      :success (lambda (result)
                 (contexture--message "%s" (contexture-sets--refreshed-text manager result))))))
 
@@ -313,7 +313,7 @@ With APPEND, the prefix argument, add them to the context instead.
 (defun contexture-sets--check-not-empty ()
   "Signal an error if this buffer's context has nothing to save."
   (let ((manager (contexture-current-manager)))
-    (when (eql 0 (plist-get (contexture--ask 'context-summary
+    (when (eql 0 (plist-get (contexture--ask 'count-items
                                              (list :manager manager))
                             :count))
       (contexture--user-error "%s has no items to save"

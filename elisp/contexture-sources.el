@@ -147,7 +147,7 @@ For directories, which the server walks, ask what to take."
                (with-current-buffer buffer
                  (when (= (point-min) (point-max))
                    (contexture--user-error "Buffer %s is empty" (buffer-name)))
-                 (cons 'add-context
+                 (cons 'add-item
                        (contexture--capture (point-min) (point-max) :buffer))))
              buffers)
      "buffer")))

@@ -208,7 +208,7 @@ The unanswered calls were just repeated."
   (contexture-tree--end walk)
   (let ((manager (contexture-tree--walk-manager walk)))
     (contexture-request-async
-     'context-summary (list :manager manager)
+     'count-items (list :manager manager)
      :success
      (lambda (summary)
        (contexture--note-totals manager (plist-get summary :count)

@@ -244,11 +244,11 @@ written since."
 
 (defun contexture--add (params &optional method)
   "Call METHOD with PARAMS to add something, and tell the user.
-METHOD is `add-context' by default."
+METHOD is `add-item' by default."
   (let ((manager (contexture-current-manager)) replaced)
     (setq contexture--last-manager manager)
     (contexture--request-patiently
-     (or method 'add-context)
+     (or method 'add-item)
      `(:manager ,manager ,@params :brief t)
      :success (lambda (item) (contexture--tell-added manager item replaced))
      :error (apply-partially #'contexture--tell-refused manager))
@@ -368,9 +368,9 @@ has unsaved edits of FILE, the buffer's text is added instead."
     (cond ((file-directory-p file)
            (contexture--user-error "%s is a directory" (abbreviate-file-name file)))
           ((and buffer (buffer-modified-p buffer))
-           (cons 'add-context (contexture--capture-file buffer start end)))
+           (cons 'add-item (contexture--capture-file buffer start end)))
           ((file-remote-p file)
-           (cons 'add-context (contexture--capture-remote file start end)))
+           (cons 'add-item (contexture--capture-remote file start end)))
           (t
            `(add-file
              ,@(contexture--plist :path file :start-line start :end-line end)
@@ -455,7 +455,7 @@ If this buffer has none, use the one to which something was added last."
   "Return non-nil if the context named MANAGER has items.
 If the server does not answer at once, use its last report."
   (< 0 (or (condition-case nil
-               (plist-get (contexture-request 'context-summary
+               (plist-get (contexture-request 'count-items
                                               (list :manager manager)
                                               :timeout 0.08)
                           :count)

@@ -215,7 +215,7 @@ model = \"scripted\"\nscript = %S\n" script)
 (defun contexture-demo--expect-count (count)
   "Expect this buffer's context to have COUNT items."
   (contexture-demo--expect
-   (equal count (plist-get (contexture-request 'context-summary
+   (equal count (plist-get (contexture-request 'count-items
                                                (list :manager (contexture-current-manager)))
                            :count))
    (format "the context has %d items" count)))

@@ -32,7 +32,7 @@
   "Talk for so many TURNS, as an agent that works on a parser does."
   (screens-sessions--say :system "You write Rust. Never touch src/generated.rs.")
   (contexture-request
-   'add-context '(:manager "*session 1*" :content "pub fn parse(text: &str) -> Tree {\n}\n"
+   'add-item '(:manager "*session 1*" :content "pub fn parse(text: &str) -> Tree {\n}\n"
                   :metadata (:filename "/src/parser.rs" :start-line 12 :end-line 14)))
   (dotimes (turn turns)
     (contexture-request
@@ -53,7 +53,7 @@
                         (% turn 5) (+ 10 turn)))
     (when (memq turn '(5 11 23))
       (contexture-request
-       'build-context '(:max-tokens 1500 :query "lexer recovery of rule 3" :brief t
+       'build-window '(:max-tokens 1500 :query "lexer recovery of rule 3" :brief t
                         :sections (:system-prompt "Answer in one sentence."))))))
 
 (defun screens-sessions-paste ()

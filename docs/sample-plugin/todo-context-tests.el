@@ -54,9 +54,9 @@
     (contexture-ert-with-server
       (todo-context-add)
       (contexture-ert-should-have-called
-       'add-context `(:manager "todos" :content ";; FIXME three"
+       'add-item `(:manager "todos" :content ";; FIXME three"
                       :metadata (:filename ,(buffer-file-name) :start-line 3)))
-      (should (= (length (contexture-ert-calls 'add-context)) 2)))))
+      (should (= (length (contexture-ert-calls 'add-item)) 2)))))
 
 (ert-deftest todo-context-says-when-all-is-added ()
   (todo-context-tests--in "src/a.el"
@@ -72,7 +72,7 @@
   (todo-context-tests--in "src/a.el"
     (contexture-ert-with-server
       (todo-context-add)
-      (let ((item (car (contexture-request 'get-context '(:manager "todos")))))
+      (let ((item (car (contexture-request 'list-items '(:manager "todos")))))
         (should (equal (plist-get item :id) "ctx-1"))
         (should (= (plist-get item :timestamp) contexture-ert-time))))))
 
@@ -82,7 +82,7 @@
       (contexture-ert-with-server
         :state (concat contexture-ert-directory "state")
         (todo-context-add)
-        (should (= (length (contexture-request 'get-context '(:manager "todos")))
+        (should (= (length (contexture-request 'list-items '(:manager "todos")))
                    count))))))
 
 (provide 'todo-context-tests)

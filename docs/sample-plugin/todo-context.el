@@ -55,7 +55,7 @@
          (left (length notes)))
     (dolist (note notes)
       (contexture-request-async
-       'add-context note
+       'add-item note
        :success (lambda (_)
                   (when (zerop (cl-decf left))
                     (message "Added %d TODOs" (length notes))))))))

@@ -182,7 +182,7 @@ fn read_params(given: Option<&str>) -> anyhow::Result<Value> {
 fn add_request_key(method: &str, params: &mut Value) {
     let name = "request-key";
     let takes_one = |method: &Method| method.params().iter().any(|param| param.name == name);
-    if params.get(name).is_some() || !find(method).is_ok_and(takes_one) {
+    if params.get(name).is_some() || !find(method, &mut params.clone()).is_ok_and(takes_one) {
         return;
     }
     let now = jiff::Timestamp::now().as_nanosecond();

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::say;
-use crate::rpc::{Method, methods};
+use crate::rpc::{Method, Param, methods};
 
 /// List the methods.
 #[derive(Debug, clap::Args)]
@@ -41,6 +41,10 @@ pub(crate) fn markdown() -> String {
 
 fn section(method: &Method) -> String {
     let mut text = format!("#### `{}`\n\n{}\n\n", method.name, method.doc);
+    let earlier: Vec<_> = method.earlier_names().map(|name| format!("`{name}`")).collect();
+    if !earlier.is_empty() {
+        let _ = writeln!(text, "Earlier: {}.\n", earlier.join(", "));
+    }
     for param in method.params() {
         let need = if param.required { ", required" } else { "" };
         let values = &param.values;
@@ -51,7 +55,9 @@ fn section(method: &Method) -> String {
                 format!(" One of {}.", names.join(", "))
             }
         };
-        let _ = writeln!(text, "- `:{}` ({}{need}): {}{list}", param.name, param.kind, param.doc);
+        let earlier = param.earlier.map(|name| format!(", earlier `:{name}`")).unwrap_or_default();
+        let Param { name, kind, doc, .. } = param;
+        let _ = writeln!(text, "- `:{name}` ({kind}{need}{earlier}): {doc}{list}");
     }
     if !method.params().is_empty() {
         text.push('\n');

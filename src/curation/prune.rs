@@ -95,9 +95,13 @@ pub fn prune(
 /// # Errors
 ///
 /// Those of [`prune`].
-pub(crate) fn auto_manage(history: &History<'_>, model: &Model) -> Result<Pruned, BudgetTooSmall> {
+pub(crate) fn auto_manage(
+    history: &History<'_>,
+    max_tokens: Option<u64>,
+    model: &Model,
+) -> Result<Pruned, BudgetTooSmall> {
     match stats(history, model).needs_pruning {
-        true => prune(history, None, model),
+        true => prune(history, max_tokens, model),
         false => {
             let kept = Verdict { fate: Fate::Kept, reason: FITS, score: None };
             Ok(Pruned::of(history, vec![kept; history.units.len()]))

@@ -36,8 +36,8 @@ pub(crate) use self::reach::Reach;
 pub use self::run::Handle;
 pub(crate) use self::run::run;
 pub(crate) use self::session::{
-    AskedWindow, Keep, Material, ModelAnswer, NewMessage, NewTurn, NotesMaterial, SessionContext,
-    quality_parts,
+    AskedWindow, Keep, Material, ModelAnswer, NewMessage, NewTurn, NotesMaterial, Opened,
+    SessionContext, quality_parts,
 };
 pub use self::session::{
     DEFAULT_TEMPLATE, PrunedView, RollbackUndone, RolledBack, SessionSettings, Summarized, TurnDone,

@@ -65,7 +65,7 @@ pub(super) fn apropos(part: &Value, slime: bool) -> Value {
 
 fn method(name: &str) -> Option<&'static Method> {
     let name = name.strip_prefix(PACKAGE)?.trim_start_matches(':');
-    rpc::methods().find(|method| method.name == name)
+    rpc::methods().find(|method| method.name == name || method.earlier_names().any(|it| it == name))
 }
 
 /// Formats a call of the method, with one of its parameters marked.

@@ -1,152 +1,69 @@
-//! Methods that prune and measure a session, or a client's own history.
-
-use std::sync::Arc;
+//! Methods that prune, summarize and measure a client's own history.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::call::Call;
-use super::error::{engine_error, param_error};
+use super::error::{agent_error, engine_error};
 use super::messages::{HISTORY, MessageParam, counted};
-use super::params::{InSession, ModelName, given_list, not_negative};
+use super::params::{ModelName, not_negative, required_list};
 use super::present::MessageShown;
+use super::prune::{PruneStats, Told};
 use super::report::ScoreResult;
-use super::shapes::Either;
+use super::summarize::{SummaryStats, keep, keep_messages};
 use super::{Finish, Step};
-use crate::agent::history;
-use crate::curation::prune::{
-    HistoryStats, PruneStats as PruneFigures, Pruned, auto_manage, prune, stats,
-};
+use crate::agent::history::{self, SummarizedHistory};
+use crate::curation::prune::{PruneStats as PruneFigures, Pruned, auto_manage, prune, stats};
 use crate::curation::strategy::Fate;
 use crate::curation::unit::History;
-use crate::engine::{Costs, Engine, EngineError, PrunedView, SessionContext};
+use crate::engine::{Costs, EngineError};
 use crate::ids::MessageId;
-use crate::session::message::Message;
+use crate::session::message::{Message, Role};
 use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
-/// The result of pruning a session or a history.
-pub(super) type PruneResult = Either<PrunedSession<'static>, PrunedHistory<'static>>;
-
-/// The figures of a session or a history.
-pub(super) type Stats = Either<SessionStats<'static>, HistoryStats>;
-
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct Prune {
-    session: Option<InSession>,
+pub(super) struct PruneMessages {
     #[schemars(description = HISTORY)]
-    #[serde(default, deserialize_with = "given_list")]
-    messages: Option<Vec<MessageParam>>,
+    #[serde(deserialize_with = "required_list")]
+    messages: Vec<MessageParam>,
     /// Target size; defaults to 80 % of the model's limit.
-    max_tokens: Option<i64>,
+    #[schemars(extend("x-earlier" = "max-tokens"))]
+    #[serde(alias = "max_tokens")]
+    keep_tokens: Option<i64>,
+    /// Remove nothing unless more than 80 % of the model's limit is used.
+    if_needed: Option<bool>,
     model: Option<ModelName>,
     /// Answer with ids in place of messages.
     brief: Option<bool>,
 }
 
-pub(super) fn prune_context(call: Call, given: Prune) -> Result<Step, WireError> {
-    let max_tokens = not_negative("max-tokens", given.max_tokens)?;
-    prune_by(
-        call,
-        given,
-        move |engine, id, costs| engine.prune_session(id, max_tokens, costs, "prune-context"),
-        move |history, costs| prune(history, max_tokens, &costs.model),
-    )
-}
-
-pub(super) fn auto_manage_context(call: Call, given: AutoManage) -> Result<Step, WireError> {
-    let AutoManage { session, messages, model, brief } = given;
-    let given = Prune { session, messages, max_tokens: None, model, brief };
-    prune_by(
-        call,
-        given,
-        |engine, id, costs| engine.auto_manage_session(id, costs),
-        |history, costs| auto_manage(history, &costs.model),
-    )
-}
-
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct AutoManage {
-    session: Option<InSession>,
-    #[schemars(description = HISTORY)]
-    #[serde(default, deserialize_with = "given_list")]
-    messages: Option<Vec<MessageParam>>,
-    model: Option<ModelName>,
-    /// Answer with ids in place of messages.
-    brief: Option<bool>,
-}
-
-/// Prunes the session with `of_session`, or the given messages with `of_history`.
-fn prune_by(
-    call: Call,
-    given: Prune,
-    of_session: impl FnOnce(&mut Engine, u64, &Costs) -> Result<PrunedView, EngineError>
-    + Send
-    + 'static,
-    of_history: impl FnOnce(
-        &History<'_>,
-        &Costs,
-    ) -> Result<Pruned, crate::curation::budget::BudgetTooSmall>
-    + Send
-    + 'static,
-) -> Result<Step, WireError> {
-    let Prune { session, messages, model, brief, .. } = given;
-    let brief = brief.unwrap_or(false);
-    if let Some(messages) = messages {
-        not_beside_session(&session)?;
-        let messages = history::messages(counted(messages, &call.counter())?);
-        return Step::then(move |engine| {
-            let costs = engine.costs(model.as_deref())?;
-            Ok(Finish::Later(Box::new(move || {
-                let history = History::new(messages.iter().collect(), &costs.measure);
-                let pruned = of_history(&history, &costs);
-                let pruned = pruned.map_err(|error| engine_error(EngineError::from(error)))?;
-                Ok(pruned_history(&history, &pruned, brief))
-            })))
-        });
-    }
-    Step::state(move |engine| {
-        let (row, done) = engine.in_session(session.as_deref(), |engine, row| {
-            let context = engine.context_of(row.clone(), model.as_deref())?;
-            of_session(engine, row.id, &context.costs)
-        })?;
-        let removed = messages_of(engine, row.id, &done.removed)?;
-        let (count, session) = (done.removed.len() as u64, &*row.name);
-        Ok(Value::of(&PrunedSession {
-            session,
-            removed: Told::of(removed.iter().map(|message| &**message), brief),
-            stats: PruneStats::of(done.original, done.remaining, count, done.kept),
-            archived: done.archived,
-        }))
+pub(super) fn prune_messages(call: Call, given: PruneMessages) -> Result<Step, WireError> {
+    let target = not_negative("keep-tokens", given.keep_tokens)?;
+    let (if_needed, brief) = (given.if_needed.unwrap_or(false), given.brief.unwrap_or(false));
+    with_history(&call, given.messages, given.model, move |messages, costs| {
+        let history = History::new(messages.iter().collect(), &costs.measure);
+        let pruned = match if_needed {
+            true => auto_manage(&history, target, &costs.model),
+            false => prune(&history, target, &costs.model),
+        };
+        let pruned = pruned.map_err(|error| engine_error(EngineError::from(error)))?;
+        Ok(pruned_history(&history, &pruned, brief))
     })
 }
 
-fn messages_of(
-    engine: &mut Engine,
-    id: u64,
-    numbers: &[u64],
-) -> Result<Vec<Arc<Message>>, EngineError> {
-    let log = engine.session(id)?.log();
-    let at = |number: &u64| log.get(usize::try_from(number - 1).ok()?).cloned();
-    Ok(numbers.iter().filter_map(at).collect())
-}
-
-/// Messages, or only their ids.
-#[derive(Serialize, JsonSchema)]
-#[serde(untagged)]
-#[schemars(inline)]
-enum Told<'a> {
-    Ids(Vec<MessageId>),
-    Messages(Vec<MessageShown<'a>>),
-}
-
-impl<'a> Told<'a> {
-    fn of(messages: impl Iterator<Item = &'a Message>, brief: bool) -> Self {
-        match brief {
-            true => Self::Ids(messages.map(|message| MessageId(message.number)).collect()),
-            false => Self::Messages(messages.map(MessageShown::from).collect()),
-        }
-    }
+/// Counts the messages of a history, and answers with what `work` makes of them.
+fn with_history(
+    call: &Call,
+    messages: Vec<MessageParam>,
+    model: Option<ModelName>,
+    work: impl FnOnce(Vec<Message>, &Costs) -> Result<Value, WireError> + Send + 'static,
+) -> Result<Step, WireError> {
+    let messages = history::messages(counted(messages, &call.counter())?);
+    Step::then(move |engine| {
+        let costs = engine.costs(model.as_deref())?;
+        Ok(Finish::Later(Box::new(move || work(messages, &costs))))
+    })
 }
 
 fn pruned_history(history: &History<'_>, pruned: &Pruned, brief: bool) -> Value {
@@ -171,20 +88,6 @@ fn pruned_history(history: &History<'_>, pruned: &Pruned, brief: bool) -> Value 
         stats: PruneStats::of(original, remaining, items_removed, items_kept),
         units: units.collect(),
     })
-}
-
-/// A pruned session.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "PrunedSession")]
-pub(super) struct PrunedSession<'a> {
-    /// Name of the session.
-    session: &'a str,
-    /// The pruned messages, or their ids if the call is `:brief`.
-    removed: Told<'a>,
-    /// Figures before and after.
-    stats: PruneStats,
-    /// Number of memories made from the pruned messages.
-    archived: u64,
 }
 
 /// A pruned history of the client's own.
@@ -219,101 +122,85 @@ struct UnitResult<'a> {
     score: Option<ScoreResult>,
 }
 
-/// The figures of a pruning.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "PruneStats")]
-struct PruneStats {
-    /// Tokens before.
-    original: u64,
-    /// Tokens after.
-    r#final: u64,
-    /// Difference of the two.
-    token_reduction: u64,
-    /// Number of messages removed.
-    items_removed: u64,
-    /// Number of messages kept.
-    items_kept: u64,
-}
-
-impl PruneStats {
-    fn of(original: u64, r#final: u64, items_removed: u64, items_kept: u64) -> Self {
-        let token_reduction = original.saturating_sub(r#final);
-        Self { original, r#final, token_reduction, items_removed, items_kept }
-    }
-}
-
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct StatsOf {
-    session: Option<InSession>,
+pub(super) struct SummarizeMessages {
     #[schemars(description = HISTORY)]
-    #[serde(default, deserialize_with = "given_list")]
-    messages: Option<Vec<MessageParam>>,
+    #[serde(deserialize_with = "required_list")]
+    messages: Vec<MessageParam>,
+    #[schemars(description = keep_messages(), extend("x-earlier" = "max-items"))]
+    #[serde(alias = "max_items")]
+    keep_messages: Option<i64>,
+    /// Number of recent turns to keep instead.
+    keep_turns: Option<i64>,
     model: Option<ModelName>,
 }
 
-pub(super) fn context_stats(call: Call, given: StatsOf) -> Result<Step, WireError> {
-    if let Some(messages) = given.messages {
-        not_beside_session(&given.session)?;
-        let messages = history::messages(counted(messages, &call.counter())?);
-        return Step::state(move |engine| {
-            let costs = engine.costs(given.model.as_deref())?;
-            let history = History::new(messages.iter().collect(), &costs.measure);
-            Ok(Value::of(&stats(&history, &costs.model)))
-        });
-    }
-    Step::state(move |engine| {
-        let (session, model) = (given.session.as_deref(), given.model.as_deref());
-        let SessionContext { row, costs, .. } = engine.session_context(session, model)?;
-        let stats = engine.session_stats(row.id, &costs)?;
-        let session = engine.session(row.id)?;
-        let state = session.state();
-        let summary = state.summary.as_ref();
-        Ok(Value::of(&SessionStats {
-            session: &row.name,
-            stats,
-            log: session.length(),
-            turns: session.turns(),
-            pruned: state.pruned.len(),
-            summarized: summary.map_or(0, |summary| summary.covers.len()),
-            summaries: state.summaries,
-            summary: summary.map(|summary| &*summary.text),
-            pinned: state.pinned.len(),
-            revision: session.revision(),
-        }))
+pub(super) fn summarize_messages(call: Call, given: SummarizeMessages) -> Result<Step, WireError> {
+    let keep = keep(given.keep_messages, given.keep_turns)?;
+    with_history(&call, given.messages, given.model, move |messages, costs| {
+        let summarized = history::summarized(messages, keep, costs);
+        summarized.map(|done| summarized_history(&done)).map_err(agent_error)
     })
 }
 
-/// The figures of a session's view.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(rename = "SessionStats")]
-pub(super) struct SessionStats<'a> {
-    /// Name of the session.
-    session: &'a str,
-    #[serde(flatten)]
-    stats: HistoryStats,
-    /// Number of messages in the log.
-    log: u64,
-    /// Number of turns.
-    turns: u64,
-    /// Number of pruned messages.
-    pruned: u64,
-    /// Number of messages that the summary replaces.
-    summarized: u64,
-    /// Number of summaries made.
-    summaries: u64,
-    /// Summary in view; `nil` if there is none.
-    summary: Option<&'a str>,
-    /// Number of pinned messages.
-    pinned: u64,
-    /// Number of the revision of the view.
-    revision: u64,
+fn summarized_history(summarized: &SummarizedHistory) -> Value {
+    let note =
+        NoteResult { role: Role::System, content: &summarized.note, tokens: summarized.tokens };
+    // The note comes after the system prompts, before everything else.
+    let kept = summarized.kept.iter().map(|message| MessageOrNote::Message(message.into()));
+    let mut shown: Vec<MessageOrNote<'_>> = kept.collect();
+    shown.insert(summarized.prompts, MessageOrNote::Note(note));
+    let stats = SummaryStats {
+        summarized_items: summarized.summarized,
+        kept_items: summarized.kept.len() as u64,
+    };
+    Value::of(&SummarizedResult { summarized: shown, summary: note, stats })
 }
 
-/// Refuses a session's name together with a history, which belongs to no session.
-pub(super) fn not_beside_session(session: &Option<InSession>) -> Result<(), WireError> {
-    match session {
-        None => Ok(()),
-        Some(_) => Err(param_error("messages", "cannot be combined with session")),
-    }
+/// A message, or the summary in the place of others.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+enum MessageOrNote<'a> {
+    Message(MessageShown<'a>),
+    Note(NoteResult<'a>),
+}
+
+/// A summary as a message.
+#[derive(Serialize, JsonSchema, Clone, Copy)]
+#[schemars(rename = "SummaryNote")]
+struct NoteResult<'a> {
+    /// Always `:system`.
+    role: Role,
+    /// Text of the summary.
+    content: &'a str,
+    /// Tokens of the summary.
+    tokens: u64,
+}
+
+/// A summarized history of the client's own.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SummarizedHistory")]
+pub(super) struct SummarizedResult<'a> {
+    /// The new history: messages, with the summary in the place of the older ones.
+    summarized: Vec<MessageOrNote<'a>>,
+    /// The summary.
+    summary: NoteResult<'a>,
+    /// Numbers of messages.
+    stats: SummaryStats,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct MessageStats {
+    #[schemars(description = HISTORY)]
+    #[serde(deserialize_with = "required_list")]
+    messages: Vec<MessageParam>,
+    model: Option<ModelName>,
+}
+
+pub(super) fn message_stats(call: Call, given: MessageStats) -> Result<Step, WireError> {
+    with_history(&call, given.messages, given.model, |messages, costs| {
+        let history = History::new(messages.iter().collect(), &costs.measure);
+        Ok(Value::of(&stats(&history, &costs.model)))
+    })
 }

@@ -5,16 +5,15 @@ use std::borrow::Cow;
 
 use blake3::Hasher;
 
+use super::alias::kept_name;
 use super::error::{application, engine_error, param_error};
-use super::params::RequestKey;
+use super::params::{KEY, RequestKey};
 use super::{Finish, Operation, Step};
 use crate::engine::{Engine, EngineError, Handle, Reach};
 use crate::store::metadata::{print_value, read_value};
 use crate::value::{Value, kebab, sexp};
 use crate::wire::message::WireError;
 
-/// Name of the parameter.
-pub(super) const KEY: &str = "request-key";
 /// Parameters that name the place of a change. The same key counts separately for each place.
 const PLACES: [&str; 4] = ["session", "manager", "managers", "name"];
 
@@ -45,7 +44,9 @@ impl Keyed {
         params: &mut Value,
         is_session_named: bool,
     ) -> Result<Option<Self>, WireError> {
-        let Some(key) = take(params, KEY).filter(|key| *key != Value::Nil) else { return Ok(None) };
+        let Some(key) = params.take_named(KEY).filter(|key| *key != Value::Nil) else {
+            return Ok(None);
+        };
         let RequestKey(key) = key.decode().map_err(|error| param_error(KEY, &error.message))?;
         let is_told = |name: &str| name != "session" || is_session_named;
         let place = hash(|hasher| {
@@ -54,7 +55,7 @@ impl Keyed {
             }
         });
         let hash = hash(|hasher| feed_entries(hasher, params, is_told));
-        let earlier = format!("{method} {key}");
+        let earlier = format!("{} {key}", kept_name(method, params));
         Ok(Some(Self { name: format!("\u{1}{earlier} {place}"), earlier, hash }))
     }
 
@@ -133,30 +134,6 @@ fn reused(why: &str) -> WireError {
 
 fn damaged() -> WireError {
     application("store-failed", format!("the answer kept under {KEY} cannot be read"), vec![])
-}
-
-/// Removes a parameter and returns its value. Of equal names, the first counts.
-fn take(params: &mut Value, wanted: &str) -> Option<Value> {
-    let mut taken = None;
-    match params {
-        Value::Map(entries) => entries.retain_mut(|(key, value)| {
-            let is_kept = key.kebab() != wanted;
-            if !is_kept {
-                taken.get_or_insert(std::mem::take(value));
-            }
-            is_kept
-        }),
-        Value::List(items) => {
-            let is_key =
-                |item: &Value| matches!(item, Value::Keyword(name) if kebab(name) == wanted);
-            while let Some(at) = items.iter().step_by(2).position(is_key) {
-                let value = items.drain(2 * at..(2 * at + 2).min(items.len())).nth(1);
-                taken = taken.or(value);
-            }
-        }
-        _ => {}
-    }
-    taken
 }
 
 fn hash(feed: impl FnOnce(&mut Hasher)) -> String {

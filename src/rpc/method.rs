@@ -1,15 +1,14 @@
 //! The declaration of methods in the tables of the families.
 
-use std::borrow::Cow;
-
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::Step;
+use super::alias::earlier_names;
 use super::call::Call;
 use super::error::param_error;
 use super::keyed::Keyed;
 use super::param::Param;
-use crate::value::{Value, kebab};
+use crate::value::Value;
 use crate::wire::dialect::Dialect;
 use crate::wire::message::WireError;
 
@@ -144,6 +143,11 @@ impl Method {
         self.change != Change::Nothing
     }
 
+    /// Returns the names that the method had before, which go on working.
+    pub fn earlier_names(&self) -> impl Iterator<Item = &'static str> {
+        earlier_names(self.name)
+    }
+
     /// Runs the part of the method before the engine.
     ///
     /// # Errors
@@ -186,8 +190,10 @@ impl Method {
     /// Refuses a parameter that the method does not have.
     fn check_names(&self, params: &Value) -> Result<(), WireError> {
         let known = self.params();
-        let is_known = |name: &str| known.iter().any(|param| param.name == name);
-        let Some(unknown) = names(params).find(|name| !is_known(name)) else { return Ok(()) };
+        let is_known = |name: &str| {
+            known.iter().any(|param| param.name == name || param.earlier == Some(name))
+        };
+        let Some(unknown) = params.names().find(|name| !is_known(name)) else { return Ok(()) };
         let known: Vec<&str> = known.iter().map(|param| param.name).collect();
         let known = match &known[..] {
             [] => "there are none".to_owned(),
@@ -201,20 +207,6 @@ impl Method {
         let is_left_out = |param: &Param| param.is_current_session && lacks(params, param.name);
         self.params().iter().any(is_left_out) && (self.needs_session)(params)
     }
-}
-
-/// Returns the names in a map or property list. The decoder refuses anything else.
-fn names(params: &Value) -> impl Iterator<Item = Cow<'_, str>> {
-    let (entries, items): (&[_], &[_]) = match params {
-        Value::Map(entries) => (entries, &[]),
-        Value::List(items) => (&[], items),
-        _ => (&[], &[]),
-    };
-    let of_list = items.iter().step_by(2).filter_map(|item| match item {
-        Value::Keyword(name) => Some(kebab(name)),
-        _ => None,
-    });
-    entries.iter().map(|(key, _)| key.kebab()).chain(of_list)
 }
 
 /// Returns whether a call omits a parameter or passes `nil` for it.

@@ -5,6 +5,7 @@
 //! here knows how a connection speaks.
 
 mod access;
+mod alias;
 mod answerer;
 mod call;
 mod chat;
@@ -22,6 +23,7 @@ mod param;
 mod params;
 mod peer;
 pub(crate) mod present;
+mod prune;
 mod report;
 mod server;
 mod sessions;

@@ -40,7 +40,7 @@ pub(super) struct ManageContext {
     dry_run: Option<bool>,
 }
 
-pub(super) fn manage_context(call: Call, given: ManageContext) -> Result<Step, WireError> {
+pub(super) fn take_notes(call: Call, given: ManageContext) -> Result<Step, WireError> {
     let said = NotesOptions {
         recent_runs: not_negative("recent-runs", given.recent_runs)?,
         passthrough_runs: not_negative("passthrough-runs", given.passthrough_runs)?,
@@ -85,7 +85,7 @@ pub(super) struct ListViews {
     brief: Option<bool>,
 }
 
-pub(super) fn list_views(_: Call, given: ListViews) -> Result<Step, WireError> {
+pub(super) fn list_notes(_: Call, given: ListViews) -> Result<Step, WireError> {
     let limit = not_negative("limit", given.limit)?.unwrap_or(DEFAULT_LISTED).min(MAX_LISTED);
     let brief = given.brief.unwrap_or(false);
     Step::state(move |engine| {

@@ -9,8 +9,7 @@ use serde_json::Value as Json;
 
 use super::Step;
 use super::call::Call;
-use super::keyed::KEY;
-use super::params::RequestKey;
+use super::params::{KEY, RequestKey};
 use crate::value;
 use crate::wire::message::WireError;
 
@@ -24,6 +23,8 @@ pub struct Param {
     pub required: bool,
     /// Meaning, and default if it is absent.
     pub doc: &'static str,
+    /// Earlier name, which goes on working.
+    pub earlier: Option<&'static str>,
     /// Allowed values, if they are a closed list.
     pub values: Vec<&'static str>,
     /// Names within the value, such as those of a message's members.
@@ -45,7 +46,10 @@ pub(super) fn params_of<P: JsonSchema + DeserializeOwned>(
         names.filter_map(Json::as_str).any(|required| required == name)
     };
     let param = |field: &'static str| param(field, &schema["properties"][field], required(field));
-    let mut params: Vec<Param> = field_names::<P>().iter().copied().map(param).collect();
+    // An earlier name of a field is among the names, and has no property of its own.
+    let is_field = |name: &&str| schema["properties"].get(*name).is_some();
+    let fields = field_names::<P>().iter().copied().filter(is_field);
+    let mut params: Vec<Param> = fields.map(param).collect();
     let key = generator.subschema_for::<RequestKey>().to_value();
     params.push(self::param(KEY, &key, false));
     params
@@ -74,6 +78,7 @@ fn param(field: &'static str, schema: &Json, required: bool) -> Param {
         kind: kind(given).leak(),
         required,
         doc: doc.leak(),
+        earlier: schema["x-earlier"].as_str().map(|name| &*name.to_owned().leak()),
         values: values.into_iter().flatten().map(|name| &*name.leak()).collect(),
         inner,
         is_current_session: given["x-current-session"] == true,

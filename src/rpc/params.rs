@@ -100,6 +100,9 @@ texts! {
     RequestKey: 1..=MAX_NAME_BYTES;
 }
 
+/// Name of the parameter with the request key.
+pub(super) const KEY: &str = "request-key";
+
 /// Returns whether a text has the form of a session's id, `ses-N`.
 pub(super) fn is_session_id(text: &str) -> bool {
     text.parse::<SessionId>().is_ok()
@@ -128,12 +131,18 @@ where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
 {
-    match Option::deserialize(deserializer)? {
-        None => Err(serde::de::Error::custom(
-            "must not be nil: write [] for an empty list, or leave it out",
-        )),
-        list => Ok(list),
-    }
+    required_list(deserializer).map(Some)
+}
+
+/// Reads a list that a call must give, as [`given_list`] does.
+pub(super) fn required_list<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Option::deserialize(deserializer)?.ok_or_else(|| {
+        serde::de::Error::custom("must not be nil: write [] for an empty list, or leave it out")
+    })
 }
 
 /// `:id` or `:ids`, exactly one of which is required.

@@ -37,6 +37,11 @@ fn call() -> Call {
     }
 }
 
+/// Returns a method, also by an earlier name.
+fn named(method: &str) -> &'static Method {
+    find(method, &mut Value::Nil).unwrap()
+}
+
 fn refusal(method: &Method, params: &str) -> WireError {
     match method.run(call(), sexp::read(params).unwrap()) {
         Ok(_) => panic!("{} took {params}", method.name),
@@ -79,7 +84,7 @@ fn names_and_docs_are_fit_for_people() {
 
 #[track_caller]
 fn check(method: &str, params: &str, expected: &str) {
-    let error = refusal(find(method).unwrap(), params);
+    let error = refusal(named(method), params);
     assert_eq!(error.message, expected);
     assert_eq!(error.code, WireError::INVALID_PARAMS);
 }
@@ -137,7 +142,7 @@ fn bad_parameters_are_refused_by_name() {
 #[test]
 fn unknown_types_origins_and_topics_list_the_valid_ones() {
     let lists = |method: &str, params: &str, some: &[&str]| {
-        let message = refusal(find(method).unwrap(), params).message;
+        let message = refusal(named(method), params).message;
         assert!(some.iter().all(|name| message.contains(name)), "{message}");
     };
     lists("get-context", "(:types (:codex))", &["types[0]", "\"codex\"", "repl-history", "defun"]);
@@ -150,7 +155,7 @@ fn unknown_types_origins_and_topics_list_the_valid_ones() {
 
 #[test]
 fn unknown_methods_name_the_nearest() {
-    let error = find("add-contxt").err().unwrap();
+    let error = find("add-contxt", &mut Value::Nil).err().unwrap();
     assert_eq!(error.code, WireError::METHOD_NOT_FOUND);
     assert!(error.message.contains("the nearest are add-context"), "{}", error.message);
 }
@@ -158,15 +163,15 @@ fn unknown_methods_name_the_nearest() {
 #[test]
 fn the_table_says_which_calls_are_about_the_current_session() {
     let check = |method: &str, params: &str, expected: bool| {
-        let is_about = find(method).unwrap().is_about_current_session(&sexp::read(params).unwrap());
+        let is_about = named(method).is_about_current_session(&sexp::read(params).unwrap());
         assert_eq!(is_about, expected, "{method} {params}");
     };
     check("checkpoint", "nil", true);
     check("checkpoint", "(:session nil)", true);
     check("checkpoint", "(:session \"a\")", false);
     check("add-message", "(:messages ((:role :user)))", true);
-    check("context-stats", "nil", true);
-    check("context-stats", "(:messages ((:role :user)))", false);
+    check("session-stats", "nil", true);
+    check("message-stats", "(:messages ((:role :user)))", false);
     check("remember", "(:content \"q\")", false);
     check("remember", "(:content \"q\" :scope :session)", true);
     check("remember", "(:content \"q\" :scope \"session\")", true);

@@ -122,7 +122,7 @@ pub(super) struct BuildContext {
     explain: Option<bool>,
 }
 
-pub(super) fn build_context(call: Call, given: BuildContext) -> Result<Step, WireError> {
+pub(super) fn build_window(call: Call, given: BuildContext) -> Result<Step, WireError> {
     let strategy = given.strategy.as_deref().map(named_strategy).transpose();
     let purpose = Purpose {
         phase: given.phase,
@@ -256,7 +256,7 @@ pub(super) struct ExplainedWindow<'a> {
 /// Default number of explained windows.
 const DEFAULT_EXPLAINED: usize = 1;
 
-pub(super) fn explain_context(_: Call, given: Explain) -> Result<Step, WireError> {
+pub(super) fn explain_window(_: Call, given: Explain) -> Result<Step, WireError> {
     let limit = not_negative("limit", given.limit)?.unwrap_or(DEFAULT_EXPLAINED);
     let whole = given.explain.unwrap_or(false);
     Step::state(move |engine| {

@@ -366,7 +366,7 @@ impl Reader {
 
     /// Runs `cancel` at once: it must overtake the queued calls.
     fn cancel(&mut self, request: Request, dialect: Dialect) {
-        let Request { id, method, params } = request;
+        let Request { id, method, mut params } = request;
         let call = Call {
             tools: Arc::clone(self.server.tools()),
             peer: Arc::new(self.outbox.clone()),
@@ -377,7 +377,7 @@ impl Reader {
             cancelled: Arc::new(CancellationToken::new()),
             effective: CancellationToken::new(),
         };
-        let found = rpc::find(&method);
+        let found = rpc::find(&method, &mut params);
         let called = found.as_ref().ok().copied();
         let outcome = match found.and_then(|method| method.run(call, params)) {
             Ok(Step::Cancel(target)) => {

@@ -128,8 +128,8 @@ pub(super) async fn dispatch(
     while let Some(next) = waiting.recv().await {
         let Waiting { request, answer_to, peer: own, access, dialect, cancelled, bytes, room } =
             next;
-        let Request { id, method, params } = request;
-        let found = rpc::find(&method);
+        let Request { id, method, mut params } = request;
+        let found = rpc::find(&method, &mut params);
         let reply = Reply {
             dialect,
             method: found.as_ref().ok().copied(),

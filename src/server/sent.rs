@@ -39,29 +39,14 @@ impl SentTo {
     }
 
     /// Returns the parameters with the session added, or the error that kept it from being found.
-    pub(super) async fn named_in(self, params: Value) -> (Value, Result<(), WireError>) {
+    pub(super) async fn named_in(self, mut params: Value) -> (Value, Result<(), WireError>) {
         let Self(Some(receiver)) = self else { return (params, Ok(())) };
         match receiver.await.unwrap_or(Err(EngineError::Ended)) {
-            Ok(id) => (with_session(params, id), Ok(())),
+            Ok(id) => {
+                params.put_first("session", SessionId(id).into());
+                (params, Ok(()))
+            }
             Err(error) => (params, Err(engine_error(error))),
         }
-    }
-}
-
-/// Adds the session in front, since the first of two entries with the same name counts.
-fn with_session(params: Value, id: u64) -> Value {
-    let id = SessionId(id).into();
-    match params {
-        Value::Nil => Value::Map(vec![("session".into(), id)]),
-        Value::Map(mut entries) => {
-            entries.insert(0, ("session".into(), id));
-            Value::Map(entries)
-        }
-        Value::List(mut flat) => {
-            flat.splice(0..0, [Value::Keyword("session".into()), id]);
-            Value::List(flat)
-        }
-        // Not valid parameters: the method will refuse them.
-        other => other,
     }
 }

@@ -12,6 +12,7 @@ mod error;
 pub(crate) mod escape;
 pub(crate) mod json;
 mod key;
+mod named;
 mod ser;
 pub(crate) mod sexp;
 mod whole;
@@ -105,20 +106,6 @@ impl Value {
     /// If a map in `result` has a key that is not a name. That is a defect of its type.
     pub fn of<T: Serialize + ?Sized>(result: &T) -> Self {
         to_value(result).expect("the keys of a result should be names")
-    }
-
-    /// Returns the value under `name` (kebab-case, no colon) in a map or property list.
-    pub fn get(&self, name: &str) -> Option<&Value> {
-        match self {
-            Self::Map(entries) => {
-                entries.iter().find(|(key, _)| key.kebab() == name).map(|(_, value)| value)
-            }
-            Self::List(items) => items.chunks_exact(2).find_map(|pair| match &pair[0] {
-                Self::Keyword(key) if &**key == name => Some(&pair[1]),
-                _ => None,
-            }),
-            _ => None,
-        }
     }
 
     /// Returns whether the datum takes more than `bytes` bytes: those of its texts, and

@@ -300,7 +300,7 @@
                                            (call-interactively
                                             #'contexture-session-views-filter)))
                            #'string<)
-                     (sort (contexture-test-values 'list-views "status") #'string<))))))
+                     (sort (contexture-test-values 'list-notes "status") #'string<))))))
 
 (ert-deftest contexture-repl-manage-views-are-in-the-dashboard ()
   (contexture-repl-test-with '(("One"))

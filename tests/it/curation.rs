@@ -453,7 +453,7 @@ fn every_strategy_is_listed_with_the_method_and_keeps_to_the_budget() {
     let find = |list: &Json, name: &str| {
         list.as_array().unwrap().iter().find(|row| row["name"] == name).unwrap().clone()
     };
-    let strategies = find(&find(&methods, "build-context")["params"], "strategy")["values"].clone();
+    let strategies = find(&find(&methods, "build-window")["params"], "strategy")["values"].clone();
     assert_eq!(strategies, Json::from(vec!["tiered", "query", "sliding", "importance"]));
     let mut words = String::from("s=10 u=10");
     for number in 0..200 {

@@ -34,6 +34,7 @@ mod markdown;
 mod memories;
 mod model;
 mod model_tools;
+mod names;
 mod notified;
 mod opaque;
 mod order;

@@ -585,7 +585,9 @@ fn the_methods_reply_is_the_table() {
 
 #[test]
 fn every_method_of_the_contracts_context_and_server_rows_is_there() {
-    let names: Vec<_> = contexture::internals::rpc::methods().map(|method| method.name).collect();
+    let methods = contexture::internals::rpc::methods();
+    let names = methods.flat_map(|method| method.earlier_names().chain([method.name]));
+    let names: Vec<_> = names.collect();
     for name in [
         "add-context",
         "add-file",

@@ -1,6 +1,6 @@
 ; Two lines are added, and inserted as Markdown.
-> (:id 1 :method "add-context" :params (:manager "todos" :type :code :content "(two) ; TODO: rename" :metadata (:filename "/contexture-ert/src/a.el" :buffer "a.el" :start-line 2 :end-line 2 :origin :note)))
-> (:id 3 :method "add-context" :params (:manager "todos" :type :code :content ";; FIXME three" :metadata (:filename "/contexture-ert/src/a.el" :buffer "a.el" :start-line 3 :end-line 3 :origin :note)))
+> (:id 1 :method "add-item" :params (:manager "todos" :type :code :content "(two) ; TODO: rename" :metadata (:filename "/contexture-ert/src/a.el" :buffer "a.el" :start-line 2 :end-line 2 :origin :note)))
+> (:id 3 :method "add-item" :params (:manager "todos" :type :code :content ";; FIXME three" :metadata (:filename "/contexture-ert/src/a.el" :buffer "a.el" :start-line 3 :end-line 3 :origin :note)))
 > (:id 4 :method "context-to-string" :params (:manager "todos"))
 < (:id 1 :result (:id "ctx-1" :type :code :content "(two) ; TODO: rename" :metadata (:filename "/contexture-ert/src/a.el" :buffer "a.el" :start-line 2 :end-line 2 :origin :note) :timestamp 1700000000 :tokens 5 :token-counter :estimate :bytes 20 :pinned nil :live nil :state :fresh :manager "todos" :count 1 :total-tokens 5))
 < (:id 3 :result (:id "ctx-2" :type :code :content ";; FIXME three" :metadata (:filename "/contexture-ert/src/a.el" :buffer "a.el" :start-line 3 :end-line 3 :origin :note) :timestamp 1700000000 :tokens 4 :token-counter :estimate :bytes 14 :pinned nil :live nil :state :fresh :manager "todos" :count 2 :total-tokens 9))

@@ -66,9 +66,9 @@ fn managing_prunes_only_when_needed() {
     let measure = plain();
     let model = Model::named("", &[]);
     let (fits, over) = (messages("u a u"), messages("u a=50000 a=50000 u"));
-    let managed = auto_manage(&history(&fits, &measure), &model).unwrap();
+    let managed = auto_manage(&history(&fits, &measure), None, &model).unwrap();
     assert_eq!((managed.kept, managed.removed), (vec![1, 2, 3], vec![]));
-    let managed = auto_manage(&history(&over, &measure), &model).unwrap();
+    let managed = auto_manage(&history(&over, &measure), None, &model).unwrap();
     assert_eq!((managed.kept, managed.removed), (vec![1, 3, 4], vec![2]));
 }
 

@@ -82,18 +82,19 @@ impl Engine {
         Ok(stats(&history, &costs.model).with(summary))
     }
 
-    /// Prunes a session's view if it exceeds the target share of the model's limit.
+    /// Prunes a session's view to `max_tokens` if it exceeds the target share of the model's limit.
     ///
     /// # Errors
     /// Same as [`prune_session`](Self::prune_session).
     pub fn auto_manage_session(
         &mut self,
         id: u64,
+        max_tokens: Option<u64>,
         costs: &Costs,
     ) -> Result<PrunedView, EngineError> {
         let HistoryStats { needs_pruning, tokens, items, .. } = self.session_stats(id, costs)?;
         if needs_pruning {
-            return self.prune_session(id, None, costs, "auto-manage-context");
+            return self.prune_session(id, max_tokens, costs, "auto-manage-context");
         }
         let (original, remaining, kept) = (tokens, tokens, items);
         Ok(PrunedView { original, remaining, kept, removed: Vec::new(), archived: 0 })

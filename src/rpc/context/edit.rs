@@ -35,7 +35,7 @@ pub(super) struct AddContext {
     brief: Option<bool>,
 }
 
-pub(super) fn add_context(call: Call, given: AddContext) -> Result<Step, WireError> {
+pub(super) fn add_item(call: Call, given: AddContext) -> Result<Step, WireError> {
     let metadata = metadata(given.metadata)?;
     let live = given.live.unwrap_or(false);
     if live {
@@ -94,7 +94,7 @@ pub(super) struct UpdateContext {
     brief: Option<bool>,
 }
 
-pub(super) fn update_context(call: Call, given: UpdateContext) -> Result<Step, WireError> {
+pub(super) fn update_item(call: Call, given: UpdateContext) -> Result<Step, WireError> {
     let counter = call.counter();
     let content = given.content.map(|content| {
         let tokens = counter.count(&content);
@@ -127,7 +127,7 @@ pub(super) struct RemoveContext {
     manager: Option<ManagerName>,
 }
 
-pub(super) fn remove_context(_: Call, given: RemoveContext) -> Result<Step, WireError> {
+pub(super) fn remove_items(_: Call, given: RemoveContext) -> Result<Step, WireError> {
     let ids = ids(given.id, given.ids)?;
     let manager = given.manager.unwrap_or_default().0;
     Step::state_within(Reach::Manager(manager.clone()), move |engine| engine.remove(&manager, &ids))
@@ -154,7 +154,7 @@ pub(super) struct Moved {
     ids: Vec<ItemId>,
 }
 
-pub(super) fn move_context(_: Call, given: MoveContext) -> Result<Step, WireError> {
+pub(super) fn move_item(_: Call, given: MoveContext) -> Result<Step, WireError> {
     let place = match (params::not_negative("to", given.to)?, given.before, given.after) {
         (Some(index), None, None) => Place::Index(index),
         (None, Some(neighbour), None) => Place::Before(neighbour),
@@ -194,7 +194,7 @@ pub(super) struct Pinned {
     pinned: bool,
 }
 
-pub(super) fn pin_context(_: Call, given: PinContext) -> Result<Step, WireError> {
+pub(super) fn pin_items(_: Call, given: PinContext) -> Result<Step, WireError> {
     let pinned = given.pinned;
     let ids = ids(given.id, given.ids)?;
     let manager = given.manager.unwrap_or_default().0;
@@ -209,7 +209,7 @@ pub(super) struct ManagerCall {
     manager: Option<ManagerName>,
 }
 
-pub(super) fn clear_context(_: Call, given: ManagerCall) -> Result<Step, WireError> {
+pub(super) fn clear_manager(_: Call, given: ManagerCall) -> Result<Step, WireError> {
     let manager = given.manager.unwrap_or_default().0;
     Step::state(move |engine| engine.clear(&manager))
 }

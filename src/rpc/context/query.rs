@@ -38,7 +38,7 @@ pub(super) struct GetContext {
     brief: Option<bool>,
 }
 
-pub(super) fn get_context(call: Call, given: GetContext) -> Result<Step, WireError> {
+pub(super) fn list_items(call: Call, given: GetContext) -> Result<Step, WireError> {
     let chosen = selection(given.manager, given.managers, given.types, given.limit)?;
     let ids = given.ids;
     let brief = given.brief.unwrap_or(false);
@@ -105,7 +105,7 @@ pub(super) struct Rendered {
     report: Vec<Decided>,
 }
 
-pub(super) fn render_context(call: Call, given: Render) -> Result<Step, WireError> {
+pub(super) fn render_items(call: Call, given: Render) -> Result<Step, WireError> {
     let (chosen, format, budget) = rendering(given)?;
     Step::then_within(reach(&chosen), move |engine| {
         let views = engine.select(&chosen)?;
@@ -171,7 +171,7 @@ pub(super) struct Summarized {
     token_counter: Keyword<&'static str>,
 }
 
-pub(super) fn context_summary(call: Call, given: Summary) -> Result<Step, WireError> {
+pub(super) fn count_items(call: Call, given: Summary) -> Result<Step, WireError> {
     let chosen = selection(given.manager, given.managers, None, None)?;
     Step::state_within(reach(&chosen), move |engine| {
         let views = engine.select(&chosen)?;

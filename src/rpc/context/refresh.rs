@@ -59,7 +59,7 @@ struct RefreshedItem {
     changed: bool,
 }
 
-pub(super) fn refresh_context(call: Call, given: RefreshContext) -> Result<Step, WireError> {
+pub(super) fn refresh_items(call: Call, given: RefreshContext) -> Result<Step, WireError> {
     let manager = given.manager.unwrap_or_default().0;
     let asked = given.ids;
     let views = {

@@ -8,7 +8,7 @@ use crate::store::SetSummary;
 
 /// In the order of the documentation.
 pub(in crate::rpc) static METHODS: &[Method] = &[
-    method!("context", "add-context", edit::add_context => AnswerShown<'static>)
+    method!("context", "add-item", edit::add_item => AnswerShown<'static>)
         .changes()
         .doc(
             "Adds a text as the newest item of a manager. When the manager is full, its oldest \
@@ -21,7 +21,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
             "Reads a file, or some of its lines, and adds it as an item. Ignore rules do not \
               apply to a file that is named.",
         )
-        .result("Same as `add-context`.")
+        .result("Same as `add-item`.")
         .pace(Pace::InOrder),
     method!("context", "add-tree", tree::add_tree => tree::TreeAdded)
         .changes_after_work()
@@ -36,26 +36,26 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         )
         .progress::<tree::Walking>()
         .pace(Pace::Aside),
-    method!("context", "update-context", edit::update_context => AnswerShown<'static>)
+    method!("context", "update-item", edit::update_item => AnswerShown<'static>)
         .changes()
         .doc(
             "Changes an item's content, type, metadata or liveness. Its id, time, position and \
               pin stay the same.",
         )
         .result("The item."),
-    method!("context", "remove-context", edit::remove_context => Removed)
+    method!("context", "remove-items", edit::remove_items => Removed)
         .changes()
         .doc("Removes items. If one of them does not exist, none is removed.")
         .result("`(:removed N)`."),
-    method!("context", "move-context", edit::move_context => edit::Moved)
+    method!("context", "move-item", edit::move_item => edit::Moved)
         .changes()
         .doc("Moves an item to another position. Rendering and eviction follow the order.")
         .result("`(:ids IDS)`, the new order, oldest first."),
-    method!("context", "pin-context", edit::pin_context => edit::Pinned)
+    method!("context", "pin-items", edit::pin_items => edit::Pinned)
         .changes()
         .doc("Pins items, which exempts them from eviction, or unpins them.")
         .result("`(:ids IDS :pinned BOOLEAN)`."),
-    method!("context", "clear-context", edit::clear_context => Removed)
+    method!("context", "clear-manager", edit::clear_manager => Removed)
         .changes()
         .doc("Removes every item of a manager, even pinned ones. `undo` restores them.")
         .result("`(:removed N)`."),
@@ -69,7 +69,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
             "`(:undone METHOD)` with the `:count` and `:total-tokens` of the manager; the \
                  error `nothing-to-undo` when there is none.",
         ),
-    method!("context", "get-context", query::get_context => Vec<ItemShown<'static>>)
+    method!("context", "list-items", query::list_items => Vec<ItemShown<'static>>)
         .doc(
             "Returns items, oldest first. The `:state` of each tells whether its file has changed.",
         )
@@ -80,16 +80,16 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
             "A string; the error `budget-too-small` when not even one item can be cut to \
                  fit.",
         ),
-    method!("context", "render-context", query::render_context => query::Rendered)
+    method!("context", "render-items", query::render_items => query::Rendered)
         .doc("Renders items for a model and reports what happened to each.")
         .result(
             "`:text :tokens :token-counter`, and `:report`: for each item its `:id`, its \
                  `:fate` (`:kept :cut :dropped`), its `:tokens` and the `:reason`.",
         ),
-    method!("context", "context-summary", query::context_summary => query::Summarized)
+    method!("context", "count-items", query::count_items => query::Summarized)
         .doc("Counts the items of a manager, with a short preview.")
         .result("`:count :types :preview :tokens`; a preview looks like `3 items: Code, Error`."),
-    method!("context", "refresh-context", refresh::refresh_context => refresh::Refreshed)
+    method!("context", "refresh-items", refresh::refresh_items => refresh::Refreshed)
         .changes_after_work()
         .doc(
             "Reads items from their files again. A region that has moved is found by its text. If \

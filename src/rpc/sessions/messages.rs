@@ -22,9 +22,9 @@ use crate::wire::message::WireError;
 /// Maximum number of messages in one call.
 pub(in crate::rpc) const MAX_ADDED: usize = 100_000;
 
-/// Description of `:messages` as an alternative to a session.
-pub(in crate::rpc) const HISTORY: &str = "The client's own history instead of a session's. Each \
-     message has `:role :content :tool-calls :tool-call-id :pinned`.";
+/// Description of a client's own history.
+pub(in crate::rpc) const HISTORY: &str = "The history, oldest first. Each message has `:role \
+     :content :tool-calls :tool-call-id :pinned`.";
 
 /// A message from a client.
 #[derive(Deserialize, JsonSchema, Default)]

@@ -17,7 +17,7 @@ use super::params::{
 };
 use super::{Finish, Step, templates};
 use crate::agent::found::Hit;
-use crate::engine::{Engine, EngineError, SessionSettings};
+use crate::engine::{Engine, EngineError, Opened, SessionSettings};
 use crate::ids::SessionId;
 use crate::session::state::Revision;
 use crate::store::session::{NewSession, SessionRow};
@@ -48,34 +48,21 @@ pub(super) struct Open {
     /// same.
     #[serde(default = "yes")]
     current: bool,
+    /// Create it if there is none; defaults to `t`. With `nil`, the error is `no-such-session`.
+    #[serde(default = "yes")]
+    create: bool,
 }
 
 pub(super) fn open_session(call: Call, given: Open) -> Result<Step, WireError> {
-    let name = given.name.map(|Name(name)| name);
-    let settings = NO_SETTINGS.to_owned();
+    let name = given.name.clone().map(|Name(name)| name);
+    if name.is_none() && !given.create {
+        return Err(param_error("name", "is required if create is nil"));
+    }
     let template = given.template.clone().map(|Name(name)| name);
-    let project = given.project.map(|Short(path)| path);
-    let stored = project.clone();
-    let known_as = name.clone();
-    templates::usable(&call, template, known_as, project, move || {
+    let project = given.project.clone().map(|Short(path)| path);
+    templates::usable(&call, template, name, project, move || {
         Step::state(move |engine| {
-            let name = match name {
-                // An id is not allowed as a new name, but it can open an existing session.
-                Some(name) if is_session_id(&name) => engine.find_session(Some(&name))?.name,
-                Some(name) => name,
-                None => engine.free_session_name()?,
-            };
-            let new = NewSession {
-                name,
-                manager: given.manager.map(|ManagerName(name)| name).unwrap_or_default(),
-                project: stored,
-                settings,
-                ..NewSession::default()
-            };
-            let opened = match given.current {
-                true => engine.open_session(new),
-                false => engine.open_session_aside(new),
-            }?;
+            let opened = opened(engine, &given)?;
             manage(engine, opened.id, given.manage.0, given.template)?;
             let row = engine.row(opened.id)?;
             let current = engine.find_session(None).is_ok_and(|current| current.id == row.id);
@@ -85,6 +72,34 @@ pub(super) fn open_session(call: Call, given: Open) -> Result<Step, WireError> {
             })
         })
     })
+}
+
+/// Opens the session of a call, creating it if the call may.
+fn opened(engine: &mut Engine, given: &Open) -> Result<Opened, EngineError> {
+    let name = match given.name.as_deref() {
+        Some(name) if !given.create => {
+            let row = match given.current {
+                true => engine.switch_session(name)?,
+                false => engine.find_session(Some(name))?,
+            };
+            return Ok(Opened { id: row.id, created: false });
+        }
+        // An id is not allowed as a new name, but it can open an existing session.
+        Some(name) if is_session_id(name) => engine.find_session(Some(name))?.name,
+        Some(name) => name.to_owned(),
+        None => engine.free_session_name()?,
+    };
+    let new = NewSession {
+        name,
+        manager: given.manager.as_ref().map(|ManagerName(name)| name.clone()).unwrap_or_default(),
+        project: given.project.as_deref().map(str::to_owned),
+        settings: NO_SETTINGS.to_owned(),
+        ..NewSession::default()
+    };
+    match given.current {
+        true => engine.open_session(new),
+        false => engine.open_session_aside(new),
+    }
 }
 
 /// Turns note-taking for a session on or off, and sets its template.
@@ -132,10 +147,6 @@ pub(super) fn list_sessions(_: Call, given: ListSessions) -> Result<Step, WireEr
 pub(super) struct OneSession {
     /// Name or id of the session, `ses-N`.
     session: Name,
-}
-
-pub(super) fn switch_session(_: Call, given: OneSession) -> Result<Step, WireError> {
-    Step::state(move |engine| Ok(SessionShown::new(engine.switch_session(&given.session.0)?, true)))
 }
 
 #[derive(Deserialize, JsonSchema)]

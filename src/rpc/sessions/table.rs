@@ -20,10 +20,6 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("session", "current-session", super::current_session => SessionShown)
         .doc("Returns the current session, which calls without `:session` use.")
         .result(ROW),
-    method!("session", "switch-session", super::switch_session => SessionShown)
-        .changes()
-        .doc("Makes a session the current one, which calls without `:session` use.")
-        .result(ROW),
     method!("session", "rename-session", super::rename_session => SessionShown)
         .changes()
         .doc("Renames a session.")

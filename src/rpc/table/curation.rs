@@ -1,15 +1,12 @@
 //! Methods of the session family for windows, pruning, summaries and turns.
 
-use crate::rpc::method::{Method, Pace, lacks, method};
-use crate::rpc::{configure, history, summarize, turn, window};
-use crate::value::Value;
-
-/// Returns whether a call needs a session, which a call about a client's own history does not.
-const HAS_NO_HISTORY: fn(&Value) -> bool = |params| lacks(params, "messages");
+use crate::curation::prune::HistoryStats;
+use crate::rpc::method::{Method, Pace, method};
+use crate::rpc::{configure, history, prune, summarize, turn, window};
 
 /// In the order of the documentation.
 pub(super) static METHODS: &[Method] = &[
-    method!("session", "build-context", window::build_context => window::WindowResult<'static>)
+    method!("session", "build-window", window::build_window => window::WindowResult<'static>)
         .doc("Builds the window that a model sees of a session: sections first, then as much of \
               the conversation as fits. It never exceeds `:max-tokens`, and its report says why \
               each part is in or out.")
@@ -17,7 +14,7 @@ pub(super) static METHODS: &[Method] = &[
                  :content :tokens` and `:id :tool-calls :tool-call-id`; `:report`; and the fate of \
                  the `:items`. The error `budget-too-small` names what cannot be left out.")
         .pace(Pace::InOrder),
-    method!("session", "explain-context", window::explain_context => Vec<window::ExplainedWindow<'static>>)
+    method!("session", "explain-window", window::explain_window => Vec<window::ExplainedWindow<'static>>)
         .doc("Explains why each part was in or out of the windows last built for a session.")
         .result("A list of reports, newest first, each with `:at` and the fate of its `:items`; \
                  empty if the server has built no window of the session since it started."),
@@ -32,42 +29,45 @@ pub(super) static METHODS: &[Method] = &[
                  the configured prices, which treat cached input like any other. Unknown values are \
                  `nil`. A phase has the totals: `:input :output :cached` over the `:reported` \
                  windows, and `:cost` over the `:priced` ones, `nil` if there are none."),
-    method!("session", "context-stats", history::context_stats => history::Stats)
-        .doc("Reports how much of a model's limit a session's view or a history fills.")
+    method!("session", "session-stats", prune::session_stats => prune::SessionStats<'static>)
+        .doc("Reports how much of a model's limit a session's view fills.")
+        .result("As for `message-stats`; also `:session :log :turns :pruned :summarized :summaries \
+                 :pinned :revision`, and the `:summary` in view, or `nil`.")
+        .pace(Pace::InOrder),
+    method!("session", "message-stats", history::message_stats => HistoryStats)
+        .doc("Reports how much of a model's limit a client's own history fills.")
         .result("`:items :tokens :limit :utilization-percent :needs-pruning :model :model-known \
-                 :exact`; for a session also `:log :turns :pruned :summarized :summaries :pinned \
-                 :revision`, and the `:summary` in view, or `nil`.")
-        .pace(Pace::InOrder)
-        .needs_session(HAS_NO_HISTORY),
-    method!("session", "prune-context", history::prune_context => history::PruneResult)
+                 :exact`.")
+        .pace(Pace::InOrder),
+    method!("session", "prune-session", prune::prune_session => prune::PrunedSession<'static>)
         .changes()
         .doc("Removes the least important messages from view until the rest fits. System prompts, \
               pinned messages, the user's first and last messages, the very last message, and \
-              pending calls stay; a call stays together with its results. Messages pruned from a \
-              session become memories of it, and `restore-revision` restores them.")
+              pending calls stay; a call stays together with its results. Pruned messages become \
+              memories of the session, and `restore-revision` restores them.")
         .result("`:removed`, the pruned messages; `:stats (:original :final :token-reduction \
-                 :items-removed :items-kept)`; for a session `:archived`; for a history `:pruned`, \
-                 the remaining messages, and `:units` with their scores.")
-        .pace(Pace::InOrder)
-        .needs_session(HAS_NO_HISTORY),
-    method!("session", "auto-manage-context", history::auto_manage_context => history::PruneResult)
-        .changes()
-        .doc("Prunes if more than 80 % of the model's limit is used; otherwise changes nothing.")
-        .result("Same as `prune-context`.")
-        .pace(Pace::InOrder)
-        .needs_session(HAS_NO_HISTORY),
-    method!("session", "summarize-context", summarize::summarize_context => summarize::SummaryAnswer)
+                 :items-removed :items-kept)`; `:archived`, the number of new memories.")
+        .pace(Pace::InOrder),
+    method!("session", "prune-messages", history::prune_messages => history::PrunedHistory<'static>)
+        .doc("Prunes a client's own history by the rules of `prune-session`. Nothing is stored.")
+        .result("`:pruned`, the remaining messages; `:removed` and `:stats` as for \
+                 `prune-session`; `:units` with their scores.")
+        .pace(Pace::InOrder),
+    method!("session", "summarize-session", summarize::summarize_session => summarize::SummarizedSession<'static>)
         .changes_after_work()
         .doc("Replaces older messages with a summary, which has their number and a ledger of \
               paths, commands, figures, errors, decisions, constraints and open tasks. A later \
-              summary \
-              includes the earlier one. `restore-revision` restores the messages.")
-        .result("`:summary`, its `:stats (:summarized-items :kept-items)`; for a session \
-                 `:tokens-before :tokens-after :turns-summarized :memory`; for a history \
-                 `:summarized`, the new history. The error `not-summarized` says why a summary would \
-                 not help.")
-        .pace(Pace::InOrder)
-        .needs_session(HAS_NO_HISTORY),
+              summary includes the earlier one. `restore-revision` restores the messages.")
+        .result("`:summary`, its `:stats (:summarized-items :kept-items)`, `:tokens-before \
+                 :tokens-after :turns-summarized :memory`. The error `not-summarized` says why a \
+                 summary would not help.")
+        .pace(Pace::InOrder),
+    method!("session", "summarize-messages", history::summarize_messages => history::SummarizedResult<'static>)
+        .doc("Summarizes a client's own history by the rules of `summarize-session`. Nothing is \
+              stored.")
+        .result("`:summarized`, the new history; `:summary`, its message with the summary; \
+                 `:stats` and errors as for `summarize-session`.")
+        .pace(Pace::InOrder),
     method!("session", "process-turn", turn::process_turn => turn::ProcessedTurn<'static>)
         .changes_after_work()
         .doc("Adds the user's message and keeps the context in good shape: finds matching \

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value as Json;
 
+use super::alias::resolve;
 use super::call::Call;
 use super::error::internal_error;
 use super::method::{Method, Pace, method};
@@ -52,17 +53,22 @@ pub fn methods() -> impl Iterator<Item = &'static Method> + Clone {
     .flatten()
 }
 
-/// Finds the method with this name.
+/// Finds the method with this name. If it is an earlier one, changes the parameters to what the
+/// method takes now.
 ///
 /// # Errors
-/// −32601 with the nearest names.
-pub(crate) fn find(name: &str) -> Result<&'static Method, WireError> {
-    methods().find(|method| method.name == name).ok_or_else(|| unknown(name))
+/// −32601 with the nearest names, −32602 if the parameters contradict each other.
+pub(crate) fn find(name: &str, params: &mut Value) -> Result<&'static Method, WireError> {
+    let named = |name| methods().find(|method| method.name == name);
+    match named(name) {
+        Some(method) => Ok(method),
+        None => resolve(name, params)?.and_then(named).ok_or_else(|| unknown(name)),
+    }
 }
 
 fn unknown(name: &str) -> WireError {
-    let mut near: Vec<_> =
-        methods().map(|method| (strsim::jaro_winkler(name, method.name), method.name)).collect();
+    let names = methods().flat_map(|it| std::iter::once(it.name).chain(it.earlier_names()));
+    let mut near: Vec<_> = names.map(|known| (strsim::jaro_winkler(name, known), known)).collect();
     near.sort_by(|a, b| b.0.total_cmp(&a.0));
     let near: Vec<_> = near.into_iter().take(3).map(|(_, name)| name).collect();
     let message =
@@ -77,6 +83,9 @@ fn unknown(name: &str) -> WireError {
 struct Listed {
     /// Name of the method.
     name: &'static str,
+    /// Earlier names, which go on working; absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    aliases: Vec<&'static str>,
     /// Description in a sentence or two.
     doc: &'static str,
     /// Parameters, in the order of the documentation.
@@ -91,6 +100,9 @@ struct Listed {
 struct Documented {
     /// Name of the parameter.
     name: &'static str,
+    /// Earlier name, which goes on working; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    alias: Option<&'static str>,
     /// Type of the value.
     r#type: &'static str,
     /// True if a call without it is refused.
@@ -105,6 +117,7 @@ struct Documented {
 fn list(_: Call, _: Nothing) -> Result<Step, WireError> {
     let listed = |method: &'static Method| Listed {
         name: method.name,
+        aliases: method.earlier_names().collect(),
         doc: method.doc,
         params: method.params().iter().map(documented).collect(),
         result: method.result,
@@ -120,7 +133,7 @@ fn schema(_: Call, _: Nothing) -> Result<Step, WireError> {
 }
 
 fn documented(param: &'static Param) -> Documented {
-    let Param { name, kind, required, doc, ref values, .. } = *param;
+    let Param { name, kind, required, doc, earlier, ref values, .. } = *param;
     let values = values.iter().copied().map(Keyword).collect();
-    Documented { name, r#type: kind, required, doc, values }
+    Documented { name, alias: earlier, r#type: kind, required, doc, values }
 }

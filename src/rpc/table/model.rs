@@ -15,7 +15,7 @@ pub(super) static METHODS: &[Method] = &[
                  :output :cached) :cost :provider :model :window-tokens :left-out :management \
                  :rounds :tool-calls :turn`. `:turn` is the result of `process-turn`; `:left-out` lists the \
                  items that are not complete in the window, each `:id :fate :tokens :reason`; `:management` is the \
-                 result of `manage-context`, `nil` if note-taking is off. Progress has `:kind \
+                 result of `take-notes`, `nil` if note-taking is off. Progress has `:kind \
                  :text`: `:text`, `:reasoning`, `:status`, `:retry`, `:tool-call` (with \
                  `:arguments`), `:tool-result` (with `:tool :outcome`) or `:approval` (with \
                  `:approval :tool :arguments`, and `:outside` for a file outside of the project), \

@@ -5,7 +5,7 @@ use crate::rpc::notes;
 
 /// In the order of the documentation.
 pub(super) static METHODS: &[Method] = &[
-    method!("template", "manage-context", notes::manage_context => notes::ManagedResult<'static>)
+    method!("template", "take-notes", notes::take_notes => notes::ManagedResult<'static>)
         .doc("Takes notes on a session as it is now, with a template and a model, as `chat` does \
               if `:manage` is on. The notes for a turn are made once and then read from the \
               store. A failure is reported in the result, not as an error.")
@@ -16,7 +16,7 @@ pub(super) static METHODS: &[Method] = &[
                  is `:managed`, `:below-threshold`, `:disabled`, or `:failed` with the step and the \
                  reason.")
         .pace(Pace::Aside),
-    method!("template", "list-views", notes::list_views => Vec<notes::ViewResult<'static>>)
+    method!("template", "list-notes", notes::list_notes => Vec<notes::ViewResult<'static>>)
         .doc("Lists the outcomes of note-taking, newest first.")
         .result("A list of `:view :session :turn :message :created :status :step :reason :template \
                  :source :path :sha256 :provider :model :recent-runs :passthrough-runs \

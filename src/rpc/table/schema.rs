@@ -6,8 +6,8 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value as Json, json};
 
 use super::methods;
-use crate::rpc::keyed::KEY;
 use crate::rpc::method::Method;
+use crate::rpc::params::KEY;
 use crate::rpc::params::RequestKey;
 
 /// Returns the schema of all methods as one JSON document. Takes some milliseconds.

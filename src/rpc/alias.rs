@@ -1,0 +1,96 @@
+//! Earlier names of methods, which go on working.
+
+use super::error::param_error;
+use super::params::KEY;
+use crate::value::Value;
+use crate::wire::message::WireError;
+
+/// Earlier names, each with the name of the method now.
+const RENAMED: [(&str, &str); 17] = [
+    ("add-context", "add-item"),
+    ("update-context", "update-item"),
+    ("remove-context", "remove-items"),
+    ("move-context", "move-item"),
+    ("pin-context", "pin-items"),
+    ("clear-context", "clear-manager"),
+    ("get-context", "list-items"),
+    ("render-context", "render-items"),
+    ("context-summary", "count-items"),
+    ("refresh-context", "refresh-items"),
+    ("build-context", "build-window"),
+    ("explain-context", "explain-window"),
+    ("context-stats", "session-stats"),
+    ("prune-context", "prune-session"),
+    ("summarize-context", "summarize-session"),
+    ("manage-context", "take-notes"),
+    ("list-views", "list-notes"),
+];
+
+/// Earlier methods that did a part of what the method now does, each with the parameter that makes
+/// it do only that part, and its value.
+const PARTS: [(&str, &str, (&str, bool)); 2] = [
+    ("switch-session", "open-session", ("create", false)),
+    ("auto-manage-context", "prune-session", ("if-needed", true)),
+];
+
+/// Methods about a session that had a parameter `messages` for a client's own history, each with
+/// the method for that.
+const OF_HISTORY: [(&str, &str); 3] = [
+    ("session-stats", "message-stats"),
+    ("prune-session", "prune-messages"),
+    ("summarize-session", "summarize-messages"),
+];
+
+/// Returns the earlier names of a method.
+pub(super) fn earlier_names(method: &str) -> impl Iterator<Item = &'static str> {
+    let parts = PARTS.iter().map(|(earlier, now, _)| (*earlier, *now));
+    let names = RENAMED.iter().copied().chain(parts);
+    names.filter(move |(_, now)| *now == method).map(|(earlier, _)| earlier)
+}
+
+/// Returns the name under which the answers of a call are kept: the earlier one, so that a call can
+/// be repeated under either name.
+pub(super) fn kept_name<'a>(method: &'a str, params: &Value) -> &'a str {
+    let is_part = |(_, now, (name, value)): &&(&str, &str, (&str, bool))| {
+        *now == method && params.get(name) == Some(&Value::Bool(*value))
+    };
+    let renamed = || RENAMED.iter().find(|(_, now)| *now == method).map(|(earlier, _)| *earlier);
+    let part = PARTS.iter().find(is_part).map(|(earlier, ..)| *earlier);
+    part.or_else(renamed).unwrap_or(method)
+}
+
+/// Returns the name now of a method called by an earlier name, and changes the parameters to what
+/// it takes. Returns `None` for a name that no method ever had.
+///
+/// # Errors
+/// −32602 if the parameters contradict each other.
+pub(super) fn resolve(
+    earlier: &str,
+    params: &mut Value,
+) -> Result<Option<&'static str>, WireError> {
+    let renamed = RENAMED.iter().find(|(name, _)| *name == earlier).map(|(_, now)| *now);
+    let part = PARTS.iter().find(|(name, ..)| *name == earlier);
+    let Some(now) = renamed.or(part.map(|(_, now, _)| *now)) else { return Ok(None) };
+    if earlier == "switch-session" {
+        let session = params.take_named("session").unwrap_or_default();
+        params.put_first("name", session);
+    }
+    if let Some((.., (name, value))) = part {
+        params.put_first(name, Value::Bool(*value));
+    }
+    let of_history = OF_HISTORY.iter().find(|(of_session, _)| *of_session == now);
+    match of_history.filter(|_| params.get("messages").is_some()) {
+        Some((_, of_history)) => without_session(params).map(|()| Some(*of_history)),
+        None => Ok(Some(now)),
+    }
+}
+
+/// Removes what a call about a client's own history does not need: a session, and a request key,
+/// since there is nothing to apply twice.
+fn without_session(params: &mut Value) -> Result<(), WireError> {
+    params.take_named(KEY);
+    match params.take_named("session") {
+        None | Some(Value::Nil) => Ok(()),
+        Some(_) => Err(param_error("messages", "cannot be combined with session")),
+    }
+}

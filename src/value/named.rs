@@ -1,0 +1,70 @@
+//! Values with names: a map, or a property list, which says the same in Lisp. Of equal names the
+//! first counts.
+
+use std::borrow::Cow;
+
+use super::{Value, kebab};
+
+impl Value {
+    /// Returns the value under `name` (kebab-case, no colon) in a map or property list.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        match self {
+            Self::Map(entries) => {
+                entries.iter().find(|(key, _)| key.kebab() == name).map(|(_, value)| value)
+            }
+            Self::List(items) => items.chunks_exact(2).find_map(|pair| match &pair[0] {
+                Self::Keyword(key) if &**key == name => Some(&pair[1]),
+                _ => None,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Returns the names in a map or property list, in kebab-case.
+    pub(crate) fn names(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        let (entries, items): (&[_], &[_]) = match self {
+            Self::Map(entries) => (entries, &[]),
+            Self::List(items) => (&[], items),
+            _ => (&[], &[]),
+        };
+        let of_list = items.iter().step_by(2).filter_map(|item| match item {
+            Self::Keyword(name) => Some(kebab(name)),
+            _ => None,
+        });
+        entries.iter().map(|(key, _)| key.kebab()).chain(of_list)
+    }
+
+    /// Removes a name from a map or property list and returns its value.
+    pub(crate) fn take_named(&mut self, wanted: &str) -> Option<Self> {
+        let mut taken = None;
+        match self {
+            Self::Map(entries) => entries.retain_mut(|(key, value)| {
+                let is_kept = key.kebab() != wanted;
+                if !is_kept {
+                    taken.get_or_insert(std::mem::take(value));
+                }
+                is_kept
+            }),
+            Self::List(items) => {
+                let is_key =
+                    |item: &Self| matches!(item, Self::Keyword(name) if kebab(name) == wanted);
+                while let Some(at) = items.iter().step_by(2).position(is_key) {
+                    let value = items.drain(2 * at..(2 * at + 2).min(items.len())).nth(1);
+                    taken = taken.or(value);
+                }
+            }
+            _ => {}
+        }
+        taken
+    }
+
+    /// Puts a name with its value in front of a map or property list. Anything else stays as it is.
+    pub(crate) fn put_first(&mut self, name: &'static str, value: Self) {
+        match self {
+            Self::Nil => *self = Self::Map(vec![(name.into(), value)]),
+            Self::Map(entries) => entries.insert(0, (name.into(), value)),
+            Self::List(items) => drop(items.splice(0..0, [Self::Keyword(name.into()), value])),
+            _ => {}
+        }
+    }
+}
