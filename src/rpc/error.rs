@@ -1,9 +1,6 @@
 //! Converts errors of the lower layers to errors on the wire.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use super::present::{entry, figure, keyword};
+use super::error_data::{BadParameter, ErrorData, InTurn, NeededPart, PlainKind, ProviderData};
 use crate::agent::{AgentError, BrokenOff};
 use crate::context::manager::ManagerError;
 use crate::context::render::budget::BudgetTooSmall;
@@ -15,7 +12,7 @@ use crate::files::{FileError, TreeError};
 use crate::ids::{CheckpointId, MemoryId, MessageId};
 use crate::provider::{ErrorKind, ProviderError};
 use crate::store::StoreError;
-use crate::value::{self, Key, Keyword, Value};
+use crate::value::{self, Keyword, Value};
 use crate::wire::message::WireError;
 
 /// Maximum number of existing names in the data of an error.
@@ -23,31 +20,81 @@ const NAMES_TOLD: usize = 100;
 
 /// Converts an engine error, with its `:kind` and figures.
 pub(crate) fn engine_error(error: EngineError) -> WireError {
-    let code = match &error {
-        EngineError::Panicked(_) => WireError::INTERNAL,
-        EngineError::Cancelled => WireError::CANCELLED,
-        _ => WireError::APPLICATION,
-    };
-    let mut data = vec![("kind", keyword(error.kind()))];
-    match &error {
-        EngineError::Manager { manager, source } => {
-            data.push(("manager", text(manager)));
-            if let ManagerError::CapacityFull { adding, capacity, pinned } = source {
-                data.push(("adding", integer(*adding)));
-                data.push(("capacity", integer(*capacity)));
-                data.push(("pinned", integer(*pinned)));
-            }
-        }
-        EngineError::NoSuchItem { id, manager, held_by } => {
-            data.push(("id", text(&id.to_string())));
-            data.push(("manager", text(manager)));
-            data.push(("held-by", held_by.as_deref().map_or(Value::Nil, text)));
-        }
-        EngineError::NothingToUndo { manager } => data.push(("manager", text(manager))),
-        EngineError::NoSuchSet { known, .. } => data.push(("known", texts(known))),
-        error => data.extend(session_data(error)),
+    let text = error.to_string();
+    match data_of(&error) {
+        Some(data) => application(&data, text),
+        None => plain(error.kind(), text),
     }
-    with_data(code, error.to_string(), data)
+}
+
+/// Returns the data of an engine error whose kind has members.
+fn data_of(error: &EngineError) -> Option<ErrorData<'_>> {
+    Some(match error {
+        EngineError::Manager { manager, source } => manager_data(manager, source),
+        EngineError::NoSuchItem { id, manager, held_by } => {
+            ErrorData::NoSuchItem { id: *id, manager, held_by: held_by.as_deref() }
+        }
+        EngineError::NothingToUndo { manager } => ErrorData::NothingToUndo { manager },
+        EngineError::NoSuchSet { known, .. } => ErrorData::NoSuchSet { known },
+        EngineError::BudgetTooSmall(error) => ErrorData::BudgetTooSmall {
+            needed: error.needed,
+            max_tokens: error.max_tokens,
+            parts: Some(needed(&error.parts)),
+        },
+        EngineError::NoSuchMemory(number) => ErrorData::NoSuchMemory { memory: MemoryId(*number) },
+        error => return session_data(error),
+    })
+}
+
+fn manager_data<'a>(manager: &'a str, error: &ManagerError) -> ErrorData<'a> {
+    match *error {
+        ManagerError::CapacityFull { adding, capacity, pinned } => {
+            let adding = adding as u64;
+            ErrorData::CapacityFull { manager, adding, capacity, pinned, count: None, tokens: None }
+        }
+        ManagerError::PinnedExceedCapacity { .. } => ErrorData::PinnedExceedCapacity { manager },
+        ManagerError::NoSuchItem(id) => ErrorData::NoSuchItem { id, manager, held_by: None },
+    }
+}
+
+/// Returns the data of an error about a session.
+fn session_data(error: &EngineError) -> Option<ErrorData<'_>> {
+    Some(match error {
+        EngineError::NoSuchSession { name, known } => no_session(name.as_deref(), known),
+        EngineError::NotDeleted { name, known } => no_session(Some(name), known),
+        EngineError::SessionExists { name: session }
+        | EngineError::Store(StoreError::NameTaken(session)) => {
+            ErrorData::SessionExists { session }
+        }
+        EngineError::NoSuchMessage { number, length } => {
+            ErrorData::NoSuchMessage { message: MessageId(*number), length: *length }
+        }
+        EngineError::NoSuchRevision { number, newest } => {
+            ErrorData::NoSuchRevision { revision: *number, newest: *newest }
+        }
+        EngineError::NoCheckpoint { session, known } => {
+            let newest = &known[known.len().saturating_sub(NAMES_TOLD)..];
+            ErrorData::NoCheckpoint { session, known: CheckpointId::all(newest) }
+        }
+        EngineError::NoVersioning { session } => ErrorData::VersioningNotEnabled { session },
+        EngineError::NoRollback { session } => ErrorData::NoRollback { session },
+        EngineError::SessionBusy { session } => ErrorData::SessionBusy { session },
+        EngineError::BadSetting(ConfigError::OutOfRange { name, .. }) => {
+            ErrorData::BadSetting { setting: Keyword(name) }
+        }
+        EngineError::NotSummarized(SummaryError::Nothing) => {
+            ErrorData::NotSummarized { summary_tokens: None, source_tokens: None }
+        }
+        EngineError::NotSummarized(SummaryError::NoSmaller { summary, source_tokens }) => {
+            let (summary_tokens, source_tokens) = (Some(*summary), Some(*source_tokens));
+            ErrorData::NotSummarized { summary_tokens, source_tokens }
+        }
+        _ => return None,
+    })
+}
+
+fn no_session<'a>(session: Option<&'a str>, known: &'a [String]) -> ErrorData<'a> {
+    ErrorData::NoSuchSession { session, known: &known[..known.len().min(NAMES_TOLD)] }
 }
 
 /// Converts an error of a turn with a model, or of a part of one.
@@ -56,32 +103,30 @@ pub(super) fn agent_error(error: AgentError) -> WireError {
     match error {
         AgentError::Engine(error) => engine_error(error),
         AgentError::Provider { name, source } => provider_error(&name, &source),
-        AgentError::Unconfigured => application("unconfigured", text, vec![]),
+        AgentError::Unconfigured => application(&ErrorData::Unconfigured { of: None }, text),
         AgentError::NoSuchProvider { known, .. } => {
-            application("no-such-provider", text, vec![("known", texts(&known))])
+            application(&ErrorData::NoSuchProvider { known: &known }, text)
         }
-        AgentError::TooManyProviders { .. } => application("too-many-providers", text, vec![]),
+        AgentError::TooManyProviders { .. } => refused(PlainKind::TooManyProviders, text),
         AgentError::NoSuchStrategy { .. } => named_param("strategy", text),
         AgentError::RelativeProject => named_param("project", text),
-        AgentError::NeverFits { name, source, needed, parts } => {
-            let parts = parts.iter().map(irreducible).collect();
-            let more = [entry("needed", figure(needed)), entry("parts", Value::List(parts))];
-            with_more(provider_error(&name, &source), more)
+        AgentError::NeverFits { name, source, needed: tokens, parts } => {
+            let of = provider_data(&name, &source);
+            let (needed, parts) = (Some(tokens), Some(needed(&parts)));
+            application(&ErrorData::ContextTooLong { of, needed, parts }, text)
         }
         AgentError::InTurn { question, answer, source } => {
-            let error = with_more(agent_error(*source), [entry("question", MessageId(question))]);
-            let id = |BrokenOff { message }: BrokenOff| {
-                message.map_or(Value::Nil, |number| MessageId(number).into())
-            };
-            with_more(error, answer.map(|answer| entry("id", id(answer))))
+            let id = |BrokenOff { message }: BrokenOff| message.map(MessageId);
+            let more = InTurn { question: MessageId(question), id: answer.map(id) };
+            with_more(agent_error(*source), &more)
         }
         AgentError::Defect(what) => internal_error(what),
     }
 }
 
-/// Adds data to an error.
-fn with_more(mut error: WireError, more: impl IntoIterator<Item = (Key, Value)>) -> WireError {
-    if let Value::Map(data) = &mut error.data {
+/// Adds the members of errors in a turn.
+fn with_more(mut error: WireError, more: &InTurn) -> WireError {
+    if let (Value::Map(data), Value::Map(more)) = (&mut error.data, Value::of(more)) {
         data.extend(more);
     }
     error
@@ -94,99 +139,59 @@ pub(crate) fn internal_error(what: &str) -> WireError {
     WireError::new(WireError::INTERNAL, message)
 }
 
-/// Returns the data for programs in errors about sessions and memories.
-fn session_data(error: &EngineError) -> Vec<(&'static str, Value)> {
-    match error {
-        EngineError::NoSuchSession { name, known } => vec![
-            ("session", name.as_deref().map_or(Value::Nil, text)),
-            ("known", texts(&known[..known.len().min(NAMES_TOLD)])),
-        ],
-        EngineError::NotDeleted { name, known } => {
-            vec![("session", text(name)), ("known", texts(&known[..known.len().min(NAMES_TOLD)]))]
-        }
-        EngineError::SessionExists { name } | EngineError::Store(StoreError::NameTaken(name)) => {
-            vec![("session", text(name))]
-        }
-        EngineError::NoSuchMessage { number, length } => {
-            vec![("message", MessageId(*number).into()), ("length", figure(*length))]
-        }
-        EngineError::NoSuchRevision { number, newest } => {
-            vec![("revision", figure(*number)), ("newest", figure(*newest))]
-        }
-        EngineError::NoCheckpoint { session, known } => {
-            let newest = &known[known.len().saturating_sub(NAMES_TOLD)..];
-            let known = newest.iter().map(|number| CheckpointId(*number).into()).collect();
-            vec![("session", text(session)), ("known", Value::List(known))]
-        }
-        EngineError::NoVersioning { session } | EngineError::NoRollback { session } => {
-            vec![("session", text(session))]
-        }
-        EngineError::NoSuchMemory(number) => vec![("memory", MemoryId(*number).into())],
-        EngineError::BudgetTooSmall(error) => vec![
-            ("needed", figure(error.needed)),
-            ("max-tokens", figure(error.max_tokens)),
-            ("parts", Value::List(error.parts.iter().map(irreducible).collect())),
-        ],
-        EngineError::BadSetting(ConfigError::OutOfRange { name, .. }) => {
-            vec![("setting", keyword(name))]
-        }
-        EngineError::NotSummarized(SummaryError::NoSmaller { summary, source_tokens }) => {
-            vec![("summary-tokens", figure(*summary)), ("source-tokens", figure(*source_tokens))]
-        }
-        _ => Vec::new(),
-    }
-}
-
-/// A part that a window cannot leave out.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "NeededPart")]
-struct Needed<'a> {
-    /// Name of the part.
-    what: Value,
-    /// Section of the part.
-    section: Keyword<&'static str>,
-    /// Reason why it cannot be left out.
-    reason: &'a str,
-    /// Tokens of the part.
-    tokens: u64,
-}
-
-fn irreducible(part: &Irreducible) -> Value {
-    Value::of(&Needed {
-        what: part.what.label(part.section).into(),
-        section: Keyword(part.section.name()),
+fn needed(parts: &[Irreducible]) -> Vec<NeededPart> {
+    let part = |part: &Irreducible| NeededPart {
+        what: part.what.label(part.section),
+        section: part.section,
         reason: part.reason,
         tokens: part.tokens,
-    })
+    };
+    parts.iter().map(part).collect()
 }
 
 /// Converts the error of a file that could not be read.
 pub(super) fn file_error(error: &FileError) -> WireError {
-    application(error.kind(), error.to_string(), vec![])
+    plain(error.kind(), error.to_string())
 }
 
 /// Converts the error of a directory that could not be walked.
 pub(super) fn tree_error(error: &TreeError) -> WireError {
     match error {
         TreeError::Cancelled { .. } => cancelled(),
-        error => application(error.kind(), error.to_string(), vec![]),
+        TreeError::Root(_) => plain(error.kind(), error.to_string()),
+        TreeError::TooManyEntries { .. } => {
+            application(&ErrorData::TreeTooLarge { bytes: None }, error.to_string())
+        }
     }
 }
 
 /// Converts the error of a rendering that cannot be made small enough.
 pub(super) fn budget_error(error: &BudgetTooSmall) -> WireError {
-    let data = vec![("needed", figure(error.needed)), ("max-tokens", figure(error.max_tokens))];
-    application("budget-too-small", error.to_string(), data)
+    let (needed, max_tokens) = (error.needed, error.max_tokens);
+    let data = ErrorData::BudgetTooSmall { needed, max_tokens, parts: None };
+    application(&data, error.to_string())
 }
 
 /// Converts the error of a provider.
 pub(super) fn provider_error(name: &str, error: &ProviderError) -> WireError {
-    if error.kind == ErrorKind::Cancelled {
-        return cancelled();
-    }
-    let mut data = vec![("provider", text(name)), ("model", text(&error.model))];
-    data.extend(error.retry_after.map(|wait| ("retry-after", figure(wait.as_secs()))));
-    application(error.kind.name(), error.to_string(), data)
+    let of = provider_data(name, error);
+    let data = match error.kind {
+        ErrorKind::Cancelled => return cancelled(),
+        ErrorKind::Unconfigured => ErrorData::Unconfigured { of: Some(of) },
+        ErrorKind::Authentication => ErrorData::Authentication(of),
+        ErrorKind::RateLimited => ErrorData::RateLimited(of),
+        ErrorKind::QuotaExhausted => ErrorData::QuotaExhausted(of),
+        ErrorKind::ContextTooLong => ErrorData::ContextTooLong { of, needed: None, parts: None },
+        ErrorKind::BadRequest => ErrorData::BadRequest(of),
+        ErrorKind::Unavailable => ErrorData::Unavailable(of),
+        ErrorKind::Malformed => ErrorData::Malformed(of),
+    };
+    application(&data, error.to_string())
+}
+
+fn provider_data<'a>(provider: &'a str, error: &'a ProviderError) -> ProviderData<'a> {
+    let retry_after = error.retry_after.map(|wait| wait.as_secs());
+    ProviderData { provider, model: &error.model, retry_after }
 }
 
 /// Converts the error of parameters that cannot be decoded.
@@ -198,25 +203,35 @@ pub(super) fn value_error(error: value::Error) -> WireError {
 /// from the name.
 pub(super) fn param_error(path: &str, message: &str) -> WireError {
     if path.is_empty() {
-        return with_data(WireError::INVALID_PARAMS, format!("the parameters: {message}"), vec![]);
+        let data = Value::of(&BadParameter { param: None });
+        return with_data(WireError::INVALID_PARAMS, format!("the parameters: {message}"), data);
     }
     named_param(path, format!("{path} {message}"))
 }
 
 /// Creates the error for an invalid parameter; the message contains its name.
 fn named_param(path: &str, message: String) -> WireError {
-    with_data(WireError::INVALID_PARAMS, message, vec![("param", keyword(path))])
+    let data = Value::of(&BadParameter { param: Some(Keyword(path)) });
+    with_data(WireError::INVALID_PARAMS, message, data)
 }
 
-/// Creates an error of the application, which programs recognize by `kind`.
-pub(super) fn application(
-    kind: &str,
-    message: String,
-    more: Vec<(&'static str, Value)>,
-) -> WireError {
-    let mut data = vec![("kind", keyword(kind))];
-    data.extend(more);
-    with_data(WireError::APPLICATION, message, data)
+/// Creates an error of the application, which programs recognize by its kind.
+pub(super) fn application(data: &ErrorData<'_>, message: String) -> WireError {
+    with_data(WireError::APPLICATION, message, data.shown())
+}
+
+/// Creates an error of a kind without members.
+pub(super) fn refused(kind: PlainKind, message: String) -> WireError {
+    let data = Value::Map(vec![("kind".into(), Value::of(&kind))]);
+    with_data(kind.code(), message, data)
+}
+
+/// Creates the error of a lower layer that names its kind.
+fn plain(kind: &str, message: String) -> WireError {
+    match PlainKind::from_name(kind) {
+        Some(kind) => refused(kind, message),
+        None => internal_error(&format!("an error of the unknown kind {kind}: {message}")),
+    }
 }
 
 /// Creates the error for a call that its client cancelled.
@@ -224,21 +239,8 @@ pub(super) fn cancelled() -> WireError {
     engine_error(EngineError::Cancelled)
 }
 
-fn with_data(code: i32, message: String, data: Vec<(&'static str, Value)>) -> WireError {
-    let data = data.into_iter().map(|(name, value)| (name.into(), value)).collect();
-    WireError { data: Value::Map(data), ..WireError::new(code, message) }
-}
-
-fn text(text: &str) -> Value {
-    Value::Str(text.to_owned())
-}
-
-fn texts(names: &[String]) -> Value {
-    Value::List(names.iter().map(|name| text(name)).collect())
-}
-
-fn integer(number: usize) -> Value {
-    Value::Int(number as i64)
+fn with_data(code: i32, message: String, data: Value) -> WireError {
+    WireError { data, ..WireError::new(code, message) }
 }
 
 #[cfg(test)]

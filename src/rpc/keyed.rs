@@ -6,12 +6,13 @@ use std::borrow::Cow;
 use blake3::Hasher;
 
 use super::alias::kept_name;
-use super::error::{application, engine_error, param_error};
+use super::error::{application, engine_error, param_error, refused};
+use super::error_data::{ErrorData, PlainKind};
 use super::params::{KEY, RequestKey};
 use super::{Finish, Operation, Step};
 use crate::engine::{Engine, EngineError, Handle, Reach};
 use crate::store::metadata::{print_value, read_value};
-use crate::value::{Value, kebab, sexp};
+use crate::value::{Keyword, Value, kebab, sexp};
 use crate::wire::message::WireError;
 
 /// Parameters that name the place of a change. The same key counts separately for each place.
@@ -129,11 +130,11 @@ impl Keyed {
 }
 
 fn reused(why: &str) -> WireError {
-    application("key-reused", format!("{KEY} {why}"), vec![("param", Value::Keyword(KEY.into()))])
+    application(&ErrorData::KeyReused { param: Keyword(KEY) }, format!("{KEY} {why}"))
 }
 
 fn damaged() -> WireError {
-    application("store-failed", format!("the answer kept under {KEY} cannot be read"), vec![])
+    refused(PlainKind::StoreFailed, format!("the answer kept under {KEY} cannot be read"))
 }
 
 fn hash(feed: impl FnOnce(&mut Hasher)) -> String {

@@ -30,6 +30,8 @@ pub struct Method {
     pub(super) params: fn() -> &'static [Param],
     /// Schemas of its parameters and its result.
     pub(super) schemas: [fn(&mut SchemaGenerator) -> Schema; 2],
+    /// Schema of further members of its errors, if they have any.
+    pub(super) in_errors: Option<fn(&mut SchemaGenerator) -> Schema>,
     /// Schema of its progress, if it reports any.
     pub(super) progress: Option<fn(&mut SchemaGenerator) -> Schema>,
     pub(super) run: fn(Call, Value) -> Result<Step, WireError>,
@@ -83,6 +85,7 @@ macro_rules! method {
                 |generator| $crate::rpc::param::schema_of($handler, generator),
                 |generator| generator.subschema_for::<$result>(),
             ],
+            in_errors: None,
             progress: None,
             run: |call, params| $handler(call, $crate::rpc::params::decode(params)?),
             needs_session: |_| true,
@@ -98,6 +101,11 @@ impl Method {
 
     pub(super) const fn result(self, result: &'static str) -> Self {
         Self { result, ..self }
+    }
+
+    /// Declares members that its errors have beside those of their kind.
+    pub(super) const fn in_errors<T: JsonSchema>(self) -> Self {
+        Self { in_errors: Some(|generator| generator.subschema_for::<T>()), ..self }
     }
 
     /// Declares the parameters of the notifications `progress` that the method sends.

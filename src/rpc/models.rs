@@ -9,7 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Step;
 use super::call::Call;
-use super::error::{agent_error, application, param_error, provider_error};
+use super::error::{agent_error, param_error, provider_error, refused};
+use super::error_data::PlainKind;
 use super::params::{Name, Nothing};
 use crate::agent::{Configured, Decision};
 use crate::provider::Origin;
@@ -81,7 +82,7 @@ pub(super) fn configure_provider(call: Call, given: ConfigureParams) -> Result<S
     if !call.access.may_change_providers() {
         let why = "clients over TCP cannot change providers without the secret; send the secret \
                    first, or connect over stdio or the Unix socket";
-        return Err(application("not-allowed", why.to_owned(), vec![]));
+        return Err(refused(PlainKind::NotAllowed, why.to_owned()));
     }
     if given.script.as_ref().is_some_and(|script| !script.is_absolute()) {
         return Err(param_error("script", "must be an absolute file name"));
@@ -250,7 +251,7 @@ pub(super) fn approve(call: Call, given: Approve) -> Result<Step, WireError> {
                 "nothing waits for approval {}; it was answered, or its turn has ended",
                 given.approval
             );
-            Err(application("no-such-approval", message, vec![]))
+            Err(refused(PlainKind::NoSuchApproval, message))
         }
     }
 }

@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use crate::context::render::report::{ItemFate, ItemVerdict};
 use crate::ids::{ItemId, MessageId};
 use crate::session::message::{Message, Phase, Role, ToolCall};
-use crate::value::{Key, Keyword, Value};
+use crate::value::Keyword;
 
 /// An amount of money, serialized with [`MONEY_DIGITS`] significant digits. Sums of floating-point
 /// numbers have more, which mean nothing.
@@ -126,24 +126,10 @@ pub(super) fn verdicts(items: &[ItemVerdict]) -> Vec<Decided> {
     items.iter().cloned().map(Decided::from).collect()
 }
 
-/// One entry of a map.
-pub(crate) fn entry(name: &str, value: impl Into<Value>) -> (Key, Value) {
-    (name.into(), value.into())
-}
-
-/// An enumerated value.
-pub(crate) fn keyword(name: &str) -> Value {
-    Value::Keyword(name.into())
-}
-
-/// A count.
-pub(crate) fn figure(number: u64) -> Value {
-    Value::Int(i64::try_from(number).unwrap_or(i64::MAX))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::value::Value;
 
     #[test]
     fn money_has_the_digits_that_mean_something() {

@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use serde::Serialize;
-
-use crate::engine::{Event, SessionName, Statistics};
-use crate::ids::{CheckpointId, SessionId};
+use crate::engine::{Event, Statistics};
+use crate::ids::CheckpointId;
 use crate::rpc::Topic;
+use crate::rpc::notification::{
+    CheckpointCreated, ContextChanged, ContextPruned, ContextSummarized, ManagementFailed,
+    SessionChanged, WindowBuilt,
+};
 use crate::rpc::present::MessageShown;
-use crate::value::{Keyword, Value, to_value};
+use crate::value::{Value, to_value};
 use crate::wire::message::Outgoing;
 
 /// Events of one commit, with the statistics after it.
@@ -99,107 +101,46 @@ fn says_how_it_is(event: &Event) -> bool {
     matches!(event, ContextChanged { .. } | SessionChanged { .. } | WindowBuilt { .. })
 }
 
-/// The session of an event, and the details to send to clients.
-#[derive(Serialize)]
-#[serde(rename_all = "kebab-case")]
-struct OfSession<'a, T> {
-    session: &'a str,
-    id: SessionId,
-    #[serde(flatten)]
-    more: T,
-}
-
-/// The details of an event to send to clients.
-#[derive(Serialize)]
-#[serde(untagged, rename_all_fields = "kebab-case")]
-enum Details<'a> {
-    ContextChanged {
-        manager: &'a str,
-        method: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        undone: Option<&'a str>,
-        count: usize,
-        tokens: u64,
-    },
-    SessionChanged {
-        method: &'a str,
-        messages: u64,
-    },
-    WindowBuilt {
-        tokens: u64,
-        max_tokens: u64,
-    },
-    ContextPruned {
-        original: u64,
-        r#final: u64,
-        token_reduction: u64,
-        removed: Vec<MessageShown<'a>>,
-    },
-    ContextSummarized {
-        summarized: u64,
-        kept: u64,
-        summary: &'a str,
-    },
-    CheckpointCreated {
-        checkpoint: CheckpointId,
-        turn: u64,
-        message: &'a str,
-        automatic: bool,
-    },
-    TurnManaged {
-        turn: u64,
-        template: &'a str,
-        status: Keyword<&'static str>,
-        step: Keyword<&'static str>,
-        reason: &'a str,
-    },
-}
-
-/// Returns the details to send for an event, with its session if it has one; `None` for an event
-/// that only enters the statistics.
-fn details_of(event: &Event) -> Option<(Option<&SessionName>, Details<'_>)> {
+/// Returns the parameters of an event's notification; `None` for an event that only enters the
+/// statistics.
+fn params(event: &Event) -> Option<Value> {
     Some(match event {
         Event::ContextChanged { manager, method, undone, count, tokens, .. } => {
             let (undone, count, tokens) = (undone.as_deref(), *count, *tokens);
-            (None, Details::ContextChanged { manager, method, undone, count, tokens })
+            Value::of(&ContextChanged { manager, method, undone, count, tokens })
         }
         Event::SessionChanged { session, method, messages } => {
-            (Some(session), Details::SessionChanged { method, messages: *messages })
+            Value::of(&SessionChanged { of: session.into(), method, messages: *messages })
         }
         Event::WindowBuilt { session, tokens, max_tokens } => {
-            let (tokens, max_tokens) = (*tokens, *max_tokens);
-            (Some(session), Details::WindowBuilt { tokens, max_tokens })
+            let (of, tokens, max_tokens) = (session.into(), *tokens, *max_tokens);
+            Value::of(&WindowBuilt { of, tokens, max_tokens })
         }
-        Event::ContextPruned { session, before, after, removed } => {
-            let details = Details::ContextPruned {
-                original: *before,
-                r#final: *after,
-                token_reduction: before.saturating_sub(*after),
-                removed: removed.iter().map(MessageShown::from).collect(),
-            };
-            (Some(session), details)
-        }
+        Event::ContextPruned { session, before, after, removed } => Value::of(&ContextPruned {
+            of: session.into(),
+            original: *before,
+            r#final: *after,
+            token_reduction: before.saturating_sub(*after),
+            removed: removed.iter().map(MessageShown::from).collect(),
+        }),
         Event::ContextSummarized { session, summarized, kept, summary } => {
-            let (summarized, kept) = (*summarized, *kept);
-            (Some(session), Details::ContextSummarized { summarized, kept, summary })
+            let (of, summarized, kept) = (session.into(), *summarized, *kept);
+            Value::of(&ContextSummarized { of, summarized, kept, summary })
         }
         Event::CheckpointCreated { session, checkpoint, turn, message, automatic } => {
             let (checkpoint, turn, automatic) = (CheckpointId(*checkpoint), *turn, *automatic);
-            (Some(session), Details::CheckpointCreated { checkpoint, turn, message, automatic })
+            Value::of(&CheckpointCreated {
+                of: session.into(),
+                checkpoint,
+                turn,
+                message,
+                automatic,
+            })
         }
         Event::TurnManaged { session, turn, template, status, failure } => {
             let (step, reason) = failure.as_ref()?;
-            let (turn, status, step) = (*turn, Keyword(status.name()), Keyword(step.name()));
-            (Some(session), Details::TurnManaged { turn, template, status, step, reason })
-        }
-    })
-}
-
-fn params(event: &Event) -> Option<Value> {
-    Some(match details_of(event)? {
-        (None, more) => Value::of(&more),
-        (Some(SessionName { id, name }), more) => {
-            Value::of(&OfSession { session: name, id: SessionId(*id), more })
+            let (of, turn, status, step) = (session.into(), *turn, *status, *step);
+            Value::of(&ManagementFailed { of, turn, template, status, step, reason })
         }
     })
 }

@@ -7,7 +7,11 @@ use super::*;
 use crate::agent::{Configured, Rooms};
 use crate::provider::Origin;
 use crate::provider::scripted::Scripted;
-use crate::rpc::present::{entry, keyword};
+use crate::value::Key;
+
+fn entry(name: &str, value: impl Into<Value>) -> (Key, Value) {
+    (name.into(), value.into())
+}
 
 #[test]
 fn a_question_tells_the_place_outside_and_hides_no_character() {
@@ -47,7 +51,8 @@ impl Caller for Chatter {
         let chat = tokio::spawn(async move {
             for number in 0..5_000 {
                 let text = entry("text", format!("piece {number}\n"));
-                progress.progress(Value::Map(vec![entry("kind", keyword("text")), text]));
+                progress
+                    .progress(Value::Map(vec![entry("kind", Value::Keyword("text".into())), text]));
                 said.fetch_add(1, Ordering::Relaxed);
                 progress.room().await;
             }

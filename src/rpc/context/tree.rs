@@ -19,6 +19,7 @@ use crate::files::{
 use crate::ids::ItemId;
 use crate::rpc::call::Call;
 use crate::rpc::error::{application, cancelled, file_error, tree_error};
+use crate::rpc::error_data::ErrorData;
 use crate::rpc::params::{ManagerName, Short};
 use crate::rpc::shapes::CallId;
 use crate::rpc::{Finish, Step};
@@ -257,7 +258,7 @@ impl Found {
             "the {files} files have {bytes} bytes together, and at most {room} are added at once; \
              name a smaller folder, or add one item with :mode :listing"
         );
-        Err(application("tree-too-large", message, vec![("bytes", Value::from(*bytes))]))
+        Err(application(&ErrorData::TreeTooLarge { bytes: Some(*bytes) }, message))
     }
 }
 
@@ -288,11 +289,7 @@ fn too_many_files(
         "{count} files ({tokens} tokens) do not fit {manager:?}, which has room for {room} \
          (:max-items {capacity}, {pinned} pinned): {way_out}, or add one item with :mode :listing"
     );
-    let data = vec![
-        ("count", Value::from(count)),
-        ("tokens", Value::from(tokens)),
-        ("capacity", Value::from(capacity as u64)),
-        ("pinned", Value::from(pinned as u64)),
-    ];
-    application("capacity-full", message, data)
+    let (adding, count, tokens) = (count, Some(count), Some(tokens));
+    let data = ErrorData::CapacityFull { manager, adding, capacity, pinned, count, tokens };
+    application(&data, message)
 }

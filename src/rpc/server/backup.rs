@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use crate::engine::{EngineError, Handle};
 use crate::rpc::call::Call;
-use crate::rpc::error::{application, engine_error};
+use crate::rpc::error::{engine_error, refused};
+use crate::rpc::error_data::PlainKind;
 use crate::rpc::params::Nothing;
 use crate::rpc::{Finish, Step};
 use crate::store::StoreError;
@@ -64,7 +65,7 @@ pub(super) fn backup(call: Call, _: Nothing) -> Result<Step, WireError> {
                 || "this server keeps no state in files, so there is nothing to back up".to_owned(),
                 |why| format!("no backup can be made while the state is read-only ({why})"),
             );
-            return Ok(Finish::Refused(application("backup-failed", said, vec![])));
+            return Ok(Finish::Refused(refused(PlainKind::BackupFailed, said)));
         };
         Ok(Finish::later(move || write(folder, &snapshot)))
     })
@@ -74,7 +75,7 @@ fn write(folder: PathBuf, snapshot: &Snapshot) -> Result<BackupShown, WireError>
     match write_asked(&Files::new(&folder), snapshot) {
         Ok(backup) => Ok(backup.into()),
         Err(error @ StoreError::Backup { .. }) => {
-            Err(application("backup-failed", error.to_string(), vec![]))
+            Err(refused(PlainKind::BackupFailed, error.to_string()))
         }
         Err(error) => Err(engine_error(error.into())),
     }

@@ -14,6 +14,7 @@ use serde_json::Value as Json;
 use super::alias::resolve;
 use super::call::Call;
 use super::error::internal_error;
+use super::error_data::UnknownMethod;
 use super::method::{Method, Pace, method};
 use super::param::Param;
 use super::params::Nothing;
@@ -73,7 +74,7 @@ fn unknown(name: &str) -> WireError {
     let near: Vec<_> = near.into_iter().take(3).map(|(_, name)| name).collect();
     let message =
         format!("no method {name:?}; the nearest are {}; `methods` lists all", near.join(", "));
-    let data = Value::Map(vec![("nearest".into(), Value::of(&near))]);
+    let data = Value::of(&UnknownMethod { nearest: near });
     WireError { data, ..WireError::new(WireError::METHOD_NOT_FOUND, message) }
 }
 

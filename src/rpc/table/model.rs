@@ -1,6 +1,7 @@
 //! The methods of the model family.
 
 use crate::rpc::chat::ProgressParams;
+use crate::rpc::error_data::InTurn;
 use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::{chat, models};
 
@@ -25,6 +26,7 @@ pub(super) static METHODS: &[Method] = &[
                  kinds `unconfigured`, `authentication`, `rate-limited`, `quota-exhausted`, \
                  `context-too-long`, \
                  `bad-request`, `unavailable`, `malformed` and `session-busy`.")
+        .in_errors::<InTurn>()
         .progress::<ProgressParams>()
         .pace(Pace::AsideAfter),
     method!("model", "approve", models::approve => models::Approved)

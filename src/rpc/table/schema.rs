@@ -6,9 +6,12 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value as Json, json};
 
 use super::methods;
+use crate::rpc::call::Topic;
+use crate::rpc::error_data::{CODES, ErrorData, PlainKind};
 use crate::rpc::method::Method;
-use crate::rpc::params::KEY;
-use crate::rpc::params::RequestKey;
+use crate::rpc::notification::schema_of;
+use crate::rpc::params::{KEY, RequestKey};
+use crate::wire::message::WireError;
 
 /// Returns the schema of all methods as one JSON document. Takes some milliseconds.
 pub(crate) fn document() -> Json {
@@ -18,6 +21,8 @@ pub(crate) fn document() -> Json {
     for method in methods() {
         listed.insert(method.name.to_owned(), described(method, &mut params, &mut results));
     }
+    let errors = errors(&mut results);
+    let notifications = notifications(&mut results);
     let mut definitions = params.take_definitions(true);
     definitions.extend(results.take_definitions(true));
     let mut document = json!({
@@ -27,6 +32,8 @@ pub(crate) fn document() -> Json {
                         are not here may be added by later versions.",
         "version": env!("CARGO_PKG_VERSION"),
         "methods": listed,
+        "errors": errors,
+        "notifications": notifications,
         "$defs": definitions,
     });
     spell_as_json(&mut document);
@@ -43,13 +50,58 @@ fn described(method: &Method, params: &mut SchemaGenerator, results: &mut Schema
     let mut described = json!({
         "description": method.doc,
         "family": method.family,
+        "aliases": method.earlier_names().collect::<Vec<_>>(),
         "params": given,
         "result": of_result(results),
     });
     if let Some(progress) = method.progress {
         described["progress"] = progress(results).to_value();
     }
+    if let Some(in_errors) = method.in_errors {
+        described["error_data"] = in_errors(results).to_value();
+    }
     described
+}
+
+/// Returns the codes of errors and the kinds of refusals, with their data.
+fn errors(generator: &mut SchemaGenerator) -> Json {
+    let plain = generator.root_schema_for::<PlainKind>().to_value();
+    let other = generator.subschema_for::<ErrorData<'_>>().to_value();
+    let mut kinds = Map::new();
+    for kind in list(&plain["oneOf"]) {
+        let name = kind["const"].as_str().unwrap_or_default();
+        let code = PlainKind::from_name(name).map(PlainKind::code);
+        let tag = json!({ "type": "string", "const": name });
+        let data = json!({
+            "type": "object", "properties": { "kind": tag }, "required": ["kind"],
+        });
+        let described = json!({ "description": kind["description"], "code": code, "data": data });
+        kinds.insert(name.to_owned(), described);
+    }
+    for mut data in list(&other["oneOf"]).cloned() {
+        let description = data.as_object_mut().and_then(|data| data.remove("description"));
+        let name = data["properties"]["kind"]["const"].as_str().unwrap_or_default().to_owned();
+        let code = WireError::APPLICATION;
+        kinds.insert(name, json!({ "description": description, "code": code, "data": data }));
+    }
+    let codes: Vec<Json> = CODES
+        .iter()
+        .map(|(code, meaning, data)| {
+            let data = data.map(|data| data(generator).to_value());
+            json!({ "code": code, "description": meaning, "data": data })
+        })
+        .collect();
+    json!({ "codes": codes, "kinds": kinds })
+}
+
+/// Returns the parameters of notifications, by topic.
+fn notifications(generator: &mut SchemaGenerator) -> Json {
+    let topic = |topic: &Topic| (topic.name().to_owned(), schema_of(*topic, generator).to_value());
+    Topic::ALL.iter().map(topic).collect::<Map<_, _>>().into()
+}
+
+fn list(json: &Json) -> impl Iterator<Item = &Json> {
+    json.as_array().into_iter().flatten()
 }
 
 /// Spells the names of members as in JSON messages, and leaves out line breaks and the sizes of

@@ -11,12 +11,13 @@ use serde::{Deserialize, Serialize};
 pub(super) use self::table::METHODS;
 use super::Step;
 use super::call::{Call, Tools};
-use super::error::{agent_error, application, engine_error, internal_error, param_error};
+use super::error::{agent_error, application, engine_error, internal_error, param_error, refused};
+use super::error_data::{ErrorData, PlainKind};
 use super::shapes::TemplateSource;
 use crate::engine::Engine;
 use crate::files::templates::{FindError, Listed, TemplateFolders};
 use crate::template::{Fields, Template, render};
-use crate::value::{Keyword, Value};
+use crate::value::Keyword;
 use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema)]
@@ -197,20 +198,17 @@ pub(super) fn find_error(error: &FindError) -> WireError {
     let text = error.to_string();
     match error {
         FindError::BadName(_) => param_error("name", &text),
-        FindError::Unknown { known, .. } => {
-            application("no-such-template", text, vec![("known", Value::of(known))])
-        }
+        FindError::Unknown { known, .. } => application(&ErrorData::NoSuchTemplate { known }, text),
         FindError::Untrusted { project, .. } => {
             let project = project.to_string_lossy().into_owned();
-            application("template-untrusted", text, vec![("project", Value::Str(project))])
+            application(&ErrorData::TemplateUntrusted { project }, text)
         }
         FindError::Unreadable { .. } | FindError::TooLarge { .. } => {
-            application("template-unreadable", text, vec![])
+            refused(PlainKind::TemplateUnreadable, text)
         }
         FindError::Malformed(error) => {
-            let place =
-                vec![("line", Value::of(&error.line)), ("column", Value::of(&error.column))];
-            application("template-malformed", text, place)
+            let (line, column) = (error.line, error.column);
+            application(&ErrorData::TemplateMalformed { line, column }, text)
         }
     }
 }

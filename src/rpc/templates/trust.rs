@@ -10,7 +10,8 @@ use crate::files::templates::TemplateFolders;
 use crate::files::{self, Standing, TrustError, Trusted};
 use crate::rpc::Step;
 use crate::rpc::call::Call;
-use crate::rpc::error::{application, file_error, param_error};
+use crate::rpc::error::{file_error, param_error, refused};
+use crate::rpc::error_data::PlainKind;
 use crate::rpc::params::Nothing;
 use crate::wire::message::WireError;
 
@@ -89,12 +90,11 @@ fn project(call: &Call, given: OneProject) -> Result<PathBuf, WireError> {
 fn allowed(call: &Call) -> Result<(), WireError> {
     match call.access.is_local() {
         true => Ok(()),
-        false => Err(application(
-            "not-allowed",
+        false => Err(refused(
+            PlainKind::NotAllowed,
             "projects are trusted over standard input or the Unix socket only; use contexture \
              trust in a shell, or M-x contexture-trust-project"
                 .to_owned(),
-            vec![],
         )),
     }
 }
@@ -115,7 +115,7 @@ fn trust_error(error: &TrustError) -> WireError {
         TrustError::Unknown(error) => file_error(error),
         TrustError::TooMany => param_error("project", &error.to_string()),
         TrustError::Unwritable { .. } | TrustError::Damaged { .. } => {
-            application("store-failed", error.to_string(), vec![])
+            refused(PlainKind::StoreFailed, error.to_string())
         }
     }
 }

@@ -1,0 +1,131 @@
+//! The parameters of notifications, by topic. The comments are the reference.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+
+use super::call::Topic;
+use super::present::MessageShown;
+use crate::curation::notes::{NotesStatus, NotesStep};
+use crate::engine::{SessionName, Statistics};
+use crate::ids::{CheckpointId, SessionId};
+
+/// The session of a notification.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct OfSession<'a> {
+    /// Name of the session.
+    session: &'a str,
+    /// Id of the session.
+    id: SessionId,
+}
+
+impl<'a> From<&'a SessionName> for OfSession<'a> {
+    fn from(SessionName { id, name }: &'a SessionName) -> Self {
+        Self { session: name, id: SessionId(*id) }
+    }
+}
+
+/// Declares the parameters of notifications about sessions.
+macro_rules! of_sessions {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Serialize, JsonSchema)]
+        #[serde(rename_all = "kebab-case")]
+        pub(crate) struct $name<'a> {
+            /// The session.
+            #[serde(flatten)]
+            pub(crate) of: OfSession<'a>,
+            $($(#[$field_doc])* pub(crate) $field: $type,)*
+        }
+    )*};
+}
+
+/// A manager's items or settings changed.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ContextChanged<'a> {
+    /// Name of the manager.
+    pub(crate) manager: &'a str,
+    /// Method that made the change.
+    pub(crate) method: &'a str,
+    /// Method whose change was undone; only if the method is `undo`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) undone: Option<&'a str>,
+    /// Number of items now.
+    pub(crate) count: usize,
+    /// Tokens of the items now.
+    pub(crate) tokens: u64,
+}
+
+of_sessions! {
+    /// A session was opened, made current, renamed or deleted, or its messages or view changed.
+    SessionChanged {
+        /// Method that made the change.
+        method: &'a str,
+        /// Number of messages in its log now.
+        messages: u64,
+    }
+    /// A window of a session was built that differs from the one before.
+    WindowBuilt {
+        /// Tokens of the window.
+        tokens: u64,
+        /// Maximum number of tokens.
+        max_tokens: u64,
+    }
+    /// A session's window was pruned.
+    ContextPruned {
+        /// Tokens in view before.
+        original: u64,
+        /// Tokens in view after.
+        r#final: u64,
+        /// Difference of the two.
+        token_reduction: u64,
+        /// The pruned messages.
+        removed: Vec<MessageShown<'a>>,
+    }
+    /// A session's older messages were summarized.
+    ContextSummarized {
+        /// Number of messages that the summary replaces.
+        summarized: u64,
+        /// Number of messages that stay in view.
+        kept: u64,
+        /// Text of the summary.
+        summary: &'a str,
+    }
+    /// A checkpoint was taken.
+    CheckpointCreated {
+        /// Id of the checkpoint.
+        checkpoint: CheckpointId,
+        /// Number of turns at the checkpoint.
+        turn: u64,
+        /// Purpose of the checkpoint.
+        message: &'a str,
+        /// True if the server took it by itself.
+        automatic: bool,
+    }
+    /// Note-taking for a turn failed; the turn went on with the raw history.
+    ManagementFailed {
+        /// Number of the turn.
+        turn: u64,
+        /// Name of the template.
+        template: &'a str,
+        /// Always `:failed`.
+        status: NotesStatus,
+        /// Step that failed.
+        step: NotesStep,
+        /// Reason for the failure.
+        reason: &'a str,
+    }
+}
+
+/// Returns the schema of the parameters of a topic's notifications.
+pub(super) fn schema_of(topic: Topic, generator: &mut SchemaGenerator) -> Schema {
+    match topic {
+        Topic::ContextChanged => generator.subschema_for::<ContextChanged<'_>>(),
+        Topic::SessionChanged => generator.subschema_for::<SessionChanged<'_>>(),
+        Topic::WindowBuilt => generator.subschema_for::<WindowBuilt<'_>>(),
+        Topic::ContextPruned => generator.subschema_for::<ContextPruned<'_>>(),
+        Topic::ContextSummarized => generator.subschema_for::<ContextSummarized<'_>>(),
+        Topic::CheckpointCreated => generator.subschema_for::<CheckpointCreated<'_>>(),
+        Topic::ManagementFailed => generator.subschema_for::<ManagementFailed<'_>>(),
+        Topic::Stats => generator.subschema_for::<Statistics>(),
+    }
+}
