@@ -11,7 +11,7 @@ use super::archiving::Archiving;
 use super::error::EngineError;
 use super::event::{Event, Statistics};
 use super::models::Models;
-use super::reach::Reach;
+use super::reach::{Caller, Reach};
 use super::sessions::Sessions;
 use super::vectors::Vectors;
 use super::windows::Windows;
@@ -265,6 +265,11 @@ impl Engine {
         }
     }
 
+    /// Forgets a connection that has ended.
+    pub(crate) fn forget_caller(&mut self, caller: Caller) {
+        self.sessions.forget(caller);
+    }
+
     /// Returns the time in Unix seconds.
     pub(super) fn now(&self) -> i64 {
         (self.clock)().div_euclid(1000)
@@ -272,11 +277,11 @@ impl Engine {
 
     /// Returns whether the state that a request reaches is small and in memory, so that it is
     /// quick.
-    pub(super) fn is_at_hand(&self, reach: &Reach) -> bool {
+    pub(super) fn is_at_hand(&self, caller: Caller, reach: &Reach) -> bool {
         match reach {
             Reach::Anything => false,
             Reach::Manager(name) => self.managers.contains_key(name),
-            Reach::Session(name) => self.sessions.is_short(name.as_deref()),
+            Reach::Session(name) => self.sessions.is_short(caller, name.as_deref()),
         }
     }
 

@@ -31,8 +31,7 @@ pub(crate) use self::event::{Event, SessionName, Statistics};
 pub use self::memory::Grounded;
 pub(crate) use self::memory::{Query, memories_for};
 pub(crate) use self::models::{Costs, Models};
-pub(crate) use self::queue::Caller;
-pub(crate) use self::reach::Reach;
+pub(crate) use self::reach::{Caller, Reach};
 pub use self::run::Handle;
 pub(crate) use self::run::run;
 pub(crate) use self::session::{

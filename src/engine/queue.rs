@@ -5,21 +5,12 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use super::reach::Reach;
+use super::reach::{Caller, Reach};
 use super::{Engine, EngineError};
 
 /// Sends the answer, given whether the commit succeeded.
 pub(super) type Deliver = Box<dyn FnOnce(Result<(), EngineError>) + Send>;
 pub(super) type Work = Box<dyn FnOnce(&mut Engine) -> Deliver + Send>;
-
-/// Origin of a request. Requests of one connection run in order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Caller {
-    /// A connection, by a unique number.
-    Connection(u64),
-    /// A caller that waits for each outcome before the next request.
-    Nobody,
-}
 
 /// A queued request.
 pub struct Task {
@@ -61,7 +52,7 @@ impl Waiting {
         let mut works = Vec::with_capacity(self.tasks.len().min(most));
         while let Some(task) = self.tasks.pop_front() {
             let is_next = works.len() < most && !blocked.contains(&task.caller);
-            if is_next && engine.is_at_hand(&task.reach) {
+            if is_next && engine.is_at_hand(task.caller, &task.reach) {
                 works.push(task.work);
                 continue;
             }

@@ -1,4 +1,4 @@
-//! The part of the state that a request touches.
+//! Who sent a request, and the part of the state that it touches.
 
 /// Part of the state that a request touches. It tells the loop whether the request is quick.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,4 +9,14 @@ pub enum Reach {
     Session(Option<String>),
     /// Anything; the request may take long.
     Anything,
+}
+
+/// Origin of a request. Requests of one connection run in order.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Caller {
+    /// A connection, by a unique number.
+    Connection(u64),
+    /// A caller that waits for each outcome before the next request.
+    #[default]
+    Nobody,
 }

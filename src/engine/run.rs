@@ -8,8 +8,8 @@ use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::lend::Lender;
-use super::queue::{Burst, Caller, Deliver, Task, Waiting, Work};
-use super::{Engine, EngineError, Event, Reach};
+use super::queue::{Burst, Deliver, Task, Waiting, Work};
+use super::{Caller, Engine, EngineError, Event, Reach};
 
 /// Maximum number of queued requests. Beyond it, connections wait.
 pub(crate) const QUEUE_LENGTH: usize = 1024;
@@ -43,7 +43,7 @@ impl Handle {
         operation: impl FnOnce(&mut Engine) -> Result<T, EngineError> + Send + 'static,
         answer: impl FnOnce(Result<T, EngineError>) + Send + 'static,
     ) -> Result<(), EngineError> {
-        let task = Task { caller, reach, work: work(operation, answer) };
+        let task = Task { caller, reach, work: work(caller, operation, answer) };
         self.sender.send(task).await.map_err(|_| EngineError::Ended)
     }
 
@@ -71,7 +71,7 @@ impl Handle {
     ) -> Result<T, EngineError> {
         let (sender, receiver) = oneshot::channel();
         let answer = |outcome| drop(sender.send(outcome));
-        let work = work(operation, answer);
+        let work = work(Caller::Nobody, operation, answer);
         let task = Task { caller: Caller::Nobody, reach: Reach::Anything, work };
         self.sender.blocking_send(task).map_err(|_| EngineError::Ended)?;
         receiver.blocking_recv().unwrap_or(Err(EngineError::Ended))
@@ -86,8 +86,8 @@ struct Done {
     failure: Option<EngineError>,
 }
 
-/// Runs the loop until the last [`Handle`] is dropped, or the engine is told to [`end`](Engine::end). `publish` gets the events of each burst, in
-/// order, before its answers are sent.
+/// Runs the loop until the last [`Handle`] is dropped, or the engine is told to
+/// [`end`](Engine::end). `publish` gets the events of each burst, in order, before its answers are sent.
 pub(crate) async fn run(
     engine: Engine,
     mut queue: mpsc::Receiver<Task>,
@@ -205,10 +205,12 @@ fn deliver(engine: &Engine, done: Done, publish: &mut impl FnMut(&[Event], &Engi
 }
 
 fn work<T: Send + 'static>(
+    caller: Caller,
     operation: impl FnOnce(&mut Engine) -> Result<T, EngineError> + Send + 'static,
     answer: impl FnOnce(Result<T, EngineError>) + Send + 'static,
 ) -> Work {
     Box::new(move |engine| {
+        engine.sessions.caller = caller;
         let outcome = engine.request(operation);
         Box::new(move |kept| answer(kept.and(outcome)))
     })

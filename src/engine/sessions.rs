@@ -1,6 +1,9 @@
 //! The sessions in memory. Their rows are kept in step with the store, so a request that is about
 //! a session in memory does not read them again.
 
+use std::collections::HashMap;
+
+use super::reach::Caller;
 use crate::ids::SessionId;
 use crate::session::Session;
 use crate::session::message::{Message, Role};
@@ -26,8 +29,12 @@ pub(super) struct Sessions {
     found: Option<SessionRow>,
     /// Ids of sessions changed since the last commit. If it fails, they are read again.
     touched: Vec<u64>,
-    /// The session for calls that name none, once one was chosen.
-    pub(super) current: Option<u64>,
+    /// Caller of the running request.
+    pub(super) caller: Caller,
+    /// Session that each connection last opened, for its calls that name none.
+    opened: HashMap<Caller, u64>,
+    /// Session that any connection last opened, for those that have opened none.
+    shared: Option<u64>,
     /// Sessions in which a model is answering.
     pub(super) answering: Vec<u64>,
 }
@@ -44,6 +51,38 @@ impl Loaded {
 }
 
 impl Sessions {
+    /// Returns the sessions that may be current for a caller, the first choice first.
+    pub(super) fn current(&self, caller: Caller) -> impl Iterator<Item = u64> + use<> {
+        let own = self.opened.get(&caller).copied();
+        own.into_iter().chain(self.shared)
+    }
+
+    /// Makes a session current for the caller, and for connections that have opened none.
+    pub(super) fn make_current(&mut self, id: u64) {
+        self.shared = Some(id);
+        if self.caller != Caller::Nobody {
+            self.opened.insert(self.caller, id);
+        }
+    }
+
+    /// Keeps a session current, whatever is opened or changed after it.
+    pub(super) fn keep_current(&mut self, id: u64) {
+        if !self.current(self.caller).any(|current| current == id) {
+            self.shared = Some(id);
+        }
+    }
+
+    /// Makes sure that a session is current for nobody.
+    pub(super) fn close(&mut self, id: u64) {
+        self.opened.retain(|_, opened| *opened != id);
+        self.shared = self.shared.filter(|shared| *shared != id);
+    }
+
+    /// Forgets a connection that has ended.
+    pub(super) fn forget(&mut self, caller: Caller) {
+        self.opened.remove(&caller);
+    }
+
     fn rows(&self) -> impl Iterator<Item = &SessionRow> {
         self.loaded.iter().map(|loaded| &loaded.row).chain(&self.found)
     }
@@ -92,9 +131,10 @@ impl Sessions {
         }
     }
 
-    /// Returns whether a session is in memory and short; without a name, the current one.
-    pub(super) fn is_short(&self, name: Option<&str>) -> bool {
-        let id = name.map_or(self.current, |name| name.parse().ok().map(|SessionId(id)| id));
+    /// Returns whether a session is in memory and short; without a name, the caller's current one.
+    pub(super) fn is_short(&self, caller: Caller, name: Option<&str>) -> bool {
+        let current = || self.current(caller).next();
+        let id = name.map_or_else(current, |name| name.parse().ok().map(|SessionId(id)| id));
         let is_meant = |row: &SessionRow| match name {
             Some(name) if row.name == name => row.deleted.is_none(),
             _ => id == Some(row.id),

@@ -90,7 +90,7 @@ texts! {
     Short: 0..=MAX_SHORT_BYTES;
     /// The name of a set or a session.
     Name: 1..=MAX_NAME_BYTES;
-    /// Name or id of the session, `ses-N`; defaults to the one last opened or switched to.
+    /// Name or id of the session, `ses-N`; defaults to the current session.
     #[schemars(extend("x-current-session" = true))]
     InSession: 1..=MAX_NAME_BYTES;
     /// Model to build for; defaults to the session's, else to the server's.

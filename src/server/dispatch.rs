@@ -14,7 +14,7 @@ use super::reply::{Outcome, Reply, To};
 use super::running::Running;
 use super::sent::SentTo;
 use super::settle::{LARGE_MESSAGE, defect, settle};
-use crate::engine::EngineError;
+use crate::engine::{Engine, EngineError, Reach};
 use crate::rpc::{self, Call, Method, Pace, Step, engine_error};
 use crate::value::Value;
 use crate::wire::dialect::Dialect;
@@ -169,6 +169,12 @@ pub(super) async fn dispatch(
             settle(&server, step, reply).await;
         }
     }
+    let forget = move |engine: &mut Engine| {
+        engine.forget_caller(caller);
+        Ok(())
+    };
+    // If the engine has ended, there is nothing to forget.
+    let _ = server.tools().engine.submit(caller, Reach::Anything, forget, drop).await;
 }
 
 /// A call that is about to run, and the destination of its answer.

@@ -115,3 +115,27 @@ fn nobody_else_moves_a_call_that_waits() {
         assert!(session == "a" || session == id, "{method}: {session}");
     }
 }
+
+#[test]
+fn each_connection_has_a_current_session_of_its_own() {
+    let home = Home::new();
+    let listening = home.listening(&[]);
+    let connect = || listening.unix(Dialect::Native);
+    let (mut one, mut other, mut third) = (connect(), connect(), connect());
+    let current = |client: &mut Client| client.ok("current-session", "nil")["session"].clone();
+    one.ok("open-session", "(:name \"a\")");
+    other.ok("open-session", "(:name \"b\")");
+    third.ok("open-session", "(:name \"c\" :current nil)");
+    assert_eq!([current(&mut one), current(&mut other)], ["a", "b"]);
+    assert_eq!(current(&mut third), "b", "it has opened none as its own");
+    assert_eq!(one.ok("add-message", "(:content \"x\")")["session"], "a");
+    one.ok("switch-session", "(:session \"c\")");
+    assert_eq!([current(&mut one), current(&mut other), current(&mut third)], ["c", "b", "c"]);
+    let listed = other.ok("list-sessions", "nil");
+    let is_current = |row: &&Json| row["current"] == true;
+    let marked: Vec<&Json> = listed.as_array().unwrap().iter().filter(is_current).collect();
+    assert_eq!((marked.len(), &marked[0]["session"]), (1, &"b".into()));
+    other.ok("delete-session", "(:session \"b\")");
+    assert_eq!(current(&mut other), "c", "the one that a client opened last");
+    assert_eq!(current(&mut connect()), "c");
+}

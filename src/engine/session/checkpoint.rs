@@ -136,7 +136,7 @@ impl Engine {
             let items = self.copies(set)?;
             self.add("fork-session", &manager, items)?;
         }
-        self.sessions.current = Some(fork);
+        self.sessions.make_current(fork);
         Ok(Opened { id: fork, created: true })
     }
 

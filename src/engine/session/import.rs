@@ -32,7 +32,7 @@ impl Engine {
             self.revise(id, "import-session", state)?;
         }
         self.session_changed(id, "import-session")?;
-        self.sessions.current = Some(id);
+        self.sessions.make_current(id);
         Ok(Opened { id, created: true })
     }
 }

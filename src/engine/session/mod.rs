@@ -48,10 +48,11 @@ impl Engine {
     /// [`EngineError::Store`].
     pub fn open_session(&mut self, new: NewSession) -> Result<Opened, EngineError> {
         let opened = self.find_or_create(new)?;
-        if !opened.created && self.sessions.current != Some(opened.id) {
+        let current = self.sessions.current(self.sessions.caller).next();
+        if !opened.created && current != Some(opened.id) {
             self.session_changed(opened.id, "open-session")?;
         }
-        self.sessions.current = Some(opened.id);
+        self.sessions.make_current(opened.id);
         Ok(opened)
     }
 
@@ -60,7 +61,9 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Store`].
     pub fn open_session_aside(&mut self, new: NewSession) -> Result<Opened, EngineError> {
-        self.sessions.current = self.current_session()?.map(|row| row.id);
+        if let Some(row) = self.current_session()? {
+            self.sessions.keep_current(row.id);
+        }
         self.find_or_create(new)
     }
 
@@ -72,7 +75,8 @@ impl Engine {
     }
 
     /// Finds a session by name, or by number if written `ses-N`. Without a name, returns the
-    /// current session: the one last opened or switched to, else the one last changed.
+    /// current session: the one that the caller last opened, else the one that any did, else the
+    /// one last changed.
     ///
     /// # Errors
     /// [`EngineError::NoSuchSession`].
@@ -93,7 +97,7 @@ impl Engine {
     /// [`EngineError::NoSuchSession`].
     pub fn switch_session(&mut self, name: &str) -> Result<SessionRow, EngineError> {
         let row = self.find_session(Some(name))?;
-        self.sessions.current = Some(row.id);
+        self.sessions.make_current(row.id);
         self.session_changed(row.id, "switch-session")?;
         Ok(row)
     }
@@ -134,9 +138,7 @@ impl Engine {
         let now = self.now();
         self.store.change()?.set_session_deleted(row.id, Some(now))?;
         self.sessions.change_row(row.id, |row| row.deleted = Some(now));
-        if self.sessions.current == Some(row.id) {
-            self.sessions.current = None;
-        }
+        self.sessions.close(row.id);
         self.session_changed(row.id, "delete-session")?;
         self.row(row.id)
     }
@@ -292,7 +294,7 @@ impl Engine {
     }
 
     fn current_session(&mut self) -> Result<Option<SessionRow>, EngineError> {
-        if let Some(id) = self.sessions.current {
+        for id in self.sessions.current(self.sessions.caller) {
             // A session that was not stored, or was deleted, is no longer current.
             if let Some(row) = self.row_if_any(id)?.filter(|row| row.deleted.is_none()) {
                 return Ok(Some(row));
