@@ -50,6 +50,8 @@ pub(super) enum Change {
     InEngine,
     /// A change after work that a repeated call can skip.
     AfterWork,
+    /// Like `AfterWork`, of something that does not outlive the server.
+    OfThisRun,
 }
 
 /// Place where the first part of a method, the one before the engine, runs.
@@ -132,6 +134,11 @@ impl Method {
         Self { change: Change::AfterWork, ..self }
     }
 
+    /// Declares that the method changes, after work, something that does not outlive the server.
+    pub(super) const fn changes_this_run(self) -> Self {
+        Self { change: Change::OfThisRun, ..self }
+    }
+
     /// Sets which calls need a session. By default, all that can name one do.
     pub(super) const fn needs_session(self, needs_session: fn(&Value) -> bool) -> Self {
         Self { needs_session, ..self }
@@ -141,8 +148,8 @@ impl Method {
     pub fn params(&self) -> &'static [Param] {
         let params = (self.params)();
         match self.change {
-            Change::Nothing | Change::ByItself => &params[..params.len() - 1],
-            Change::InEngine | Change::AfterWork => params,
+            Change::Nothing => &params[..params.len() - 1],
+            _ => params,
         }
     }
 
@@ -160,18 +167,26 @@ impl Method {
     ///
     /// # Errors
     /// Fails if the parameters are invalid or name something that does not exist.
-    pub fn run(&self, call: Call, mut params: Value) -> Result<Step, WireError> {
+    pub fn run(&self, mut call: Call, mut params: Value) -> Result<Step, WireError> {
         self.check_names(&params)?;
         if call.dialect == Dialect::Json {
             self.without_nulls(&mut params);
         }
-        if matches!(self.change, Change::Nothing | Change::ByItself) {
+        if self.change == Change::Nothing {
             return (self.run)(call, params);
         }
         let Some(key) = Keyed::take(self.name, &mut params, call.is_session_named)? else {
             return (self.run)(call, params);
         };
-        if self.change == Change::AfterWork
+        let key = match self.change {
+            Change::OfThisRun => key.of_this_run(),
+            _ => key,
+        };
+        if self.change == Change::ByItself {
+            call.key = Some(key);
+            return (self.run)(call, params);
+        }
+        if matches!(self.change, Change::AfterWork | Change::OfThisRun)
             && self.pace != Pace::Prompt
             && let Some(answer) = key.look_up(&call.tools.engine)?
         {

@@ -136,6 +136,7 @@ pub(super) async fn dispatch(
             outbox: outbox.clone(),
             to: answer_to.map_or(To::Client(id.clone()), To::Caller),
             cancelled: cancelled.clone(),
+            ending: server.ending().clone(),
             over: server.over.clone(),
             running: running.clone(),
             places: places.clone(),
@@ -156,8 +157,18 @@ pub(super) async fn dispatch(
         let effective = place.as_ref().map(|place| place.effective().clone()).unwrap_or_default();
         let peer = own.unwrap_or_else(|| peer.clone());
         let tools = Arc::clone(server.tools());
-        let call =
-            Call { tools, peer, access, dialect, is_session_named: true, id, cancelled, effective };
+        let call = Call {
+            tools,
+            peer,
+            access,
+            dialect,
+            is_session_named: true,
+            id,
+            cancelled,
+            hung_up: beside.gone.clone(),
+            key: None,
+            effective,
+        };
         if is_aside || place.is_some() {
             beside.run(place, Begun { method, call, params, reply }).await;
         } else if method.pace == Pace::Prompt && bytes <= LARGE_MESSAGE {

@@ -44,6 +44,7 @@ mod peers;
 mod program;
 mod protocol;
 mod providers;
+mod random_calls;
 mod recorded;
 mod repls;
 mod rooms;
