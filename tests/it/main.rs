@@ -9,6 +9,7 @@ mod browser;
 mod chat;
 mod circles;
 mod configure;
+mod conformance;
 mod curation;
 mod damage;
 mod dialects;
