@@ -18,6 +18,9 @@
 ;; A call may reach the server twice (see contexture-connection.el), so
 ;; every call that changes something carries a `:request-key', by which the
 ;; server recognises it and repeats its answer.
+;;
+;; `contexture-request-batch' makes many calls in one, and
+;; `contexture-request-pages' fetches a long list in short answers.
 
 ;;; Code:
 
@@ -69,11 +72,11 @@ Emacs package, then for `contexture' in the variable `exec-path', then in
     load-set drop-set open-session rename-session delete-session restore-session
     import-session add-message pin-message checkpoint rollback undo-rollback
     fork-session restore-revision prune-session summarize-session process-turn
-    report-usage remember ground-query forget trust-project distrust-project
-    take-notes chat approve configure-provider backup
+    report-usage remember ground-query forget trust-project distrust-project chat
+    batch
     add-context update-context remove-context move-context pin-context
     clear-context refresh-context switch-session prune-context
-    auto-manage-context summarize-context manage-context)
+    auto-manage-context summarize-context)
   "Methods that take a request key, so that they are not applied twice.
 All of the server's are here, then their earlier names, but not
 `configure-session', which also reads settings, and gives the same when
@@ -197,6 +200,73 @@ this in timers and filters, where waiting blocks everything else."
                (list (contexture--visible (plist-get problem :message) t)
                      (plist-get problem :code)
                      (plist-get problem :data)))))))
+
+(defun contexture-request-batch (calls &optional atomic)
+  "Make CALLS in one message and return their outcomes in order.
+Each of CALLS is a pair (METHOD . PARAMS), and each outcome a plist of
+`:result' or `:error'.  Each call is made for itself, unless ATOMIC is
+non-nil: then the first that fails undoes all, and its error is signaled."
+  (plist-get (contexture-request 'batch (contexture--batch calls atomic))
+             :results))
+
+(cl-defun contexture-request-batch-async (calls &key atomic success error)
+  "Make CALLS in one message and return at once.
+SUCCESS is called with their outcomes, as `contexture-request-batch'
+returns them for CALLS and ATOMIC.  ERROR is as in
+`contexture-request-async'."
+  (contexture--request-patiently
+   'batch (contexture--batch calls atomic)
+   :success (lambda (result)
+              (funcall (or success #'ignore) (plist-get result :results)))
+   :error error))
+
+(defun contexture--batch (calls atomic)
+  "Return the parameters of a batch of CALLS, pairs (METHOD . PARAMS).
+ATOMIC is as in `contexture-request-batch'."
+  `(:calls ,(mapcar (lambda (call)
+                      (list :method (symbol-name (car call)) :params (cdr call)))
+                    calls)
+    ,@(and atomic '(:atomic t))))
+
+(defconst contexture--page-bytes 65536
+  "Size of the answers in which `contexture-request-pages' fetches a list.")
+
+(defconst contexture--newest-first-methods '(list-items get-context get-messages)
+  "Methods whose first page has the end of the list.")
+
+(cl-defun contexture-request-pages (method &optional params &key success error)
+  "Fetch the whole list that METHOD with PARAMS returns, in short answers.
+SUCCESS is called with the list, ERROR as in `contexture-request-async'.
+Other calls can be answered between the pages.  Entries that are too long
+for a page are fetched by their ids."
+  (let (parts)
+    (cl-labels
+        ((ask (params)
+           (contexture-request-async
+            method (append params (list :max-bytes contexture--page-bytes))
+            :success #'take :error error))
+         (take (page)
+           (if-let ((cut (cl-loop for item in (plist-get page :items)
+                                  when (plist-get item :truncated)
+                                  collect (plist-get item :id))))
+               (contexture-request-async
+                method (append (list :ids (vconcat cut)) params)
+                :success (lambda (whole) (add page whole)) :error error)
+             (add page nil)))
+         (add (page whole)
+           (push (cl-loop for item in (plist-get page :items)
+                          collect (or (cl-find (plist-get item :id) whole :test #'equal
+                                               :key (lambda (it) (plist-get it :id)))
+                                      item))
+                 parts)
+           (if-let ((next (plist-get page :next)))
+               (ask (list :cursor next))
+             (funcall (or success #'ignore)
+                      (apply #'append
+                             (if (memq method contexture--newest-first-methods)
+                                 parts
+                               (nreverse parts)))))))
+      (ask params))))
 
 (defun contexture-notify (method &optional params)
   "Send METHOD, a symbol, with PARAMS as a notification, without an answer.

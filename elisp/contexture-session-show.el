@@ -124,11 +124,12 @@ Point goes to MESSAGE, an id.  They are shown in BUFFER, if given."
   (contexture-session--call
    'session-stats (list :session session)
    (lambda (stats)
-     (contexture-session--call
+     (contexture-request-pages
       'get-messages (list :session session :view view)
-      (lambda (messages)
-        (contexture-session-transcript--show session stats view messages
-                                             message buffer))))))
+      :success (lambda (messages)
+                 (contexture-session-transcript--show session stats view messages
+                                                      message buffer))
+      :error #'contexture-session--show-error))))
 
 (defun contexture-session-transcript--show (session stats view messages message buffer)
   "Show MESSAGES and STATS of SESSION in VIEW.

@@ -157,21 +157,21 @@ For directories, which the server walks, ask what to take."
 NOUN names what each of them adds."
   (if (and calls (null (cdr calls)))
       (contexture--add (cdar calls) (caar calls))
-    (let ((manager (contexture-current-manager))
-          (waiting (length calls))
-          items refusals)
-      (cl-flet ((note-answer ()
-                  (when (zerop (cl-decf waiting))
-                    (contexture-sources--tell-all manager noun items
-                                                  (reverse refusals)))))
-        (dolist (call calls)
-          (setq contexture--last-manager manager)
-          (contexture--request-patiently
-           (car call) `(:manager ,manager ,@(cdr call) :brief t)
-           :success (lambda (item) (push item items) (note-answer))
-           :error (lambda (problem)
-                    (push (plist-get problem :message) refusals)
-                    (note-answer))))))))
+    (let ((manager (contexture-current-manager)))
+      (when calls
+        (setq contexture--last-manager manager)
+        (contexture-request-batch-async
+         (cl-loop for (method . params) in calls
+                  collect `(,method :manager ,manager ,@params :brief t))
+         :success
+         (lambda (outcomes)
+           (contexture-sources--tell-all
+            manager noun
+            (reverse (cl-loop for outcome in outcomes
+                              when (plist-get outcome :result) collect it))
+            (cl-loop for outcome in outcomes
+                     when (plist-get (plist-get outcome :error) :message)
+                     collect it))))))))
 
 (defun contexture-sources--tell-all (manager noun items refusals)
   "Say that ITEMS, the newest first, each a NOUN, were added to MANAGER.

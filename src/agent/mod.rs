@@ -32,7 +32,7 @@ pub(crate) use self::embedding::Embedding;
 pub(crate) use self::error::{AgentError, BrokenOff};
 pub(crate) use self::event::EventSink;
 pub use self::event::{Approval, TurnEvent};
-pub(crate) use self::providers::{Configured, Providers};
+pub(crate) use self::providers::{Configured, MOST_PROVIDERS, Providers};
 pub(crate) use self::rooms::Rooms;
 pub use self::services::Limits;
 pub(crate) use self::services::{Job, Services, WantedCounter};

@@ -12,7 +12,7 @@ use crate::provider::settings::{self, BadSetting};
 use crate::tokens::model::LimitFrom;
 
 /// Maximum number of providers.
-const MOST_PROVIDERS: usize = 100;
+pub(crate) const MOST_PROVIDERS: usize = 100;
 
 /// An available model.
 #[derive(Clone)]

@@ -63,5 +63,9 @@ fn section(method: &Method) -> String {
         text.push('\n');
     }
     let _ = writeln!(text, "Result: {}", method.result);
+    if let Some(lists) = method.lists_in_pages() {
+        let lists: Vec<_> = lists.iter().map(|path| format!("`:{path}`")).collect();
+        let _ = writeln!(text, "\nIn [pages](#pages): {}.", lists.join(", "));
+    }
     text
 }

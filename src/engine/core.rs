@@ -187,16 +187,33 @@ impl Engine {
         outcome
     }
 
-    /// Runs one request. Its writes are kept together or not at all.
-    pub(super) fn request<T>(
+    /// Runs a part of a request like a request of its own: if it fails, only its writes are undone.
+    ///
+    /// # Errors
+    /// Those of the operation and [`EngineError::Store`].
+    pub(crate) fn part<T, E: From<EngineError>>(
         &mut self,
-        operation: impl FnOnce(&mut Self) -> Result<T, EngineError>,
-    ) -> Result<T, EngineError> {
+        operation: impl FnOnce(&mut Self) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let earlier = std::mem::take(&mut self.events);
+        let outcome = self.request(operation);
+        self.events.splice(0..0, earlier);
+        outcome
+    }
+
+    /// Runs one request. Its writes are kept together or not at all.
+    pub(super) fn request<T, E: From<EngineError>>(
+        &mut self,
+        operation: impl FnOnce(&mut Self) -> Result<T, E>,
+    ) -> Result<T, E> {
         let touched_before = self.touched.len();
         let sessions_before = self.sessions.touched();
         let outcome = catch_unwind(AssertUnwindSafe(|| operation(self)))
-            .unwrap_or_else(|panic| Err(EngineError::Panicked(panic_text(&*panic))))
-            .and_then(|value| Ok(self.store.keep().map(|()| value)?));
+            .unwrap_or_else(|panic| Err(EngineError::Panicked(panic_text(&*panic)).into()))
+            .and_then(|value| match self.store.keep() {
+                Ok(()) => Ok(value),
+                Err(error) => Err(EngineError::from(error).into()),
+            });
         if outcome.is_err() {
             self.events.clear();
             for name in self.touched.drain(touched_before..) {

@@ -41,5 +41,10 @@ pub use self::overflow::Overflow;
 #[doc(hidden)]
 pub use self::served::{HttpProvider, Times};
 
+/// Maximum amount of text, reasoning and arguments in an answer, in bytes: some millions of tokens.
+pub(crate) const MAX_ANSWER_BYTES: usize = 16 << 20;
+/// Maximum length of a server's list of models, in bytes.
+pub(crate) const MAX_MODEL_LIST_BYTES: usize = 4 << 20;
+
 /// Future answer of a provider. Boxed, so that traits with it are object safe.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, ProviderError>> + Send + 'a>>;

@@ -18,17 +18,15 @@ use super::lines::Unframer;
 use super::normal::normal;
 use super::overflow::Overflow;
 use super::secret::{KeySource, Secret};
+use super::{MAX_ANSWER_BYTES, MAX_MODEL_LIST_BYTES};
 
 /// Maximum length of an answer in bytes. A stream has about two hundred bytes for each token.
 const LONGEST_ANSWER: usize = 64 << 20;
-/// Maximum amount of text, reasoning and arguments in an answer, in bytes: some millions of tokens.
-const MOST_SAID: usize = 16 << 20;
 /// Maximum number of commas and brackets in one piece, which bounds the memory for its JSON.
 const MOST_DATA: usize = 500_000;
 
-/// Time limit for a list of models, and its maximum length in bytes.
+/// Time limit for a list of models.
 const LIST_TIME: Duration = Duration::from_secs(20);
-const LONGEST_LIST: usize = 4 << 20;
 
 /// Time to wait for the connection to end after a complete answer.
 const FAREWELL: Duration = Duration::from_millis(50);
@@ -172,7 +170,7 @@ impl HttpProvider {
         for Place { url, body, read } in places(self.family, &self.base, model) {
             let body = body.map(|body| body.to_string().into_bytes());
             let answer = match self.endpoint.ask_only_once(&url, body, until).await {
-                Ok(response) => self.endpoint.whole(response, LONGEST_LIST, until).await?,
+                Ok(response) => self.endpoint.whole(response, MAX_MODEL_LIST_BYTES, until).await?,
                 Err(error) if error.kind == ErrorKind::Unavailable => return Err(error),
                 Err(_) => continue,
             };
@@ -188,7 +186,7 @@ impl HttpProvider {
         let url = self.family.models_address(&self.base);
         let until = Instant::now() + LIST_TIME;
         let (response, _) = self.endpoint.ask(&url, None, until, &OnWait::default()).await?;
-        let answer = self.endpoint.whole(response, LONGEST_LIST, until).await?;
+        let answer = self.endpoint.whole(response, MAX_MODEL_LIST_BYTES, until).await?;
         let said = serde_json::from_slice(&answer).unwrap_or_default();
         self.family.models(&said).ok_or_else(|| {
             self.endpoint.error(ErrorKind::Malformed, "the answer is not a list of models")
@@ -207,7 +205,7 @@ struct HttpReply {
     pieces: VecDeque<StreamEvent>,
     silence: Duration,
     bytes: usize,
-    /// Bytes said so far; at most [`MOST_SAID`].
+    /// Bytes said so far; at most [`MAX_ANSWER_BYTES`].
     said: usize,
     failure: Option<ProviderError>,
     /// True once the answer is complete, even if the connection is still open.
@@ -297,8 +295,8 @@ impl HttpReply {
             self.response = None;
         }
         self.pieces.extend(pieces);
-        if outcome.is_ok() && self.said > MOST_SAID {
-            let what = format!("the answer says more than {MOST_SAID} bytes");
+        if outcome.is_ok() && self.said > MAX_ANSWER_BYTES {
+            let what = format!("the answer says more than {MAX_ANSWER_BYTES} bytes");
             return Err(self.endpoint.error(ErrorKind::Malformed, what));
         }
         outcome.map_err(|Broken { kind, what }| {

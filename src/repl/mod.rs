@@ -24,14 +24,13 @@ use self::approval::Questions;
 use self::lisp::{keyword, list, refusal, text};
 use self::listener::{Input, Repl, Way};
 use self::session::Place;
+use crate::rpc::limits::WAITING_INPUTS;
 use crate::rpc::{Answerer, Caller, ReplSettings};
 use crate::value::Value;
 use crate::wire::message::{Talk, WireError};
 
 /// Package of prompts and symbols.
 const PACKAGE: &str = "contexture";
-/// Maximum number of inputs that may wait in one REPL.
-const WAITING_INPUTS: usize = 64;
 
 /// The client as a REPL sees it.
 pub(crate) trait Editor: Send + Sync {

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::access::Access;
 use super::answerer::{Answerer, NoModel};
-use super::keyed::Keyed;
+use super::client::Client;
 use super::peer::Peer;
 use crate::agent::{Job, Limits, Services, WantedCounter};
 use crate::engine::Handle;
@@ -90,6 +90,10 @@ pub struct Call {
     pub access: Access,
     /// Dialect of the client.
     pub dialect: Dialect,
+    /// The client as it introduced itself, and what is kept for it.
+    pub(crate) client: Arc<Client>,
+    /// Size of an answer with lists, in bytes, if the client takes pages.
+    pub page_bytes: usize,
     /// True if the call names its session. If not, the server may have filled in the current one.
     pub is_session_named: bool,
     /// The request's id; `None` for a notification.
@@ -97,10 +101,6 @@ pub struct Call {
     /// Set when the client no longer wants the answer. The connection can find this token only
     /// while the call lives.
     pub cancelled: Arc<CancellationToken>,
-    /// Set once the client has hung up.
-    pub hung_up: CancellationToken,
-    /// Key of a call whose method stores the outcome itself.
-    pub(crate) key: Option<Keyed>,
     /// Set once the call has taken effect, so that later changes of the same may be made. The server
     /// sets it at the end of the call, unless the call did so earlier.
     pub effective: CancellationToken,

@@ -97,6 +97,12 @@ fn no_session<'a>(session: Option<&'a str>, known: &'a [String]) -> ErrorData<'a
     ErrorData::NoSuchSession { session, known: &known[..known.len().min(NAMES_TOLD)] }
 }
 
+impl From<EngineError> for WireError {
+    fn from(error: EngineError) -> Self {
+        engine_error(error)
+    }
+}
+
 /// Converts an error of a turn with a model, or of a part of one.
 pub(super) fn agent_error(error: AgentError) -> WireError {
     let text = error.to_string();

@@ -114,6 +114,11 @@ pub(super) enum ErrorData<'a> {
         /// Always `:request-key`.
         param: Keyword<&'static str>,
     },
+    /// The cursor was used, forgotten, or belongs to another method or connection; list again.
+    NoSuchCursor {
+        /// The cursor.
+        cursor: &'a str,
+    },
     /// No set has this name.
     NoSuchSet {
         /// Names of the sets.

@@ -7,6 +7,7 @@ use super::alias::earlier_names;
 use super::call::Call;
 use super::error::param_error;
 use super::keyed::Keyed;
+use super::page::{self, Paged};
 use super::param::Param;
 use crate::value::Value;
 use crate::wire::dialect::Dialect;
@@ -34,6 +35,10 @@ pub struct Method {
     pub(super) in_errors: Option<fn(&mut SchemaGenerator) -> Schema>,
     /// Schema of its progress, if it reports any.
     pub(super) progress: Option<fn(&mut SchemaGenerator) -> Schema>,
+    /// Its parameters, the last of which are those about pages.
+    pub(super) paged_params: fn() -> &'static [Param],
+    /// The lists in its result that are answered in pages, if it has any.
+    pub(super) paged: Option<&'static Paged>,
     pub(super) run: fn(Call, Value) -> Result<Step, WireError>,
     pub(super) needs_session: fn(&Value) -> bool,
 }
@@ -50,8 +55,6 @@ pub(super) enum Change {
     InEngine,
     /// A change after work that a repeated call can skip.
     AfterWork,
-    /// Like `AfterWork`, of something that does not outlive the server.
-    OfThisRun,
 }
 
 /// Place where the first part of a method, the one before the engine, runs.
@@ -89,6 +92,12 @@ macro_rules! method {
             ],
             in_errors: None,
             progress: None,
+            paged_params: || {
+                static PARAMS: ::std::sync::LazyLock<Vec<$crate::rpc::param::Param>> =
+                    ::std::sync::LazyLock::new(|| $crate::rpc::param::paged_params_of($handler));
+                &PARAMS
+            },
+            paged: None,
             run: |call, params| $handler(call, $crate::rpc::params::decode(params)?),
             needs_session: |_| true,
         }
@@ -134,9 +143,9 @@ impl Method {
         Self { change: Change::AfterWork, ..self }
     }
 
-    /// Declares that the method changes, after work, something that does not outlive the server.
-    pub(super) const fn changes_this_run(self) -> Self {
-        Self { change: Change::OfThisRun, ..self }
+    /// Declares the lists in the result that are answered in pages.
+    pub(super) const fn pages(self, paged: &'static Paged) -> Self {
+        Self { paged: Some(paged), ..self }
     }
 
     /// Sets which calls need a session. By default, all that can name one do.
@@ -147,9 +156,15 @@ impl Method {
     /// Returns the parameters in the order of the documentation.
     pub fn params(&self) -> &'static [Param] {
         let params = (self.params)();
-        match self.change {
-            Change::Nothing => &params[..params.len() - 1],
-            _ => params,
+        match (self.paged, self.change) {
+            (Some(paged), _) if paged.brief.is_empty() => {
+                // `:brief` is the last; a method without it may have one of its own.
+                let paged = (self.paged_params)();
+                &paged[..paged.len() - 1]
+            }
+            (Some(_), _) => (self.paged_params)(),
+            (None, Change::Nothing | Change::ByItself) => &params[..params.len() - 1],
+            (None, Change::InEngine | Change::AfterWork) => params,
         }
     }
 
@@ -163,30 +178,30 @@ impl Method {
         earlier_names(self.name)
     }
 
+    /// Returns the places of the lists that the method answers in pages, if it does.
+    pub fn lists_in_pages(&self) -> Option<&'static [&'static str]> {
+        self.paged.map(Paged::paths)
+    }
+
     /// Runs the part of the method before the engine.
     ///
     /// # Errors
     /// Fails if the parameters are invalid or name something that does not exist.
-    pub fn run(&self, mut call: Call, mut params: Value) -> Result<Step, WireError> {
+    pub fn run(&self, call: Call, mut params: Value) -> Result<Step, WireError> {
         self.check_names(&params)?;
         if call.dialect == Dialect::Json {
             self.without_nulls(&mut params);
         }
-        if self.change == Change::Nothing {
+        if let Some(paged) = self.paged {
+            return page::run(self.name, paged, call, params, self.run);
+        }
+        if matches!(self.change, Change::Nothing | Change::ByItself) {
             return (self.run)(call, params);
         }
         let Some(key) = Keyed::take(self.name, &mut params, call.is_session_named)? else {
             return (self.run)(call, params);
         };
-        let key = match self.change {
-            Change::OfThisRun => key.of_this_run(),
-            _ => key,
-        };
-        if self.change == Change::ByItself {
-            call.key = Some(key);
-            return (self.run)(call, params);
-        }
-        if matches!(self.change, Change::AfterWork | Change::OfThisRun)
+        if self.change == Change::AfterWork
             && self.pace != Pace::Prompt
             && let Some(answer) = key.look_up(&call.tools.engine)?
         {

@@ -17,9 +17,9 @@ use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
 /// Default number of notes in a list.
-const DEFAULT_LISTED: u64 = 20;
+pub(super) const DEFAULT_LISTED: u64 = 20;
 /// Maximum number of notes in a list, with all their texts.
-const MAX_LISTED: u64 = 250;
+pub(super) const MAX_LISTED: u64 = 250;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct ManageContext {

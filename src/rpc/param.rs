@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 
 use super::Step;
 use super::call::Call;
+use super::page::PageParams;
 use super::params::{KEY, RequestKey};
 use crate::value;
 use crate::wire::message::WireError;
@@ -38,9 +39,29 @@ pub struct Param {
 pub(super) fn params_of<P: JsonSchema + DeserializeOwned>(
     _handler: fn(Call, P) -> Result<Step, WireError>,
 ) -> Vec<Param> {
+    let mut params = own_params_of::<P>();
+    let mut generator = generator();
+    let key = generator.subschema_for::<RequestKey>().to_value();
+    params.push(self::param(KEY, &key, false));
+    params
+}
+
+/// Returns the parameters of a handler whose result has pages, and those about pages.
+pub(super) fn paged_params_of<P: JsonSchema + DeserializeOwned>(
+    _handler: fn(Call, P) -> Result<Step, WireError>,
+) -> Vec<Param> {
+    let mut params = own_params_of::<P>();
+    params.extend(own_params_of::<PageParams>());
+    params
+}
+
+fn generator() -> SchemaGenerator {
     let settings = SchemaSettings::default().with(|settings| settings.inline_subschemas = true);
-    let mut generator = settings.into_generator();
-    let schema = generator.root_schema_for::<P>().to_value();
+    settings.into_generator()
+}
+
+fn own_params_of<P: JsonSchema + DeserializeOwned>() -> Vec<Param> {
+    let schema = generator().root_schema_for::<P>().to_value();
     let required = |name: &str| {
         let names = schema["required"].as_array().into_iter().flatten();
         names.filter_map(Json::as_str).any(|required| required == name)
@@ -48,11 +69,7 @@ pub(super) fn params_of<P: JsonSchema + DeserializeOwned>(
     let param = |field: &'static str| param(field, &schema["properties"][field], required(field));
     // An earlier name of a field is among the names, and has no property of its own.
     let is_field = |name: &&str| schema["properties"].get(*name).is_some();
-    let fields = field_names::<P>().iter().copied().filter(is_field);
-    let mut params: Vec<Param> = fields.map(param).collect();
-    let key = generator.subschema_for::<RequestKey>().to_value();
-    params.push(self::param(KEY, &key, false));
-    params
+    field_names::<P>().iter().copied().filter(is_field).map(param).collect()
 }
 
 /// Returns the schema of the parameters that a handler takes.

@@ -4,7 +4,6 @@
 use std::borrow::Cow;
 
 use super::method::Method;
-use super::table::methods;
 use crate::value::Value;
 use crate::wire::dialect::Dialect;
 use crate::wire::message::WireError;
@@ -20,10 +19,12 @@ pub(crate) fn spelled(error: WireError, dialect: Dialect, method: Option<&Method
     if dialect != Dialect::Json {
         return error;
     }
-    let is_name = |word: &str| match method {
-        Some(method) => method.has_name(word),
-        None => methods().any(|method| method.name == word),
+    let nearest = match error.data.get("nearest") {
+        Some(Value::List(names)) => names.as_slice(),
+        _ => &[],
     };
+    let is_near = |word: &str| nearest.iter().any(|n| matches!(n, Value::Str(n) if n == word));
+    let is_name = |word: &str| is_near(word) || method.is_some_and(|method| method.has_name(word));
     let names_any = NAMING.iter().any(|name| error.data.get(name).is_some());
     let message = match names_any || error.code == WireError::INVALID_PARAMS {
         true => in_json(&error.message, is_name),

@@ -30,11 +30,11 @@ fn call() -> Call {
         peer: Arc::new(Nobody),
         access: Access::Local,
         dialect: crate::wire::dialect::Dialect::Native,
+        client: Arc::default(),
+        page_bytes: limits::PAGE_BYTES,
         is_session_named: true,
         id: None,
         cancelled,
-        hung_up: CancellationToken::new(),
-        key: None,
         effective: CancellationToken::new(),
     }
 }

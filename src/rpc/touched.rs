@@ -63,6 +63,8 @@ impl Method {
             return Subject::Manager(given("manager").unwrap_or_else(shared));
         }
         match self.family {
+            // The calls of a batch may be about anything.
+            _ if takes("calls") => Subject::Everything,
             _ if takes("session") => Subject::Session(given("session")),
             "context" => Subject::Everything,
             "session" => Subject::Session(None),

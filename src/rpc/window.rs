@@ -293,7 +293,7 @@ pub(super) struct UsageLogResult<'a> {
 }
 
 /// Default number of windows from the usage log.
-const DEFAULT_LOGGED: u64 = 50;
+pub(super) const DEFAULT_LOGGED: u64 = 50;
 
 pub(super) fn usage_log(_: Call, given: UsageLog) -> Result<Step, WireError> {
     let limit = not_negative("limit", given.limit)?.unwrap_or(DEFAULT_LOGGED);

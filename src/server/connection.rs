@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Server;
 use super::auth::Admission;
-use super::dispatch::{Inside, WAITING_CALLS, Waiting, discard, dispatch};
+use super::dispatch::{Inside, Waiting, discard, dispatch};
 use super::door::{Door, Entry};
 use super::epc::method_rows;
 use super::outbox::{Out, Outbox, Writer};
@@ -22,6 +22,7 @@ use super::running::Running;
 use super::settle::{LARGE_MESSAGE, defect};
 use crate::engine::EngineError;
 use crate::repl::Repls;
+use crate::rpc::limits::{MAX_CANCEL_BYTES, PAGE_BYTES, WAITING_CALLS};
 use crate::rpc::{self, Call, CallCancelled, Step, engine_error};
 use crate::value::Value;
 use crate::wire::dialect::Dialect;
@@ -275,10 +276,11 @@ impl Reader {
             Incoming::Invalid(id, error) => self.outbox.reply(id, Err(error)),
             Incoming::Methods(id) => self.outbox.reply(id, Ok(method_rows())),
             Incoming::Talk(talk) => return self.repls().take(talk),
-            Incoming::Call(request) if request.method == "cancel" => match bytes > LARGE_MESSAGE {
+            Incoming::Call(request) if request.method == "cancel" => match bytes > MAX_CANCEL_BYTES
+            {
                 false => self.cancel(request, dialect),
                 true => {
-                    let why = format!("a cancel message may have at most {LARGE_MESSAGE} bytes");
+                    let why = format!("a cancel message may have at most {MAX_CANCEL_BYTES} bytes");
                     let error = WireError::new(WireError::INVALID_REQUEST, why);
                     self.outbox.reply(request.id, Err(error));
                     discard(request.params);
@@ -372,11 +374,11 @@ impl Reader {
             peer: Arc::new(self.outbox.clone()),
             access: self.door.access(),
             dialect,
+            client: Arc::default(),
+            page_bytes: PAGE_BYTES,
             is_session_named: true,
             id: id.clone(),
             cancelled: Arc::new(CancellationToken::new()),
-            hung_up: self.gone.clone(),
-            key: None,
             effective: CancellationToken::new(),
         };
         let found = rpc::find(&method, &mut params);

@@ -15,18 +15,12 @@ use super::running::Running;
 use super::sent::SentTo;
 use super::settle::{LARGE_MESSAGE, defect, settle};
 use crate::engine::{Engine, EngineError, Reach};
+use crate::rpc::limits::{CALLS_ASIDE, CALLS_ELSEWHERE, PAGE_BYTES};
 use crate::rpc::{self, Call, Method, Pace, Step, engine_error};
 use crate::value::Value;
 use crate::wire::dialect::Dialect;
 use crate::wire::message::{Id, Request, WireError};
 
-/// Maximum number of queued calls of one client. Beyond it, messages wait in the transport.
-pub(super) const WAITING_CALLS: usize = 4096;
-/// Maximum number of calls of one client that run alongside its others, such as directory walks.
-const CALLS_ASIDE: usize = 4;
-/// Maximum number of calls of one client that wait for outside work, such as answers of models.
-/// They take no place from calls that compute.
-const CALLS_ELSEWHERE: usize = 256;
 /// Maximum number of large answers of one client that are in progress or unread: one is written
 /// while the next is made. Further calls wait, and hold no copy of any content.
 const LARGE_ANSWERS: usize = 2;
@@ -117,6 +111,7 @@ pub(super) async fn dispatch(
 ) {
     let peer: Arc<dyn rpc::Peer> = Arc::new(outbox.clone());
     let caller = server.next_caller();
+    let client = Arc::<rpc::Client>::default();
     let places = Arc::new(Semaphore::new(LARGE_ANSWERS));
     let beside = Beside {
         server: server.clone(),
@@ -130,13 +125,13 @@ pub(super) async fn dispatch(
             next;
         let Request { id, method, mut params } = request;
         let found = rpc::find(&method, &mut params);
+        let is_inside = answer_to.is_some();
         let reply = Reply {
             dialect,
             method: found.as_ref().ok().copied(),
             outbox: outbox.clone(),
             to: answer_to.map_or(To::Client(id.clone()), To::Caller),
             cancelled: cancelled.clone(),
-            ending: server.ending().clone(),
             over: server.over.clone(),
             running: running.clone(),
             places: places.clone(),
@@ -157,16 +152,18 @@ pub(super) async fn dispatch(
         let effective = place.as_ref().map(|place| place.effective().clone()).unwrap_or_default();
         let peer = own.unwrap_or_else(|| peer.clone());
         let tools = Arc::clone(server.tools());
+        // Callers inside the server are not the client that introduced itself.
+        let client = if is_inside { Arc::default() } else { client.clone() };
         let call = Call {
             tools,
             peer,
             access,
             dialect,
+            client,
+            page_bytes: PAGE_BYTES,
             is_session_named: true,
             id,
             cancelled,
-            hung_up: beside.gone.clone(),
-            key: None,
             effective,
         };
         if is_aside || place.is_some() {

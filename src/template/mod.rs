@@ -19,6 +19,7 @@ pub(crate) use self::builtin::{BUILT_IN, built_in};
 pub(crate) use self::front_matter::FrontMatter;
 pub(crate) use self::manager::{Conversation, ManagerPrompt, TASK};
 pub use self::render::render;
+pub(crate) use self::work::MAX_ITEMS;
 
 /// Maximum length of a template's name, in characters.
 pub(crate) const LONGEST_NAME: usize = 128;

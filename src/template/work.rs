@@ -8,7 +8,7 @@ use minijinja::value::{Enumerator, Object, ObjectRepr, ValueIter, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
 
 /// Maximum number of list items that a template may read. An item counts each time it is read.
-const MAX_ITEMS: usize = 1_000_000;
+pub(crate) const MAX_ITEMS: usize = 1_000_000;
 
 /// Number of list items that one rendering has read.
 #[derive(Debug, Default)]

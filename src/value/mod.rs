@@ -114,6 +114,11 @@ impl Value {
         self.take_from(bytes).is_none()
     }
 
+    /// Returns the number of bytes that the datum takes, as [`exceeds`](Self::exceeds) counts them.
+    pub(crate) fn weight(&self) -> usize {
+        self.take_from(usize::MAX).map_or(usize::MAX, |rest| usize::MAX - rest)
+    }
+
     /// Returns the rest of `room` bytes after subtracting the datum, or `None` if it takes more.
     fn take_from(&self, room: usize) -> Option<usize> {
         let room = room.checked_sub(Self::DATUM_BYTES)?;

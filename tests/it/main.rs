@@ -5,11 +5,11 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
 mod abuse;
+mod batch;
 mod browser;
 mod chat;
 mod circles;
 mod configure;
-mod conformance;
 mod curation;
 mod damage;
 mod dialects;
@@ -24,6 +24,7 @@ mod framed;
 mod given;
 mod hidden;
 mod house;
+mod introduced;
 mod keys;
 mod leaving;
 mod length_fuzz;
@@ -40,12 +41,12 @@ mod notified;
 mod opaque;
 mod order;
 mod others;
+mod pages;
 mod pairs;
 mod peers;
 mod program;
 mod protocol;
 mod providers;
-mod random_calls;
 mod recorded;
 mod repls;
 mod rooms;

@@ -4,6 +4,7 @@ use super::{edit, files, query, refresh, sets, tree};
 use crate::agent::items::{AnswerShown, ItemShown};
 use crate::engine::Removed;
 use crate::rpc::method::{Method, Pace, method};
+use crate::rpc::page::Paged;
 use crate::store::SetSummary;
 
 /// In the order of the documentation.
@@ -70,6 +71,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
                  error `nothing-to-undo` when there is none.",
         ),
     method!("context", "list-items", query::list_items => Vec<ItemShown<'static>>)
+        .pages(&Paged { newest_last: true, ..Paged::LIST })
         .doc(
             "Returns items, oldest first. The `:state` of each tells whether its file has changed.",
         )
@@ -101,6 +103,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         )
         .pace(Pace::AsideAfter),
     method!("context", "list-managers", query::list_managers => Vec<query::ManagerLine>)
+        .pages(&Paged::LIST)
         .doc("Lists the managers that hold items or were configured, sorted by name.")
         .result("A list of `:manager :count :pinned :tokens :bytes :max-items :newest`."),
     method!("context", "configure-manager", edit::configure_manager => edit::Configured)
@@ -124,6 +127,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .doc("Deletes a set. `undo` in the same manager restores it.")
         .result("`:name :dropped`."),
     method!("context", "list-sets", sets::list_sets => Vec<SetSummary>)
+        .pages(&Paged::LIST)
         .doc("Lists the sets, sorted by name.")
         .result("A list of `:name :count :tokens :created`."),
 ];

@@ -2,6 +2,7 @@
 
 use crate::agent::found::{GroundedShown, MemoryShown};
 use crate::rpc::method::{Method, Pace, method};
+use crate::rpc::page::Paged;
 
 /// In the order of the documentation.
 pub(in crate::rpc) static METHODS: &[Method] = &[
@@ -32,6 +33,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .doc("Forgets a memory, so that it is no longer found. `:forgotten nil` restores it.")
         .result("The memory, with the time when it was `:forgotten`."),
     method!("memory", "list-memories", super::list_memories => Vec<MemoryShown>)
+        .pages(&Paged { brief: &["content"], most: Some(super::MAX_LISTED), ..Paged::LIST })
         .doc("Lists memories, newest first.")
         .result("A list of memories."),
 ];

@@ -1,23 +1,24 @@
 //! The server family: the server itself.
 
 pub(super) mod backup;
+mod initialize;
+pub(super) mod limits;
 mod table;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::backup::BackupShown;
+use self::limits::LimitsShown;
 pub(super) use self::table::METHODS;
 use super::call::{Call, Topic};
 use super::error::param_error;
-use super::params::{MAX_METADATA_BYTES, Nothing};
+use super::params::Nothing;
 use super::{Finish, Step};
-use crate::agent::Limits;
 use crate::engine::Statistics;
 use crate::store::recovery::Files;
 use crate::store::recovery::backup::list;
-use crate::value::sexp::MAX_DEPTH;
-use crate::value::{Keyword, MAX_DATA, Value};
+use crate::value::{Keyword, Value};
 use crate::wire::dialect::Dialect;
 use crate::wire::message::{Id, WireError};
 
@@ -58,37 +59,6 @@ struct ServerInfo<'a> {
     read_only: Option<String>,
     /// Newest automatic backup; `nil` if there is none.
     backup: Option<BackupShown>,
-}
-
-/// The limits of a server.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Limits")]
-struct LimitsShown {
-    /// Maximum size of a message.
-    max_message_bytes: usize,
-    /// Maximum depth of lists in a message.
-    max_depth: usize,
-    /// Maximum number of data in a message.
-    max_data: usize,
-    /// Maximum size of an item's metadata.
-    max_metadata_bytes: usize,
-    /// Default maximum size of a file to read.
-    max_file_bytes: u64,
-    /// Default capacity of a manager.
-    max_items: usize,
-}
-
-impl From<Limits> for LimitsShown {
-    fn from(Limits { max_message_bytes, max_file_bytes, max_items }: Limits) -> Self {
-        Self {
-            max_message_bytes,
-            max_depth: MAX_DEPTH,
-            max_data: MAX_DATA,
-            max_metadata_bytes: MAX_METADATA_BYTES,
-            max_file_bytes,
-            max_items,
-        }
-    }
 }
 
 pub(super) fn server_info(call: Call, _: Nothing) -> Result<Step, WireError> {

@@ -1,10 +1,15 @@
 //! The methods about the server itself.
 
-use super::backup;
-use crate::rpc::method::{Method, Pace, method};
+use super::{backup, initialize};
+use crate::rpc::method::{Method, method};
 
 /// In the order of the documentation.
 pub(in crate::rpc) static METHODS: &[Method] = &[
+    method!("server", "initialize", initialize::initialize => initialize::Initialized)
+        .doc("Introduces client and server to each other. Optional, but a client that calls it is \
+              answered in pages from then on: see the section on pages.")
+        .result("`:protocol-version`, `:server` and `:client`, each `:name :version`; `:dialect \
+                 :dialects :capabilities`, and all `:limits`, the same as of `server-info`."),
     method!("server", "ping", super::ping => super::Ping)
         .doc("Answers at once.")
         .result("`:pong`."),
@@ -24,9 +29,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .doc("Writes the whole state, including the logs, to one file in the state folder, and \
               reads it back. The next call replaces the file; `contexture backup FILE` moves it \
               away. Other calls continue meanwhile.")
-        .result("`:path :bytes :at`.")
-        .changes_after_work()
-        .pace(Pace::Aside),
+        .result("`:path :bytes :at`."),
     method!("server", "shutdown", super::shutdown => bool)
         .doc("Ends the server after the running calls are answered. The state is kept.")
         .result("`t`."),

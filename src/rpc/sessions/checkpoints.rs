@@ -13,7 +13,7 @@ use crate::value::Keyword;
 use crate::wire::message::WireError;
 
 /// Default number of revisions in a list.
-const DEFAULT_REVISIONS: u64 = 50;
+pub(super) const DEFAULT_REVISIONS: u64 = 50;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct TakeCheckpoint {

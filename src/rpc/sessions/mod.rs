@@ -27,9 +27,9 @@ use crate::wire::message::WireError;
 const NO_SETTINGS: &str = "{}";
 
 /// Default number of hits of a search.
-const DEFAULT_HITS: u64 = 20;
+pub(super) const DEFAULT_HITS: u64 = 20;
 /// Maximum number of hits of a search.
-const MAX_HITS: i64 = 1000;
+pub(super) const MAX_HITS: i64 = 1000;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Open {

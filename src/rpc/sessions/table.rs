@@ -3,7 +3,12 @@
 use super::{SessionShown, checkpoints, messages};
 use crate::agent::found::Hit;
 use crate::rpc::method::{Method, Pace, method};
+use crate::rpc::page::Paged;
 use crate::rpc::present::MessageShown;
+
+/// Maximum number of sessions, and of revisions, in the pages of a list.
+const MAX_SESSIONS: i64 = 100_000;
+const MAX_REVISIONS: i64 = 10_000;
 
 const ROW: &str = "The session: `:session` (its name), `:id`, `:manager`, `:project`, \
                    `:messages`, `:turns`, `:tokens`, `:created`, `:updated`, `:current`.";
@@ -15,6 +20,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .doc("Makes a session the current one, creating it if needed.")
         .result("The session, with `:created-now`."),
     method!("session", "list-sessions", super::list_sessions => Vec<SessionShown>)
+        .pages(&Paged { most: Some(MAX_SESSIONS), ..Paged::LIST })
         .doc("Lists the sessions, last changed first.")
         .result("A list of sessions."),
     method!("session", "current-session", super::current_session => SessionShown)
@@ -33,6 +39,11 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .doc("Restores a deleted session: the one with this name that was deleted last.")
         .result(ROW),
     method!("session", "search-sessions", super::search_sessions => Vec<Hit>)
+        .pages(&Paged {
+            page: Some(super::DEFAULT_HITS as usize),
+            most: Some(super::MAX_HITS),
+            ..Paged::LIST
+        })
         .doc(
             "Searches the names and messages of all sessions. Finds identifiers by their parts \
               and words in all their forms.",
@@ -61,6 +72,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         )
         .pace(Pace::InOrder),
     method!("session", "get-messages", messages::get_messages => Vec<MessageShown<'static>>)
+        .pages(&Paged { newest_last: true, brief: &["content", "tool-calls"], ..Paged::LIST })
         .doc("Returns messages of a session, oldest first.")
         .result(
             "A list of `:id :role :content :timestamp :phase :tokens :token-counter :pinned \
@@ -78,6 +90,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         )
         .result("`:checkpoint :session :turn`; `nil` if the session keeps no versions."),
     method!("session", "list-checkpoints", checkpoints::list_checkpoints => Vec<checkpoints::CheckpointLine>)
+        .pages(&Paged::LIST)
         .doc("Lists a session's checkpoints, oldest first.")
         .result("A list of `:checkpoint :message :turn :position :automatic :created`."),
     method!("session", "rollback", checkpoints::rollback => checkpoints::RolledBack)
@@ -102,6 +115,11 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         )
         .result("The new session, with `:forked-from` and `:shared-messages`."),
     method!("session", "list-revisions", checkpoints::list_revisions => Vec<checkpoints::RevisionLine>)
+        .pages(&Paged {
+            page: Some(checkpoints::DEFAULT_REVISIONS as usize),
+            most: Some(MAX_REVISIONS),
+            ..Paged::LIST
+        })
         .doc(
             "Lists the changes of a session's view, newest first: prunings, summaries, pins and \
               rollbacks.",

@@ -2,11 +2,17 @@
 
 use crate::curation::prune::HistoryStats;
 use crate::rpc::method::{Method, Pace, method};
+use crate::rpc::page::Paged;
 use crate::rpc::{configure, history, prune, summarize, turn, window};
+use crate::store::session::USAGE_KEPT;
+
+/// Maximum number of explained windows in the pages of a list; the engine keeps no more.
+const MAX_EXPLAINED: i64 = 64;
 
 /// In the order of the documentation.
 pub(super) static METHODS: &[Method] = &[
     method!("session", "build-window", window::build_window => window::WindowResult<'static>)
+        .pages(&Paged { lists: &["parts", "items", "report.parts"], ..Paged::LIST })
         .doc("Builds the window that a model sees of a session: sections first, then as much of \
               the conversation as fits. It never exceeds `:max-tokens`, and its report says why \
               each part is in or out.")
@@ -15,10 +21,17 @@ pub(super) static METHODS: &[Method] = &[
                  the `:items`. The error `budget-too-small` names what cannot be left out.")
         .pace(Pace::InOrder),
     method!("session", "explain-window", window::explain_window => Vec<window::ExplainedWindow<'static>>)
+        .pages(&Paged { page: Some(1), most: Some(MAX_EXPLAINED), ..Paged::LIST })
         .doc("Explains why each part was in or out of the windows last built for a session.")
         .result("A list of reports, newest first, each with `:at` and the fate of its `:items`; \
                  empty if the server has built no window of the session since it started."),
     method!("session", "usage-log", window::usage_log => window::UsageLogResult<'static>)
+        .pages(&Paged {
+            lists: &["windows"],
+            page: Some(window::DEFAULT_LOGGED as usize),
+            most: Some(USAGE_KEPT as i64),
+            ..Paged::LIST
+        })
         .doc("Lists the composition of recent windows in tokens, the usage of models that were \
               asked with them, and totals over all windows by phase.")
         .result("`:windows`, newest last, and `:phases`, each a list of `:phase :system-prompt \

@@ -1,5 +1,6 @@
 //! The method table: every method with its documentation.
 
+mod batch;
 mod curation;
 mod model;
 mod notes;
@@ -16,6 +17,7 @@ use super::call::Call;
 use super::error::internal_error;
 use super::error_data::UnknownMethod;
 use super::method::{Method, Pace, method};
+use super::page::Paged;
 use super::param::Param;
 use super::params::Nothing;
 use super::{Step, context, memories, server, sessions, templates};
@@ -26,8 +28,21 @@ use crate::wire::message::WireError;
 /// The methods that show this table; the others of its family are in [`server`].
 static SERVER: &[Method] = &[
     method!("server", "methods", list => Vec<Listed>)
+        .pages(&Paged { brief: &["params", "result"], ..Paged::LIST })
         .doc("Lists the methods.")
         .result("A list of methods, each with its parameters."),
+    method!("server", "batch", batch::batch => batch::BatchResult)
+        .changes()
+        .doc(
+            "Carries out several calls in their order, with one answer and one notification for \
+             all. Methods that wait, compute for long or are about the server cannot be in it.",
+        )
+        .result(
+            "`:results`, in the order of the calls: for each `(:result RESULT)` or `(:error \
+             (:code :message :data))`. If an atomic batch fails, its error is that of the call, \
+             with its `:index`, counted from 0, and its `:method`.",
+        )
+        .pace(Pace::InOrder),
     method!("server", "schema", schema => Json)
         .doc(
             "Returns the JSON Schema of all methods, errors and notifications, from which a \

@@ -3,6 +3,7 @@
 use crate::rpc::chat::ProgressParams;
 use crate::rpc::error_data::InTurn;
 use crate::rpc::method::{Method, Pace, method};
+use crate::rpc::page::Paged;
 use crate::rpc::{chat, models};
 
 /// In the order of the documentation.
@@ -32,10 +33,9 @@ pub(super) static METHODS: &[Method] = &[
     method!("model", "approve", models::approve => models::Approved)
         .doc("Decides whether a model may make the tool call that its turn waits for. Without an \
               answer within ten minutes, the call is refused.")
-        .result("`:approval`; the error `no-such-approval` if no call waits for it.")
-        .changes_this_run()
-        .pace(Pace::InOrder),
+        .result("`:approval`; the error `no-such-approval` if no call waits for it."),
     method!("model", "list-providers", models::list_providers => Vec<models::ProviderResult<'static>>)
+        .pages(&Paged::LIST)
         .doc("Lists the configured providers. The first is the default.")
         .result("A list of `:name :kind :model :base-url :context` (or `:script`) `:key :key-from :limit \
                  :limit-from :default :max-tokens :price-input :price-output`. `:limit` is the model's \
@@ -50,9 +50,9 @@ pub(super) static METHODS: &[Method] = &[
               this (else `not-allowed`).")
         .result("Its entry in `list-providers`. There can be at most 100 providers \
                  (`too-many-providers`).")
-        .changes_this_run()
         .pace(Pace::InOrder),
     method!("model", "list-models", models::list_models => models::ModelsResult<'static>)
+        .pages(&Paged { lists: &["models"], ..Paged::LIST })
         .doc("Asks a provider for its models; waits for at most 20 seconds.")
         .result("`:provider`, and `:models`, their names in the provider's order. Errors are of \
                  the same kinds as for `chat`.")

@@ -2,6 +2,7 @@
 
 use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::notes;
+use crate::rpc::page::Paged;
 
 /// In the order of the documentation.
 pub(super) static METHODS: &[Method] = &[
@@ -15,9 +16,13 @@ pub(super) static METHODS: &[Method] = &[
                  :runs-shown`. The status \
                  is `:managed`, `:below-threshold`, `:disabled`, or `:failed` with the step and the \
                  reason.")
-        .changes_after_work()
         .pace(Pace::Aside),
     method!("template", "list-notes", notes::list_notes => Vec<notes::ViewResult<'static>>)
+        .pages(&Paged {
+            page: Some(notes::DEFAULT_LISTED as usize),
+            most: Some(notes::MAX_LISTED as i64),
+            ..Paged::LIST
+        })
         .doc("Lists the outcomes of note-taking, newest first.")
         .result("A list of `:view :session :turn :message :created :status :step :reason :template \
                  :source :path :sha256 :provider :model :recent-runs :passthrough-runs \

@@ -1,8 +1,8 @@
 //! The JSON Schema of the protocol, made from the structs that parameters are read into and results
 //! are written from. Names are spelled as in JSON messages.
 
-use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value as Json, json};
 
 use super::methods;
@@ -10,11 +10,9 @@ use crate::rpc::call::Topic;
 use crate::rpc::error_data::{CODES, ErrorData, PlainKind};
 use crate::rpc::method::Method;
 use crate::rpc::notification::schema_of;
+use crate::rpc::page::{self, PageParams};
 use crate::rpc::params::{KEY, RequestKey};
 use crate::wire::message::WireError;
-
-/// Formats that say how Rust keeps a number.
-const SIZES: [&str; 6] = ["int32", "int64", "uint32", "uint64", "uint", "double"];
 
 /// Returns the schema of all methods as one JSON document. Takes some milliseconds.
 pub(crate) fn document() -> Json {
@@ -49,13 +47,23 @@ fn described(method: &Method, params: &mut SchemaGenerator, results: &mut Schema
     if method.params().iter().any(|param| param.name == KEY) {
         given["properties"][KEY] = params.subschema_for::<RequestKey>().to_value();
     }
+    let mut result = of_result(results).to_value();
+    if let Some(paged) = method.paged {
+        let of_pages = PageParams::json_schema(params).to_value();
+        for name in method.params().iter().map(|param| param.name) {
+            if given["properties"][name].is_null() {
+                given["properties"][name] = of_pages["properties"][name.replace('-', "_")].clone();
+            }
+        }
+        result = json!({ "anyOf": [result, page::schema(paged, &result)] });
+    }
     given["additionalProperties"] = false.into();
     let mut described = json!({
         "description": method.doc,
         "family": method.family,
         "aliases": method.earlier_names().collect::<Vec<_>>(),
         "params": given,
-        "result": of_result(results),
+        "result": result,
     });
     if let Some(progress) = method.progress {
         described["progress"] = progress(results).to_value();
@@ -122,8 +130,7 @@ fn spell_as_json(schema: &mut Json) {
                     *name = name.as_str().unwrap_or_default().replace('-', "_").into();
                 }
             }
-            let is_size = |of: &Json| of.as_str().is_some_and(|of| SIZES.contains(&of));
-            if members.get("format").is_some_and(is_size) {
+            if members.get("type").is_some_and(|of| of != "string") {
                 members.remove("format");
             }
             if let Some(Json::String(text)) = members.get_mut("description") {

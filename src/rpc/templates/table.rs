@@ -2,10 +2,12 @@
 
 use super::trust;
 use crate::rpc::method::{Method, Pace, method};
+use crate::rpc::page::Paged;
 
 /// In the order of the documentation.
 pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("template", "list-templates", super::list_templates => Vec<super::TemplateLine>)
+        .pages(&Paged::LIST)
         .doc("Lists the templates: the project's, the user's (`templates/` in the folder of the \
               configuration) and the built-in ones.")
         .result("A list of `:name :source :trusted :description`, with `:path` for templates in files, \
@@ -37,6 +39,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .result("`:project :was-trusted`; the error `not-allowed` as for `trust-project`.")
         .pace(Pace::InOrder),
     method!("template", "list-trusted-projects", trust::list_trusted_projects => Vec<trust::TrustedShown>)
+        .pages(&Paged::LIST)
         .doc("Lists the trusted projects.")
         .result("A list of `:project :remote :since :standing`. The standing is `:same`, `:other` if \
                  another repository is at its place now, or `:gone`. The error `not-allowed` as for \

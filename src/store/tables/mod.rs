@@ -22,6 +22,7 @@ use rusqlite::Connection;
 
 pub(super) use self::items::{ITEM_COLUMNS, item_of, slot_of, with_columns};
 pub(super) use self::sql::{Columns, Statements, columns};
+pub(crate) use self::words::{MOST_INDEXED, MOST_READ, MOST_WORDS};
 
 /// Reads the tables.
 pub struct Reading<'a> {

@@ -11,13 +11,13 @@ use crate::retrieval;
 use crate::retrieval::words::{each_word, ends};
 
 /// Maximum number of distinct query words: half from the beginning, half from the end.
-const MOST_WORDS: usize = 128;
+pub(crate) const MOST_WORDS: usize = 128;
 
 /// Maximum number of query bytes that are read: half from the beginning, half from the end.
-const MOST_READ: usize = 64 << 10;
+pub(crate) const MOST_READ: usize = 64 << 10;
 
 /// Maximum number of bytes of a text that are indexed, from its beginning.
-const MOST_INDEXED: usize = 256 << 10;
+pub(crate) const MOST_INDEXED: usize = 256 << 10;
 
 /// Maximum number of query words to match when any of them may match; beyond it, only the rarest
 /// are used.

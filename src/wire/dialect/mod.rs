@@ -10,6 +10,8 @@ mod slynk;
 pub(crate) use self::slynk::{call_of, form_of};
 use super::frame::{Ends, MAX_PAYLOAD, write_framed};
 use super::message::{Id, Incoming, Outgoing, Request, WireError};
+use crate::value::json::to_json;
+use crate::value::sexp::print_into;
 use crate::value::{Value, kebab};
 
 /// A notation for messages. The first two have one message per line; the others put its length
@@ -87,6 +89,16 @@ impl Dialect {
     /// Returns the maximum length of a message that may be sent if `limit` bytes are allowed.
     pub fn longest(self, limit: usize) -> usize {
         if self.is_framed() { limit.min(MAX_PAYLOAD) } else { limit }
+    }
+
+    /// Returns the length of a datum as it is written, in bytes.
+    pub(crate) fn length_of(self, value: &Value) -> usize {
+        let mut out = Vec::new();
+        match self {
+            Self::Json => to_json(value, &mut out),
+            Self::Native | Self::Epc | Self::Slynk => print_into(value, &mut out),
+        }
+        out.len()
     }
 
     /// Decodes a line without its end, or a payload. Never fails: a bad one is

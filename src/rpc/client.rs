@@ -1,0 +1,79 @@
+//! A connection's client: whether it introduced itself, and the lists of which it has not read all
+//! pages.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::limits::LISTS_KEPT;
+use crate::value::Value;
+
+/// The state of one connection that its calls share.
+#[derive(Default)]
+pub(crate) struct Client {
+    is_introduced: AtomicBool,
+    lists: Mutex<Lists>,
+}
+
+/// The rest of a list, or of several in one result.
+pub(super) struct Rest {
+    /// Method that returned it.
+    pub(super) method: &'static str,
+    /// Lists with their places in the result.
+    pub(super) lists: Vec<(&'static str, Vec<Value>)>,
+    /// True if pages are taken from the end.
+    pub(super) newest_last: bool,
+    /// Maximum number of entries in a page.
+    pub(super) page: Option<usize>,
+    /// True if there was more than the handler returns at all.
+    pub(super) is_clamped: bool,
+    /// Approximate size in memory.
+    pub(super) bytes: usize,
+}
+
+#[derive(Default)]
+struct Lists {
+    /// Number of the last cursor.
+    last: u64,
+    /// Lists by their cursors, the oldest first.
+    rests: VecDeque<(u64, Rest)>,
+}
+
+impl Client {
+    /// Records that the client introduced itself.
+    pub(super) fn introduce(&self) {
+        self.is_introduced.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether the client introduced itself, so that it knows of pages.
+    pub(super) fn is_introduced(&self) -> bool {
+        self.is_introduced.load(Ordering::Relaxed)
+    }
+
+    /// Keeps the rest of a list and returns its cursor. Forgets the oldest lists if there are too
+    /// many, or if together they take more than `most_bytes`.
+    pub(super) fn keep(&self, rest: Rest, most_bytes: usize) -> String {
+        let mut lists = self.lists();
+        lists.last += 1;
+        let cursor = lists.last;
+        lists.rests.push_back((cursor, rest));
+        let bytes = |lists: &Lists| lists.rests.iter().map(|(_, rest)| rest.bytes).sum::<usize>();
+        while lists.rests.len() > LISTS_KEPT
+            || (lists.rests.len() > 1 && bytes(&lists) > most_bytes)
+        {
+            lists.rests.pop_front();
+        }
+        cursor.to_string()
+    }
+
+    /// Takes the list with this cursor.
+    pub(super) fn take(&self, cursor: &str) -> Option<Rest> {
+        let mut lists = self.lists();
+        let at = lists.rests.iter().position(|(known, _)| known.to_string() == cursor)?;
+        lists.rests.remove(at).map(|(_, rest)| rest)
+    }
+
+    fn lists(&self) -> MutexGuard<'_, Lists> {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,273 @@
+//! Lists in pages: a method returns its whole list, and the client gets as much of it as fits an
+//! answer, with a cursor for the rest. Handlers do not know about it.
+//!
+//! The rest of a list is kept as it was when the first page was made, so that following the cursor
+//! gives everything once, whatever changes meanwhile.
+
+mod cut;
+mod fields;
+
+use serde_json::{Value as Json, json};
+
+use super::call::Call;
+use super::client::{Client, Rest};
+use super::error::{application, param_error};
+use super::error_data::ErrorData;
+use super::limits::{LISTS_KEPT, PAGE_BYTES};
+use super::params::not_negative;
+use super::{Finish, Step};
+use crate::value::{Key, Value};
+use crate::wire::dialect::Dialect;
+use crate::wire::message::WireError;
+
+/// Parameters that every method with pages takes.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[expect(dead_code, reason = "it only describes the parameters")]
+pub(super) struct PageParams {
+    /// `:next` of an earlier answer; returns the next page of that list. Other parameters are
+    /// ignored.
+    cursor: Option<String>,
+    /// Return only these members of each entry.
+    fields: Option<Vec<String>>,
+    /// Return a page, with as many entries as fit this number of bytes.
+    max_bytes: Option<i64>,
+    /// Leave long members out of each entry.
+    brief: Option<bool>,
+}
+
+/// Minimum size of a page that a client may ask for, in bytes.
+pub(super) const SMALLEST_PAGE: usize = 1 << 10;
+/// Number of bytes reserved for the frame of the answer, the cursor and the counts.
+const FRAME_BYTES: usize = 512;
+/// Name of the list in a page of a result that is a list itself.
+const ITEMS: &str = "items";
+
+/// The lists in a method's result.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Paged {
+    /// Paths of the lists, such as `report.parts`; empty if the result itself is the list.
+    pub(super) lists: &'static [&'static str],
+    /// Members that `:brief` leaves out; empty if the method has no such parameter, or its own.
+    pub(super) brief: &'static [&'static str],
+    /// True if the newest entries are last. The first page has these, and later pages older ones.
+    pub(super) newest_last: bool,
+    /// Number of entries in a page unless the call has a `:limit`; `None` for as many as fit.
+    pub(super) page: Option<usize>,
+    /// Number of entries that the handler is asked for; `None` if it has no default limit.
+    pub(super) most: Option<i64>,
+}
+
+impl Paged {
+    /// A result that is a list, with the newest or best entries first.
+    pub(super) const LIST: Self =
+        Self { lists: &[], brief: &[], newest_last: false, page: None, most: None };
+
+    /// Returns the paths of the lists in a page.
+    pub(super) fn paths(&self) -> &'static [&'static str] {
+        if self.lists.is_empty() { &[ITEMS] } else { self.lists }
+    }
+}
+
+/// The parameters about pages of a call.
+struct Asked {
+    fields: Option<Vec<String>>,
+    is_brief: bool,
+    /// Size of the page; `None` if the client wants the whole list.
+    max_bytes: Option<usize>,
+    page: Option<usize>,
+}
+
+/// Returns the schema of a page of a result. Members of entries may be left out by `:fields` and
+/// `:brief`.
+pub(super) fn schema(paged: &Paged, whole: &Json) -> Json {
+    let mut page = json!({
+        "type": "object",
+        "properties": {
+            "truncated": {
+                "type": "boolean",
+                "description": "True if there is more than this page has.",
+            },
+            "next": {
+                "type": ["string", "null"],
+                "description": "Cursor of the next page; `nil` on the last.",
+            },
+            "left": { "type": "integer", "description": "Number of entries on later pages." },
+        },
+        "required": ["truncated", "next", "left"],
+    });
+    if paged.lists.is_empty() {
+        page["properties"][ITEMS] = whole.clone();
+    }
+    page
+}
+
+/// Runs a method whose result has pages.
+pub(super) fn run(
+    method: &'static str,
+    paged: &'static Paged,
+    call: Call,
+    mut params: Value,
+    run: fn(Call, Value) -> Result<Step, WireError>,
+) -> Result<Step, WireError> {
+    let given: Option<i64> = taken(&mut params, "max-bytes")?;
+    let most_bytes = call.tools.limits.max_message_bytes;
+    let max_bytes = given.map(|bytes| page_bytes(bytes, most_bytes)).transpose()?;
+    let paged_client = call.client.is_introduced().then_some(call.page_bytes);
+    let max_bytes = max_bytes.or(paged_client);
+    let (client, dialect) = (call.client.clone(), call.dialect);
+    if let Some(cursor) = taken::<String>(&mut params, "cursor")? {
+        let rest = client.take(&cursor).filter(|rest| rest.method == method);
+        let rest = rest.ok_or_else(|| no_such_cursor(&cursor))?;
+        let empty = Value::Map(Vec::new());
+        let max_bytes = max_bytes.unwrap_or(PAGE_BYTES);
+        return Ok(Step::Done(rest.page(empty, max_bytes, dialect, &client, most_bytes)));
+    }
+    let mut asked = Asked {
+        fields: taken(&mut params, "fields")?,
+        is_brief: !paged.brief.is_empty() && taken(&mut params, "brief")?.unwrap_or(false),
+        max_bytes,
+        page: paged.page,
+    };
+    if asked.max_bytes.is_some()
+        && (paged.page.is_some() || paged.newest_last || paged.most.is_some())
+    {
+        let limit = taken(&mut params, "limit")?;
+        asked.page = not_negative("limit", limit)?.or(paged.page);
+        if let Some(most) = paged.most {
+            params.put_first("limit", Value::Int(most));
+        }
+    }
+    let step = run(call, params)?;
+    if asked.max_bytes.is_none() && asked.fields.is_none() && !asked.is_brief {
+        return Ok(step);
+    }
+    let shape = move |value| asked.shape(method, paged, value, dialect, &client, most_bytes);
+    shaped(step, Box::new(shape))
+}
+
+/// Turns a whole result into what the client wants of it.
+type Shape = Box<dyn FnOnce(Value) -> Result<Value, WireError> + Send>;
+
+/// Returns a step whose answer is shaped, on a thread that may block if it is large.
+fn shaped(step: Step, shape: Shape) -> Result<Step, WireError> {
+    Ok(match step {
+        Step::Done(value) => Step::Done(shape(value)?),
+        Step::Await(work) => Step::Await(Box::pin(async { shaped(work.await?, shape) })),
+        Step::State(reach, operation) => {
+            let operation = move |engine: &mut _| match operation(engine)? {
+                Finish::Now(value) if value.exceeds(PAGE_BYTES) => {
+                    Ok(Finish::Later(Box::new(move || shape(value))))
+                }
+                Finish::Now(value) => Ok(shape(value).map_or_else(Finish::Refused, Finish::Now)),
+                Finish::Later(work) => Ok(Finish::Later(Box::new(move || shape(work()?)))),
+                Finish::Refused(error) => Ok(Finish::Refused(error)),
+            };
+            Step::State(reach, Box::new(operation))
+        }
+        other => other,
+    })
+}
+
+fn taken<T: serde::de::DeserializeOwned>(
+    params: &mut Value,
+    name: &str,
+) -> Result<Option<T>, WireError> {
+    let given = params.take_named(name).filter(|value| *value != Value::Nil);
+    let decoded = given.map(Value::decode).transpose();
+    decoded.map_err(|error| param_error(name, &error.message))
+}
+
+fn page_bytes(given: i64, most: usize) -> Result<usize, WireError> {
+    match usize::try_from(given) {
+        Ok(bytes) if (SMALLEST_PAGE..=most).contains(&bytes) => Ok(bytes),
+        _ => Err(param_error(
+            "max-bytes",
+            &format!("must be from {SMALLEST_PAGE} to {most}, got {given}"),
+        )),
+    }
+}
+
+fn no_such_cursor(cursor: &str) -> WireError {
+    let message = format!(
+        "no list with the cursor {cursor:?}: each cursor is for one call of its method on its own \
+         connection, and the server keeps the last {LISTS_KEPT} lists; list again"
+    );
+    application(&ErrorData::NoSuchCursor { cursor }, message)
+}
+
+impl Asked {
+    /// Returns the result with the wanted members of its entries, and as a page if one is wanted.
+    fn shape(
+        self,
+        method: &'static str,
+        paged: &'static Paged,
+        result: Value,
+        dialect: Dialect,
+        client: &Client,
+        most_bytes: usize,
+    ) -> Result<Value, WireError> {
+        let is_list = paged.lists.is_empty();
+        let mut whole = match is_list {
+            true => Value::Map(vec![(ITEMS.into(), result)]),
+            false => result,
+        };
+        let brief = if self.is_brief { paged.brief } else { &[] };
+        for path in paged.paths() {
+            if let Some(list) = fields::list_at(&mut whole, path) {
+                fields::choose(list, self.fields.as_deref(), brief)?;
+            }
+        }
+        let Some(max_bytes) = self.max_bytes else {
+            return Ok(match whole {
+                Value::Map(mut entries) if is_list => {
+                    entries.pop().map(|(_, v)| v).unwrap_or_default()
+                }
+                whole => whole,
+            });
+        };
+        let lists: Vec<_> = paged
+            .paths()
+            .iter()
+            .filter_map(|path| Some((*path, std::mem::take(fields::list_at(&mut whole, path)?))))
+            .collect();
+        let entries = lists.first().map_or(0, |(_, items)| items.len());
+        let rest = Rest {
+            method,
+            lists,
+            newest_last: paged.newest_last,
+            page: self.page,
+            is_clamped: paged.most.is_some_and(|most| entries as i64 >= most),
+            bytes: 0,
+        };
+        Ok(rest.page(whole, max_bytes, dialect, client, most_bytes))
+    }
+}
+
+impl Rest {
+    /// Fills a page with as many entries as fit, and keeps the rest for the client.
+    fn page(
+        mut self,
+        mut page: Value,
+        max_bytes: usize,
+        dialect: Dialect,
+        client: &Client,
+        most_bytes: usize,
+    ) -> Value {
+        let room = max_bytes.saturating_sub(FRAME_BYTES + dialect.length_of(&page));
+        let taken = cut::fill(&mut self.lists, room, self.page, self.newest_last, dialect);
+        for (path, items) in taken {
+            fields::put_list(&mut page, path, items);
+        }
+        let left: usize = self.lists.iter().map(|(_, items)| items.len()).sum();
+        let is_clamped = self.is_clamped;
+        self.bytes = self.lists.iter().flat_map(|(_, items)| items).map(Value::weight).sum();
+        let next = (left > 0).then(|| client.keep(self, most_bytes));
+        if let Value::Map(entries) = &mut page {
+            let member = |name: &str, value: Value| (Key::from(name), value);
+            entries.push(member("truncated", Value::Bool(left > 0 || is_clamped)));
+            entries.push(member("next", next.map_or(Value::Nil, Value::Str)));
+            entries.push(member("left", Value::from(left as u64)));
+        }
+        page
+    }
+}

@@ -1,0 +1,145 @@
+//! Cuts lists to a size in bytes, and entries that are too long for any page.
+
+use crate::value::{Key, Value};
+use crate::wire::dialect::Dialect;
+
+/// Member that says of an entry that its longest parts were cut.
+const TRUNCATED: &str = "truncated";
+/// Number of attempts to shorten an entry, each of which removes at least what is too much of its
+/// longest part.
+const ATTEMPTS: usize = 64;
+
+/// A list and its place in the result.
+type At = (&'static str, Vec<Value>);
+
+/// Takes as many entries as fit `room` bytes: from the first list, then from the next, and at most
+/// `most` of each. Removes lists that are complete. The first entry is shortened if it does not
+/// fit.
+pub(super) fn fill(
+    lists: &mut Vec<At>,
+    room: usize,
+    most: Option<usize>,
+    newest_last: bool,
+    dialect: Dialect,
+) -> Vec<At> {
+    let (mut room, mut is_first) = (room, true);
+    let mut filled = Vec::new();
+    while let Some((path, items)) = lists.first_mut() {
+        let mut taken = Vec::new();
+        if !newest_last {
+            items.reverse();
+        }
+        while let Some(mut item) = items.pop() {
+            let mut bytes = dialect.length_of(&item) + 1;
+            if bytes > room && is_first {
+                item = shortened(item, room, dialect);
+                bytes = dialect.length_of(&item) + 1;
+            } else if bytes > room || most.is_some_and(|most| taken.len() >= most) {
+                items.push(item);
+                break;
+            }
+            (room, is_first) = (room.saturating_sub(bytes), false);
+            taken.push(item);
+        }
+        match newest_last {
+            true => taken.reverse(),
+            false => items.reverse(),
+        }
+        filled.push((*path, taken));
+        if !items.is_empty() {
+            break;
+        }
+        lists.remove(0);
+    }
+    filled
+}
+
+/// Returns an entry with its longest parts cut, and marked as such.
+fn shortened(mut item: Value, room: usize, dialect: Dialect) -> Value {
+    if let Value::Map(entries) = &mut item {
+        entries.push((Key::from(TRUNCATED), Value::Bool(true)));
+    }
+    for _ in 0..ATTEMPTS {
+        let bytes = dialect.length_of(&item) + 1;
+        match bytes.checked_sub(room) {
+            None | Some(0) => break,
+            Some(surplus) => shorten(&mut item, surplus, dialect),
+        }
+    }
+    item
+}
+
+/// Removes about `surplus` bytes from the longest part.
+fn shorten(value: &mut Value, surplus: usize, dialect: Dialect) {
+    let longest = |values: &mut dyn Iterator<Item = &Value>| {
+        values.enumerate().max_by_key(|(_, value)| dialect.length_of(value)).map(|(at, _)| at)
+    };
+    match value {
+        Value::Str(text) => {
+            text.truncate(text.floor_char_boundary(text.len().saturating_sub(surplus)));
+        }
+        Value::Map(entries) => {
+            if let Some(at) = longest(&mut entries.iter().map(|(_, value)| value)) {
+                shorten(&mut entries[at].1, surplus, dialect);
+            }
+        }
+        Value::List(items) | Value::Vector(items) => {
+            let mut removed = 0;
+            while removed < surplus
+                && let Some(item) = items.pop()
+            {
+                removed += dialect.length_of(&item) + 1;
+            }
+        }
+        other => *other = Value::Nil,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(range: std::ops::Range<i64>) -> Vec<Value> {
+        range.map(Value::Int).collect()
+    }
+
+    #[test]
+    fn lists_are_filled_one_after_the_other() {
+        let mut lists = vec![("a", numbers(0..4)), ("b", numbers(4..9))];
+        let mut fill = |room, most| fill(&mut lists, room, most, false, Dialect::Native);
+        assert_eq!(fill(6, None), [("a", numbers(0..3))]);
+        assert_eq!(fill(6, None), [("a", numbers(3..4)), ("b", numbers(4..6))]);
+        assert_eq!(fill(100, Some(2)), [("b", numbers(6..8))]);
+        assert_eq!(fill(100, Some(2)), [("b", numbers(8..9))]);
+        assert!(lists.is_empty());
+    }
+
+    #[test]
+    fn the_newest_come_first_and_stay_in_their_order() {
+        let mut lists = vec![("a", numbers(0..5))];
+        let mut fill = |room, most| fill(&mut lists, room, most, true, Dialect::Json);
+        assert_eq!(fill(4, None), [("a", numbers(3..5))]);
+        assert_eq!(fill(100, Some(0)), [("a", vec![])]);
+        assert_eq!(fill(100, None), [("a", numbers(0..3))]);
+    }
+
+    #[test]
+    fn an_entry_that_is_too_long_for_any_page_is_shortened_and_says_so() {
+        let entry = |text: String| {
+            let list = Value::List(numbers(0..50));
+            let entries = [("id", Value::Int(1)), ("text", Value::Str(text)), ("list", list)];
+            Value::Map(entries.map(|(name, value)| (Key::from(name), value)).to_vec())
+        };
+        for text in ["x".repeat(5000), "\n\u{1}λ\"".repeat(2000), String::new()] {
+            for dialect in [Dialect::Native, Dialect::Json] {
+                let mut lists = vec![("a", vec![entry(text.clone())])];
+                let filled = fill(&mut lists, 100, None, false, dialect);
+                let item = &filled[0].1[0];
+                assert!(dialect.length_of(item) < 100, "{item:?}");
+                assert_eq!(item.get("id"), Some(&Value::Int(1)));
+                assert_eq!(item.get(TRUNCATED), Some(&Value::Bool(true)));
+                assert!(lists.is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The limits of the server in one list, which `initialize` and `server-info` return and the
+//! reference repeats.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::agent::{Limits, MOST_PROVIDERS};
+use crate::context::manager::MAX_CAPACITY;
+use crate::files::DEFAULT_MAX_TREE_ENTRIES;
+use crate::provider::{MAX_ANSWER_BYTES, MAX_MODEL_LIST_BYTES};
+use crate::rpc::limits::{
+    CALLS_ASIDE, CALLS_ELSEWHERE, LISTS_KEPT, MAX_BATCH, MAX_CANCEL_BYTES, PAGE_BYTES,
+    WAITING_CALLS, WAITING_INPUTS,
+};
+use crate::rpc::memories::MAX_MEMORY_BYTES;
+use crate::rpc::messages::MAX_ADDED;
+use crate::rpc::notes::MAX_LISTED;
+use crate::rpc::params::{MAX_METADATA_BYTES, MAX_NAME_BYTES, MAX_SHORT_BYTES};
+use crate::rpc::sessions::MAX_HITS;
+use crate::store::{MOST_INDEXED, MOST_READ, MOST_WORDS, REMEMBERED_REQUESTS, UNDO_DEPTH};
+use crate::template;
+use crate::value::MAX_DATA;
+use crate::value::sexp::MAX_DEPTH;
+use crate::wire::frame::MAX_PAYLOAD;
+
+/// All limits that a client may meet.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Limits")]
+pub(in crate::rpc) struct LimitsShown {
+    /// Maximum size of a message in either direction, in bytes.
+    max_message_bytes: usize,
+    /// Maximum size of a message that has its length before it, in bytes.
+    max_framed_bytes: usize,
+    /// Maximum nesting of a message.
+    max_depth: usize,
+    /// Maximum number of data in a message.
+    max_data: usize,
+    /// Maximum size of a `cancel`, in bytes.
+    max_cancel_bytes: usize,
+    /// Size of a page, in bytes, unless a call names another.
+    page_bytes: usize,
+    /// Maximum number of lists of which pages remain.
+    lists_kept: usize,
+    /// Maximum number of calls in a batch.
+    max_batch_calls: usize,
+    /// Maximum size of a file that is read, in bytes.
+    max_file_bytes: u64,
+    /// Number of items that a manager holds unless it is configured.
+    max_items: usize,
+    /// Maximum number of items that a manager can be configured to hold.
+    max_capacity: usize,
+    /// Maximum size of the name of a manager, set or session, and of a request key, in bytes.
+    max_name_bytes: usize,
+    /// Maximum size of the metadata of an item, in bytes.
+    max_metadata_bytes: usize,
+    /// Maximum size of a project, a model's name, and the id or name of a tool's call, in bytes.
+    max_short_bytes: usize,
+    /// Maximum number of messages in one `add-message`.
+    max_added_messages: usize,
+    /// Maximum size of a memory, in bytes.
+    max_memory_bytes: usize,
+    /// Maximum number of hits of `search-sessions`.
+    max_search_hits: i64,
+    /// Maximum number of entries of `list-notes`.
+    max_listed_notes: u64,
+    /// Maximum number of providers.
+    max_providers: usize,
+    /// Minimum number of changes of a manager that can be undone.
+    undo_steps: u64,
+    /// Minimum number of request keys that are remembered.
+    keys_remembered: i64,
+    /// Maximum size of the part of a query that is read, in bytes.
+    max_query_bytes: usize,
+    /// Maximum number of different words of a query.
+    max_query_words: usize,
+    /// Maximum size of the part of a message that is indexed for search, in bytes.
+    max_indexed_bytes: usize,
+    /// Maximum number of entries of a directory tree.
+    max_tree_entries: u64,
+    /// Maximum size of the text, thoughts and calls of a model's answer, in bytes.
+    max_answer_bytes: usize,
+    /// Maximum size of a server's list of models, in bytes.
+    max_model_list_bytes: usize,
+    /// Maximum number of items of lists that a template visits.
+    max_template_visits: usize,
+    /// Maximum number of calls of a connection that wait.
+    max_waiting_calls: usize,
+    /// Maximum number of calls of a connection that read directories at once.
+    max_calls_aside: usize,
+    /// Maximum number of calls of a connection that wait for models at once.
+    max_calls_elsewhere: usize,
+    /// Maximum number of inputs of a REPL that wait.
+    max_waiting_inputs: usize,
+}
+
+impl From<Limits> for LimitsShown {
+    fn from(Limits { max_message_bytes, max_file_bytes, max_items }: Limits) -> Self {
+        Self {
+            max_message_bytes,
+            max_framed_bytes: MAX_PAYLOAD,
+            max_depth: MAX_DEPTH,
+            max_data: MAX_DATA,
+            max_cancel_bytes: MAX_CANCEL_BYTES,
+            page_bytes: PAGE_BYTES,
+            lists_kept: LISTS_KEPT,
+            max_batch_calls: MAX_BATCH,
+            max_file_bytes,
+            max_items,
+            max_capacity: MAX_CAPACITY,
+            max_name_bytes: MAX_NAME_BYTES,
+            max_metadata_bytes: MAX_METADATA_BYTES,
+            max_short_bytes: MAX_SHORT_BYTES,
+            max_added_messages: MAX_ADDED,
+            max_memory_bytes: MAX_MEMORY_BYTES,
+            max_search_hits: MAX_HITS,
+            max_listed_notes: MAX_LISTED,
+            max_providers: MOST_PROVIDERS,
+            undo_steps: UNDO_DEPTH,
+            keys_remembered: REMEMBERED_REQUESTS,
+            max_query_bytes: MOST_READ,
+            max_query_words: MOST_WORDS,
+            max_indexed_bytes: MOST_INDEXED,
+            max_tree_entries: DEFAULT_MAX_TREE_ENTRIES,
+            max_answer_bytes: MAX_ANSWER_BYTES,
+            max_model_list_bytes: MAX_MODEL_LIST_BYTES,
+            max_template_visits: template::MAX_ITEMS,
+            max_waiting_calls: WAITING_CALLS,
+            max_calls_aside: CALLS_ASIDE,
+            max_calls_elsewhere: CALLS_ELSEWHERE,
+            max_waiting_inputs: WAITING_INPUTS,
+        }
+    }
+}

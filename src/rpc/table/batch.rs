@@ -1,0 +1,218 @@
+//! Several calls in one: all or nothing, or each for itself.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::find;
+use crate::engine::Engine;
+use crate::rpc::call::Call;
+use crate::rpc::error::param_error;
+use crate::rpc::limits::{MAX_BATCH, PAGE_BYTES};
+use crate::rpc::method::{Change, Method, Pace};
+use crate::rpc::page::SMALLEST_PAGE;
+use crate::rpc::spelling::spelled;
+use crate::rpc::{Finish, Operation, Step};
+use crate::value::{Value, kebab};
+use crate::wire::dialect::Dialect;
+use crate::wire::message::WireError;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Batch {
+    /// The calls in their order, each with its `:method` and the `:params` that the method takes.
+    calls: Vec<BatchCall>,
+    /// Undo everything if a call fails. By default each call is carried out for itself.
+    atomic: Option<bool>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct BatchCall {
+    method: String,
+    #[schemars(with = "serde_json::Value")]
+    params: Option<Value>,
+}
+
+/// A call whose first part is done.
+struct Begun {
+    /// Name by which it was called.
+    name: String,
+    method: &'static Method,
+    rest: Rest,
+}
+
+enum Rest {
+    Answer(Value),
+    Operation(Operation),
+}
+
+type Outcome = Result<Finish, WireError>;
+
+pub(super) fn batch(call: Call, given: Batch) -> Result<Step, WireError> {
+    if !(1..=MAX_BATCH).contains(&given.calls.len()) {
+        let message = format!("must be from 1 to {MAX_BATCH}, got {}", given.calls.len());
+        return Err(param_error("calls", &message));
+    }
+    let is_atomic = given.atomic.unwrap_or(false);
+    let dialect = call.dialect;
+    let page_bytes = (PAGE_BYTES / given.calls.len()).max(SMALLEST_PAGE);
+    let call = Call { id: None, page_bytes, ..call };
+    let mut calls = Vec::with_capacity(given.calls.len());
+    for (index, one) in given.calls.into_iter().enumerate() {
+        let name = one.method.clone();
+        match begin(&call, one, index) {
+            Err(error) if is_atomic => return Err(placed(error, index, &name)),
+            begun => calls.push(begun),
+        }
+    }
+    Step::then(move |engine| {
+        let outcomes = match is_atomic {
+            false => apart(engine, calls, dialect),
+            true => match engine.part(|engine| together(engine, calls, dialect)) {
+                Ok(outcomes) => outcomes,
+                Err(error) => return Ok(Finish::Refused(error)),
+            },
+        };
+        Ok(answer(outcomes))
+    })
+}
+
+/// Does the part of a call before the engine.
+fn begin(
+    call: &Call,
+    BatchCall { method, params }: BatchCall,
+    at: usize,
+) -> Result<Begun, WireError> {
+    let mut params = params.unwrap_or_default();
+    let name = kebab(&method).into_owned();
+    let found = find(&name, &mut params);
+    let method = found.map_err(|error| spelled(error, call.dialect, None))?;
+    let refused = |why: &str| {
+        let message = format!("{} cannot be in a batch: it {why}; call it alone", method.name);
+        Err(param_error(&format!("calls[{at}].method"), &message))
+    };
+    if let Some(why) = why_alone(method) {
+        return refused(why);
+    }
+    let dialect = call.dialect;
+    let step = method.run(call.clone(), params);
+    match step.map_err(|error| spelled(error, dialect, Some(method)))? {
+        Step::Done(answer) => Ok(Begun { name, method, rest: Rest::Answer(answer) }),
+        Step::State(_, operation) => Ok(Begun { name, method, rest: Rest::Operation(operation) }),
+        _ => refused("waits for something outside the state"),
+    }
+}
+
+/// Returns why a method cannot be in a batch, if it cannot.
+fn why_alone(method: &Method) -> Option<&'static str> {
+    match (method.pace, method.change, method.family) {
+        (Pace::Aside, ..) => Some("waits for a model, a disk or a person"),
+        (Pace::InOrder, Change::Nothing, _) => Some("computes for long"),
+        (.., "server" | "model") => Some("is about the connection or the server"),
+        (_, Change::AfterWork, "template") => Some("changes files"),
+        _ => None,
+    }
+}
+
+/// Carries out each call for itself.
+fn apart(
+    engine: &mut Engine,
+    calls: Vec<Result<Begun, WireError>>,
+    dialect: Dialect,
+) -> Vec<Outcome> {
+    let one =
+        |begun: Result<Begun, WireError>| engine.part(|engine| carry_out(engine, begun?, dialect));
+    calls.into_iter().map(one).collect()
+}
+
+/// Carries out all calls. Fails with the first that fails.
+fn together(
+    engine: &mut Engine,
+    calls: Vec<Result<Begun, WireError>>,
+    dialect: Dialect,
+) -> Result<Vec<Outcome>, WireError> {
+    let one = |(index, begun): (usize, Result<Begun, WireError>)| {
+        let begun = begun?;
+        let name = begun.name.clone();
+        carry_out(engine, begun, dialect).map(Ok).map_err(|error| placed(error, index, &name))
+    };
+    calls.into_iter().enumerate().map(one).collect()
+}
+
+fn carry_out(engine: &mut Engine, begun: Begun, dialect: Dialect) -> Outcome {
+    let outcome = match begun.rest {
+        Rest::Answer(answer) => Ok(Finish::Now(answer)),
+        Rest::Operation(operation) => match operation(engine).map_err(WireError::from) {
+            Ok(Finish::Refused(error)) => Err(error),
+            outcome => outcome,
+        },
+    };
+    outcome.map_err(|error| spelled(error, dialect, Some(begun.method)))
+}
+
+/// Says in an error which call of the batch it is about.
+fn placed(error: WireError, index: usize, method: &str) -> WireError {
+    let message = format!(
+        "call {} of the batch, {method}: {}; nothing of the batch was kept",
+        index + 1,
+        error.message
+    );
+    let mut data = match error.data {
+        Value::Map(entries) => entries,
+        _ => Vec::new(),
+    };
+    data.push(("index".into(), Value::from(index as u64)));
+    data.push(("method".into(), method.into()));
+    WireError { data: Value::Map(data), ..WireError::new(error.code, message) }
+}
+
+/// Results in the order of the calls.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct BatchResult {
+    /// The outcome of each call.
+    results: Vec<CallOutcome>,
+}
+
+/// The outcome of a call in a batch: its result or its error.
+#[derive(Serialize, JsonSchema)]
+struct CallOutcome {
+    /// The result that the method has alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Value>,
+    /// The error that the method has alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<CallError>,
+}
+
+/// An error of a call in a batch.
+#[derive(Serialize, JsonSchema)]
+struct CallError {
+    /// Code for programs.
+    code: i32,
+    /// Phrase for people.
+    message: String,
+    /// Details for programs; `nil` if there are none.
+    data: Value,
+}
+
+/// Returns the answer, after the work that the calls left for later.
+fn answer(outcomes: Vec<Outcome>) -> Finish {
+    let is_ready = |outcome: &Outcome| !matches!(outcome, Ok(Finish::Later(_)));
+    match outcomes.iter().all(is_ready) {
+        true => Finish::Now(results(outcomes)),
+        false => Finish::Later(Box::new(move || Ok(results(outcomes)))),
+    }
+}
+
+fn results(outcomes: Vec<Outcome>) -> Value {
+    let finished = |finish: Finish| match finish {
+        Finish::Now(value) => Ok(value),
+        Finish::Later(work) => work(),
+        Finish::Refused(error) => Err(error),
+    };
+    let shown = |outcome: Outcome| match outcome.and_then(finished) {
+        Ok(result) => CallOutcome { result: Some(result), error: None },
+        Err(WireError { code, message, data }) => {
+            CallOutcome { result: None, error: Some(CallError { code, message, data }) }
+        }
+    };
+    Value::of(&BatchResult { results: outcomes.into_iter().map(shown).collect() })
+}
