@@ -72,11 +72,11 @@ Emacs package, then for `contexture' in the variable `exec-path', then in
     load-set drop-set open-session rename-session delete-session restore-session
     import-session add-message pin-message checkpoint rollback undo-rollback
     fork-session restore-revision prune-session summarize-session process-turn
-    report-usage remember ground-query forget trust-project distrust-project chat
-    batch
+    report-usage remember ground-query forget trust-project distrust-project
+    take-notes chat approve configure-provider backup batch
     add-context update-context remove-context move-context pin-context
     clear-context refresh-context switch-session prune-context
-    auto-manage-context summarize-context)
+    auto-manage-context summarize-context manage-context)
   "Methods that take a request key, so that they are not applied twice.
 All of the server's are here, then their earlier names, but not
 `configure-session', which also reads settings, and gives the same when

@@ -38,7 +38,7 @@ pub(crate) struct GroundedShown {
     relevance: f64,
     /// Only if embeddings are configured: `:used`, or the reason why only words counted.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "server", schemars(with = "Option<String>"))]
+    #[cfg_attr(feature = "server", schemars(with = "Option<String>", extend("format" = "keyword or text")))]
     embedding: Option<Value>,
 }
 
@@ -96,7 +96,7 @@ pub(crate) struct MemoryShown {
     relevance: Option<f64>,
     /// Only if embeddings are configured, and when it is stored: `:used`, or the reason why there is no vector.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "server", schemars(with = "Option<String>"))]
+    #[cfg_attr(feature = "server", schemars(with = "Option<String>", extend("format" = "keyword or text")))]
     embedding: Option<Value>,
 }
 

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::access::Access;
 use super::answerer::{Answerer, NoModel};
 use super::client::Client;
+use super::keyed::Keyed;
 use super::peer::Peer;
 use crate::agent::{Job, Limits, Services, WantedCounter};
 use crate::engine::Handle;
@@ -101,6 +102,10 @@ pub struct Call {
     /// Set when the client no longer wants the answer. The connection can find this token only
     /// while the call lives.
     pub cancelled: Arc<CancellationToken>,
+    /// Set once the client has hung up.
+    pub hung_up: CancellationToken,
+    /// Key of a call whose method stores the outcome itself.
+    pub(crate) key: Option<Keyed>,
     /// Set once the call has taken effect, so that later changes of the same may be made. The server
     /// sets it at the end of the call, unless the call did so earlier.
     pub effective: CancellationToken,

@@ -1,7 +1,9 @@
 //! Request keys: a call repeated with the same key gets the first answer and changes nothing.
-//! Handlers do not know about them.
+//! Handlers do not know about them, except that of `chat`, whose turn has several steps.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
+use std::time::SystemTime;
 
 use blake3::Hasher;
 
@@ -18,9 +20,15 @@ use crate::wire::message::WireError;
 /// Parameters that name the place of a change. The same key counts separately for each place.
 const PLACES: [&str; 4] = ["session", "manager", "managers", "name"];
 
+/// Marks the start of the server in the names of keys that do not outlive it.
+static START: LazyLock<String> = LazyLock::new(|| {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    format!("{:x}-{:x} ", std::process::id(), since.as_nanos())
+});
+
 /// The key of a call, with the name and hash for storing its answer.
 #[derive(Clone)]
-pub(super) struct Keyed {
+pub(crate) struct Keyed {
     /// Method, key, and a hash of the place.
     name: String,
     /// Name under which earlier releases stored their answers.
@@ -33,8 +41,16 @@ pub(super) struct Keyed {
 enum Known {
     /// The stored answer of an earlier call.
     Answer(Value),
-    /// The reason why the call cannot be answered.
-    Reused(WireError),
+    /// The stored error of an earlier call, or the reason why the call cannot be answered.
+    Refused(WireError),
+}
+
+/// What is known of a turn with a key before it begins.
+pub(super) enum Turn {
+    /// It has ended, with this answer.
+    Ended(Result<Value, WireError>),
+    /// It may begin. An earlier call with the key failed with an error of this kind, if one did.
+    MayBegin(Option<String>),
 }
 
 impl Keyed {
@@ -67,8 +83,74 @@ impl Keyed {
         match engine.ask_blocking(move |engine| keyed.known(engine)).map_err(engine_error)? {
             None => Ok(None),
             Some(Known::Answer(value)) => Ok(Some(value)),
-            Some(Known::Reused(error)) => Err(error),
+            Some(Known::Refused(error)) => Err(error),
         }
+    }
+
+    /// Limits the key to the running server, for changes that do not outlive it.
+    pub(super) fn of_this_run(mut self) -> Self {
+        self.name.insert_str(1, &START);
+        self
+    }
+
+    /// Returns the name under which the steps of a turn are recorded.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Binds the key to the parameters of a turn, unless the turn has ended.
+    pub(super) async fn begin(&self, engine: &Handle) -> Result<Turn, WireError> {
+        let keyed = self.clone();
+        let (begun, failed) = (self.of_turn("begun"), self.of_turn("failed"));
+        let known = engine.ask(move |engine| {
+            match keyed.known(engine)? {
+                Some(Known::Answer(value)) => return Ok(Turn::Ended(Ok(value))),
+                Some(Known::Refused(error)) => return Ok(Turn::Ended(Err(error))),
+                None => {}
+            }
+            match engine.recorded(&begun)? {
+                None => engine.record(&begun, &keyed.hash)?,
+                Some(hash) if hash != keyed.hash => return Ok(Turn::Ended(Err(other_params()))),
+                Some(_) => {}
+            }
+            Ok(Turn::MayBegin(engine.recorded(&failed)?))
+        });
+        known.await.map_err(engine_error)
+    }
+
+    /// Stores the outcome of a turn: its answer, or that it was cancelled. Of a failure, which may be
+    /// tried again, only the kind is stored.
+    pub(super) async fn end(
+        &self,
+        engine: &Handle,
+        outcome: &Result<Value, WireError>,
+        is_cancelled: bool,
+    ) {
+        let record = match outcome {
+            Ok(value) => (self.name.clone(), format!("{} {}", self.hash, print_value(value))),
+            // Before the question was in the log, nothing has happened.
+            Err(error) if error.data.get("question").is_none() => return,
+            Err(error) if is_cancelled => {
+                let stored = StoredError { message: &error.message, data: &error.data };
+                (self.name.clone(), format!("{CANCELLED}{} {}", self.hash, stored.print()))
+            }
+            Err(error) => match error.data.get("kind") {
+                Some(Value::Keyword(kind)) => (self.of_turn("failed"), kind.to_string()),
+                _ => return,
+            },
+        };
+        let kept = engine.ask(move |engine| match engine.recorded(&record.0)? {
+            Some(_) => Ok(()),
+            None => engine.record(&record.0, &record.1),
+        });
+        // The outcome matters more than its record.
+        if let Err(error) = kept.await {
+            tracing::warn!("cannot store the outcome of a turn under its key: {error}");
+        }
+    }
+
+    fn of_turn(&self, what: &str) -> String {
+        format!("{} {what}", self.name)
     }
 
     fn known(&self, engine: &mut Engine) -> Result<Option<Known>, EngineError> {
@@ -76,18 +158,18 @@ impl Keyed {
         let is_earlier = kept.is_none() && engine.recorded(&self.earlier)?.is_some();
         let kept = kept.as_deref().and_then(|kept| kept.split_once(' '));
         Ok(match kept {
-            None if is_earlier => Some(Known::Reused(reused(
+            None if is_earlier => Some(Known::Refused(reused(
                 "was answered by an earlier release, which stored no answer to repeat; check \
                  whether the change was made, and use a new key to make another",
             ))),
             None => None,
             Some((hash, text)) if hash == self.hash => {
-                Some(read_value(text).map_or_else(|| Known::Reused(damaged()), Known::Answer))
+                Some(read_value(text).map_or_else(|| Known::Refused(damaged()), Known::Answer))
             }
-            Some(_) => Some(Known::Reused(reused(
-                "was used for a call with other parameters; use a new key for each call, and the \
-                 same key only to repeat a call unchanged",
-            ))),
+            Some((hash, text)) if hash.strip_prefix(CANCELLED) == Some(&self.hash) => {
+                Some(Known::Refused(StoredError::read(text).unwrap_or_else(damaged)))
+            }
+            Some(_) => Some(Known::Refused(other_params())),
         })
     }
 
@@ -108,7 +190,7 @@ impl Keyed {
         Box::new(move |engine| {
             match self.known(engine)? {
                 Some(Known::Answer(value)) => return Ok(Finish::Now(value)),
-                Some(Known::Reused(error)) => return Ok(Finish::Refused(error)),
+                Some(Known::Refused(error)) => return Ok(Finish::Refused(error)),
                 None => {}
             }
             // What is made later is made now: it is kept in the same step as the change.
@@ -127,6 +209,34 @@ impl Keyed {
             }
         })
     }
+}
+
+/// Marks the stored error of a turn that was cancelled.
+const CANCELLED: char = '!';
+
+/// The error of a cancelled turn, as it is stored.
+struct StoredError<'a> {
+    message: &'a str,
+    data: &'a Value,
+}
+
+impl StoredError<'_> {
+    fn print(&self) -> String {
+        print_value(&Value::List(vec![Value::from(self.message), self.data.clone()]))
+    }
+
+    fn read(text: &str) -> Option<WireError> {
+        let Some(Value::List(parts)) = read_value(text) else { return None };
+        let [Value::Str(message), data] = &parts[..] else { return None };
+        Some(WireError { data: data.clone(), ..WireError::new(WireError::CANCELLED, message) })
+    }
+}
+
+fn other_params() -> WireError {
+    reused(
+        "was used for a call with other parameters; use a new key for each call, and the same key \
+         only to repeat a call unchanged",
+    )
 }
 
 fn reused(why: &str) -> WireError {

@@ -55,6 +55,8 @@ pub(super) enum Change {
     InEngine,
     /// A change after work that a repeated call can skip.
     AfterWork,
+    /// Like `AfterWork`, of something that does not outlive the server.
+    OfThisRun,
 }
 
 /// Place where the first part of a method, the one before the engine, runs.
@@ -143,6 +145,11 @@ impl Method {
         Self { change: Change::AfterWork, ..self }
     }
 
+    /// Declares that the method changes, after work, something that does not outlive the server.
+    pub(super) const fn changes_this_run(self) -> Self {
+        Self { change: Change::OfThisRun, ..self }
+    }
+
     /// Declares the lists in the result that are answered in pages.
     pub(super) const fn pages(self, paged: &'static Paged) -> Self {
         Self { paged: Some(paged), ..self }
@@ -163,8 +170,8 @@ impl Method {
                 &paged[..paged.len() - 1]
             }
             (Some(_), _) => (self.paged_params)(),
-            (None, Change::Nothing | Change::ByItself) => &params[..params.len() - 1],
-            (None, Change::InEngine | Change::AfterWork) => params,
+            (None, Change::Nothing) => &params[..params.len() - 1],
+            (None, _) => params,
         }
     }
 
@@ -187,7 +194,7 @@ impl Method {
     ///
     /// # Errors
     /// Fails if the parameters are invalid or name something that does not exist.
-    pub fn run(&self, call: Call, mut params: Value) -> Result<Step, WireError> {
+    pub fn run(&self, mut call: Call, mut params: Value) -> Result<Step, WireError> {
         self.check_names(&params)?;
         if call.dialect == Dialect::Json {
             self.without_nulls(&mut params);
@@ -195,13 +202,21 @@ impl Method {
         if let Some(paged) = self.paged {
             return page::run(self.name, paged, call, params, self.run);
         }
-        if matches!(self.change, Change::Nothing | Change::ByItself) {
+        if self.change == Change::Nothing {
             return (self.run)(call, params);
         }
         let Some(key) = Keyed::take(self.name, &mut params, call.is_session_named)? else {
             return (self.run)(call, params);
         };
-        if self.change == Change::AfterWork
+        let key = match self.change {
+            Change::OfThisRun => key.of_this_run(),
+            _ => key,
+        };
+        if self.change == Change::ByItself {
+            call.key = Some(key);
+            return (self.run)(call, params);
+        }
+        if matches!(self.change, Change::AfterWork | Change::OfThisRun)
             && self.pace != Pace::Prompt
             && let Some(answer) = key.look_up(&call.tools.engine)?
         {

@@ -255,7 +255,7 @@ pub(super) fn stored_count(
 /// Metadata, stored completely. Known names are `:filename`, `:project`, `:start-line`, `:end-line`,
 /// `:language`, `:symbol`, `:package` and `:origin`; the values of `:origin` are listed here.
 #[derive(JsonSchema)]
-#[schemars(rename = "Metadata", rename_all = "kebab-case")]
+#[schemars(rename = "Metadata", rename_all = "kebab-case", extend("additionalProperties" = true))]
 #[expect(dead_code, reason = "it only describes what metadata may be")]
 pub(super) struct KnownMetadata {
     filename: Option<String>,

@@ -54,8 +54,9 @@ pub(crate) struct MessageShown<'a> {
     /// True if it is in view; `None` where that does not matter.
     #[serde(skip_serializing_if = "Option::is_none")]
     in_view: Option<bool>,
-    /// Fate of the message, in a transcript.
+    /// Fate of the message, in a transcript, which is a text.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     fate: Option<&'static str>,
 }
 

@@ -35,6 +35,8 @@ fn call() -> Call {
         is_session_named: true,
         id: None,
         cancelled,
+        hung_up: CancellationToken::new(),
+        key: None,
         effective: CancellationToken::new(),
     }
 }

@@ -117,7 +117,7 @@ pub(super) struct TurnResult<'a> {
     not_rolled_back: Option<&'a str>,
     /// Only if embeddings are configured: `:used`, or the reason why only words counted.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", extend("format" = "keyword or text"))]
     embedding: Option<Value>,
 }
 

@@ -379,6 +379,8 @@ impl Reader {
             is_session_named: true,
             id: id.clone(),
             cancelled: Arc::new(CancellationToken::new()),
+            hung_up: self.gone.clone(),
+            key: None,
             effective: CancellationToken::new(),
         };
         let found = rpc::find(&method, &mut params);

@@ -132,6 +132,7 @@ pub(super) async fn dispatch(
             outbox: outbox.clone(),
             to: answer_to.map_or(To::Client(id.clone()), To::Caller),
             cancelled: cancelled.clone(),
+            ending: server.ending().clone(),
             over: server.over.clone(),
             running: running.clone(),
             places: places.clone(),
@@ -164,6 +165,8 @@ pub(super) async fn dispatch(
             is_session_named: true,
             id,
             cancelled,
+            hung_up: beside.gone.clone(),
+            key: None,
             effective,
         };
         if is_aside || place.is_some() {

@@ -30,6 +30,8 @@ pub(super) struct Reply {
     pub(super) outbox: Outbox,
     pub(super) to: To,
     pub(super) cancelled: Arc<CancellationToken>,
+    /// Set when the server ends.
+    pub(super) ending: CancellationToken,
     /// Set when the server waits no longer for open calls.
     pub(super) over: CancellationToken,
     pub(super) running: Running,
@@ -70,7 +72,9 @@ impl Reply {
     /// Sends an answer that may hold a place among the large ones.
     pub(super) fn send_from(self, outcome: Outcome, place: Option<OwnedSemaphorePermit>) {
         let outcome = outcome.map_err(|error| match self.cancelled.is_cancelled() {
-            false if error.code == WireError::CANCELLED => of_the_end(error),
+            false if error.code == WireError::CANCELLED && self.ending.is_cancelled() => {
+                of_the_end(error)
+            }
             _ => error,
         });
         let outcome = outcome.map_err(|error| rpc::spelled(error, self.dialect, self.method));

@@ -11,7 +11,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_contexture");
 /// How long an answer may take before the test fails; far more than it does take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn page(name: &str) -> String {
+pub(crate) fn page(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }

@@ -1,6 +1,8 @@
 //! Request keys: a call that is repeated is answered as it was before, and changes nothing.
 
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
 
 use contexture::internals::rpc::{Method, methods};
 
@@ -51,6 +53,8 @@ fn calls(folder: &str, exported: &str) -> Vec<(&'static str, String)> {
         ("restore-session", ":session \"renamed\"".to_owned()),
         ("trust-project", format!(":project {project}")),
         ("distrust-project", format!(":project {project}")),
+        ("configure-provider", ":name \"p\" :kind :ollama :model \"m\"".to_owned()),
+        ("backup", String::new()),
     ]
 }
 
@@ -89,12 +93,13 @@ fn every_change_is_answered_alike_and_made_once_however_often_it_is_sent() {
     let calls = calls(&folder, &json);
     let takes_key = |method: &&Method| method.params().iter().any(|p| p.name == "request-key");
     let taking: BTreeSet<&str> = methods().filter(takes_key).map(|method| method.name).collect();
-    // A turn with a model knows its question and its answer by the key; see the tests of `chat`.
+    // Those that need a model are in the tests below, and in those of `chat`.
+    let with_model = ["chat", "approve", "manage-context"];
     let now = |name: &str| {
         let is_it = |it: &&Method| it.name == name || it.earlier_names().any(|it| it == name);
         methods().find(is_it).unwrap().name
     };
-    let called = calls.iter().map(|(name, _)| *name).chain(["chat"]);
+    let called = calls.iter().map(|(name, _)| *name).chain(with_model);
     let called: BTreeSet<&str> = called.map(now).collect();
     assert_eq!(called, taking);
     let mut answers = Vec::new();
@@ -151,4 +156,140 @@ fn a_call_that_failed_may_be_made_again_with_its_key() {
     assert_eq!(client.ok("remove-context", remove)["removed"], 1);
     let error = client.fails("get-context", "(:request-key \"k\")");
     assert!(error.message.contains("request-key is not a parameter here"), "{}", error.message);
+}
+
+/// A server that outlives its clients, whose model plays these answers, with an open session.
+fn with_model(home: &Home, answers: &str) -> (Listening, Client) {
+    let script = home.write("answers.toml", answers);
+    let config = home.path("config/contexture/config.toml");
+    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+    let provider = "[[providers]]\nname = \"play\"\nkind = \"scripted\"\nmodel = \"m\"\n";
+    std::fs::write(config, format!("{provider}script = {script:?}\n")).unwrap();
+    let server = home.listening(&[]);
+    let mut client = server.unix(Dialect::Native);
+    client.ok("open-session", "(:name \"s\")");
+    (server, client)
+}
+
+fn log_of(client: &mut Client) -> Vec<String> {
+    let log = client.ok("get-messages", "(:session \"s\" :view :log)");
+    let said = |message: &Json| message["content"].as_str().unwrap().to_owned();
+    log.as_array().into_iter().flatten().map(said).collect()
+}
+
+#[test]
+fn a_chat_is_answered_alike_however_often_it_is_sent_and_bound_to_its_parameters() {
+    let home = Home::new();
+    let answers = "[[answer]]\ntext = \"one\"\nusage = { input = 10, output = 2 }\n\
+                   [[answer]]\ntext = \"two\"\n";
+    let (server, mut client) = with_model(&home, answers);
+    let call = "(:content \"hi\" :request-key \"k\")";
+    let first = client.ok("chat", call);
+    assert_eq!(client.ok("chat", call), first, "the whole answer, with its usage");
+    let mut other = server.tcp(Dialect::Native);
+    assert_eq!(other.ok("chat", call), first);
+    let error = client.fails("chat", "(:content \"ho\" :request-key \"k\")");
+    assert_eq!(error.kind(), "key-reused");
+    assert_eq!(log_of(&mut client), ["hi", "one"]);
+    client.ok("open-session", "(:name \"elsewhere\")");
+    let elsewhere = "(:session \"elsewhere\" :content \"hi\" :request-key \"k\")";
+    assert_eq!(client.ok("chat", elsewhere)["content"], "two");
+    drop((client, other, server));
+    let mut client = home.stdio(&[]);
+    assert_eq!(client.ok("chat", call), first, "also after a restart");
+}
+
+#[test]
+fn a_chat_that_failed_may_be_made_again_and_says_that_it_failed() {
+    let home = Home::new();
+    let answers =
+        "[[answer]]\nerror = \"unavailable\"\nmessage = \"no\"\n[[answer]]\ntext = \"yes\"\n";
+    let (_server, mut client) = with_model(&home, answers);
+    let call = "(:content \"hi\" :request-key \"k\")";
+    assert_eq!(client.fails("chat", call).kind(), "unavailable");
+    let error = client.fails("chat", "(:content \"ho\" :request-key \"k\")");
+    assert_eq!(error.kind(), "key-reused");
+    let answer = client.ok("chat", call);
+    assert_eq!(
+        (&answer["content"], &answer["failed_before"]),
+        (&"yes".into(), &"unavailable".into())
+    );
+    assert_eq!(client.ok("chat", call), answer);
+    assert_eq!(log_of(&mut client), ["hi", "yes"]);
+    let answer = client.ok("chat", "(:content \"fresh\" :request-key \"l\" :dry-run t)");
+    assert!(answer.get("failed_before").is_none());
+}
+
+#[test]
+fn a_chat_that_was_cancelled_stays_so() {
+    let home = Home::new();
+    let answers = "[[answer]]\ntext = \"Half\"\nhang = true\n[[answer]]\ntext = \"again\"\n";
+    let (server, mut client) = with_model(&home, answers);
+    let call = "(:content \"hi\" :request-key \"k\")";
+    let id = client.send("chat", call);
+    assert_eq!(client.notification("progress")["text"], "Half");
+    client.ok("cancel", &format!("(:id {id})"));
+    let first = client.reply(id).unwrap_err();
+    assert_eq!(first.code, -32800);
+    let again = client.fails("chat", call);
+    assert_eq!((again.code, &again.message, &again.data), (-32800, &first.message, &first.data));
+    assert_eq!((&again.data["question"], &again.data["id"]), (&"msg-1".into(), &"msg-2".into()));
+    assert_eq!(log_of(&mut client), ["hi", "Half"]);
+    assert_eq!(client.ok("chat", "(:content \"hi\")")["content"], "again");
+    drop(server);
+}
+
+#[test]
+fn a_chat_whose_client_was_cut_off_goes_on_when_it_is_sent_again() {
+    let home = Home::new();
+    let answers = "[[answer]]\ntext = \"Half\"\nhang = true\n[[answer]]\ntext = \"whole\"\n";
+    let (server, mut client) = with_model(&home, answers);
+    let call = "(:session \"s\" :content \"hi\" :request-key \"k\")";
+    let mut leaving = UnixStream::connect(&server.socket).unwrap();
+    writeln!(leaving, "(:id 1 :method chat :params {call})").unwrap();
+    let mut told = String::new();
+    BufReader::new(&leaving).read_line(&mut told).unwrap();
+    assert!(told.contains("Half"), "{told}");
+    drop(leaving);
+    let mut answer = None;
+    until("the session to be free", || {
+        answer = client.call("chat", call).ok();
+        answer.is_some()
+    });
+    assert_eq!(answer.unwrap()["content"], "whole");
+    assert_eq!(log_of(&mut client), ["hi", "Half", "whole"]);
+}
+
+#[test]
+fn an_approval_is_given_once_however_often_it_is_sent() {
+    let home = Home::new();
+    let answers = "[[answer]]\ncalls = [{ name = \"add_file\", arguments = '{\"path\": \"/etc/hostname\"}' }]\n\
+                   [[answer]]\ntext = \"done\"\n";
+    let (_server, mut client) = with_model(&home, answers);
+    let id = client.send("chat", "(:content \"hi\" :tools t)");
+    let asked = loop {
+        let told = client.notification("progress");
+        if told["kind"] == "approval" {
+            break told["approval"].clone();
+        }
+    };
+    let call = format!("(:approval {asked} :decision :refuse :request-key \"a\")");
+    let approved = client.ok("approve", &call);
+    assert_eq!(client.ok("approve", &call), approved);
+    assert_eq!(client.reply(id).unwrap()["content"], "done");
+    let error = client.fails("approve", &format!("(:approval {asked} :decision :refuse)"));
+    assert_eq!(error.kind(), "no-such-approval");
+}
+
+#[test]
+fn notes_are_taken_once_however_often_they_are_asked_for() {
+    let home = Home::new();
+    let answers = "[[answer]]\ntext = \"one\"\n[[answer]]\ntext = \"two\"\n";
+    let (_server, mut client) = with_model(&home, answers);
+    client.ok("add-message", "(:content \"we use tabs\")");
+    let call = "(:session \"s\" :token-threshold 0 :recent-runs 1 :request-key \"n\")";
+    let notes = client.ok("manage-context", call);
+    assert_eq!(client.ok("manage-context", call), notes);
+    let other = "(:session \"s\" :token-threshold 1 :recent-runs 1 :request-key \"n\")";
+    assert_eq!(client.fails("manage-context", other).kind(), "key-reused");
 }

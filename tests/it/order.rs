@@ -1,5 +1,8 @@
 //! Changes take effect in the order sent, whatever they wait for, and every call is answered.
 
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+
 use crate::support::*;
 
 /// A tree of so many files that its walk takes a while.
@@ -97,13 +100,17 @@ fn changes_that_wait_are_made_although_their_client_has_gone() {
     let home = Home::new();
     let tree = tree(&home);
     let server = home.listening(&[]);
-    let mut leaving = server.unix(Dialect::Native);
-    leaving.ok("configure-manager", "(:manager \"m\" :max-items 1000)");
-    leaving.send("add-tree", &format!("(:manager \"m\" :path {tree})"));
-    leaving.send("clear-context", "(:manager \"m\")");
-    leaving.send("add-context", "(:manager \"m\" :content \"last\")");
-    drop(leaving);
     let mut client = server.unix(Dialect::Native);
+    client.ok("configure-manager", "(:manager \"m\" :max-items 1000)");
+    let mut leaving = UnixStream::connect(&server.socket).unwrap();
+    let call = |method: &str, more: &str| {
+        format!("(:id 1 :method {method} :params (:manager \"m\" {more}))\n")
+    };
+    let calls = call("add-tree", &format!(":path {tree}"))
+        + &call("clear-context", "")
+        + &call("add-context", ":content \"last\"");
+    leaving.write_all(calls.as_bytes()).unwrap();
+    drop(leaving);
     until("the last change to be made", || client.contents("m") == ["last"]);
 }
 

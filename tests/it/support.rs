@@ -558,6 +558,7 @@ fn json_object(plist: &Value) -> String {
         let Value::Keyword(name) = &pair[0] else { panic!("{plist:?} is no plist") };
         let value = match &**name {
             "metadata" => json_object(&pair[1]),
+            _ if pair[1] == Value::Keyword("false".into()) => "false".to_owned(),
             // `nil` turns a switch off in Lisp; `null` would leave it out in JSON.
             "pinned" | "live" if pair[1] == Value::Nil => "false".to_owned(),
             _ => json_text(&pair[1]),

@@ -11,8 +11,9 @@ use tokio_util::sync::CancellationToken;
 use super::Step;
 use super::call::Call;
 use super::error::{agent_error, param_error};
+use super::keyed::Turn;
 use super::messages::MessageParam;
-use super::params::{InSession, Name, RequestKey, Switch};
+use super::params::{InSession, Name, Switch};
 use super::peer::Peer;
 use super::shapes::{CallId, Either};
 use super::tool_names::ToolNames;
@@ -57,7 +58,6 @@ pub(super) struct ChatParams {
     /// Show what would be sent from the session as it is, without the memories that the turn would
     /// find and before any note-taking. Nothing is sent or changed.
     dry_run: Option<bool>,
-    request_key: Option<RequestKey>,
 }
 
 pub(super) fn chat(call: Call, given: ChatParams) -> Result<Step, WireError> {
@@ -83,21 +83,43 @@ pub(super) fn chat(call: Call, given: ChatParams) -> Result<Step, WireError> {
         toolbox: context::toolbox(),
         tools: given.tools.names(),
         allow: given.allow.names().unwrap_or_default(),
-        key: given.request_key.map(|key| key.to_string()),
+        key: call.key.as_ref().map(|key| key.name().to_owned()),
     };
     // Reports invalid names before anything is done.
     let (provider, model) = (request.provider.as_deref(), request.model.as_deref());
     call.tools.providers.find(provider, model).map_err(agent_error)?;
-    let dry_run = given.dry_run.unwrap_or(false);
-    let job = call.job();
-    let events = Arc::new(Progress { id: call.id, peer: call.peer, effective: call.effective });
     Ok(Step::AwaitEnd(Box::pin(async move {
-        let answer = match dry_run {
-            true => agent::preview(job, request).await.map(|preview| reply::preview(&preview)),
-            false => agent::chat(job, request, events).await.map(|reply| reply::reply(&reply)),
+        let answer = match given.dry_run.unwrap_or(false) {
+            true => agent::preview(call.job(), request)
+                .await
+                .map(|preview| reply::preview(&preview))
+                .map_err(agent_error),
+            false => turn(call, request).await,
         };
-        answer.map(Step::Done).map_err(agent_error)
+        answer.map(Step::Done)
     })))
+}
+
+/// Takes the turn, unless an earlier call with the same key did.
+async fn turn(call: Call, request: ChatRequest) -> Result<Value, WireError> {
+    let (job, engine, key) = (call.job(), call.tools.engine.clone(), call.key);
+    let failed_before = match &key {
+        None => None,
+        Some(key) => match key.begin(&engine).await? {
+            Turn::Ended(answer) => return answer,
+            Turn::MayBegin(failed_before) => failed_before,
+        },
+    };
+    let ending = call.tools.ending.clone();
+    let events = Arc::new(Progress { id: call.id, peer: call.peer, effective: call.effective });
+    let reply = agent::chat(job, request, events).await;
+    let answer = reply.map(|reply| reply::reply(&reply, failed_before.as_deref()));
+    let answer = answer.map_err(agent_error);
+    if let Some(key) = key {
+        let broke_off = call.hung_up.is_cancelled() || ending.is_cancelled();
+        key.end(&engine, &answer, call.cancelled.is_cancelled() && !broke_off).await;
+    }
+    answer
 }
 
 /// Sends the events of a turn to the client as progress. Does nothing for a call without an id.

@@ -51,6 +51,10 @@ pub(in crate::rpc) struct ChatResult<'a> {
     tool_calls: Vec<CallResult<'a>>,
     /// Outcome of processing the turn, as in `process-turn`.
     turn: TurnResult<'a>,
+    /// Kind of the error with which an earlier call with the same `:request-key` failed; absent if none
+    /// did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed_before: Option<Keyword<&'a str>>,
 }
 
 /// Tokens as counted by the provider; `nil` if it did not count them.
@@ -79,8 +83,8 @@ struct CallResult<'a> {
     text: &'a str,
 }
 
-/// Returns the result of the call.
-pub(super) fn reply(reply: &Reply) -> Value {
+/// Returns the result of the call, after one with the same key that failed with an error of this kind.
+pub(super) fn reply(reply: &Reply, failed_before: Option<&str>) -> Value {
     let stop = match &reply.stop {
         Some(Stop::Finished) | None => "stop",
         Some(Stop::Length) => "length",
@@ -112,6 +116,7 @@ pub(super) fn reply(reply: &Reply) -> Value {
             })
             .collect(),
         turn: TurnResult::of(&reply.turn, reply.embedded.outcome()),
+        failed_before: failed_before.map(Keyword),
     })
 }
 

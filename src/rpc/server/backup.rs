@@ -7,11 +7,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::engine::{EngineError, Handle};
+use crate::rpc::Step;
 use crate::rpc::call::Call;
-use crate::rpc::error::{engine_error, refused};
+use crate::rpc::error::{engine_error, internal_error, refused};
 use crate::rpc::error_data::PlainKind;
 use crate::rpc::params::Nothing;
-use crate::rpc::{Finish, Step};
 use crate::store::StoreError;
 use crate::store::recovery::Files;
 use crate::store::recovery::backup::{Backup, Snapshot, is_due, write_asked, write_daily};
@@ -57,18 +57,21 @@ pub(crate) async fn back_up_if_due(
 }
 
 pub(super) fn backup(call: Call, _: Nothing) -> Result<Step, WireError> {
-    let folder = call.tools.state_folder.clone();
-    Step::then(move |engine| {
-        let snapshot = engine.snapshot()?;
+    let (engine, folder) = (call.tools.engine.clone(), call.tools.state_folder.clone());
+    Ok(Step::Await(Box::pin(async move {
+        let settled = engine.ask(|engine| Ok((engine.snapshot()?, engine.refusal())));
+        let (snapshot, refusal) = settled.await.map_err(engine_error)?;
         let Some((folder, snapshot)) = folder.zip(snapshot) else {
-            let said = engine.refusal().map_or_else(
+            let said = refusal.map_or_else(
                 || "this server keeps no state in files, so there is nothing to back up".to_owned(),
                 |why| format!("no backup can be made while the state is read-only ({why})"),
             );
-            return Ok(Finish::Refused(refused(PlainKind::BackupFailed, said)));
+            return Err(refused(PlainKind::BackupFailed, said));
         };
-        Ok(Finish::later(move || write(folder, &snapshot)))
-    })
+        let written = tokio::task::spawn_blocking(move || write(folder, &snapshot));
+        let written = written.await.unwrap_or_else(|_| Err(internal_error("writing a backup")));
+        Step::done(&written?)
+    })))
 }
 
 fn write(folder: PathBuf, snapshot: &Snapshot) -> Result<BackupShown, WireError> {

@@ -1,7 +1,7 @@
 //! The methods about the server itself.
 
 use super::{backup, initialize};
-use crate::rpc::method::{Method, method};
+use crate::rpc::method::{Method, Pace, method};
 
 /// In the order of the documentation.
 pub(in crate::rpc) static METHODS: &[Method] = &[
@@ -29,7 +29,9 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .doc("Writes the whole state, including the logs, to one file in the state folder, and \
               reads it back. The next call replaces the file; `contexture backup FILE` moves it \
               away. Other calls continue meanwhile.")
-        .result("`:path :bytes :at`."),
+        .result("`:path :bytes :at`.")
+        .changes_after_work()
+        .pace(Pace::Aside),
     method!("server", "shutdown", super::shutdown => bool)
         .doc("Ends the server after the running calls are answered. The state is kept.")
         .result("`t`."),

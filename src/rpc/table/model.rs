@@ -33,7 +33,9 @@ pub(super) static METHODS: &[Method] = &[
     method!("model", "approve", models::approve => models::Approved)
         .doc("Decides whether a model may make the tool call that its turn waits for. Without an \
               answer within ten minutes, the call is refused.")
-        .result("`:approval`; the error `no-such-approval` if no call waits for it."),
+        .result("`:approval`; the error `no-such-approval` if no call waits for it.")
+        .changes_this_run()
+        .pace(Pace::InOrder),
     method!("model", "list-providers", models::list_providers => Vec<models::ProviderResult<'static>>)
         .pages(&Paged::LIST)
         .doc("Lists the configured providers. The first is the default.")
@@ -50,6 +52,7 @@ pub(super) static METHODS: &[Method] = &[
               this (else `not-allowed`).")
         .result("Its entry in `list-providers`. There can be at most 100 providers \
                  (`too-many-providers`).")
+        .changes_this_run()
         .pace(Pace::InOrder),
     method!("model", "list-models", models::list_models => models::ModelsResult<'static>)
         .pages(&Paged { lists: &["models"], ..Paged::LIST })

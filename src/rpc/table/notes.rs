@@ -16,6 +16,7 @@ pub(super) static METHODS: &[Method] = &[
                  :runs-shown`. The status \
                  is `:managed`, `:below-threshold`, `:disabled`, or `:failed` with the step and the \
                  reason.")
+        .changes_after_work()
         .pace(Pace::Aside),
     method!("template", "list-notes", notes::list_notes => Vec<notes::ViewResult<'static>>)
         .pages(&Paged {

@@ -14,6 +14,9 @@ use crate::rpc::page::{self, PageParams};
 use crate::rpc::params::{KEY, RequestKey};
 use crate::wire::message::WireError;
 
+/// Formats that say how Rust keeps a number.
+const SIZES: [&str; 6] = ["int32", "int64", "uint32", "uint64", "uint", "double"];
+
 /// Returns the schema of all methods as one JSON document. Takes some milliseconds.
 pub(crate) fn document() -> Json {
     let mut params = SchemaSettings::draft2020_12().into_generator();
@@ -130,7 +133,8 @@ fn spell_as_json(schema: &mut Json) {
                     *name = name.as_str().unwrap_or_default().replace('-', "_").into();
                 }
             }
-            if members.get("type").is_some_and(|of| of != "string") {
+            let is_size = |of: &Json| of.as_str().is_some_and(|of| SIZES.contains(&of));
+            if members.get("format").is_some_and(is_size) {
                 members.remove("format");
             }
             if let Some(Json::String(text)) = members.get_mut("description") {

@@ -1,0 +1,423 @@
+//! The schema against the server: every method with every parameter, every kind of error, every
+//! topic, and every member of what the server says, in both dialects.
+
+mod fits;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use boon::{Compiler, SchemaIndex, Schemas};
+use contexture::internals::value::Value;
+use contexture::internals::value::json::from_json;
+use contexture::internals::value::sexp;
+use serde_json::{Value as Json, json};
+
+use self::fits::{Fit, Members, members};
+use crate::docs::page;
+use crate::model;
+use crate::schema::document;
+use crate::support::*;
+
+/// What is called. A line is a method with its parameters, and must succeed; after `!` comes the
+/// kind or the code of the error that it gets instead. `&` does not wait for the answer, and `=`
+/// does. `#` sets up another server. Lines that begin with a space continue the line before.
+const SCRIPT: &str = "tests/it/conformance/script.txt";
+
+/// Kinds of errors that no call gets on a sound machine, over one connection and in this time, with
+/// the tests that have them.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("bad-setting", "the parameter is refused first"),
+    ("file-unreadable", "files::read"),
+    ("internal", "server::tests, a defect"),
+    ("not-allowed", "trust, over TCP"),
+    ("outside-folder", "files::beneath, in a race"),
+    ("read-only", "damage, a full disk"),
+    ("shutting-down", "order"),
+    ("state-removed", "damage"),
+    ("store-damaged", "damage"),
+    ("store-failed", "damage"),
+    ("too-many-providers", "configure"),
+    ("summarizer-failed", "library, a summarizer of its own"),
+];
+
+#[test]
+fn the_schema_is_true_in_s_expressions() {
+    check(Dialect::Native);
+}
+
+#[test]
+fn the_schema_is_true_in_json() {
+    check(Dialect::Json);
+}
+
+fn check(dialect: Dialect) {
+    let document = with_errors_of_methods(document());
+    let validator = Validator::new(&document);
+    let mut seen = Seen::default();
+    for part in page(SCRIPT).split("\n# ").skip(1) {
+        let (setting, steps) = part.split_once('\n').unwrap();
+        let embeddings = model::serve();
+        let home = Home::new();
+        set_up(&home, setting, &embeddings);
+        let mut all = vec!["--fixed-time", "1767225600", "serve", "--stdio"];
+        all.extend(setting.split_whitespace().skip(1));
+        let client = Client::over_stdio(home.command(&all), dialect);
+        let mut talk = Talk::new(client, &document, &validator, &mut seen);
+        for step in steps.replace("\n ", " ").lines() {
+            let files = home.path("files");
+            talk.step(&long_texts(&step.replace("{files}", files.to_str().unwrap())));
+        }
+    }
+    seen.compare(&document);
+}
+
+/// Prepares a home: `full` has all that can be configured, `plain` nothing.
+fn set_up(home: &Home, setting: &str, embeddings: &crate::endpoint::Endpoint) {
+    let files = [
+        ("a.rs", "fn a() {}\nfn b() {}\n"),
+        ("tree/b.rs", "fn c() {}\n"),
+        ("tree/.hidden.rs", "fn d() {}\n"),
+        ("tree/x.bin", "a\0b"),
+        ("many/1.txt", &*"line\n".repeat(600)),
+        ("many/2.txt", &*"line\n".repeat(600)),
+        ("p/.contexture/templates/own.md", "---\ndescription: own\n---\nSay {{ latest_input }}\n"),
+    ];
+    for (name, content) in files {
+        home.write(name, content);
+    }
+    if !setting.starts_with("full") {
+        return;
+    }
+    let script = home.write("answers.toml", page("tests/it/conformance/answers.toml"));
+    let provider = format!(
+        "[[providers]]\nname = \"play\"\nkind = \"scripted\"\nmodel = \"m-1\"\nscript = {script:?}\n\
+         price-input = 2.0\nprice-output = 10.0\nmax-tokens = 1000\n"
+    );
+    model::configure(home, &(provider + &model::embeddings(embeddings)));
+    model::template(home, "noted");
+    let folder = home.path("config/contexture/templates");
+    for (name, text) in [
+        ("large", &*"x".repeat(2 << 20)),
+        ("broken", "---\nrecent-runs: many\n---\nx\n"),
+        (
+            "contract",
+            "---\ndescription: d\nmodel: play\n---\nSay {{ latest_input }}\n\n```json\n{}\n```\n",
+        ),
+    ] {
+        std::fs::write(folder.join(format!("{name}.md")), text).unwrap();
+    }
+}
+
+/// Writes `{words N}` and `{lines N}` out.
+fn long_texts(step: &str) -> String {
+    let mut out = step.to_owned();
+    for (mark, piece) in [("{words ", "word "), ("{lines ", "line\\n")] {
+        while let Some(start) = out.find(mark) {
+            let end = start + out[start..].find('}').unwrap();
+            let count = out[start + mark.len()..end].parse().unwrap();
+            out.replace_range(start..=end, &piece.repeat(count));
+        }
+    }
+    out
+}
+
+/// What was called and said so far.
+#[derive(Default)]
+struct Seen {
+    /// Differences from the schema and from what was expected, each with its step.
+    wrong: Vec<String>,
+    /// Parameters of calls that succeeded, by method.
+    params: BTreeMap<String, BTreeSet<String>>,
+    kinds: BTreeSet<String>,
+    topics: BTreeSet<String>,
+    members: Members,
+}
+
+impl Seen {
+    /// Compares it with all that the schema has.
+    #[track_caller]
+    fn compare(&self, document: &Json) {
+        let mut missing = Vec::new();
+        let mut expected = Members::new();
+        for (name, method) in document["methods"].as_object().unwrap() {
+            let Some(called) = self.params.get(name) else {
+                missing.push(format!("method {name}"));
+                continue;
+            };
+            for param in method["params"]["properties"].as_object().into_iter().flatten() {
+                if !called.contains(param.0) {
+                    missing.push(format!("parameter {} of {name}", param.0));
+                }
+            }
+            for part in ["result", "progress"] {
+                members(document, &method[part], &format!("{name} {part}"), &mut expected);
+            }
+        }
+        for (topic, params) in document["notifications"].as_object().unwrap() {
+            if !self.topics.contains(topic) {
+                missing.push(format!("topic {topic}"));
+            }
+            members(document, params, topic, &mut expected);
+        }
+        for (kind, of) in document["errors"]["kinds"].as_object().unwrap() {
+            match self.kinds.contains(kind) {
+                true => members(document, &of["data"], kind, &mut expected),
+                false if ELSEWHERE.iter().any(|(elsewhere, _)| elsewhere == kind) => {}
+                false => missing.push(format!("kind {kind}")),
+            }
+        }
+        missing.extend(expected.difference(&self.members).map(|member| format!("member {member}")));
+        let wrong = self.wrong.join("\n");
+        assert!(wrong.is_empty() && missing.is_empty(), "{wrong}\nnever said: {missing:#?}");
+    }
+}
+
+/// A conversation in which all that is said is held against the schema.
+struct Talk<'a> {
+    client: Client,
+    document: &'a Json,
+    validator: &'a Validator,
+    seen: &'a mut Seen,
+    /// Methods of the calls, by id, with the names of their parameters, and these as JSON.
+    calls: BTreeMap<i64, (String, BTreeSet<String>, Json)>,
+    /// Kinds of the errors of answered calls, by id, and their lines.
+    outcomes: BTreeMap<i64, (Option<String>, String)>,
+    last: i64,
+    line: String,
+}
+
+impl<'a> Talk<'a> {
+    fn new(
+        client: Client,
+        document: &'a Json,
+        validator: &'a Validator,
+        seen: &'a mut Seen,
+    ) -> Self {
+        let (calls, outcomes) = (BTreeMap::new(), BTreeMap::new());
+        let line = String::new();
+        Self { client, document, validator, seen, calls, outcomes, last: 0, line }
+    }
+
+    fn step(&mut self, step: &str) {
+        if step.is_empty() || step.starts_with(';') {
+            return;
+        }
+        self.line = step.to_owned();
+        let (mark, rest) = step.split_once(' ').unwrap_or((step, ""));
+        match mark {
+            "!" => {
+                let (kind, call) = rest.split_once(' ').unwrap();
+                let id = self.send(call);
+                self.wait(id, Some(kind));
+            }
+            "&" => self.last = self.send(rest),
+            "=" => self.wait(self.last, (rest != "ok").then_some(rest)),
+            _ => {
+                let id = self.send(step);
+                self.wait(id, None);
+            }
+        }
+    }
+
+    fn send(&mut self, call: &str) -> i64 {
+        let (method, params) = call.split_once(' ').unwrap_or((call, "nil"));
+        let mut params = params.replace("{last}", &self.last.to_string());
+        let known = &self.document["methods"][method]["params"]["properties"];
+        // Every other call of a method has a key, so that both kinds of answers are seen.
+        let earlier = self.calls.values().filter(|(earlier, ..)| earlier == method).count();
+        let takes_key = known.get("request_key").is_some() && !params.contains(":request-key");
+        if takes_key && earlier % 2 == 0 {
+            let key = format!(":request-key \"key-{}\"", self.calls.len());
+            params = match params.strip_suffix(')') {
+                Some(open) => format!("{open} {key})"),
+                None => format!("({key})"),
+            };
+        }
+        let id = self.client.send(method, &params);
+        let line = request(Dialect::Json, "1", method, &params);
+        let said: Json = serde_json::from_str(&line).unwrap();
+        let names = match sexp::read(&params).unwrap() {
+            Value::List(flat) => {
+                let name = |name: Value| match name {
+                    Value::Keyword(name) => name.replace('-', "_"),
+                    other => panic!("{other:?} in {call}"),
+                };
+                flat.into_iter().step_by(2).map(name).collect()
+            }
+            Value::Nil => BTreeSet::new(),
+            other => panic!("{other:?} in {call}"),
+        };
+        self.calls.insert(id, (method.to_owned(), names, said["params"].clone()));
+        id
+    }
+
+    /// Reads until the answer to a call, and allows what a model asks for.
+    #[track_caller]
+    fn wait(&mut self, id: i64, expected: Option<&str>) {
+        while !self.outcomes.contains_key(&id) {
+            let line = self.client.line().unwrap_or_else(|| panic!("{}: no answer", self.line));
+            let message = match self.client.dialect {
+                Dialect::Native => sexp::read(&line).unwrap(),
+                _ => from_json(line.as_bytes()).unwrap(),
+            };
+            match (message.get("method"), message.get("id")) {
+                (Some(Value::Str(topic)), _) => self.told(topic, &message, &line),
+                (None, Some(Value::Int(answered))) => {
+                    let (method, params, said) = self.calls[answered].clone();
+                    let outcome = self.answered(&method, &message, &line);
+                    if outcome.is_none() {
+                        if said != Json::Null && self.client.dialect == Dialect::Json {
+                            let place = format!("/methods/{method}/params");
+                            let outcome = self.validator.validate(&said, &place);
+                            outcome.unwrap_or_else(|why| self.wrong(why));
+                        }
+                        self.seen.params.entry(method).or_default().extend(params);
+                    }
+                    self.outcomes.insert(*answered, (outcome, line));
+                }
+                _ => panic!("{line}"),
+            }
+        }
+        let (outcome, line) = &self.outcomes[&id];
+        if outcome.as_deref() != expected {
+            self.wrong(format!("got {outcome:?}: {line}"));
+        }
+    }
+
+    fn told(&mut self, topic: &str, message: &Value, line: &str) {
+        let params = message.get("params").unwrap();
+        if topic != "progress" {
+            self.seen.topics.insert(topic.to_owned());
+            self.hold(params, topic, &format!("/notifications/{topic}"), &["params"], line);
+            return;
+        }
+        let Some(Value::Int(id)) = params.get("id") else { panic!("{line}") };
+        let method = self.calls[id].0.clone();
+        let at = format!("{method} progress");
+        self.hold(params, &at, &format!("/methods/{method}/progress"), &["params"], line);
+        let kind = params.get("kind").map(|kind| format!("{kind:?}")).unwrap_or_default();
+        if kind.contains("approval") {
+            let Some(Value::Int(number)) = params.get("approval") else { panic!("{line}") };
+            self.send(&format!("approve (:approval {number} :decision :once)"));
+        }
+        if kind.contains("text") && line.contains("HANGING") {
+            let id = *id;
+            self.send(&format!("cancel (:id {id})"));
+        }
+    }
+
+    /// Holds an answer against the schema; the kind or code of an error.
+    fn answered(&mut self, method: &str, message: &Value, line: &str) -> Option<String> {
+        let Some(error) = message.get("error") else {
+            let result = message.get("result").unwrap();
+            let at = format!("{method} result");
+            self.hold(result, &at, &format!("/methods/{method}/result"), &["result"], line);
+            return None;
+        };
+        let Some(Value::Int(code)) = error.get("code") else { panic!("{line}") };
+        let nothing = Value::Nil;
+        let data = error.get("data").unwrap_or(&nothing);
+        let kind = match data.get("kind") {
+            Some(Value::Keyword(kind)) => kind.to_string(),
+            Some(Value::Str(kind)) => kind.clone(),
+            _ => {
+                let codes = self.document["errors"]["codes"].as_array().unwrap();
+                let at = codes.iter().position(|of| of["code"] == *code).unwrap();
+                self.hold(
+                    data,
+                    "code",
+                    &format!("/errors/codes/{at}/data"),
+                    &["error", "data"],
+                    line,
+                );
+                return Some(code.to_string());
+            }
+        };
+        self.seen.kinds.insert(kind.clone());
+        let place = format!("/errors_of_methods/{method}/{kind}");
+        assert_eq!(self.document.pointer(&format!("{place}/code")), Some(&json!(code)), "{line}");
+        self.hold(data, &kind, &format!("{place}/data"), &["error", "data"], line);
+        Some(kind)
+    }
+
+    /// Holds a datum against the part of the schema at `place`; `path` leads to it in the message,
+    /// and `at` is its name.
+    fn hold(&mut self, value: &Value, at: &str, place: &str, path: &[&str], line: &str) {
+        let schema = self.document.pointer(place);
+        let schema = schema.unwrap_or_else(|| panic!("{place} is not in the schema: {line}"));
+        let fit = Fit { document: self.document, dialect: self.client.dialect };
+        match fit.check(value, schema, at) {
+            Ok(members) => self.seen.members.extend(members),
+            Err(why) => self.wrong(why),
+        }
+        if self.client.dialect == Dialect::Json {
+            let mut datum: &Json = &serde_json::from_str::<Json>(line).unwrap();
+            for name in path {
+                datum = &datum[name];
+            }
+            if let Err(why) = self.validator.validate(datum, place) {
+                self.wrong(why);
+            }
+        }
+    }
+
+    fn wrong(&mut self, why: String) {
+        let why = why.chars().take(1500).collect::<String>();
+        self.seen.wrong.push(format!("{}\n  {why}", self.line));
+    }
+}
+
+/// The document with the data of every kind of error as each method with data of its own has them.
+fn with_errors_of_methods(mut document: Json) -> Json {
+    let mut of_methods = serde_json::Map::new();
+    for (name, method) in document["methods"].as_object().unwrap() {
+        let mut kinds = document["errors"]["kinds"].clone();
+        let more = method["error_data"]["properties"].as_object();
+        for kind in kinds.as_object_mut().unwrap().values_mut() {
+            let members = kind["data"]["properties"].as_object_mut().unwrap();
+            members.extend(more.into_iter().flatten().map(|(name, of)| (name.clone(), of.clone())));
+        }
+        of_methods.insert(name.clone(), kinds);
+    }
+    document["errors_of_methods"] = of_methods.into();
+    document
+}
+
+/// A validator by other hands, with unknown members refused. It keeps what it compiled.
+struct Validator(RefCell<(Compiler, Schemas, BTreeMap<String, SchemaIndex>)>);
+
+impl Validator {
+    fn new(document: &Json) -> Self {
+        let mut closed = document.clone();
+        close(&mut closed);
+        let mut compiler = Compiler::new();
+        compiler.add_resource(RESOURCE, closed).unwrap();
+        Self(RefCell::new((compiler, Schemas::new(), BTreeMap::new())))
+    }
+
+    fn validate(&self, datum: &Json, place: &str) -> Result<(), String> {
+        let (compiler, schemas, known) = &mut *self.0.borrow_mut();
+        let schema = *known
+            .entry(place.to_owned())
+            .or_insert_with(|| compiler.compile(&format!("{RESOURCE}#{place}"), schemas).unwrap());
+        schemas.validate(datum, schema).map_err(|why| format!("{place}: {why:#}"))
+    }
+}
+
+/// Name under which the validator knows the document.
+const RESOURCE: &str = "http://schema.example/";
+
+/// Refuses members that the schema does not have.
+fn close(schema: &mut Json) {
+    match schema {
+        Json::Array(items) => items.iter_mut().for_each(close),
+        Json::Object(members) => {
+            members.values_mut().for_each(close);
+            let is_object = members.get("properties").is_some_and(Json::is_object);
+            if is_object && !members.contains_key("additionalProperties") {
+                members.insert("additionalProperties".to_owned(), false.into());
+            }
+        }
+        _ => {}
+    }
+}
