@@ -194,8 +194,9 @@ WINDOW is nil for point itself."
                                          (line-number-at-pos)))))))
 
 (defun contexture-list--restore-place (place)
-  "Move point, and the top of its window, to PLACE.
-That is the same item or, if it is gone, the same line."
+  "Restore PLACE, an element of the value of `contexture-list--places'.
+Point, and the top of its window if it has one, return to the same item
+or, if it is gone, to the same line."
   (pcase-let* ((`(,window ,id ,line ,column ,start-id ,start-line) place)
                (position (contexture-list--place-position id line column)))
     (if (null window)

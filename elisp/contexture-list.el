@@ -339,7 +339,7 @@ are shown as missing."
   (contexture-list--tag-here ?D))
 
 (defun contexture-list-unmark ()
-  "Remove mark and flag from the item at point, or those in the region."
+  "Remove mark and flag from the item at point, or from all in the region."
   (interactive)
   (contexture-list--tag-here nil))
 

@@ -154,8 +154,8 @@ It is a list, since the mode line gives a string one face."
 ;;;###autoload
 (define-minor-mode contexture-global-mode
   "Turn `contexture-mode' on in each buffer that visits a file.
-Turning this off turns it off where this turned it on, and leaves it on
-where you did."
+Turned off, it turns `contexture-mode' off only where it had turned it
+on."
   :global t
   :group 'contexture
   (if contexture-global-mode

@@ -229,7 +229,7 @@ The command that made the call goes back to the prompt."
 ;;;; The end
 
 (defun contexture-repl--answered (turn result)
-  "End TURN, which was answered with RESULT, once all of it is drawn."
+  "End TURN once its whole answer, RESULT, is drawn."
   (let ((content (or (plist-get result :content) "")))
     (unless (contexture-repl--when-drawn turn #'contexture-repl--answered result)
       (contexture-repl--begin-answer turn)

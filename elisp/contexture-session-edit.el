@@ -189,7 +189,7 @@ back."
      (let* ((stats (plist-get result :stats))
             (removed (plist-get stats :items-removed)))
        (if (= removed 0)
-           (contexture--message "Nothing to prune: session %s has %s" (plist-get result :session)
+           (contexture--message "Nothing to prune: session %s has only %s" (plist-get result :session)
                     (contexture-session--many (plist-get stats :final) "token"))
          (contexture--message "Pruned %s of session %s: %s → %s tokens; %s brings them back"
                   (contexture--count removed "message")

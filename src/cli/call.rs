@@ -21,8 +21,8 @@ use crate::visible::{visible_json, visible_path, visible_sexp};
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  contexture call add-file '(:path \"src/main.rs\" :start-line 1 \
-    :end-line 9)'\n  contexture call get-context '{\"limit\": 3}' --json\n  echo '(:content \"(+ 1 2)\")' \
-    | contexture call add-context -\n\nA :path is relative to the current folder. Text results are \
+    :end-line 9)'\n  contexture call list-items '{\"limit\": 3}' --json\n  echo '(:content \"(+ 1 2)\")' \
+    | contexture call add-item -\n\nA :path is relative to the current folder. Text results are \
     printed verbatim."
 )]
 pub(super) struct Call {

@@ -54,7 +54,7 @@ fn check(model: &ModelSettings, prefix: &str, twice: bool) -> Result<(), String>
         return Err("prefix must be the beginning of a model's name".to_owned());
     }
     if twice {
-        return Err("prefix is given twice; merge its settings".to_owned());
+        return Err("prefix is given twice; merge the two tables".to_owned());
     }
     let (least, most) = LIMITS;
     if let Some(limit) = model.limit.filter(|limit| !(least..=most).contains(limit)) {

@@ -86,7 +86,7 @@ type Begin = dyn Fn(&str) -> Result<Later<'static, Result<String, String>>, Stri
 /// Returns the error of a name that no tool has.
 pub(super) fn unknown(name: &str, known: &[&str]) -> Error {
     let what = match known {
-        [] => "does not exist; no tools exist".to_owned(),
+        [] => "does not exist; there are no tools".to_owned(),
         known => format!("does not exist; existing: {}", known.join(", ")),
     };
     Error::Tool { name: name.to_owned(), what }

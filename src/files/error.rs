@@ -15,7 +15,7 @@ pub enum FileError {
     },
     /// The system refuses to read it.
     #[error(
-        "cannot read {path:?}: {source}; check its permissions, or send the text with add-context"
+        "cannot read {path:?}: {source}; check its permissions, or send the text with add-item"
     )]
     Unreadable {
         /// Requested path.
@@ -24,7 +24,7 @@ pub enum FileError {
         source: io::Error,
     },
     /// The file is not UTF-8 text.
-    #[error("{path:?} is {sign} at byte {offset}; send text with add-context instead")]
+    #[error("{path:?} is {sign} at offset {offset}; send text with add-item instead")]
     Binary {
         /// Requested path.
         path: PathBuf,
@@ -35,7 +35,7 @@ pub enum FileError {
     },
     /// The file is larger than the limit.
     #[error(
-        "{path:?} has {bytes} bytes, but the limit is {limit}; raise it with the option max-file-bytes, or send a part with add-context"
+        "{path:?} has {bytes} bytes, but the limit is {limit}; raise it with the option max-file-bytes, or send a part with add-item"
     )]
     TooLarge {
         /// Requested path.
@@ -53,7 +53,7 @@ pub enum FileError {
     },
     /// The path is a FIFO, socket or device. It is never opened, because opening it may block for
     /// ever.
-    #[error("{path:?} is a {what}, not a regular file; send its text with add-context")]
+    #[error("{path:?} is a {what}, not a regular file; send its text with add-item")]
     NotRegular {
         /// Requested path.
         path: PathBuf,
@@ -73,7 +73,7 @@ pub enum FileError {
         total_lines: u64,
     },
     /// The range is impossible in any file.
-    #[error("{} is not a range of lines; lines count from 1, and the end must not be before the start", range(*start, *end))]
+    #[error("{} is not a range of lines; lines are counted from 1, and the end must not be before the start", range(*start, *end))]
     BadRange {
         /// First line requested.
         start: u64,
@@ -95,7 +95,7 @@ pub enum FileError {
         path: String,
     },
     /// Only Emacs can open the name, such as `/ssh:host:/x`.
-    #[error("{path:?} is on another machine; send its text with add-context")]
+    #[error("{path:?} is on another machine; send its text with add-item")]
     NotLocal {
         /// Name as it was given.
         path: String,
@@ -205,12 +205,12 @@ mod tests {
         check(
             &FileError::TooLarge { path: path(), bytes: 9, limit: 8 },
             "file-too-large",
-            r#""/a\nb" has 9 bytes, but the limit is 8; raise it with the option max-file-bytes, or send a part with add-context"#,
+            r#""/a\nb" has 9 bytes, but the limit is 8; raise it with the option max-file-bytes, or send a part with add-item"#,
         );
         check(
             &FileError::Binary { path: path(), sign: BinarySign::NotUtf8, offset: 3 },
             "file-binary",
-            r#""/a\nb" is not UTF-8 text, with an invalid byte at byte 3; send text with add-context instead"#,
+            r#""/a\nb" is not UTF-8 text, with an invalid byte at offset 3; send text with add-item instead"#,
         );
         check(
             &FileError::PastEnd { path: path(), start: 4, end: Some(9), total_lines: 5 },
@@ -220,7 +220,7 @@ mod tests {
         check(
             &FileError::BadRange { start: 0, end: None },
             "bad-range",
-            "0- is not a range of lines; lines count from 1, and the end must not be before the start",
+            "0- is not a range of lines; lines are counted from 1, and the end must not be before the start",
         );
     }
 }

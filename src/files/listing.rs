@@ -45,7 +45,7 @@ pub(crate) fn listing(root: &Path, files: &[ListedFile]) -> String {
 }
 
 struct Entry<'a> {
-    /// Names on the path from the root, the file's own last.
+    /// Names on the path from the root; the last is that of the file.
     names: Vec<&'a str>,
     file: &'a ListedFile,
 }

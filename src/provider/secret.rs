@@ -74,7 +74,7 @@ impl Secret {
 /// Source of a key.
 #[derive(Debug, Clone, Default)]
 pub enum KeySource {
-    /// No key is sent, as to local servers.
+    /// No key. Local servers need none.
     #[default]
     None,
     /// Environment variable with this name.

@@ -53,11 +53,11 @@ pub(super) async fn call(shared: &Shared, name: &str, arguments: Vec<Value>) -> 
                 ("metadata", given("metadata")),
                 ("manager", manager),
             ];
-            shared.call("add-context", params).await.map(done)
+            shared.call("add-item", params).await.map(done)
         }
         "agent-q-clear-context" => {
             let Some(manager) = manager(shared).await else { return Ok(Value::Bool(true)) };
-            shared.call("clear-context", [("manager", manager)]).await.map(done)
+            shared.call("clear-manager", [("manager", manager)]).await.map(done)
         }
         "agent-q-get-context-summary" => summary(shared).await,
         "agent-q-new-conversation" => {
@@ -167,7 +167,7 @@ async fn summary(shared: &Shared) -> Outcome {
         let none = text("No context");
         return Ok(plist([("count", Value::Int(0)), ("types", Value::Nil), ("preview", none)]));
     };
-    let summary = shared.call("context-summary", [("manager", manager)]).await?;
+    let summary = shared.call("count-items", [("manager", manager)]).await?;
     let field = |name: &str| summary.get(name).cloned().unwrap_or_default();
     let preview = match field("count") {
         Value::Int(0) => text("No context"),

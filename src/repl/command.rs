@@ -56,9 +56,8 @@ pub(super) async fn run(
     let session = ("session", text(session.name));
     match name {
         "/context" => {
-            let summary = shared.call("context-summary", [manager.clone()]).await?;
-            let listed =
-                shared.call("get-context", [manager, ("brief", Value::Bool(true))]).await?;
+            let summary = shared.call("count-items", [manager.clone()]).await?;
+            let listed = shared.call("list-items", [manager, ("brief", Value::Bool(true))]).await?;
             let lines = items(listed).iter().map(readable::item).collect::<String>();
             let preview = string_at(&summary, "preview").unwrap_or("No context");
             Ok(format!("{preview}\n{lines}"))
@@ -67,13 +66,13 @@ pub(super) async fn run(
         "/drop" if rest.is_empty() => Err(refusal("name the items to remove, such as /drop ctx-3")),
         "/drop" => {
             let ids = ("ids", texts(rest.split_whitespace()));
-            Ok(readable::answer(&shared.call("remove-context", [ids, manager]).await?))
+            Ok(readable::answer(&shared.call("remove-items", [ids, manager]).await?))
         }
-        "/clear" => Ok(readable::answer(&shared.call("clear-context", [manager]).await?)),
-        "/stats" => Ok(readable::answer(&shared.call("context-stats", [session]).await?)),
+        "/clear" => Ok(readable::answer(&shared.call("clear-manager", [manager]).await?)),
+        "/stats" => Ok(readable::answer(&shared.call("session-stats", [session]).await?)),
         "/explain" => {
             let limit = ("limit", Value::Int(1));
-            match shared.call("explain-context", [session, limit]).await? {
+            match shared.call("explain-window", [session, limit]).await? {
                 Value::List(reports) if !reports.is_empty() => {
                     Ok(reports.iter().map(readable::answer).collect())
                 }

@@ -78,7 +78,7 @@ async fn item_ids(shared: &Shared) -> Vec<String> {
     let listed = shared.call("list-managers", []).await.unwrap_or_default();
     let managers = items(listed).iter().filter_map(|row| row.get("manager").cloned()).collect();
     let params = [("managers", Value::List(managers)), ("brief", Value::Bool(true))];
-    let found = items(shared.call("get-context", params).await.unwrap_or_default());
+    let found = items(shared.call("list-items", params).await.unwrap_or_default());
     found.iter().filter_map(|item| string_at(item, "id").map(str::to_owned)).collect()
 }
 

@@ -32,7 +32,7 @@ pub trait Caller: Send + Sync {
     ) -> Later<'_, Result<Value, WireError>>;
 }
 
-/// The person in a turn.
+/// The person who takes part in a turn: reads the answer, and is asked for decisions.
 pub trait Listener: Send + Sync {
     /// Shows the next piece of the answer.
     fn say(&self, piece: &str);

@@ -64,11 +64,11 @@ pub(super) struct Configure {
     manage: Switch,
     /// Template to use; `""` for `freeform-chat`.
     template: Option<String>,
-    /// Same as in `manage-context`; -1 leaves it to the template.
+    /// Same as in `take-notes`; -1 leaves it to the template.
     recent_runs: Option<i64>,
-    /// Same as in `manage-context`; -1 likewise.
+    /// Same as in `take-notes`; -1 likewise.
     passthrough_runs: Option<i64>,
-    /// Same as in `manage-context`; -1 likewise.
+    /// Same as in `take-notes`; -1 likewise.
     token_threshold: Option<i64>,
     /// Tools that the model may call in `chat`: `t` all, `nil` none; defaults to `nil`.
     #[serde(default)]

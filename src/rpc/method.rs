@@ -194,7 +194,15 @@ impl Method {
     ///
     /// # Errors
     /// Fails if the parameters are invalid or name something that does not exist.
-    pub fn run(&self, mut call: Call, mut params: Value) -> Result<Step, WireError> {
+    pub fn run(&self, call: Call, params: Value) -> Result<Step, WireError> {
+        let is_given = |earlier: &str| params.names().any(|name| name == earlier);
+        let names = |param: &'static Param| Some((param.name, param.earlier?));
+        let earlier: Vec<_> =
+            self.params().iter().filter_map(names).filter(|(_, it)| is_given(it)).collect();
+        self.begin(call, params).map_err(|error| as_given(error, &earlier))
+    }
+
+    fn begin(&self, mut call: Call, mut params: Value) -> Result<Step, WireError> {
         self.check_names(&params)?;
         if call.dialect == Dialect::Json {
             self.without_nulls(&mut params);
@@ -227,7 +235,9 @@ impl Method {
 
     /// Returns whether a word is the name of a parameter, or of a member of one.
     pub(super) fn has_name(&self, word: &str) -> bool {
-        self.params().iter().any(|param| param.name == word || param.inner.contains(&word))
+        self.params().iter().any(|param| {
+            param.name == word || param.earlier == Some(word) || param.inner.contains(&word)
+        })
     }
 
     /// Removes parameters that are `null` in JSON, where that means that they are left out. A list
@@ -260,6 +270,23 @@ impl Method {
         let is_left_out = |param: &Param| param.is_current_session && lacks(params, param.name);
         self.params().iter().any(is_left_out) && (self.needs_session)(params)
     }
+}
+
+/// Returns an error with the names that the call gave for parameters: of `names`, each a name and
+/// an earlier one, the latter.
+fn as_given(mut error: WireError, names: &[(&str, &str)]) -> WireError {
+    for (now, earlier) in names {
+        if let Some(rest) = error.message.strip_prefix(now) {
+            error.message = format!("{earlier}{rest}");
+            let entries = match &mut error.data {
+                Value::Map(entries) => &mut entries[..],
+                _ => &mut [],
+            };
+            let params = entries.iter_mut().filter(|(key, _)| &**key == "param");
+            params.for_each(|(_, value)| *value = Value::Keyword((*earlier).into()));
+        }
+    }
+    error
 }
 
 /// Returns whether a call omits a parameter or passes `nil` for it.

@@ -43,7 +43,9 @@ pub(super) struct ConfigureParams {
     /// Window size in tokens to request from Ollama; defaults to Ollama's own.
     context: Option<u64>,
     /// Maximum number of tokens in an answer.
-    max_tokens: Option<u64>,
+    #[schemars(extend("x-earlier" = "max-tokens"))]
+    #[serde(alias = "max_tokens")]
+    answer_tokens: Option<u64>,
     /// Price of a million input tokens.
     price_input: Option<f64>,
     /// Price of a million output tokens.
@@ -97,7 +99,7 @@ pub(super) fn configure_provider(call: Call, given: ConfigureParams) -> Result<S
         api_key_command: given.api_key_command,
         script: given.script,
         context: given.context,
-        max_tokens: given.max_tokens,
+        max_tokens: given.answer_tokens,
         price_input: given.price_input,
         price_output: given.price_output,
     };
@@ -150,6 +152,8 @@ pub(super) struct ProviderResult<'a> {
     /// True for the default provider.
     default: bool,
     /// Maximum number of tokens in an answer.
+    answer_tokens: Option<u64>,
+    /// Earlier name of `:answer-tokens`.
     max_tokens: Option<u64>,
     /// Price of a million input tokens.
     price_input: Option<f64>,
@@ -179,6 +183,7 @@ fn row(at: usize, configured: &Configured) -> Value {
         limit,
         limit_from,
         default: at == 0,
+        answer_tokens: configured.max_tokens,
         max_tokens: configured.max_tokens,
         price_input,
         price_output,

@@ -225,6 +225,8 @@ fn managed_result(session: &str, managed: &TurnNotes) -> Value {
 #[schemars(rename = "StoredNotes")]
 pub(super) struct ViewResult<'a> {
     /// Id of the notes, `view-N`.
+    id: ViewId,
+    /// Earlier name of their `:id`.
     view: ViewId,
     /// Name of the session.
     session: &'a str,
@@ -277,6 +279,7 @@ fn view(session: &str, row: &NotesRow, brief: bool) -> Value {
     let NotesRow { id, made } = row;
     let texts = TextsResult { prompt: &made.prompt, payload: &made.payload, output: &made.output };
     Value::of(&ViewResult {
+        id: ViewId(*id),
         view: ViewId(*id),
         session,
         turn: made.turn,

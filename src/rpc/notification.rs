@@ -11,16 +11,19 @@ use crate::ids::{CheckpointId, SessionId};
 
 /// The session of a notification.
 #[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) struct OfSession<'a> {
     /// Name of the session.
     session: &'a str,
     /// Id of the session.
+    session_id: SessionId,
+    /// Earlier name of `:session-id`.
     id: SessionId,
 }
 
 impl<'a> From<&'a SessionName> for OfSession<'a> {
     fn from(SessionName { id, name }: &'a SessionName) -> Self {
-        Self { session: name, id: SessionId(*id) }
+        Self { session: name, session_id: SessionId(*id), id: SessionId(*id) }
     }
 }
 

@@ -10,7 +10,8 @@ pub trait Peer: Send + Sync {
     fn progress(&self, params: Value) -> bool;
 
     /// Waits until the client has read most of the output so far, so that important progress is not
-    /// dropped. Waits only once, and for a limited time, for a client that reads nothing.
+    /// dropped. Waits for a limited time. A client that lets it pass is not waited for again until
+    /// it reads.
     fn room(&self) -> Later<'_, ()> {
         Box::pin(std::future::ready(()))
     }

@@ -224,7 +224,7 @@ pub(super) fn quality_score(_: Call, given: QualityScore) -> Result<Step, WireEr
 pub(super) struct ReportUsage {
     /// Name of the model.
     model: Short,
-    /// Number of tokens that `build-context` counted.
+    /// Number of tokens that `build-window` counted.
     counted: i64,
     /// Number of input tokens that the provider reported.
     reported: i64,

@@ -100,7 +100,8 @@ impl Revision {
         Ok(Self { state: serde_json::from_str(text)?, learned: serde_json::from_str(text)? })
     }
 
-    /// Adapts the revision of another session as [`State::of_log`] does.
+    /// Adapts the revision of another session to a log of `length` messages; see
+    /// [`State::of_log`].
     #[must_use]
     pub fn of_log(self, length: u64) -> Self {
         let share = |share: f64| if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) };

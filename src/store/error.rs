@@ -47,8 +47,8 @@ pub enum StoreError {
     },
     /// A file of the state is a link.
     #[error(
-        "{} is a link; the state is kept in plain files, so remove it, or use another folder with \
-         --state",
+        "{} is a link, but the state must be in plain files; remove the link, or use another folder \
+         with --state",
         visible_path(path)
     )]
     Link {

@@ -315,7 +315,7 @@ An answer that is nil takes the default."
 (ert-deftest contexture-session-prune-says-when-there-is-nothing-to-do ()
   (contexture-session-tests--with
     (contexture-session-tests--fill "work" "a")
-    (contexture-test-message "Nothing to prune: session work has [0-9]+ tokens"
+    (contexture-test-message "Nothing to prune: session work has only [0-9]+ tokens"
       (contexture-session-prune))))
 
 (ert-deftest contexture-session-summarize-is-undone ()

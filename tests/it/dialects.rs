@@ -57,8 +57,8 @@ fn names_in_errors_are_spelled_as_the_dialect_spells_them() {
     fail(
         "add-message",
         "(:role :user)",
-        "content is required, or tool-calls, or messages",
-        "content is required, or tool_calls, or messages",
+        "content or tool-calls or messages is required",
+        "content or tool_calls or messages is required",
     );
     fail(
         "add-context",

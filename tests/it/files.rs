@@ -61,7 +61,7 @@ fn every_reason_not_to_read_a_file_is_an_error_of_its_own() {
     check(&path, ":start-line 2 :end-line 4", "past-end", "3 lines");
     check(&path, ":start-line 4", "past-end", "3 lines");
     check(&path, ":start-line 3 :end-line 2", "bad-range", "3-2");
-    check(&path, ":start-line 0 :end-line 2", "bad-range", "count from 1");
+    check(&path, ":start-line 0 :end-line 2", "bad-range", "are counted from 1");
     check(&binary, "", "file-binary", "NUL");
     check(&latin, "", "file-binary", "UTF-8");
     check(&large, "", "file-too-large", "1048577 bytes");

@@ -1,6 +1,6 @@
 //! JSON: one object, for programs. Contents are verbatim. Names are verbatim once they are parsed,
 //! with hidden characters written as JSON escapes. Has only the metadata that the other formats
-//! show; `get-context` returns all of it.
+//! show; `list-items` returns all of it.
 
 use serde::Serialize;
 

@@ -306,8 +306,8 @@ fn with_summary(mut error: BudgetTooSmall, summary: u64, max_tokens: u64) -> Bud
     BudgetTooSmall { needed: error.needed + summary, max_tokens, ..error }
 }
 
-/// Returns the token budget of a summary's ledger, given `beside` other tokens in view. Aims at a
-/// view below half of `max_tokens`.
+/// Returns the token budget of a summary's ledger if the rest of the view has `beside` tokens. Aims
+/// to keep the view below half of `max_tokens`.
 fn ledger_tokens(max_tokens: u64, beside: u64) -> u64 {
     let least = (max_tokens as f64 * LEAST_LEDGER_SHARE) as u64;
     let left = (max_tokens / 2).saturating_sub(beside);

@@ -53,7 +53,7 @@ pub(super) struct ChatParams {
     /// Tools that the model may call without asking.
     #[serde(default)]
     allow: ToolNames,
-    /// Texts to include with the conversation, as in `build-context`.
+    /// Texts to include with the conversation, as in `build-window`.
     sections: Option<SectionTexts>,
     /// Show what would be sent from the session as it is, without the memories that the turn would
     /// find and before any note-taking. Nothing is sent or changed.

@@ -56,6 +56,8 @@ pub(super) struct OfSession {
 #[schemars(rename = "Checkpoint")]
 pub(super) struct CheckpointLine {
     /// Id of the checkpoint, `chk-N`.
+    id: CheckpointId,
+    /// Earlier name of its `:id`.
     checkpoint: CheckpointId,
     /// Purpose of the checkpoint.
     message: String,
@@ -72,6 +74,7 @@ pub(super) struct CheckpointLine {
 impl From<CheckpointRow> for CheckpointLine {
     fn from(CheckpointRow { id, made }: CheckpointRow) -> Self {
         Self {
+            id: CheckpointId(id),
             checkpoint: CheckpointId(id),
             message: made.message,
             turn: made.turn,

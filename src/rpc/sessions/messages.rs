@@ -184,7 +184,7 @@ pub(super) fn add_message(call: Call, given: AddMessage) -> Result<Step, WireErr
             return Err(param_error("messages", &message));
         }
         None if given.content.is_none() && given.tool_calls.is_none() => {
-            return Err(param_error("content", "is required, or tool-calls, or messages"));
+            return Err(param_error("content", "or tool-calls or messages is required"));
         }
         None => vec![MessageParam {
             role: given.role,

@@ -22,7 +22,7 @@ pub(super) static METHODS: &[Method] = &[
         .pace(Pace::InOrder),
     method!("session", "explain-window", window::explain_window => Vec<window::ExplainedWindow<'static>>)
         .pages(&Paged { page: Some(1), most: Some(MAX_EXPLAINED), ..Paged::LIST })
-        .doc("Explains why each part was in or out of the windows last built for a session.")
+        .doc("Explains why each part was in the latest windows of a session, or was left out.")
         .result("A list of reports, newest first, each with `:at` and the fate of its `:items`; \
                  empty if the server has built no window of the session since it started."),
     method!("session", "usage-log", window::usage_log => window::UsageLogResult<'static>)

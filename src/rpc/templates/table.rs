@@ -41,8 +41,8 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("template", "list-trusted-projects", trust::list_trusted_projects => Vec<trust::TrustedShown>)
         .pages(&Paged::LIST)
         .doc("Lists the trusted projects.")
-        .result("A list of `:project :remote :since :standing`. The standing is `:same`, `:other` if \
-                 another repository is at its place now, or `:gone`. The error `not-allowed` as for \
-                 `trust-project`.")
+        .result("A list of `:project :remote :since :standing`. The standing is `:same`; `:other` if \
+                 another repository is at its place now; `:gone` if nothing is there. The error is \
+                 `not-allowed`, as for `trust-project`.")
         .pace(Pace::InOrder),
 ];

@@ -19,8 +19,8 @@ pub(crate) const MOST_READ: usize = 64 << 10;
 /// Maximum number of bytes of a text that are indexed, from its beginning.
 pub(crate) const MOST_INDEXED: usize = 256 << 10;
 
-/// Maximum number of query words to match when any of them may match; beyond it, only the rarest
-/// are used.
+/// Maximum number of words to look for when one match is enough; of more words, only the rarest are
+/// used.
 const MOST_ALTERNATIVES: usize = 24;
 /// Number of texts at which counting a word stops; words in more texts count as equally frequent.
 const FREQUENT: usize = 2000;

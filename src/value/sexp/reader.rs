@@ -1,8 +1,7 @@
-//! Reads text into a [`Value`], with a stack of open lists and one step per datum.
+//! Reads text into a [`Value`] without recursion, one step per datum.
 //!
 //! All data read so far are on one stack, and an open list remembers where its elements begin, so
-//! that neither the depth nor the length of the text uses call stack. The sibling modules read
-//! atoms.
+//! that neither deep nor long text fills the call stack. The sibling modules read atoms.
 
 use super::{MAX_DATA, MAX_DEPTH, ReadError, ReadErrorKind};
 use crate::value::Value;

@@ -33,8 +33,7 @@ fn ends(message: &Message) -> Option<String> {
     let tail = tail.find('\n').filter(|at| *at < TAIL / 2).map_or(tail, |at| &tail[at + 1..]);
     let missing = text.len() - head.len() - tail.len();
     Some(format!(
-        "{head}\n[… {missing} bytes are left out here; msg-{} holds the whole, get-messages returns \
-         it …]\n{tail}",
+        "{head}\n[… {missing} bytes are left out here; get-messages returns all of msg-{} …]\n{tail}",
         message.number
     ))
 }
