@@ -6,6 +6,7 @@ mod doctor;
 mod host;
 mod inferior;
 mod methods;
+mod reference;
 mod render;
 mod schema;
 mod serve;

@@ -95,8 +95,8 @@ texts! {
     InSession: 1..=MAX_NAME_BYTES;
     /// Model to build for; defaults to the session's, else to the server's.
     ModelName: 0..=usize::MAX;
-    /// Key that identifies this call. A repeated call with the same key gets the first answer and
-    /// changes nothing.
+    /// Key that identifies this call, at most 1,024 bytes. A repeated call with the same key gets the
+    /// first answer and changes nothing.
     RequestKey: 1..=MAX_NAME_BYTES;
 }
 

@@ -17,14 +17,16 @@ pub(crate) fn page(name: &str) -> String {
 }
 
 #[test]
-fn the_protocol_page_has_the_method_table_as_it_is() {
-    let output = Command::new(PROGRAM).args(["methods", "--markdown"]).output().unwrap();
-    let table = String::from_utf8(output.stdout).unwrap();
+fn the_protocol_page_has_the_reference_as_it_is() {
     let page = page("docs/protocol.md");
-    let (_, rest) = page.split_once("<!-- methods: begin -->\n").unwrap();
-    let (written, _) = rest.split_once("<!-- methods: end -->").unwrap();
-    let advice = "docs/protocol.md is not what the method table says: run `make docs`";
-    assert!(written.trim() == table.trim(), "{advice}");
+    for part in ["methods", "types", "errors", "notifications"] {
+        let output = Command::new(PROGRAM).args(["schema", "--markdown", part]).output().unwrap();
+        let reference = String::from_utf8(output.stdout).unwrap();
+        let (_, rest) = page.split_once(&format!("<!-- {part}: begin -->\n")).unwrap();
+        let (written, _) = rest.split_once(&format!("<!-- {part}: end -->")).unwrap();
+        let advice = "docs/protocol.md is not what the schema says: run `make docs`";
+        assert!(!reference.is_empty() && written.trim() == reference.trim(), "{part}: {advice}");
+    }
 }
 
 #[test]

@@ -28,7 +28,8 @@ pub(in crate::rpc) struct ChatResult<'a> {
     question: MessageId,
     /// Text of the answer.
     content: &'a str,
-    /// Reason why the answer ended.
+    /// Reason why the answer ended: the model was done, the answer reached its limit of tokens, it
+    /// ends in calls of tools, the provider stopped it, or any other.
     #[schemars(extend("enum" = ["stop", "length", "tool-calls", "refused", "other"]))]
     stop_reason: Keyword<&'static str>,
     /// Tokens of all requests of the turn.

@@ -22,7 +22,7 @@ pub(super) struct AddFile {
     path: Short,
     /// First line, counted from 1.
     start_line: Option<i64>,
-    /// Last line; defaults to the end of the file.
+    /// Last line; needs `:start-line`, and defaults to the end of the file.
     end_line: Option<i64>,
     manager: Option<ManagerName>,
     /// Type of the content; defaults to `:file`.

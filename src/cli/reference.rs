@@ -1,0 +1,200 @@
+//! The reference of the protocol as Markdown, made from its JSON Schema.
+
+use std::fmt::Write;
+
+use serde_json::{Map, Value as Json};
+
+use crate::rpc::{Method, Param, document, methods};
+
+/// A part of the reference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Part {
+    /// The methods with their parameters and results.
+    Methods,
+    /// The types that results and notifications share.
+    Types,
+    /// The kinds of errors.
+    Errors,
+    /// The topics of notifications.
+    Notifications,
+}
+
+/// Returns a part of the reference, as it appears in `docs/protocol.md`.
+pub(super) fn markdown(part: Part) -> String {
+    let document = document();
+    let reference = Reference { types: &document["$defs"], document: &document };
+    match part {
+        Part::Methods => methods().map(|it| reference.method(it)).collect::<Vec<_>>().join("\n"),
+        Part::Types => reference.types(),
+        Part::Errors => reference.errors(),
+        Part::Notifications => reference.notifications(),
+    }
+}
+
+struct Reference<'a> {
+    document: &'a Json,
+    types: &'a Json,
+}
+
+impl Reference<'_> {
+    fn method(&self, method: &Method) -> String {
+        let mut text = format!("#### `{}`\n\n{}\n\n", method.name, method.doc);
+        let earlier: Vec<_> = method.earlier_names().map(|name| format!("`{name}`")).collect();
+        if !earlier.is_empty() {
+            let _ = writeln!(text, "Earlier: {}.\n", earlier.join(", "));
+        }
+        text += &method.params().iter().map(param).collect::<String>();
+        if !method.params().is_empty() {
+            text.push('\n');
+        }
+        let schema = &self.document["methods"][method.name];
+        let _ = writeln!(text, "Result ({}): {}", self.kind(&schema["result"]), method.result);
+        if let Some(lists) = method.lists_in_pages() {
+            let lists: Vec<_> = lists.iter().map(|path| format!("`:{path}`")).collect();
+            let _ = writeln!(text, "\nIn [pages](#pages): {}.", lists.join(", "));
+        }
+        for (title, of) in [("Progress", "progress"), ("Errors also have", "error_data")] {
+            if let Some(of) = schema.get(of) {
+                let of = self.target(of).map_or(of, |(_, target)| target);
+                let _ = writeln!(text, "\n{title}:\n\n{}", self.members(of).trim_end());
+            }
+        }
+        text
+    }
+
+    fn types(&self) -> String {
+        let shown = members(self.types).filter(|(name, of)| {
+            let is_param =
+                ["Metadata", "NewMessage", "NewToolCall", "Sections"].contains(&&***name);
+            of["properties"].is_object() && !is_param
+        });
+        let section = |(name, of): (&String, &Json)| {
+            format!("#### `{name}`\n\n{}\n\n{}", described(of), self.members(of))
+        };
+        shown.map(section).collect::<Vec<_>>().join("\n")
+    }
+
+    fn errors(&self) -> String {
+        let mut text = "| kind | when | data |\n| --- | --- | --- |\n".to_owned();
+        for (kind, of) in members(&self.document["errors"]["kinds"]) {
+            let data = members(&of["data"]["properties"]).filter(|(name, _)| *name != "kind");
+            let data = data.map(|(name, of)| format!("`:{}`: {}", kebab(name), described(of)));
+            let data = data.collect::<Vec<_>>().join(" ");
+            let _ = writeln!(text, "| `{kind}` | {} | {data} |", described(of));
+        }
+        text
+    }
+
+    fn notifications(&self) -> String {
+        let section = |(topic, of): (&String, &Json)| {
+            let of = self.target(of).map_or(of, |(_, target)| target);
+            format!("#### `{topic}`\n\n{}\n\n{}", described(of), self.members(of))
+        };
+        let topics = members(&self.document["notifications"]).map(section);
+        topics.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Returns the members of an object, those first that are always there.
+    fn members(&self, of: &Json) -> String {
+        let required: Vec<&str> =
+            of["required"].as_array().into_iter().flatten().filter_map(Json::as_str).collect();
+        let place = |name: &str| required.iter().position(|required| *required == name);
+        let mut all: Vec<_> = members(&of["properties"]).collect();
+        all.sort_by_key(|(name, _)| place(name).unwrap_or(usize::MAX));
+        let line = |(name, of): (&String, &Json)| {
+            let optional = if place(name).is_none() { ", not always" } else { "" };
+            let kind = self.kind(of);
+            let values = self.values(of);
+            format!("- `:{}` ({kind}{optional}): {}{values}\n", kebab(name), described(of))
+        };
+        all.into_iter().map(line).collect()
+    }
+
+    /// Returns the name of a schema's type for people.
+    fn kind(&self, schema: &Json) -> String {
+        if let Some((name, target)) = self.target(schema) {
+            return match target["properties"].is_object() {
+                true => format!("[`{name}`](#{})", name.to_lowercase()),
+                false => self.kind(target),
+            };
+        }
+        if let Some(branches) = schema["anyOf"].as_array() {
+            let kinds: Vec<_> = branches.iter().map(|branch| self.kind(branch)).collect();
+            return kinds.join(" or ");
+        }
+        let types = match &schema["type"] {
+            Json::Array(types) => types.iter().filter_map(Json::as_str).collect(),
+            of => vec![of.as_str().unwrap_or(match constants(schema).is_empty() {
+                true => "anything",
+                false => "string",
+            })],
+        };
+        let is_keyword = schema["format"] == "keyword" || !constants(schema).is_empty();
+        let kinds: Vec<_> = types
+            .into_iter()
+            .map(|name| match name {
+                "string" if is_keyword => "name".to_owned(),
+                "array" => format!("list of {}", self.kind(&schema["items"])),
+                "object" => "plist".to_owned(),
+                "null" => "`nil`".to_owned(),
+                name => name.to_owned(),
+            })
+            .collect();
+        kinds.join(" or ")
+    }
+
+    /// Returns the values of a closed list.
+    fn values(&self, schema: &Json) -> String {
+        let of = self.target(schema).map_or(schema, |(_, target)| target);
+        let branches = of["anyOf"].as_array().into_iter().flatten();
+        let listed = std::iter::once(of).chain(branches).map(|of| {
+            let of = self.target(of).map_or(of, |(_, target)| target);
+            constants(of)
+        });
+        let names: Vec<_> = listed.flatten().map(|name| format!("`:{name}`")).collect();
+        match names.is_empty() {
+            true => String::new(),
+            false => format!(" One of {}.", names.join(", ")),
+        }
+    }
+
+    fn target(&self, schema: &Json) -> Option<(&str, &Json)> {
+        let (_, name) = schema.get("$ref")?.as_str()?.rsplit_once('/')?;
+        let (name, target) = self.types.as_object()?.get_key_value(name)?;
+        Some((name, target))
+    }
+}
+
+fn param(param: &Param) -> String {
+    let need = if param.required { ", required" } else { "" };
+    let values = &param.values;
+    let list = match values.is_empty() {
+        true => String::new(),
+        false => {
+            let names: Vec<_> = values.iter().map(|name| format!("`:{name}`")).collect();
+            format!(" One of {}.", names.join(", "))
+        }
+    };
+    let earlier = param.earlier.map(|name| format!(", earlier `:{name}`")).unwrap_or_default();
+    let Param { name, kind, doc, .. } = param;
+    format!("- `:{name}` ({kind}{need}{earlier}): {doc}{list}\n")
+}
+
+/// Returns the values of a closed list, written either way.
+fn constants(schema: &Json) -> Vec<&str> {
+    let variants = schema["oneOf"].as_array().into_iter().flatten().map(|one| &one["const"]);
+    let listed = schema["enum"].as_array().into_iter().flatten();
+    listed.chain(variants).chain(schema.get("const")).filter_map(Json::as_str).collect()
+}
+
+fn members(of: &Json) -> impl Iterator<Item = (&String, &Json)> {
+    of.as_object().into_iter().flat_map(Map::iter)
+}
+
+fn described(schema: &Json) -> &str {
+    schema["description"].as_str().unwrap_or_default()
+}
+
+fn kebab(name: &str) -> String {
+    name.replace('_', "-")
+}
