@@ -79,10 +79,13 @@ class Connection:
     def close(self) -> None:
         self._close()
 
-    def send(self, method: str, params: dict[str, Any], progress: Any = None) -> Call:
-        """Sends a call and does not wait. Parameters that are None are left out."""
+    def send(
+        self, method: str, params: dict[str, Any], progress: Any = None, optional: Any = None
+    ) -> Call:
+        """Sends a call and does not wait. Optional parameters that are None are left out."""
         self._last += 1
-        given = {name: value for name, value in params.items() if value is not None}
+        more = {name: of for name, of in (optional or {}).items() if of is not None}
+        given = {**params, **more}
         message = {"jsonrpc": "2.0", "id": self._last, "method": method, "params": given}
         self._writer.write(json.dumps(message) + "\n")
         self._writer.flush()

@@ -9,6 +9,7 @@ mod batch;
 mod browser;
 mod chat;
 mod circles;
+mod clients;
 mod configure;
 mod conformance;
 mod curation;
