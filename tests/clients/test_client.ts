@@ -75,7 +75,8 @@ async function chat(): Promise<void> {
   const again = new Client(next, next);
   const repeated = await again.addItem({ content: "y", request_key: "once more" }).result;
   assert.deepStrictEqual(repeated, first);
-  const messages = await again.getMessages({ session: "t" }).result;
+  const log = await again.getMessages({ session: "t" }).result;
+  const messages = Array.isArray(log) ? log : log.items ?? [];
   const roles = messages.map((message) => message.role).join(" ");
   assert.strictEqual(roles, "user assistant tool assistant user assistant");
   again.close();
