@@ -159,9 +159,20 @@ fn placed(error: WireError, index: usize, method: &str) -> WireError {
         Value::Map(entries) => entries,
         _ => Vec::new(),
     };
-    data.push(("index".into(), Value::from(index as u64)));
-    data.push(("method".into(), method.into()));
+    let place = InBatch { index: index as u64, method: method.to_owned() };
+    if let Value::Map(place) = Value::of(&place) {
+        data.extend(place);
+    }
     WireError { data: Value::Map(data), ..WireError::new(error.code, message) }
+}
+
+/// Further data of the error of an atomic batch.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct InBatch {
+    /// Place of the call that failed, counted from 0.
+    index: u64,
+    /// Method of that call.
+    method: String,
 }
 
 /// Results in the order of the calls.

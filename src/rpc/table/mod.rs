@@ -32,6 +32,7 @@ static SERVER: &[Method] = &[
         .doc("Lists the methods.")
         .result("A list of methods, each with its parameters."),
     method!("server", "batch", batch::batch => batch::BatchResult)
+        .in_errors::<batch::InBatch>()
         .changes()
         .doc(
             "Carries out several calls in their order, with one answer and one notification for \
