@@ -77,26 +77,25 @@ struct Asked {
     page: Option<usize>,
 }
 
-/// Returns the schema of a page of a result. Members of entries may be left out by `:fields` and
-/// `:brief`.
-pub(super) fn schema(paged: &Paged, whole: &Json) -> Json {
-    let mut page = json!({
-        "type": "object",
-        "properties": {
-            "truncated": {
-                "type": "boolean",
-                "description": "True if there is more than this page has.",
-            },
-            "next": {
-                "type": ["string", "null"],
-                "description": "Cursor of the next page; `nil` on the last.",
-            },
-            "left": { "type": "integer", "description": "Number of entries on later pages." },
-        },
-        "required": ["truncated", "next", "left"],
+/// Returns the schema of a page of a result. `whole` is that of the result: a list, or an object with
+/// lists.
+pub(super) fn schema(paged: &Paged, whole: Json) -> Json {
+    let mut page = match paged.lists.is_empty() {
+        true => json!({ "type": "object", "properties": { ITEMS: whole }, "required": [ITEMS] }),
+        false => whole,
+    };
+    page["properties"]["truncated"] = json!({
+        "type": "boolean",
+        "description": "True if there is more than this page has.",
     });
-    if paged.lists.is_empty() {
-        page["properties"][ITEMS] = whole.clone();
+    page["properties"]["next"] = json!({
+        "type": ["string", "null"],
+        "description": "Cursor of the next page; `nil` on the last.",
+    });
+    page["properties"]["left"] =
+        json!({ "type": "integer", "description": "Number of entries on later pages." });
+    if let Some(required) = page["required"].as_array_mut() {
+        required.extend(["truncated", "next", "left"].map(Json::from));
     }
     page
 }

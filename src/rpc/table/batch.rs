@@ -168,6 +168,7 @@ fn placed(error: WireError, index: usize, method: &str) -> WireError {
 
 /// Further data of the error of an atomic batch.
 #[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
 pub(super) struct InBatch {
     /// Place of the call that failed, counted from 0.
     index: u64,

@@ -58,7 +58,8 @@ fn described(method: &Method, params: &mut SchemaGenerator, results: &mut Schema
                 given["properties"][name] = of_pages["properties"][name.replace('-', "_")].clone();
             }
         }
-        result = json!({ "anyOf": [result, page::schema(paged, &result)] });
+        let page = page::schema(paged, in_pages(&result, results.definitions()));
+        result = json!({ "anyOf": [result, page] });
     }
     given["additionalProperties"] = false.into();
     let mut described = json!({
@@ -75,6 +76,25 @@ fn described(method: &Method, params: &mut SchemaGenerator, results: &mut Schema
         described["error_data"] = in_errors(results).to_value();
     }
     described
+}
+
+/// Returns the schema of a result as a page has it: entries of a list may lack members, which
+/// `:fields` and `:brief` leave out.
+fn in_pages(result: &Json, types: &Map<String, Json>) -> Json {
+    let target = |of: &Json| {
+        let (_, name) = of["$ref"].as_str()?.rsplit_once('/')?;
+        Some((name.to_owned(), types.get(name)?.clone()))
+    };
+    if let Some((_, object)) = target(result) {
+        return object;
+    }
+    let mut list = result.clone();
+    if let Some((name, mut entry)) = target(&result["items"]) {
+        entry["required"] = json!([]);
+        entry["x-part-of"] = name.into();
+        list["items"] = entry;
+    }
+    list
 }
 
 /// Returns the codes of errors and the kinds of refusals, with their data.

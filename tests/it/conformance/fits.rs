@@ -12,7 +12,8 @@ pub(super) type Members = BTreeSet<String>;
 
 /// Returns the members of all types that a schema reaches.
 pub(super) fn members(document: &Json, schema: &Json, at: &str, found: &mut Members) {
-    if let Some((name, target)) = target(document, schema) {
+    let part = schema["x-part-of"].as_str().map(|name| (name, &document["$defs"][name]));
+    if let Some((name, target)) = target(document, schema).or(part) {
         let is_new = !found.iter().any(|member| member.starts_with(&format!("{name}.")));
         if is_new {
             members(document, target, name, found);
@@ -41,8 +42,12 @@ impl Fit<'_> {
         if let Some((name, target)) = target(self.document, schema) {
             return self.check(value, target, name);
         }
+        // An entry of a page has members of a type, but perhaps not all that are required.
+        let at = schema["x-part-of"].as_str().unwrap_or(at);
         let wrong = |why: &str| Err(format!("{at}: {value:?} {why} {schema}"));
-        if schema == &Json::Bool(true) || schema.as_object().is_some_and(|of| of.is_empty()) {
+        let says = ["type", "anyOf", "oneOf", "enum", "const"];
+        let is_open = |of: &serde_json::Map<_, _>| !says.iter().any(|key| of.contains_key(*key));
+        if schema == &Json::Bool(true) || schema.as_object().is_some_and(is_open) {
             return Ok(Members::new());
         }
         if let Some(branches) = schema["anyOf"].as_array().or(schema["oneOf"].as_array()) {
@@ -153,6 +158,7 @@ fn is_one_of(name: &str, list: Option<&[Json]>) -> bool {
     list.is_none_or(|list| list.iter().any(|one| one == name))
 }
 
+/// Returns the type that a schema refers to.
 fn target<'a>(document: &'a Json, schema: &'a Json) -> Option<(&'a str, &'a Json)> {
     let name = schema.get("$ref")?.as_str()?.strip_prefix("#/$defs/")?;
     Some((name, &document["$defs"][name]))
