@@ -3,16 +3,22 @@
 use crate::rpc;
 use crate::value::Value;
 
-/// Lists the methods as EPC expects them: name, arguments, documentation.
+/// Lists the methods as EPC expects them: name, arguments, documentation. Earlier names come first,
+/// since clients look for them.
 pub(super) fn method_rows() -> Value {
-    let row = |method: &rpc::Method| {
-        let arguments: Vec<_> =
-            method.params().iter().map(|param| format!(":{} {}", param.name, param.kind)).collect();
-        Value::List(vec![
-            Value::Symbol(method.name.into()),
-            Value::Str(arguments.join(", ")),
-            Value::from(method.doc),
-        ])
+    let names = |method: &'static rpc::Method| {
+        let names = method.earlier_names().chain([method.name]);
+        names.map(|name| row(name, method)).collect::<Vec<_>>()
     };
-    Value::List(rpc::methods().map(row).collect())
+    Value::List(rpc::methods().flat_map(names).collect())
+}
+
+fn row(name: &str, method: &rpc::Method) -> Value {
+    let arguments: Vec<_> =
+        method.params().iter().map(|param| format!(":{} {}", param.name, param.kind)).collect();
+    Value::List(vec![
+        Value::Symbol(name.into()),
+        Value::Str(arguments.join(", ")),
+        Value::from(method.doc),
+    ])
 }

@@ -73,9 +73,10 @@ fn emacs_knows_the_strategies_and_the_defaults_of_sessions() {
 fn every_topic_is_described_and_emacs_asks_for_none_that_there_is_not() {
     let topics: BTreeSet<&str> = Topic::ALL.iter().map(|topic| topic.name()).collect();
     let page_text = page("docs/protocol.md");
-    let section = between(&page_text, "\n## Notifications\n", "\n## ");
-    let rows = section.lines().filter(|line| line.starts_with("| `"));
-    let described: BTreeSet<&str> = rows.map(|line| between(line, "| `", "`")).collect();
+    let section =
+        between(&page_text, "<!-- notifications: begin -->", "<!-- notifications: end -->");
+    let headings = section.lines().filter(|line| line.starts_with("#### `"));
+    let described: BTreeSet<&str> = headings.map(|line| between(line, "`", "`")).collect();
     assert_eq!(described, topics);
     let source = page("elisp/contexture-session.el");
     let asked = between(&source, "(defconst contexture-session--topics\n  '(", ")");

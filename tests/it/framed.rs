@@ -292,7 +292,7 @@ fn epc_lists_the_methods_in_its_own_form() {
     let mut raw = Raw::new(&server);
     raw.write(framed("(methods 4)\n").as_bytes());
     let methods = raw.payload();
-    assert!(methods.starts_with("(return 4 ((add-item \":content string, :manager string, "));
+    assert!(methods.starts_with("(return 4 ((add-context \":content string, :manager string, "));
 }
 
 /// Calls that are mutated.
