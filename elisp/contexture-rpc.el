@@ -73,7 +73,7 @@ Emacs package, then for `contexture' in the variable `exec-path', then in
     import-session add-message pin-message checkpoint rollback undo-rollback
     fork-session restore-revision prune-session summarize-session process-turn
     report-usage remember ground-query forget trust-project distrust-project
-    take-notes chat approve configure-provider backup batch
+    take-notes chat approve configure-provider remove-provider backup batch
     add-context update-context remove-context move-context pin-context
     clear-context refresh-context switch-session prune-context
     auto-manage-context summarize-context manage-context)

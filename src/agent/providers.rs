@@ -147,6 +147,18 @@ impl Providers {
         Ok(at)
     }
 
+    /// Removes a provider and returns it. Turns that use it go on.
+    ///
+    /// # Errors
+    /// [`AgentError::NoSuchProvider`].
+    pub fn remove(&self, name: &str) -> Result<Configured, AgentError> {
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        match known.iter().position(|one| one.name == name) {
+            Some(at) => Ok(known.remove(at)),
+            None => Err(no_such(name, &known)),
+        }
+    }
+
     /// Returns the providers, the default one first.
     pub fn known(&self) -> RwLockReadGuard<'_, Vec<Configured>> {
         // A panic cannot leave it inconsistent: each change is one assignment.

@@ -98,6 +98,11 @@ impl Engine {
         self.has_ended = true;
     }
 
+    /// Tells that a provider was added, replaced or removed.
+    pub fn note_provider(&mut self, method: &'static str, provider: String) {
+        self.events.push(Event::ProvidersChanged { method, provider });
+    }
+
     /// Returns totals since the start.
     pub fn statistics(&self) -> Statistics {
         self.statistics

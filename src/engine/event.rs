@@ -38,6 +38,20 @@ pub enum Event {
         /// Number of messages in its log now.
         messages: u64,
     },
+    /// A memory was added, forgotten or restored.
+    MemoriesChanged {
+        /// Method that made the change.
+        method: &'static str,
+        /// Number of the memory, `mem-N` on the wire.
+        id: u64,
+    },
+    /// A provider was added, replaced or removed.
+    ProvidersChanged {
+        /// Method that made the change.
+        method: &'static str,
+        /// Name of the provider.
+        provider: String,
+    },
     /// A window of a session was built that differs from the one before.
     WindowBuilt {
         /// The session.
@@ -136,11 +150,13 @@ pub struct Statistics {
 }
 
 impl Event {
-    /// Returns the name of the manager or session concerned. The last of several events of one kind
+    /// Returns the name of the manager, session or provider concerned; empty for memories. The last of several events of one kind
     /// and subject describes the present state.
     pub fn subject(&self) -> &str {
         match self {
             Self::ContextChanged { manager, .. } => manager,
+            Self::MemoriesChanged { .. } => "",
+            Self::ProvidersChanged { provider, .. } => provider,
             Self::SessionChanged { session, .. }
             | Self::WindowBuilt { session, .. }
             | Self::ContextPruned { session, .. }
@@ -155,9 +171,10 @@ impl Event {
         discriminant(self) == discriminant(other) && self.subject() == other.subject()
     }
 
-    /// Returns whether something changed that is stored or counted, rather than only looked at.
-    pub fn is_change(&self) -> bool {
-        !matches!(self, Self::WindowBuilt { .. })
+    /// Returns whether the event enters the statistics.
+    pub fn is_counted(&self) -> bool {
+        use Event::{MemoriesChanged, ProvidersChanged, WindowBuilt};
+        !matches!(self, WindowBuilt { .. } | MemoriesChanged { .. } | ProvidersChanged { .. })
     }
 
     /// Creates the event of a change that `manager` has just applied; `undone` names the method whose
@@ -192,7 +209,9 @@ impl Statistics {
                 self.items_left += left;
             }
             Event::SessionChanged { .. } => self.session_changes += 1,
-            Event::WindowBuilt { .. } => {}
+            Event::WindowBuilt { .. }
+            | Event::MemoriesChanged { .. }
+            | Event::ProvidersChanged { .. } => {}
             Event::ContextPruned { removed, .. } => self.messages_pruned += removed.len() as u64,
             Event::ContextSummarized { .. } => self.summaries += 1,
             Event::CheckpointCreated { .. } => self.checkpoints += 1,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Engine, EngineError};
+use super::{Engine, EngineError, Event};
 use crate::memory::grounding::{Grounding, Remembered};
 use crate::memory::ranking::{Candidate, Found, best, similar};
 use crate::memory::strength::Life;
@@ -79,6 +79,7 @@ impl Engine {
         if let Some((model, vector)) = vector {
             self.set_memory_vector(id, model, vector)?;
         }
+        self.events.push(Event::MemoriesChanged { method: "remember", id });
         Ok(id)
     }
 
@@ -143,7 +144,10 @@ impl Engine {
         }
         let at = forgotten.then(|| self.now());
         match self.store.change()?.set_memory_forgotten(id, at)? {
-            true => self.memory(id),
+            true => {
+                self.events.push(Event::MemoriesChanged { method: "forget", id });
+                self.memory(id)
+            }
             false => Err(EngineError::NoSuchMemory(id)),
         }
     }

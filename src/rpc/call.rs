@@ -125,6 +125,17 @@ impl Call {
     }
 }
 
+/// The notifications that a client wants.
+#[derive(Debug, Clone, Default)]
+pub struct Subscription {
+    /// Topics.
+    pub topics: Vec<Topic>,
+    /// Managers to be told of; `None` for all.
+    pub managers: Option<Vec<String>>,
+    /// Names or ids of sessions to be told of; `None` for all.
+    pub sessions: Option<Vec<String>>,
+}
+
 names! {
     /// A topic that a client can subscribe to.
     Topic {
@@ -140,6 +151,10 @@ names! {
         SessionChanged => "session-changed",
         /// A session's window was built, and differs from the one before.
         WindowBuilt => "window-built",
+        /// A memory was added, forgotten or restored.
+        MemoriesChanged => "memories-changed",
+        /// A provider was added, replaced or removed.
+        ProvidersChanged => "providers-changed",
         /// Note-taking for a turn failed.
         ManagementFailed => "management-failed",
         /// Totals over all events.

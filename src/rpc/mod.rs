@@ -45,7 +45,7 @@ mod window;
 pub(crate) use self::access::Access;
 pub use self::answerer::{Answerer, Approval, Caller, Listener, UserInput};
 pub(crate) use self::answerer::{LONGEST_END, Model};
-pub(crate) use self::call::Call;
+pub(crate) use self::call::{Call, Subscription};
 pub use self::call::{ReplSettings, Tools, Topic};
 pub(crate) use self::client::Client;
 pub(crate) use self::error::{engine_error, internal_error};
@@ -89,8 +89,8 @@ pub enum Step {
     AwaitEnd(Awaited),
     /// Cancel another call of the same connection.
     Cancel(Id),
-    /// Send the client notifications of exactly these topics.
-    Subscribe(Vec<Topic>),
+    /// Send the client exactly these notifications.
+    Subscribe(Subscription),
     /// End the server once the answer is sent.
     ShutDown,
 }

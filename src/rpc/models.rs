@@ -81,11 +81,7 @@ pub(super) fn configure_provider(call: Call, given: ConfigureParams) -> Result<S
                    connect over stdio or the Unix socket";
         return Err(param_error(param, why));
     }
-    if !call.access.may_change_providers() {
-        let why = "clients over TCP cannot change providers without the secret; send the secret \
-                   first, or connect over stdio or the Unix socket";
-        return Err(refused(PlainKind::NotAllowed, why.to_owned()));
-    }
+    check_access(&call)?;
     if given.script.as_ref().is_some_and(|script| !script.is_absolute()) {
         return Err(param_error("script", "must be an absolute file name"));
     }
@@ -110,7 +106,50 @@ pub(super) fn configure_provider(call: Call, given: ConfigureParams) -> Result<S
     let configured = Configured::open(&settings.checked().map_err(wrong)?).map_err(wrong)?;
     let default = given.default.unwrap_or(false);
     let at = call.tools.providers.add(configured.clone(), default).map_err(agent_error)?;
-    Ok(Step::Done(row(at, &configured)))
+    told("configure-provider", configured.name.clone(), row(at, &configured))
+}
+
+/// Refuses a client that must not change providers.
+fn check_access(call: &Call) -> Result<(), WireError> {
+    if !call.access.may_change_providers() {
+        let why = "clients over TCP cannot change providers without the secret; send the secret \
+                   first, or connect over stdio or the Unix socket";
+        return Err(refused(PlainKind::NotAllowed, why.to_owned()));
+    }
+    Ok(())
+}
+
+/// Returns the step that tells of a changed provider, with the answer.
+fn told(method: &'static str, provider: String, answer: Value) -> Result<Step, WireError> {
+    Step::state(move |engine| {
+        engine.note_provider(method, provider);
+        Ok(answer)
+    })
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct RemoveParams {
+    /// Name of the provider.
+    name: Name,
+}
+
+/// A removed provider.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "RemovedProvider")]
+pub(super) struct Removed<'a> {
+    /// Name of the provider.
+    name: &'a str,
+    /// Name of the provider that is the default now; `nil` if there is none.
+    default: Option<String>,
+}
+
+pub(super) fn remove_provider(call: Call, given: RemoveParams) -> Result<Step, WireError> {
+    check_access(&call)?;
+    let Name(name) = given.name;
+    call.tools.providers.remove(&name).map_err(agent_error)?;
+    let default = call.tools.providers.known().first().map(|first| first.name.clone());
+    let answer = Value::of(&Removed { name: &name, default });
+    told("remove-provider", name, answer)
 }
 
 pub(super) fn list_providers(call: Call, _: Nothing) -> Result<Step, WireError> {

@@ -7,7 +7,7 @@ use super::call::Topic;
 use super::present::MessageShown;
 use crate::curation::notes::{NotesStatus, NotesStep};
 use crate::engine::{SessionName, Statistics};
-use crate::ids::{CheckpointId, SessionId};
+use crate::ids::{CheckpointId, MemoryId, SessionId};
 
 /// The session of a notification.
 #[derive(Serialize, JsonSchema)]
@@ -56,6 +56,24 @@ pub(crate) struct ContextChanged<'a> {
     pub(crate) count: usize,
     /// Tokens of the items now.
     pub(crate) tokens: u64,
+}
+
+/// A memory was added, forgotten or restored.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct MemoriesChanged<'a> {
+    /// Method that made the change.
+    pub(crate) method: &'a str,
+    /// Id of the memory that changed last.
+    pub(crate) id: MemoryId,
+}
+
+/// A provider was added, replaced or removed.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ProvidersChanged<'a> {
+    /// Method that made the change.
+    pub(crate) method: &'a str,
+    /// Name of the provider.
+    pub(crate) provider: &'a str,
 }
 
 of_sessions! {
@@ -125,6 +143,8 @@ pub(super) fn schema_of(topic: Topic, generator: &mut SchemaGenerator) -> Schema
         Topic::ContextChanged => generator.subschema_for::<ContextChanged<'_>>(),
         Topic::SessionChanged => generator.subschema_for::<SessionChanged<'_>>(),
         Topic::WindowBuilt => generator.subschema_for::<WindowBuilt<'_>>(),
+        Topic::MemoriesChanged => generator.subschema_for::<MemoriesChanged<'_>>(),
+        Topic::ProvidersChanged => generator.subschema_for::<ProvidersChanged<'_>>(),
         Topic::ContextPruned => generator.subschema_for::<ContextPruned<'_>>(),
         Topic::ContextSummarized => generator.subschema_for::<ContextSummarized<'_>>(),
         Topic::CheckpointCreated => generator.subschema_for::<CheckpointCreated<'_>>(),

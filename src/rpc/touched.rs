@@ -65,6 +65,8 @@ impl Method {
         match self.family {
             // The calls of a batch may be about anything.
             _ if takes("calls") => Subject::Everything,
+            // A batch may be about anything.
+            _ if takes("calls") => Subject::Everything,
             _ if takes("session") => Subject::Session(given("session")),
             "context" => Subject::Everything,
             "session" => Subject::Session(None),

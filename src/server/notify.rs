@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use crate::engine::{Event, Statistics};
-use crate::ids::CheckpointId;
-use crate::rpc::Topic;
+use crate::ids::{CheckpointId, MemoryId, SessionId};
 use crate::rpc::notification::{
     CheckpointCreated, ContextChanged, ContextPruned, ContextSummarized, ManagementFailed,
-    SessionChanged, WindowBuilt,
+    MemoriesChanged, ProvidersChanged, SessionChanged, WindowBuilt,
 };
 use crate::rpc::present::MessageShown;
+use crate::rpc::{Subscription, Topic};
 use crate::value::{Value, to_value};
 use crate::wire::message::Outgoing;
 
@@ -40,14 +40,14 @@ impl Burst {
     }
 }
 
-/// Returns the notifications of a burst for a client subscribed to `topics`: the latest state of
+/// Returns the notifications of a burst for a client that wants these: the latest state of
 /// each manager and session that changed, and every pruning, summary and checkpoint.
-pub(crate) fn notifications(burst: &Burst, topics: &[Topic]) -> Vec<Outgoing> {
+pub(crate) fn notifications(burst: &Burst, wanted: &Subscription) -> Vec<Outgoing> {
     let mut told = Vec::new();
-    let wanted = || burst.events.iter().filter(|event| is_about(event, topics));
-    told.extend(latest(wanted().filter(|event| says_how_it_is(event))).filter_map(notification));
-    told.extend(wanted().filter(|event| !says_how_it_is(event)).filter_map(notification));
-    if topics.contains(&Topic::Stats) && burst.events.iter().any(Event::is_change) {
+    let events = || burst.events.iter().filter(|event| is_wanted(event, wanted));
+    told.extend(latest(events().filter(|event| says_how_it_is(event))).filter_map(notification));
+    told.extend(events().filter(|event| !says_how_it_is(event)).filter_map(notification));
+    if wanted.topics.contains(&Topic::Stats) && burst.events.iter().any(Event::is_counted) {
         let sums = to_value(&burst.statistics).unwrap_or_default();
         told.push(Outgoing::Notify(Topic::Stats.name(), sums));
     }
@@ -72,9 +72,25 @@ pub(super) fn latest<'a>(
     newest.into_iter()
 }
 
-/// Returns whether a client subscribed to `topics` receives the event.
-pub(super) fn is_about(event: &Event, topics: &[Topic]) -> bool {
+/// Returns whether a client with this subscription receives the event.
+pub(super) fn is_wanted(event: &Event, wanted: &Subscription) -> bool {
+    let Subscription { topics, managers, sessions } = wanted;
+    let has = |names: &Option<Vec<String>>, name: &str| {
+        names.as_ref().is_none_or(|names| names.iter().any(|one| one == name))
+    };
     topic(event).is_some_and(|topic| topics.contains(&topic))
+        && match event {
+            Event::ContextChanged { manager, .. } => has(managers, manager),
+            Event::MemoriesChanged { .. } | Event::ProvidersChanged { .. } => true,
+            Event::SessionChanged { session, .. }
+            | Event::WindowBuilt { session, .. }
+            | Event::ContextPruned { session, .. }
+            | Event::ContextSummarized { session, .. }
+            | Event::CheckpointCreated { session, .. }
+            | Event::TurnManaged { session, .. } => {
+                has(sessions, &session.name) || has(sessions, &SessionId(session.id).to_string())
+            }
+        }
 }
 
 /// Returns the topic of an event; `None` for one that only enters the statistics.
@@ -83,6 +99,8 @@ fn topic(event: &Event) -> Option<Topic> {
         Event::ContextChanged { .. } => Topic::ContextChanged,
         Event::SessionChanged { .. } => Topic::SessionChanged,
         Event::WindowBuilt { .. } => Topic::WindowBuilt,
+        Event::MemoriesChanged { .. } => Topic::MemoriesChanged,
+        Event::ProvidersChanged { .. } => Topic::ProvidersChanged,
         Event::ContextPruned { .. } => Topic::ContextPruned,
         Event::ContextSummarized { .. } => Topic::ContextSummarized,
         Event::CheckpointCreated { .. } => Topic::CheckpointCreated,
@@ -97,8 +115,15 @@ pub(super) fn notification(event: &Event) -> Option<Outgoing> {
 }
 
 fn says_how_it_is(event: &Event) -> bool {
-    use Event::{ContextChanged, SessionChanged, WindowBuilt};
-    matches!(event, ContextChanged { .. } | SessionChanged { .. } | WindowBuilt { .. })
+    use Event::{ContextChanged, MemoriesChanged, ProvidersChanged, SessionChanged, WindowBuilt};
+    matches!(
+        event,
+        ContextChanged { .. }
+            | SessionChanged { .. }
+            | WindowBuilt { .. }
+            | MemoriesChanged { .. }
+            | ProvidersChanged { .. }
+    )
 }
 
 /// Returns the parameters of an event's notification; `None` for an event that only enters the
@@ -115,6 +140,12 @@ fn params(event: &Event) -> Option<Value> {
         Event::WindowBuilt { session, tokens, max_tokens } => {
             let (of, tokens, max_tokens) = (session.into(), *tokens, *max_tokens);
             Value::of(&WindowBuilt { of, tokens, max_tokens })
+        }
+        Event::MemoriesChanged { method, id } => {
+            Value::of(&MemoriesChanged { method, id: MemoryId(*id) })
+        }
+        Event::ProvidersChanged { method, provider } => {
+            Value::of(&ProvidersChanged { method, provider })
         }
         Event::ContextPruned { session, before, after, removed } => Value::of(&ContextPruned {
             of: session.into(),

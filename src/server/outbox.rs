@@ -8,10 +8,10 @@ use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::backpressure::{Backpressure, CHATTER_LIMIT};
-use super::notify::{Burst, is_about, notification, notifications};
+use super::notify::{Burst, is_wanted, notification, notifications};
 use crate::engine::Event;
 use crate::repl::Editor;
-use crate::rpc::{Later, Peer, Topic};
+use crate::rpc::{Later, Peer, Subscription};
 use crate::value::Value;
 use crate::wire::dialect::{Dialect, Encoder};
 use crate::wire::message::{Id, Outgoing, WireError};
@@ -36,8 +36,8 @@ pub(super) enum Out {
     Large(Outgoing, OwnedSemaphorePermit),
     /// The client's dialect, once it is known.
     Speak(Dialect),
-    /// A subscription to these topics, beginning with the next event.
-    Subscribe(Vec<Topic>, broadcast::Receiver<Arc<Burst>>),
+    /// A subscription, beginning with the next event.
+    Subscribe(Subscription, broadcast::Receiver<Arc<Burst>>),
 }
 
 /// Sender of messages to the writer. The writer ends when the last clone is dropped.
@@ -108,7 +108,7 @@ pub(super) struct Writer<W> {
     sink: W,
     queue: mpsc::UnboundedReceiver<Out>,
     subscription: Option<broadcast::Receiver<Arc<Burst>>>,
-    topics: Vec<Topic>,
+    wanted: Subscription,
     encoder: Encoder,
     /// Events held back while the client had too much unread: the latest of each kind and subject,
     /// sent once it has caught up.
@@ -137,7 +137,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
             sink,
             queue,
             subscription: None,
-            topics: Vec::new(),
+            wanted: Subscription::default(),
             encoder: Encoder::new(Dialect::Native),
             missed: Vec::new(),
             places: Vec::new(),
@@ -184,9 +184,9 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
     async fn take(&mut self, out: Out) -> Result<(), WriteError> {
         match out {
             Out::Speak(dialect) => self.encoder = Encoder::new(dialect),
-            Out::Subscribe(topics, events) => {
-                self.subscription = (!topics.is_empty()).then_some(events);
-                self.topics = topics;
+            Out::Subscribe(wanted, events) => {
+                self.subscription = (!wanted.topics.is_empty()).then_some(events);
+                self.wanted = wanted;
             }
             Out::Progress(params, bytes) => {
                 self.backpressure.take_queued(bytes);
@@ -234,10 +234,10 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         match burst {
             Ok(burst) if self.pending() < CHATTER_LIMIT => {
                 let told = match burst.is_large() {
-                    false => notifications(&burst, &self.topics),
+                    false => notifications(&burst, &self.wanted),
                     true => {
-                        let topics = self.topics.clone();
-                        let told = move || notifications(&burst, &topics);
+                        let wanted = self.wanted.clone();
+                        let told = move || notifications(&burst, &wanted);
                         tokio::task::spawn_blocking(told).await.unwrap_or_default()
                     }
                 };
@@ -255,7 +255,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
 
     /// Holds events back, keeping only the latest of each kind and subject.
     fn miss(&mut self, burst: &Burst) {
-        for event in burst.events.iter().filter(|event| is_about(event, &self.topics)) {
+        for event in burst.events.iter().filter(|event| is_wanted(event, &self.wanted)) {
             self.missed.retain(|known| !known.is_like(event));
             self.missed.push(event.clone());
         }

@@ -23,9 +23,9 @@ pub(super) async fn settle(server: &Server, step: Result<Step, WireError>, reply
     match awaited(step, &reply).await {
         Err(error) => reply.send(Err(error)),
         Ok(Step::Done(value)) => reply.send(Ok(value)),
-        Ok(Step::Subscribe(topics)) => {
-            let answer = Value::of(&Subscribed { topics: &topics });
-            reply.outbox.send(Out::Subscribe(topics, server.events.subscribe()));
+        Ok(Step::Subscribe(wanted)) => {
+            let answer = Value::of(&Subscribed { topics: &wanted.topics });
+            reply.outbox.send(Out::Subscribe(wanted, server.events.subscribe()));
             reply.send(Ok(answer));
         }
         Ok(Step::ShutDown) => {

@@ -54,6 +54,7 @@ fn calls(folder: &str, exported: &str) -> Vec<(&'static str, String)> {
         ("trust-project", format!(":project {project}")),
         ("distrust-project", format!(":project {project}")),
         ("configure-provider", ":name \"p\" :kind :ollama :model \"m\"".to_owned()),
+        ("remove-provider", ":name \"p\"".to_owned()),
         ("backup", String::new()),
     ]
 }

@@ -3,7 +3,8 @@
 use crate::support::*;
 
 const TOPICS: &str = "(:topics (:context-changed :session-changed :window-built :context-pruned \
-                      :context-summarized :checkpoint-created :management-failed :stats))";
+                      :context-summarized :checkpoint-created :management-failed \
+                      :memories-changed :providers-changed :stats))";
 
 /// The notifications that came until now, told apart from later ones by a change of another manager.
 fn until_now(client: &mut Client) -> Vec<(String, Json)> {
@@ -90,4 +91,64 @@ fn an_undo_is_called_so_with_what_it_undid_beside_it() {
     let told = client.notification("context-changed");
     assert_eq!((&told["method"], &told["undone"]), (&"undo".into(), &"add-context".into()));
     assert_eq!((&told["manager"], &told["count"]), (&"m".into(), &0.into()));
+}
+
+#[test]
+fn memories_and_providers_are_told_of() {
+    let mut client = Home::new().ephemeral(&[]);
+    client.ok("open-session", "(:name \"a\")");
+    client.ok("subscribe", "(:topics (:memories-changed :providers-changed))");
+    let changed = |client: &mut Client, topic: &str, method: &str, params: &str| {
+        client.ok(method, params);
+        let told = client.notification(topic);
+        assert_eq!(told["method"], method);
+        told
+    };
+    let told = changed(&mut client, "memories-changed", "remember", "(:content \"port 3\")");
+    assert_eq!(told["id"], "mem-1");
+    changed(&mut client, "memories-changed", "forget", "(:id \"mem-1\")");
+    client.ok("ground-query", "(:query \"port\")");
+    let added = "(:name \"p\" :kind :ollama :model \"m\")";
+    let told = changed(&mut client, "providers-changed", "configure-provider", added);
+    assert_eq!(told["provider"], "p");
+    client.ok("configure-provider", "(:name \"q\" :kind :ollama :model \"m\")");
+    client.notification("providers-changed");
+    changed(&mut client, "providers-changed", "remove-provider", "(:name \"p\")");
+    assert_eq!(client.ok("remove-provider", "(:name \"q\")")["default"], Json::Null);
+    let error = client.fails("remove-provider", "(:name \"p\")");
+    assert_eq!(error.kind(), "no-such-provider");
+    assert_eq!(client.fails("chat", "(:content \"hi\")").kind(), "unconfigured");
+    assert_eq!(client.set_aside("memories-changed"), 0, "a reading is no change");
+}
+
+#[test]
+fn a_client_is_told_only_of_the_managers_and_sessions_that_it_names() {
+    let mut client = Home::new().ephemeral(&[]);
+    client.ok("open-session", "(:name \"a\")");
+    client.ok("open-session", "(:name \"b\")");
+    client.ok(
+        "subscribe",
+        "(:topics (:context-changed :session-changed) :managers (\"m\") :sessions (\"ses-1\" \"c\"))",
+    );
+    client.add("other", "x");
+    client.ok("add-message", "(:session \"b\" :content \"x\")");
+    client.ok("rename-session", "(:session \"a\" :name \"renamed\")");
+    client.ok("open-session", "(:name \"c\")");
+    client.add("m", "x");
+    let told: Vec<(String, String)> = (0..3)
+        .map(|_| {
+            let told = client.any_notification();
+            let params = &told["params"];
+            let of = params.get("manager").or(params.get("session")).unwrap();
+            (told["method"].to_string(), of.to_string())
+        })
+        .collect();
+    let expected = [
+        ("\"session-changed\"", "\"renamed\""),
+        ("\"session-changed\"", "\"c\""),
+        ("\"context-changed\"", "\"m\""),
+    ];
+    assert_eq!(told, expected.map(|(topic, of)| (topic.to_owned(), of.to_owned())));
+    let error = client.fails("subscribe", "(:topics (:stats) :managers nil)");
+    assert!(error.message.contains("managers"), "{}", error.message);
 }

@@ -286,7 +286,9 @@ impl Engine {
             content: format!("[context-summary] {text}"),
             created: self.now(),
         };
-        Ok(self.store.change()?.add_memory(&new)?)
+        let memory = self.store.change()?.add_memory(&new)?;
+        self.events.push(Event::MemoriesChanged { method: "summarize-context", id: memory });
+        Ok(memory)
     }
 }
 

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use self::backup::BackupShown;
 use self::limits::LimitsShown;
 pub(super) use self::table::METHODS;
-use super::call::{Call, Topic};
+use super::call::{Call, Subscription, Topic};
 use super::error::param_error;
-use super::params::Nothing;
+use super::params::{Name, Nothing, given_list};
 use super::{Finish, Step};
 use crate::engine::Statistics;
 use crate::store::recovery::Files;
@@ -89,6 +89,12 @@ pub(super) fn server_info(call: Call, _: Nothing) -> Result<Step, WireError> {
 pub(super) struct Subscribe {
     /// The topics; `nil` for none.
     topics: Vec<Topic>,
+    /// Of notifications about managers, only those about these.
+    #[serde(default, deserialize_with = "given_list")]
+    managers: Option<Vec<Name>>,
+    /// Of notifications about sessions, only those about these, by name or id.
+    #[serde(default, deserialize_with = "given_list")]
+    sessions: Option<Vec<Name>>,
 }
 
 /// The topics of a connection.
@@ -99,7 +105,11 @@ pub(crate) struct Subscribed<'a> {
 }
 
 pub(super) fn subscribe(_: Call, given: Subscribe) -> Result<Step, WireError> {
-    Ok(Step::Subscribe(given.topics))
+    let names = |given: Option<Vec<Name>>| {
+        given.map(|names| names.into_iter().map(|Name(name)| name).collect())
+    };
+    let (managers, sessions) = (names(given.managers), names(given.sessions));
+    Ok(Step::Subscribe(Subscription { topics: given.topics, managers, sessions }))
 }
 
 #[derive(Deserialize, JsonSchema)]

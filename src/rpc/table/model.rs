@@ -54,6 +54,12 @@ pub(super) static METHODS: &[Method] = &[
                  (`too-many-providers`).")
         .changes_this_run()
         .pace(Pace::InOrder),
+    method!("model", "remove-provider", models::remove_provider => models::Removed<'static>)
+        .doc("Removes a provider until the server ends. Turns that use it go on. Over TCP, only \
+              clients that sent the secret may call this (else `not-allowed`).")
+        .result("`:name`, and `:default`, the provider that is the default now, or nil.")
+        .changes_this_run()
+        .pace(Pace::InOrder),
     method!("model", "list-models", models::list_models => models::ModelsResult<'static>)
         .pages(&Paged { lists: &["models"], ..Paged::LIST })
         .doc("Asks a provider for its models; waits for at most 20 seconds.")
