@@ -14,7 +14,7 @@ use super::reply::{Outcome, Reply, To};
 use super::running::Running;
 use super::sent::SentTo;
 use super::settle::{LARGE_MESSAGE, defect, settle};
-use crate::engine::{Engine, EngineError, Reach};
+use crate::engine::{Caller, Engine, EngineError, Reach};
 use crate::rpc::limits::{CALLS_ASIDE, CALLS_ELSEWHERE, PAGE_BYTES};
 use crate::rpc::{self, Call, Method, Pace, Step, engine_error};
 use crate::value::Value;
@@ -109,76 +109,24 @@ pub(super) async fn dispatch(
     gone: CancellationToken,
     mut waiting: mpsc::Receiver<Waiting>,
 ) {
-    let peer: Arc<dyn rpc::Peer> = Arc::new(outbox.clone());
     let caller = server.next_caller();
-    let client = Arc::<rpc::Client>::default();
-    let places = Arc::new(Semaphore::new(LARGE_ANSWERS));
-    let beside = Beside {
-        server: server.clone(),
-        gone,
-        aside: Arc::new(Semaphore::new(CALLS_ASIDE)),
-        elsewhere: Arc::new(Semaphore::new(CALLS_ELSEWHERE)),
+    let mut dispatcher = Dispatcher {
+        peer: Arc::new(outbox.clone()),
+        caller,
+        client: Arc::default(),
+        places: Arc::new(Semaphore::new(LARGE_ANSWERS)),
+        beside: Beside {
+            server: server.clone(),
+            gone,
+            aside: Arc::new(Semaphore::new(CALLS_ASIDE)),
+            elsewhere: Arc::new(Semaphore::new(CALLS_ELSEWHERE)),
+        },
+        order: Order::default(),
+        outbox,
+        running,
     };
-    let mut order = Order::default();
     while let Some(next) = waiting.recv().await {
-        let Waiting { request, answer_to, peer: own, access, dialect, cancelled, bytes, room } =
-            next;
-        let Request { id, method, mut params } = request;
-        let found = rpc::find(&method, &mut params);
-        let is_inside = answer_to.is_some();
-        let reply = Reply {
-            dialect,
-            method: found.as_ref().ok().copied(),
-            outbox: outbox.clone(),
-            to: answer_to.map_or(To::Client(id.clone()), To::Caller),
-            cancelled: cancelled.clone(),
-            ending: server.ending().clone(),
-            over: server.over.clone(),
-            running: running.clone(),
-            places: places.clone(),
-            caller,
-            bytes,
-            _room: room,
-        };
-        let method = match found {
-            Ok(method) => method,
-            Err(error) => {
-                discard(params);
-                reply.send(Err(error));
-                continue;
-            }
-        };
-        let is_aside = matches!(method.pace, Pace::Aside | Pace::AsideAfter);
-        let place = order.place(|| method.touched(&params), method.pace);
-        let effective = place.as_ref().map(|place| place.effective().clone()).unwrap_or_default();
-        let peer = own.unwrap_or_else(|| peer.clone());
-        let tools = Arc::clone(server.tools());
-        // Callers inside the server are not the client that introduced itself.
-        let client = if is_inside { Arc::default() } else { client.clone() };
-        let call = Call {
-            tools,
-            peer,
-            access,
-            dialect,
-            client,
-            page_bytes: PAGE_BYTES,
-            is_session_named: true,
-            id,
-            cancelled,
-            hung_up: beside.gone.clone(),
-            key: None,
-            effective,
-        };
-        if is_aside || place.is_some() {
-            beside.run(place, Begun { method, call, params, reply }).await;
-        } else if method.pace == Pace::Prompt && bytes <= LARGE_MESSAGE {
-            let step = begin(method, call, params);
-            settle(&server, step, reply).await;
-        } else {
-            let sent_to = SentTo::read(&server, caller, method, &params).await;
-            let step = begin_aside(method, call, params, sent_to, &reply).await;
-            settle(&server, step, reply).await;
-        }
+        dispatcher.run(next).await;
     }
     let forget = move |engine: &mut Engine| {
         engine.forget_caller(caller);
@@ -186,6 +134,82 @@ pub(super) async fn dispatch(
     };
     // If the engine has ended, there is nothing to forget.
     let _ = server.tools().engine.submit(caller, Reach::Anything, forget, drop).await;
+}
+
+/// What the calls of one client share.
+struct Dispatcher {
+    outbox: Outbox,
+    running: Running,
+    peer: Arc<dyn rpc::Peer>,
+    caller: Caller,
+    client: Arc<rpc::Client>,
+    places: Arc<Semaphore>,
+    beside: Beside,
+    order: Order,
+}
+
+impl Dispatcher {
+    /// Begins a call, and waits for its end unless it runs beside the others.
+    async fn run(&mut self, next: Waiting) {
+        let Waiting { request, answer_to, peer, access, dialect, cancelled, bytes, room } = next;
+        let Request { id, method, mut params } = request;
+        let found = rpc::find(&method, &mut params);
+        // Callers inside the server are not the client that introduced itself.
+        let client = if answer_to.is_some() { Arc::default() } else { self.client.clone() };
+        let reply = Reply {
+            dialect,
+            method: found.as_ref().ok().copied(),
+            outbox: self.outbox.clone(),
+            to: answer_to.map_or(To::Client(id.clone()), To::Caller),
+            cancelled: cancelled.clone(),
+            ending: self.beside.server.ending().clone(),
+            over: self.beside.server.over.clone(),
+            running: self.running.clone(),
+            places: self.places.clone(),
+            caller: self.caller,
+            bytes,
+            _room: room,
+        };
+        let method = match found {
+            Ok(method) => method,
+            Err(error) => {
+                discard(params);
+                return reply.send(Err(error));
+            }
+        };
+        let place = self.order.place(|| method.touched(&params), method.pace);
+        let call = Call {
+            tools: Arc::clone(self.beside.server.tools()),
+            peer: peer.unwrap_or_else(|| self.peer.clone()),
+            access,
+            dialect,
+            client,
+            page_bytes: PAGE_BYTES,
+            is_session_named: true,
+            id,
+            cancelled,
+            hung_up: self.beside.gone.clone(),
+            key: None,
+            effective: place.as_ref().map(|place| place.effective().clone()).unwrap_or_default(),
+        };
+        self.begin(place, Begun { method, call, params, reply }).await;
+    }
+
+    async fn begin(&self, place: Option<Place>, begun: Begun) {
+        let pace = begun.method.pace;
+        if matches!(pace, Pace::Aside | Pace::AsideAfter) || place.is_some() {
+            return self.beside.run(place, begun).await;
+        }
+        let server = &self.beside.server;
+        let Begun { method, call, params, reply } = begun;
+        let step = if pace == Pace::Prompt && reply.bytes <= LARGE_MESSAGE {
+            begin(method, call, params)
+        } else {
+            let sent_to = SentTo::read(server, self.caller, method, &params).await;
+            begin_aside(method, call, params, sent_to, &reply).await
+        };
+        settle(server, step, reply).await;
+    }
 }
 
 /// A call that is about to run, and the destination of its answer.
