@@ -147,7 +147,8 @@ connects, and the server keeps them until it ends.  The plist has
                 the key, or the command that prints it
   :context      Ollama's context length in tokens; its own default is
                 often small
-  :max-tokens   maximum number of tokens of an answer
+  :answer-tokens
+                maximum number of tokens of an answer
   :price-input, :price-output
                 price of a million tokens, in any currency
   :default      t to use this model when none is named

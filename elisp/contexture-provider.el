@@ -39,8 +39,9 @@
 
 (defconst contexture-provider--keys
   '(:kind :model :base-url :auth-source :api-key-env :api-key-command :context
-          :max-tokens :price-input :price-output :default :script)
-  "Keys of a provider in `contexture-providers'.")
+          :answer-tokens :max-tokens :price-input :price-output :default :script)
+  "Keys of a provider in `contexture-providers'.
+`:max-tokens' is the earlier name of `:answer-tokens'.")
 
 (defvar contexture-provider--secrets (make-hash-table :test #'equal)
   "Hash table from (HOST USER) to a function that returns the key.")

@@ -86,7 +86,7 @@ Use it again to give up on a server that does not answer."
 (defun contexture-tree--project ()
   "Return the root of the project around this buffer."
   (or (contexture--project-root)
-      (user-error "This buffer is not in a project")))
+      (user-error "This buffer belongs to no project")))
 
 (defun contexture-tree--read-mode ()
   "Ask how to add the files; return `files' or `listing'."

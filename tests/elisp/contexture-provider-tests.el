@@ -101,11 +101,14 @@
                   contexture-provider--kinds))
     (should-not (cl-set-difference (mapcar #'car contexture-provider--kinds)
                                    (contexture-provider-tests--names) :test #'equal))
-    (let ((known (mapcar (lambda (it) (intern (concat ":" (plist-get it :name))))
-                         (plist-get (cl-find "configure-provider"
-                                             (contexture-request 'methods) :test #'equal
-                                             :key (lambda (it) (plist-get it :name)))
-                                    :params))))
+    (let ((known (cl-loop for it in (plist-get
+                                     (cl-find "configure-provider"
+                                              (contexture-request 'methods) :test #'equal
+                                              :key (lambda (it) (plist-get it :name)))
+                                     :params)
+                          for names = (list (plist-get it :name) (plist-get it :alias))
+                          append (cl-loop for name in (delq nil names)
+                                          collect (intern (concat ":" name))))))
       (should-not (cl-set-difference (remq :auth-source contexture-provider--keys)
                                      known)))))
 

@@ -84,8 +84,13 @@ pub(crate) fn find(name: &str, params: &mut Value) -> Result<&'static Method, Wi
 }
 
 fn unknown(name: &str) -> WireError {
-    let names = methods().flat_map(|it| std::iter::once(it.name).chain(it.earlier_names()));
-    let mut near: Vec<_> = names.map(|known| (strsim::jaro_winkler(name, known), known)).collect();
+    // Of each method, the nearest of its names.
+    let nearness = |known: &'static str| (strsim::jaro_winkler(name, known), known);
+    let nearest = |method: &'static Method| {
+        let names = method.earlier_names().chain([method.name]).map(nearness);
+        names.max_by(|a, b| a.0.total_cmp(&b.0))
+    };
+    let mut near: Vec<_> = methods().filter_map(nearest).collect();
     near.sort_by(|a, b| b.0.total_cmp(&a.0));
     let near: Vec<_> = near.into_iter().take(3).map(|(_, name)| name).collect();
     let message =
