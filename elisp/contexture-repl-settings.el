@@ -301,7 +301,7 @@ asks for the provider, too.  An empty name means the server's default."
     (contexture-repl--fetch-stats)
     (contexture--message "Using %s from now on" (or (contexture-repl--model) "the server's model"))))
 
-(declare-function contexture-repl--fetch-stats "contexture-repl" ())
+(declare-function contexture-repl--fetch-stats "contexture-repl" (&optional after-turn))
 
 (defun contexture-repl--provider-with (model)
   "Return the name of a provider that lists MODEL, or nil.

@@ -258,11 +258,11 @@ The command that made the call goes back to the prompt."
                                (contexture-repl--result-text result))
   (when-let ((text (contexture-repl--management-text result)))
     (contexture-repl--note text))
-  (contexture-repl--fetch-stats)
+  (contexture-repl--fetch-stats t)
   (contexture-repl--keep-draft)
   (run-hooks 'contexture-repl-answered-hook))
 
-(declare-function contexture-repl--fetch-stats "contexture-repl" ())
+(declare-function contexture-repl--fetch-stats "contexture-repl" (&optional after-turn))
 
 (defun contexture-repl--so-far (turn)
   "Return the drawn text of TURN's answer."
@@ -344,7 +344,7 @@ The command that made the call goes back to the prompt."
                                'contexture-repl-error))
       (unless (and cancelled answer)
         (contexture-repl--give-back (contexture-repl--turn-text turn)))
-      (contexture-repl--fetch-stats)
+      (contexture-repl--fetch-stats t)
       (contexture-repl--keep-draft))))
 
 (defun contexture-repl--problem-note (problem cancelled answer)

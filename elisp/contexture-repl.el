@@ -470,21 +470,21 @@ Changes made here are already shown."
      (contexture-repl--draw-context))
    #'ignore))
 
-(defun contexture-repl--fetch-stats ()
+(defun contexture-repl--fetch-stats (&optional after-turn)
   "Ask how full the model's window is, and show that.
-Until the answer is there, notifications about new messages may concern
-the last turn."
-  (cl-incf contexture-repl--asking)
+AFTER-TURN is non-nil after a turn of this buffer.  Until the answer is
+there, notifications about new messages may then concern that turn."
+  (when after-turn (cl-incf contexture-repl--asking))
   (contexture-repl--request
    'session-stats (contexture--plist :session (contexture-repl--session-id)
                                      :model (plist-get contexture-repl--settings :model))
    (lambda (stats)
-     (cl-decf contexture-repl--asking)
+     (when after-turn (cl-decf contexture-repl--asking))
      (setq contexture-repl--stats stats
            contexture-repl--log-length (max contexture-repl--log-length
                                             (or (plist-get stats :log) 0)))
      (contexture-repl--draw-header))
-   (lambda (_) (cl-decf contexture-repl--asking))))
+   (lambda (_) (when after-turn (cl-decf contexture-repl--asking)))))
 
 (defun contexture-repl--resized (_window)
   "Redraw the line with the context for the width of the window."

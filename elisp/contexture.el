@@ -221,7 +221,9 @@ A symbol that was added by name is shown by that name."
 Text that was never saved cannot match its file, and the server cannot
 look at files on other machines."
   (cond ((contexture--item-remote-p metadata) "remote")
-        ((and (eq state :fresh) (contexture--item-unsaved-p metadata timestamp))
+        ;; The server says stale of a file that was written just before.
+        ((and (memq state '(:fresh :stale))
+              (contexture--item-unsaved-p metadata timestamp))
          "unsaved")
         (t (contexture--name state))))
 

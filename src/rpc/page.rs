@@ -260,7 +260,8 @@ impl Rest {
         let left: usize = self.lists.iter().map(|(_, items)| items.len()).sum();
         let is_clamped = self.is_clamped;
         self.bytes = self.lists.iter().flat_map(|(_, items)| items).map(Value::weight).sum();
-        let next = (left > 0).then(|| client.keep(self, most_bytes));
+        // A page without room for any entry would be followed by others for ever.
+        let next = (left > 0 && self.page != Some(0)).then(|| client.keep(self, most_bytes));
         if let Value::Map(entries) = &mut page {
             let member = |name: &str, value: Value| (Key::from(name), value);
             entries.push(member("truncated", Value::Bool(left > 0 || is_clamped)));

@@ -244,3 +244,14 @@ fn only_the_last_lists_are_kept() {
     let gone = client.fails("get-context", &format!("(:cursor {first:?})"));
     assert_eq!(gone.kind(), "no-such-cursor");
 }
+
+#[test]
+fn a_page_of_nothing_is_the_last() {
+    let home = Home::new();
+    let mut client = home.ephemeral(&[]);
+    client.ok("initialize", "nil");
+    client.ok("add-item", "(:content \"x\")");
+    let page = client.ok("list-items", "(:limit 0)");
+    assert!(is_nil(&page["items"]) && is_nil(&page["next"]), "{page}");
+    assert_eq!((page["truncated"] == true, &page["left"]), (true, &1.into()), "{page}");
+}
