@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 
-use crate::peers::skipped;
+use crate::skips::skipped;
 use crate::support::*;
 
 const PAGE: &str = include_str!("../browser/page.html");
@@ -157,7 +157,7 @@ fn page(targets: &Json, messages: &Json, done: Sender<Json>) -> u16 {
 #[test]
 fn no_web_page_executes_anything() {
     if !Command::new("chromium").arg("--version").output().is_ok_and(|out| out.status.success()) {
-        return skipped("chromium");
+        return skipped("there is no chromium");
     }
     let mut targets =
         [Target::new("open", &[]), Target::new("secret", &["--secret-file", "SECRET"])];

@@ -9,8 +9,8 @@ use contexture::internals::value::sexp;
 use serde_json::json;
 
 use crate::docs::page;
-use crate::peers::skipped;
 use crate::schema::document;
+use crate::skips::skipped;
 use crate::support::*;
 
 /// Arguments of the server for a recorded conversation; see `tests/wire/README.md`.
@@ -37,7 +37,7 @@ fn the_client_in_python_holds_conversations() {
 #[test]
 fn the_client_in_typescript_is_typed_and_holds_conversations() {
     let Some(compiler) = found("tsc").filter(|_| found("node").is_some()) else {
-        return skipped("tsc");
+        return skipped("there is no tsc, or no node");
     };
     let talk = Conversations::new();
     let folder = talk.home.path("ts");

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::skips::skipped;
 use crate::support::*;
 
 /// A file system of its own, which can be full or read-only. Only root can make one.
@@ -47,21 +48,12 @@ impl Drop for Mounted {
     }
 }
 
+/// Why a test that needs a file system of its own is skipped.
+const MOUNTED_BY_ROOT: &str = "file systems can be mounted by root only";
+
 fn mount(args: &[&str]) -> bool {
     let mounted = Command::new("mount").args(args).stderr(std::process::Stdio::null()).status();
     mounted.is_ok_and(|status| status.success())
-}
-
-macro_rules! mounted_or_skip {
-    ($home:expr, $kib:expr) => {
-        match Mounted::new($home, $kib) {
-            Some(mounted) => mounted,
-            None => {
-                eprintln!("skipped 1: file systems can be mounted by root only");
-                return;
-            }
-        }
-    };
 }
 
 /// Whatever only reads.
@@ -100,7 +92,7 @@ fn stdio_at(home: &Home, state: &Path) -> Client {
 #[test]
 fn a_disk_that_fills_and_is_freed_loses_nothing_and_stops_no_reading() {
     let home = Home::new();
-    let disk = mounted_or_skip!(&home, 3000);
+    let Some(disk) = Mounted::new(&home, 3000) else { return skipped(MOUNTED_BY_ROOT) };
     let mut client = stdio_at(&home, &disk.state());
     fill_state(&mut client);
     let mut kept = Vec::new();
@@ -145,7 +137,7 @@ fn a_disk_that_fills_and_is_freed_loses_nothing_and_stops_no_reading() {
 #[test]
 fn a_server_starts_on_a_full_disk_and_takes_changes_once_there_is_room() {
     let home = Home::new();
-    let disk = mounted_or_skip!(&home, 3000);
+    let Some(disk) = Mounted::new(&home, 3000) else { return skipped(MOUNTED_BY_ROOT) };
     let mut client = stdio_at(&home, &disk.state());
     fill_state(&mut client);
     client.add("*shared*", "before");
@@ -162,7 +154,7 @@ fn a_server_starts_on_a_full_disk_and_takes_changes_once_there_is_room() {
 #[test]
 fn a_server_starts_on_a_read_only_file_system_and_takes_changes_once_it_can() {
     let home = Home::new();
-    let disk = mounted_or_skip!(&home, 6000);
+    let Some(disk) = Mounted::new(&home, 6000) else { return skipped(MOUNTED_BY_ROOT) };
     let mut client = stdio_at(&home, &disk.state());
     fill_state(&mut client);
     client.add("*shared*", "before");

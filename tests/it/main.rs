@@ -60,6 +60,7 @@ mod session_input;
 mod sessions;
 mod sexp_oracle;
 mod shared_script;
+mod skips;
 mod streams;
 mod strict;
 mod support;

@@ -8,16 +8,11 @@ use contexture::internals::value::Value;
 use contexture::internals::value::sexp;
 
 use crate::scripted;
+use crate::skips::skipped;
 use crate::support::*;
 
 fn tests_folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)
-}
-
-/// Says on standard error, where the test's own reporting cannot, that nothing was tested.
-pub(crate) fn skipped(what: &str) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "skipped: there is no {what}");
 }
 
 fn succeeds(command: &mut Command) -> bool {
@@ -66,7 +61,7 @@ fn the_script_calls_every_method_about_context() {
 fn epc_of_emacs_runs_the_script() {
     let probe = ["--batch", "-f", "package-initialize", "--eval", "(require 'epc)"];
     if !succeeds(Command::new("emacs").args(probe)) {
-        return skipped("elpa-epc");
+        return skipped("there is no elpa-epc");
     }
     let home = Home::new();
     let mut emacs = Command::new("emacs");
@@ -82,7 +77,7 @@ fn epc_of_python_runs_the_script() {
     // The one that belongs to the Debian package.
     let python = "/usr/bin/python3";
     if !succeeds(Command::new(python).args(["-c", "import epc.client, sexpdata"])) {
-        return skipped("python3-epc");
+        return skipped("there is no python3-epc");
     }
     let home = Home::new();
     let server = home.listening(&["--ephemeral"]);
@@ -111,14 +106,14 @@ fn converse(directory: &Path, function: &str) {
 
 #[test]
 fn slime_holds_a_conversation() {
-    let Some(directory) = slime() else { return skipped("slime") };
+    let Some(directory) = slime() else { return skipped("there is no SLIME") };
     converse(&directory, "repl-script-slime");
 }
 
 #[test]
 fn sly_holds_a_conversation() {
     let Some(directory) = std::env::var_os("SLY_DIR") else {
-        return skipped("SLY (SLY_DIR names a checkout)");
+        return skipped("SLY_DIR names no checkout of SLY");
     };
     converse(Path::new(&directory), "repl-script-sly");
 }
