@@ -51,6 +51,7 @@ mod protocol;
 mod providers;
 mod random_calls;
 mod recorded;
+mod released;
 mod repls;
 mod rooms;
 mod schema;
