@@ -16,25 +16,26 @@ pub enum StoreError {
     Newer {
         /// Path of the database.
         path: PathBuf,
-        /// Number of its format.
+        /// Number of the database's format.
         found: i64,
         /// Newest format that this program knows.
         known: i64,
     },
-    /// The file could not be opened or created.
+    /// A file of the state, or the state folder, could not be opened or created.
     #[error("cannot open {}: {cause}", visible_path(path))]
     Open {
-        /// Path of the database.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// Message of the system.
+        /// Description of the problem.
         cause: String,
     },
     /// SQLite could not read or write: the disk is full, the file is read-only, or the like.
     #[error("the state could not be read or stored ({0}); the call changed nothing")]
     Write(#[source] rusqlite::Error),
-    /// The database rolled back a burst of requests because one of them failed.
+    /// SQLite undid all requests of a burst (those of one commit) because one of them failed.
     #[error(
-        "another call of the same batch could not be stored, so this one was undone too; repeat it"
+        "a call that was to be stored together with this one failed, so this call was undone too; \
+         repeat it"
     )]
     Lost,
     /// The log could not be read or written.
@@ -42,10 +43,10 @@ pub enum StoreError {
     Log {
         /// Path of the log.
         path: PathBuf,
-        /// Message of the system.
+        /// Description of the problem.
         cause: String,
     },
-    /// A file of the state is a link.
+    /// A file or folder of the state is a symbolic link.
     #[error(
         "{} is a link, but the state must be in plain files; remove the link, or use another folder \
          with --state",
@@ -58,7 +59,8 @@ pub enum StoreError {
     /// A file was removed while the server was running.
     #[error(
         "{} was removed while the server was running, so nothing can be stored; stop the server, \
-         put the state folder or a backup back, and start it again",
+         put the file back or restore a backup with 'contexture restore FILE', and start the \
+         server again",
         visible_path(path)
     )]
     Removed {
@@ -67,17 +69,17 @@ pub enum StoreError {
     },
     /// The state is read-only.
     #[error(
-        "the state is read-only now ({why}), so nothing was changed; free disk space or make \
-         the state folder writable, then repeat the call"
+        "the state is read-only now ({why}), so nothing was changed; remove the cause, then \
+         repeat the call"
     )]
     ReadOnly {
-        /// Message of the system.
+        /// Reason why nothing can be written.
         why: String,
     },
-    /// A file beside the database could not be read or written.
-    #[error("cannot use a file beside the database: {cause}")]
+    /// A file of the state could not be read or written, or is damaged.
+    #[error("cannot use a file of the state: {cause}")]
     Beside {
-        /// Message of the system.
+        /// Description of the problem.
         cause: String,
     },
     /// A backup could not be written or used.
@@ -94,13 +96,14 @@ pub enum StoreError {
     /// Another live session has this name.
     #[error("there is already a session named {0:?}; choose another name")]
     NameTaken(String),
-    /// Stored data cannot be parsed.
+    /// Stored data is damaged or contradictory.
     #[error("the stored state is damaged: {0}")]
     Damaged(String),
 }
 
 impl From<rusqlite::Error> for StoreError {
-    /// An error of our own, from reading a column, comes out as it was.
+    /// Returns an error that our own code raised while reading a column unchanged, and wraps any
+    /// other error.
     fn from(error: rusqlite::Error) -> Self {
         match error {
             rusqlite::Error::FromSqlConversionFailure(at, kind, cause) => match cause.downcast() {

@@ -1,7 +1,8 @@
-//! The log: an append-only file that takes each burst of changes in one write.
+//! The log: an append-only file in which each burst is one line, appended in one write. A burst is
+//! the requests of one commit.
 //!
-//! Each line is a hash, a space and JSON. Lines that are torn or fail their hash are skipped.
-//! Bursts are numbered, so a reader knows which ones are missing.
+//! Each line is a hash, a space and JSON. Lines that are torn or do not match their hash are
+//! skipped. Bursts are numbered, so a reader knows which ones are missing.
 
 use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
@@ -16,15 +17,15 @@ use super::{Counters, StoreError, counter_name, metadata};
 use crate::context::change::{Change, Settings, Slot, SlotChange};
 use crate::context::item::{Item, ItemId, Kind};
 
-/// Number of hexadecimal digits kept of a line's hash.
+/// Number of hexadecimal digits of the hash that begins a line.
 const HASH_DIGITS: usize = 16;
 
-/// One effect of a burst.
+/// A logged write.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Entry {
     /// A change to the manager with this name. Changes that name a set are never logged.
     Record(String, Change),
-    /// A request's key and the outcome it was answered with.
+    /// The key of a request, and the outcome that its answer told.
     Remember(String, String),
 }
 
@@ -94,7 +95,7 @@ impl Log {
         Ok(())
     }
 
-    /// Empties the log once the database has everything in it.
+    /// Empties the log. The database must have all of its bursts.
     pub(super) fn clear(&mut self) -> Result<(), StoreError> {
         let cleared = self.file.set_len(0).and_then(|()| self.file.rewind());
         cleared.map_err(|error| log_error(&self.path, &error))?;
@@ -270,8 +271,8 @@ fn entry(line: EntryLine<'_>) -> Option<Entry> {
     })
 }
 
-/// Parses a slot. An item that this change does not introduce gets only its id: storing the change
-/// needs no more.
+/// Parses a slot. When the line has only the id of an item, because an earlier change introduced
+/// the item, its other fields stay empty: storing the change does not need them.
 fn slot(line: SlotLine<'_>) -> Result<Slot, StoreError> {
     let SlotLine { item, version, rank, pinned, new } = line;
     let id = ItemId(item);

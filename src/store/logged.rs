@@ -1,9 +1,10 @@
 //! A store that acknowledges a write after one append to a log, and moves logged writes to another
 //! store later.
 //!
-//! Common writes (changes to managers, answers to keyed requests) are only logged. Operations that
-//! need the other store's view (undo, sets, listings) move everything there first; the rest of the
-//! burst follows directly. Bursts are stored with numbers, so none is applied twice after a crash.
+//! Common writes (changes to managers, outcomes of requests with keys) are only logged at first. An
+//! operation that needs the other store (undo, sets, sessions, listings) first moves all logged
+//! writes there; the later writes of the same burst then go there directly. A burst is the requests
+//! of one commit. Bursts are numbered, so none is applied twice after a crash.
 
 mod beside;
 mod recover;
@@ -21,17 +22,17 @@ const MOVED_AT_ONCE: usize = 256;
 /// Length of the log, in bytes, above which its entries are moved.
 const LONGEST_LOG: u64 = 8 << 20;
 
-/// Reopens for writing a store that could only be read.
+/// Function that reopens a read-only store for writing.
 pub(super) type Reopen<S> = Box<dyn FnMut() -> Result<LoggedStore<S>, StoreError> + Send>;
 
-/// A [`Store`] in front of another.
+/// A [`Store`] that puts a log in front of another store.
 pub(crate) struct LoggedStore<S> {
     inner: S,
-    /// `None` when nothing has to outlive the process.
+    /// Log and marks; `None` when nothing has to outlive the process.
     files: Option<Beside>,
     /// Entries that are logged but not yet in `inner`.
     pending: Vec<Entry>,
-    /// Entries of the requests that ended in this burst.
+    /// Entries of the finished requests of this burst.
     staged: Vec<Entry>,
     /// Entries of the running request.
     request: Vec<Entry>,
@@ -191,7 +192,8 @@ impl<S: Store> LoggedStore<S> {
         }
     }
 
-    /// Moves pending entries to the other store. They stay in the log until that store is settled.
+    /// Moves pending entries to the other store. The log keeps the entries until that store is
+    /// settled.
     fn move_pending(&mut self) -> Result<(), StoreError> {
         if self.pending.is_empty() || self.direct {
             return Ok(());

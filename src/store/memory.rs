@@ -1,4 +1,4 @@
-//! Stored memories: texts that may help sessions in which they were not said.
+//! Stored memories: texts that may be useful later, in the same session or in others.
 //!
 //! Plain data. [`memory`](crate::memory) rates and ranks memories.
 
@@ -29,11 +29,11 @@ pub struct MemoryOrigin {
 /// A memory to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewMemory {
-    /// Sessions that may see it.
+    /// Sessions that may see the memory.
     pub scope: MemoryScope,
     /// Kind: `note`, `context-summary` or `archived`.
     pub kind: String,
-    /// Messages that it was made from, if any.
+    /// Messages that the memory was made from, if any.
     pub origin: Option<MemoryOrigin>,
     /// The text.
     pub content: String,
@@ -44,15 +44,16 @@ pub struct NewMemory {
 /// A stored memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryRow {
-    /// Its number, which never changes.
+    /// Number of the memory, which never changes.
     pub id: u64,
     /// The memory as it was added.
     pub made: NewMemory,
-    /// Time of its last use, or of its creation if it was never used; Unix seconds.
+    /// Time of the last use, or of the creation if the memory was never used; Unix seconds.
     pub accessed: i64,
-    /// Number of times it was used.
+    /// Number of uses.
     pub accesses: u64,
-    /// Time at which it was forgotten, in Unix seconds. It can be restored.
+    /// Time at which the memory was forgotten, in Unix seconds; `None` if it was not. A forgotten
+    /// memory can be restored.
     pub forgotten: Option<i64>,
 }
 
@@ -65,7 +66,7 @@ pub struct ToArchive {
     pub session: u64,
     /// Numbers of the messages.
     pub messages: Spans,
-    /// Number of the last message that is a memory already; 0 when none is.
+    /// Number of the last message that has become a memory; 0 when none has.
     pub done: u64,
     /// Creation time of the memories, in Unix seconds.
     pub created: i64,
@@ -78,9 +79,9 @@ pub struct MemoryFilter {
     pub scopes: Option<Vec<MemoryScope>>,
     /// Kind to include; all when `None`.
     pub kind: Option<String>,
-    /// A session and a kind whose memories are left out: a summary must not ground the session that
-    /// still shows it.
+    /// A session and a kind: the session's memories of this kind are left out, because the session
+    /// shows these texts already.
     pub except: Option<(u64, String)>,
-    /// Include forgotten memories.
+    /// Whether forgotten memories are included.
     pub with_forgotten: bool,
 }

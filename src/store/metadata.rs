@@ -1,6 +1,6 @@
 //! Metadata as text that reads back exactly: an s-expression in which the values that only JSON has
-//! (false, the empty list, maps) are records. Names are strings, because a symbol cannot contain a
-//! newline.
+//! (`false`, the empty list, maps) are records such as `#s(false)`. Names are strings, because a
+//! symbol cannot contain a newline.
 
 use super::StoreError;
 use crate::context::item::Metadata;
@@ -75,7 +75,7 @@ fn print_all(open: &str, items: &[Value], close: u8, out: &mut Vec<u8>) {
     out.push(close);
 }
 
-/// Prints a key; one that JSON text has exactly so, in a vector.
+/// Prints a key as a string. A key whose exact spelling in JSON is fixed is put into a vector.
 fn print_key(key: &Key, out: &mut Vec<u8>) {
     if key.is_exact() {
         out.push(b'[');

@@ -1,7 +1,8 @@
 //! Storage of the state: one small trait over plain data, and its SQLite implementation.
 //!
-//! The engine is the only caller, from one thread. Writes gather in one transaction until
-//! [`Store::commit`]; the writes of each request can be undone separately.
+//! The engine is the only caller, from one thread. It applies several requests and then commits
+//! them together; the requests of one commit are a *burst*. Until the commit, the writes of each
+//! request can be undone separately.
 
 mod error;
 mod folder;
@@ -28,7 +29,7 @@ pub(crate) const UNDO_DEPTH: u64 = 100;
 /// Minimum number of answered request keys that are remembered.
 pub(crate) const REMEMBERED_REQUESTS: i64 = 10_000;
 
-/// Counters whose values are never given twice.
+/// Counters that never decrease, not even after a restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counters {
     /// Number of the next item.
@@ -48,13 +49,13 @@ const SEQUENCES: [&str; 6] =
 /// Progress of a store's tables and files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Extent {
-    /// Last id of each table whose ids never repeat.
+    /// Last id given in each table whose ids never repeat.
     pub sequences: [u64; 6],
-    /// Number of the last checkpoint.
+    /// Number of the last checkpoint of the database.
     pub epoch: u64,
-    /// Checksum over the page checksums of that checkpoint.
+    /// Checksum over the page checksums as of the last checkpoint.
     pub digest: u64,
-    /// Salt of the write-ahead log, which grows by one whenever the log begins anew.
+    /// Salt of the write-ahead log: a number that grows by one whenever the log begins anew.
     pub salt: u32,
 }
 
@@ -80,7 +81,7 @@ pub struct ManagerSummary {
     pub tokens: u64,
     /// Total size of the items' content in bytes.
     pub bytes: u64,
-    /// Configured settings; `None` if never configured.
+    /// Configured maximum number of items; `None` if never configured.
     pub max_items: Option<usize>,
     /// Timestamp of the newest item, in Unix seconds.
     pub newest: Option<i64>,
@@ -97,7 +98,7 @@ pub struct SetSummary {
     pub count: u64,
     /// Total tokens of the items.
     pub tokens: u64,
-    /// Time at which it was saved, in Unix seconds.
+    /// Time at which the set was saved, in Unix seconds.
     pub created: i64,
 }
 
@@ -106,8 +107,8 @@ pub trait Store: Send {
     /// Returns read access to sessions, memories and sets.
     fn read(&mut self) -> Reading<'_>;
 
-    /// Like [`read`](Self::read), and for managers too: includes changes that are only logged so
-    /// far.
+    /// Returns read access to everything, managers included. Changes that are so far only in a log
+    /// are moved to the tables first.
     fn read_all(&mut self) -> Result<Reading<'_>, StoreError>;
 
     /// Returns write access to sessions, memories and sets.
@@ -116,13 +117,14 @@ pub trait Store: Send {
     /// [`StoreError::ReadOnly`].
     fn change(&mut self) -> Result<Writing<'_>, StoreError>;
 
-    /// Returns write access for records that may be lost; `None` while nothing can be written.
+    /// Returns write access for records that the state can do without, such as statistics; `None`
+    /// while nothing can be written.
     fn note(&mut self) -> Result<Option<Writing<'_>>, StoreError>;
 
     /// Returns the counters as last committed.
     fn counters(&mut self) -> Result<Counters, StoreError>;
 
-    /// Returns a manager, or `None` if nothing of it was ever stored.
+    /// Returns a manager, or `None` if no change of the manager was ever stored.
     fn load(&mut self, manager: &str) -> Result<Option<StoredManager>, StoreError>;
 
     /// Adds a change to the manager's journal; the next commit makes it durable.
@@ -131,10 +133,11 @@ pub trait Store: Send {
     /// Returns the newest change in the manager's journal.
     fn last_change(&mut self, manager: &str) -> Result<Option<Change>, StoreError>;
 
-    /// Undoes the newest change of the journal and removes it there; `inverse` is its inverse.
+    /// Undoes the newest change of the manager by applying `inverse`, and removes the change from
+    /// the journal.
     fn take_back(&mut self, manager: &str, inverse: &Change) -> Result<(), StoreError>;
 
-    /// Returns the outcome of the request with this key.
+    /// Returns the recorded outcome of the request with this key.
     fn recall(&mut self, key: &str) -> Result<Option<String>, StoreError>;
 
     /// Returns the keys of all recorded requests.
@@ -143,7 +146,7 @@ pub trait Store: Send {
     /// Records the outcome of the request with this key.
     fn remember(&mut self, key: &str, outcome: &str) -> Result<(), StoreError>;
 
-    /// Ends a request and keeps its writes in the transaction.
+    /// Ends a request and keeps its writes for the next commit.
     fn keep(&mut self) -> Result<(), StoreError>;
 
     /// Ends a request and undoes its writes; those of earlier requests stay.
@@ -176,7 +179,8 @@ pub trait Store: Send {
         Ok(Extent::default())
     }
 
-    /// Raises the last ids, so that no id up to these is given again.
+    /// Raises the last ids of the tables to those of the extent, so that none of these is given
+    /// again.
     fn raise(&mut self, _: &Extent) -> Result<(), StoreError> {
         Ok(())
     }
@@ -191,7 +195,8 @@ pub trait Store: Send {
         true
     }
 
-    /// Returns why changes are refused, or why the last one failed, if so.
+    /// Returns the reason why changes are refused or why the last commit failed; `None` when
+    /// neither is so.
     fn refusal(&self) -> Option<String> {
         None
     }
@@ -203,7 +208,7 @@ pub trait Store: Send {
     }
 }
 
-/// Returns the static name of a token counter, as items have it; `estimate` for unknown ones.
+/// Returns the name of a token counter as a static string; `estimate` for unknown names.
 fn counter_name(name: &str) -> &'static str {
     ["o200k", "cl100k"].into_iter().find(|known| *known == name).unwrap_or("estimate")
 }

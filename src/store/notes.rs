@@ -1,11 +1,12 @@
-//! Stored notes of turns. Plain data; the names are opaque here.
+//! Stored notes of turns, as plain data. The store gives no meaning to the names in them, except to
+//! the status of successful notes.
 
-/// Minimum number of turns whose notes are kept, over all sessions. The last successful notes of
-/// each session are always kept.
+/// Minimum number of notes that are kept, over all sessions. The last successful notes of each
+/// session are always kept.
 pub(crate) const NOTES_KEPT: u64 = 10_000;
 
-/// The outcome of writing notes for a turn. When it failed, the fields of steps that were not
-/// reached are `None` or empty.
+/// The outcome of writing notes for a turn. When the writing failed, the fields of steps that were
+/// not reached are `None` or empty.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NewNotes {
     /// Number of the session.
@@ -18,15 +19,15 @@ pub struct NewNotes {
     pub created: i64,
     /// Name of the outcome.
     pub status: String,
-    /// Name of the step that failed.
+    /// Name of the step that failed, if one did.
     pub step: Option<String>,
-    /// Reason for the failure.
+    /// Reason for the failure, if the writing failed.
     pub reason: Option<String>,
     /// Name of the requested template.
     pub template: String,
     /// Kind of place where the template was found.
     pub source: Option<String>,
-    /// File of the template, if it is one.
+    /// Path of the template; `None` when the template is not a file.
     pub path: Option<String>,
     /// SHA-256 of the template's text, in hexadecimal.
     pub sha256: Option<String>,
@@ -34,7 +35,7 @@ pub struct NewNotes {
     pub provider: Option<String>,
     /// Name of the model.
     pub model: Option<String>,
-    /// Setting: number of recent runs to show.
+    /// Setting: number of recent runs to show. A run is the messages of one turn.
     pub recent_runs: Option<u64>,
     /// Setting: number of runs to pass on unchanged.
     pub passthrough_runs: Option<u64>,
@@ -68,13 +69,13 @@ pub struct NewNotes {
 /// A stored [`NewNotes`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotesRow {
-    /// Its number, unique among the notes of all sessions.
+    /// Number of the notes, unique over all sessions.
     pub id: u64,
     /// The notes as they were added.
     pub made: NewNotes,
 }
 
-/// Status of successful notes. The last such notes of each session are kept.
+/// Status of successful notes.
 pub(crate) const MADE: &str = "managed";
 
 /// Query for stored notes.
@@ -88,14 +89,14 @@ pub struct NotesQuery<'a> {
     pub status: Option<&'a str>,
     /// Maximum number of rows to return.
     pub limit: u64,
-    /// Leave prompt, payload and output empty.
+    /// Whether prompt, payload and output are left empty.
     pub brief: bool,
 }
 
 /// The text of stored notes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotesText {
-    /// Their number.
+    /// Number of the notes.
     pub id: u64,
     /// Number of the user message that began the turn.
     pub message: u64,

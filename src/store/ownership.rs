@@ -1,7 +1,8 @@
 //! Ownership of the state folder, and the address of its owner.
 //!
-//! A folder has one owner, which holds a lock on it; the system frees the lock however the server
-//! ends. The owner notes the path of its socket in the folder, so that other processes find it.
+//! The owner is the one process that holds the folder's lock; the operating system frees the lock
+//! however that process ends. The owner writes the path of its socket into the folder, so that
+//! other processes find the socket.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -27,7 +28,7 @@ pub enum FolderError {
     Taken {
         /// The folder.
         path: PathBuf,
-        /// Its owner.
+        /// Owner of the folder.
         owner: Owner,
     },
     /// The folder cannot be created or written.
@@ -35,7 +36,7 @@ pub enum FolderError {
     Unusable {
         /// The folder.
         path: PathBuf,
-        /// Error from the system.
+        /// Reason why the folder cannot be used.
         cause: io::Error,
     },
     /// The folder for sockets belongs to another user or is accessible to others.
@@ -49,12 +50,12 @@ pub enum FolderError {
     },
 }
 
-/// Note that the owner of a folder leaves in it.
+/// The owner of a folder, as recorded in the folder.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Owner {
     /// Process id.
     pub pid: u32,
-    /// Unix socket on which the owner listens, once it does.
+    /// Path of the Unix socket on which the owner listens; `None` until it listens.
     pub socket: Option<PathBuf>,
 }
 
@@ -69,12 +70,13 @@ impl std::fmt::Display for Owner {
 
 const LOCK: &str = "lock";
 const NOTE: &str = "server";
-/// Refuses links: whoever planted one would choose the file.
+/// Flag that refuses symbolic links: whoever planted a link could choose the file that is written.
 const NO_LINKS: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 
 impl Owned {
     /// Creates the folder if needed and takes its lock. A folder that is read-only or on a full
-    /// disk is opened for reading; [`relock`](Self::relock) tries again.
+    /// disk is opened for reading only; the function from [`relock`](Self::relock) can take the
+    /// lock later.
     ///
     /// # Errors
     /// [`FolderError::Taken`] names the owner; [`FolderError::Unusable`] gives the cause.
@@ -89,7 +91,7 @@ impl Owned {
             }
             Err(Unlocked::Failed(cause)) if may_be_read(&cause) => None,
             Err(Unlocked::Failed(cause)) if is_link(&cause) => {
-                let said = format!("{LOCK} in it is a link; remove that");
+                let said = format!("its file '{LOCK}' is a link; remove that link");
                 return Err(unusable(io::Error::other(said)));
             }
             Err(Unlocked::Failed(cause)) => return Err(unusable(cause)),
@@ -186,7 +188,7 @@ fn may_be_read(cause: &io::Error) -> bool {
     matches!(cause.kind(), PermissionDenied | QuotaExceeded | ReadOnlyFilesystem | StorageFull)
 }
 
-/// Reads the note of the folder's owner, if there is one.
+/// Reads which process owns the folder, if one has recorded itself there.
 pub(crate) fn owner(folder: &Path) -> Option<Owner> {
     let text = std::fs::read_to_string(folder.join(NOTE)).ok()?;
     let mut lines = text.lines();
@@ -195,7 +197,8 @@ pub(crate) fn owner(folder: &Path) -> Option<Owner> {
     Some(Owner { pid, socket })
 }
 
-/// Creates a folder that no other user may enter, or checks that it is one.
+/// Creates a folder that only this user may enter, or checks that an existing folder is private in
+/// the same way.
 ///
 /// # Errors
 /// [`FolderError::Unusable`], [`FolderError::NotPrivate`].

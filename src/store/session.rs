@@ -1,6 +1,7 @@
 //! Stored sessions: messages, states of their views, checkpoints, and the usage of their windows.
 //!
-//! Plain data. A session is a number; its settings and states are opaque here.
+//! Plain data. Sessions are named by their numbers; the store does not read their settings and
+//! states.
 
 use serde::Serialize;
 
@@ -12,57 +13,59 @@ pub(crate) const USAGE_KEPT: u64 = 10_000;
 /// A session to be created.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NewSession {
-    /// Its name, unique among live sessions.
+    /// Name of the session, unique among those that are not deleted.
     pub name: String,
-    /// The context manager whose items it shows; empty for one of its own, see
+    /// Context manager whose items the session shows; empty for the session's own manager, see
     /// [`SessionRow::manager_name`].
     pub manager: String,
-    /// Folder of the project it belongs to.
+    /// Folder of the session's project, if any.
     pub project: Option<String>,
-    /// Settings that the engine keeps with it, as JSON.
+    /// Settings of the session, as JSON for the engine.
     pub settings: String,
     /// Creation time in Unix seconds.
     pub created: i64,
-    /// The session that it continues, and the number of messages they share. The messages are not
-    /// copied: they are the first messages of both sessions.
+    /// The session that this session continues, if any, and the number of shared messages. Shared
+    /// messages are not copied: they are the first messages of both sessions.
     pub parent: Option<(u64, u64)>,
 }
 
 /// A stored session.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SessionRow {
-    /// Its number, which never changes.
+    /// Number of the session, which never changes.
     pub id: u64,
-    /// Its name.
+    /// Name of the session.
     pub name: String,
-    /// The context manager whose items it shows; empty for one of its own, see
+    /// Context manager whose items the session shows; empty for the session's own manager, see
     /// [`SessionRow::manager_name`].
     pub manager: String,
-    /// Folder of the project it belongs to.
+    /// Folder of the session's project, if any.
     pub project: Option<String>,
-    /// Settings that the engine keeps with it, as JSON.
+    /// Settings of the session, as JSON for the engine.
     pub settings: String,
     /// Creation time in Unix seconds.
     pub created: i64,
-    /// Time of the last message, or of the creation if there is none; Unix seconds.
+    /// Time of the last message, or of the creation if there are no messages; Unix seconds.
     pub updated: i64,
-    /// Time at which it was deleted, in Unix seconds. All its data is kept.
+    /// Time at which the session was deleted, in Unix seconds; `None` if it was not. All its data
+    /// is kept.
     pub deleted: Option<i64>,
-    /// The session that it continues, and the number of messages they share.
+    /// The session that this session continues, if any, and the number of shared messages.
     pub parent: Option<(u64, u64)>,
-    /// Number of messages, including those of its parent.
+    /// Number of messages, including those shared with the parent.
     pub messages: u64,
     /// Number of messages by the user.
     pub turns: u64,
     /// Total tokens of the messages.
     pub tokens: u64,
-    /// Figures that turns have learned about it, as JSON; empty if its newest state contains them.
+    /// Figures that turns have learned about the session, as JSON; empty if the session's newest
+    /// state contains the figures.
     pub learned: String,
 }
 
 impl SessionRow {
-    /// Returns the context manager whose items it shows: the one it was created with, or else its
-    /// own.
+    /// Returns the name of the context manager whose items the session shows: the manager with
+    /// which it was created, or else its own.
     pub fn manager_name(&self) -> String {
         match self.manager.is_empty() {
             true => format!("*session {}*", self.id),
@@ -74,13 +77,13 @@ impl SessionRow {
 /// A state of a session's view of its messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateRow {
-    /// Its number in the session, counted from 1 by the engine.
+    /// Number of the state in its session, counted from 1 by the engine.
     pub number: u64,
-    /// The event that made it: `turn`, `summary`, `rollback` and the like.
+    /// The event that made the state: `turn`, `summary`, `rollback` and the like.
     pub kind: String,
-    /// Number of messages in the log at that time.
+    /// Number of messages in the session's log when the state was made.
     pub base: u64,
-    /// Unix seconds.
+    /// Creation time in Unix seconds.
     pub created: i64,
     /// The state itself, as JSON.
     pub state: String,
@@ -89,13 +92,13 @@ pub struct StateRow {
 /// A state without its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateSummary {
-    /// Its number in the session.
+    /// Number of the state in its session.
     pub number: u64,
-    /// The event that made it.
+    /// The event that made the state.
     pub kind: String,
-    /// Number of messages in the log at that time.
+    /// Number of messages in the session's log when the state was made.
     pub base: u64,
-    /// Unix seconds.
+    /// Creation time in Unix seconds.
     pub created: i64,
 }
 
@@ -104,24 +107,25 @@ pub struct StateSummary {
 pub struct NewCheckpoint {
     /// Number of the state to return to.
     pub state: u64,
-    /// Number of messages in the log.
+    /// Number of messages in the session's log when the checkpoint was made.
     pub position: u64,
-    /// Number of turns in the session.
+    /// Number of turns in the session when the checkpoint was made.
     pub turn: u64,
     /// Label of the checkpoint.
     pub message: String,
-    /// Set when it was made automatically.
+    /// Whether the checkpoint was made automatically.
     pub automatic: bool,
-    /// Unix seconds.
+    /// Creation time in Unix seconds.
     pub created: i64,
-    /// Set of the context items at that time, from [`write_set`](super::Writing::write_set).
+    /// Number of the set with the context items at that time, if they were saved; see
+    /// [`write_set`](super::Writing::write_set).
     pub items: Option<u64>,
 }
 
 /// A stored checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckpointRow {
-    /// Its number, unique among the checkpoints of all sessions.
+    /// Number of the checkpoint, unique among the checkpoints of all sessions.
     pub id: u64,
     /// The checkpoint as it was added.
     pub made: NewCheckpoint,
@@ -136,7 +140,7 @@ pub struct SearchHit {
     pub name: String,
     /// Number of the matching message; `None` when the name matches.
     pub message: Option<u64>,
-    /// Author of the message.
+    /// Author of the message; `None` when the name matches.
     pub role: Option<Role>,
     /// Excerpt around the first matching word, on one line.
     pub snippet: String,
@@ -144,15 +148,15 @@ pub struct SearchHit {
     pub score: f64,
 }
 
-/// Composition of a window, in tokens. Serialized, it has the counts, with the names that clients
+/// Composition of a window, in tokens. Only the counts are serialized, with the names that clients
 /// know.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 pub struct UsageRow {
-    /// The session, if there is one.
+    /// Number of the session; `None` for a window without a session.
     #[serde(skip)]
     pub session: Option<u64>,
-    /// Unix seconds.
+    /// Time in Unix seconds.
     #[serde(skip)]
     pub at: i64,
     /// Phase of the work, if known.
@@ -183,7 +187,7 @@ pub struct UsageRow {
     pub spent: Option<Spent>,
 }
 
-/// Cost of asking a model with a window, in the provider's tokens.
+/// Cost of asking a model with a window. The provider counted the tokens.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Spent {
     /// Name of the provider.
@@ -200,7 +204,7 @@ pub struct Spent {
     pub cost: Option<f64>,
 }
 
-/// Sums over the windows of a phase, in tokens. Serialized, it has the counts, with the names that
+/// Sums over the windows of a phase. All fields but the cost are serialized, with the names that
 /// clients know.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
@@ -222,21 +226,21 @@ pub struct PhaseUsage {
     pub current: u64,
     /// Tokens of the messages.
     pub messages: u64,
-    /// Total tokens.
+    /// Total of all these tokens.
     pub total: u64,
-    /// Token budget.
+    /// Sum of the token budgets.
     pub budget: u64,
     /// Number of windows for which a provider reported token counts.
     pub reported: u64,
-    /// Input tokens of these windows, as counted by the providers.
+    /// Input tokens that providers reported, including cached ones.
     pub input: u64,
-    /// Output tokens of these windows.
+    /// Output tokens that providers reported.
     pub output: u64,
-    /// Input tokens that came from caches.
+    /// Input tokens that came from caches, as providers reported.
     pub cached: u64,
     /// Number of windows with a known cost.
     pub priced: u64,
-    /// Total cost of these windows, in the currency of the configured prices.
+    /// Total cost of the windows with a known cost, in the currency of the configured prices.
     #[serde(skip)]
     pub cost: f64,
 }

@@ -1,4 +1,4 @@
-//! Helpers for the tests of stores: a store of every kind, and messages.
+//! Helpers for the tests of stores: empty stores of each kind, and messages.
 
 use std::cell::Cell;
 
@@ -7,13 +7,13 @@ use super::sqlite::SqliteStore;
 use super::{Counters, Store};
 use crate::session::message::{Message, Role};
 
-/// Returns an empty store of every kind.
+/// Returns one empty store of each kind.
 pub(super) fn stores() -> [Box<dyn Store>; 2] {
     let sqlite = || SqliteStore::in_memory().unwrap();
     [Box::new(sqlite()), Box::new(LoggedStore::in_memory(sqlite()).unwrap())]
 }
 
-/// Ends the request and the burst.
+/// Ends the request and commits.
 pub(super) fn commit(store: &mut dyn Store) {
     store.keep().unwrap();
     let counters: Counters = store.counters().unwrap();
@@ -41,7 +41,7 @@ thread_local! {
     static ROWS_READ: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Counts a session's row that was read on this thread.
+/// Counts that a session's row was read on this thread.
 pub(super) fn note_row_read() {
     ROWS_READ.set(ROWS_READ.get() + 1);
 }

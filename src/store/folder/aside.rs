@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use super::files::Files;
 use crate::whole_file::create;
 
-/// Copies the files at most once, however many reasons there are.
+/// The files of a state, and the copies of them that were set aside. The files are copied at most
+/// once, however many reasons there are.
 pub(crate) struct Aside<'a> {
     files: &'a Files,
-    /// Contents of the write-ahead log before SQLite opened it, when opening changes it.
+    /// Contents of the write-ahead log before SQLite opened it; `None` when SQLite leaves the log
+    /// as it is.
     wal: Option<Vec<u8>>,
     kept: Option<PathBuf>,
 }

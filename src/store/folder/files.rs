@@ -66,13 +66,13 @@ impl Files {
         self.folder.join("backups")
     }
 
-    /// Returns every file that the state is read from.
+    /// Returns the paths of all files that the state is read from.
     pub(in crate::store) fn all(&self) -> Vec<PathBuf> {
         let [first, second] = self.marks();
         vec![self.database(), self.wal(), self.log(), self.copy(), self.sums(), first, second]
     }
 
-    /// Checks that a file can be created, written and removed.
+    /// Checks that a file in the folder can be created, written and removed.
     pub(in crate::store) fn probe(&self) -> io::Result<()> {
         let path = self.folder.join("contexture.probe");
         let written = create(&path).and_then(|mut file| file.write_all(&[0; PROBE_BYTES]));
@@ -80,8 +80,8 @@ impl Files {
         written.and(removed)
     }
 
-    /// Refuses symbolic links in the place of files: whoever planted one could choose which file is
-    /// overwritten.
+    /// Fails when a file or folder of the state is a symbolic link: whoever planted the link could
+    /// choose which file is overwritten.
     pub(in crate::store) fn refuse_links(&self) -> Result<(), StoreError> {
         let folders = [self.damaged(), self.backups()];
         for path in self.all().into_iter().chain(folders) {

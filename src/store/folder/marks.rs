@@ -1,7 +1,8 @@
 //! The high-water marks: two small files that record how far the state has come.
 //!
-//! Each write records its number in one of them. So a later start recognizes missing writes, and no
-//! id is given twice even when the database is gone.
+//! Each burst (the requests of one commit) has a number, which is recorded in one of the files. So
+//! a later start recognizes missing bursts, and no id is given twice even when the database is
+//! gone.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -22,13 +23,13 @@ const BYTES: usize = 8 * (FIELDS + 1);
 pub(crate) struct Mark {
     /// Counters of the last burst.
     pub(crate) counters: Counters,
-    /// Progress of tables and files at that moment.
+    /// Progress of tables and files at the end of that burst.
     pub(crate) extent: Extent,
     /// Set while a server starts, when the write-ahead log may be a new one.
     pub(crate) opening: bool,
 }
 
-/// The two files, open for writing.
+/// The files of the two marks, open for writing.
 pub(crate) struct Marks {
     files: [File; 2],
     /// Index of the file to write next.

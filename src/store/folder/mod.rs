@@ -1,6 +1,6 @@
 //! The files of a state folder: their names, checksums, marks and copies set aside.
 //!
-//! It knows no store: those that are made of these files, and their recovery, name it.
+//! This module knows nothing of the stores that use these files.
 
 pub(in crate::store) mod aside;
 pub(in crate::store) mod files;

@@ -1,4 +1,4 @@
-//! The database as of a checkpoint, to be read while the server goes on.
+//! The database as of a checkpoint, to be read while the server keeps running.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::sums::Sums;
 
-/// A database as of a checkpoint. No other checkpoint is made while this lives.
+/// The database as of a checkpoint. No other checkpoint is made while a snapshot exists.
 #[derive(Debug)]
 pub struct Snapshot {
     pub(in crate::store) database: Arc<File>,

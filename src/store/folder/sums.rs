@@ -6,10 +6,10 @@ use std::path::Path;
 use crate::whole_file::replace;
 
 const MAGIC: &[u8; 8] = b"ctxsums1";
-/// Bytes of the header: magic, epoch, page size, number of pages, salt.
+/// Length of the header in bytes: magic number, epoch, page size, number of pages, salt.
 const HEADER: usize = 8 * 5;
 
-/// The checksums. A hash protects the file they are stored in.
+/// The checksums of a database's pages. In the file with the checksums, a hash protects them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Sums {
     /// Number of the checkpoint.
@@ -23,7 +23,7 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    /// Reads the file; `None` when it is missing or damaged.
+    /// Reads the checksums from a file; `None` when the file is missing or damaged.
     pub(crate) fn read(path: &Path) -> Option<Self> {
         let bytes = std::fs::read(path).ok()?;
         let (body, hash) = bytes.split_at_checked(bytes.len().checked_sub(32)?)?;
@@ -40,8 +40,8 @@ impl Sums {
         (pages.len() as u64 == count).then_some(Self { epoch, salt, page_size, pages })
     }
 
-    /// Computes a checksum of everything that can be recomputed from the pages, so without the
-    /// salt.
+    /// Computes a checksum over all fields but the salt, which cannot be computed again from the
+    /// pages.
     pub(crate) fn digest(&self) -> u64 {
         sum(&self.body(0))
     }

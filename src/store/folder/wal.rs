@@ -1,7 +1,7 @@
 //! Reads the write-ahead log of SQLite without SQLite.
 //!
-//! SQLite silently drops everything from the first frame with a wrong checksum on. It also applies
-//! any log whose checksums are right, even one that belongs to another moment.
+//! SQLite silently drops the first frame with a wrong checksum and everything after it. SQLite also
+//! applies any log whose checksums are right, even a log from another time.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -11,15 +11,15 @@ use std::path::Path;
 
 /// First bytes of every SQLite database.
 pub(crate) const DATABASE_MAGIC: &[u8] = b"SQLite format 3\0";
-/// Bytes of a database header that select the journal mode: 2 and 2 for a write-ahead log, 1 and 1
-/// for none.
+/// Positions of the two bytes in a database's header that select the journal mode: both are 2 with
+/// a write-ahead log, and 1 without.
 pub(crate) const FORMAT_VERSIONS: std::ops::Range<usize> = 18..20;
 /// Number of header bytes up to and including the page size.
 const DATABASE_HEADER: usize = 18;
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
-/// Magic number of a log with checksums over little-endian words; one more means big-endian. See
-/// the [file format](https://www.sqlite.org/fileformat2.html#walformat).
+/// Magic number of a log with checksums over little-endian words; for big-endian words, the number
+/// is greater by 1. See the [file format](https://www.sqlite.org/fileformat2.html#walformat).
 const MAGIC: u32 = 0x377f_0682;
 
 /// The committed contents of a log.
@@ -31,7 +31,8 @@ pub(crate) struct Wal {
     pub(crate) pages: HashMap<u32, u64>,
     /// Database size in pages after the last commit; 0 without a commit.
     pub(crate) size: u32,
-    /// Contents of a log that has something after its last commit, which SQLite overwrites.
+    /// Contents of the whole log, if it has anything after its last commit: SQLite overwrites that
+    /// rest.
     pub(crate) torn: Option<Vec<u8>>,
     bytes_of_page: usize,
     /// Offset of the end of the last commit.
@@ -45,7 +46,7 @@ impl Wal {
     }
 }
 
-/// Reads the file. A file that is missing, empty or no log counts as an empty log.
+/// Reads a log. A file that is missing, empty or no log counts as an empty log.
 pub(crate) fn read(path: &Path) -> io::Result<Wal> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,

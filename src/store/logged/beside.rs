@@ -8,13 +8,13 @@ use super::super::{Counters, Extent};
 pub(super) struct Beside {
     pub(super) log: Log,
     pub(super) marks: Marks,
-    /// Extent of the other store after its last burst or checkpoint.
+    /// Extent of the other store after its last commit or checkpoint.
     pub(super) extent: Extent,
 }
 
 impl Beside {
-    /// Writes the high-water mark. A failure is only reported in the log file: the burst itself is
-    /// stored already.
+    /// Writes the high-water mark, to both files if `in_both`. A failure only causes a warning,
+    /// because the commit itself is stored already.
     pub(super) fn note(&mut self, counters: Counters, in_both: bool) {
         let mark = Mark { counters, extent: self.extent, opening: false };
         let noted = if in_both { self.marks.note_in_both(&mark) } else { self.marks.note(&mark) };

@@ -1,4 +1,5 @@
-//! Applies a log to the store behind it, and finds missing bursts by their numbers.
+//! Applies a log to the store behind it, and finds missing bursts by their numbers. A burst is the
+//! requests of one commit.
 
 use super::super::folder::Files;
 use super::super::folder::marks::{Mark, Marks};
@@ -14,14 +15,14 @@ struct Replayed {
     missing: Vec<(u64, u64)>,
     /// Number of readable bursts that could not be applied to the store.
     refused: u64,
-    /// Number of bursts that repeat an earlier one.
+    /// Number of bursts that repeat an earlier burst.
     doubled: u64,
     unreadable: usize,
 }
 
 impl<S: Store> LoggedStore<S> {
-    /// Puts the log of a folder in front of `inner` and moves its bursts there. Raises the counters
-    /// so that no id recorded in `mark` is given again.
+    /// Puts the log of a folder in front of `inner` and applies the log's bursts to `inner`. Raises
+    /// the counters, so that no id up to those in `mark` is given again.
     pub(in super::super) fn recover(
         inner: S,
         marks: Marks,
@@ -52,7 +53,8 @@ impl<S: Store> LoggedStore<S> {
         Ok(store)
     }
 
-    /// Replays the log in memory, without touching the files. Changes fail with `refusal`.
+    /// Replays the log in memory, without changing the files. While there is a `refusal`, changes
+    /// fail with its reason.
     pub(in super::super) fn reading(
         inner: S,
         files: &Files,
@@ -95,7 +97,8 @@ impl<S: Store> LoggedStore<S> {
         Ok(replayed)
     }
 
-    /// Applies a burst as a whole. Returns `false`, with nothing applied, when it does not fit.
+    /// Applies a burst as a whole. Returns `false`, with nothing applied, when one of its entries
+    /// cannot be applied.
     fn apply_burst(&mut self, entries: &[Entry]) -> Result<bool, StoreError> {
         self.inner.keep()?;
         let applied = entries.iter().try_for_each(|entry| apply(&mut self.inner, entry));
@@ -134,19 +137,19 @@ impl Replayed {
         }
         if self.refused > 0 {
             findings.push(Finding::lost(format!(
-                "{} logged writes do not fit the rest of the state and were left out",
+                "logged writes that do not fit the rest of the state and were left out: {}",
                 self.refused
             )));
         }
         if self.missing.is_empty() && self.unreadable > 0 {
             findings.push(Finding::repaired(format!(
-                "{} lines of the log could not be read; nothing is missing",
+                "lines of the log that could not be read: {}; no write is missing",
                 self.unreadable
             )));
         }
         if self.doubled > 0 {
             findings.push(Finding::repaired(format!(
-                "the log held {} writes twice; each was applied once",
+                "writes that were in the log twice: {}; each was applied once",
                 self.doubled
             )));
         }

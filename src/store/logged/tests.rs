@@ -202,7 +202,7 @@ fn hundreds_of_bursts_move_by_themselves() {
     check(&mut folder.engine(), &["697", "698", "699"]);
 }
 
-/// Answers to keyed requests are logged; sessions and memories are not.
+/// Checks that outcomes of requests with keys are logged, and sessions and memories are not.
 fn burst(store: &mut LoggedStore<SqliteStore>, number: u64) -> Result<(), StoreError> {
     store.remember(&format!("before {number}"), "1")?;
     store.keep()?;

@@ -1,7 +1,7 @@
 //! Backups: a database in one file, followed by a line with its hash.
 //!
-//! A backup is copied page by page from the database as of a checkpoint, while the server goes on.
-//! Until it is done, the server writes to its logs only.
+//! A backup is copied page by page from the database as of a checkpoint, while the server keeps
+//! running. Until the copy is complete, the server writes to its logs only.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -18,16 +18,16 @@ use crate::whole_file::replace;
 
 /// Default number of automatic backups to keep.
 pub(crate) const BACKUPS_KEPT: usize = 7;
-/// Age in seconds at which the newest backup is too old.
+/// Age of the newest automatic backup, in seconds, at which the next one is due.
 const DAY: i64 = 24 * 60 * 60;
 const TRAILER: &[u8] = b"\ncontexture-backup-1 ";
 const HASH_DIGITS: usize = 64;
 const TRAILER_BYTES: usize = TRAILER.len() + HASH_DIGITS + 1;
 
-/// A backup in a state folder.
+/// A file with a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Backup {
-    /// Path of its file.
+    /// Path of the backup.
     pub path: PathBuf,
     /// Size in bytes.
     pub bytes: u64,
@@ -36,10 +36,10 @@ pub struct Backup {
 }
 
 impl Snapshot {
-    /// Writes the backup and reads it back before it takes the place of an earlier one.
+    /// Writes a backup to a draft file and checks the draft, which then replaces any earlier backup
+    /// at `path`.
     ///
-    /// # Errors
-    /// [`StoreError::Backup`]; then an earlier backup stays.
+    /// # Errors [`StoreError::Backup`]; an earlier backup then stays.
     pub fn write(&self, path: &Path) -> Result<Backup, StoreError> {
         let failed = |cause: String| StoreError::Backup { path: path.to_owned(), cause };
         let written = replace(path, |file, draft| {
@@ -69,8 +69,8 @@ impl Snapshot {
     }
 }
 
-/// Writes an automatic backup into the `backups` folder and removes all but the newest `kept` of
-/// them.
+/// Writes an automatic backup into the `backups` folder, and removes all automatic backups but the
+/// newest `kept` (at least one).
 ///
 /// # Errors
 /// [`StoreError::Backup`].
@@ -84,7 +84,7 @@ pub(crate) fn write_daily(
     Ok(backup)
 }
 
-/// Writes a backup that the user asked for, replacing the previous one.
+/// Writes a backup that the user asked for. It replaces the previous backup of this kind.
 ///
 /// # Errors
 /// [`StoreError::Backup`].
@@ -138,7 +138,7 @@ pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
     SqliteStore::check(path)
 }
 
-/// Copies a backup, across file systems too, and checks it before it takes the place of `to`.
+/// Copies a backup, even to another file system, and checks the copy before it replaces `to`.
 ///
 /// # Errors
 /// Fails when the backup is damaged or `to` cannot be written.
@@ -195,9 +195,10 @@ fn trailer(file: &mut File) -> io::Result<Option<String>> {
     Ok(hash.map(|hash| String::from_utf8_lossy(hash).into_owned()))
 }
 
-/// Reads the whole file and fails unless it has the hash at its end.
+/// Reads the whole file and fails unless the hash at its end is that of the content.
 fn read_trailer(file: &mut File) -> io::Result<()> {
-    let changed = || io::Error::other("its content is not what was written: the hash is wrong");
+    let changed =
+        || io::Error::other("its content is not what was written: its hash is wrong or missing");
     let expected = trailer(file)?.ok_or_else(changed)?;
     let length = file.metadata()?.len() - TRAILER_BYTES as u64;
     file.seek(SeekFrom::Start(0))?;

@@ -23,9 +23,9 @@ pub(super) enum Verdict {
     /// These pages, counted from 0, are damaged but intact in the copy. Empty when the file is
     /// merely too long.
     Repairable(Vec<usize>),
-    /// There are no checksums to judge it by.
+    /// There are no checksums to judge the database by.
     Unknown,
-    /// This many pages are damaged in the database and in the copy.
+    /// At least this many pages are damaged in the database and in the copy.
     Beyond(usize),
 }
 
@@ -35,8 +35,8 @@ pub(super) struct Judged {
     pub(super) sums: Option<Sums>,
 }
 
-/// Judges the database by `sums`, those of the last checkpoint. They are too old when `mark` knows
-/// a later checkpoint.
+/// Judges the database by `sums`, its page checksums as of the last checkpoint. They are ignored
+/// when `mark` records a later checkpoint.
 pub(super) fn judge(
     files: &Files,
     mark: Option<&Mark>,
@@ -87,8 +87,8 @@ pub(super) fn judge(
     Ok(Judged { verdict, sums: Some(sums) })
 }
 
-/// Computes the checksums from the database or its copy, whichever has the digest recorded in the
-/// mark.
+/// Computes the checksums from the database, or else from its copy. Returns `None` when neither has
+/// the digest recorded in the mark.
 fn found_again(files: &Files, mark: Option<&Mark>) -> io::Result<Option<Sums>> {
     let Some(mark) = mark.filter(|mark| mark.extent.epoch > 0) else { return Ok(None) };
     for path in [files.database(), files.copy()] {
@@ -100,7 +100,7 @@ fn found_again(files: &Files, mark: Option<&Mark>) -> io::Result<Option<Sums>> {
     Ok(None)
 }
 
-/// Computes the checksums of a database; `None` when the file is not one.
+/// Computes the checksums of a database; `None` when the file is not a database.
 pub(super) fn sums_of(path: &Path, epoch: u64) -> io::Result<Option<Sums>> {
     let Ok(file) = File::open(path) else { return Ok(None) };
     let Ok(Some(page_size)) = wal::page_size(&file) else { return Ok(None) };
@@ -112,7 +112,7 @@ pub(super) fn sums_of(path: &Path, epoch: u64) -> io::Result<Option<Sums>> {
     Ok(Some(sums))
 }
 
-/// Restores damaged pages from the copy, and cuts the database to its length.
+/// Restores damaged pages from the copy, and cuts the database to its maximum length.
 pub(super) fn repair(files: &Files, pages: &[usize], sums: &Sums, wal: &Wal) -> io::Result<()> {
     let database =
         OpenOptions::new().write(true).create(true).truncate(false).open(files.database())?;
@@ -128,7 +128,8 @@ pub(super) fn repair(files: &Files, pages: &[usize], sums: &Sums, wal: &Wal) -> 
     database.sync_data()
 }
 
-/// Reads the database into memory, with the pages of the copy and the write-ahead log applied.
+/// Reads the database into memory. Damaged pages come from the copy, newer pages from the
+/// write-ahead log.
 pub(super) fn image(files: &Files, judged: &Judged, wal: &Wal) -> io::Result<Vec<u8>> {
     let mut image = match std::fs::read(files.database()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -172,7 +173,8 @@ fn size(sums: &Sums, wal: &Wal) -> u64 {
     (pages * sums.page_size) as u64
 }
 
-/// Returns whether database and copy have the same pages, apart from those in the write-ahead log.
+/// Returns whether database and copy have the same pages, ignoring pages that are in the
+/// write-ahead log.
 fn same_as_copy(files: &Files, wal: &Wal) -> io::Result<bool> {
     let database = File::open(files.database())?;
     let (Ok(Some(page_size)), Ok(copy)) = (wal::page_size(&database), File::open(files.copy()))
@@ -191,7 +193,7 @@ fn same_as_copy(files: &Files, wal: &Wal) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Reads a file page by page; a missing file has no pages.
+/// The pages of a file, read one after the other; a missing file has no pages.
 struct Pages {
     file: Option<BufReader<File>>,
     page: Vec<u8>,

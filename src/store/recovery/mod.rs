@@ -1,10 +1,10 @@
 //! Opens a state folder: checks it, repairs what can be repaired, and reports what was found.
 //!
-//! Each step is tried only when the one before it is not enough: checksums show that the database
+//! Each step is tried only when the step before it is not enough: checksums show that the database
 //! is intact; damaged pages are restored from the second copy; a database beyond repair is replaced
-//! by the newest good backup. Then the log is applied, missing bursts are recognized by their
-//! numbers, and ids continue where they were. All files are copied into `damaged` before anything
-//! is changed.
+//! by the newest good backup. Then the log is applied, missing bursts (the requests of one commit)
+//! are recognized by their numbers, and ids continue where they were. Before a repair, all files
+//! are copied into the folder `damaged`.
 
 pub(crate) mod backup;
 mod judge;
@@ -24,14 +24,15 @@ use crate::visible::visible_path;
 
 /// A store on a state folder, and the problems found there.
 pub(crate) struct Opened {
-    /// The store. It is read-only when the folder cannot be written, and tries again at each
-    /// change.
+    /// The store. While the folder cannot be written, the store is read-only, and each change tries
+    /// again.
     pub store: LoggedStore<SqliteStore>,
     /// Problems to tell the user about.
     pub findings: Vec<Finding>,
 }
 
-/// Takes the lock of a folder that could not be locked before.
+/// Function that takes the lock of a folder, unless this process has the lock already. On failure
+/// it returns the reason.
 pub(crate) type Relock = Box<dyn FnMut() -> Result<(), String> + Send>;
 
 /// Opens the state in a folder that belongs to this process. `relock` runs before anything is
@@ -74,7 +75,8 @@ pub(crate) fn inspect(folder: &Path) -> Result<Vec<Finding>, StoreError> {
 /// they were. Returns the folder with the copies.
 ///
 /// # Errors
-/// [`StoreError::Backup`] when the backup cannot be used. If its check fails, nothing is changed.
+/// [`StoreError::Backup`] when the backup cannot be used. If the check of the backup fails, nothing
+/// is changed.
 pub(crate) fn restore(folder: &Path, backup: &Path) -> Result<PathBuf, StoreError> {
     let files = Files::new(folder);
     files.refuse_links()?;
@@ -107,7 +109,7 @@ struct State {
     /// Marks that are missing or cannot be read.
     unusable: Vec<PathBuf>,
     wal: wal::Wal,
-    /// Set when the write-ahead log belongs to another moment of the database; it is then ignored.
+    /// Set when the write-ahead log does not match the database; the log is then ignored.
     foreign_wal: bool,
     judged: Judged,
 }
@@ -129,12 +131,12 @@ impl State {
         Ok(Self { mark: found.newest, unusable: found.unusable, wal, foreign_wal, judged })
     }
 
-    /// Returns the findings about the files, except for a database beyond repair.
+    /// Returns the findings about the files, except that a database is beyond repair.
     fn findings(&self) -> Vec<Finding> {
         let mut findings = Vec::new();
         if self.foreign_wal {
             findings.push(Finding::repaired(
-                "the database's write-ahead log does not match the database, so it was ignored",
+                "the database's write-ahead log does not match the database, so the log was ignored",
             ));
         }
         if let [path] = &*self.unusable {
@@ -180,7 +182,7 @@ impl State {
                     let format = judge::format(files, &self.wal).unwrap_or_default();
                     refuse_newer(format, &files.database())?;
                 }
-                Ok(Some(format!("at least {pages} of its pages are damaged, in its copy too")))
+                Ok(Some(format!("pages damaged both in it and in its copy: at least {pages}")))
             }
             Verdict::Unknown => {
                 match SqliteStore::check_image(self.image(files)?, &files.database()) {
@@ -221,9 +223,9 @@ impl State {
     }
 }
 
-/// Returns whether the write-ahead log belongs to another moment than the mark. Its salt must be
-/// the mark's, or the next one after a checkpoint. When the checksums are newer than the mark (the
-/// server was killed, or the mark was swapped), their salt counts instead.
+/// Returns whether the write-ahead log does not match the mark. A matching log has the salt of the
+/// mark or, after a checkpoint, the next salt. When the checksums are newer than the mark (the
+/// server was killed, or the mark was swapped), the salt of the checksums counts, not the mark's.
 fn is_foreign(wal: &wal::Wal, mark: &Mark, sums: Option<&sums::Sums>) -> bool {
     let newer = sums.filter(|sums| sums.epoch > mark.extent.epoch);
     let salt = newer.map_or(mark.extent.salt, |sums| sums.salt);
@@ -271,7 +273,7 @@ fn open_for_writing(files: &Files) -> Result<Opened, StoreError> {
     Ok(Opened { store, findings })
 }
 
-/// Serves what can be read from memory, and records why nothing can be written.
+/// Opens the state for reading, as a copy in memory, and records why nothing can be written.
 fn open_for_reading(
     files: &Files,
     error: StoreError,
@@ -285,7 +287,7 @@ fn open_for_reading(
         error => error.to_string(),
     };
     findings.push(Finding::repaired(format!(
-        "the state folder {} cannot be written ({why}); changes are refused until it can",
+        "the state folder {} cannot be written ({why}); changes are refused until it can be",
         visible_path(files.folder())
     )));
     let again = files.clone();
@@ -299,7 +301,8 @@ fn open_for_reading(
     Ok(Opened { store, findings })
 }
 
-/// Removes write access for others, who could put anything into the state.
+/// Removes all access for other users when they could write to the folder and thus change the
+/// state.
 fn close_to_others(files: &Files) -> Result<Option<Finding>, StoreError> {
     let folder = files.folder();
     let failed =
@@ -313,7 +316,7 @@ fn close_to_others(files: &Files) -> Result<Option<Finding>, StoreError> {
     let shown = visible_path(folder);
     Ok(Some(Finding::repaired(match closed {
         Ok(()) => format!("others could write to the state folder {shown}; now only you can"),
-        Err(error) => format!("others can write to the state folder {shown}: {error}"),
+        Err(error) => format!("others can still write to the state folder {shown}: {error}"),
     })))
 }
 
@@ -358,7 +361,7 @@ fn put_back(files: &Files, backup: &Path) -> io::Result<()> {
     sums.map_or(Ok(()), |sums| sums.write(&files.sums()))
 }
 
-/// Removes the files that belong to one particular database.
+/// Removes the files that are valid only together with the present database.
 fn remove_beside(files: &Files) -> io::Result<()> {
     [files.wal(), files.sums(), files.copy()].iter().try_for_each(|path| remove(path))
 }

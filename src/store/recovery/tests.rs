@@ -16,9 +16,9 @@ use crate::store::session::NewSession;
 use crate::store::testing::message;
 
 const SEEDS: u64 = 40;
-/// Not a round number, so that the last bursts are in the log only.
+/// Number of bursts. It is not round, so that the last bursts are in the log only.
 const BURSTS: u64 = 3013;
-/// Numbers of the bursts before whose ends older copies are taken.
+/// Numbers of the bursts after which older copies of the files are taken.
 const OLDER: [u64; 3] = [1200, 2200, BURSTS - 3];
 const MANAGERS: u64 = 30;
 const SESSIONS: u64 = 12;
@@ -43,7 +43,7 @@ fn open_at(folder: &Path) -> Opened {
     open(folder, Box::new(|| Ok(()))).unwrap()
 }
 
-/// The writes of the burst with this number, always the same.
+/// Returns the same text of random words for the same number.
 fn content(what: &str, number: u64) -> String {
     let mut random = Random(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let words = 3 + random.below(if number.is_multiple_of(97) { 2000 } else { 60 });
@@ -183,7 +183,7 @@ impl Model {
     }
 }
 
-/// Returns the number in a content, which must be the one it was written under.
+/// Returns the number in a content, which must be the number under which the content was written.
 fn number_of(what: &str, text: &str) -> u64 {
     let number = text.split(' ').nth(1).unwrap().parse().unwrap();
     assert_eq!(text, content(what, number));
@@ -344,7 +344,7 @@ impl Built {
     }
 }
 
-/// Names the seed when a check deep below fails.
+/// Names the seed when a check fails.
 struct OnPanic<'a>(&'a str);
 
 impl Drop for OnPanic<'_> {

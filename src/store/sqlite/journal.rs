@@ -1,4 +1,4 @@
-//! Rows for changes: the resulting slots, and the journal that undo reads backwards.
+//! Rows for changes: the resulting slots, and the journal, which undo reads backwards.
 
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
@@ -78,8 +78,8 @@ pub(super) fn last_number(db: &Connection, manager: i64) -> Result<u64, StoreErr
     Ok(db.value(sql, [manager])?.unwrap_or(0))
 }
 
-/// Appends the change to the manager's journal as number `seq`. Every [`JOURNAL_SWEEP`] changes,
-/// removes those that are too old to undo.
+/// Appends the change to the manager's journal as number `seq`. Once every [`JOURNAL_SWEEP`]
+/// changes, removes the changes that are too old to undo.
 pub(super) fn append(
     db: &Connection,
     manager: i64,
@@ -109,7 +109,7 @@ pub(super) fn remove(db: &Connection, manager: i64, seq: u64) -> Result<(), Stor
     db.change(sql, params![manager, seq]).map(drop)
 }
 
-/// Returns the versions that nothing refers to once the change can no longer be undone.
+/// Returns the item versions that nothing refers to once the change can no longer be undone.
 pub(super) fn superseded(change: &Change) -> Vec<u64> {
     ChangeRow::from(change).superseded()
 }

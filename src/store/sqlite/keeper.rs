@@ -1,7 +1,8 @@
 //! Maintains the files beside the database: checksums of its pages, and a second copy of them.
 //!
-//! Both are updated at each checkpoint, after SQLite has written the pages and before it empties
-//! its write-ahead log. So that log still has whatever a crash leaves half done.
+//! Both are updated at each checkpoint, after SQLite has written the pages and before SQLite
+//! empties its write-ahead log. So after a crash in between, the write-ahead log still has all
+//! changed pages.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -11,13 +12,14 @@ use std::sync::Arc;
 use super::super::folder::sums::{Sums, sum};
 use super::super::folder::{Files, Snapshot, wal};
 
-/// Maintains the checksums and the copy of one database.
+/// The checksums and the second copy of one database.
 pub(super) struct Keeper {
     files: Files,
     /// Never closed while SQLite has the database open: closing it would release SQLite's locks.
     database: Arc<File>,
     copy: Option<File>,
-    /// `None` until the first checkpoint if none could be read.
+    /// Checksums as of the last checkpoint. If none could be read, `None` until the first
+    /// checkpoint.
     sums: Option<Arc<Sums>>,
     digest: u64,
     wal: Option<File>,
@@ -73,7 +75,7 @@ impl Keeper {
         Arc::strong_count(&self.database) > 1
     }
 
-    /// Returns a snapshot for a backup. No checkpoint is made while it lives.
+    /// Returns a snapshot for a backup. No checkpoint is made while the snapshot exists.
     pub(super) fn snapshot(&self) -> Option<Snapshot> {
         let sums = Arc::clone(self.sums.as_ref()?);
         Some(Snapshot::new(Arc::clone(&self.database), sums))
@@ -121,7 +123,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Opens the copy. Returns `false` when it has to be written anew.
+    /// Opens the copy. Returns `false` when the whole copy has to be written anew.
     fn open_copy(&mut self, pages: usize, page_size: usize) -> bool {
         if self.copy.is_none() {
             self.copy = open(self.files.copy()).ok();
@@ -130,7 +132,7 @@ impl Keeper {
         length == Some((pages * page_size) as u64)
     }
 
-    /// Writes a page to the copy. On failure, drops the copy, which is then made again later.
+    /// Writes a page to the copy. On failure, removes the copy; a later checkpoint makes it anew.
     fn put_into_copy(&mut self, page: &[u8], at: u64) {
         let written = self.copy.as_ref().map(|copy| copy.write_all_at(page, at));
         if let Some(Err(error)) = written {

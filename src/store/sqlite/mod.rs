@@ -1,8 +1,8 @@
 //! The store in an SQLite database: a file in the state folder, or memory for an ephemeral server.
 //!
-//! Runs in WAL mode with `synchronous = NORMAL`: a commit writes to the log without waiting for the
-//! disk. Commits survive the end of the process, however it ends; a power failure may lose the last
-//! moments but does not damage the database.
+//! SQLite runs in WAL mode with `synchronous = NORMAL`: a commit writes to SQLite's write-ahead log
+//! without waiting for the disk. Commits survive the end of the process, however it ends; a power
+//! failure may lose the last moments but does not damage the database.
 
 mod journal;
 mod keeper;
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::context::change::{Change, Settings};
 
-/// Number of requests after which the remembered ones are thinned again.
+/// Number of remembered requests after which the oldest ones are removed again.
 const REQUEST_SWEEP: i64 = 256;
 
 /// A [`Store`] in SQLite.
@@ -226,7 +226,7 @@ impl Store for SqliteStore {
         if !self.db.is_autocommit()
             && let Err(error) = self.run("ROLLBACK")
         {
-            tracing::error!("could not roll back: {error}");
+            tracing::error!("a transaction could not be rolled back: {error}");
         }
     }
 

@@ -29,7 +29,7 @@ const LONGEST_WAL: u64 = 1000 * 4096;
 
 impl SqliteStore {
     /// Opens or creates the database of a folder, and maintains checksums and a copy of its pages.
-    /// `sums` are those of its last checkpoint, if known.
+    /// `sums` are the checksums as of the last checkpoint, if known.
     ///
     /// # Errors
     /// [`StoreError::Newer`], [`StoreError::Open`], [`StoreError::Damaged`].
@@ -55,7 +55,7 @@ impl SqliteStore {
         Self::prepare(Connection::open_in_memory().map_err(|e| open_error(path, &e))?, path)
     }
 
-    /// Opens a database from its bytes, in memory. `path` is for messages.
+    /// Opens a database in memory from its bytes. `path` is only named in errors.
     ///
     /// # Errors
     /// Same as [`open`](Self::open).
@@ -81,14 +81,14 @@ impl SqliteStore {
         check(&db, path)
     }
 
-    /// Counts the start, which gives the write-ahead log a header.
+    /// Counts this opening of the database. This write also gives the write-ahead log a header.
     pub(crate) fn note_opening(&mut self) -> Result<(), StoreError> {
         self.writing()?;
         self.run("UPDATE opened SET times = times + 1")
     }
 
-    /// Writes all pages to the database and then to the copy, and empties the write-ahead log.
-    /// Postponed while a backup reads the database.
+    /// Writes all pages to the database and then to the copy, and empties the write-ahead log. Does
+    /// nothing while a backup reads the database.
     pub(super) fn checkpoint(&mut self) -> Result<(), StoreError> {
         let Some(keeper) = &mut self.keeper else { return Ok(()) };
         if !self.unsettled || keeper.is_held() {

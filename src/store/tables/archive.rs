@@ -12,7 +12,7 @@ use crate::session::spans::Spans;
 columns!(ToArchive { id, session, messages, done, created });
 
 impl Reading<'_> {
-    /// Returns the messages that were queued first.
+    /// Returns the messages that were queued first; `None` when none are queued.
     pub fn next_to_archive(&self) -> Result<Option<ToArchive>, StoreError> {
         let sql = format!("SELECT {} FROM to_archive ORDER BY id LIMIT 1", ToArchive::list());
         self.db.row(&sql, [], ToArchive::of)
@@ -20,7 +20,8 @@ impl Reading<'_> {
 }
 
 impl Writing<'_> {
-    /// Queues messages of a session to become memories, created at this time in Unix seconds.
+    /// Queues messages of a session to become memories. `created` is the creation time of these
+    /// memories, in Unix seconds.
     pub fn put_off_archive(
         &self,
         session: u64,
@@ -32,7 +33,8 @@ impl Writing<'_> {
         self.db.change(sql, params![session, messages, created]).map(drop)
     }
 
-    /// Records the last message that became a memory; `None` when all of them did.
+    /// Records the number of the last message that became a memory; `None` when all of the queued
+    /// messages did.
     pub fn note_archived(&self, id: u64, done: Option<u64>) -> Result<(), StoreError> {
         match done {
             Some(done) => {
@@ -44,7 +46,7 @@ impl Writing<'_> {
     }
 }
 
-/// Message numbers are kept as JSON.
+/// Stores message numbers as JSON.
 impl ToSql for Spans {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         let text = serde_json::to_string(self);

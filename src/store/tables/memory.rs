@@ -18,7 +18,7 @@ impl Reading<'_> {
         self.db.row(&format!("SELECT {COLUMNS} FROM memory WHERE id = ?1"), [id], memory_of)
     }
 
-    /// Returns at most `limit` memories that match the filter, newest first.
+    /// Returns at most `most` memories that match the filter, newest first.
     pub fn memories(&self, filter: &MemoryFilter, most: u64) -> Result<Vec<MemoryRow>, StoreError> {
         let passed = Passed::by(filter)?;
         let sql = format!(
@@ -28,7 +28,7 @@ impl Reading<'_> {
         self.db.rows(&sql, &*passed.with(&[&limit(most)]), memory_of)
     }
 
-    /// Returns at most `limit` memories that match the filter and contain at least one significant
+    /// Returns at most `most` memories that match the filter and contain at least one significant
     /// word of `text`, best first, each with its BM25 score (above 0).
     pub fn search_memories(
         &self,
@@ -55,9 +55,10 @@ impl Reading<'_> {
         self.db.rows(&sql, &*passed.with(&[&limit(most), &sought]), scored)
     }
 
-    /// Returns the neighbours of these memories that match the filter: memories of the same session
-    /// and kind with at most [`MOST_BETWEEN`] messages in between. They follow the order of `ids`,
-    /// each once, without those in `ids`.
+    /// Returns the neighbours of some memories: the memories right before and after each, of the
+    /// same session and kind, with at most [`MOST_BETWEEN`] messages in between. Only neighbours
+    /// that match the filter and are not in `ids` themselves are returned, each once, in the order
+    /// of `ids`.
     pub fn memories_beside(
         &self,
         ids: &[u64],
@@ -82,8 +83,8 @@ impl Reading<'_> {
         self.db.rows(&sql, &*passed.with(&[]), |row| row.get(0))
     }
 
-    /// Returns this model's vectors of the memories that match the filter, in ascending order of
-    /// number.
+    /// Returns the vectors that an embedding model computed for the memories that match the filter,
+    /// each with the number of its memory, in ascending order of these numbers.
     pub fn memory_vectors(
         &self,
         filter: &MemoryFilter,
@@ -102,7 +103,7 @@ impl Reading<'_> {
         self.db.rows(&sql, &*passed.with(&[&model]), read)
     }
 
-    /// Returns at most `limit` memories that match the filter and have no vector by this model,
+    /// Returns at most `most` memories that match the filter and have no vector by this model,
     /// newest first.
     pub fn memories_without_vector(
         &self,
@@ -121,7 +122,7 @@ impl Reading<'_> {
         self.db.rows(&sql, &*passed.with(&[&limit(most), &model]), memory_of)
     }
 
-    /// Returns the memories right before and right after another.
+    /// Returns the memories right before and right after another, if they match the filter.
     fn neighbours(&self, id: u64, passed: &Passed<'_>) -> Result<Vec<MemoryRow>, StoreError> {
         type Place = (u64, String, u64, u64);
         let sql = "SELECT session, kind, first_message, last_message FROM memory
@@ -171,8 +172,8 @@ impl Writing<'_> {
         Ok(id)
     }
 
-    /// Stores the vector that an embedding model computed for a memory, in place of the model's
-    /// earlier one.
+    /// Stores the vector that an embedding model computed for a memory. The new vector replaces an
+    /// earlier one by the same model.
     pub fn set_memory_vector(
         &self,
         id: u64,
@@ -185,15 +186,15 @@ impl Writing<'_> {
         self.db.change(sql, params![model, id, bytes]).map(drop)
     }
 
-    /// Counts one more use of each of these memories, at this time in Unix seconds.
+    /// Counts one more use of each of these memories. `at` is the time of the use, in Unix seconds.
     pub fn touch_memories(&self, ids: &[u64], at: i64) -> Result<(), StoreError> {
         let sql = "UPDATE memory SET accessed = max(accessed, ?2), accesses = accesses + 1
                    WHERE id = ?1";
         ids.iter().try_for_each(|id| self.db.change(sql, params![id, at]).map(drop))
     }
 
-    /// Forgets a memory at this time in Unix seconds, or restores it when `at` is `None`. Returns
-    /// whether the memory exists.
+    /// Marks a memory as forgotten at the time `at` (in Unix seconds), or restores the memory when
+    /// `at` is `None`. Returns whether the memory exists.
     pub fn set_memory_forgotten(&self, id: u64, at: Option<i64>) -> Result<bool, StoreError> {
         let sql = "UPDATE memory SET forgotten = ?2 WHERE id = ?1";
         Ok(self.db.change(sql, params![id, at])? > 0)
@@ -228,7 +229,7 @@ impl<'a> Passed<'a> {
         Ok(Self { condition, scopes, filter, except })
     }
 
-    /// Returns the values of the parameters, with those from 6 on.
+    /// Returns the values of all parameters: the filter's own, and `more` as parameters from 6 on.
     fn with<'b>(&'b self, more: &[&'b dyn ToSql]) -> Vec<&'b dyn ToSql> {
         let Self { scopes, filter, except: (session, kind), .. } = self;
         let own: [&dyn ToSql; 5] = [scopes, &filter.kind, session, kind, &filter.with_forgotten];

@@ -1,7 +1,7 @@
 //! Rows for messages, and their words in the full-text table.
 //!
-//! A row's id combines the numbers of session and message. A fork only has rows for messages that
-//! it does not share with its parent.
+//! A row's id combines the numbers of session and message. A fork (a session that continues
+//! another) only has rows for messages that it does not share with its parent.
 
 use rusqlite::types::{FromSql, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Row, params};
@@ -41,8 +41,8 @@ pub(super) fn place(row_id: i64) -> (u64, u64) {
 }
 
 impl Reading<'_> {
-    /// Reads the rows of one session with these numbers, both included, and appends them to
-    /// `messages`.
+    /// Reads the messages numbered `from` to `to`, both included, from the session's own rows, and
+    /// appends them to `messages`.
     pub(super) fn own_messages(
         &self,
         session: u64,
@@ -59,7 +59,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Returns the totals over one session's rows up to this number.
+    /// Returns the totals over a session's own rows up to the message with number `to`.
     pub(super) fn own_figures(&self, session: u64, to: u64) -> Result<Figures, StoreError> {
         let sql = "SELECT count(*), coalesce(sum(role = 'user'), 0), coalesce(sum(tokens), 0)
                    FROM message WHERE id BETWEEN ?1 AND ?2";
@@ -69,7 +69,7 @@ impl Reading<'_> {
 }
 
 impl Writing<'_> {
-    /// Inserts messages, numbered from `last + 1`.
+    /// Inserts messages, which must be numbered from `last + 1`, and returns their totals.
     pub(super) fn append(
         &self,
         session: u64,
@@ -145,7 +145,7 @@ fn message_of(row: &Row<'_>) -> rusqlite::Result<Message> {
     })
 }
 
-/// Signals are the bits of a number.
+/// Stores signals as the bits of a number.
 impl ToSql for Signals {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         let Self { error, success, operation, long } = *self;

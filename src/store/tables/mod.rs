@@ -1,7 +1,7 @@
 //! The tables as rows: sessions, memories, notes and sets.
 //!
-//! A [`Reading`] or [`Writing`] borrows the connection for one operation. When a transaction begins
-//! and ends is not known here.
+//! A [`Reading`] or [`Writing`] borrows the connection for one operation. Their callers begin and
+//! end transactions.
 
 mod archive;
 mod items;
@@ -24,12 +24,12 @@ pub(super) use self::items::{ITEM_COLUMNS, item_of, slot_of, with_columns};
 pub(super) use self::sql::{Columns, Statements, columns};
 pub(crate) use self::words::{MOST_INDEXED, MOST_READ, MOST_WORDS};
 
-/// Reads the tables.
+/// Read access to the tables.
 pub struct Reading<'a> {
     db: &'a Connection,
 }
 
-/// Reads and changes the tables. Writes belong to the running request.
+/// Read and write access to the tables. The writes belong to the running request.
 pub struct Writing<'a>(Reading<'a>);
 
 impl<'a> Reading<'a> {

@@ -9,7 +9,7 @@ use super::{Reading, Writing};
 
 /// Columns of long texts, which a brief list leaves out.
 const LONG: &[&str] = &["prompt", "payload", "output"];
-/// Number of notes after which the kept ones are thinned again.
+/// Number of new notes after which the oldest ones are removed again.
 const SWEEP: u64 = 64;
 
 columns!(NewNotes {
@@ -59,8 +59,8 @@ impl Reading<'_> {
         self.db.rows(&sql, params![session, id, status, limit(most)], notes_of)
     }
 
-    /// Returns the latest notes of the session with a number below `id`, written for a turn that
-    /// began before message `message`.
+    /// Returns the latest successful notes of the session that have a number below `id` and were
+    /// written for a turn that began before message `message`.
     pub fn notes_before(
         &self,
         session: u64,
@@ -73,7 +73,8 @@ impl Reading<'_> {
         self.db.row(sql, params![session, message, limit(id), MADE], NotesText::of)
     }
 
-    /// Returns the latest notes written for the same turn by the same model from the same prompt.
+    /// Returns the latest successful notes that were written for the same turn by the same model
+    /// from the same prompt.
     pub fn notes_like(&self, notes: &NewNotes) -> Result<Option<NotesRow>, StoreError> {
         let NewNotes { session, message, provider, model, prompt, .. } = notes;
         let which = "session = ?1 AND message = ?2 AND status = ?3 AND provider IS ?4
@@ -94,7 +95,7 @@ impl Writing<'_> {
         Ok(number)
     }
 
-    /// Deletes notes with numbers up to `up_to`. Keeps the last successful ones of each session,
+    /// Deletes notes with numbers up to `up_to`. Keeps the last successful notes of each session,
     /// since the session's next turn builds on them.
     fn sweep(&self, up_to: u64) -> Result<(), StoreError> {
         let sql = "DELETE FROM managed_view WHERE id <= ?1 AND id NOT IN
@@ -103,7 +104,8 @@ impl Writing<'_> {
     }
 }
 
-/// Selects the columns and the number of notes. In a brief list, long texts are empty.
+/// Returns a statement that selects the columns and the number of notes. In a brief list, long
+/// texts are empty.
 fn select(brief: bool, which: &str) -> String {
     let column = |name: &&str| match brief && LONG.contains(name) {
         true => format!("'' AS {name}"),

@@ -8,15 +8,15 @@ use super::sql::{Statements, limit};
 use super::{Reading, message, words};
 use crate::retrieval::excerpt::excerpt;
 
-/// Length of a query, in bytes, up to which excerpts are chosen by the whole query; for a longer
-/// one, by its significant words.
+/// Length of a query, in bytes, up to which excerpts are chosen by the whole query. For a longer
+/// query, excerpts are chosen by its significant words.
 const LONGEST_WHOLE_QUERY: usize = 4 << 10;
 
 impl Reading<'_> {
-    /// Searches names and messages for the words of a free text. Returns at most `limit` hits:
-    /// names first, then messages, each best first. A hit has all the words; only if there is none,
-    /// hits with some of the words are returned. When tens of thousands of messages match, only the
-    /// newest are ranked.
+    /// Searches names and messages for the significant words of a free text. Returns at most
+    /// `limit` hits: names first, then messages, each best first. A hit has all of these words; if
+    /// there is no such hit, hits with some of the words are returned. When tens of thousands of
+    /// messages match, only the newest are ranked.
     pub fn search_sessions(
         &self,
         text: &str,

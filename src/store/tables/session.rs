@@ -18,19 +18,20 @@ impl Reading<'_> {
         self.db.row(&format!("SELECT {COLUMNS} FROM session WHERE id = ?1"), [id], row_of)
     }
 
-    /// Returns the live session with this name.
+    /// Returns the session with this name that is not deleted.
     pub fn session_named(&self, name: &str) -> Result<Option<SessionRow>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM session WHERE name = ?1 AND deleted IS NULL");
         self.db.row(&sql, [name], row_of)
     }
 
-    /// Returns the live sessions, or all, by time of the last message, newest first.
+    /// Returns the sessions, by time of the last message, newest first. Deleted sessions are only
+    /// included if `with_deleted`.
     pub fn sessions(&self, with_deleted: bool) -> Result<Vec<SessionRow>, StoreError> {
         self.db.rows(&list_sql(), [with_deleted], row_of)
     }
 
-    /// Returns the messages numbered `from` to `to`, both included, in order. Missing ones are left
-    /// out.
+    /// Returns the messages numbered `from` to `to`, both included, in order. Numbers without a
+    /// message are skipped.
     pub fn messages(&self, session: u64, from: u64, to: u64) -> Result<Vec<Message>, StoreError> {
         let last = to.min(self.message_count(session)?);
         let count = usize::try_from((last + 1).saturating_sub(from)).unwrap_or(0);
@@ -46,7 +47,7 @@ impl Reading<'_> {
         Ok(self.messages_of(session)?.unwrap_or(0))
     }
 
-    /// Returns the calibration of a model's token counts, as text of the engine.
+    /// Returns the calibration of a model's token counts, as the text that the engine stored.
     pub fn calibration(&self, model: &str) -> Result<Option<String>, StoreError> {
         self.db.value("SELECT text FROM calibration WHERE model = ?1", [model])
     }
@@ -74,8 +75,8 @@ impl Reading<'_> {
         }
     }
 
-    /// Finds the sessions whose rows hold messages `from` to `to` of a session. Returns the session,
-    /// the first and the last number of each part, oldest first.
+    /// Finds the sessions whose rows hold messages `from` to `to` of a session. Returns one part
+    /// per such session, oldest first: the session, and the numbers of its first and last message.
     fn parts(
         &self,
         mut session: u64,
@@ -137,8 +138,8 @@ impl Writing<'_> {
     /// Renames a session.
     ///
     /// # Errors
-    /// [`StoreError::NameTaken`] when another live session has the name, even if the renamed one is
-    /// deleted.
+    /// [`StoreError::NameTaken`] when another session that is not deleted has the name. The renamed
+    /// session may itself be deleted.
     pub fn rename_session(&self, id: u64, name: &str) -> Result<(), StoreError> {
         if self.session_named(name)?.is_some_and(|other| other.id != id) {
             return Err(StoreError::NameTaken(name.to_owned()));
@@ -160,10 +161,11 @@ impl Writing<'_> {
         existing(id, self.db.change(sql, params![id, learned]))
     }
 
-    /// Marks a session as deleted at this time in Unix seconds, or restores it when `at` is `None`.
+    /// Marks a session as deleted at the time `at` (in Unix seconds), or restores the session when
+    /// `at` is `None`.
     ///
-    /// # Errors
-    /// [`StoreError::NameTaken`] when it would be restored but another live session has its name.
+    /// # Errors [`StoreError::NameTaken`] when the session cannot be restored because another
+    /// session has its name now.
     pub fn set_session_deleted(&self, id: u64, at: Option<i64>) -> Result<(), StoreError> {
         let name: Option<String> = self.db.value("SELECT name FROM session WHERE id = ?1", [id])?;
         let sql = "UPDATE session SET deleted = ?2 WHERE id = ?1";
@@ -212,7 +214,7 @@ fn existing(id: u64, changed: Result<usize, StoreError>) -> Result<(), StoreErro
     if changed? == 0 { Err(StoreError::NoSuchSession(id)) } else { Ok(()) }
 }
 
-/// A live session's name is unique.
+/// Turns a violated constraint into [`StoreError::NameTaken`]: only names have to be unique.
 fn name_error(error: StoreError, name: &str) -> StoreError {
     match &error {
         StoreError::Write(cause)

@@ -1,4 +1,4 @@
-//! Statements in one call each, and structs as rows.
+//! SQL statements that run in one call each, and structs as rows.
 
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Params, Row};
@@ -7,7 +7,7 @@ use super::super::StoreError;
 use crate::context::item::Kind;
 use crate::session::message::{Phase, Role};
 
-/// Runs prepared statements, which the connection keeps.
+/// Prepared statements that run in one call each. The connection keeps them for the next call.
 pub(in crate::store) trait Statements {
     /// Runs a statement and returns the number of rows that it changed.
     fn change(&self, sql: &str, values: impl Params) -> Result<usize, StoreError>;
@@ -23,7 +23,7 @@ pub(in crate::store) trait Statements {
         read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, StoreError>;
 
-    /// Returns the first row of a query, if it has any.
+    /// Returns the first row of a query, if the query has any rows.
     fn row<T>(
         &self,
         sql: &str,
@@ -31,7 +31,7 @@ pub(in crate::store) trait Statements {
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Option<T>, StoreError>;
 
-    /// Returns the only column of the first row of a query, if it has any row.
+    /// Returns the only column of the first row of a query, if the query has any rows.
     fn value<T: FromSql>(&self, sql: &str, values: impl Params) -> Result<Option<T>, StoreError> {
         self.row(sql, values, |row| row.get(0))
     }
@@ -76,7 +76,7 @@ pub(in crate::store) trait Columns: Sized {
     /// Returns the values of the columns.
     fn values(&self) -> Vec<&dyn ToSql>;
 
-    /// Reads the columns, which begin at `first`.
+    /// Reads the columns of a row, which begin at column `first`.
     fn read(row: &Row<'_>, first: usize) -> rusqlite::Result<Self>;
 
     /// Reads a row that begins with the columns.
@@ -89,7 +89,8 @@ pub(in crate::store) trait Columns: Sized {
         Self::NAMES.join(", ")
     }
 
-    /// Returns a statement that inserts the values, followed by those of more columns.
+    /// Returns a statement that inserts the values of the columns, followed by the values of `more`
+    /// columns.
     fn insertion(table: &str, more: &[&str]) -> String {
         let names = [Self::NAMES, more].concat();
         let places = vec!["?"; names.len()].join(", ");
@@ -128,7 +129,7 @@ pub(super) fn damaged(what: impl Into<String>) -> FromSqlError {
     FromSqlError::other(StoreError::Damaged(what.into()))
 }
 
-/// Lets the values of a closed set be columns, by their names.
+/// Lets the values of an enum be stored in columns, by their names.
 macro_rules! names_as_columns {
     ($($name:ident: $what:literal;)*) => {$(
         impl ToSql for $name {

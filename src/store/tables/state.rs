@@ -23,7 +23,7 @@ impl Reading<'_> {
         self.db.row(&select::<StateRow>("AND number = ?2"), [session, number], StateRow::of)
     }
 
-    /// Returns at most `limit` states, newest first.
+    /// Returns at most `most` states, newest first.
     pub fn states(&self, session: u64, most: u64) -> Result<Vec<StateSummary>, StoreError> {
         let sql = select::<StateSummary>("ORDER BY number DESC LIMIT ?2");
         self.db.rows(&sql, params![session, limit(most)], StateSummary::of)

@@ -1,4 +1,5 @@
-//! Rows for the usage of windows: the latest ones, and sums over all.
+//! Rows for the token usage of windows: one for each of the latest windows, and sums over all
+//! windows.
 
 use rusqlite::{Row, params};
 
@@ -8,7 +9,7 @@ use super::sql::{Columns, Statements, columns, limit};
 use super::{Reading, Writing};
 use crate::session::message::Phase;
 
-/// Number of windows after which the kept ones are thinned again.
+/// Number of windows after which the oldest rows are removed again.
 const SWEEP: u64 = 256;
 
 columns!(Spent { provider, model, input, output, cached, cost });
@@ -31,8 +32,8 @@ columns!(PhaseUsage {
 });
 
 impl Reading<'_> {
-    /// Returns the usage of at most `limit` windows of a session and a phase (`None`: of all),
-    /// oldest first.
+    /// Returns the usage of the latest windows, at most `most`, oldest first. `session` and `phase`
+    /// limit them to one session and one phase.
     pub fn usage(
         &self,
         session: Option<u64>,
@@ -52,8 +53,8 @@ impl Reading<'_> {
         Ok(rows)
     }
 
-    /// Returns the sums over all windows of a session, or of all sessions, in the order of the
-    /// phases. The windows without a phase come last.
+    /// Returns the sums over all windows of a session, or of all sessions, one for each phase, in
+    /// the order of the phases. The sum of the windows without a phase comes last.
     pub fn usage_by_phase(&self, session: Option<u64>) -> Result<Vec<PhaseUsage>, StoreError> {
         let sums: Vec<String> =
             PhaseUsage::NAMES[1..].iter().map(|name| format!("sum({name})")).collect();
@@ -131,7 +132,8 @@ impl Writing<'_> {
     }
 }
 
-/// Reads the columns of [`Spent`], null when no model was asked, and those of the window.
+/// Reads the columns of [`Spent`], which are null when no model was asked, and the columns of the
+/// window.
 fn usage_of(row: &Row<'_>) -> rusqlite::Result<UsageRow> {
     let provider: Option<String> = row.get("provider")?;
     Ok(UsageRow {

@@ -19,14 +19,15 @@ pub(crate) const MOST_READ: usize = 64 << 10;
 /// Maximum number of bytes of a text that are indexed, from its beginning.
 pub(crate) const MOST_INDEXED: usize = 256 << 10;
 
-/// Maximum number of words to look for when one match is enough; of more words, only the rarest are
-/// used.
+/// Maximum number of words to look for when one matching word is enough; of more words, only the
+/// rarest are used.
 const MOST_ALTERNATIVES: usize = 24;
-/// Number of texts at which counting a word stops; words in more texts count as equally frequent.
+/// Number of texts at which counting the texts with a word stops; all words in this many texts or
+/// more count as equally frequent.
 const FREQUENT: usize = 2000;
 
-/// Maximum number of matching texts that are ranked; beyond it, only the newest are. This bounds
-/// how long a search for a frequent word keeps others waiting.
+/// Maximum number of matching texts that are ranked; of more texts, only the newest are ranked.
+/// This bounds how long a search for a frequent word keeps other requests waiting.
 pub(super) const MOST_RANKED: usize = 20_000;
 
 /// English stop words: they carry no meaning of their own, so they are no reason to find a text.
@@ -74,8 +75,8 @@ pub(super) fn all_of(words: &[String]) -> String {
 }
 
 impl Reading<'_> {
-    /// Returns a query for texts in `table` with any of the words, leaving out those that occur nowhere
-    /// in it; `None` when none occurs.
+    /// Returns a query for texts in `table` with any of the words. Words that do not occur in the
+    /// table are left out; `None` when no word occurs.
     pub(super) fn some_of(
         &self,
         table: &str,

@@ -479,7 +479,7 @@ fn views_are_listed_newest_first_with_every_column() {
     }
 }
 
-/// SQLite's query plan shows what a list reads, on any machine.
+/// Checks what a list reads by SQLite's query plan, which is the same on any machine.
 #[test]
 fn a_list_reads_no_message() {
     let mut store = SqliteStore::in_memory().unwrap();
