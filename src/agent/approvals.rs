@@ -1,4 +1,4 @@
-//! Tool calls that a person must allow, as questions that wait for their answers.
+//! Questions to the user whether tools may be called. Each question waits for its answer.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,19 +8,20 @@ use tokio::sync::oneshot;
 use crate::names::names;
 
 names! {
-    /// A person's decision about a tool call.
+    /// The user's decision about a tool call.
     Decision {
         /// Allow this call.
         Once => "once",
-        /// Allow this call and all later ones of the same tool in this conversation, also after it
-        /// is opened again.
+        /// Allow this call and all later calls of the same tool in this conversation, also after
+        /// the conversation is opened again. Calls that reach outside the project still need
+        /// permission.
         Always => "always",
         /// Refuse this call.
         Refuse => "refuse",
     }
 }
 
-/// The open questions. Clones share them.
+/// The open questions. Clones share the questions.
 #[derive(Clone, Default)]
 pub struct Approvals(Arc<Mutex<Open>>);
 
@@ -32,7 +33,7 @@ struct Open {
 
 /// An open question. Dropping it withdraws the question.
 pub struct Question {
-    /// Number under which it is answered.
+    /// Number of the question, which the answer must name.
     pub number: u64,
     answer: oneshot::Receiver<Decision>,
     approvals: Approvals,

@@ -14,11 +14,12 @@ const BATCH_TIME: Duration = Duration::from_secs(60);
 /// Wait after a failure. It doubles with each further failure, up to [`LONGEST_WAIT`].
 const FIRST_WAIT: Duration = Duration::from_secs(5);
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
-/// Number of refused texts after which a batch is given up if the server has accepted none of its
-/// texts. The server is then more likely at fault than the texts.
+/// Number of refused texts after which a batch is given up if the service has accepted none of the
+/// batch's texts. The service is then more likely at fault than the texts.
 const REFUSED_AT_MOST: usize = 3;
 
-/// Runs until it is dropped. Sends memories only to the configured service.
+/// Computes missing vectors of memories until the engine ends or the future is dropped. Sends
+/// memories only to the configured service.
 pub(crate) async fn backfill(engine: Handle, embedding: Embedding) {
     let mut backfill = Backfill { engine, embedding, refused: HashSet::new() };
     let mut wait = FIRST_WAIT;
@@ -30,7 +31,10 @@ pub(crate) async fn backfill(engine: Handle, embedding: Embedding) {
             }
             Err(Failure::Engine(EngineError::Ended)) => return,
             Err(failure) => {
-                tracing::warn!("memories wait {} s for their vectors: {failure}", wait.as_secs());
+                tracing::warn!(
+                    "cannot compute vectors of memories; next attempt in {} s: {failure}",
+                    wait.as_secs()
+                );
                 tokio::time::sleep(wait).await;
                 wait = (wait * 2).min(LONGEST_WAIT);
             }
@@ -69,13 +73,14 @@ impl Backfill {
         }
     }
 
-    /// Returns some memories without a vector, newest first.
+    /// Returns some memories without a vector, newest first. Before the first vector, returns the
+    /// newest memory, to learn the model's name from its vector.
     async fn lacking(&self) -> Result<Vec<MemoryRow>, EngineError> {
         let limit = (BATCH + self.refused.len()) as u64;
         let name = self.embedding.name();
         let rows = self.engine.ask(move |engine| match name {
             Some(name) => engine.memories_without_vector(&name, limit),
-            // The model's name is not known before the first vector.
+            // Without the model's name, it is unknown which memories have its vectors.
             None => engine.list_memories(&MemoryFilter::default(), 1),
         });
         let rows = rows.await?.into_iter().filter(|row| !self.refused.contains(&row.id));
@@ -93,7 +98,8 @@ impl Backfill {
         Ok(keep.await?)
     }
 
-    /// One refused text must not hold up the others.
+    /// Embeds memories one by one after the service refused them as a batch, so that one refused
+    /// text does not hold up the others.
     async fn one_by_one(
         &mut self,
         rows: &[MemoryRow],

@@ -11,19 +11,19 @@ use crate::provider::ProviderError;
 use crate::provider::embed::Embedder;
 use crate::value::{Keyword, Value};
 
-/// Computes vectors for texts. Clones share the connection.
+/// The service that computes vectors of texts. Clones share its connection.
 #[derive(Clone)]
 pub struct Embedding {
     embedder: Arc<dyn Embedder>,
-    /// Maximum time that a call waits.
+    /// Maximum time that a call waits for a vector.
     time: Duration,
     /// Notified when memories may lack vectors.
     lacking: Arc<Notify>,
-    /// Name of the vectors' model; `None` before the first vector.
+    /// Name of the model with the length of its vectors; `None` before the first vector.
     name: Arc<watch::Sender<Option<String>>>,
 }
 
-/// The outcome of embedding a text. Empty if no embedding model is configured.
+/// The outcome of embedding a text. Empty if no embedding model is configured or the text is blank.
 #[derive(Debug, Clone, Default)]
 pub struct Embedded {
     /// The text's vector, with the name of its model.
@@ -33,8 +33,8 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Returns the outcome for clients: `used` or the failure; `None` if no embedding model is
-    /// configured.
+    /// Returns the outcome in the form for clients: `:used` or the failure; `None` if the outcome
+    /// is empty.
     pub fn outcome(&self) -> Option<Value> {
         match (&self.vector, &self.failure) {
             (_, Some(failure)) => Some(Value::from(&**failure)),
@@ -45,13 +45,13 @@ impl Embedded {
 }
 
 impl Embedding {
-    /// Creates an embedding with `time` as the maximum wait of a call.
+    /// Creates the service. Each call waits at most `time` for a vector.
     pub fn new(embedder: Arc<dyn Embedder>, time: Duration) -> Self {
         let name = Arc::new(watch::Sender::new(None));
         Self { embedder, time, lacking: Arc::default(), name }
     }
 
-    /// Handles an event that may have added memories, which have no vectors yet.
+    /// Takes note of events that may have added memories without vectors.
     pub fn note(&self, events: &[Event]) {
         let made = |event: &Event| {
             matches!(event, Event::ContextPruned { .. } | Event::ContextSummarized { .. })
@@ -61,7 +61,8 @@ impl Embedding {
         }
     }
 
-    /// Returns the name of the vectors' model.
+    /// Returns the name of the model with the length of its vectors; `None` before the first
+    /// vector.
     pub(super) fn name(&self) -> Option<String> {
         self.name.borrow().clone()
     }
@@ -71,8 +72,9 @@ impl Embedding {
         self.lacking.notified().await;
     }
 
-    /// Computes the vectors of texts, and returns them with the name of their model. The name
-    /// includes the length of the vectors, since vectors of different lengths cannot be compared.
+    /// Computes the vectors of texts, and returns the vectors with the name of their model. The
+    /// name includes the length of the vectors, since vectors of different lengths cannot be
+    /// compared.
     pub(super) async fn vectors(
         &self,
         texts: &[String],
@@ -92,7 +94,7 @@ impl Embedding {
         Ok((name, vectors))
     }
 
-    /// Computes the vector of a text.
+    /// Computes the vector of a text. Waits at most the configured time.
     pub async fn embed(&self, text: String) -> Embedded {
         match self.vectors(&[text], self.time).await {
             Ok((name, mut vectors)) => {
@@ -100,7 +102,7 @@ impl Embedding {
                 Embedded { vector, failure: None }
             }
             Err(error) => {
-                tracing::warn!("no embedding: {error}");
+                tracing::warn!("cannot compute the vector of a text: {error}");
                 self.lacking.notify_one();
                 Embedded { vector: None, failure: Some(format!("failed: {error}")) }
             }

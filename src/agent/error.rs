@@ -8,7 +8,7 @@ use crate::provider::ProviderError;
 /// An error of a turn with a model.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// The engine refused.
+    /// The engine refused an operation.
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// The model failed to answer.
@@ -35,7 +35,7 @@ pub enum AgentError {
         known: Vec<String>,
     },
     /// The maximum number of providers is configured already.
-    #[error("there are already {most} providers, the maximum; give the name of one to replace")]
+    #[error("there are already {most} providers, the maximum; give the name of the one to replace")]
     TooManyProviders {
         /// Maximum number of providers.
         most: usize,
@@ -79,6 +79,7 @@ pub enum AgentError {
 /// An answer that broke off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BrokenOff {
-    /// Number of the message with its beginning; `None` if there was nothing to keep.
+    /// Number of the message with the beginning of the answer; `None` if there was nothing to keep,
+    /// or if it could not be stored.
     pub message: Option<u64>,
 }

@@ -7,9 +7,9 @@ use super::tools::Outcome;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TurnEvent {
-    /// A step of the turn, as a phrase for people.
+    /// A note on the turn's progress, as a phrase to show to the user.
     Status(String),
-    /// The reason why the model is asked again, as a phrase for people.
+    /// The reason why the model is asked again, as a phrase to show to the user.
     Retry(String),
     /// More of the answer's text.
     Text(String),
@@ -17,7 +17,7 @@ pub enum TurnEvent {
     Reasoning(String),
     /// The model calls a tool.
     ToolCall {
-        /// Id of the call, which its result repeats.
+        /// Id of the call; its result has the same id.
         id: String,
         /// Name of the tool.
         tool: String,
@@ -35,14 +35,15 @@ pub enum TurnEvent {
         /// Result that the model sees.
         text: String,
     },
-    /// The turn waits until a person allows a call, through [`Conversation::approve`](crate::Conversation::approve).
+    /// The turn waits until the user allows or refuses a call, through
+    /// [`Conversation::approve`](crate::Conversation::approve).
     Approval(Approval),
 }
 
 /// A question whether a tool may be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approval {
-    /// Number by which the question is answered.
+    /// Number of the question, which the answer must name.
     pub number: u64,
     /// Id of the call.
     pub id: String,
@@ -50,7 +51,7 @@ pub struct Approval {
     pub tool: String,
     /// Arguments, as JSON.
     pub arguments: String,
-    /// Description of the call in one line, for people.
+    /// Description of the call in one line, to show to the user.
     pub phrase: String,
     /// Place outside the session's project that the call reaches, if any.
     pub outside: Option<String>,
@@ -61,10 +62,10 @@ pub(crate) trait EventSink: Send + Sync {
     /// Sends an event. Returns whether anybody receives it.
     fn send(&self, event: TurnEvent) -> bool;
 
-    /// Called once the question is in the log.
+    /// Takes note that the user's message is in the log.
     fn begun(&self) {}
 
-    /// Waits for room for more events, for a limited time.
+    /// Waits until there is room for more events, for a limited time.
     fn room(&self) -> Later<'_, ()> {
         Box::pin(std::future::ready(()))
     }

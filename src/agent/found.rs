@@ -1,4 +1,4 @@
-//! Memories and hits of searches, as clients and models see them.
+//! Memories and search hits, in the form for clients and models.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,13 +30,14 @@ pub(crate) enum Scope {
 pub(crate) struct GroundedShown {
     /// The memories, best first.
     memories: Vec<MemoryShown>,
-    /// Text for a window.
+    /// The memories as one text, for a model's window.
     summary: String,
     /// Relevance of each memory, from 0 to 1.
     relevance_scores: Vec<f64>,
-    /// Mean of these; 0 if nothing matches.
+    /// Mean relevance of the memories; 0 if nothing matches.
     relevance: f64,
-    /// Only if embeddings are configured: `:used`, or the reason why only words counted.
+    /// `:used` if the vector of the query was used, or the reason why the memories were found by
+    /// their words alone. Absent if no embedding model is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "server", schemars(with = "Option<String>", extend("format" = "keyword or text")))]
     embedding: Option<Value>,
@@ -66,7 +67,7 @@ impl From<Grounded> for GroundedShown {
     }
 }
 
-/// A memory as clients see it.
+/// A memory, in the form for clients and models.
 #[derive(Serialize)]
 #[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -82,19 +83,20 @@ pub(crate) struct MemoryShown {
     scope: ScopeShown,
     #[serde(flatten)]
     origin: Option<OriginShown>,
-    /// Time at which it was made, in Unix seconds.
+    /// Time at which the memory was made, in Unix seconds.
     created: i64,
-    /// Time at which it was last found, in Unix seconds.
+    /// Time at which the memory was last found, in Unix seconds.
     accessed: i64,
-    /// Number of times it was found.
+    /// Number of times that the memory was found.
     accesses: u64,
-    /// Time at which it was forgotten, in Unix seconds; absent if it was not.
+    /// Time at which the memory was forgotten, in Unix seconds; absent if it was not forgotten.
     #[serde(skip_serializing_if = "Option::is_none")]
     forgotten: Option<i64>,
     /// Relevance to the query, from 0 to 1; only in the result of a query.
     #[serde(skip_serializing_if = "Option::is_none")]
     relevance: Option<f64>,
-    /// Only if embeddings are configured, and when it is stored: `:used`, or the reason why there is no vector.
+    /// `:used` if the memory was stored with a vector, or the reason why it has none. Present only
+    /// in the result of the call that stores the memory, if an embedding model is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "server", schemars(with = "Option<String>", extend("format" = "keyword or text")))]
     embedding: Option<Value>,
@@ -103,12 +105,12 @@ pub(crate) struct MemoryShown {
 #[derive(Serialize)]
 #[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 struct ScopeShown {
-    /// Sessions that it is for.
+    /// Sessions that the memory is for.
     scope: Scope,
-    /// Folder of the project, if it is for one.
+    /// Folder of the project, if the memory is for a project.
     #[serde(skip_serializing_if = "Option::is_none")]
     project: Option<String>,
-    /// Id of the session, if it is for one.
+    /// Id of the session, if the memory is for one session.
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<SessionId>,
 }
@@ -118,11 +120,11 @@ struct ScopeShown {
 #[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 struct OriginShown {
-    /// Id of the session that it was made from, if any.
+    /// Id of the session that the memory was made from, if any.
     from: SessionId,
-    /// First of the messages that it was made from.
+    /// Id of the first message that the memory was made from.
     first_message: MessageId,
-    /// Last of these messages.
+    /// Id of the last message that the memory was made from.
     last_message: MessageId,
 }
 
@@ -178,7 +180,7 @@ pub(crate) struct Hit {
     /// Id of the message that matches; absent if the name does.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<MessageId>,
-    /// Author of this message.
+    /// Author of the message that matches.
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<Role>,
 }

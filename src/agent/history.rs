@@ -14,7 +14,7 @@ const LEDGER_SHARE: f64 = 0.2;
 pub(crate) struct SummarizedHistory {
     /// Messages that are kept, oldest first.
     pub kept: Vec<Message>,
-    /// Number of kept messages before the note: the system prompts.
+    /// Number of kept messages that come before the note: the system prompts.
     pub prompts: usize,
     /// The note that replaces the summarized messages.
     pub note: String,

@@ -27,25 +27,25 @@ pub(crate) struct ItemShown<'a> {
     /// The content; absent if the call is `:brief`.
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<&'a str>,
-    /// Metadata, as they were given; `nil` if there are none.
+    /// Metadata from the client, and the place of the text in its file; `nil` if there are none.
     #[cfg_attr(
         feature = "server",
         schemars(with = "Option<std::collections::BTreeMap<String, serde_json::Value>>")
     )]
     metadata: &'a Metadata,
-    /// Time at which it was added, in Unix seconds.
+    /// Time at which the item was added, in Unix seconds.
     timestamp: i64,
     /// Tokens of the content.
     tokens: u64,
-    /// Name of the counter of the tokens.
+    /// Name of the counter that counted the tokens.
     token_counter: Keyword<&'static str>,
-    /// Size of the content.
+    /// Size of the content, in bytes.
     bytes: usize,
-    /// True if it is exempt from eviction.
+    /// True if the item is exempt from eviction.
     pinned: bool,
-    /// True if its file is read again whenever it is shown.
+    /// True if the item's file is read again whenever the item is shown.
     live: bool,
-    /// Relation to its file.
+    /// Relation of the item to its file.
     state: State,
 }
 
@@ -82,13 +82,13 @@ pub(crate) struct ItemAnswer {
 #[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 struct AddedTo {
-    /// Name of the manager. This and the next three only when the item was added.
+    /// Name of the manager; only if the call added the item.
     manager: String,
-    /// Number of items in the manager now.
+    /// Number of items in the manager now; only if the call added the item.
     count: usize,
-    /// Tokens of these items.
+    /// Tokens of all items in the manager now; only if the call added the item.
     total_tokens: u64,
-    /// Ids of the items evicted for it, oldest first; absent if there are none.
+    /// Ids of the items that were evicted to make room, oldest first; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     evicted: Vec<ItemId>,
 }
@@ -195,7 +195,7 @@ pub(crate) fn file_item(
 /// file's name again.
 ///
 /// # Errors
-/// Those of reading it.
+/// The errors of reading the file.
 pub(crate) fn resolved_item(
     services: &Services,
     counter: &dyn Counter,
@@ -211,7 +211,7 @@ pub(crate) fn resolved_item(
     Ok(file_item(counter, text, Kind::File, metadata, taken_ms))
 }
 
-/// Adds the place of a file's text to the metadata. Other metadata from the client stay.
+/// Adds the place of a file's text to the metadata. Keeps all other metadata from the client.
 pub(crate) fn file_metadata(mut metadata: Metadata, text: &FileText, origin: &str) -> Metadata {
     metadata.set("filename", files::path_value(&text.path));
     if let Some(root) = &text.project {

@@ -1,7 +1,8 @@
 //! Turns with models: the requests, the windows, and the notes and tools for them.
 //!
-//! The interface consists of Rust types. Nothing here knows a method, a wire or a connection: the
-//! caller passes in [`Services`] and receives typed events and errors.
+//! The interface consists of Rust types. Nothing in this module depends on protocol methods,
+//! message formats or connections: the caller passes in [`Services`] and receives typed events and
+//! errors.
 
 mod approvals;
 mod backfill;

@@ -25,9 +25,9 @@ pub struct Configured {
     pub max_tokens: Option<u64>,
     /// Price of a million tokens of input and of output, if known.
     pub price: Option<(f64, f64)>,
-    /// Source of its answers, and of its key.
+    /// Source of the answers, with the source of the key.
     pub from: Origin,
-    /// Token limits of its models, as reported by the server.
+    /// Token limits of the provider's models, as the server reported or revealed them.
     pub rooms: Rooms,
 }
 
@@ -47,9 +47,10 @@ impl Providers {
         self.known().is_empty()
     }
 
-    /// Finds the model for a call. Without names, that is the default. A provider name selects the
-    /// model configured for it. A model name alone may also be the name of a provider; otherwise it
-    /// selects the provider configured with that model, or else is asked of the default provider.
+    /// Finds the model for a call. Without names, that is the default. A provider's name selects
+    /// the model configured for the provider. A model's name alone may also be the name of a
+    /// provider; otherwise it selects the provider configured with this model. If no provider is,
+    /// the default provider is asked for the model.
     ///
     /// # Errors
     /// [`AgentError::Unconfigured`] without any provider, [`AgentError::NoSuchProvider`] without one
@@ -78,11 +79,11 @@ impl Providers {
         }
     }
 
-    /// Finds the model for a call about a session: the one that the call names, else the one in the
-    /// session's settings, else the default.
+    /// Finds the model for a call about a session: the model that the call names, else the model in
+    /// the session's settings, else the default.
     ///
     /// # Errors
-    /// Those of [`find`](Self::find).
+    /// The errors of [`find`](Self::find).
     pub fn chosen(
         &self,
         provider: Option<&str>,
@@ -95,8 +96,8 @@ impl Providers {
         }
     }
 
-    /// Finds a session's model: the provider with this name, or the one configured with this model;
-    /// without either, the default.
+    /// Finds a session's model: the provider with this name, or the provider configured with this
+    /// model; if there is neither, the default.
     ///
     /// # Errors
     /// [`AgentError::Unconfigured`].
@@ -114,8 +115,8 @@ impl Providers {
         }
     }
 
-    /// Returns whether a name or model belongs to another provider than this one. A model that no
-    /// provider is configured with belongs to none.
+    /// Returns whether a name or model belongs to another provider than `than`. A model that no
+    /// provider is configured with belongs to no provider.
     pub(super) fn is_of_another(&self, model: &str, than: &Configured) -> bool {
         let known = self.known();
         let mut others = known.iter().filter(|one| one.name != than.name);
@@ -147,7 +148,7 @@ impl Providers {
         Ok(at)
     }
 
-    /// Removes a provider and returns it. Turns that use it go on.
+    /// Removes a provider and returns it. Turns that use the provider go on.
     ///
     /// # Errors
     /// [`AgentError::NoSuchProvider`].
@@ -175,7 +176,7 @@ impl Configured {
     /// Opens a provider with its settings.
     ///
     /// # Errors
-    /// Fails if its script cannot be used.
+    /// [`BadSetting`] if the provider's script cannot be used.
     #[cfg(feature = "providers")]
     pub fn open(said: &settings::Configured) -> Result<Self, BadSetting> {
         Ok(Self {
@@ -196,7 +197,8 @@ impl Configured {
         Self { provider: self.provider.with_model(model), price: None, ..self.clone() }
     }
 
-    /// Adapts the costs to the token limit that the server has reported, if any.
+    /// Lowers the model's token limit in the costs to the configured window size, if any, and
+    /// applies the limit that the server reported or revealed, if any.
     pub fn with_room(&self, mut costs: Costs) -> Costs {
         if let Some(context) = self.from.context() {
             costs.model.limit = costs.model.limit.min(context);
@@ -208,8 +210,8 @@ impl Configured {
         costs
     }
 
-    /// Returns the maximum number of tokens in an answer: at most half of the server's limit, if
-    /// known.
+    /// Returns the configured maximum number of tokens in an answer, but at most half of the
+    /// server's limit if that is known.
     pub(super) fn answer_tokens(&self) -> Option<u64> {
         let limit = self.rooms.of(self.provider.model()).limit;
         let half = limit.map_or(u64::MAX, |(tokens, _)| (tokens / 2).max(1));

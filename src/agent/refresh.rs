@@ -13,26 +13,26 @@ names! {
     /// The outcome of reading an item from its file again.
     #[cfg_attr(feature = "server", schemars(rename = "RefreshOutcome"))]
     Outcome {
-        /// The file has the same text there.
+        /// The file has the same text in the same place.
         Unchanged => "unchanged",
         /// The item has the new text.
         Updated => "updated",
-        /// The text is at other lines now.
+        /// The same text is at other lines of the file now.
         Moved => "moved",
-        /// The place of the text is uncertain, so the item stays the same.
+        /// The place or the new content of the text is uncertain, so the item stays the same.
         Stale => "stale",
         /// The file is gone, so the item stays the same.
         Missing => "missing",
     }
 }
 
-/// Result of comparing an item with its file.
+/// The result of comparing an item with its file.
 pub(crate) struct Reread {
     /// The updated item, or the old one if the file's state is uncertain.
     pub item: Arc<Item>,
     /// Outcome for the item.
     pub outcome: Outcome,
-    /// Reason why the outcome is uncertain.
+    /// Reason why the file's state is uncertain, if it is.
     pub reason: Option<&'static str>,
 }
 

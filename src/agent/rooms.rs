@@ -1,6 +1,6 @@
-//! Token limits of a provider's models, as the server reports or reveals them. Kept in memory until
-//! the server ends or the provider is configured anew, since a model server may be restarted with
-//! another window.
+//! Token limits of a provider's models, as the model server reports them or reveals them in
+//! refusals. Kept in memory until this server ends or the provider is configured anew, since a
+//! model server may be restarted with another window.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ pub(super) const LIMIT_TIME: Duration = Duration::from_secs(1);
 /// Minimum size of a window, in tokens, for learning how a server counts.
 const TOO_FEW: u64 = 200;
 
-/// Plausible ratios of a server's count of a window to ours.
+/// Range of plausible ratios of a server's token count of a window to our count.
 const RATIOS: std::ops::RangeInclusive<f64> = 1.0..=8.0;
 
 /// Known limits of one provider's models, by model name. Clones share them.
@@ -25,11 +25,11 @@ pub struct Rooms(Arc<Mutex<HashMap<String, Room>>>);
 /// The known limit of one model.
 #[derive(Debug, Clone, Copy)]
 pub struct Room {
-    /// Maximum number of tokens by the server's count, and the source of that figure.
+    /// Maximum number of tokens by the server's count, and the source of this number.
     pub limit: Option<(u64, LimitFrom)>,
-    /// Ratio of the server's last count of a window to ours.
+    /// Ratio of the server's last token count of a window to our count.
     ratio: f64,
-    /// True if the server was asked.
+    /// True if the server need not be asked again.
     asked: bool,
 }
 
@@ -50,8 +50,8 @@ impl Rooms {
         !self.of(model).asked
     }
 
-    /// Records the server's report. A server that could not be reached is asked again in the next
-    /// turn, and so is one whose limit can change; one that took too long (`None`) is not.
+    /// Records the server's report; `None` if it took too long. The server is asked again in the
+    /// next turn if asking failed or the limit can change, but not if it took too long.
     pub(super) fn told(&self, model: &str, told: Option<Result<Option<Limit>, ProviderError>>) {
         let mut rooms = self.rooms();
         let room = rooms.entry(model.to_owned()).or_default();
@@ -71,7 +71,7 @@ impl Rooms {
         rooms.entry(model.to_owned()).or_default().limit = Some((limit, LimitFrom::Refusal));
     }
 
-    /// Records that the server counted `reported` tokens where we had counted `counted`.
+    /// Records that the server counted `reported` tokens in a window in which we counted `counted`.
     pub(super) fn compared(&self, model: &str, counted: u64, reported: u64) {
         if counted < TOO_FEW || reported < TOO_FEW {
             return;
@@ -88,14 +88,15 @@ impl Rooms {
 
 impl Room {
     /// Applies this limit to a model. The user's setting takes precedence over the server's report,
-    /// but not over a refusal.
+    /// but not over a lower limit from a refusal.
     pub(super) fn within(&self, model: Model, output: Option<u64>) -> Model {
         let Some((tokens, from)) = self.limit else { return model };
         let is_said = model.limit_from == LimitFrom::Configuration;
         if is_said && (from == LimitFrom::Server || model.limit <= tokens) {
             return model;
         }
-        // Converted to our count, including the part of the answer that exceeds the usual reserve.
+        // Leaves room for the part of the answer that exceeds the usual reserve, and converts the
+        // rest to our count.
         let ours = (self.less_answer(tokens, output) as f64 / self.ratio).floor() as u64;
         Model { limit: ours, limit_from: from, known: true, ..model }
     }

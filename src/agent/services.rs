@@ -1,4 +1,5 @@
-//! The services that turns share, and the job that each turn runs as.
+//! The services that all turns share, and jobs: pieces of work that can be cancelled, such as
+//! turns.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use crate::files::templates::TemplateFolders;
 use crate::files::{ReadOptions, Trust};
 use crate::tokens::Counter;
 
-/// Everything that turns with models share.
+/// The services that all turns with models share.
 pub struct Services {
     /// Handle to the engine.
     pub engine: Handle,
@@ -24,9 +25,9 @@ pub struct Services {
     pub embedding: Option<Embedding>,
     /// The available models.
     pub providers: Providers,
-    /// Tool calls that wait for a person's decision.
+    /// Tool calls that wait for the user's decision.
     pub approvals: Approvals,
-    /// Running turns. A server that ends waits for them to store their results.
+    /// Running turns. Before the server ends, it waits until the turns have stored their results.
     pub turns: TaskTracker,
     /// Cancelled when the server must end.
     pub ending: CancellationToken,
@@ -48,8 +49,9 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Returns the limits for reading a file, by default the configured ones. The limit never
-    /// exceeds the size of a message, since a larger file could not be sent to a client.
+    /// Returns the options for reading a file of at most `max_file_bytes` bytes; by default, the
+    /// configured limit applies. The limit never exceeds the maximum size of a message, since a
+    /// larger file could not be sent to a client.
     pub fn read_options(&self, max_file_bytes: Option<u64>) -> ReadOptions {
         let wanted = max_file_bytes.unwrap_or(self.max_file_bytes);
         ReadOptions { max_bytes: wanted.min(self.max_message_bytes as u64) }
@@ -57,7 +59,7 @@ impl Limits {
 }
 
 impl Services {
-    /// Creates services without any further configuration.
+    /// Creates services with these parts; all other parts are empty.
     pub fn new(engine: Handle, counter: Arc<dyn Counter>, limits: Limits) -> Self {
         Self {
             engine,
@@ -73,7 +75,7 @@ impl Services {
         }
     }
 
-    /// Returns the limits for reading files again.
+    /// Returns the options for rereading files: the configured maximum size applies.
     pub fn read_options(&self) -> ReadOptions {
         ReadOptions { max_bytes: self.limits.max_file_bytes }
     }
@@ -95,7 +97,7 @@ impl Services {
 /// A piece of work that somebody waits for and can cancel.
 #[derive(Clone)]
 pub(crate) struct Job {
-    /// The services that it uses.
+    /// The services that the job uses.
     pub services: Arc<Services>,
     /// Cancelled when nobody waits for the outcome any more.
     pub cancelled: Arc<CancellationToken>,
@@ -111,7 +113,7 @@ impl Job {
     /// Asks the engine.
     ///
     /// # Errors
-    /// Those of the operation.
+    /// The errors of the operation.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
         operation: impl FnOnce(&mut Engine) -> Result<T, EngineError> + Send + 'static,
@@ -122,7 +124,7 @@ impl Job {
     /// Does work that may block, on a thread for such work.
     ///
     /// # Errors
-    /// [`AgentError::Defect`] in `what` if it panics.
+    /// [`AgentError::Defect`] with `what` if the work panics.
     pub(crate) async fn aside<T: Send + 'static>(
         &self,
         what: &'static str,
@@ -146,8 +148,8 @@ impl Job {
     }
 }
 
-/// A counter that counts until its job is cancelled, and then returns 0, since nothing of a
-/// cancelled job is kept.
+/// A counter that stops counting when its job is cancelled, and then returns 0, since no result of
+/// a cancelled job is kept.
 pub(crate) struct WantedCounter {
     counter: Arc<dyn Counter>,
     cancelled: Arc<CancellationToken>,

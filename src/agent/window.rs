@@ -15,9 +15,9 @@ use crate::files::ReadOptions;
 use crate::session::message::Phase;
 use crate::tokens::{Counter, Measure};
 
-/// Shares of a window that the items may take. Only these steps exist, so that the rendered items
-/// stay the same while a conversation grows: the first is always available, and a larger one if
-/// everything else leaves that much room. The report names items that do not fit.
+/// Shares of a window that the items may take. The first share is always available; a larger one is
+/// available if everything else leaves that much room. There are only a few steps, so that the
+/// rendered items stay the same while a conversation grows. The report names items that do not fit.
 const ITEMS_SHARES: [f64; 4] = [0.5, 0.625, 0.75, 0.875];
 
 /// The purpose of a window.
@@ -30,8 +30,8 @@ pub(crate) struct Purpose {
     /// Maximum cost in tokens; by default, the session's setting or a suitable number for the
     /// model.
     pub max_tokens: Option<u64>,
-    /// Lets parts that cannot be left out use the model's whole limit, unless the session sets a
-    /// lower one.
+    /// True if the parts that cannot be left out may use the model's whole limit, unless the
+    /// session sets a maximum.
     pub may_grow: bool,
     /// Current question, for strategies that use it.
     pub query: Option<String>,
@@ -47,7 +47,7 @@ pub(crate) struct Built {
     pub items: Vec<ItemVerdict>,
 }
 
-/// Returns the strategy of this name.
+/// Returns the strategy with this name.
 ///
 /// # Errors
 /// [`AgentError::NoSuchStrategy`].
@@ -121,7 +121,7 @@ fn items_share(max_tokens: u64, tokens: u64, sections: &Sections, measure: &Meas
     let counted = counted.into_iter().flatten().map(|part| measure.message(part.tokens));
     let taken = tokens + counted.sum::<u64>();
     let of_window = |share: f64| (max_tokens as f64 * share).floor() as u64;
-    // The cost of failures and units is known only once they are formatted.
+    // The cost of failures and units is unknown until they are formatted.
     let known = sections.failures.is_empty() && sections.units.is_empty();
     let is_free = |share: &&f64| known && of_window(**share) + taken <= max_tokens;
     let share = ITEMS_SHARES.iter().rfind(is_free).unwrap_or(&ITEMS_SHARES[0]);

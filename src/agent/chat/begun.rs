@@ -9,11 +9,12 @@ use crate::engine::{AskedWindow, Material, TurnDone};
 use crate::provider::ProviderError;
 use crate::provider::chat::Usage;
 
-/// Maximum number of requests to the model in one turn. Tool calls in the last answer are refused,
-/// and one more request asks for an answer without calls.
+/// Maximum number of requests with tools in one turn. Tool calls in the answer to the last of these
+/// requests are refused, and one more request asks for an answer without calls.
 pub(crate) const MAX_ROUNDS: u64 = 8;
 
-/// Data that providers want back with their answers, such as signatures of reasoning, by message.
+/// Data that providers want back with their answers, such as signatures of reasoning, by number of
+/// the answer's message.
 pub(super) type Opaque = HashMap<u64, serde_json::Value>;
 
 /// A turn in progress.
@@ -33,7 +34,7 @@ pub(super) struct Begun {
     pub(super) ran: Vec<CalledTool>,
     /// Number of the message with the last answer that called tools.
     pub(super) answer: Option<u64>,
-    /// Data that the provider wants back with its answers in this turn, by message.
+    /// Data that the provider wants back with its answers in this turn.
     pub(super) opaque: Opaque,
     /// Tokens of all requests and answers so far.
     pub(super) usage: Usage,
@@ -41,13 +42,13 @@ pub(super) struct Begun {
     pub(super) cost: Option<f64>,
     /// Tokens in the last window.
     pub(super) window_tokens: u64,
-    /// Verdicts on the items in the last window.
+    /// Outcome of each item that was offered for the last window.
     pub(super) items: Vec<ItemVerdict>,
     /// The last refusal of a window that was too long for the model.
     pub(super) refused: Option<Refused>,
     /// True if the session limits the tokens of a window.
     pub(super) is_budget_set: bool,
-    /// Maximum number of tokens that the model accepts, if known.
+    /// Token limit of the model for the last window; 0 before the first window.
     pub(super) limit: u64,
 }
 
@@ -64,9 +65,9 @@ impl Begun {
     }
 }
 
-/// Outcome of a refused window.
+/// A refusal of a window that was too long.
 pub(super) struct Refused {
-    /// The server's words.
+    /// The error with which the server refused.
     pub(super) error: ProviderError,
     /// Maximum number of tokens in the next window.
     pub(super) max_tokens: u64,

@@ -1,5 +1,5 @@
-//! Tool calls: asks for permission, carries them out, and logs them together with the answer that
-//! made them.
+//! Tool calls: asks for permission, carries out the calls, and logs their results together with the
+//! answer that made the calls.
 
 use std::time::Duration;
 
@@ -12,13 +12,14 @@ use crate::engine::{EngineError, NewMessage, SessionSettings};
 use crate::provider::chat::Response;
 use crate::session::message::{Role, ToolCall};
 
-/// Maximum number of calls carried out for one answer; further ones are refused.
+/// Maximum number of calls carried out for one answer; further calls are refused.
 const MAX_CALLS: usize = 16;
-/// Maximum time for a person to allow a call; after that, it is refused.
+/// Maximum time for the user to allow a call; after that, the call is refused.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 impl Chat {
-    /// The offered tools, with their tokens counted.
+    /// Returns the names, descriptions and schemas of the offered tools as one text; `None` without
+    /// tools.
     pub(super) fn schemas(&self) -> Option<String> {
         let offered: Vec<String> = self
             .tools
@@ -106,7 +107,11 @@ impl Chat {
         }
     }
 
-    /// Asks the person about a call. Refuses it if nobody can be asked.
+    /// Asks the user whether a call is allowed.
+    ///
+    /// # Errors
+    /// The reason why there is no decision, as a text for the model: nobody could be asked, nobody
+    /// answered in time, or the turn was cancelled.
     async fn decision(
         &self,
         asked: &dyn ToolRequest,
@@ -135,7 +140,7 @@ impl Chat {
             decision = question.answered() => Ok(decision),
             () = self.given_up() => cancelled(),
             () = tokio::time::sleep(PATIENCE) => {
-                Err(format!("nobody allowed it within {} seconds", PATIENCE.as_secs()))
+                Err(format!("nobody allowed the call within {} seconds", PATIENCE.as_secs()))
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Handles windows that the model's server refuses as too long: builds smaller ones, and reports
-//! the server's own words if none is small enough.
+//! Handles windows that the model's server refuses as too long: builds smaller windows, and reports
+//! the server's own error if no window is small enough.
 
 use super::Chat;
 use super::begun::{Begun, Refused};
@@ -12,17 +12,18 @@ use crate::provider::{ErrorKind, Overflow, ProviderError};
 
 /// Maximum number of smaller windows to try after a refusal.
 const MAX_FITTINGS: u32 = 3;
-/// The same for a server that does not report its limit.
+/// Maximum number of smaller windows to try after a refusal that names no numbers.
 const MAX_BLIND_FITTINGS: u32 = 1;
-/// Share of a refused window that the next one may have if the server reports no limit.
+/// Size of the next window, as a share of the refused one, if the server names no numbers.
 const BLIND_SHARE: f64 = 0.5;
-/// Largest share of a refused window that the next one may have.
+/// Maximum size of the next window, as a share of the refused one.
 const LARGEST_SHARE: f64 = 0.9;
-/// Factor on the reported excess, for servers that report only by how much a window is too long.
+/// Factor on the reported excess, for servers that report only the number of tokens above the
+/// limit.
 const EXCESS_FACTOR: f64 = 1.25;
 
 impl Chat {
-    /// Asks the model, and retries with smaller windows if the first is too long for it.
+    /// Asks the model, and retries with smaller windows if the first is too long for the model.
     pub(super) async fn answer(&self, begun: &mut Begun) -> Result<Response, AgentError> {
         begun.rounds += 1;
         let mut fittings = 0;
@@ -101,8 +102,8 @@ impl Chat {
         }
     }
 
-    /// Returns the error for a window that cannot be made small enough, unless a budget was set
-    /// explicitly.
+    /// Returns [`AgentError::NeverFits`] for a window that cannot be made small enough for the
+    /// model. Returns any other error unchanged, and every error if a budget was set explicitly.
     fn unfit(&self, begun: &Begun, error: AgentError) -> AgentError {
         let error = match error {
             AgentError::Engine(EngineError::BudgetTooSmall(error)) if !begun.is_budget_set => error,

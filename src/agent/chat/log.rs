@@ -25,8 +25,8 @@ impl Chat {
         self.job.ask(end).await
     }
 
-    /// Returns an answer as it is stored, with its tokens counted. This takes a while for a long
-    /// answer.
+    /// Returns an answer in the form for the log, with its tokens counted. Counting takes a while
+    /// for a long answer.
     async fn counted(
         &self,
         begun: &mut Begun,
@@ -64,8 +64,8 @@ impl Chat {
         self.job.ask(move |engine| engine.add_answer(id, answer)).await
     }
 
-    /// Logs an answer and the results of its calls as one unit. Returns their numbers, and the
-    /// material for the next window.
+    /// Logs an answer and the results of its calls as one unit, and reads the material for the next
+    /// window. Returns the numbers of the messages.
     pub(super) async fn log_unit(
         &self,
         begun: &mut Begun,

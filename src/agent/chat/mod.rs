@@ -39,19 +39,20 @@ pub(crate) struct ChatRequest {
     pub phase: Option<Phase>,
     /// Texts to include with the conversation.
     pub sections: Sections,
-    /// Name of the provider. [`Providers::chosen`](super::Providers::chosen) finds the default.
+    /// Name of the provider; by default, [`Providers::chosen`](super::Providers::chosen) finds one.
     pub provider: Option<String>,
-    /// The model.
+    /// Name of the model.
     pub model: Option<String>,
-    /// Maximum number of times that the model may call tools.
+    /// Maximum number of requests with tools; see [`MAX_ROUNDS`].
     pub max_rounds: u64,
     /// Sampling temperature; by default the provider's.
     pub temperature: Option<f64>,
-    /// Maximum number of tokens in a window of the turn; by default the session decides.
+    /// Maximum number of tokens in a window of the turn; by default, the session's setting.
     pub max_tokens: Option<u64>,
-    /// Describes older turns when they are summarized.
+    /// Summarizer that describes older turns when the turn summarizes them.
     pub summarizer: Arc<dyn Summarizer + Send + Sync>,
-    /// Turns notes on or off for this turn; by default the session decides.
+    /// True to take notes for this turn, false not to; by default, the session's setting applies. A
+    /// directive in the message always takes notes.
     pub manage: Option<bool>,
     /// Template for the notes.
     pub template: Option<String>,
@@ -59,8 +60,8 @@ pub(crate) struct ChatRequest {
     pub toolbox: Vec<Arc<dyn OfferedTool>>,
     /// Names of the tools that the model may call; by default those in the session's settings.
     pub tools: Option<Vec<String>>,
-    /// Names of the tools that it may call without asking each time, besides those in the session's
-    /// settings.
+    /// Names of the tools that the model may call without permission each time, besides those in
+    /// the session's settings.
     pub allow: Vec<String>,
     /// Key by which a repeated request is recognized.
     pub key: Option<String>,
@@ -86,15 +87,15 @@ struct Chat {
     notes: Option<Wish>,
     /// Tools that the model may call.
     tools: Vec<Arc<dyn OfferedTool>>,
-    /// Names of the tools that it may call without asking each time.
+    /// Names of the tools that the model may call without permission each time.
     allowed: Vec<String>,
 }
 
 /// Takes a turn with a model. The turn continues if the returned future is dropped. After its job
-/// is cancelled, it ends soon and keeps the answer so far.
+/// is cancelled, the turn ends soon and keeps the answer so far.
 ///
 /// # Errors
-/// Every [`AgentError`]; [`AgentError::InTurn`] once the question is in the log.
+/// Any [`AgentError`]; [`AgentError::InTurn`] once the user's message is in the log.
 pub(crate) async fn chat(
     job: Job,
     request: ChatRequest,
@@ -110,7 +111,7 @@ pub(crate) async fn chat(
 /// for memories.
 ///
 /// # Errors
-/// Every [`AgentError`].
+/// Any [`AgentError`].
 pub(crate) async fn preview(job: Job, request: ChatRequest) -> Result<Preview, AgentError> {
     let session = request.session.clone();
     let read = move |engine: &mut Engine| engine.find_with_settings(session.as_deref());

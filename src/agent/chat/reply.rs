@@ -38,17 +38,18 @@ pub struct Reply {
     pub cost: Option<f64>,
     /// Name of the provider.
     pub provider: String,
-    /// The model.
+    /// Name of the model.
     pub model: String,
     /// Tokens of the last window.
     pub window_tokens: u64,
     /// Items that the model does not see completely.
     pub left_out: Vec<ItemVerdict>,
-    /// Outcome of note-taking, if the turn asked for it.
+    /// Outcome of note-taking, if notes were asked for.
     pub managed: Option<TurnNotes>,
     /// Number of requests to the model.
     pub rounds: u64,
-    /// True if the model had called tools as often as it may, and was asked to answer without.
+    /// True if the model used up its requests with tools, and was asked to answer without tool
+    /// calls.
     pub is_out_of_rounds: bool,
     /// Tools that the model called.
     pub calls: Vec<CalledTool>,
@@ -58,21 +59,22 @@ pub struct Reply {
     pub embedded: Embedded,
 }
 
-/// A request as it would be sent.
+/// A request that would be sent, with its window.
 pub(crate) struct Preview {
     /// Name of the session.
     pub session: String,
     /// Name of the provider.
     pub provider: String,
-    /// The model.
+    /// Name of the model.
     pub model: String,
-    /// Maximum number of tokens that the model accepts, and the source of that figure.
+    /// Maximum number of tokens that the model accepts, and the source of this number.
     pub limit: (u64, LimitFrom),
     /// The window.
     pub built: Built,
-    /// The request, as it would be sent.
+    /// The request in the form that would be sent.
     pub payload: String,
-    /// Template for note-taking. The notes themselves are unknown until a model writes them.
+    /// Name of the template for note-taking, if notes would be taken. The window shows none, since
+    /// no model has written the notes yet.
     pub managed_by: Option<String>,
     /// The template itself, or the reason why it cannot be used.
     pub template: Option<Result<Template, FindError>>,
@@ -92,7 +94,7 @@ impl Chat {
             })
             .collect();
         // If the strategy permits, the next request begins with the same messages up to the user's
-        // new one. Between two requests of this turn, all of them stay the same.
+        // new message. Between two requests of this turn, all messages stay the same.
         let last = messages.iter().rev().find(|said| said.role != Role::System);
         let stable = match last {
             Some(last) if last.role == Role::Tool => messages.len(),

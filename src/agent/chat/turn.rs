@@ -58,9 +58,9 @@ impl Chat {
         self.events.send(TurnEvent::Status(phrase));
     }
 
-    /// Logs the question and processes the turn. If an earlier request with the same key has its
-    /// complete answer, returns that too. An earlier request with no answer or a partial one is
-    /// continued.
+    /// Logs the question and processes the turn. If an earlier request with the same key has a
+    /// complete answer, returns that answer too. An earlier request with a partial answer or none
+    /// is continued.
     async fn begin(&self) -> Result<(Begun, Option<Arc<Message>>), AgentError> {
         let (id, message) = (self.row.id, self.message.clone());
         let vector = self.embedded.vector.clone();
@@ -263,7 +263,7 @@ impl Chat {
         begun.asked = Some(AskedWindow { line, counted, spent });
     }
 
-    /// Counts the tokens that note-taking used, unless the notes existed before.
+    /// Adds the tokens that note-taking used to the turn's usage, unless the notes existed before.
     fn report_notes(&self, begun: &mut Begun, managed: &TurnNotes) {
         let view = &managed.view;
         let (provider, model) = (view.provider.as_deref(), view.model.as_deref());
@@ -278,7 +278,7 @@ impl Chat {
     }
 }
 
-/// Reads the session's material for a window of this model.
+/// Reads the session's material for a window for this model.
 pub(super) fn material(
     engine: &mut Engine,
     row: SessionRow,

@@ -11,7 +11,7 @@ use crate::template::TASK;
 const MAX_NOTES_BYTES: usize = 1 << 20;
 
 impl NotesRun<'_> {
-    /// The manager's notes.
+    /// Asks the note-taker for its notes and returns them.
     pub(super) async fn notes(&mut self, manager: &Configured) -> Result<String, Stopped> {
         self.step = NotesStep::Answer;
         let messages = vec![

@@ -1,7 +1,6 @@
-//! Chooses the part of a conversation to show to a note-taker: as many of the last runs as its
-//! model accepts.
-//!
-//! Pure, but slow: formats a long conversation and counts its tokens.
+//! Chooses the part of a conversation to show to a note-taker: as many of the last runs as the
+//! note-taker's model accepts. A run is all the messages of one turn of the user. Nothing here has
+//! side effects, but formatting a long conversation and counting its tokens is slow.
 
 use crate::curation::notes::NotesInput;
 use crate::template::{Conversation, ManagerPrompt, TASK, Template};
@@ -24,7 +23,7 @@ pub(super) struct Fitted {
 pub(super) enum Unfit {
     /// The template cannot be rendered.
     Broken(String),
-    /// It has this many tokens even without any run.
+    /// The prompt has this many tokens even without any run.
     TooLong(u64),
     /// The job was cancelled.
     Cancelled,

@@ -1,8 +1,7 @@
-//! Note-taking: a model writes notes about the conversation by a template, and the notes replace
-//! the history in the window.
-//!
-//! If a step fails, the outcome names it with the reason, and the caller continues with the plain
-//! history. Every outcome is stored and announced to listeners.
+//! Note-taking: a model writes notes about the conversation, as a template directs, and the notes
+//! replace the history in the window. If a step fails, the outcome names the step and the reason,
+//! and the caller continues with the plain history. Every outcome of a turn is stored and announced
+//! to listeners.
 
 mod asking;
 mod fit;
@@ -36,15 +35,15 @@ pub(crate) struct Wish {
 /// The outcome of note-taking for a turn.
 #[derive(Debug, Clone)]
 pub struct TurnNotes {
-    /// The stored record.
+    /// The record of the notes.
     pub view: NewNotes,
-    /// Number of the stored record.
+    /// Number of the stored record; `None` if it was not stored.
     pub id: Option<u64>,
     /// True if the notes are from an earlier attempt at the same turn.
     pub cached: bool,
     /// True once the outcome was announced to listeners.
     is_told: bool,
-    /// Messages that replace the history.
+    /// Notes that replace the history, if any.
     taken: Option<View>,
 }
 
@@ -58,10 +57,10 @@ struct View {
 }
 
 /// Takes notes for the present turn of a session. `configured` is the model that will see the
-/// notes. The caller reports their use with [`TurnNotes::mark_used`].
+/// notes. The caller reports the use of the notes with [`TurnNotes::mark_used`].
 ///
 /// # Errors
-/// Only when the call was cancelled. All other failures are in the outcome.
+/// [`EngineError::Cancelled`]. Every other failure is part of the outcome.
 pub(crate) async fn manage(
     job: &Job,
     id: u64,
@@ -78,7 +77,7 @@ pub(crate) async fn manage(
 /// Like [`manage`], but asks no model and stores nothing. The outcome contains the prompt.
 ///
 /// # Errors
-/// Only when the call was cancelled.
+/// [`EngineError::Cancelled`].
 pub(crate) async fn rehearse(
     job: &Job,
     id: u64,
@@ -137,7 +136,7 @@ impl TurnNotes {
         }
     }
 
-    /// Gives the notes up because the window could not be built with them.
+    /// Gives up the notes because the window could not be built with them.
     pub(super) async fn give_up(&mut self, services: &Services, reason: String) {
         self.taken = None;
         fail(&mut self.view, NotesStep::Window, reason);

@@ -50,7 +50,7 @@ pub(super) struct NotesRun<'a> {
     pub(super) view: NewNotes,
     /// The current step.
     pub(super) step: NotesStep,
-    /// Number of earlier notes for the same turn.
+    /// Number of the stored record if earlier notes for the same prompt are used.
     pub(super) stored: Option<u64>,
     /// True if the note-taker must not be asked.
     pub(super) only_prompt: bool,
@@ -95,7 +95,8 @@ impl<'a> NotesRun<'a> {
         }
     }
 
-    /// Does slow work on a thread that may block. The work can check whether its job was cancelled.
+    /// Does slow work on a thread that may block. The work can check whether this job was
+    /// cancelled.
     async fn aside<T: Send + 'static>(
         &self,
         work: impl FnOnce(&CancellationToken) -> T + Send + 'static,
@@ -105,7 +106,7 @@ impl<'a> NotesRun<'a> {
         let _when_dropped = cancelled.clone().drop_guard();
         let working = tokio::task::spawn_blocking(move || work(&seen));
         tokio::select! {
-            worked = working => worked.or_else(|_| Stopped::failed("internal error")),
+            worked = working => worked.or_else(|_| Stopped::failed("internal error in note-taking")),
             () = cancelled.cancelled() => Err(Stopped::Cancelled),
         }
     }
@@ -150,7 +151,8 @@ impl<'a> NotesRun<'a> {
         Ok(noted.or_else(|| given.summary.as_deref().map(str::to_owned)).unwrap_or_default())
     }
 
-    /// Decides what the note-taker sees and which messages follow its notes, and counts those.
+    /// Decides what the note-taker sees and which messages follow its notes, and counts the tokens
+    /// of these messages.
     async fn plan(
         &mut self,
         given: &Arc<NotesMaterial>,
@@ -250,8 +252,7 @@ impl<'a> NotesRun<'a> {
 }
 
 /// Returns the input of the note-taker and the messages that stay in addition to its notes, or the
-/// reason
-/// why no notes are taken.
+/// reason why no notes are taken.
 fn planned(
     given: &NotesMaterial,
     settings: &NotesSettings,

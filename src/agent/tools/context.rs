@@ -24,7 +24,7 @@ pub(crate) struct ContextTool {
     pub name: &'static str,
     description: &'static str,
     arguments: &'static [Argument],
-    /// Beginning of the line that describes a call to a person.
+    /// Beginning of the line that describes a call to the user.
     phrase: &'static str,
     /// Reads the arguments of a call.
     read: fn(Value) -> Result<Request, String>,
@@ -34,13 +34,13 @@ pub(crate) struct ContextTool {
 #[derive(Clone, Copy)]
 struct Argument {
     name: &'static str,
-    /// Its JSON type; an array is one of strings.
+    /// JSON type; the elements of an array are strings.
     kind: &'static str,
     meaning: &'static str,
     required: bool,
 }
 
-/// Returns the tool of this name.
+/// Returns the tool with this name.
 pub(crate) fn find(name: &str) -> Option<&'static ContextTool> {
     ALL.iter().find(|tool| tool.name == name)
 }
@@ -55,7 +55,7 @@ pub(crate) fn toolbox() -> Vec<Arc<dyn OfferedTool>> {
     ALL.iter().map(|tool| Arc::new(*tool) as Arc<dyn OfferedTool>).collect()
 }
 
-/// A tool call with its unparsed arguments.
+/// A tool call with its arguments, both unparsed and parsed.
 struct Call {
     tool: ContextTool,
     given: Value,
@@ -105,7 +105,7 @@ impl ContextTool {
     /// Reads the arguments of a call.
     ///
     /// # Errors
-    /// A phrase for the model.
+    /// The reason, as a text for the model.
     fn called(self, arguments: &str) -> Result<Call, String> {
         let text = if arguments.trim().is_empty() { "{}" } else { arguments };
         let given = from_json(text.as_bytes())
@@ -128,7 +128,8 @@ impl ContextTool {
 }
 
 impl Argument {
-    /// Returns an argument's name in the spelling of a value.
+    /// Returns the argument's name as a key of a parsed value, with hyphens in place of
+    /// underscores.
     fn key(&self) -> String {
         self.name.replace('_', "-")
     }

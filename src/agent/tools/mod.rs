@@ -18,7 +18,7 @@ pub(crate) trait OfferedTool: Send + Sync {
     /// Returns the description of the tool for a provider.
     fn offered(&self) -> chat::Tool;
 
-    /// Returns whether a person must allow its calls.
+    /// Returns whether the user must allow calls of the tool.
     fn needs_approval(&self) -> bool {
         true
     }
@@ -26,7 +26,7 @@ pub(crate) trait OfferedTool: Send + Sync {
     /// Parses the arguments of a call, without side effects.
     ///
     /// # Errors
-    /// A phrase for the model.
+    /// The reason, as a text for the model.
     fn understand<'a>(
         &'a self,
         arguments: &'a str,
@@ -36,10 +36,10 @@ pub(crate) trait OfferedTool: Send + Sync {
 
 /// A parsed tool call, which may still need permission.
 pub(crate) trait ToolRequest: Send + Sync {
-    /// Describes the call in one line, for people.
+    /// Describes the call in one line, to show to the user.
     fn phrase(&self) -> String;
 
-    /// Returns the place outside the session's project that the call reaches, if any. A person must
+    /// Returns the place outside the session's project that the call reaches, if any. The user must
     /// allow each such call.
     fn outside(&self) -> Option<String> {
         None
@@ -48,7 +48,7 @@ pub(crate) trait ToolRequest: Send + Sync {
     /// Carries out the call. Returns the result for the model.
     ///
     /// # Errors
-    /// A phrase for the model.
+    /// The reason, as a text for the model.
     fn carry_out<'a>(
         &'a self,
         job: &'a Job,
@@ -57,15 +57,15 @@ pub(crate) trait ToolRequest: Send + Sync {
 }
 
 names! {
-    /// The outcome of a call of a tool.
+    /// The outcome of a tool call.
     #[non_exhaustive]
     #[cfg_attr(feature = "server", schemars(rename = "ToolOutcome"))]
     Outcome {
-        /// It was carried out.
+        /// The call was carried out.
         Done => "done",
-        /// It was not allowed.
+        /// The call was not allowed.
         Refused => "refused",
-        /// It could not be carried out.
+        /// The call could not be carried out.
         Failed => "failed",
     }
 }
@@ -73,7 +73,7 @@ names! {
 /// A tool call with its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CalledTool {
-    /// Id of the call, which its result repeats.
+    /// Id of the call; its result has the same id.
     pub id: String,
     /// Name of the tool.
     pub tool: String,
@@ -85,10 +85,10 @@ pub struct CalledTool {
     pub text: String,
 }
 
-/// Maximum length of a text in a line for a person, in characters.
+/// Maximum length of a text in the description of a call, in characters.
 const SHOWN: usize = 80;
 
-/// Returns the first line of a text, cut to the length that fits a line for people.
+/// Returns the first line of a text, cut to [`SHOWN`] characters; an ellipsis stands for the rest.
 pub(crate) fn one_line(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     match line.char_indices().nth(SHOWN) {

@@ -20,10 +20,10 @@ use crate::value::json::json_text;
 
 /// Maximum number of memories or messages in the result of a search.
 const FOUND: usize = 8;
-/// Number of hits over all sessions to search through for those of one session.
+/// Maximum number of hits over all sessions among which the hits of one session are looked for.
 const HITS_LOOKED_AT: u64 = 200;
 
-/// A request of a model.
+/// A request from a model.
 pub(super) enum Request {
     ListContext,
     ReadContext { id: ItemId },
@@ -34,18 +34,18 @@ pub(super) enum Request {
     SearchSession { query: String },
 }
 
-/// A file to add. Once resolved, it is held open, so that the file a person allows is the file that
-/// is read, even if it is renamed.
+/// A file to add. Once its name is resolved, the file is held open, so that the file that the user
+/// allows is the file that is read, even if it is renamed.
 pub(super) struct AddFile {
     path: String,
     lines: Option<Lines>,
-    /// Place of the file, if that is outside the project.
+    /// Place of the file, if it is outside the project.
     outside: Option<String>,
-    /// The file, or why it cannot be opened; `None` before it is resolved.
+    /// The file, or the reason why it cannot be opened; `None` before the name is resolved.
     opened: Option<Result<Arc<Opened>, String>>,
 }
 
-/// Reads the arguments of a call. The error is a phrase for the model.
+/// Reads the arguments of a call. The error is a text for the model.
 fn read<T: DeserializeOwned>(given: Value) -> Result<T, String> {
     given.decode().map_err(|error| error.to_string())
 }
@@ -69,7 +69,7 @@ impl Request {
         }
         let Given { path, start_line, end_line } = read(given)?;
         if start_line.is_none() && end_line.is_some() {
-            return Err("start-line is required with end-line".to_owned());
+            return Err("start_line is required with end_line".to_owned());
         }
         let lines = start_line.map(|start| (start, end_line));
         Ok(Self::AddFile(AddFile { path, lines, outside: None, opened: None }))
@@ -105,7 +105,7 @@ impl Request {
     /// Finds the file and holds it open.
     ///
     /// # Errors
-    /// Returns a phrase for the model if the name cannot be resolved, with or without permission.
+    /// The reason, as a text for the model, if the name cannot be resolved even with permission.
     pub(super) async fn resolve(&mut self, session: &SessionRow) -> Result<(), String> {
         let Self::AddFile(file) = self else { return Ok(()) };
         let (name, project) = (file.path.clone(), session.project.clone());
@@ -132,10 +132,10 @@ impl Request {
         }
     }
 
-    /// Carries it out.
+    /// Carries out the request.
     ///
     /// # Errors
-    /// A phrase for the model.
+    /// The reason, as a text for the model.
     pub(super) async fn carry_out(&self, job: &Job, session: &SessionRow) -> Result<Value, String> {
         let done = match self {
             Self::ListContext => list(job, session).await,
@@ -181,7 +181,7 @@ async fn read_item(job: &Job, session: &SessionRow, id: ItemId) -> Result<Value,
         job.ask(move |engine| engine.view(&manager, id)).await.map_err(|error| match error {
             AgentError::Engine(EngineError::NoSuchItem { id, .. }) => {
                 let id = id.to_string();
-                format!("there is no item {id:?} in the context; list_context lists what there is")
+                format!("there is no item {id:?} in the context; list_context lists the items")
             }
             error => error.to_string(),
         })?;
@@ -211,7 +211,7 @@ async fn add_text(job: &Job, session: &SessionRow, content: String) -> Result<Va
     add(job, session, "add-context", item).await
 }
 
-/// Adds an item with the method that a person could undo.
+/// Adds an item like a call of `method`, so that the user can undo the change.
 async fn add(
     job: &Job,
     session: &SessionRow,
