@@ -89,8 +89,8 @@ impl Builder {
         Self { beside: Some(other.clone()), ..self }
     }
 
-    /// Sets the folder of the project that the conversation is about. Files are named relative to
-    /// it, and conversations share the memories of their project.
+    /// Sets the folder of the project that the conversation is about. File names are relative to
+    /// this folder, and conversations about the same project share its memories.
     pub fn project(self, folder: impl Into<PathBuf>) -> Self {
         Self { project: Some(folder.into()), ..self }
     }
@@ -168,8 +168,8 @@ impl Builder {
         Self { system_prompt: Some(prompt.into()), ..self }
     }
 
-    /// Sets the model that windows are for, which decides the cost of messages; by default that of
-    /// the first provider.
+    /// Sets the model that windows are for, which decides the cost of messages; by default, the
+    /// model of the first provider.
     pub fn model(self, model: impl Into<String>) -> Self {
         Self { model: Some(model.into()), ..self }
     }
@@ -206,8 +206,8 @@ impl Builder {
         Self { strategy: Some(name.into()), ..self }
     }
 
-    /// Sets the summarizer that describes older turns; [`Extractive`] by default. The ledger is
-    /// always added to its text.
+    /// Sets the summarizer that describes older turns; [`Extractive`] by default. The ledger, which
+    /// lists facts from the summarized messages, is always added to the summarizer's text.
     pub fn summarizer(self, summarizer: impl Summarizer + Send + Sync + 'static) -> Self {
         Self { summarizer: Arc::new(summarizer), ..self }
     }
@@ -222,9 +222,9 @@ impl Builder {
         Self { clock: Box::new(clock), ..self }
     }
 
-    /// Opens the conversation with this name, or creates it. These settings also apply to a
-    /// conversation that already exists. Its state is owned by a task on the current runtime.
-    /// When the future is dropped, the state folder becomes free a moment later.
+    /// Opens the conversation with this name, or creates it. The builder's settings also apply to a
+    /// conversation that already exists. The state is owned by a task on the current runtime. When
+    /// the future is dropped, the state folder becomes free a moment later.
     ///
     /// # Errors
     /// [`Error::Setting`], [`Error::Tool`], [`Error::Folder`], [`Error::Store`].
@@ -327,14 +327,17 @@ fn check_allowed(allowed: &[String], tools: &[Arc<dyn OfferedTool>]) -> Result<(
     }
 }
 
-/// Returns the absolute path of a folder, which stays the same wherever the program goes.
+/// Returns the absolute path of a folder, which stays valid if the program changes its working
+/// directory.
 fn absolute(what: &str, folder: &Path) -> Result<PathBuf, Error> {
     std::path::absolute(folder).map_err(|error| Error::Setting(format!("{what}: {error}")))
 }
 
 fn absolute_project(project: &Path) -> Result<String, Error> {
     let text = absolute("project", project)?.into_os_string().into_string();
-    text.map_err(|_| Error::Setting("project must have a name that is UTF-8".to_owned()))
+    text.map_err(|_| {
+        Error::Setting("project must be a folder whose name is valid UTF-8".to_owned())
+    })
 }
 
 /// Opens the session and applies the settings, without changing the settings that only a server

@@ -16,7 +16,7 @@ use crate::session::message::Phase;
 use crate::store::session::SessionRow;
 use crate::tokens::TokenizerName;
 
-/// Starts choosing the part of a history to show to a model. Nothing is stored.
+/// Returns options for choosing the part of a history to show to a model. Nothing is stored.
 ///
 /// ```
 /// use contexture::{Message, curate};
@@ -46,7 +46,7 @@ pub fn curate(messages: &[Message]) -> Curate<'_> {
     }
 }
 
-/// Options for choosing from a history.
+/// The options for choosing from a history.
 #[derive(Debug, Clone)]
 #[must_use = "nothing is chosen before `window` or `summarized`"]
 pub struct Curate<'a> {
@@ -67,8 +67,8 @@ pub struct Curated {
     pub messages: Vec<Message>,
     /// Number of tokens.
     pub tokens: u64,
-    /// Report of the parts that were kept and left out, with the reasons. It names messages by
-    /// their place in the history, counted from 1.
+    /// Report of the parts that were kept and left out, with the reasons. The report names messages
+    /// by their place in the history, counted from 1.
     pub report: Report,
 }
 
@@ -109,10 +109,10 @@ impl Curate<'_> {
         Self { tokenizer, ..self }
     }
 
-    /// Chooses the messages. The same history gives the same bytes.
+    /// Chooses the messages. The same history and options always give the same result.
     ///
     /// # Errors
-    /// [`Error::BudgetTooSmall`] if the parts that cannot be left out cost more;
+    /// [`Error::BudgetTooSmall`] if the parts that cannot be left out cost more than the budget;
     /// [`Error::Setting`] for an unknown strategy.
     pub fn window(self) -> Result<Curated, Error> {
         let named = self.strategy.as_deref().map(window::named_strategy);
@@ -140,7 +140,8 @@ impl Curate<'_> {
         Ok(Curated::of(built.window))
     }
 
-    /// Replaces all but the last `keep_turns` turns with a note, without asking a model.
+    /// Replaces all but the last `keep_turns` turns with a note, without asking a model. Returns
+    /// the resulting messages.
     ///
     /// # Errors
     /// [`Error::Refused`] if a summary would not help.

@@ -57,13 +57,14 @@ pub enum Error {
     /// A file cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The state folder cannot be used; another process may have it.
+    /// The state folder cannot be used; another process may be using it.
     #[error(transparent)]
     Folder(#[from] FolderError),
     /// The state cannot be read or stored.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The named thing does not exist, or the call is not possible now. The message is for people.
+    /// The named thing does not exist, or the call is not possible now. The message explains the
+    /// reason.
     #[error("{0}")]
     Refused(String),
     /// The turn was cancelled.
@@ -72,7 +73,7 @@ pub enum Error {
     /// The conversation is closed.
     #[error("the conversation is closed")]
     Closed,
-    /// A defect in this library, or a panic.
+    /// A defect in this library, or a panic in one of its tasks.
     #[error("{0}")]
     Internal(String),
 }

@@ -1,4 +1,4 @@
-//! Messages in the form of the library and in that of chat completions.
+//! Messages in the form of the library and in the form of chat completions.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,11 +8,9 @@ use crate::provider::chat::ChatMessage;
 use crate::session::message::{self as logged, Phase, Role, ToolCall};
 use crate::tokens::Counter;
 
-/// A message: an author and a text, and the calls of tools that belong to it.
-///
-/// Serialized, it has the form of chat completions, so that a program that keeps its own history
-/// can pass it on as it is. Only texts and calls are read: images, names and other fields are not
-/// kept.
+/// A message: an author, a text, and the message's tool calls. Serialized messages have the form of
+/// chat completions, so that a program that keeps its own history can pass it on unchanged. Only
+/// texts and calls are read: images, names and other fields are not kept.
 ///
 /// ```
 /// # fn main() -> Result<(), serde_json::Error> {
@@ -37,7 +35,7 @@ pub struct Message {
     pub tool_call_id: Option<String>,
     /// Phase of the work. Not serialized.
     pub phase: Option<Phase>,
-    /// Never left out of a window if true. Not serialized.
+    /// True if the message is never left out of a window. Not serialized.
     pub pinned: bool,
 }
 
@@ -79,7 +77,7 @@ impl Message {
         Self { tool_call_id: Some(tool_call_id.into()), ..Self::new(Role::Tool, content) }
     }
 
-    /// Keeps the message in every window.
+    /// Marks the message as one that is never left out of a window.
     #[must_use]
     pub fn pinned(self) -> Self {
         Self { pinned: true, ..self }
@@ -91,7 +89,7 @@ impl Message {
         Self { phase: Some(phase), ..self }
     }
 
-    /// Counts the tokens.
+    /// Counts the message's tokens and converts it to the form for the engine.
     pub(super) fn counted(self, counter: &dyn Counter) -> NewMessage {
         NewMessage {
             phase: self.phase,
@@ -171,7 +169,7 @@ enum Author {
     Tool,
 }
 
-/// A text, or a list of parts of which only the texts are used.
+/// A text, or a list of parts, of which only the texts are used.
 #[derive(Serialize, Deserialize, Default)]
 #[serde(untagged)]
 enum Content {

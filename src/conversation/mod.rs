@@ -1,8 +1,8 @@
-//! The library: conversations with models, with well-kept context.
+//! The library: conversations with models, whose context is managed.
 //!
 //! A [`Conversation`] is a session in memory, or in a state folder that it owns as long as it is
-//! open. It is a façade over [`agent`](crate::agent), which the server uses too. When a method
-//! returns, every change that it made is durable.
+//! open. The type is a façade over [`agent`](crate::agent), which the server uses too. When a
+//! method returns, every change that it made is durable.
 
 mod builder;
 mod curate;
@@ -116,8 +116,8 @@ impl Conversation {
         Turn::new(self.clone(), message.into())
     }
 
-    /// Answers a turn's question whether a tool may be called. Returns whether the turn was still
-    /// waiting.
+    /// Answers a turn's question whether a tool may be called. Returns whether the turn still
+    /// waited for the answer.
     pub fn approve(&self, number: u64, decision: Decision) -> bool {
         self.inner.services.approvals.answer(number, decision)
     }
@@ -160,8 +160,8 @@ impl Conversation {
     /// of the last processed turn, and the messages that fit.
     ///
     /// # Errors
-    /// Awaiting it returns [`Error::BudgetTooSmall`] if the parts that cannot be left out cost more
-    /// than the budget.
+    /// Awaiting the request returns [`Error::BudgetTooSmall`] if the parts that cannot be left out
+    /// cost more than the budget.
     pub fn window(&self) -> WindowRequest {
         WindowRequest::new(self.clone())
     }
@@ -240,8 +240,8 @@ impl Conversation {
         .await
     }
 
-    /// Prunes the least important messages until the rest costs at most `max_tokens`. `None` stands
-    /// for the model's target.
+    /// Prunes the least important messages until the rest costs at most `max_tokens`; by default,
+    /// the target for the model.
     ///
     /// # Errors
     /// [`Error::BudgetTooSmall`].
@@ -318,11 +318,11 @@ impl Conversation {
         .await
     }
 
-    /// Closes the conversation, its clones, and those that share its state. Running turns are
-    /// cancelled and keep the answer so far. After this returns, another process can open the state
-    /// folder.
+    /// Closes the conversation, its clones, and all conversations that share its state. Running
+    /// turns are cancelled and keep the answer so far. After this method returns, another process
+    /// can open the state folder.
     ///
-    /// Dropping the last of them does the same in the background. Nothing is lost.
+    /// Dropping the last of these conversations does the same in the background. Nothing is lost.
     pub async fn close(self) {
         self.inner.state.close().await;
     }
@@ -334,7 +334,7 @@ impl Conversation {
         Ok(self.inner.services.engine.ask(operation).await?)
     }
 
-    /// Runs a query about the session in the engine.
+    /// Runs an operation on the session in the engine.
     async fn ask_in_context<T: Send + 'static>(
         &self,
         operation: impl FnOnce(&mut Engine, &SessionContext) -> Result<T, EngineError> + Send + 'static,

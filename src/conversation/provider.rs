@@ -120,23 +120,26 @@ pub struct Server(ProviderSettings);
 
 #[cfg(feature = "providers")]
 impl Server {
-    /// Names a model of Anthropic. The key is read from `ANTHROPIC_API_KEY` unless it is given.
+    /// Creates the settings for a model of Anthropic. The key is read from `ANTHROPIC_API_KEY`
+    /// unless another source is set.
     pub fn anthropic(model: impl Into<String>) -> Self {
         Self::of("anthropic", model)
     }
 
-    /// Names a model of Google's Gemini. The key is read from `GEMINI_API_KEY` unless it is given.
+    /// Creates the settings for a model of Google's Gemini. The key is read from `GEMINI_API_KEY`
+    /// unless another source is set.
     pub fn gemini(model: impl Into<String>) -> Self {
         Self::of("gemini", model)
     }
 
-    /// Names a model of Ollama, on this machine unless there is a [`url`](Self::url).
+    /// Creates the settings for a model of Ollama, on this machine unless a [`url`](Self::url) is
+    /// set.
     pub fn ollama(model: impl Into<String>) -> Self {
         Self::of("ollama", model)
     }
 
-    /// Names a model of `OpenAI`, or of any server with the same interface. The key is read from
-    /// `OPENAI_API_KEY` unless it or a [`url`](Self::url) is given.
+    /// Creates the settings for a model of `OpenAI`, or of any server with the same interface. The
+    /// key is read from `OPENAI_API_KEY` unless another source or a [`url`](Self::url) is set.
     pub fn openai(model: impl Into<String>) -> Self {
         Self::of("openai", model)
     }

@@ -14,7 +14,7 @@ use crate::store::ownership::Owned;
 use crate::store::recovery;
 use crate::store::sqlite::SqliteStore;
 
-/// A state that is open. Clones share it.
+/// An open state. Clones share the state.
 #[derive(Clone)]
 pub(super) struct State {
     pub(super) engine: Handle,
@@ -61,7 +61,7 @@ impl State {
             engine.end();
             Ok(())
         };
-        // One that has ended already needs no end.
+        // The engine may have ended already.
         let _ = self.engine.ask(end).await;
         self.owner.wait().await;
     }

@@ -54,13 +54,13 @@ const MAX_NAME_BYTES: usize = 64;
 /// }
 /// ```
 pub trait Tool: Send + Sync + 'static {
-    /// Name for the model: letters, digits, `_` and `-`.
+    /// Name for the model: 1 to 64 ASCII letters, digits, `_` and `-`.
     const NAME: &'static str;
 
     /// Arguments of a call.
     type Args: DeserializeOwned + Send + 'static;
 
-    /// Reason why a call failed. The model reads it, and can try again.
+    /// Reason why a call failed. The model reads the reason, and can try again.
     type Error: Display;
 
     /// Describes the tool to the model.
@@ -69,7 +69,7 @@ pub trait Tool: Send + Sync + 'static {
     /// Returns the JSON schema of [`Args`](Self::Args).
     fn parameters(&self) -> serde_json::Value;
 
-    /// Returns whether a person must allow each call. The turn then waits for
+    /// Returns whether the user must allow each call. If so, the turn waits for
     /// [`Conversation::approve`](super::Conversation::approve).
     fn needs_approval(&self) -> bool {
         false
@@ -80,10 +80,10 @@ pub trait Tool: Send + Sync + 'static {
     fn call(&self, args: Self::Args) -> impl Future<Output = Result<String, Self::Error>> + Send;
 }
 
-/// Begins a call if the arguments are valid. The error is a phrase for the model.
+/// Begins a call if the arguments are valid. The error is a text for the model.
 type Begin = dyn Fn(&str) -> Result<Later<'static, Result<String, String>>, String> + Send + Sync;
 
-/// Returns the error of a name that no tool has.
+/// Returns the error for a name that no tool has.
 pub(super) fn unknown(name: &str, known: &[&str]) -> Error {
     let what = match known {
         [] => "does not exist; there are no tools".to_owned(),
@@ -106,14 +106,14 @@ struct Call {
     begin: Arc<Begin>,
 }
 
-/// Reads the arguments of a call. The error is a phrase for the model.
+/// Reads the arguments of a call. The error is a text for the model.
 fn read<A: DeserializeOwned>(arguments: &str) -> Result<A, String> {
     let text = if arguments.trim().is_empty() { "{}" } else { arguments };
     serde_json::from_str(text).map_err(|error| format!("the arguments do not fit: {error}"))
 }
 
 impl Offered {
-    /// Offers a tool.
+    /// Creates the offered form of a tool.
     pub(super) fn tool<T: Tool>(tool: T) -> Self {
         let (description, schema) = (tool.description(), tool.parameters());
         let definition = chat::Tool { name: T::NAME.to_owned(), description, schema };
@@ -125,7 +125,7 @@ impl Offered {
         Self { needs_approval, ..Self::function(definition, call) }
     }
 
-    /// Offers a function.
+    /// Creates the offered form of a function.
     pub(super) fn function<A, E, F>(
         definition: chat::Tool,
         call: impl Fn(A) -> F + Send + Sync + 'static,
@@ -181,7 +181,7 @@ impl OfferedTool for Offered {
         _: &'a SessionRow,
     ) -> Later<'a, Result<Box<dyn ToolRequest>, String>> {
         Box::pin(async move {
-            // The call itself waits until it is allowed: only its arguments are looked at here.
+            // The call itself begins once it is allowed: only its arguments are checked here.
             drop((self.begin)(arguments)?);
             let (name, arguments) = (self.definition.name.clone(), arguments.to_owned());
             let call = Call { name, arguments, begin: Arc::clone(&self.begin) };

@@ -16,8 +16,8 @@ use crate::agent::{
 };
 use crate::session::message::Phase;
 
-/// Maximum number of unread events before the turn waits for the reader. As many again may follow
-/// without waiting, such as results of tools.
+/// Maximum number of unread events before the turn waits for the reader. Up to the same number of
+/// further events, such as results of tools, may follow without waiting.
 const WAITING: usize = 256;
 
 /// A turn that has not begun. Await it for the [`Reply`], or [`stream`](Self::stream) its events.
@@ -71,12 +71,14 @@ impl Turn {
         Self { coherence: Some(rating), ..self }
     }
 
-    /// Sets how often the model may call tools before it is asked to answer without; 8 by default.
+    /// Sets the maximum number of requests with tools; 8 by default. Tool calls in the answer to
+    /// the last of these requests are refused, and the model is asked to answer without tool calls.
     pub fn max_rounds(self, max_rounds: u64) -> Self {
         Self { max_rounds, ..self }
     }
 
-    /// Sets the sampling temperature: 0 picks the likeliest tokens, more is more varied.
+    /// Sets the sampling temperature: 0 picks the likeliest tokens, and higher values give more
+    /// varied answers.
     pub fn temperature(self, temperature: f64) -> Self {
         Self { temperature: Some(temperature), ..self }
     }
@@ -104,7 +106,7 @@ impl Turn {
         TurnStream { events, outcome, approvals, _cancel: cancel }
     }
 
-    /// Begins the turn in its own task. Dropping the guard cancels it.
+    /// Begins the turn in its own task. Dropping the guard cancels the turn.
     fn begin(self, events: Arc<dyn EventSink>) -> (JoinHandle<Result<Reply, Error>>, DropGuard) {
         let inner = Arc::clone(&self.conversation.inner);
         // The end of the conversation is the end of its turns, whatever they wait for.
@@ -161,8 +163,8 @@ impl IntoFuture for Turn {
     type Output = Result<Reply, Error>;
     type IntoFuture = Later<'static, Self::Output>;
 
-    /// Runs the turn. Dropping the future cancels it. Calls that need permission are refused, since
-    /// nobody receives the questions.
+    /// Runs the turn. Dropping the future cancels the turn. Calls that need permission are refused,
+    /// since nobody receives the questions.
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let (outcome, _cancel) = self.begin(Arc::new(()));
@@ -180,9 +182,8 @@ fn ended(outcome: Result<Result<Reply, Error>, JoinError>) -> Result<Reply, Erro
     })
 }
 
-/// The events of a turn in order, followed by its reply.
-///
-/// This is a [`Stream`]. If you use no streams, call [`next`](Self::next).
+/// The events of a turn in order, followed by its reply. This is a [`Stream`]. To read the events
+/// without the `Stream` trait, call [`next`](Self::next).
 #[must_use = "dropping the stream cancels the turn"]
 pub struct TurnStream {
     events: mpsc::Receiver<TurnEvent>,
@@ -206,10 +207,10 @@ impl TurnStream {
     }
 
     /// Waits for the end of the turn and returns its reply. Skips unread events, and refuses the
-    /// calls that they ask about.
+    /// calls that need permission.
     ///
     /// # Errors
-    /// Every [`Error`] of a turn.
+    /// Any [`Error`] of a turn.
     pub async fn reply(mut self) -> Result<Reply, Error> {
         while let Some(event) = self.next().await {
             if let TurnEvent::Approval(approval) = event {
@@ -228,7 +229,7 @@ impl Stream for TurnStream {
     }
 }
 
-/// Sends the events of a turn to its stream.
+/// The sender of a turn's events to its stream.
 struct Events(mpsc::Sender<TurnEvent>);
 
 impl EventSink for Events {
