@@ -5,7 +5,8 @@ use super::section::Section;
 
 /// Default size of a model's context window, in tokens.
 pub(crate) const WINDOW: u64 = 200_000;
-/// Default maximum number of those tokens that are used. With more, quality drops and costs rise.
+/// Default maximum number of tokens of a context window that are used. With more, quality drops and
+/// costs rise.
 pub(crate) const PRACTICAL_LIMIT: u64 = 100_000;
 /// Default number of tokens left for the response.
 pub(crate) const RESERVED: u64 = 4_000;
@@ -105,7 +106,7 @@ pub struct Irreducible {
     pub section: Section,
     /// The part itself.
     pub what: What,
-    /// Reason why it cannot be left out.
+    /// Reason why the part cannot be left out.
     pub reason: &'static str,
     /// Cost in tokens.
     pub tokens: u64,
@@ -114,7 +115,7 @@ pub struct Irreducible {
 /// Maximum number of parts that the error message names.
 const NAMED: usize = 5;
 
-/// Lists the largest parts with their sizes. Of equally large ones the earlier comes first.
+/// Lists the largest parts with their sizes. Of equally large parts, the earlier comes first.
 fn largest(parts: &[Irreducible]) -> String {
     let mut by_size: Vec<&Irreducible> = parts.iter().collect();
     by_size.sort_by_key(|part| std::cmp::Reverse(part.tokens));

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Size that a summary aims at, relative to the size that triggers it: with the default trigger of
-/// 0.8 of the window, it aims at 0.5. The gap keeps most turns from moving the window, which would
-/// cost the prompt cache each time.
+/// Size of the history that a summary aims at, relative to the size that triggers the summary: with
+/// the default trigger of 0.8 of the window, the aim is 0.5. Because of this gap, few turns need a
+/// summary, and prompt caches stay valid between summaries.
 const AIM_OF_TRIGGER: f64 = 0.5 / 0.8;
 /// Maximum share of the window that a summary aims at.
 const AIM_AT_MOST: f64 = 0.5;
@@ -12,7 +12,7 @@ const AIM_AT_MOST: f64 = 0.5;
 /// A setting with its effective value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Setting {
-    /// Name on the wire.
+    /// Name in the client protocol.
     pub name: &'static str,
     /// Effective value.
     pub value: Value,
@@ -68,15 +68,16 @@ pub enum ConfigError {
     },
 }
 
-/// Range of the size of a window, in tokens. Smaller windows make no sense. The upper end is far
-/// beyond any useful size, and far below any overflow.
+/// Range of the size of a window, in tokens. Smaller windows are useless. The upper end is far
+/// beyond any useful size, but far below the sizes at which calculations overflow.
 pub(crate) const WINDOW: Range = Range::Count(256, 10_000_000);
 
-/// Declares the settings: each row has the name, the type, the default and the range of one.
+/// Declares the settings: each row has the name, the type, the default and the range of one
+/// setting.
 macro_rules! settings {
     ($($(#[$doc:meta])* $field:ident $name:literal: $type:ty as $kind:ident = $default:literal, $range:expr;)*) => {
-        /// The settings of the turn loop. The fields accept any value; [`Self::check`] finds invalid
-        /// ones.
+        /// The settings of the turn loop. The fields accept any value; [`Self::check`] finds
+        /// invalid values.
         #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
         pub struct TurnConfig { $($(#[$doc])* pub $field: $type,)* }
@@ -113,7 +114,7 @@ settings! {
     max_tokens "max-tokens": u64 as Count = 8_192, WINDOW;
     /// Share of `max_tokens` at which older turns are summarized.
     summarize_at_ratio "summarize-at-ratio": f64 as Ratio = 0.8, Range::Ratio(0.1, 1.0);
-    /// Quality below which a session is rolled back, if rollback is on.
+    /// Quality below which a session is rolled back, if `auto_rollback` is on.
     quality_threshold "quality-threshold": f64 as Ratio = 0.6, Range::Ratio(0.0, 1.0);
     /// Number of turns between checkpoints.
     checkpoint_interval "checkpoint-interval": u64 as Count = 10, Range::Count(1, 10_000);
@@ -121,11 +122,11 @@ settings! {
     grounding_memories "grounding-memories": u64 as Count = 5, Range::Count(0, 100);
     /// Number of latest turns that a summary leaves unchanged.
     recent_turns_to_keep "recent-turns-to-keep": u64 as Count = 3, Range::Count(0, 10_000);
-    /// Summarizes turns automatically if true.
+    /// True to summarize older turns automatically.
     auto_summarize "auto-summarize": bool as Switch = true, Range::Switch;
-    /// Makes checkpoints automatically if true.
+    /// True to make checkpoints automatically.
     auto_checkpoint "auto-checkpoint": bool as Switch = true, Range::Switch;
-    /// Rolls a session of low quality back automatically if true.
+    /// True to roll back a session of low quality automatically.
     auto_rollback "auto-rollback": bool as Switch = false, Range::Switch;
 }
 
@@ -141,8 +142,7 @@ impl TurnConfig {
     /// Checks that every setting is within its range.
     ///
     /// # Errors
-    ///
-    /// [`ConfigError::OutOfRange`] for the first that is not.
+    /// [`ConfigError::OutOfRange`] for the first setting that is not.
     pub fn check(&self) -> Result<(), ConfigError> {
         let outside = |setting: &Setting| !setting.range.has(setting.value);
         match self.settings().into_iter().find(outside) {
@@ -176,7 +176,7 @@ impl TurnConfig {
         (self.max_tokens as f64 * self.summarize_at_ratio) as u64
     }
 
-    /// Returns the number of tokens that a summary aims at.
+    /// Returns the size of the history that a summary aims at, in tokens.
     pub fn summarize_to(&self) -> u64 {
         let aim = (self.summarize_at_ratio * AIM_OF_TRIGGER).min(AIM_AT_MOST);
         (self.max_tokens as f64 * aim) as u64

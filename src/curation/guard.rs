@@ -6,15 +6,15 @@ use super::unit::History;
 
 /// Reason for leaving out a unit that the strategy showed in part.
 const SHOWN_IN_PART: &str = "the strategy showed only part of it";
-/// Reason for leaving out a unit that the strategy showed.
+/// Reason for leaving out a unit that the strategy showed although it does not fit.
 const TOO_MUCH: &str = "the strategy chose more than fits";
 /// Reason for showing a unit that the strategy changed or left out.
 const MANDATORY: &str = "it cannot be left out";
 /// Reason given where the strategy gave none.
 const NO_REASON: &str = "the strategy gave no reason";
 
-/// Returns the projection unchanged if it keeps the contract of strategies, and a repaired one if
-/// not. The units that cannot be left out must fit into `budget`.
+/// Returns the projection unchanged if it keeps the contract of `Strategy::project`, and a
+/// repaired one if not. The units that cannot be left out must fit into `budget`.
 pub(super) fn repaired(history: &History<'_>, budget: u64, projection: Projection) -> Projection {
     let mut guard = Guard::new(history, projection);
     guard.show_whole_units();

@@ -1,8 +1,6 @@
-//! Chooses a window from a session: sections, units, strategies, and a report that gives the
-//! reasons.
-//!
-//! Everything here is a function: the same input gives the same bytes. It knows no store, no clock
-//! and no wire.
+//! Chooses a window from a session, by sections, units and strategies, and reports the reasons.
+//! Everything here is a pure function: the same input always gives the same result. Nothing here
+//! depends on a store, a clock or a client protocol.
 
 pub(crate) mod budget;
 pub(crate) mod config;

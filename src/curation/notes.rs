@@ -55,24 +55,24 @@ names! {
 names! {
     /// The steps of note-taking that can fail, in order.
     NotesStep {
-        /// Failed to read the conversation.
+        /// Reading the conversation.
         History => "history",
-        /// Failed to find or read the template.
+        /// Finding and reading the template.
         Template => "template",
-        /// Failed to read the earlier notes.
+        /// Reading the earlier notes.
         PriorSummary => "prior-summary",
-        /// Failed to build a prompt within the model's limit.
+        /// Building a prompt within the model's limit.
         Prompt => "prompt",
-        /// Failed to get an answer from the model.
+        /// Getting an answer from the model.
         Answer => "answer",
-        /// Failed to store the notes.
+        /// Storing the notes.
         Store => "store",
-        /// Failed to build the window with the notes in it.
+        /// Building the window with the notes in it.
         Window => "window",
     }
 }
 
-/// Settings as they were given. `None` stands for a setting that was not.
+/// The settings that were given; `None` for each setting that was not given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct NotesOptions {
@@ -85,7 +85,7 @@ pub struct NotesOptions {
 }
 
 impl NotesOptions {
-    /// Returns these settings, with those of `others` for the ones that are not given.
+    /// Returns these settings, with the settings of `others` in place of those that are not given.
     #[must_use]
     pub fn or(self, others: Self) -> Self {
         Self {
@@ -95,7 +95,7 @@ impl NotesOptions {
         }
     }
 
-    /// Returns these settings, with the defaults for the ones that are not given.
+    /// Returns these settings, with the defaults in place of those that are not given.
     pub fn in_effect(self) -> NotesSettings {
         let default = NotesSettings::default();
         NotesSettings {
@@ -129,8 +129,8 @@ pub(crate) struct NotesInput {
 }
 
 /// Decides whether to take notes for a turn. `history` ends with the current message of the user.
-/// `tokens` is the cost of all of it, including a summary of messages no longer in view. `prior`
-/// are the earlier notes.
+/// `tokens` is the cost of the whole history, including a summary of messages no longer in view.
+/// `prior` is the text of the earlier notes.
 pub(crate) fn plan(
     history: &History<'_>,
     settings: &NotesSettings,
@@ -167,8 +167,8 @@ pub(crate) fn plan(
     })
 }
 
-/// Word that begins a line in a prompt. The line names the template that takes the notes, for this
-/// turn only.
+/// Word at the beginning of a user's message. The rest of the line names the template for the notes
+/// of this turn.
 const DIRECTIVE: &str = "@context-helper";
 
 /// Takes the first line `@context-helper NAME` off a user's text. Returns the name of the template
@@ -192,8 +192,8 @@ pub(crate) fn summary_message(output: &str) -> String {
     format!("{HEADING}\n{}", output.trim())
 }
 
-/// Splits the messages into runs. Each begins with a message of the user; messages before the first
-/// such message form a run of their own. Leading system prompts are in no run.
+/// Splits the messages into runs. Each run begins with a message of the user; messages before the
+/// first such message form a run of their own. Leading system prompts are in no run.
 pub(crate) fn runs<'a, 'b>(messages: &'b [&'a Message]) -> Vec<&'b [&'a Message]> {
     let begins = |at: &usize| messages[*at].role == Role::User;
     let mut starts: Vec<usize> = (0..messages.len()).filter(begins).collect();

@@ -17,9 +17,9 @@ use crate::tokens::Measure;
 pub(super) const NEVER_TRIMMED: &[Section] =
     &[Section::ToolSchemas, Section::SystemPrompt, Section::DesignDocument, Section::CurrentUnit];
 
-/// Optional sections of one text each, most important first. Those that the phase requires come
-/// before the rest. A summary stands in for messages that are gone, a person chose the items, and
-/// memories are searched anew for every turn.
+/// Sections of one text each that can be left out, most important first. Sections that the phase
+/// requires come before the rest. The reasons for the order: a summary stands in for messages that
+/// are gone, the user chose the items, and memories are searched anew for every turn.
 const PRECIOUS: &[Section] = &[
     Section::Summary,
     Section::ContextItems,
@@ -32,7 +32,7 @@ const PRECIOUS: &[Section] = &[
 /// Maximum number of approved units in a window.
 pub(super) const PREVIOUS_UNITS: usize = 3;
 
-/// Reasons for admitting a text or not.
+/// The reasons for admitting a text or leaving it out.
 pub(super) mod reason {
     pub(crate) const ALWAYS: &str = "always included";
     pub(crate) const REQUIRED: &str = "the phase requires it";
@@ -62,8 +62,8 @@ pub(super) struct Offer {
 }
 
 impl Offer {
-    /// Collects the texts of `sections` that a window of this phase can have. Those that are never
-    /// trimmed are admitted.
+    /// Collects the texts of `sections`, each with the need of this phase for it. Texts that are
+    /// never trimmed are admitted if the phase allows them.
     pub(super) fn new(sections: &Sections, phase: Option<Phase>, measure: &Measure) -> Self {
         let mut texts = Vec::new();
         for section in Section::ALL {

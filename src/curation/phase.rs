@@ -9,9 +9,10 @@ use crate::session::message::Phase;
 pub(crate) struct Rule {
     /// The phase.
     pub phase: Phase,
-    /// Sections that its windows must have. Of the messages, this means the user's first one.
+    /// Sections that the windows of the phase must have. For the section of messages, one message
+    /// of the user is enough.
     pub must: &'static [Section],
-    /// Sections that its windows have if they exist and fit.
+    /// Sections that the windows of the phase have if the sections exist and fit.
     pub may: &'static [Section],
 }
 
@@ -41,16 +42,16 @@ pub(crate) const ANY_PHASE: &[Section] = &[ToolSchemas, ContextItems, Summary, M
 /// The need of a window for a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Need {
-    /// The window must have it.
+    /// The window must have the section.
     Must,
-    /// The window may have it.
+    /// The window may have the section.
     May,
-    /// The window does not have it.
+    /// The window does not have the section.
     No,
 }
 
-/// Returns how much a window of this phase needs a section. Without a phase, it may have every
-/// section.
+/// Returns how much a window of this phase needs a section. Without a phase, a window may have
+/// every section.
 pub(crate) fn need(phase: Option<Phase>, section: Section) -> Need {
     let Some(rule) = RULES.iter().find(|rule| Some(rule.phase) == phase) else {
         return Need::May;

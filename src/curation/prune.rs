@@ -50,11 +50,11 @@ pub struct HistoryStats {
     pub items: u64,
     /// Cost in tokens.
     pub tokens: u64,
-    /// Maximum number of tokens that the model takes.
+    /// Maximum number of tokens that the model accepts.
     pub limit: u64,
     /// Tokens in percent of the limit.
     pub utilization_percent: f64,
-    /// True if that is more than the target.
+    /// True if the utilization is above the target.
     pub needs_pruning: bool,
     /// Name of the model.
     pub model: String,
@@ -76,8 +76,7 @@ impl PruneStats {
 /// last message stay.
 ///
 /// # Errors
-///
-/// [`BudgetTooSmall`] when those alone cost more.
+/// [`BudgetTooSmall`] when these messages alone cost more.
 pub fn prune(
     history: &History<'_>,
     max_tokens: Option<u64>,
@@ -93,8 +92,7 @@ pub fn prune(
 /// not.
 ///
 /// # Errors
-///
-/// Those of [`prune`].
+/// The errors of [`prune`].
 pub(crate) fn auto_manage(
     history: &History<'_>,
     max_tokens: Option<u64>,
@@ -110,7 +108,7 @@ pub(crate) fn auto_manage(
 }
 
 impl HistoryStats {
-    /// Returns the figures with `more` tokens added for text outside the history.
+    /// Returns these statistics with `more` tokens added for text outside the history.
     #[must_use]
     pub fn with(self, more: u64) -> Self {
         let tokens = self.tokens + more;
@@ -120,7 +118,7 @@ impl HistoryStats {
     }
 }
 
-/// Returns how full the model is with a history.
+/// Returns the share of the model's limit that a history fills.
 pub(crate) fn stats(history: &History<'_>, model: &Model) -> HistoryStats {
     let tokens = history.tokens();
     let limit = model.limit;

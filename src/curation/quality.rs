@@ -1,12 +1,13 @@
-//! The quality of a context, from 0 to 1: a weighted sum of four parts, which are returned with it.
+//! The quality of a context, from 0 to 1: a weighted sum of four parts, which are returned with the
+//! sum.
 
 /// Weight of the relevance. The four weights add up to 1.
 pub(crate) const RELEVANCE: f64 = 0.3;
 /// Weight of the coherence.
 pub(crate) const COHERENCE: f64 = 0.3;
-/// Weight of the session's part, which rates how often it was summarized.
+/// Weight of the session's part, which rates how often the session was summarized.
 pub(crate) const SESSION: f64 = 0.2;
-/// Weight of the room in the window.
+/// Weight of the free room in the window.
 pub(crate) const ROOM: f64 = 0.2;
 
 /// Number of summaries per turn that is rated best.
@@ -15,8 +16,7 @@ pub(crate) const SUMMARIES_PER_TURN: f64 = 0.1;
 /// The observations that the quality is computed from.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Observed {
-    /// Mean relevance of the memories found for this turn, from 0 to 1. It is 0 when none were
-    /// found.
+    /// Mean relevance of the memories found for this turn, from 0 to 1. 0 if none were found.
     pub relevance: f64,
     /// Coherence of the last answer as rated by an evaluator, from 0 to 1; `None` without a rating.
     pub coherence: Option<f64>,
@@ -42,7 +42,7 @@ pub struct Quality {
 /// A part of the quality.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QualityPart {
-    /// Name on the wire.
+    /// Name in the client protocol.
     pub name: &'static str,
     /// Value from 0 to 1.
     pub value: f64,

@@ -25,7 +25,8 @@ pub struct Report {
     pub tokens_after: u64,
     /// True if the counts are the model's own rather than estimates.
     pub exact: bool,
-    /// Costs of each section, in the order of the window. Sections without an offer are not listed.
+    /// Costs of each section, in the order of the window. Sections for which nothing was offered
+    /// are not listed.
     pub sections: Vec<SectionTokens>,
     /// Outcome of each part, in the order of the window.
     pub entries: Vec<Entry>,
@@ -60,7 +61,7 @@ pub struct Entry {
     pub reason: &'static str,
     /// Score, if the strategy gives scores.
     pub score: Option<Score>,
-    /// Cost of the whole part; 0 for a part that is not in the log.
+    /// Cost of the whole part; 0 for a note that replaces messages.
     pub before: u64,
     /// Cost in the window; 0 for a part that is left out.
     pub after: u64,
@@ -79,18 +80,19 @@ pub enum What {
     Note,
 }
 
-/// The common beginning of two windows. Bytes are those of the parts' contents, one after the
-/// other.
+/// The common beginning of two windows. Bytes are counted over the contents of the parts, one part
+/// after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 pub struct Stable {
     /// Number of bytes in common.
     pub bytes: u64,
-    /// Cost of the parts that are equal as a whole.
+    /// Cost of the leading parts that are entirely equal.
     pub tokens: u64,
     /// Offset of the first byte that differs, from 0. `None` when the windows are equal.
     pub first_difference: Option<u64>,
-    /// Section in which the new window differs. Also `None` when the new window only ends earlier.
+    /// Section in which the new window differs; `None` when the windows are equal, or when the new
+    /// window only ends earlier.
     pub section: Option<Section>,
 }
 
@@ -115,7 +117,7 @@ pub struct Run {
     pub after: u64,
 }
 
-/// A record of a window that tells how much of the next one is the same.
+/// A record of a window, with which the next window is compared.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Fingerprint {
     pub(super) prints: Vec<Print>,
@@ -214,8 +216,8 @@ impl Fingerprint {
     }
 }
 
-/// Returns the number of bytes that two texts have in common at their beginnings. Most pairs are
-/// the very same text.
+/// Returns the number of bytes that two texts have in common at their beginnings. Checks for equal
+/// texts first, since most pairs are equal.
 fn common(old: &Arc<str>, new: &Arc<str>) -> usize {
     if Arc::ptr_eq(old, new) || old == new {
         return old.len();

@@ -70,7 +70,7 @@ pub struct Sections {
     pub current_unit: Option<Counted>,
     /// Tests of the current unit.
     pub relevant_tests: Option<Counted>,
-    /// Tests that fail. In the testing phase they replace the relevant tests.
+    /// Tests that fail. In every phase except implementation, they replace the relevant tests.
     pub failures: Vec<Failure>,
     /// Units of the work, in the order of approval.
     pub units: Vec<CodeUnit>,
@@ -104,7 +104,7 @@ pub struct CodeUnit {
     pub name: String,
     /// Path of its file.
     pub path: String,
-    /// Implementation. Empty until there is one.
+    /// Code of the unit; empty until the unit is implemented.
     pub code: String,
     /// True if the implementation was approved.
     pub approved: bool,
@@ -129,8 +129,8 @@ fn format_failure(failure: &Failure) -> String {
     text
 }
 
-/// Returns a fence that no line of the text can end: at least three backquotes, and more than the
-/// text has in a row.
+/// Returns a Markdown fence that no line of the text can close: at least three backquotes, and more
+/// than the longest row of backquotes in the text.
 fn fence(text: &str) -> String {
     let runs = text.split(|c| c != '`').map(str::len);
     "`".repeat(runs.max().map_or(3, |longest| if longest < 3 { 3 } else { longest + 1 }))

@@ -1,8 +1,7 @@
-//! Summaries: choose the part of a history to fold, and describe it in a few words.
-//!
-//! A summary stands in for the units that it folds. A later summary folds the earlier one with more
-//! units, so that there is at most one. This module knows no provider and no store: a caller with a
-//! provider supplies the text, and the ledger is added in any case.
+//! Summaries: choose the part of a history to fold, and describe it in a few words. To fold units
+//! is to replace them with a summary. A later summary folds the earlier one together with more
+//! units, so that a conversation has at most one summary. This module uses no provider and no
+//! store: a caller with a provider supplies the text, and the ledger is added in any case.
 
 use serde::{Deserialize, Serialize};
 
@@ -45,12 +44,13 @@ pub struct Source<'a> {
     pub prior: Option<&'a Summary>,
     /// Messages to fold, in the order of the log.
     pub messages: &'a [&'a Message],
-    /// Number of turns they belong to, not counting those of the earlier summary; see
-    /// [`Folding::turns`].
+    /// Number of turns that the messages belong to, not counting the turns of the earlier summary;
+    /// see [`Folding::turns`].
     pub turns: u64,
     /// Measure of costs.
     pub measure: &'a Measure,
-    /// Maximum size of the ledger, in tokens. [`Ledger::within`] decides what goes first.
+    /// Maximum size of the ledger, in tokens. [`Ledger::within`] decides which entries are dropped
+    /// first.
     pub ledger_tokens: u64,
 }
 
@@ -59,11 +59,11 @@ pub struct Source<'a> {
 pub(crate) struct Folding {
     /// Indices of the units, in order.
     pub units: Vec<usize>,
-    /// Number of turns they belong to.
+    /// Number of turns that the units belong to.
     pub turns: u64,
 }
 
-/// Describes a part of a conversation in a few words.
+/// A summarizer, which describes a part of a conversation in a few words.
 pub trait Summarizer {
     /// Returns the description. Empty when the ledger is to stand alone.
     ///
@@ -73,7 +73,8 @@ pub trait Summarizer {
     /// down.
     fn summarize(&self, source: &Source<'_>) -> Result<String, SummaryError>;
 
-    /// Returns the ledger, which every summarizer makes of the same source in the same way.
+    /// Returns the ledger of the source. Every summarizer makes the same ledger from the same
+    /// source.
     fn ledger(&self, source: &Source<'_>) -> Ledger {
         source.ledger()
     }
@@ -96,7 +97,7 @@ pub enum SummaryError {
     NoSmaller {
         /// Cost of the summary, in tokens.
         summary: u64,
-        /// Cost of the messages it would replace, in tokens.
+        /// Cost of the messages and the earlier summary that it would replace, in tokens.
         source_tokens: u64,
     },
     /// The summarizer failed.
@@ -116,8 +117,8 @@ pub(crate) fn folding(history: &History<'_>, recent_turns: usize) -> Folding {
     Folding { turns: turns_of(history, &units), units }
 }
 
-/// Like [`folding`], but keeps the last `recent_messages` messages, with every unit that reaches
-/// into them.
+/// Like [`folding`], but keeps the last `recent_messages` messages, and every unit that contains
+/// one of these messages.
 pub(crate) fn folding_messages(history: &History<'_>, recent_messages: usize) -> Folding {
     let newest = history.messages.len().saturating_sub(recent_messages);
     let is_old = |unit: &&Unit| {
@@ -157,7 +158,7 @@ fn turns_of(history: &History<'_>, units: &[usize]) -> u64 {
 }
 
 /// Makes a summary. Joins the counts and ledgers of the earlier summary and of the messages, and
-/// puts the summarizer's words before them.
+/// adds the summarizer's words.
 ///
 /// # Errors
 ///
@@ -190,7 +191,7 @@ impl Source<'_> {
         messages + self.prior.map_or(0, |prior| self.measure.note(&prior.render()))
     }
 
-    /// Returns the ledger of the messages and the earlier summary, within its size.
+    /// Returns the ledger of the messages and the earlier summary, cut to its maximum size.
     pub fn ledger(&self) -> Ledger {
         let prior = self.prior.map_or_else(Ledger::default, |prior| prior.ledger.clone());
         prior.and(self.messages.iter().copied()).within(self.ledger_tokens, self.measure)
@@ -210,7 +211,7 @@ impl Source<'_> {
 }
 
 impl Summary {
-    /// Returns the text of the message that replaces the folded ones: a line of counts, the
+    /// Returns the text of the message that replaces the folded messages: a line of counts, the
     /// description, and the ledger.
     pub fn render(&self) -> String {
         let ledger = self.ledger.render();

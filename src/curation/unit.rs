@@ -12,7 +12,7 @@ use crate::tokens::Measure;
 pub struct History<'a> {
     /// Messages in view, oldest first.
     pub messages: Vec<&'a Message>,
-    /// Units, in the order of their first messages. Each message is in exactly one.
+    /// Units, in the order of their first messages. Each message is in exactly one unit.
     pub units: Vec<Unit>,
     /// Measure of a message's cost.
     pub measure: &'a Measure,
@@ -23,26 +23,26 @@ pub struct History<'a> {
 pub struct Unit {
     /// Indices into the history's messages, in ascending order; at least one.
     pub members: Vec<usize>,
-    /// Cost of all of them, in tokens.
+    /// Cost of all members, in tokens.
     pub tokens: u64,
     /// Reason why the unit cannot be left out; `None` if it can.
     pub kept: Option<Kept>,
-    /// True if it is a result without its call in view.
+    /// True if the unit is a tool result whose call is not in view.
     pub orphan: bool,
 }
 
 /// The reasons why a unit cannot be left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kept {
-    /// It is a system prompt.
+    /// The unit is a system prompt.
     System,
-    /// It is pinned.
+    /// The unit contains a pinned message.
     Pinned,
-    /// It is the user's first message.
+    /// The unit is the user's first message.
     FirstUser,
-    /// It is the user's last message.
+    /// The unit is the user's last message.
     LastUser,
-    /// It contains a call that has no result yet.
+    /// The unit contains a call that has no result yet.
     InFlight,
 }
 

@@ -1,11 +1,10 @@
 //! Builds a window: the messages for a model, within a number of tokens, with a report that gives
-//! the reasons.
-//!
-//! Sections are admitted first, and the messages get the rest. If not everything fits, parts are
-//! left out in this order: previous units, least recent first; then memories, implementations,
-//! tests, types, context items and the summary, unless the phase requires them; then older
-//! messages; then the texts that the phase requires. Tools, system prompt, design document, current
-//! unit and messages that cannot be left out always stay, or there is no window.
+//! the reasons. Sections are admitted first, and the messages get the rest. If not everything fits,
+//! parts are left out in this order: older messages; then previous units, least recent first; then
+//! memories, implementations, tests, types, context items and the summary, unless the phase
+//! requires them; then the newest message; then the texts that the phase requires. Previous units
+//! take at most half of the room that is left when it is their turn. Tools, system prompt, design
+//! document, current unit and messages that cannot be left out always stay, or there is no window.
 
 mod report;
 
@@ -23,7 +22,7 @@ use crate::session::message::{Phase, Role, ToolCall};
 /// The input for building a window.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
-    /// Texts that it can have besides the messages.
+    /// Texts that the window can have besides the messages.
     pub sections: &'a Sections,
     /// Messages in view, and the measure of costs.
     pub history: &'a History<'a>,
@@ -61,11 +60,11 @@ pub struct Part {
     pub role: Role,
     /// The text.
     pub content: Arc<str>,
-    /// Number of the message that it shows; `None` for other texts.
+    /// Number of the message that the part shows; `None` for other texts.
     pub message: Option<u64>,
-    /// Calls of an assistant's message.
+    /// Tool calls of an assistant's message.
     pub tool_calls: Vec<ToolCall>,
-    /// Id of the call that it answers.
+    /// Id of the call that a tool's message answers.
     pub tool_call_id: Option<String>,
     /// Cost in tokens.
     pub tokens: u64,
@@ -86,7 +85,7 @@ pub struct WindowUsage {
     pub current_context: u64,
     /// Cost of the messages.
     pub messages: u64,
-    /// Cost of everything, including what has no figure of its own here.
+    /// Cost of the whole window, including the parts that have no field of their own here.
     pub total: u64,
 }
 
@@ -111,7 +110,8 @@ pub fn build(request: &Request<'_>) -> Result<Window, BudgetTooSmall> {
     Ok(Window { parts, tokens, report, usage })
 }
 
-/// Returns the cost of the messages that cannot be left out, if they and the untrimmable texts fit.
+/// Returns the cost of the messages that cannot be left out, if these messages and the texts that
+/// are never trimmed fit.
 fn check(request: &Request<'_>, offer: &Offer) -> Result<u64, BudgetTooSmall> {
     let Request { history, max_tokens, .. } = *request;
     let kept = history.units.iter().filter(|unit| unit.kept.is_some());

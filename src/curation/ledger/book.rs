@@ -1,4 +1,4 @@
-//! The ledger while it is being written. Finds the entries that a new one repeats or supersedes.
+//! The ledger while it is being written. Finds the entries that a new entry repeats or supersedes.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,7 +7,7 @@ use super::number::Amount;
 use super::{Entry, Kind, Ledger, Quantity, Voice, Withdrawal, Withdrawn};
 use crate::retrieval::words::stems;
 
-/// Maximum number of withdrawals kept for an older ledger.
+/// Maximum number of withdrawals kept for an older ledger that may be merged.
 const WITHDRAWALS: usize = 64;
 /// Number of the newest quantities that a new one is compared with, so that writing takes no longer
 /// in a full ledger than in an empty one.
@@ -33,7 +33,7 @@ pub(super) struct Book {
 
 struct Held {
     slot: usize,
-    /// Stems of the words for the thing it measures.
+    /// Stems of the words for the thing that is measured.
     key: BTreeSet<String>,
     amount: Amount,
     quantity: Quantity,
@@ -43,7 +43,7 @@ struct Held {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Related {
     Same,
-    /// They may be the same or not.
+    /// The subjects may be the same or not.
     Doubtful,
     Not,
 }
@@ -221,9 +221,9 @@ impl Book {
         found.map(|held| held.quantity.subject.clone())
     }
 
-    /// Drops entries with another amount of the same subject. A statement takes over the new amount
-    /// instead, since it may contain more than the number. Entries that may be about the same
-    /// subject are marked.
+    /// Drops numbers with another amount of the same subject. Statements stay and take over the new
+    /// amount, since they may contain more than the number. Numbers and requests that may be about
+    /// the same subject are marked.
     fn supersede(&mut self, newer: &Quantity) {
         let (subject, amount) = (key(&newer.subject), Amount::of(&newer.amount));
         for held in [&mut self.stated, &mut self.shown] {

@@ -13,10 +13,10 @@ impl Ledger {
     /// most valuable:
     ///
     /// 1. paths and numbers that were seen once, and only in outputs,
-    /// 2. those seen more than once, and errors,
+    /// 2. paths and numbers that were seen more than once, but only in outputs; and errors,
     /// 3. paths, commands and numbers that the model mentioned once in passing; and remarks of the
-    ///    person,
-    /// 4. other paths, commands and numbers, tasks that were only seen in code, and the person's
+    ///    user,
+    /// 4. other paths, commands and numbers, tasks that were only seen in code, and the user's
     ///    requests,
     /// 5. decisions and tasks,
     /// 6. constraints.

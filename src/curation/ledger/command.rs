@@ -87,7 +87,7 @@ fn is_command(text: &str, introduced: bool) -> bool {
         && (known && (arguments || introduced) || introduced && arguments && is_program(program))
 }
 
-/// Returns whether a word could be the name of a program, or a setting before one.
+/// Returns whether a word could be the name of a program, or a setting before it such as `A=1`.
 fn is_program(word: &str) -> bool {
     word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=".contains(c))
         && word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '.' || c == '/')

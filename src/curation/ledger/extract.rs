@@ -1,7 +1,6 @@
-//! Reads messages line by line into the ledger.
-//!
-//! Text of people and of the model is read as sentences. From outputs of tools and quoted code,
-//! only lines with a clear form are taken, and only a limited number.
+//! Reads messages line by line into the ledger. Texts of the user and the model are read as
+//! sentences. From outputs of tools and quoted code, only lines with a clear form are taken, and
+//! only a limited number.
 
 use std::sync::LazyLock;
 
@@ -16,17 +15,17 @@ use super::{Kind, Voice, command, number, path};
 use crate::retrieval::words::ends;
 use crate::session::message::{Message, Role, ToolCall};
 
-/// Maximum number each of paths, numbers and errors taken from one output of a tool. A listing of a
-/// thousand files says little about each.
+/// Maximum number of paths taken from one output of a tool, and also of numbers and of errors. A
+/// listing of a thousand files says little about each file.
 const OF_AN_OUTPUT: usize = 20;
 /// Maximum length of a line, in bytes. Longer lines are data, not text.
 const LONGEST_LINE: usize = 2000;
 /// Number of bytes read from one output of a tool, half of them from each end.
 const READ_OF_AN_OUTPUT: usize = 32 * 1024;
-/// Maximum length of an argument, in bytes. Longer ones are contents of files.
+/// Maximum length of an argument, in bytes. Longer arguments are contents of files.
 const LONGEST_ARGUMENT: usize = 400;
 
-/// Reads a message into the book.
+/// Reads a message into the ledger.
 pub(super) fn message(message: &Message, book: &mut Book) {
     let voice = match message.role {
         Role::System | Role::User => Voice::Person,

@@ -23,7 +23,7 @@ pub(super) enum Force {
 
 /// Words that oblige, forbid or allow, or that mean always or never.
 static RULES: LazyLock<HashSet<&str>> = LazyLock::new(|| phrases("rule"));
-/// Phrases with the same meaning.
+/// Phrases that oblige, forbid or allow, or that mean always or never.
 static RULE_PHRASES: LazyLock<Vec<&str>> = LazyLock::new(|| phrases("rule-phrase"));
 /// Words of wishes.
 static WISHES: LazyLock<HashSet<&str>> = LazyLock::new(|| phrases("wish"));
@@ -39,10 +39,12 @@ const REPORTED: &[&str] = &["i", "it", "they", "he", "she", "that", "which", "wh
 static TAGS: LazyLock<Vec<&str>> = LazyLock::new(|| phrases("tag"));
 /// Maximum length of a sentence, in bytes. Longer texts between two stops are data.
 const LONGEST: usize = 600;
-/// Minimum number of words. A shorter sentence says nothing without its context.
+/// Minimum number of words of a wish or remark. A shorter sentence says nothing without its
+/// context.
 const FEWEST_WORDS: usize = 4;
 
-/// Returns how binding a person's sentence is, or `None` for a question, an exclamation or data.
+/// Returns how binding a person's sentence is, or `None` for a question, data, or a sentence that
+/// is too short to say anything.
 pub(super) fn force(sentence: &str) -> Option<Force> {
     if sentence.len() > LONGEST || !is_prose(sentence) {
         return None;

@@ -46,7 +46,7 @@ impl Classes {
         LEXICON.classes.get(word).copied().unwrap_or_default()
     }
 
-    /// Returns whether it has at least one of these.
+    /// Returns whether the set has at least one of these classes.
     pub(super) fn any(self, of: &[Self]) -> bool {
         of.iter().any(|class| self.0 & class.0 != 0)
     }

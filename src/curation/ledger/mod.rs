@@ -49,14 +49,14 @@ pub struct Entry {
     pub text: String,
     /// Number of the message with its last mention.
     pub origin: u64,
-    /// Number of places where it was found.
+    /// Number of places where the entry was found.
     pub times: u32,
     /// Author of the words.
     pub voice: Voice,
-    /// Quantities in it that a later message can supersede.
+    /// Quantities in the text that a later message can supersede.
     #[serde(default)]
     pub values: Vec<Quantity>,
-    /// True if a later statement may have replaced it.
+    /// True if a later statement may have replaced the entry.
     #[serde(default)]
     pub earlier: bool,
 }
@@ -65,13 +65,15 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Quantity {
-    /// Thing it measures, in the words of the message. Empty if only earlier messages can tell.
+    /// Thing that is measured, in the words of the message. Empty if only earlier messages name it.
     pub subject: String,
     /// Number with its unit, as it was written.
     pub amount: String,
-    /// True if it was observed. Observed numbers do not supersede stated ones.
+    /// True if the number was observed, not stated. Observed numbers do not supersede stated
+    /// numbers.
     pub observed: bool,
-    /// True if the subject is not a name but a set of words of the sentence that could name it.
+    /// True if the subject is not a name, but a set of words of the sentence that could name the
+    /// thing.
     #[serde(default)]
     pub loose: bool,
 }
@@ -82,7 +84,7 @@ pub struct Quantity {
 pub struct Withdrawal {
     /// Kind of thing that is taken back.
     pub what: Withdrawn,
-    /// Words that name it.
+    /// Words that name the thing.
     pub words: String,
 }
 
@@ -93,7 +95,7 @@ names! {
         Constraint => "constraint",
         /// Something that was chosen.
         Decision => "decision",
-        /// Any other wish, request or remark of the person.
+        /// Any other wish, request or remark of the user.
         Request => "request",
         /// Something that is still to be done.
         Task => "task",
@@ -111,7 +113,7 @@ names! {
 names! {
     /// The source of an entry.
     Voice {
-        /// Words of the person or the system prompt.
+        /// Words of the user or the system prompt.
         Person => "person",
         /// Words of the model or its tool calls.
         Model => "model",
@@ -127,7 +129,7 @@ names! {
         Task => "task",
         /// An earlier choice.
         Choice => "choice",
-        /// An earlier rule of the person.
+        /// An earlier rule of the user.
         Rule => "rule",
         /// A path that has a new name.
         Path => "path",
@@ -140,8 +142,8 @@ impl Ledger {
         Self::default().and(messages)
     }
 
-    /// Adds newer messages, in the order of the log. The ledger so far gives them their context, as
-    /// for "make it 40 s" or "45 s now, 30 s did not work".
+    /// Adds newer messages, in the order of the log. The entries so far give the messages their
+    /// context, as for "make it 40 s" or "45 s now, 30 s did not work".
     #[must_use]
     pub fn and<'a>(self, messages: impl IntoIterator<Item = &'a Message>) -> Self {
         let mut book = book::Book::open(self);
@@ -151,8 +153,8 @@ impl Ledger {
         book.close()
     }
 
-    /// Merges this ledger with a newer one. Joins entries that both have, and drops entries that
-    /// the newer one supersedes or withdraws.
+    /// Merges this ledger with a newer one. Joins entries that both ledgers have, and drops entries
+    /// that the newer ledger supersedes or withdraws.
     #[must_use]
     pub fn merge(self, newer: Self) -> Self {
         let mut book = book::Book::open(self);

@@ -168,7 +168,7 @@ impl Number {
         Some(Self { start: at, end, text, has_unit, named, glued: name.is_some() })
     }
 
-    /// Returns whether the words before it say that the number no longer holds.
+    /// Returns whether the words before the number say that it no longer holds.
     fn is_former(&self, words: &[Word<'_>]) -> bool {
         let before = |back: usize| self.start.checked_sub(back).map(|at| &words[at]);
         let Some(last) = before(1) else { return false };
@@ -179,7 +179,7 @@ impl Number {
         two || last.is(&[Classes::FORMER]) || last.raw.eq_ignore_ascii_case("(was")
     }
 
-    /// Returns whether the words after it reject the number: "30 s did not work".
+    /// Returns whether the words after the number reject it: "30 s did not work".
     fn is_refused(&self, words: &[Word<'_>]) -> bool {
         const FAR: usize = 4;
         let end = (self.end + FAR).min(words.len());
@@ -190,8 +190,8 @@ impl Number {
         !words[self.end - 1].ends && words[self.end..end].iter().any(refusing)
     }
 
-    /// Returns the thing that is measured: its own name, the linked words before it, or the words
-    /// after it.
+    /// Returns the thing that is measured: the name in one word with the number, the linked words
+    /// before the number, the words after it, or the topic of an earlier clause.
     fn subject(&self, words: &[Word<'_>]) -> Option<String> {
         if self.glued {
             return self.named.clone();

@@ -44,7 +44,7 @@ const REPORTING: &[&str] = &[
     "i", "it", "they", "he", "she", "that", "we", "which", "who", "has", "have", "is", "was", "you",
 ];
 
-/// Finds the phrases in a text, and has the meaning of each.
+/// Finder of the phrases in a text, with the meaning of each phrase.
 static FINDER: LazyLock<Option<(AhoCorasick, Vec<Cue>)>> = LazyLock::new(|| {
     let with_cue = |(class, cue)| phrases::<Vec<_>>(class).into_iter().map(move |text| (text, cue));
     let (phrases, cues): (Vec<&str>, Vec<Cue>) = CUES.into_iter().flat_map(with_cue).unzip();

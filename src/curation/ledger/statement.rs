@@ -41,7 +41,7 @@ impl Place {
     }
 }
 
-/// Writes the content of a sentence into the book.
+/// Writes the content of a sentence into the ledger.
 pub(super) fn read(sentence: &str, place: Place, book: &mut Book) {
     let found = cues(sentence);
     let kind = kind(sentence, &found, place);

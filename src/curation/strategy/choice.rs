@@ -2,9 +2,9 @@
 
 use super::super::unit::History;
 
-/// Chooses the part of a history to show.
+/// A strategy, which chooses the part of a history to show.
 pub trait Strategy: Sync {
-    /// Returns the name on the wire.
+    /// Returns the name of the strategy in the client protocol.
     fn name(&self) -> &'static str;
 
     /// Describes the strategy in a sentence, for the documentation.
@@ -12,7 +12,7 @@ pub trait Strategy: Sync {
 
     /// Chooses the messages to show. The result costs at most [`Aim::budget`]. Every unit of the
     /// history has a verdict in [`Projection::verdicts`], and units that cannot be left out are
-    /// shown unchanged. The caller makes sure that those fit.
+    /// shown unchanged. The caller makes sure that these units fit.
     fn project(&self, history: &History<'_>, aim: &Aim<'_>) -> Projection;
 }
 
@@ -34,7 +34,7 @@ pub struct Projection {
     pub verdicts: Vec<Verdict>,
 }
 
-/// Something that is shown.
+/// A message or a note to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Shown {
     /// A whole message, by its index in the history.

@@ -24,12 +24,12 @@ pub const SUCCESS: f64 = 10.0;
 pub const TOOL: f64 = 10.0;
 /// Points for changing files.
 pub const OPERATION: f64 = 20.0;
-/// Maximum of the last four together.
+/// Maximum of the points for errors, successes, tools and changed files together.
 pub const KEYWORDS_AT_MOST: f64 = 25.0;
-/// Points for length.
+/// Points for a long text.
 pub const LENGTH: f64 = 5.0;
 
-/// Keeps the messages with the highest scores.
+/// The strategy that keeps the messages with the highest scores.
 pub struct Importance;
 
 const LAST: &str = "the last message";
@@ -62,8 +62,8 @@ impl Strategy for Importance {
     }
 }
 
-/// Gives each unit the score of its highest-scoring message; of several such messages, the oldest
-/// counts.
+/// Returns for each unit the score of its highest-scoring message; of several such messages, the
+/// oldest counts.
 pub fn scores(history: &History<'_>) -> Vec<Score> {
     let spoken = |message: &&&Message| message.role != Role::System;
     let count = history.messages.iter().filter(spoken).count();

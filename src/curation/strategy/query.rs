@@ -1,11 +1,11 @@
-//! `query`: keeps the units that fit a question best.
+//! The strategy `query`: keeps the units that fit a question best.
 
 use super::selection::Selection;
 use super::{Aim, Projection, Shown, Strategy, rank};
 use crate::curation::unit::History;
 
-/// Ranks the units by a query and keeps the best that fit, whole and in the order of the log.
-/// Without a query, the user's last message is used.
+/// The strategy that ranks the units by a query and keeps the best that fit, whole and in the order
+/// of the log. Without a query, it uses the user's last message.
 pub(super) struct Query;
 
 impl Strategy for Query {

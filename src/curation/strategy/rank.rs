@@ -14,9 +14,9 @@ const NEIGHBOUR: f64 = 0.85;
 const SECOND_NEIGHBOUR: f64 = 0.1;
 /// Maximum number of bytes of a query that are read.
 const MOST_READ: usize = 16 << 10;
-/// Bonus of the newest unit over the oldest; the best match scores 1 by words. It is so small that
-/// it only decides between units that fit equally well: if a value was changed later, the later one
-/// is shown.
+/// Bonus of the newest unit over the oldest; the best match scores 1 by words. The bonus decides
+/// only between units that fit about equally well: if a value was changed later, the later value is
+/// shown.
 const RECENCY: f64 = 0.05;
 /// Bonus for mentioning an error, and again for changing a file.
 const IMPORTANCE: f64 = 0.02;
@@ -53,7 +53,8 @@ pub(super) fn verdict(kept: Option<Kept>, fate: Fate, score: Score) -> Verdict {
     Verdict { fate, reason: kept.map_or(ranked, Kept::reason), score: Some(score) }
 }
 
-/// Returns the indices of the units, best first. Ties go to the newer one.
+/// Returns the indices of the units, best first. Of units with the same score, the newer comes
+/// first.
 pub(super) fn best_first(scores: &[Score]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..scores.len()).collect();
     order.sort_by(|a, b| scores[*b].total.total_cmp(&scores[*a].total).then(b.cmp(a)));

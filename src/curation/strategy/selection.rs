@@ -1,4 +1,4 @@
-//! A selection of whole units in progress: which are kept, their cost, and the resulting
+//! A selection of whole units in progress: the kept units, their cost, and the resulting
 //! projection. Units that cannot be left out are kept from the start.
 
 use super::{Fate, Projection, Score, Shown, Verdict};

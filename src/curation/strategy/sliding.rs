@@ -6,7 +6,7 @@ use super::selection::Selection;
 use super::{Aim, Projection, Strategy};
 use crate::curation::unit::History;
 
-/// Keeps the first message and the newest ones.
+/// The strategy that keeps the first message and the newest messages.
 pub struct Sliding;
 
 const FIRST: &str = "the first message";

@@ -1,10 +1,10 @@
-//! `tiered`: first gives up the parts that are easiest to get back. Works in batches, so that most
-//! windows begin with the same bytes as the one before.
+//! The strategy `tiered`: first gives up the parts that are easiest to get back. Works in batches,
+//! so that most windows begin with the same bytes as the window before.
 //!
 //! Each tier starts with the oldest messages. First, a line replaces the result of a read if the
 //! same file was read again later. Then only the beginning and the end of large results stay. Then
-//! a line replaces any other result. At last whole units are dropped, and a note keeps their
-//! ledger. Each replacement names the message with the original.
+//! a line replaces any other result. At last, whole units are dropped, and a note keeps their
+//! ledger, the list of their facts. Each replacement names the message with the original.
 
 mod asked;
 mod fold;
@@ -117,8 +117,8 @@ impl<'a, 'h> Draft<'a, 'h> {
         Note::of(self.history, &dropped.collect::<Vec<_>>(), room)
     }
 
-    /// Lists the messages in the order of the log, with the note in the place of the first missing
-    /// one.
+    /// Lists the messages in the order of the log, with the note in the place of the first left-out
+    /// message.
     fn show(self, mut note: Option<Note>) -> Projection {
         let verdicts = (0..self.history.units.len()).map(|at| self.verdict(at)).collect();
         let mut shown = Vec::new();

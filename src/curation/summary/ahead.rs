@@ -19,7 +19,7 @@ pub struct Ahead {
     pub ledger_tokens: u64,
 }
 
-/// A summarizer like [`Extractive`] that knows the ledger if the summary is the expected one.
+/// A summarizer like [`Extractive`] that already has the ledger if the source is the expected one.
 #[derive(Default)]
 pub struct Prepared(Option<(Ahead, Ledger)>);
 
@@ -38,7 +38,7 @@ impl Ahead {
         Prepared(Some((self, ledger)))
     }
 
-    /// Returns whether the ledger of the source is the one that was expected.
+    /// Returns whether the source is the expected one, so that it has the same ledger.
     fn is_of(&self, source: &Source<'_>) -> bool {
         let same = |(held, message): (&Arc<Message>, &&Message)| std::ptr::eq(&**held, *message);
         self.prior.as_ref().map(|prior| &prior.ledger) == source.prior.map(|prior| &prior.ledger)
@@ -50,7 +50,7 @@ impl Ahead {
 }
 
 impl Prepared {
-    /// Returns whether the ledger of the source is known.
+    /// Returns whether the ledger of the source was made ahead of time.
     pub fn fits(&self, source: &Source<'_>) -> bool {
         self.0.as_ref().is_some_and(|(ahead, _)| ahead.is_of(source))
     }

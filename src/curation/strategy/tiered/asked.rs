@@ -1,4 +1,5 @@
-//! The tiers with a query: its ranking decides which older units stay.
+//! The strategy `tiered` with a query: the ranking of the units by the query decides which older
+//! units stay.
 //!
 //! The shown messages then depend on the query, so a cached prompt is valid only up to the first
 //! unit that another query would not show.
@@ -11,7 +12,7 @@ use crate::session::message::Role;
 
 /// Share of the budget for the newest units, whatever the query.
 const RECENT: f64 = 0.1;
-/// Results with more tokens show only their beginning and end.
+/// Size in tokens above which only the beginning and the end of a result are shown.
 const LARGE: u64 = 2000;
 /// Minimum room for trying to fit the beginning and end of a large result, in tokens.
 const ROOM_FOR_ENDS: u64 = 200;

@@ -1,9 +1,8 @@
-//! Replays a history from its beginning, and gives up old parts whenever it grows too large.
-//!
-//! The choice depends only on the messages up to that point. A history and a longer version of it
-//! are therefore shown the same, up to the place where the longer one gives up more, and a cached
-//! prompt stays valid in between. Costs of shortened messages are guessed here, and counted later
-//! for the messages that remain.
+//! Replays a history from its beginning, and gives up old parts whenever the history grows too
+//! large. Each choice depends only on the messages up to that point. A longer version of a history
+//! therefore begins with the same choices, up to the point where it gives up more parts, and a
+//! cached prompt stays valid until then. Costs of shortened messages are guessed here, and counted
+//! later for the messages that remain.
 
 use super::reads::Reads;
 use crate::curation::unit::{History, Kept};
@@ -19,7 +18,8 @@ const TARGET: f64 = 0.5;
 const RECENT: f64 = 0.25;
 /// Share of the budget for the note about left-out messages.
 const RESERVE: f64 = 0.05;
-/// Results with more tokens are cut before other results are left out.
+/// Size in tokens above which a result is cut to its beginning and end, before smaller results are
+/// left out.
 const LARGE: u64 = 2000;
 /// Guessed cost of a line that replaces a result.
 const LINE: u64 = 30;
@@ -65,12 +65,13 @@ pub(super) struct Fold<'a, 'h> {
     fixed: u64,
     last_user: Option<usize>,
     reads: Reads<'h>,
-    /// Index of the message that each tier has reached.
+    /// Index of the message up to which large results were cut.
     spilled: usize,
+    /// Index of the message up to which results were replaced by a line.
     masked: usize,
-    /// Index of the unit up to which units were dropped, and the units before it that could not be
-    /// dropped at that time.
+    /// Index of the unit up to which units were dropped.
     dropped: usize,
+    /// Units before `dropped` that could not be dropped at that time.
     passed: Vec<usize>,
     /// True once the room for the note is counted.
     noted: bool,
@@ -142,7 +143,7 @@ impl<'a, 'h> Fold<'a, 'h> {
         }
     }
 
-    /// Returns the first of the newest messages that stay whole.
+    /// Returns the index of the first of the newest messages that stay whole.
     fn recent(&self, now: usize) -> usize {
         let mut room = self.budget.saturating_sub(self.fixed) as f64 * RECENT;
         let mut first = now;

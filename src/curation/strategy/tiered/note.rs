@@ -1,11 +1,13 @@
-//! The note that replaces left-out messages: their number, a way to get them, and their ledger.
+//! The note that replaces left-out messages. It tells how many they are and how to get them, and
+//! contains their ledger.
 
 use crate::curation::ledger::Ledger;
 use crate::curation::unit::History;
 use crate::session::message::{Message, Role};
 
-/// Maximum number of bytes read for the ledger: first messages of people, then of the model, the
-/// newest first. This must be quick; a longer history has its ledger in its summary.
+/// Maximum number of bytes read for the ledger: first the messages of the user, then those of the
+/// model, each from the newest on. The limit keeps this quick; the summary of a longer history
+/// contains its ledger.
 const READ: usize = 12 * 1024;
 
 /// A system message about left-out messages.

@@ -1,11 +1,11 @@
-//! Finds results that show a file which was read again later.
+//! Finds tool results that show a file which was read again later.
 
 use std::collections::HashMap;
 
 use crate::curation::unit::History;
 use crate::session::message::{Message, Role, ToolCall};
 
-/// The reads so far, and those that a later one repeats.
+/// The reads so far, and the reads that a later one repeats.
 #[derive(Default)]
 pub(super) struct Reads<'h> {
     /// Newest read of each file.
@@ -34,7 +34,7 @@ impl<'h> Reads<'h> {
         }
     }
 
-    /// Takes out the reads before `end` that a later one repeats.
+    /// Removes and returns the reads before `end` that a later read repeats, with the later reads.
     pub(super) fn repeated(&mut self, end: usize) -> Vec<(usize, usize)> {
         let (old, newer) = self.repeated.drain(..).partition(|(older, _)| *older < end);
         self.repeated = newer;
@@ -69,8 +69,8 @@ fn has_field_like(arguments: &str, part: &str) -> bool {
     })
 }
 
-/// Returns the text of a field of a JSON object without parsing the whole object. It runs for every
-/// call of a history, so it must be fast.
+/// Returns the text of a field of a JSON object without parsing the whole object. This function
+/// runs for every call of a history, so it must be fast.
 fn string_field<'a>(arguments: &'a str, name: &str) -> Option<&'a str> {
     for (at, _) in arguments.match_indices(name) {
         let quoted = arguments[..at].ends_with('"');
