@@ -3,11 +3,11 @@
 SHELL := /bin/bash
 PREFIX ?= $(HOME)/.local
 
-.PHONY: help setup setup-bench setup-demo build build-demo test demo pictures docs dist install bench bench-curation bench-hostile clean
+.PHONY: help setup setup-bench setup-demo build build-demo test test-emacs30 demo pictures docs dist install bench bench-curation bench-hostile clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
 setup: ## install the system packages that build, test and docs need
 	@scripts/setup test
@@ -23,6 +23,11 @@ build: ## compile the server for use, into target/release
 
 test: setup ## check and test everything; ends with one line of counts
 	@scripts/test
+
+test-emacs30: ## test the Emacs package with Emacs 30.1 and Debian 13, compiled and as native code
+	@scripts/emacs30 root
+	cargo build --locked
+	@scripts/emacs30 && scripts/emacs30 native
 
 build-demo:
 	cargo build --locked

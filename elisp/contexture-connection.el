@@ -91,13 +91,20 @@ OWN calls are those that each connect makes anew."
 
 (defun contexture--new-connection (target)
   "Return a new connection to TARGET, not yet connected."
-  (let ((size contexture-events-buffer-size))
-    (apply #'make-instance 'contexture-connection
-           :name "contexture" :target target
-           :notification-dispatcher #'contexture--queue-news
-           (if (fboundp 'jsonrpc-convert-from-endpoint) ; jsonrpc 1.0.24, Emacs 30
-               (list :events-buffer-config (list :size size :format 'full))
-             (list :events-buffer-scrollback-size size)))))
+  (let* ((size contexture-events-buffer-size)
+         (new (fboundp 'jsonrpc-convert-from-endpoint)) ; jsonrpc 1.0.24, Emacs 30
+         (connection
+          (apply #'make-instance 'contexture-connection
+                 :name "contexture" :target target
+                 :notification-dispatcher #'contexture--queue-news
+                 (if new
+                     (list :events-buffer-config (list :size size :format 'lisp))
+                   (list :events-buffer-scrollback-size size)))))
+    ;; The newer one makes a buffer even if it puts nothing there: hide it.
+    (when (and new (<= size 0))
+      (setf (slot-value connection '-events-buffer)
+            (get-buffer-create " *contexture events*" t)))
+    connection))
 
 (cl-defmethod jsonrpc-running-p ((connection contexture-connection))
   "Return non-nil if CONNECTION has reached its server."
@@ -107,7 +114,7 @@ OWN calls are those that each connect makes anew."
 
 (defun contexture--start (connection)
   "Start connecting CONNECTION to its server, without waiting."
-  (when-let ((timer (oref connection retry-timer)))
+  (when-let* ((timer (oref connection retry-timer)))
     (cancel-timer timer)
     (oset connection retry-timer nil))
   (oset connection state 'starting)
@@ -151,7 +158,7 @@ OWN calls are those that each connect makes anew."
   "Delete PROCESS and the pipe of its log."
   (set-process-sentinel process #'ignore)
   (delete-process process)
-  (when-let ((log (process-get process 'contexture-log)))
+  (when-let* ((log (process-get process 'contexture-log)))
     (delete-process log)))
 
 (defun contexture--greet (connection)
@@ -211,7 +218,7 @@ Do nothing if they are the ones asked for last."
 The oldest one fails if the server has died too often while handling it."
   (let ((calls (cl-remove-if #'contexture--call-own
                              (contexture--unanswered-calls connection))))
-    (when-let ((oldest (car calls)))
+    (when-let* ((oldest (car calls)))
       (when (>= (contexture--call-deaths oldest) contexture-resend-limit)
         (pop calls)
         (contexture--settle
@@ -231,7 +238,7 @@ so the call was given up: %s"
 
 (defun contexture--sentinel (process event)
   "Handle EVENT of PROCESS: it was opened, continued or lost."
-  (when-let ((connection (process-get process 'contexture-connection)))
+  (when-let* ((connection (process-get process 'contexture-connection)))
     (when (eq process (oref connection process))
       (condition-case problem
           (pcase (process-status process)
@@ -256,8 +263,8 @@ so the call was given up: %s"
     (oset connection subscribed nil)
     (when process (contexture--delete-process process))
     (contexture--drop-own-calls connection)
-    (when-let ((oldest (and started
-                            (car (contexture--unanswered-calls connection)))))
+    (when-let* ((oldest (and started
+                             (car (contexture--unanswered-calls connection)))))
       (cl-incf (contexture--call-deaths oldest)))
     (unless started (contexture--later #'run-hooks 'contexture-disconnected-hook))
     (unless (oref connection useful) (cl-incf (oref connection failures)))
@@ -356,7 +363,7 @@ try again later (see `contexture-queue-limit')")))
 
 (defun contexture--pump (connection)
   "Write CONNECTION's queue to its process, as far as the pipe has room."
-  (when-let ((timer (oref connection write-timer)))
+  (when-let* ((timer (oref connection write-timer)))
     (cancel-timer timer)
     (oset connection write-timer nil))
   (let ((process (oref connection process))
@@ -414,7 +421,7 @@ that makes none in fifty milliseconds is stopped or busy."
 
 (defun contexture--filter (process chunk)
   "Collect CHUNK from PROCESS and handle the lines it completes."
-  (when-let ((connection (process-get process 'contexture-connection)))
+  (when-let* ((connection (process-get process 'contexture-connection)))
     (when (eq process (oref connection process))
       (contexture--collect connection chunk)
       (contexture--drain connection))))
@@ -465,7 +472,7 @@ Answers to calls that nobody waits for are dropped."
              (oset connection useful t)
              (oset connection failures 0))
            (jsonrpc-connection-receive
-            connection (if-let ((failure (plist-get message :error)))
+            connection (if-let* ((failure (plist-get message :error)))
                            (list :id id :error failure)
                          (list :id id :result (plist-get message :result)))))
           ((plist-get message :error)
@@ -500,7 +507,7 @@ An error that left a filter would end a batch Emacs."
 
 (defun contexture--settle (connection id failure)
   "End CONNECTION's call ID with FAILURE, a plist, without the server."
-  (when-let ((call (gethash id (oref connection unanswered))))
+  (when-let* ((call (gethash id (oref connection unanswered))))
     (contexture--forget-call connection call)
     (oset connection outbox (cl-delete id (oref connection outbox) :key #'car))
     (jsonrpc-connection-receive connection (list :id id :error failure))))

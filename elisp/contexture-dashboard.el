@@ -137,7 +137,7 @@ is current.  In a buffer that shows a session, show that session."
   (remove-hook 'contexture-connected-hook #'contexture-dashboard--connected)
   (remove-hook 'contexture-disconnected-hook #'contexture-dashboard--disconnected)
   (remove-hook 'window-state-change-hook #'contexture-dashboard--windows-changed)
-  (when-let ((buffer (get-buffer contexture-dashboard-buffer)))
+  (when-let* ((buffer (get-buffer contexture-dashboard-buffer)))
     (with-current-buffer buffer
       (when contexture-dashboard--timer
         (cancel-timer contexture-dashboard--timer)
@@ -155,7 +155,7 @@ is current.  In a buffer that shows a session, show that session."
 (defun contexture-dashboard--shown-again (_window)
   "Follow the session again, if the dashboard was hidden."
   (unless (contexture-dashboard--following-p)
-    (when-let ((buffer (get-buffer contexture-dashboard-buffer)))
+    (when-let* ((buffer (get-buffer contexture-dashboard-buffer)))
       (with-current-buffer buffer
         (contexture-dashboard--start)))))
 
@@ -163,7 +163,7 @@ is current.  In a buffer that shows a session, show that session."
 
 (defun contexture-dashboard--changed (method params)
   "Update the dashboard if METHOD and PARAMS concern what it shows."
-  (when-let ((buffer (get-buffer contexture-dashboard-buffer)))
+  (when-let* ((buffer (get-buffer contexture-dashboard-buffer)))
     (with-current-buffer buffer
       (when (contexture-dashboard--concerns-p method params)
         (contexture-dashboard--update)))))
@@ -183,13 +183,13 @@ It may say that another session is now the current one."
 
 (defun contexture-dashboard--connected ()
   "Update from the server that was just connected."
-  (when-let ((buffer (get-buffer contexture-dashboard-buffer)))
+  (when-let* ((buffer (get-buffer contexture-dashboard-buffer)))
     (with-current-buffer buffer
       (contexture-dashboard--update))))
 
 (defun contexture-dashboard--disconnected ()
   "Show that the data may be out of date."
-  (when-let ((buffer (get-buffer contexture-dashboard-buffer)))
+  (when-let* ((buffer (get-buffer contexture-dashboard-buffer)))
     (with-current-buffer buffer
       (setq contexture-dashboard--stale "the server is away")
       (contexture-dashboard--draw))))
@@ -342,7 +342,7 @@ During an update, or just after it, a change is only noted."
 BUTTON is the name of the button there, or nil."
   (save-excursion
     (goto-char position)
-    (list (when-let ((button (button-at position)))
+    (list (when-let* ((button (button-at position)))
             (button-get button 'contexture-name))
           (line-number-at-pos) (current-column))))
 

@@ -127,7 +127,7 @@ socket or HOST:PORT, instead of the one that Emacs would use."
 (defun contexture-doctor--next ()
   "Run the next check, if there is one, and show the findings so far."
   (contexture-doctor--show)
-  (if-let ((check (car contexture-doctor--waiting)))
+  (if-let* ((check (car contexture-doctor--waiting)))
       (let ((buffer (current-buffer))
             (run contexture-doctor--run))
         (funcall (cdr check)
@@ -204,7 +204,7 @@ socket or HOST:PORT, instead of the one that Emacs would use."
                                          (_ 'error)))
                      (contexture--visible (plist-get finding :text)))
              'wrap-prefix (make-string 8 ?\s)))
-    (when-let ((advice (plist-get finding :advice)))
+    (when-let* ((advice (plist-get finding :advice)))
       (dolist (line (split-string advice "\n"))
         (insert (propertize (contexture--format "        %s\n" line)
                             'wrap-prefix (make-string 8 ?\s)))))
@@ -562,7 +562,7 @@ A server on another machine needs the secret, which Emacs reads from %s."
                                         contexture-doctor--origin
                                       (current-buffer))
                  (cl-some (lambda (command)
-                            (when-let ((key (where-is-internal command nil t)))
+                            (when-let* ((key (where-is-internal command nil t)))
                               (cons command (key-description key))))
                           '(contexture-add-dwim contexture-list contexture-menu)))))
     (funcall

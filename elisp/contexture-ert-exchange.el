@@ -91,7 +91,7 @@ The comments at the head of an older FILE are kept."
   "Return the message that LINE holds, or nil if it holds none.
 A line with something after the message holds none, as for the server."
   (condition-case nil
-      (when-let ((message (contexture--decode line)))
+      (when-let* ((message (contexture--decode line)))
         (and (string-blank-p (substring line (cdr (read-from-string line))))
              message))
     (contexture-unreadable nil)))

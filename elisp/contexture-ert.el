@@ -171,7 +171,7 @@ A connection that waits to reconnect has a timer instead of a process."
     (contexture-disconnect))
   (let ((new (cl-set-difference (process-list) processes)))
     (dolist (process new)
-      (when-let ((connection (process-get process 'contexture-connection)))
+      (when-let* ((connection (process-get process 'contexture-connection)))
         (jsonrpc-shutdown connection)))
     (dolist (process new)
       (delete-process process))
@@ -258,7 +258,7 @@ calls that are still to be sent."
     (contexture-ert-wait-until
      (lambda () (or (funcall find) (contexture-ert--quiet-p)))
      :message "a call was not answered")
-    (if-let ((calls (funcall find)))
+    (if-let* ((calls (funcall find)))
         (car calls)
       (ert-fail (list 'never-called method :with params
                       :but (or (mapcar (lambda (call) (cons method call))
@@ -364,9 +364,9 @@ BODY with a server, and write FILE."
                 (or (null (contexture-ert--exchange-entries exchange))
                     (< (cl-decf grace) 0)))))
      :message "a call was not answered")
-    (when-let ((problem (contexture-ert--exchange-problem exchange)))
+    (when-let* ((problem (contexture-ert--exchange-problem exchange)))
       (ert-fail problem))
-    (when-let ((entry (car (contexture-ert--exchange-entries exchange))))
+    (when-let* ((entry (car (contexture-ert--exchange-entries exchange))))
       (ert-fail (format "%s:%d: never said: %s"
                         (contexture-ert--exchange-file exchange)
                         (nth 2 entry) (cadr entry))))))

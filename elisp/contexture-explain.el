@@ -146,18 +146,18 @@ started; ask something first"))
                      (if (plist-get report :exact) "" " (estimated)")))
    (contexture-explain--row
     "Chosen by" (format "%s%s" (contexture--name (plist-get report :strategy))
-                        (if-let ((phase (plist-get report :phase)))
+                        (if-let* ((phase (plist-get report :phase)))
                             (format ", for the phase %s" (contexture--name phase))
                           "")))
    (contexture-explain--row
     "Stable" (contexture-explain--stable (plist-get report :stable)))
-   (if-let ((missing (plist-get report :missing)))
+   (if-let* ((missing (plist-get report :missing)))
        (contexture-explain--row
         "Missing" (format "%s, which the phase wants"
                           (mapconcat #'contexture--name missing ", ")))
      "")
    (contexture-explain--row "Left out" (contexture-explain--first-out report))
-   (if-let ((items (contexture-explain--items report)))
+   (if-let* ((items (contexture-explain--items report)))
        (contexture-explain--row "Items" items)
      "")
    (propertize (format "\n  %-18s %13s %11s  %s\n" "Part" "Tokens" "Score" "Why")
@@ -178,7 +178,7 @@ started; ask something first"))
                      (contexture-session--many bytes "byte")
                      (contexture-session--many (plist-get stable :tokens) "token")
                      (contexture-session--number first)
-                     (if-let ((section (plist-get stable :section)))
+                     (if-let* ((section (plist-get stable :section)))
                          (concat ", in " (contexture--name section))
                        ", where this window ends"))))))
 
@@ -194,7 +194,7 @@ If the strategy scores, the parts with the lowest scores come first."
       (format "%s; first %s%s" (contexture--count units "part")
               (mapconcat (lambda (part)
                            (concat (plist-get part :what)
-                                   (if-let ((lowest (plist-get part :lowest-score)))
+                                   (if-let* ((lowest (plist-get part :lowest-score)))
                                        (format " (%s)" (contexture-explain--score lowest))
                                      "")))
                          (seq-take sorted 3) ", ")
@@ -431,7 +431,7 @@ KNOWN is a hash table from ids to messages."
     (contexture-explain--score-parts (plist-get unit :score))
     (mapconcat
      (lambda (id)
-       (if-let ((message (gethash id known)))
+       (if-let* ((message (gethash id known)))
            (format "      %s: %s\n"
                    (propertize (contexture--name (plist-get message :role))
                                'face 'contexture-session-role)

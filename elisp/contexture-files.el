@@ -61,7 +61,7 @@ ROOT.  Return nil if ROOT is on another machine."
 (defun contexture-files--forget ()
   "Forget all lists, and end the processes that make them."
   (maphash (lambda (_ list)
-             (when-let ((process (contexture-files--list-process list)))
+             (when-let* ((process (contexture-files--list-process list)))
                (set-process-sentinel process #'ignore)
                (delete-process process)))
            contexture-files--lists)

@@ -109,11 +109,11 @@ set-up.\n")))
   "Return pairs of a label and a value for INFO and MANAGERS."
   (let ((pid (plist-get info :pid)))
     `(("Server" . ,(format "%s %s" (plist-get info :name) (plist-get info :version)))
-      ("Process" . ,(if-let ((seconds (contexture-info--uptime pid)))
+      ("Process" . ,(if-let* ((seconds (contexture-info--uptime pid)))
                         (format "%s, up %s" pid seconds)
                       (format "%s" pid)))
       ("Connected" . ,(contexture-info--transport pid))
-      ("State" . ,(if-let ((folder (plist-get info :state)))
+      ("State" . ,(if-let* ((folder (plist-get info :state)))
                       (abbreviate-file-name folder)
                     "none is kept"))
       ("Tokens" . ,(format "counted by %s"
@@ -138,8 +138,8 @@ set-up.\n")))
 
 (defun contexture-info--uptime (pid)
   "Return the running time of process PID as text, or nil if unknown."
-  (when-let ((elapsed (and (not (keywordp (car (oref contexture--connection target))))
-                           (alist-get 'etime (process-attributes pid)))))
+  (when-let* ((elapsed (and (not (keywordp (car (oref contexture--connection target))))
+                            (alist-get 'etime (process-attributes pid)))))
     (format-seconds "%dd %hh %mm %z%ss" elapsed)))
 
 (defun contexture-info--sums (managers)

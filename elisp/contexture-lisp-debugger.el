@@ -82,8 +82,8 @@
                (lambda (buffer)
                  (with-current-buffer buffer
                    (and (derived-mode-p mode)
-                        (when-let ((connection
-                                    (contexture-lisp--ask client 'buffer-connection)))
+                        (when-let* ((connection
+                                     (contexture-lisp--ask client 'buffer-connection)))
                           (contexture-lisp--real-p client connection)))))
                (buffer-list))))
     (cond ((memq (current-buffer) all) (current-buffer))
@@ -140,8 +140,8 @@ Those have the form of CLIENT."
   "Return FRAMES, with the variables from LOCALS in frames with a file.
 An element of LOCALS is a list of variables, and tags, which are ignored."
   (cl-loop for frame in frames
-           collect (if-let ((variables (and (plist-get frame :file)
-                                            (car (pop locals)))))
+           collect (if-let* ((variables (and (plist-get frame :file)
+                                             (car (pop locals)))))
                        (append frame (list :locals (mapcar #'contexture-lisp--variable
                                                            variables)))
                      frame)))
@@ -192,7 +192,7 @@ MORE non-nil means that there are more frames."
   "Return FRAME, a plist, with its source and variables, as text."
   (concat
    (format "  %d: %s\n" (plist-get frame :number) (plist-get frame :text))
-   (when-let ((file (plist-get frame :file)))
+   (when-let* ((file (plist-get frame :file)))
      (format "       at %s:%d: %s\n" (abbreviate-file-name file)
              (plist-get frame :line) (plist-get frame :source)))
    (cl-loop for variable in (plist-get frame :locals)
@@ -289,7 +289,7 @@ Of notes around a whole definition, only the innermost count."
               (goto-char beg)
               (string-trim (buffer-substring-no-properties (line-beginning-position)
                                                            (line-end-position))))
-            (if-let ((context (plist-get note :source-context)))
+            (if-let* ((context (plist-get note :source-context)))
                 (concat (string-trim-right context) "\n")
               ""))))
 

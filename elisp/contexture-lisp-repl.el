@@ -72,8 +72,8 @@ Each is a plist of `:prompt', `:input', `:output', and `:value' or
       (while (and (< (length interactions) count)
                   (> end (point-min)))
         (let ((start (contexture-lisp--prompt-before client end)))
-          (when-let ((interaction (and start (contexture-lisp--interaction
-                                              client start end))))
+          (when-let* ((interaction (and start (contexture-lisp--interaction
+                                               client start end))))
             (push interaction interactions))
           (setq end (or start (point-min)))))
       interactions)))
@@ -136,7 +136,7 @@ LAST non-nil means that no prompt follows; then ask CLIENT's debugger."
            (list :error (match-string 2 text)))
           ((not (string-empty-p text))
            (list :value text))
-          (last (when-let ((debugger (contexture-lisp--debugger-here client)))
+          (last (when-let* ((debugger (contexture-lisp--debugger-here client)))
                   (list :error (with-current-buffer debugger
                                  (plist-get (contexture-lisp--ask client 'debugger)
                                             :message)))))
@@ -200,7 +200,7 @@ argument lists are shown."
            (contexture-lisp--ask contexture-lisp--autodoc 'autodoc t))
          (kill-local-variable 'contexture-lisp--autodoc))
         (t
-         (when-let ((client (contexture-lisp--agent-client)))
+         (when-let* ((client (contexture-lisp--agent-client)))
            (when (contexture-lisp--ask client 'autodoc)
              (setq contexture-lisp--autodoc client)
              (contexture-lisp--ask client 'autodoc nil))))))
@@ -217,7 +217,7 @@ argument lists are shown."
 (defun contexture-lisp--agent-p (client)
   "Return non-nil if this is a REPL of CLIENT connected to Contexture."
   (and (derived-mode-p (contexture-lisp--client-repl-mode client))
-       (when-let ((connection (contexture-lisp--ask client 'buffer-connection)))
+       (when-let* ((connection (contexture-lisp--ask client 'buffer-connection)))
          (and (process-live-p connection)
               (equal (contexture-lisp--ask client 'type connection) "Contexture")))))
 
@@ -225,7 +225,7 @@ argument lists are shown."
   "Turn `contexture-lisp--agent-mode' on in the REPLs of Contexture."
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
-      (when-let ((client (contexture-lisp--agent-client)))
+      (when-let* ((client (contexture-lisp--agent-client)))
         (when (and (contexture-lisp--agent-p client)
                    (not contexture-lisp--agent-mode))
           (contexture-lisp--agent-mode))))))

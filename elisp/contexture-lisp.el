@@ -177,8 +177,8 @@ second."
 Return nil if the text is not here.  LOCATION is in the form of CLIENT.
 A file that is opened for this stays open; see
 `contexture-lisp--with-visits'."
-  (when-let ((buffer (and (eq (car-safe location) :location)
-                          (contexture-lisp--location-buffer client (nth 1 location)))))
+  (when-let* ((buffer (and (eq (car-safe location) :location)
+                           (contexture-lisp--location-buffer client (nth 1 location)))))
     (with-current-buffer buffer
       (save-excursion
         (save-restriction
@@ -298,7 +298,7 @@ If there are several, the user chooses."
   "Return parameters that add the facts KNOWN about NAME, without its source."
   (list :type :text
         :content (concat (or (plist-get known :arglist) name) "\n"
-                         (when-let ((docstring (plist-get known :docstring)))
+                         (when-let* ((docstring (plist-get known :docstring)))
                            (concat "\n" docstring "\n")))
         :metadata `(:origin :symbol :symbol ,name :language "text" ,@known)))
 

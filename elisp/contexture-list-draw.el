@@ -218,8 +218,8 @@ or, if it is gone, to the same line."
 
 (defun contexture-list--find (id)
   "Return the position of the row of the item ID, or nil."
-  (when-let ((number (cl-position id contexture-list--rows
-                                  :key #'car :test #'equal)))
+  (when-let* ((number (cl-position id contexture-list--rows
+                                   :key #'car :test #'equal)))
     (contexture-list--row-position number)))
 
 (defun contexture-list--resized (window)
@@ -237,7 +237,7 @@ or, if it is gone, to the same line."
     (save-excursion
       (goto-char (contexture-list--row-position number))
       (dolist (row rows)
-        (when-let ((tag (gethash (car row) contexture-list--tags)))
+        (when-let* ((tag (gethash (car row) contexture-list--tags)))
           (contexture-list--put-tag tag))
         (forward-line)))))
 
@@ -268,7 +268,7 @@ or, if it is gone, to the same line."
   (dolist (id ids)
     (if tag (puthash id tag contexture-list--tags)
       (remhash id contexture-list--tags))
-    (when-let ((position (contexture-list--find id)))
+    (when-let* ((position (contexture-list--find id)))
       (save-excursion
         (goto-char position)
         (contexture-list--put-tag tag))))

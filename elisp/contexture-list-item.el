@@ -72,7 +72,7 @@ If that is gone, show the item's text instead."
            (contexture--message "%s is gone; this is the text taken from it"
                     (contexture--place metadata))))
       (pop-to-buffer buffer)
-      (when-let ((line (plist-get metadata :start-line)))
+      (when-let* ((line (plist-get metadata :start-line)))
         (contexture-list-item--go-to-line line)))))
 
 (defun contexture-list-item--source-buffer (metadata)
@@ -145,8 +145,10 @@ If that is gone, show the item's text instead."
                         names)))
     (or (cl-find-if (lambda (mode)
                       (and mode (fboundp mode)
-                           (provided-mode-derived-p mode 'prog-mode 'text-mode
-                                                    'conf-mode)))
+                           ;; Emacs 30 wants several modes as a list, and 28 takes none.
+                           (cl-some (lambda (parent)
+                                      (provided-mode-derived-p mode parent))
+                                    '(prog-mode text-mode conf-mode))))
                     modes)
         #'fundamental-mode)))
 
@@ -294,7 +296,7 @@ window; \\[contexture-list-edit-finish] again overwrites that")))
 
 (defun contexture-list-item--leave ()
   "Kill this buffer and give its window back."
-  (if-let ((window (get-buffer-window nil t)))
+  (if-let* ((window (get-buffer-window nil t)))
       (quit-window t window)
     (kill-buffer)))
 

@@ -150,8 +150,8 @@ By default it is this buffer's; with a prefix argument, choose one."
 
 (defun contexture-list--changed (method params)
   "Update the list if METHOD with PARAMS says that its context changed."
-  (when-let ((buffer (and (eq method 'context-changed)
-                          (get-buffer contexture-list-buffer))))
+  (when-let* ((buffer (and (eq method 'context-changed)
+                           (get-buffer contexture-list-buffer))))
     (with-current-buffer buffer
       (when (equal (plist-get params :manager) contexture-manager)
         (when (or (null contexture-list--capacity) ; there was no context yet
@@ -162,7 +162,7 @@ By default it is this buffer's; with a prefix argument, choose one."
 
 (defun contexture-list--update-buffer ()
   "Update the list, whichever buffer is current."
-  (when-let ((buffer (get-buffer contexture-list-buffer)))
+  (when-let* ((buffer (get-buffer contexture-list-buffer)))
     (with-current-buffer buffer
       (contexture-list--update-capacity)
       (contexture-list--update))))
@@ -271,7 +271,7 @@ TELL is called with the result in the list's buffer."
 
 (defun contexture-list--item ()
   "Return the item at point."
-  (or (when-let ((id (tabulated-list-get-id)))
+  (or (when-let* ((id (tabulated-list-get-id)))
         (contexture-list--item-with id))
       (user-error "There is no item here")))
 

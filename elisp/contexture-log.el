@@ -42,7 +42,7 @@
 
 (defun contexture--last-words (process)
   "Return the last line that PROCESS wrote to stderr, or nil."
-  (when-let ((log (process-get process 'contexture-log)))
+  (when-let* ((log (process-get process 'contexture-log)))
     ;; It is dead, but what it wrote may not have been read yet.
     (let ((tries 5))
       (while (and (> tries 0) (accept-process-output log 0.02 nil t))

@@ -244,7 +244,7 @@ Reuse OVERLAY if it is non-nil and ITEM's lines are still the same."
                       (plist-get metadata :end-line))))
     (if (and overlay (equal lines (overlay-get overlay 'contexture-lines)))
         overlay
-      (when-let ((bounds (contexture-marks--bounds metadata)))
+      (when-let* ((bounds (contexture-marks--bounds metadata)))
         (let ((new (make-overlay (car bounds) (cdr bounds)))
               (hooks (list #'contexture-marks--edited)))
           (overlay-put new 'contexture-mark (plist-get item :id))
@@ -375,7 +375,7 @@ Two hooks may run for one insertion; the second finds it done."
 If it was widened meanwhile, leave it alone."
   (when contexture-marks--margin
     (when (eql 1 left-margin-width)
-      (if-let ((former (car contexture-marks--margin)))
+      (if-let* ((former (car contexture-marks--margin)))
           (setq left-margin-width (car former))
         (kill-local-variable 'left-margin-width)))
     (when (eql 0 (or left-margin-width 0))

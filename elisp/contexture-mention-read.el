@@ -66,8 +66,8 @@ A QUOTED name that is nothing else counts as the name of a file."
     (or (and (string-match-p "\\`ctx-[0-9]+\\'" name) (list 'item name))
         (contexture-mention--file-target name root)
         (and lines
-             (when-let ((target (contexture-mention--file-target
-                            (substring name 0 colon) root)))
+             (when-let* ((target (contexture-mention--file-target
+                             (substring name 0 colon) root)))
                (and (eq (car target) 'file) (append target lines))))
         (if quoted (list 'file (expand-file-name name root))
           (list 'symbol name)))))

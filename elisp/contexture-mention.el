@@ -194,7 +194,7 @@ Turning this off turns it off where this turned it on."
 (defun contexture-mention-at-point ()
   "Complete the mention at point.
 This is a function for `completion-at-point-functions'."
-  (when-let ((bounds (contexture-mention--bounds)))
+  (when-let* ((bounds (contexture-mention--bounds)))
     (let ((session (contexture-mention--begin (car bounds))))
       (list (car bounds) (cdr bounds)
             (contexture-mention--table session)
@@ -295,7 +295,7 @@ common prefix of the first ones must not be used."
 
 (defun contexture-mention--partial-p (session)
   "Return non-nil if more files are still being found for SESSION."
-  (when-let ((list (contexture-mention--session-files session)))
+  (when-let* ((list (contexture-mention--session-files session)))
     (not (contexture-files--list-done list))))
 
 (defun contexture-mention--candidates (session)
@@ -399,7 +399,7 @@ matches may come."
 
 (defun contexture-mention--style-all (string table predicate _point)
   "Return the best candidates for STRING of TABLE that fit PREDICATE."
-  (when-let ((matches (contexture-mention--style-matches string table predicate)))
+  (when-let* ((matches (contexture-mention--style-matches string table predicate)))
     (let ((best (completion-metadata-get
                  (completion-metadata string table predicate)
                  'display-sort-function)))
@@ -577,7 +577,7 @@ Leave out those of SESSION's own buffer."
 
 (defun contexture-mention--file-p (session name)
   "Return non-nil if NAME is one of SESSION's files."
-  (when-let ((list (contexture-mention--session-files session)))
+  (when-let* ((list (contexture-mention--session-files session)))
     (member (contexture-mention--unquote name)
             (contexture-files--list-names list))))
 

@@ -85,8 +85,8 @@ By default it is this buffer's; with a prefix argument, choose one."
 
 (defun contexture-preview--changed (method params)
   "Show the context again if METHOD with PARAMS says that it changed."
-  (when-let ((buffer (and (eq method 'context-changed)
-                          (get-buffer contexture-preview-buffer))))
+  (when-let* ((buffer (and (eq method 'context-changed)
+                           (get-buffer contexture-preview-buffer))))
     (let ((manager (buffer-local-value 'contexture-manager buffer)))
       (when (equal manager (plist-get params :manager))
         (contexture-request-async

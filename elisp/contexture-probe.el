@@ -69,7 +69,7 @@ as the commentary of this file says."
          (lambda (process)
            (process-send-string
             process
-            (concat (when-let ((secret (contexture--secret target)))
+            (concat (when-let* ((secret (contexture--secret target)))
                       (concat secret "\n"))
                     "(:id 1 :method \"server-info\")\n")))))
     (error (funcall function 'refused

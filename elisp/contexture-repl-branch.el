@@ -193,8 +193,8 @@ so it and its answer stay in the conversation.")
   "Remove QUESTION, which was not answered, from the server's conversation.
 It is at the prompt again, and would be in the conversation twice."
   (setq contexture-repl--unanswered (contexture-repl--message-text question))
-  (when-let ((checkpoint (contexture-repl--message-checkpoint question))
-             ((contexture-running-p)))
+  (when-let* ((checkpoint (contexture-repl--message-checkpoint question))
+              ((contexture-running-p)))
     (contexture-repl--request
      'get-messages (list :session (contexture-repl--session-id) :limit 1)
      (lambda (messages)

@@ -205,7 +205,7 @@ If the file cannot be written, only tell the user."
 
 (defun contexture-repl--keep-draft ()
   "Save the draft and the settings of this session."
-  (when-let ((name (plist-get contexture-repl--session :session)))
+  (when-let* ((name (plist-get contexture-repl--session :session)))
     (let ((state (list (contexture-repl--draft) contexture-repl--settings)))
       (unless (and (equal state contexture-repl--kept)
                    (null contexture-repl--new-history))
@@ -231,8 +231,8 @@ A branch inherits saved usage, but has its own messages."
 
 (defun contexture-repl--draw-kept-usage (id)
   "Draw the usage of the answer with ID, if it was saved."
-  (when-let ((text (cdr (assoc (contexture-repl--usage-key id)
-                               (plist-get contexture-repl--settings :usage)))))
+  (when-let* ((text (cdr (assoc (contexture-repl--usage-key id)
+                                (plist-get contexture-repl--settings :usage)))))
     (contexture-repl--note text)))
 
 (defun contexture-repl--draft ()

@@ -186,7 +186,7 @@ not be broken yet."
   (let ((beg (marker-position (contexture-repl-markdown--state-done state))))
     (when (< beg end (+ beg contexture-repl-markdown--longest))
       (remove-list-of-text-properties beg end '(face invisible display wrap-prefix))
-      (if-let ((block (contexture-repl-markdown--state-open state)))
+      (if-let* ((block (contexture-repl-markdown--state-open state)))
           (add-text-properties beg end (list 'face 'contexture-repl-code
                                              'contexture-block block))
         (unless (contexture-repl-markdown--fence-p beg end)

@@ -344,7 +344,7 @@ It is computed each time, since models come in while the user chooses."
   (let ((buffer (if (minibufferp) (window-buffer (minibuffer-selected-window))
                   (current-buffer))))
     (with-current-buffer buffer
-      (if-let ((provider (contexture-repl--provider name)))
+      (if-let* ((provider (contexture-repl--provider name)))
           (contexture--format "  %s" (plist-get provider :model))
         (let ((provider (contexture-repl--provider-with name)))
           (if provider (contexture--format "  of %s" provider) ""))))))

@@ -98,8 +98,8 @@ at the end.  ASKED is non-nil if the server was asked to stop."
 (defun contexture-repl--progress (method params)
   "Queue the piece of an answer that METHOD with PARAMS may carry."
   (when (eq method 'progress)
-    (when-let ((turn (cl-find (plist-get params :id) contexture-repl--turns
-                              :key #'contexture-repl--turn-id)))
+    (when-let* ((turn (cl-find (plist-get params :id) contexture-repl--turns
+                               :key #'contexture-repl--turn-id)))
       (pcase (plist-get params :kind)
         ((and (or :text :reasoning) kind)
          (push (cons kind (or (plist-get params :text) ""))
@@ -137,7 +137,7 @@ at the end.  ASKED is non-nil if the server was asked to stop."
 
 (defun contexture-repl--draw-pending (turn)
   "Draw the pending pieces of TURN, or some if they are many."
-  (when-let ((timer (contexture-repl--turn-timer turn)))
+  (when-let* ((timer (contexture-repl--turn-timer turn)))
     (cancel-timer timer)
     (setf (contexture-repl--turn-timer turn) nil))
   (when (and (contexture-repl--turn-pending turn)
@@ -218,12 +218,12 @@ in between; return non-nil in that case."
 
 (defun contexture-repl--draw-wait (params &rest properties)
   "Draw a wait within an answer, from PARAMS, with PROPERTIES."
-  (when-let ((text (plist-get params :text)))
+  (when-let* ((text (plist-get params :text)))
     (apply #'contexture-repl--note text nil properties)))
 
 (defun contexture-repl--end-part (turn)
   "Finish the part of TURN's answer that is being drawn, if there is one."
-  (when-let ((state (contexture-repl--turn-state turn)))
+  (when-let* ((state (contexture-repl--turn-state turn)))
     (contexture-repl--changing
       (goto-char contexture-repl--tail)
       (contexture-repl-markdown--end state))

@@ -249,14 +249,14 @@ The command that made the call goes back to the prompt."
           (contexture-repl--message-text answer) content
           (contexture-repl--message-origin answer)
           (contexture-repl--message-origin (contexture-repl--turn-question turn)))
-    (when-let ((model (plist-get result :model)))
+    (when-let* ((model (plist-get result :model)))
       (setq contexture-repl--answered-by model)
       (contexture-repl--retitle answer model))
     (contexture-repl--add-results answer (plist-get result :tool-calls)))
   (contexture-repl--note (contexture-repl--result-text result))
   (contexture-repl--keep-usage (plist-get result :id)
                                (contexture-repl--result-text result))
-  (when-let ((text (contexture-repl--management-text result)))
+  (when-let* ((text (contexture-repl--management-text result)))
     (contexture-repl--note text))
   (contexture-repl--fetch-stats t)
   (contexture-repl--keep-draft)
@@ -280,7 +280,7 @@ The command that made the call goes back to the prompt."
 
 (defun contexture-repl--redraw-answer (turn content)
   "Replace the drawn text of TURN's answer with CONTENT."
-  (when-let ((state (contexture-repl--turn-state turn)))
+  (when-let* ((state (contexture-repl--turn-state turn)))
     (contexture-repl--changing
       (delete-region (contexture-repl--turn-start turn) contexture-repl--tail)))
   (setf (contexture-repl--turn-state turn) nil
@@ -293,7 +293,7 @@ The command that made the call goes back to the prompt."
   (unless contexture-repl--turns
     (remove-hook 'contexture-notification-functions #'contexture-repl--progress)
     (remove-hook 'contexture-connected-hook #'contexture-repl--asked-again))
-  (when-let ((timer (contexture-repl--turn-timer turn)))
+  (when-let* ((timer (contexture-repl--turn-timer turn)))
     (cancel-timer timer)
     (setf (contexture-repl--turn-timer turn) nil))
   (setq contexture-repl--turn nil)

@@ -314,7 +314,7 @@ SLOTS are more slots of the message."
   "Return the width of a line in this buffer.
 Keep point in place: Emacs finds out by selecting the window, and with it
 that window's point."
-  (if-let ((window (get-buffer-window nil t)))
+  (if-let* ((window (get-buffer-window nil t)))
       (save-excursion (window-max-chars-per-line window))
     80))
 

@@ -190,7 +190,7 @@ does not exist is started."
                                            (plist-get session :session))))))
     (with-current-buffer buffer
       (unless (derived-mode-p 'contexture-repl-mode)
-        (when-let ((project (plist-get session :project)))
+        (when-let* ((project (plist-get session :project)))
           (when (file-directory-p project)
             (setq default-directory (file-name-as-directory project))))
         (contexture-repl-mode)
@@ -359,7 +359,7 @@ nil if the call is not shown."
   (contexture-repl--keep-draft)
   (dolist (timer (list contexture-repl--idle-timer contexture-repl--items-timer))
     (when timer (cancel-timer timer)))
-  (when-let ((turn contexture-repl--turn))
+  (when-let* ((turn contexture-repl--turn))
     (contexture-repl--end-turn turn)
     (when (contexture-repl--turn-id turn)
       (contexture--cancel (contexture-repl--turn-connection turn)

@@ -244,11 +244,11 @@ for a page are fetched by their ids."
         ((ask (params)
            (contexture-request-async
             method (append params (list :max-bytes contexture--page-bytes))
-            :success #'take :error error))
-         (take (page)
-           (if-let ((cut (cl-loop for item in (plist-get page :items)
-                                  when (plist-get item :truncated)
-                                  collect (plist-get item :id))))
+            :success #'receive :error error))
+         (receive (page)
+           (if-let* ((cut (cl-loop for item in (plist-get page :items)
+                                   when (plist-get item :truncated)
+                                   collect (plist-get item :id))))
                (contexture-request-async
                 method (append (list :ids (vconcat cut)) params)
                 :success (lambda (whole) (add page whole)) :error error)
@@ -259,7 +259,7 @@ for a page are fetched by their ids."
                                                :key (lambda (it) (plist-get it :id)))
                                       item))
                  parts)
-           (if-let ((next (plist-get page :next)))
+           (if-let* ((next (plist-get page :next)))
                (ask (list :cursor next))
              (funcall (or success #'ignore)
                       (apply #'append

@@ -49,7 +49,7 @@ Directories without a project are not cached: they may get one.")
         (with-current-buffer (contexture--base-buffer)
           (pcase contexture-scope
             ('buffer (buffer-name))
-            ('project (if-let ((root (contexture--project-root)))
+            ('project (if-let* ((root (contexture--project-root)))
                           (abbreviate-file-name root)
                         (buffer-name)))
             ('shared contexture--shared)
@@ -57,7 +57,7 @@ Directories without a project are not cached: they may get one.")
 
 (defun contexture--asking-buffer ()
   "Return the current buffer; in the minibuffer, the one it was called from."
-  (if-let ((window (and (minibufferp) (minibuffer-selected-window))))
+  (if-let* ((window (and (minibufferp) (minibuffer-selected-window))))
       (window-buffer window)
     (current-buffer)))
 
@@ -66,7 +66,7 @@ Directories without a project are not cached: they may get one.")
 A mode line must not run version control programs."
   (if (or contexture-manager (not (eq contexture-scope 'project)))
       (contexture-current-manager)
-    (if-let ((root (gethash default-directory contexture--project-roots)))
+    (if-let* ((root (gethash default-directory contexture--project-roots)))
         (abbreviate-file-name root)
       (buffer-name (contexture--base-buffer)))))
 
@@ -79,7 +79,7 @@ A mode line must not run version control programs."
 Remote directories are not searched: that may take long."
   (unless (file-remote-p default-directory)
     (or (gethash default-directory contexture--project-roots)
-        (when-let ((project (project-current)))
+        (when-let* ((project (project-current)))
           (puthash default-directory (expand-file-name (project-root project))
                    contexture--project-roots)))))
 

@@ -57,7 +57,7 @@ session, nothing is shown."
   "Return the text for the mode line.
 It is a list if it has a face, since the mode line gives a string one
 face."
-  (when-let ((stats contexture-session-line--stats))
+  (when-let* ((stats contexture-session-line--stats))
     (let ((percent (plist-get stats :utilization-percent)))
       (pcase (contexture-session-state stats)
         ('idle " ses:idle")

@@ -169,7 +169,7 @@ the new name."
   (contexture-sets--table
    names 'contexture-session
    (lambda (name)
-     (if-let ((session (gethash name known)))
+     (if-let* ((session (gethash name known)))
          (concat (propertize " " 'display '(space :align-to 32))
                  (contexture-session--describe session))
        ""))))

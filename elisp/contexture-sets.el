@@ -45,7 +45,7 @@ annotation."
   "Return a function that annotates a name of ALIST.
 DESCRIBE is called with the value of the name in ALIST."
   (lambda (name)
-    (if-let ((entry (assoc name alist)))
+    (if-let* ((entry (assoc name alist)))
         (concat (propertize " " 'display '(space :align-to 40))
                 (contexture--visible (funcall describe (cdr entry))))
       "")))
@@ -407,11 +407,11 @@ Contexts of sessions, which may be empty, have the session's name too."
 
 (defun contexture-sets--manager-text (entry)
   "Return the annotation of ENTRY, one of `contexture-sets--managers'."
-  (concat (if-let ((session (plist-get entry :session)))
+  (concat (if-let* ((session (plist-get entry :session)))
               (format "session %s, " session)
             "")
           (contexture--size (plist-get entry :count) (plist-get entry :tokens))
-          (if-let ((newest (plist-get entry :newest)))
+          (if-let* ((newest (plist-get entry :newest)))
               (concat ", " (contexture-sets--age newest))
             "")))
 

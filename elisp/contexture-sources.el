@@ -20,16 +20,15 @@
 ;;; Code:
 
 (require 'contexture)
-(eval-when-compile (require 'subr-x))
+(eval-when-compile
+  (require 'subr-x)
+  ;; Some of its accessors are macros; the interpreter needs none until it runs them.
+  (when (bound-and-true-p byte-compile-current-file)
+    (require 'compile)))
 
 (autoload 'contexture-tree--read-mode "contexture-tree")
 (declare-function apply-on-rectangle "rect" (function start end &rest args))
 (declare-function compilation--ensure-parse "compile" (limit))
-(declare-function compilation--file-struct->file-spec "compile" t t)
-(declare-function compilation--loc->file-struct "compile" t t)
-(declare-function compilation--loc->line "compile" t t)
-(declare-function compilation--message->loc "compile" t t)
-(declare-function compilation--message->type "compile" t t)
 (declare-function compilation-buffer-p "compile" (buffer))
 (declare-function dired-get-marked-files "dired"
                   (&optional localp arg filter distinguish-one-marked error))

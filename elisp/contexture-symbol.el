@@ -63,7 +63,7 @@ Interactively, that is the symbol at point, or one that you type."
 
 (defun contexture-symbol--completions ()
   "Return a completion table of the symbols that this buffer knows."
-  (or (when-let ((backend (contexture-symbol--backend)))
+  (or (when-let* ((backend (contexture-symbol--backend)))
         (ignore-errors (xref-backend-identifier-completion-table backend)))
       (mapcar #'car (contexture-symbol--imenu))
       obarray))
@@ -93,7 +93,7 @@ Interactively, that is the symbol at point, or one that you type."
 
 (defun contexture-symbol--primitive-p (name)
   "Return non-nil if NAME is an Emacs function or variable written in C."
-  (when-let ((symbol (intern-soft name)))
+  (when-let* ((symbol (intern-soft name)))
     (or (subr-primitive-p (symbol-function symbol))
         ;; Documentation in Emacs's own file, and no Lisp file that defines it.
         (and (integerp (get symbol 'variable-documentation))
@@ -101,7 +101,7 @@ Interactively, that is the symbol at point, or one that you type."
 
 (defun contexture-symbol--docstring (name)
   "Return the documentation of the Emacs Lisp symbol NAME, or nil."
-  (when-let ((symbol (intern-soft name)))
+  (when-let* ((symbol (intern-soft name)))
     (ignore-errors
       (if (fboundp symbol)
           (documentation symbol t)
@@ -128,12 +128,12 @@ Interactively, that is the symbol at point, or one that you type."
 
 (defun contexture-symbol--by-xref (name)
   "Return a marker where xref says that NAME is defined, or nil."
-  (when-let ((backend (contexture-symbol--backend)))
+  (when-let* ((backend (contexture-symbol--backend)))
     (let ((identifier (if (equal name (thing-at-point 'symbol t))
                           (or (xref-backend-identifier-at-point backend) name)
                         name)))
-      (when-let ((items (ignore-errors
-                          (xref-backend-definitions backend identifier))))
+      (when-let* ((items (ignore-errors
+                           (xref-backend-definitions backend identifier))))
         (contexture-symbol--marker (contexture-symbol--choose items))))))
 
 (defun contexture-symbol--choose (items)
@@ -196,7 +196,7 @@ Python's entries are \"helper (def)\" and \"Big (class)...\", and
 (defun contexture-symbol--by-emacs (name)
   "Return a marker where the Emacs Lisp symbol NAME is defined, or nil."
   (require 'find-func)
-  (when-let ((symbol (intern-soft name)))
+  (when-let* ((symbol (intern-soft name)))
     (let ((find-function-C-source-directory
            (or find-function-C-source-directory "/nonexistent")))
       (cl-loop for type in '(nil defvar defface)

@@ -183,8 +183,8 @@ The unanswered calls were just repeated."
 (defun contexture-tree--progress (method params)
   "Show the progress of a walk if METHOD with PARAMS reports it."
   (when (eq method 'progress)
-    (when-let ((walk (cl-find (plist-get params :id) contexture-tree--walks
-                              :key #'contexture-tree--walk-id)))
+    (when-let* ((walk (cl-find (plist-get params :id) contexture-tree--walks
+                               :key #'contexture-tree--walk-id)))
       (unless (contexture-tree--walk-asked walk)
         (contexture-tree--show
          "%s" (contexture-tree--progress-text walk params))))))

@@ -46,7 +46,7 @@
   (directory-file-name
    (expand-file-name
     (or (plist-get (bound-and-true-p contexture-repl--session) :project)
-        (when-let ((project (project-current))) (project-root project))
+        (when-let* ((project (project-current))) (project-root project))
         default-directory))))
 
 ;;;###autoload
@@ -171,7 +171,7 @@ Trust them? " (contexture--visible (abbreviate-file-name project))))
   (let* ((project (plist-get trusted :project))
          (name (contexture--visible
                 (format "%s%s" (abbreviate-file-name project)
-                        (if-let ((remote (plist-get trusted :remote)))
+                        (if-let* ((remote (plist-get trusted :remote)))
                             (format " (%s)" remote) ""))))
          (revoke (cons "Stop trusting it"
                        (lambda () (contexture-distrust-project project)))))

@@ -200,7 +200,7 @@ A symbol that was added by name is shown by that name."
 (defun contexture--place (metadata)
   "Return the file, or else the buffer, in METADATA, as text for people."
   (contexture--visible
-   (if-let ((file (plist-get metadata :filename)))
+   (if-let* ((file (plist-get metadata :filename)))
        (contexture--short-name file (plist-get metadata :project))
      (or (plist-get metadata :buffer) (plist-get metadata :symbol)
          (if (eq (plist-get metadata :origin) :kill) "killed text" "text")))))
@@ -239,7 +239,7 @@ written since."
 
 (defun contexture--item-remote-p (metadata)
   "Return non-nil if METADATA names a file on another machine."
-  (when-let ((file (plist-get metadata :filename)))
+  (when-let* ((file (plist-get metadata :filename)))
     (file-remote-p file)))
 
 ;;;; Adding
@@ -265,7 +265,7 @@ METHOD is `add-item' by default."
            (contexture--label manager)
            (contexture--size (plist-get item :count)
                              (plist-get item :total-tokens))
-           (if-let ((evicted (plist-get item :evicted)))
+           (if-let* ((evicted (plist-get item :evicted)))
                (format "; it is full, so the oldest %s left it"
                        (contexture--count (length evicted) "item"))
              "")
@@ -323,8 +323,8 @@ Unsaved edits are included; under narrowing, hidden text is not."
 
 (defun contexture--defun-bounds ()
   "Return the bounds of the definition around point as a pair, or nil."
-  (when-let ((bounds (or (bounds-of-thing-at-point 'defun)
-                         (contexture--defun-bounds-by-motion))))
+  (when-let* ((bounds (or (bounds-of-thing-at-point 'defun)
+                          (contexture--defun-bounds-by-motion))))
     (save-excursion
       (goto-char (car bounds))
       (skip-chars-forward " \t\n" (cdr bounds))
@@ -349,7 +349,7 @@ since it goes back from the end of the class to a method."
 (defun contexture--defun-name ()
   "Return the name of the definition around point, or nil."
   (require 'add-log)
-  (when-let ((name (ignore-errors (add-log-current-defun))))
+  (when-let* ((name (ignore-errors (add-log-current-defun))))
     (substring-no-properties name)))
 
 ;;;###autoload
@@ -376,9 +376,9 @@ has unsaved edits of FILE, the buffer's text is added instead."
           (t
            `(add-file
              ,@(contexture--plist :path file :start-line start :end-line end)
-             ,@(when-let ((root (let ((default-directory
-                                       (file-name-directory file)))
-                                  (contexture--project-root))))
+             ,@(when-let* ((root (let ((default-directory
+                                        (file-name-directory file)))
+                                   (contexture--project-root))))
                  (list :metadata (list :project root))))))))
 
 (defun contexture--capture-file (buffer start end)
@@ -414,8 +414,8 @@ This is for files on other machines, which the server cannot read."
 
 (defun contexture--file-mode (file)
   "Return the name of the major mode for FILE, or nil."
-  (when-let ((mode (assoc-default (file-local-name file) auto-mode-alist
-                                  #'string-match)))
+  (when-let* ((mode (assoc-default (file-local-name file) auto-mode-alist
+                                   #'string-match)))
     (and (symbolp mode) (symbol-name mode))))
 
 ;;;; Using

@@ -35,9 +35,9 @@
 
 (defun contexture-demo-serve (folder &rest args)
   "Have the server keep its state in FOLDER of the demo, and give it ARGS."
-  (when-let ((program (or (getenv "CONTEXTURE_BIN")
-                          (when-let ((target (getenv "CARGO_TARGET_DIR")))
-                            (expand-file-name "release/contexture" target)))))
+  (when-let* ((program (or (getenv "CONTEXTURE_BIN")
+                           (when-let* ((target (getenv "CARGO_TARGET_DIR")))
+                             (expand-file-name "release/contexture" target)))))
     (setq contexture-server-command (expand-file-name program contexture-demo-root)))
   (setq contexture-server-args
         (append (list "--state" (expand-file-name folder contexture-demo-folder)) args)))

@@ -48,7 +48,7 @@
 
 (defun bench-first-byte-whole-p (request)
   "Return non-nil if REQUEST has as many bytes as it says."
-  (when-let ((end (string-search "\r\n\r\n" request)))
+  (when-let* ((end (string-search "\r\n\r\n" request)))
     (let ((case-fold-search t))
       (and (string-match "^content-length: *\\([0-9]+\\)" request)
            (>= (length request)

@@ -106,8 +106,8 @@
 
 (defun contexture-lisp-real-repl ()
   "Return the REPL of SBCL, or nil."
-  (when-let ((connection
-              (car (contexture-lisp--connections contexture-lisp-real-client))))
+  (when-let* ((connection
+               (car (contexture-lisp--connections contexture-lisp-real-client))))
     (contexture-lisp--ask contexture-lisp-real-client 'repl connection)))
 
 (defun contexture-lisp-real-prompts ()
@@ -420,8 +420,12 @@
   (declare (indent 0) (debug t))
   `(let* ((server (make-process
                    :name "agent" :buffer (generate-new-buffer " agent") :noquery t
-                   :command (list contexture-test-binary "--ephemeral"
-                                  "serve" "--tcp" "127.0.0.1:0")
+                   :command `(,contexture-test-binary "--ephemeral"
+                              "serve" "--tcp" "127.0.0.1:0"
+                              ;; SLIME asks if its own release is another.
+                              ,@(and (boundp 'slime-protocol-version)
+                                     (list "--swank-version"
+                                           (symbol-value 'slime-protocol-version))))
                    :stderr (generate-new-buffer " agent errors")))
           (port (contexture-lisp-real-port server)))
      (unwind-protect

@@ -48,7 +48,7 @@
    :coding 'utf-8-unix :noquery t
    :filter #'contexture-repl-test--hear
    :sentinel (lambda (client _)
-               (when-let ((backend (process-get client 'backend)))
+               (when-let* ((backend (process-get client 'backend)))
                  (delete-process backend)))))
 
 (defun contexture-repl-test--lines (process chunk)
@@ -74,7 +74,7 @@
                        :result '((:name "play" :model "scripted" :default t)))))
         ((and "cancel"
               (guard (equal (plist-get params :id)
-                            (when-let ((chat (process-get client 'chat)))
+                            (when-let* ((chat (process-get client 'chat)))
                               (contexture-repl-test--chat-id chat)))))
          (contexture-repl-test--cancel (process-get client 'chat)))
         (_ (process-send-string (process-get client 'backend) (concat line "\n")))))))

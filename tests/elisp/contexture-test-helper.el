@@ -24,6 +24,10 @@
 ;; Whoever tests what does not answer in time sets less.
 (setq contexture-doctor-timeout contexture-ert-timeout)
 
+(defvar contexture-repl-history-file)
+;; Not the user's. Whoever tests the history sets a file of the test's own.
+(setq contexture-repl-history-file nil)
+
 (defconst contexture-test-binary
   (let ((root (expand-file-name "../.." (file-name-directory
                                          (or load-file-name buffer-file-name)))))

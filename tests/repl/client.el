@@ -46,7 +46,7 @@
 
 (defun repl-script-text ()
   "Everything in the REPL."
-  (if-let ((buffer (repl-script-do :buffer)))
+  (if-let* ((buffer (repl-script-do :buffer)))
       (with-current-buffer buffer
         (buffer-substring-no-properties (point-min) (point-max)))
     ""))
@@ -244,8 +244,8 @@
     (repl-script-call-methods)
     (repl-script-speak-agent-q)
     (repl-script-do :second-repl port)
-    (when-let ((directory (getenv "AGENTQ_DIR"))
-               (try (plist-get repl-script-client :agent-q)))
+    (when-let* ((directory (getenv "AGENTQ_DIR"))
+                (try (plist-get repl-script-client :agent-q)))
       (funcall try directory)
       (princ "agent-q: its package works\n"))
     (repl-script-do :quit)
@@ -408,7 +408,7 @@
               :quit (lambda ()
                       (sly-quit-lisp nil)
                       (repl-script-until "the end" (not (sly-connected-p)))
-                      (when-let ((buffer (repl-script-do :buffer)))
+                      (when-let* ((buffer (repl-script-do :buffer)))
                         (let ((kill-buffer-query-functions nil))
                           (when (buffer-live-p buffer) (kill-buffer buffer)))))))
   (repl-script-run))
